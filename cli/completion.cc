@@ -1,4 +1,4 @@
-// medley completion bash: prints a bash script that completes by calling `medley __complete`.
+// medley completion bash, zsh, fish: prints a script for this shell that completes by calling `medley __complete`.
 // medley completion kubectl: the same for `kubectl medley`.
 #include <CLI/CLI.hpp>
 
@@ -25,6 +25,38 @@ _medley() {
 complete -o filenames -F _medley medley
 )sh";
 
+constexpr char kZsh[] = R"sh(#compdef medley
+# zsh completion for medley; load it with: source <(medley completion zsh)
+_medley() {
+  local answer directive
+  local -a candidates
+  answer=$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null) || return
+  directive=${answer##*:}
+  candidates=("${(@f)${answer%:*}}")
+  candidates=(${candidates:#})
+  (( $#candidates )) && compadd -a candidates
+  [[ $directive = 0 ]] && _files
+}
+compdef _medley medley
+)sh";
+
+constexpr char kFish[] = R"sh(# fish completion for medley; load it with: medley completion fish | source
+function __medley_complete
+  set -l token (commandline -ct)
+  set -l words (commandline -opc) "$token"
+  for line in ($words[1] __complete $words[2..-1] 2>/dev/null)
+    switch $line
+      case ':0'
+        __fish_complete_path "$token"
+      case ':*'
+      case '*'
+        echo $line
+    end
+  end
+end
+complete -c medley -f -a '(__medley_complete)'
+)sh";
+
 // kubectl 1.26 and later runs kubectl_complete-PLUGIN from PATH.
 constexpr char kKubectl[] = R"sh(#!/bin/sh
 # Completion of `kubectl medley`. Save it as an executable kubectl_complete-medley in PATH.
@@ -43,6 +75,8 @@ void AddCompletion(CLI::App& app, int& exit_status) {
     });
   };
   print("bash", "for bash; load it with: source <(medley completion bash)", kBash);
+  print("zsh", "for zsh; load it with: source <(medley completion zsh)", kZsh);
+  print("fish", "for fish; load it with: medley completion fish | source", kFish);
   print("kubectl", "for kubectl medley; save it as an executable kubectl_complete-medley in PATH", kKubectl);
 }
 

@@ -2,12 +2,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/complete.h"
+#include "cli/unknown_command.h"
 
 int main(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "medley";
@@ -15,6 +17,7 @@ int main(int argc, char** argv) {
   CLI::App app("Medley trains a model on the cheapest mix of different machines that is fast enough.",
                plugin ? "kubectl medley" : "medley");
   app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION, "Print the version and exit");
   int exit_status = 0;
   medley::cli::AddRun(app, exit_status);
   medley::cli::AddTop(app, exit_status);
@@ -33,6 +36,10 @@ int main(int argc, char** argv) {
   if (program.starts_with("kubectl_complete-")) return medley::cli::PrintCompletions(app, words);
   if (!words.empty() && words[0] == "__complete") {
     return medley::cli::PrintCompletions(app, std::vector<std::string>(words.begin() + 1, words.end()));
+  }
+  if (const std::string unknown = medley::cli::UnknownCommand(app, words); !unknown.empty()) {
+    std::fprintf(stderr, "medley: %s\n", unknown.c_str());
+    return static_cast<int>(CLI::ExitCodes::ExtrasError);
   }
   CLI11_PARSE(app, argc, argv);
   return exit_status;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/cluster/calibration.h"
 #include "cli/cluster/comparison.h"
 #include "cli/commands.h"
 #include "cli/plan_input.h"
@@ -130,6 +131,7 @@ absl::StatusOr<JobPlanRequest> ReadJobPlanRequest(const PlanFlags& flags, const 
   MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(cluster_flags, clock));
   MEDLEY_ASSIGN_OR_RETURN(const JobObjects objects, ReadJobObjects(cluster, job));
   MEDLEY_ASSIGN_OR_RETURN(JobPlanRequest job_request, BuildJobPlanRequest(objects, !flags.prices.empty(), clock.Now()));
+  if (flags.profile.empty()) CalibrateByMeasurement(job_request);
   MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, job_request.request));
   return job_request;
 }
@@ -173,7 +175,8 @@ void AddPlan(CLI::App& app, int& exit_status) {
   const auto from = std::make_shared<std::string>();
   CLI::Option* file = command->add_option(
       "file", flags->file,
-      "file with a planning request, YAML or JSON (docs/design/planning.md); - reads standard input");
+      "file with a planning request, YAML or JSON (docs/design/planning.md), - reads standard input; or, with "
+      "--profile, a job file with its pools, as for medley run");
   command->add_option("--from", *from, "plan for this TrainingJob of a cluster instead of a file")->excludes(file);
   AddPlanFlags(*command, *flags);
   command

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "cli/job_file.h"
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
@@ -51,8 +52,23 @@ absl::Status UsePolicy(const PlanFlags& flags, model::RecurrentOptions& options)
   return absl::OkStatus();
 }
 
+absl::StatusOr<model::PlanRequest> RequestOfJob(const PlanFlags& flags) {
+  if (flags.file == "-") return base::InvalidArgument("a job file cannot be read from standard input; name the file");
+  if (flags.profile.empty()) {
+    return base::InvalidArgument(
+        "{}: a plan for a job file needs the times of its layers on each pool: name them with --profile (medley "
+        "profile --analytic estimates them), or start the job, which measures them, and use medley plan --from JOB",
+        flags.file);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, ReadProfile(flags.profile));
+  MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, ReadJobFile(flags.file, profile));
+  MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, request));
+  return request;
+}
+
 absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
+  if (IsJobFile(text)) return RequestOfJob(flags);
   scheduler::v1::PlanRequest message;
   const absl::Status parsed = model::ParseText(text, message);
   if (!parsed.ok()) return base::Annotate(parsed, flags.file);

@@ -1,4 +1,4 @@
-// medley prices --server: prints the prices that a scheduling service publishes.
+// medley prices, medley prices --server: prints the prices that a scheduling service publishes.
 // medley prices FILE: prints the prices that a service would publish for this file.
 #include <grpcpp/grpcpp.h>
 
@@ -13,10 +13,12 @@
 #include "common/base/log.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
+#include "kube/client/config.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/catalog/config.h"
@@ -30,12 +32,33 @@ namespace pb = scheduler::v1;
 struct PricesFlags {
   std::string file;    // a price file, or a catalog configuration whose feeds are files
   std::string server;  // HOST:PORT of a service, instead of a file
+  std::string kubeconfig;
   std::string token_file;
   std::string ca_file;  // not empty: use TLS
   std::string type;
   std::string since;
   std::string output = "table";
 };
+
+// Returns HOST:PORT of the service of the cluster that `medley run` keeps running: its ports are beside its kubeconfig.
+absl::StatusOr<std::string> FindServer(const kube::KubeconfigFlags& flags) {
+  std::string kubeconfig = flags.kubeconfig;
+  if (kubeconfig.empty()) kubeconfig = kube::ProcessEnvironment()("KUBECONFIG").value_or("");
+  kubeconfig = kubeconfig.substr(0, kubeconfig.find(':'));
+  const auto ports = base::ReadFile(std::filesystem::path(kubeconfig).parent_path() / "scheduler.ports", 1 << 16);
+  if (kubeconfig.empty() || !ports.ok()) {
+    return base::NotFound(
+        "name a price file, or --server HOST:PORT of a scheduling service. Only the service of `medley run --keep` is "
+        "found by itself, beside its kubeconfig ($KUBECONFIG or --kubeconfig). For that of another cluster use kubectl "
+        "-n "
+        "medley-system port-forward service/medley-scheduler 7100, and --server localhost:7100");
+  }
+  const auto parsed = document::ParseJson(*ports);
+  if (!parsed.ok() || !parsed->is_object() || !parsed->contains("grpc") || !(*parsed)["grpc"].is_number_integer()) {
+    return base::DataLoss("the file scheduler.ports beside {} does not hold the service's ports", kubeconfig);
+  }
+  return "127.0.0.1:" + (*parsed)["grpc"].dump();
+}
 
 // Parses a Go duration ("36h") or a number of days ("7d").
 absl::StatusOr<base::nanoseconds> ParseSince(const std::string& text) {
@@ -135,10 +158,13 @@ std::string SeriesTable(const pb::ListPricesResponse& prices) {
   return table.Text();
 }
 
-absl::Status Run(const PricesFlags& flags) {
+absl::Status Run(PricesFlags flags) {
   log::Configure("medley", log::Level::kWarn);
-  if (flags.file.empty() == flags.server.empty())
+  if (!flags.file.empty() && !flags.server.empty())
     return base::InvalidArgument("name a file or --server HOST:PORT, but not both");
+  if (flags.file.empty() && flags.server.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(flags.server, FindServer({.kubeconfig = flags.kubeconfig}));
+  }
   std::optional<base::WallTime> since;
   if (!flags.since.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const base::nanoseconds ago, ParseSince(flags.since));
@@ -163,7 +189,11 @@ void AddPrices(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<PricesFlags>();
   command->add_option("file", flags->file,
                       "price file, or catalog configuration with feeds of type file (docs/operate/prices.md)");
-  command->add_option("--server", flags->server, "HOST:PORT of the gRPC port of medley-scheduler");
+  command->add_option(
+      "--server", flags->server,
+      "HOST:PORT of the gRPC port of medley-scheduler; default: the one that medley run --keep has started");
+  command->add_option("--kubeconfig", flags->kubeconfig,
+                      "kubeconfig of the cluster of medley run, to use instead of $KUBECONFIG");
   command->add_option("--token-file", flags->token_file, "file with the bearer token for the server");
   command->add_option("--ca", flags->ca_file, "file with the CA (PEM) of the server's certificate; turns TLS on");
   command->add_option("--type", flags->type, "only this resource type, instance type or offering");

@@ -22,6 +22,10 @@ const std::map<std::string_view, std::string_view>& Sentences() {
        "lower the goals (spec.objective), raise the limits (spec.elasticity.maxUnits, a pool's spec.limit, "
        "ResourceQuotas), or add nodes or pools; the job is planned again when any of them changes (medley plan --from "
        "JOB shows the numbers)"},
+      {"Queued",
+       "wait until a job that the message names ends or gives units back, which wakes this job by itself; or allow "
+       "more "
+       "units (a pool's spec.limit, more nodes), or give it a PriorityClass (spec.runPolicy.schedulingPolicy)"},
       {"SchedulerUnavailable",
        "find out why the scheduling service does not answer: kubectl -n medley-system get pods -l "
        "app.kubernetes.io/name=medley-scheduler; running jobs continue to train meanwhile"},

@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 
+#include "cli/cluster/calibration.h"
 #include "cli/format.h"
 #include "cli/table.h"
 
@@ -13,6 +15,11 @@ namespace {
 using kube::Json;
 
 constexpr double kNear = 0.9;  // measured throughput below this fraction of the prediction is reported
+
+// "20,110 +- 3 %"
+std::string Predicted(double throughput, double spread) {
+  return Thousands(throughput) + (spread > 0 ? fmt::format(" +- {:.0f} %", std::max(1.0, 100 * spread)) : "");
+}
 
 double LeftUsd(double samples, double throughput, double usd_per_hour) {
   return throughput > 0 ? samples / throughput / 3600 * usd_per_hour : 0;
@@ -32,6 +39,8 @@ Comparison Compare(const JobPlanRequest& job_request, const model::PlanResult& r
   c.same = result.execution_plan && ops::SameShape(record.plan, *result.execution_plan);
   c.summary = model::Summary(record.plan, record.layer_names);
   c.throughput = record.plan.estimate.throughput;
+  c.spread = PredictionSpread(job_request.request.model, record.plan);
+  c.calibrated = job_request.calibration != 1;
   c.measured_throughput = job_request.status.observed ? job_request.status.observed->throughput : 0;
   c.usd_per_hour = record.UsdPerHour(prices);
   const double left = job_request.request.training.TotalSamples();
@@ -43,7 +52,7 @@ Comparison Compare(const JobPlanRequest& job_request, const model::PlanResult& r
 std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanResult& result) {
   if (!c.running) return {};
   Table table({"", "SAMPLES/S", "MEASURED", "USD/H", "USD LEFT"});
-  table.Add({"running plan", Thousands(c.throughput),
+  table.Add({"running plan", Predicted(c.throughput, c.spread),
              OrDash(c.measured_throughput > 0, Thousands(c.measured_throughput)), Usd(c.usd_per_hour),
              Usd(c.stay_usd)});
   if (!c.same)
@@ -62,7 +71,7 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
     lines.push_back(fmt::format("the new plan would cost {} USD more ({}) for the remaining samples",
                                 Usd(c.move_usd - c.stay_usd), Percent(c.stay_usd, c.move_usd)));
   }
-  if (!c.same && c.measured_throughput > 0 && c.measured_throughput < c.throughput * kNear) {
+  if (!c.same && !c.calibrated && c.measured_throughput > 0 && c.measured_throughput < c.throughput * kNear) {
     lines.push_back(
         fmt::format("the running plan reaches {:.0f} % of its predicted throughput; the new one may fall short as well",
                     100 * c.measured_throughput / c.throughput));
@@ -77,6 +86,8 @@ std::string ComparisonJson(const JobPlanRequest& job_request, const Comparison& 
                        {"summary", c.summary},
                        {"generation", job_request.record->plan.generation},
                        {"throughput", c.throughput},
+                       {"throughputSpread", c.spread},
+                       {"calibration", job_request.calibration},
                        {"measuredThroughput", c.measured_throughput},
                        {"usdPerHour", c.usd_per_hour},
                        {"usdLeft", c.stay_usd},

@@ -14,6 +14,8 @@ struct Comparison {
   bool same = false;               // whether both plans have the same stages, units, servers and schedule
   std::string summary;             // of the plan in force
   double throughput = 0;           // its predicted samples/s
+  double spread = 0;               // relative standard deviation of the prediction; 0: unknown
+  bool calibrated = false;         // whether the new plan is predicted by what the running one measures
   double measured_throughput = 0;  // its measured samples/s; 0: not measured
   double usd_per_hour = 0;         // its cost at the request's prices
   double stay_usd = 0;             // cost of the remaining samples with it, at the measured (else predicted) throughput

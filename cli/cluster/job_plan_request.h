@@ -4,7 +4,7 @@
 // It differs from the operator's request: units are the pools' status.units.free plus those that the job holds, so the
 // namespace's ResourceQuotas do not limit them; prices come from the pools' status, or from the running plan for a pool
 // that the job holds in another zone than the cheapest; profiles are those measured, without the scheduling service's
-// corrections.
+// corrections. calibration.h corrects them by what the job measures itself.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -38,6 +38,7 @@ struct JobPlanRequest {
   ops::JobStatus status;                  // the job's status
   std::optional<ops::PlanRecord> record;  // record of the plan in force
   std::vector<std::string> notes;         // sentences about pools that were left out, and other restrictions
+  double calibration = 1;                 // measured / predicted throughput that predictions are multiplied by
 };
 
 // With `keep_offerings`, pools priced by an offering stay without a price, which a price file then supplies. Errors are

@@ -13,6 +13,7 @@ namespace medley::cli {
 namespace {
 
 constexpr base::nanoseconds kStartTimeout = base::seconds(20);
+constexpr base::nanoseconds kPortTimeout = base::seconds(5);
 
 std::string LastLine(const std::filesystem::path& log) {
   const std::string text = base::ReadFile(log).value_or("");
@@ -114,7 +115,30 @@ absl::Status LocalCluster::StartOperator() {
                                          "--worker-image", "medley-worker", "--status-interval", "0.5",
                                          "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
                            .log = options_.run_folder / "operator.log"}));
-  return absl::OkStatus();  // the operator retries until it can work, so there is nothing to wait for
+  // Only for its address: the operator retries until it can work.
+  const base::SteadyTime deadline = clock_.Steady() + kPortTimeout;
+  while (OperatorAddress().empty() && !EndedProgram() && clock_.Steady() < deadline) {
+    clock_.SleepFor(base::milliseconds(20), std::stop_token());
+  }
+  return absl::OkStatus();
+}
+
+std::string LocalCluster::OperatorAddress() const {
+  constexpr std::string_view kBefore = "medley-operator: http port ";
+  const std::string log = base::ReadFile(options_.run_folder / "operator.log").value_or("");
+  const size_t at = log.find(kBefore);
+  const size_t end = at == std::string::npos ? at : log.find('\n', at);
+  if (end == std::string::npos) return "";
+  return "http://127.0.0.1:" + log.substr(at + kBefore.size(), end - at - kBefore.size()) + "/metrics";
+}
+
+std::vector<std::pair<std::string, std::string>> LocalCluster::Addresses() const {
+  std::vector<std::pair<std::string, std::string>> addresses = {
+      {"API server", server_->url()},
+      {"scheduling service, REST", "http://" + scheduler_rest_ + "/"},
+      {"scheduling service, gRPC", scheduler_grpc_}};
+  if (const std::string address = OperatorAddress(); !address.empty()) addresses.emplace_back("operator", address);
+  return addresses;
 }
 
 void LocalCluster::Stop() {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/run/child_process.h"
@@ -48,7 +49,8 @@ class LocalCluster {
   kube::Client& client() { return *client_; }
   std::filesystem::path kubeconfig() const { return options_.run_folder / "kubeconfig"; }
   std::filesystem::path claims() const { return options_.run_folder / "node" / "claims"; }  // of the process node
-  std::string scheduler_rest() const { return scheduler_rest_; }
+  // What listens where, in words and as an address: every one that Start has opened, except those of pods.
+  std::vector<std::pair<std::string, std::string>> Addresses() const;
   const kube::ApiServer& server() const { return *server_; }
   // Replaces the price file; the scheduler reads it again.
   absl::Status SetPrices(const std::filesystem::path& file);
@@ -65,6 +67,7 @@ class LocalCluster {
   absl::Status StartNode();
   absl::Status StartScheduler();
   absl::Status StartOperator();
+  std::string OperatorAddress() const;  // "": the operator has not printed its port yet
   absl::StatusOr<std::string> WaitForFile(const std::filesystem::path& file, ChildProcess& child);
 
   base::Clock& clock_;

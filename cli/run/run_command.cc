@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "cli/run/examples.h"
+#include "cli/run/hopeless.h"
 #include "cli/run/local_cluster.h"
 #include "cli/run/local_nodes.h"
 #include "cli/run/manifests.h"
@@ -60,7 +62,7 @@ absl::Status ApplyAll(kube::Client& client, const Manifests& manifests) {
   const kube::Resource jobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
   for (const kube::Object& pool : manifests.pools) {
     const auto created = client.Create(pools, pool);
-    if (!created.ok()) return base::Annotate(created.status(), "applying ResourcePool " + pool.key().name);
+    if (!created.ok()) return base::Annotate(WithExample(created.status()), "applying ResourcePool " + pool.key().name);
   }
   for (const kube::Object& other : manifests.others) {
     return base::InvalidArgument(
@@ -68,7 +70,8 @@ absl::Status ApplyAll(kube::Client& client, const Manifests& manifests) {
         other.kind(), other.key().ToString());
   }
   const auto created = client.Create(jobs, manifests.job);
-  if (!created.ok()) return base::Annotate(created.status(), "applying TrainingJob " + manifests.job.key().name);
+  if (!created.ok())
+    return base::Annotate(WithExample(created.status()), "applying TrainingJob " + manifests.job.key().name);
   return absl::OkStatus();
 }
 
@@ -77,6 +80,7 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
                     const RunOptions& options, Output& output, RunRecord& record) {
   Observer observer(clock, cluster, manifests.job.key(), scenario, manifests.scenario.parent_path());
   const base::SteadyTime start = clock.Steady();
+  HopelessWatch hopeless;
   double last_progress = 0;
   while (!interrupted) {
     MEDLEY_RETURN_IF_ERROR(observer.Step(record));
@@ -84,6 +88,9 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
     record.seconds = base::ToSeconds(clock.Steady() - start);
     output.Show(record.last, record.seconds);
     if (record.last.complete || record.last.failed) return absl::OkStatus();
+    if (const std::string why = hopeless.Look(record.last, record.seconds); !why.empty()) {
+      return base::FailedPrecondition("the job cannot run: {}", why);
+    }
     if (const auto ended = cluster.EndedProgram()) return base::Unavailable("{}", *ended);
     if (record.seconds > options.timeout_seconds) {
       return base::DeadlineExceeded("the job has not finished after {:.0f} s (--timeout); {}", record.seconds,
@@ -102,7 +109,7 @@ void KeepUp(base::Clock& clock, LocalCluster& cluster) {
   std::printf(
       "\nthe local cluster runs until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get mtj,mrp,pods\n\n",
       cluster.kubeconfig().c_str());
-  std::printf("the scheduling service listens on http://%s/\n", cluster.scheduler_rest().c_str());
+  for (const auto& [what, address] : cluster.Addresses()) std::printf("%-26s %s\n", what.c_str(), address.c_str());
   std::fflush(stdout);
   while (!interrupted) {
     if (const auto ended = cluster.EndedProgram()) {
@@ -111,6 +118,14 @@ void KeepUp(base::Clock& clock, LocalCluster& cluster) {
     }
     clock.SleepFor(base::milliseconds(200), std::stop_token());
   }
+}
+
+// One block, whatever went wrong.
+void PrintFailures(const std::vector<std::string>& failures) {
+  if (failures.size() == 1) std::fprintf(stderr, "medley: %s\n", failures[0].c_str());
+  if (failures.size() < 2) return;
+  std::fprintf(stderr, "medley: the run failed:\n");
+  for (const std::string& failure : failures) std::fprintf(stderr, "  %s\n", failure.c_str());
 }
 
 int Fail(const absl::Status& status, int code) {
@@ -124,6 +139,18 @@ absl::Status TakeModel(LocalCluster& cluster, const kube::Key& job, const std::f
   MEDLEY_ASSIGN_OR_RETURN(const kube::Object object, cluster.client().Get(jobs, job));
   MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path from, ExportFolderOf(object, cluster.claims()));
   return CopyModel(from, to);
+}
+
+// Returns false after saying why the model is not where the user wants it.
+bool GiveModel(LocalCluster& cluster, const kube::Key& job, const std::filesystem::path& to) {
+  const absl::Status taken = TakeModel(cluster, job, to);
+  if (!taken.ok()) {
+    Fail(base::Annotate(taken, "taking the model from the checkpoint volume"), 1);
+    return false;
+  }
+  std::printf("the model is in %s (its README.md says how to use it)\n", to.c_str());
+  std::fflush(stdout);
+  return true;
 }
 
 int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario& scenario,
@@ -143,34 +170,27 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
   if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
   output.Say(fmt::format("API server, process node, scheduler and operator are running (KUBECONFIG={})",
                          cluster.kubeconfig().string()));
+  for (const auto& [what, address] : cluster.Addresses()) output.Say(fmt::format("{:<26} {}", what, address));
   for (const std::string& remark : local->remarks) output.Say(remark);
   if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok()) return Fail(status, 2);
   RunRecord record;
   const absl::Status followed = Follow(clock, cluster, manifests, scenario, options, output, record);
   if (interrupted && !options.keep) return 130;
+  const bool planned = !absl::IsFailedPrecondition(followed);
   const Summary summary = Summarise(record, scenario);
   std::printf("\n");
-  for (const std::string& line : summary.lines) std::printf("%s\n", line.c_str());
+  for (const std::string& line : planned ? summary.lines : std::vector<std::string>())
+    std::printf("%s\n", line.c_str());
   std::printf("%-23s operator %.0f MiB, scheduler %.0f MiB\n", "peak memory",
               static_cast<double>(cluster.operator_peak()) / (1 << 20),
               static_cast<double>(cluster.scheduler_peak()) / (1 << 20));
   std::fflush(stdout);
-  if (!followed.ok()) Fail(followed, 1);
-  for (const std::string& failure : summary.failures) std::fprintf(stderr, "medley: %s\n", failure.c_str());
-  bool done = followed.ok() && summary.failures.empty();
-  if (followed.ok() && record.last.complete) {
-    const absl::Status taken = TakeModel(cluster, manifests.job.key(), options.model);
-    if (taken.ok()) {
-      std::printf("the model is in %s (its README.md says how to use it)\n", options.model.c_str());
-      std::fflush(stdout);
-    } else {
-      done = false;
-      Fail(base::Annotate(taken, "taking the model from the checkpoint volume"), 1);
-    }
-  }
+  PrintFailures(followed.ok() ? summary.failures : std::vector{base::Message(followed)});
+  int code = followed.ok() && summary.failures.empty() ? 0 : 1;
+  if (followed.ok() && record.last.complete && !GiveModel(cluster, manifests.job.key(), options.model)) code = 1;
   if (options.keep) KeepUp(clock, cluster);
   cluster.Stop();
-  return done ? 0 : 1;
+  return planned ? code : 2;
 }
 
 }  // namespace
@@ -206,10 +226,10 @@ int Run(const RunOptions& given) {
   }
   const int code = RunIn(options, *manifests, scenario, std::filesystem::absolute(folder));
   if (options.folder.empty()) {
-    if (code == 0) {
+    if (code == 0 || code == 2) {
       std::error_code ignored;
       std::filesystem::remove_all(folder, ignored);
-    } else if (code != 2) {
+    } else {
       std::fprintf(stderr, "medley: logs are in %s\n", folder.c_str());
     }
   }

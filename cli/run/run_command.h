@@ -17,7 +17,7 @@ struct RunOptions {
 };
 
 // Returns the exit status. 0: the job is Complete and meets the scenario's expectations. 1: it is not or does not. 2:
-// the arguments or manifests are invalid. 130: interrupted.
+// the arguments or manifests are invalid, or no plan is possible. 130: interrupted.
 int Run(const RunOptions& options);
 
 }  // namespace medley::cli

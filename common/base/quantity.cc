@@ -29,12 +29,12 @@ absl::StatusOr<double> ParseQuantity(std::string_view text) {
   }
   // A quantity begins with a digit or a dot; from_chars alone would also accept "inf" and "nan".
   if (rest.empty() || !(rest[0] == '.' || (rest[0] >= '0' && rest[0] <= '9'))) {
-    return InvalidArgument("'{}' is not a quantity", text);
+    return InvalidArgument("'{}' is not a quantity such as 500m, 2.5 or 16Gi", text);
   }
   double value = 0;
   // Parse the digits without an exponent first: "1E" is one exa, "1e3" is a thousand.
   auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, std::chars_format::fixed);
-  if (error != std::errc()) return InvalidArgument("'{}' is not a quantity", text);
+  if (error != std::errc()) return InvalidArgument("'{}' is not a quantity such as 500m, 2.5 or 16Gi", text);
   rest.remove_prefix(static_cast<size_t>(end - rest.data()));
   double factor = 0;
   for (const Suffix& suffix : kSuffixes) {
@@ -46,7 +46,8 @@ absl::StatusOr<double> ParseQuantity(std::string_view text) {
     auto [last, code] = std::from_chars(first, rest.data() + rest.size(), exponent);
     if (code == std::errc() && last == rest.data() + rest.size()) factor = std::pow(10.0, exponent);
   }
-  if (factor == 0) return InvalidArgument("'{}' is not a quantity: unknown suffix '{}'", text, rest);
+  if (factor == 0)
+    return InvalidArgument("'{}' is not a quantity such as 500m, 2.5 or 16Gi: unknown suffix '{}'", text, rest);
   value *= factor;
   if (!std::isfinite(value)) return InvalidArgument("quantity '{}' is out of range", text);
   return negative ? -value : value;

@@ -82,6 +82,7 @@ void ReadCheckpoint(const Reader& reader, CheckpointSpec& checkpoint) {
   checkpoint.interval_seconds = reader.Seconds("interval", checkpoint.interval_seconds);
   reader.Read("keep", checkpoint.keep);
   reader.Child("volume").Read("mountPath", checkpoint.path);
+  reader.Read("from", checkpoint.from);
 }
 
 }  // namespace

@@ -94,6 +94,9 @@ struct CheckpointSpec {
   double interval_seconds = 60;
   int keep = 3;
   std::string path;  // mountPath of the volume; empty: no checkpoints on a volume
+  // Folder of another job, or of one of its checkpoints, that the job continues from when it has no checkpoint of its
+  // own: an absolute path in the pods or the same as file:///. Empty: it starts from the seed.
+  std::string from;
 };
 
 struct JobSpec {

@@ -176,6 +176,13 @@ absl::Status ValidateCheckpoint(const CheckpointSpec& checkpoint) {
   if (checkpoint.interval_seconds < 1) {
     return base::InvalidArgument("spec.checkpoint.interval: must be at least 1s");
   }
+  if (!checkpoint.from.empty() && !checkpoint.from.starts_with("/") && !checkpoint.from.starts_with("file:///")) {
+    return base::InvalidArgument("spec.checkpoint.from: '{}' is not an absolute path and does not start with file:///",
+                                 checkpoint.from);
+  }
+  if (!checkpoint.from.empty() && checkpoint.path.empty()) {
+    return base::InvalidArgument("spec.checkpoint.from: needs spec.checkpoint.volume, into which it is copied");
+  }
   return InRange("spec.checkpoint.keep", checkpoint.keep, 1, 1000);
 }
 

@@ -15,8 +15,8 @@ def make():
                    variable("pool", "Pool", "ResourcePools", "label_values(medley_pool_units, pool)")])
     d.row("Now")
     d.stat("Jobs that train", "Jobs in phase Running or Rescaling.", f"count({RUNNING}) or vector(0)", "none")
-    d.stat("Jobs that wait", "Jobs in phase Pending, Profiling, Starting or Restarting.",
-           f'count(medley_job_phase{{{JOBS}, phase=~"Pending|Profiling|Starting|Restarting"}}) or vector(0)', "none",
+    d.stat("Jobs that wait", "Jobs in phase Pending, Queued, Profiling, Starting or Restarting.",
+           f'count(medley_job_phase{{{JOBS}, phase=~"Pending|Queued|Profiling|Starting|Restarting"}}) or vector(0)', "none",
            thresholds=[(None, "green"), (1, "yellow")])
     d.stat("Below their goal", "Running jobs whose throughput is under 95 % of spec.objective.minThroughput.",
            f"count(medley_job_throughput_samples_per_second{{{JOBS}}} < 0.95 * medley_job_goal_samples_per_second "

@@ -6,8 +6,8 @@
 //   MEDLEY_RETURN_IF_ERROR(server.WriteKubeconfig(dir / "kubeconfig"));
 //
 // Knows no Medley type: kinds beyond the built-in ones come as CustomResourceDefinitions, from files or over the API.
-// All objects are lost when it is destroyed. CEL rules (x-kubernetes-validations) are stored and shown but not
-// evaluated. It serves plain HTTP/1.1 unless a certificate is given.
+// All objects are lost when it is destroyed. Of CEL rules (x-kubernetes-validations) only those that make
+// fields immutable are evaluated. It serves plain HTTP/1.1 unless a certificate is given.
 //
 // Thread-safe. Call Start once; Stop is idempotent and joins every thread. Connections, request sizes, the window of
 // changes and the buffer of each watch are limited (a slow watcher is disconnected and must list again).

@@ -10,6 +10,7 @@
 #include "localcluster/apiserver/apply.h"
 #include "localcluster/apiserver/builtin.h"
 #include "localcluster/apiserver/shape.h"
+#include "localcluster/apiserver/transition.h"
 #include "localcluster/apiserver/validate.h"
 
 namespace medley::kube::apiserver {
@@ -151,6 +152,7 @@ absl::Status Rest::Check(const ResourceInfo& info, const Json* old, const Json& 
   ValidateMetadata(object["metadata"], &errors);
   Validate(object, info.schema, "", &errors);
   if (errors.empty() && info.builtin) ValidateBuiltin(info, old, object, &errors);
+  if (errors.empty() && !info.builtin && old != nullptr) CheckTransitions(*old, object, info.schema, "", &errors);
   if (errors.empty()) return absl::OkStatus();
   return InvalidError(info.resource, name, errors);
 }

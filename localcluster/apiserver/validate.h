@@ -1,6 +1,7 @@
 // Validates a value against a structural schema, with the messages of the real API server.
 //
-// Pure. CEL rules are not evaluated. `format` is checked for the formats that Kubernetes defines.
+// Pure. CEL rules are not evaluated here; transition.h evaluates some.
+// `format` is checked for the formats that Kubernetes defines.
 #pragma once
 
 #include <string>

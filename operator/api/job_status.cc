@@ -182,7 +182,7 @@ std::string JobStatus::Phase() const {
   if (conditions.IsTrue(kRunningCondition)) return "Running";
   if (conditions.IsTrue(kPlannedCondition)) return "Starting";
   const Condition* planned = conditions.Find(kPlannedCondition);
-  if (planned != nullptr && planned->reason == "Profiling") return "Profiling";
+  if (planned != nullptr && (planned->reason == "Profiling" || planned->reason == "Queued")) return planned->reason;
   return "Pending";
 }
 

@@ -16,6 +16,7 @@ inline constexpr std::string_view kReasons[] = {
     "PoolUnpriced",
     "UnknownPlanner",
     "Infeasible",
+    "Queued",
     "SchedulerUnavailable",
     "Profiling",
     "WaitingForTurn",

@@ -63,6 +63,15 @@ class Rules {
   std::vector<std::string> broken_;
 };
 
+// `part`: "data" or "checkpoint".
+void CheckHostPath(Rules& rules, const Json& spec, const std::string& part) {
+  const std::string pointer = "/" + part + "/volume/hostPath/path";
+  rules.Require(!Has(spec, pointer.c_str()) || TextAt(spec, pointer.c_str()).starts_with("/"),
+                "spec." + part +
+                    ".volume.hostPath.path must be absolute: only medley run knows the folder that a relative path "
+                    "begins with");
+}
+
 void CheckJobName(Rules& rules, const std::string& name) {
   rules.Require(name.size() <= 40, "metadata.name must be at most 40 characters, because pod names are made from it");
   const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
@@ -104,6 +113,7 @@ void CheckData(Rules& rules, const Json& spec) {
                 "spec.data.schema.numericBuckets needs numeric columns");
   rules.Require(!Has(spec, "/data/volume") || TextAt(spec, "/data/volume/mountPath").rfind('/', 0) == 0,
                 "spec.data.volume.mountPath must be absolute");
+  CheckHostPath(rules, spec, "data");
 }
 
 void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
@@ -206,6 +216,12 @@ void CheckRunPolicy(Rules& rules, const Json& spec) {
                 "spec.checkpoint.interval must be at least 1s and at most 8760h");
   rules.Require(!Has(spec, "/checkpoint/volume") || TextAt(spec, "/checkpoint/volume/mountPath").rfind('/', 0) == 0,
                 "spec.checkpoint.volume.mountPath must be absolute");
+  CheckHostPath(rules, spec, "checkpoint");
+  const std::string from = TextAt(spec, "/checkpoint/from");
+  rules.Require(from.empty() || from.starts_with("/") || from.starts_with("file:///"),
+                "spec.checkpoint.from must be an absolute path or begin with file:///");
+  rules.Require(from.empty() || Has(spec, "/checkpoint/volume"),
+                "spec.checkpoint.from needs spec.checkpoint.volume, into which the checkpoint is copied");
   rules.Require(IsShared(At(spec, "/checkpoint/volume")),
                 "spec.checkpoint.volume must be one that every pod of the job can write and the "
                 "next pod finds again: not emptyDir, ephemeral, gitRepo, configMap, secret, "

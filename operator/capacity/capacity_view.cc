@@ -83,13 +83,29 @@ bool CapacityView::EraseNode(const std::string& name) {
   return room_.Erase(name);
 }
 
+void CapacityView::Count(const PodFacts& pod, int sign) {
+  if (!pod.is_unit) return;
+  PoolCount& pool = pools_[pod.pool];
+  (pod.exists ? pool.units : pool.reserved) += sign;
+  if (pod.job.name.empty()) return;
+  int& of_job = pool.by_job[pod.job];
+  of_job += sign;
+  if (of_job == 0) pool.by_job.erase(pod.job);
+}
+
+const CapacityView::PoolCount& CapacityView::CountOf(const std::string& pool) const {
+  static const PoolCount none;
+  const auto found = pools_.find(pool);
+  return found == pools_.end() ? none : found->second;
+}
+
 void CapacityView::Insert(const kube::Key& key, PodFacts facts) {
   if (!facts.node.empty()) {
     room_.Bind(key, facts.node, facts.amounts.requests);
   } else if (facts.demand != nullptr) {
     room_.Wait(key, facts.demand);
   }
-  if (facts.is_unit) ++(facts.exists ? pools_[facts.pool].units : pools_[facts.pool].reserved);
+  Count(facts, 1);
   if (!facts.exists) not_created_.insert(key);
   if (!facts.job.name.empty()) job_pods_[facts.job].insert(key);
   pods_[key] = std::move(facts);
@@ -100,7 +116,7 @@ bool CapacityView::Erase(const kube::Key& key) {
   if (found == pods_.end()) return false;
   const PodFacts& pod = found->second;
   room_.Remove(key);
-  if (pod.is_unit) --(pod.exists ? pools_[pod.pool].units : pools_[pod.pool].reserved);
+  Count(pod, -1);
   not_created_.erase(key);
   if (const auto job = job_pods_.find(pod.job); job != job_pods_.end()) {
     job->second.erase(key);
@@ -266,14 +282,13 @@ void CapacityView::BoundByQuotas(const PodDemand& unit, const kube::Key& job, co
       if (const PodFacts& pod = pods_.at(*key); pod.job != job || !pod.is_member) count(pod, -1);
     }
     QuotaRoom room = RoomOf(quota, unit, held);
-    if (room.units < units.units) units = {Bounded(room.units), std::move(room.bound)};
+    if (room.units < units.units) units = {Bounded(room.units), std::move(room.bound), 0, {}};
   }
 }
 
 PoolUnits CapacityView::UnitsOf(const ResourcePool& pool, const PodDemand& unit) const {
   base::MutexLock lock(mutex_);
-  const auto found = pools_.find(pool.name);
-  const PoolCount count = found == pools_.end() ? PoolCount{} : found->second;
+  const PoolCount& count = CountOf(pool.name);
   PoolUnits units;
   units.limit = pool.limit;
   units.used = count.units;
@@ -288,13 +303,23 @@ JobUnits CapacityView::UnitsFor(const ResourcePool& pool, const PodDemand& unit,
   const std::vector<kube::Key> movable = Movable(pool, unit, job);
   const auto mine = std::count_if(movable.begin(), movable.end(),
                                   [&](const kube::Key& key) { return pods_.at(key).pool == pool.name; });
-  const auto found = pools_.find(pool.name);
-  const PoolCount count = found == pools_.end() ? PoolCount{} : found->second;
-  JobUnits units{Bounded(pool.limit - (count.units + count.reserved - mine)), "spec.limit of pool " + pool.name};
+  const PoolCount& count = CountOf(pool.name);
+  JobUnits units;
+  units.units = Bounded(pool.limit - (count.units + count.reserved - mine));
+  units.bound = "spec.limit of pool " + pool.name;
   if (pool.scaling == PoolScaling::kNodes) {
     const int64_t free = room_.FitsWithout(unit, movable);
-    if (free < units.units) units = {Bounded(free), "free nodes of pool " + pool.name};
+    if (free < units.units) {
+      units.units = Bounded(free);
+      units.bound = "free nodes of pool " + pool.name;
+    }
   }
+  for (const auto& [other, held] : count.by_job) {
+    if (other == job) continue;
+    units.held_by_others += held;
+    units.others.push_back(other);
+  }
+  units.held_by_others = std::clamp(units.held_by_others, 0, std::max(0, pool.limit - units.units));
   BoundByQuotas(unit, job, movable, units);
   return units;
 }

@@ -41,6 +41,9 @@ namespace medley::ops {
 struct JobUnits {
   int units = 0;
   std::string bound;  // what limits them: "free nodes of pool p", "ResourceQuota q: pods"
+  // What the job could hold besides if other jobs held nothing of the pool. None when a quota is the bound.
+  int held_by_others = 0;
+  std::vector<kube::Key> others;  // the jobs that hold these, in order
 };
 
 // A job as the owner of units. Two jobs of the same name, one after the other, have different UIDs.
@@ -134,6 +137,7 @@ class CapacityView {
   struct PoolCount {
     int units = 0;     // whose pods exist
     int reserved = 0;  // whose pods do not exist
+    std::map<kube::Key, int> by_job;
   };
   using Units = std::map<kube::Key, PodFacts>;  // by pod
 
@@ -145,6 +149,9 @@ class CapacityView {
   static bool LosesUnits(const Units& before, const Units& now);
   // False: the pod is not known.
   bool Erase(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds `sign` to the counts of the pod's pool.
+  void Count(const PodFacts& pod, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const PoolCount& CountOf(const std::string& pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // If the pod does not exist and is reserved.
   void InsertReserved(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReplaceReserved(const std::string& uid, Units units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

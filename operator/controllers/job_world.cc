@@ -70,6 +70,8 @@ class PoolReader {
     view.zone = price->price.pin;
     view.units = UnitsIn(view.zone).units;
     view.bound = UnitsIn(view.zone).bound;
+    view.held_by_others = UnitsIn(view.zone).held_by_others;
+    for (const kube::Key& other : UnitsIn(view.zone).others) view.others.push_back(other.ToString());
     view.units_where_held = UnitsIn(choice.held ? choice.held->zone : view.zone).units;
     lifecycle::LimitByOutages(outages, now, view);
   }

@@ -1,5 +1,7 @@
 #include "operator/lifecycle/planning.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -43,6 +45,13 @@ std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& res
   return alternatives;
 }
 
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
 std::string InWords(const model::Reason& reason, const UsablePools& pools) {
   std::string words = reason.message;
   if (words.empty()) {
@@ -50,10 +59,33 @@ std::string InWords(const model::Reason& reason, const UsablePools& pools) {
         fmt::format("{}{}{}: needed {:g}, available {:g}", reason.constraint,
                     reason.resource_type.empty() ? "" : " of ", reason.resource_type, reason.needed, reason.available);
   }
+  words = Replaced(std::move(words), "maxCostPerHour", "maxUsdPerHour");  // as in the manifest
   const PoolView* view = pools.Find(reason.resource_type);
   const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
   if (about_units && view != nullptr) words += fmt::format(" (bounded by {})", view->bound);
   return words;
+}
+
+// "4 units of pool gpu: 8 are in use by jobs a, b", or "". The reasons are constraints that cannot hold together, so
+// one that other jobs lift when they end is enough.
+std::string WaitsFor(const std::vector<model::Reason>& reasons, const UsablePools& pools) {
+  constexpr size_t kMostNamed = 5;
+  std::string waits;
+  for (const model::Reason& reason : reasons) {
+    if (reason.constraint != "limit") continue;
+    const PoolView* view = pools.Find(reason.resource_type);
+    if (view == nullptr || view->held_by_others <= 0) continue;
+    if (reason.needed > view->units + view->held_by_others) continue;
+    std::vector<std::string> named = view->others;
+    if (named.size() > kMostNamed) {
+      named.resize(kMostNamed);
+      named.push_back(fmt::format("and {} more", view->others.size() - kMostNamed));
+    }
+    waits += fmt::format("{}{:g} units of pool {}: {} are in use by {} {}", waits.empty() ? "" : ", or for ",
+                         reason.needed, reason.resource_type, view->held_by_others,
+                         view->others.size() == 1 ? "job" : "jobs", fmt::join(named, ", "));
+  }
+  return waits;
 }
 
 // Of a job that was suspended, only what is left.
@@ -206,7 +238,8 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
     PublishReplan(pass, "ReplanRefused", "The job keeps its plan: " + why);
     return false;
   }
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Infeasible", why);
+  const bool taken = absl::IsResourceExhausted(reserved);  // by other jobs, since the units were counted
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, taken ? "Queued" : "Infeasible", why);
   if (state.refusals < 2) return false;  // others have got units, and the next plan is made from new numbers
   std::map<std::string, int> units;
   for (const MemberSlot& slot : record.slots) ++units[slot.pool];
@@ -295,6 +328,11 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
   if (why.empty()) why = "the scheduling service found no plan and gave no reason";
   if (pass.memory.planning.record) {
     PublishReplan(pass, "ReplanInfeasible", "No plan meets the goal now, so the job keeps its plan: " + why);
+    return;
+  }
+  if (const std::string waits = WaitsFor(reasons, pools); !waits.empty()) {
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Queued",
+                 fmt::format("Waiting for {}. {}.", waits, why));
     return;
   }
   SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, only_prices ? "PoolUnpriced" : "Infeasible", why);

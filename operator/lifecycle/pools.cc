@@ -50,6 +50,7 @@ void LimitToHeld(const Pass& pass, UsablePools& usable) {
     const int held = CountHeld(pass, name);
     if (held >= view.units && view.only_held.empty()) continue;
     view.units = std::min(view.units, held);
+    view.held_by_others = 0;
     view.bound = view.only_held.empty()
                      ? "units that the job holds of pool " + name
                      : fmt::format("the {} units that the job holds of pool {}: {}", held, name, view.only_held);

@@ -32,6 +32,9 @@ struct PoolView {
   // pool is available". Empty: it may get others.
   std::string only_held;
   std::string why_unpriced;  // a clause
+  // What the job could hold besides `units` if other jobs held nothing of the pool, and these jobs ("namespace/name").
+  int held_by_others = 0;
+  std::vector<std::string> others;
 };
 
 struct PoolsView {

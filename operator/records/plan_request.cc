@@ -19,6 +19,8 @@ double PoolPrice(const PoolOffer& offer) {
   return price > 0 ? price : std::numeric_limits<double>::max();
 }
 
+}  // namespace
+
 void Calibrate(model::Model& model, double calibration) {
   if (!(calibration > 0) || calibration == 1) return;
   const double factor = 1 / std::clamp(calibration, 0.05, 20.0);
@@ -32,8 +34,6 @@ void Calibrate(model::Model& model, double calibration) {
     }
   }
 }
-
-}  // namespace
 
 std::string ServerPool(const TrainingJob& job, const std::vector<PoolOffer>& offers) {
   if (!job.server_pool.empty()) return job.server_pool;

@@ -31,6 +31,9 @@ struct JobProgress {
   double calibration = 1;
 };
 
+// Divides the times of all layers on all pools by `calibration`, of which what is outside [1/20, 20] is cut off.
+void Calibrate(model::Model& model, double calibration);
+
 // `offers`: at least one. The request's deadline and budget are what is left of the job's. When nothing is left, the
 // request asks for a tiny amount, so that the response explains why the goal cannot be met.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,

@@ -6,8 +6,8 @@
 namespace medley::ops {
 namespace {
 
-constexpr const char* kPhases[] = {"Pending",   "Profiling",  "Starting", "Running", "Rescaling",
-                                   "Suspended", "Restarting", "Complete", "Failed"};
+constexpr const char* kPhases[] = {"Pending",   "Queued",    "Profiling",  "Starting", "Running",
+                                   "Rescaling", "Suspended", "Restarting", "Complete", "Failed"};
 constexpr char kPoolPrice[] = "medley_pool_usd_per_unit_hour";
 constexpr char kPoolPriceHelp[] = "Price of a unit of the pool; no series: the price is unknown";
 constexpr char kPoolUnits[] = "medley_pool_units";

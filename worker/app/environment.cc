@@ -74,6 +74,9 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   env.spec.data.train.uri = MapPath(map, env.spec.data.train.uri);
   if (env.spec.data.test.has_value()) env.spec.data.test->uri = MapPath(map, env.spec.data.test->uri);
   env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));
+  constexpr std::string_view kScheme = "file://";
+  const std::string& from = env.spec.checkpoint.from;
+  env.continue_from = MapPath(map, from.starts_with(kScheme) ? from.substr(kScheme.size()) : from);
   env.pool = get("MEDLEY_POOL").value_or("");
   env.job_name = get("MEDLEY_JOB_NAME").value_or("");
   env.job_uid = get("MEDLEY_JOB_UID").value_or("");

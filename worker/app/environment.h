@@ -28,7 +28,8 @@ struct Environment {
   int threads = 1;               // that compute (unit_cpus.h); main() sets it
   int64_t coordinator_term = 0;  // of this coordinator; 0: none
   std::filesystem::path checkpoint_root;
-  model::JobSpec spec;  // URIs rewritten by MEDLEY_PATH_MAP
+  std::string continue_from;  // path of spec.checkpoint.from; empty: none
+  model::JobSpec spec;        // URIs rewritten by MEDLEY_PATH_MAP
   std::string spec_json;
 };
 

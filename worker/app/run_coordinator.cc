@@ -52,6 +52,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.token = env.token;
   options.checkpoint_root = env.checkpoint_root;
   options.keep_checkpoints = env.spec.checkpoint.keep;
+  options.continue_from = env.continue_from;
   options.model_fingerprint = ModelFingerprint(env.spec);
   options.metrics_port = env.metrics_port;
   options.export_model = ExporterOf(env, *graph, options.instance);

@@ -227,6 +227,10 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   const auto child = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder",
                             (folder_ / "run").string(), "--export", (folder_ / "model").string()});
   ASSERT_TRUE(WaitForOutput("export KUBECONFIG=", base::seconds(120))) << Output();
+  for (const char* what : {"API server  ", "scheduling service, REST   http://127.0.0.1:",
+                           "scheduling service, gRPC   127.0.0.1:", "operator                   http://127.0.0.1:"}) {
+    EXPECT_THAT(Output(), HasSubstr(what));
+  }
   EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
               testing::AllOf(HasSubstr("trainingjob.medley.dev/small"), HasSubstr("resourcepool.medley.dev/local"),
                              HasSubstr("pod/small-coordinator")));
@@ -315,9 +319,9 @@ TEST_F(RunTest, AFolderThatIsNoModelIsNotReplaced) {
 }
 
 TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
-  const auto child = StartManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {});
-  EXPECT_TRUE(WaitForOutput("Infeasible", base::seconds(120))) << Output();
-  child->Stop(base::seconds(20));
+  EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\"")), "exit code 2") << Output();
+  EXPECT_THAT(Output(), HasSubstr("medley: the job cannot run: Infeasible: "));
+  EXPECT_THAT(Output(), HasSubstr("maxUsdPerHour is 0.01: raise it to"));
 }
 
 TEST_F(RunTest, AJobThatDoesNotEndInTimeIsAFailure) {

@@ -5,7 +5,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 
 namespace medley {
 namespace {
@@ -78,7 +83,48 @@ TEST(ProgramTest, PricesOfFiles) {
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.output, HasSubstr("no price of 'm9' is known"));
   EXPECT_THAT(Start("medley", "prices examples/plan/ctrdnn-16.yaml").output, HasSubstr("unknown field"));
-  EXPECT_EQ(Start("medley", "prices").status, 1);
+  const Ended nothing = Start("medley", "prices --kubeconfig /nonexistent/kubeconfig");
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_THAT(nothing.output, HasSubstr("name a price file, or --server HOST:PORT"));
+}
+
+// One pool, named as in the profile.
+constexpr char kJobFile[] = R"(
+apiVersion: medley.dev/v1alpha1
+kind: ResourcePool
+metadata: {name: cpu}
+spec: {class: CPU, unit: {resources: {cpu: "1", memory: 4Gi}}, limit: 4, price: {usdPerUnitHour: "0.10"}}
+---
+apiVersion: medley.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: adult}
+spec:
+  model: {name: ctrdnn}
+  data:
+    train: {uri: file:///data/adult.train.csv, format: csv}
+    schema: {label: {column: 14}, categorical: [1], numeric: [0]}
+  training: {epochs: 2, batchSize: 2048}
+)";
+
+TEST(ProgramTest, AJobFileIsPlannedWithItsPools) {
+  const std::string job = "examples/adult.yaml";
+  const Ended without = Start("medley", "plan " + job);
+  EXPECT_EQ(without.status, 1);
+  EXPECT_THAT(without.output, HasSubstr("needs the times of its layers on each pool: name them with --profile"));
+  const std::filesystem::path folder = *base::MakeTempDir("medley-program-test");
+  EXPECT_THAT(base::WriteFileAtomic(folder / "job.yaml", kJobFile), base::IsOk());
+  const std::string line = "plan " + (folder / "job.yaml").string() + " --profile tests/data/profiles/adult-2048.json";
+  const Ended made = Start("medley", line);
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("embedding..loss  cpu"));
+  base::RemoveTempDir(folder);
+}
+
+TEST(ProgramTest, AWrongCommandIsNamedWithTheOneThatWasMeant) {
+  const Ended typo = Start("medley", "tpo");
+  EXPECT_GT(typo.status, 100);
+  EXPECT_EQ(typo.output, "medley: unknown command 'tpo'; did you mean `top`?\n");
+  EXPECT_THAT(Start("medley", "--version").output, testing::StartsWith("medley 0."));
 }
 
 TEST(ProgramTest, InfeasibleIsStatusTwo) {
@@ -97,6 +143,8 @@ TEST(ProgramTest, BadInputIsStatusOne) {
   EXPECT_EQ(bad.status, 1);
   EXPECT_THAT(bad.output, HasSubstr("expect: unknown field"));
   EXPECT_THAT(Start("medley", "completion bash").output, HasSubstr("complete -o filenames -F _medley medley"));
+  EXPECT_THAT(Start("medley", "completion zsh").output, HasSubstr("compdef _medley medley"));
+  EXPECT_THAT(Start("medley", "completion fish").output, HasSubstr("complete -c medley -f -a '(__medley_complete)'"));
   EXPECT_THAT(Start("medley", "explain examples/plan/ctrdnn-16.yaml").output, HasSubstr("proof: no plan"));
 }
 

@@ -39,6 +39,7 @@ struct CheckpointPosition {
 struct CheckpointSearch {
   std::optional<CheckpointPosition> newest;  // the newest that verifies
   std::vector<std::string> rejected;         // why newer checkpoints of this job cannot be restored
+  std::string refused;  // why the job cannot continue from the checkpoint that it names; empty: it can, or names none
 };
 
 class CoordinatorCore {

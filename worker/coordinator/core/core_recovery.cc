@@ -182,6 +182,7 @@ void CoordinatorCore::OnCheckpointFound(const absl::StatusOr<CheckpointSearch>& 
   finding_ = false;
   if (!found.ok()) return RetrySearch(found.status(), now);
   failed_searches_ = 0;
+  if (!found->refused.empty()) return Fail(found->refused, false, now);
   for (const std::string& reason : found->rejected) Log(true, "skipped a checkpoint: " + reason);
   if (!found->newest && (last_checkpoint_ > 0 || !found->rejected.empty())) {
     const std::string saved =

@@ -4,12 +4,29 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "worker/checkpoint/import.h"
 #include "worker/checkpoint/reader.h"
 
 namespace medley::worker {
 
 CheckpointFiles::CheckpointFiles(CheckpointFilesOptions options, Volume volume)
     : options_(std::move(options)), volume_(std::move(volume)), claims_(volume_), store_(volume_, options_.job_uid) {}
+
+namespace {
+
+CheckpointPosition PositionOf(const CheckpointManifest& manifest) {
+  CheckpointPosition position;
+  position.folder = manifest.folder;
+  position.generation = manifest.generation;
+  position.step = manifest.step;
+  position.ledger.set_rows(manifest.rows);
+  position.ledger.set_epochs(manifest.data_epochs);
+  position.ledger.set_batch_size(manifest.batch_size);
+  position.ledger.set_committed_step(manifest.step);
+  return position;
+}
+
+}  // namespace
 
 absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCommand& command) {
   using Why = RejectedCheckpoint::Why;
@@ -22,16 +39,25 @@ absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCom
     if (counts) search.rejected.push_back(rejected.reason);
     if (!counts) log::Info("ignored a folder that is no checkpoint of this job", {{"reason", rejected.reason}});
   }
-  if (!found.manifest) return search;
-  const CheckpointManifest& manifest = *found.manifest;
-  CheckpointPosition& newest = search.newest.emplace();
-  newest.folder = manifest.folder;
-  newest.generation = manifest.generation;
-  newest.step = manifest.step;
-  newest.ledger.set_rows(manifest.rows);
-  newest.ledger.set_epochs(manifest.data_epochs);
-  newest.ledger.set_batch_size(manifest.batch_size);
-  newest.ledger.set_committed_step(manifest.step);
+  if (found.manifest) search.newest = PositionOf(*found.manifest);
+  if (!search.newest && search.rejected.empty() && !options_.from.empty()) return Import();
+  return search;
+}
+
+absl::StatusOr<CheckpointSearch> CheckpointFiles::Import() {
+  CheckpointSearch search;
+  const absl::StatusOr<CheckpointManifest> copied =
+      ImportCheckpoint(volume_, options_.from, {options_.job_uid, options_.model_fingerprint, options_.epochs});
+  if (absl::IsFailedPrecondition(copied.status())) {
+    search.refused = base::Message(copied.status());
+    return search;
+  }
+  MEDLEY_RETURN_IF_ERROR(copied.status());
+  MEDLEY_RETURN_IF_ERROR(StillLeads());
+  MEDLEY_RETURN_IF_ERROR(store_.Complete(*copied));
+  log::Info("the job continues from the checkpoint of another job",
+            {{"from", options_.from}, {"step", std::to_string(copied->step)}});
+  search.newest = PositionOf(*copied);
   return search;
 }
 

@@ -18,6 +18,8 @@ struct CheckpointFilesOptions {
   std::string job_uid;
   std::string model_fingerprint;
   int keep = 3;
+  std::string from;  // path of the checkpoint or job to continue from; empty: none
+  int32_t epochs = 1;
   Claim claim;  // of this coordinator, which writes nothing after a newer one
 };
 
@@ -25,7 +27,9 @@ class CheckpointFiles {
  public:
   CheckpointFiles(CheckpointFilesOptions options, Volume volume);
 
-  // Errors: those of the volume, also when a checkpoint cannot be read and `command` does not reject it.
+  // When the job has no checkpoint, copies the one to continue from, which can take as long as writing a checkpoint.
+  // Errors: those of the volume, also when a checkpoint cannot be read and `command` does not reject it; Aborted (a
+  // newer coordinator has claimed the job).
   absl::StatusOr<CheckpointSearch> Search(const FindCheckpointCommand& command);
   // Completes the checkpoint, then removes old ones; logs a warning when the latter fails. Errors: DataLoss, Aborted
   // (a newer coordinator has claimed the job), those of the volume.
@@ -36,6 +40,7 @@ class CheckpointFiles {
 
  private:
   absl::Status StillLeads() const;
+  absl::StatusOr<CheckpointSearch> Import();
   absl::Status Prune();
 
   const CheckpointFilesOptions options_;

@@ -22,8 +22,8 @@ absl::Status CheckDigest(const job::v1::CoordinatorState& journal, const std::st
   if (digest.empty() || journal.job_digest().empty() || journal.job_digest() == digest) return absl::OkStatus();
   return base::InvalidArgument(
       "the journal in {} belongs to a job with another model, schema, data or training (its digest is {}, this job's "
-      "is "
-      "{}): empty the folder, or use another one",
+      "is {}): empty the folder, or use another one. To continue from its checkpoint on purpose, use another one and "
+      "name this folder in spec.checkpoint.from",
       folder, journal.job_digest(), digest);
 }
 
@@ -66,8 +66,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
 
 absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(const Lead& lead, std::stop_token stop) {
   const Volume& root = options_.checkpoint_root;
-  const CheckpointFilesOptions files{options_.core.job_uid, options_.model_fingerprint, options_.keep_checkpoints,
-                                     claim_};
+  const CheckpointFilesOptions files{options_.core.job_uid,  options_.model_fingerprint, options_.keep_checkpoints,
+                                     options_.continue_from, options_.core.epochs,       claim_};
   const auto folder = std::make_shared<Folder>();
   const auto open = [folder, root, files, lead]() -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, lead.claim));

@@ -47,7 +47,9 @@ struct CoordinatorOptions {
   int keep_checkpoints = 3;
   std::string model_fingerprint;
   ExportModel export_model;  // unset, or without checkpoint_root: no model is written
-  int metrics_port = -1;     // port of Prometheus' /metrics; -1: none, 0: the system chooses one
+  // Folder of another job or of one of its checkpoints, to continue from when this job has none. Empty: none.
+  std::string continue_from;
+  int metrics_port = -1;  // port of Prometheus' /metrics; -1: none, 0: the system chooses one
   // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);
   // Of pings to members, so that one on a dead machine is lost within half a minute (rpc::ServerOptions).

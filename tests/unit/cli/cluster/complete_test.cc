@@ -1,4 +1,5 @@
 #include "cli/complete.h"
+#include "cli/unknown_command.h"
 
 #include <gmock/gmock.h>
 
@@ -42,6 +43,14 @@ TEST_F(CompleteTest, Commands) {
   EXPECT_THAT(At({"completion", ""}).words, ElementsAre("bash"));
   EXPECT_THAT(At({"nonsense", ""}).words, IsEmpty());
   EXPECT_THAT(At({}).words, IsEmpty());
+}
+
+TEST_F(CompleteTest, AnUnknownCommandIsNamedWithTheOneThatWasMeant) {
+  EXPECT_EQ(UnknownCommand(app_, {"lgos", "adult"}), "unknown command 'lgos'; did you mean `logs`?");
+  EXPECT_EQ(UnknownCommand(app_, {"nonsense"}), "unknown command 'nonsense'; medley --help lists all");
+  EXPECT_EQ(UnknownCommand(app_, {"logs"}), "");
+  EXPECT_EQ(UnknownCommand(app_, {"--version"}), "");
+  EXPECT_EQ(UnknownCommand(app_, {}), "");
 }
 
 TEST_F(CompleteTest, NamesOfJobs) {

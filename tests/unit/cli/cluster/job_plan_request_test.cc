@@ -1,5 +1,9 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <functional>
+
+#include "cli/cluster/calibration.h"
 #include "cli/cluster/comparison.h"
 #include "cli/cluster/job_plan_request.h"
 #include "common/base/testing/status_matchers.h"
@@ -118,6 +122,51 @@ TEST(JobPlanRequestTest, BrokenObjectsAreNamed) {
   ASSERT_THAT(job_request, base::IsOk());
   EXPECT_FALSE(job_request->record);
   EXPECT_EQ(job_request->notes.size(), 1u);
+}
+
+TEST(CalibrationTest, WhatIsMeasuredScalesThePredictionsOfAllPools) {
+  auto job_request = BuildJobPlanRequest(Objects(), false, testing_objects::Now());
+  ASSERT_THAT(job_request, base::IsOk());
+  job_request->record->uncorrected_throughput = 20874.3 * 4;  // what the profiles promised is four times as much
+  CalibrateByMeasurement(*job_request);
+  EXPECT_NEAR(job_request->calibration, 0.25, 1e-9);
+  for (const model::Layer& layer : job_request->request.model.layers) {
+    for (const model::LayerProfile& profile : layer.profiles) EXPECT_NEAR(profile.compute_seconds, 0.04, 1e-9);
+  }
+  EXPECT_THAT(job_request->notes, Contains(HasSubstr("predictions of the new plan are multiplied by 0.25")));
+}
+
+TEST(CalibrationTest, NothingIsScaledWithoutAMeasurementOfThePlanInForce) {
+  const auto calibrated = [](const std::function<void(JobPlanRequest&)>& change) {
+    auto job_request = *BuildJobPlanRequest(Objects(), false, testing_objects::Now());
+    job_request.record->uncorrected_throughput = 20874.3 * 4;
+    change(job_request);
+    CalibrateByMeasurement(job_request);
+    return job_request.calibration != 1;
+  };
+  EXPECT_TRUE(calibrated([](JobPlanRequest&) {}));
+  EXPECT_FALSE(calibrated([](JobPlanRequest& r) { r.record.reset(); }));
+  EXPECT_FALSE(calibrated([](JobPlanRequest& r) { r.status.observed.reset(); }));
+  EXPECT_FALSE(calibrated([](JobPlanRequest& r) { r.status.observed->throughput = 0; }));
+  EXPECT_FALSE(calibrated([](JobPlanRequest& r) { r.record->plan.generation = 5; }));
+  EXPECT_FALSE(calibrated([](JobPlanRequest& r) { r.status.conditions = ops::Conditions(); }));
+  EXPECT_FALSE(calibrated([](JobPlanRequest& r) { r.record->uncorrected_throughput = 20874.3 * 11; }));
+}
+
+TEST(CalibrationTest, ThePredictionHasTheSpreadOfItsSlowestStage) {
+  JobPlanRequest job_request = *BuildJobPlanRequest(Objects(), false, testing_objects::Now());
+  for (model::Layer& layer : job_request.request.model.layers) {
+    for (model::LayerProfile& profile : layer.profiles)
+      profile.spread = profile.resource_type == "v100-spot" ? 0.1 : 0.5;
+  }
+  // Two layers of 10 ms each on one V100 against one layer on four CPUs.
+  const model::ExecutionPlan& plan = job_request.record->plan;
+  EXPECT_NEAR(PredictionSpread(job_request.request.model, plan), std::sqrt(2.0) * 0.001 / 0.02, 1e-9);
+  model::PlanResult result;
+  result.plan = model::ProvisionedPlan{};
+  result.execution_plan = plan;
+  EXPECT_THAT(ComparisonLines(Compare(job_request, result), result), Contains(HasSubstr("20,110 +- 7 %")));
+  EXPECT_EQ(PredictionSpread(model::Model(), plan), 0);
 }
 
 TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {

@@ -25,7 +25,8 @@ constexpr char kAdult[] = R"({
   "training": {"epochs": 3, "batchSize": 256, "microBatches": 2,
                "optimizer": {"name": "sgd", "learningRate": 0.25}, "seed": 18446744073709551615},
   "objective": {"minThroughput": 20000},
-  "checkpoint": {"interval": "1m30s", "keep": 5, "volume": {"mountPath": "/checkpoints"}}})";
+  "checkpoint": {"interval": "1m30s", "keep": 5, "volume": {"mountPath": "/checkpoints"},
+                 "from": "/checkpoints/default-first-1234"}})";
 
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
@@ -53,6 +54,7 @@ TEST(JobSpecTest, ReadsEveryField) {
   EXPECT_EQ(spec->training.seed, 18446744073709551615ULL);
   EXPECT_EQ(spec->checkpoint.interval_seconds, 90);
   EXPECT_EQ(spec->checkpoint.path, "/checkpoints");
+  EXPECT_EQ(spec->checkpoint.from, "/checkpoints/default-first-1234");
 }
 
 TEST(JobSpecTest, TheScheduleOfTheLearningRate) {
@@ -142,6 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
              "spec.training.earlyStopping.metric: 'loss' is not one of auc, logLoss, accuracy"},
         Case{"\"microBatches\": 2", "\"microBatches\": 300", "spec.training.microBatches: 300 is more"},
         Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
+        Case{"/checkpoints/default-first", "default-first", "spec.checkpoint.from"},
         Case{"\"maxBadRows\": 3", "\"maxBadRows\": -3", "spec.data.maxBadRows"},
         Case{"{\"uri\": \"file:///data/adult.train.csv\", \"format\": \"csv\"}", "7",
              "spec.data.train: must be an object"}));

@@ -63,7 +63,7 @@ TEST(ValidateTest, EveryRuleOfTheCrdsHasAManifest) {
 TEST(ValidateTest, CheckpointsMayUseAnyVolumeThatPodsShare) {
   for (const char* source : {"persistentVolumeClaim", "hostPath", "nfs", "csi", "cephfs"}) {
     Json job = GoodJob().json();
-    job["spec"]["checkpoint"]["volume"] = {{source, Json::object()}, {"mountPath", "/ck"}};
+    job["spec"]["checkpoint"]["volume"] = {{source, {{"path", "/x"}}}, {"mountPath", "/ck"}};
     EXPECT_THAT(ValidateTrainingJob(kube::Object(job)), IsEmpty()) << source;
   }
 }

@@ -121,6 +121,27 @@ TEST_F(CapacityViewTest, AJobMayReuseItsUnitsButNotItsCoordinator) {
   EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).bound, "spec.limit of pool a");
 }
 
+TEST_F(CapacityViewTest, WhatOtherJobsHoldIsNamed) {
+  view_.PutNode(Node("n", R"({"cpu": "8"})"));
+  view_.PutPod(Pod("m", "mine", "trainer", "n"));
+  view_.PutPod(Pod("o1", "other", "trainer", "n"));
+  view_.PutPod(Pod("o2", "other", "server", "n"));
+  ASSERT_THAT(Reserve("third", {"t"}), base::IsOk());
+  JobUnits units = view_.UnitsFor(pool_, unit_, {"ns", "mine"});
+  EXPECT_EQ(units.units, 1);
+  EXPECT_EQ(units.held_by_others, 3);
+  EXPECT_THAT(units.others, testing::ElementsAre(kube::Key{"ns", "other"}, kube::Key{"ns", "third"}));
+  pool_.limit = 2;  // which the others exceed: they could give back no more than that
+  EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).held_by_others, 2);
+  pool_.limit = 10;
+  view_.ErasePod({"ns", "o1"});
+  view_.ErasePod({"ns", "o2"});
+  view_.Release("uid-third");
+  units = view_.UnitsFor(pool_, unit_, {"ns", "mine"});
+  EXPECT_EQ(units.held_by_others, 0);
+  EXPECT_THAT(units.others, testing::IsEmpty());
+}
+
 TEST_F(CapacityViewTest, UnitsOnANodeWithANoticeDoNotCount) {
   view_.PutNode(Node("n1", R"({"cpu": "4"})"));
   view_.PutNode(Node("n2", R"({"cpu": "4"})"));

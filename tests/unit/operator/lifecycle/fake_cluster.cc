@@ -183,6 +183,8 @@ struct FakeCluster::Hand {
       if (!valid) continue;
       PoolView one{*valid, pool.price, cluster.FreeUnits(name, ""), "nodes of " + name};
       one.paid_usd_per_unit_hour = pool.price.value_or(0);
+      one.held_by_others = pool.held_by_others;
+      if (pool.held_by_others > 0) one.others = {"ns/first", "ns/second"};
       one.units_where_held = one.units;
       one.why_unpriced =
           fmt::format("the catalog (revision {}) does not hold it", cluster.catalog_revision.value_or(0));

@@ -49,6 +49,7 @@ class FakeCluster {
     std::map<std::string, double> zone_prices = {};
     std::set<std::string> unavailable_zones = {};
     std::string provision_timeout = "";  // not empty: the pool is autoscaled
+    int held_by_others = 0;              // units that jobs ns/first and ns/second hold
     bool HasPrice() const { return price || !zone_prices.empty(); }
   };
   std::map<std::string, Pool> pools;

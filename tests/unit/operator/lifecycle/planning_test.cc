@@ -75,6 +75,39 @@ INSTANTIATE_TEST_SUITE_P(
                     AnswerCase{"NoReason", Infeasible({}), "False/Infeasible", "gave no reason", "ReplanInfeasible"}),
     [](const auto& each) { return each.param.name; });
 
+// Issue 12: a job that waits for a busy pool was called infeasible.
+TEST(PlanningTest, AJobThatWaitsForUnitsOfOtherJobsIsQueuedBehindThem) {
+  FakeCluster cluster;
+  cluster.planner = [](const model::PlanRequest&) {
+    return Infeasible({{"minThroughput", "", 100, 40, "lower it"}, {"limit", "a", 9, 4, ""}});
+  };
+  cluster.pools.at("a").held_by_others = 1000;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Queued");
+  EXPECT_THAT(cluster.Message(kPlannedCondition),
+              HasSubstr("Waiting for 9 units of pool a: 1000 are in use by jobs ns/first, ns/second. "));
+  EXPECT_TRUE(cluster.in_line());
+  cluster.planner = nullptr;
+  EXPECT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
+TEST(PlanningTest, WhatOtherJobsHoldWouldNotBeEnough) {
+  FakeCluster cluster;
+  cluster.planner = [](const model::PlanRequest&) { return Infeasible({{"limit", "a", 1e6, 4, ""}}); };
+  cluster.pools.at("a").held_by_others = 2;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible");
+}
+
+TEST(PlanningTest, MessagesNameTheFieldsOfTheManifest) {
+  FakeCluster cluster;
+  cluster.planner = [](const model::PlanRequest&) {
+    return Infeasible({{"maxCostPerHour", "", 3, 2, "needs at least 3 USD/h, maxCostPerHour is 2: raise it to 3"}});
+  };
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("maxUsdPerHour is 2: raise it to 3"));
+}
+
 TEST(PlanningTest, AnInvalidPlanIsAnError) {
   FakeCluster cluster;
   ASSERT_TRUE(cluster.RunUntilTraining());
@@ -119,7 +152,7 @@ TEST(PlanningTest, APlanWhoseUnitsOthersGotIsPlannedAgain) {
   const PassLog pass = cluster.Pass();
   EXPECT_THAT(pass.status, base::IsOk());
   EXPECT_EQ(pass.requeue_after, base::milliseconds(100)) << "doubles each time";
-  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible");
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Queued");
   EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("bounded by x"));
   EXPECT_FALSE(cluster.stored_plan().has_value());
   EXPECT_TRUE(cluster.in_line());

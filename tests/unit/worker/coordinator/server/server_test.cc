@@ -186,12 +186,12 @@ class CoordinatorServerTest : public testing::Test {
     slot.set_pool("cpu");
     return request;
   }
-  absl::Status Apply(int port, const std::string& token, int64_t leader_term = 0) {
+  absl::Status Apply(int port, const std::string& token, int64_t leader_term = 0,
+                     job::v1::ApplyPlanRequest plan = Plan()) {
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = token, .timeout = base::seconds(60), .wait_for_ready = true});
     job::v1::ApplyPlanResponse response;
-    job::v1::ApplyPlanRequest plan = Plan();
     plan.set_leader_term(leader_term);
     return rpc::FromGrpc(stub->ApplyPlan(&context, plan, &response));
   }
@@ -304,6 +304,39 @@ TEST_F(CoordinatorServerTest, TheJournalOfAnotherTrainingIsRefused) {
     options.core.job_digest = same;
     EXPECT_THAT(CoordinatorServer::Start(options, clock_), IsOk());
   }
+}
+
+TEST_F(CoordinatorServerTest, ContinuesFromTheCheckpointOfAnotherJob) {
+  const fs::path first = root_ / "first", second = root_ / "second";
+  const auto run = [&](const fs::path& folder, const std::string& uid, int epochs) {
+    CoordinatorOptions options = Options();
+    options.core.job_uid = uid;
+    options.core.epochs = epochs;
+    options.checkpoint_root = folder;
+    if (uid != "uid") options.continue_from = first.string();
+    auto server = CoordinatorServer::Start(options, clock_);
+    EXPECT_THAT(server, IsOk());
+    job::v1::ApplyPlanRequest plan = Plan();
+    plan.mutable_plan()->set_job_uid(uid);
+    EXPECT_THAT(Apply((*server)->port(), "secret", 0, plan), IsOk());
+    Trainer trainer("i-" + uid, folder, -1);
+    std::jthread member([&] { trainer.Run((*server)->port(), "secret"); });
+    const job::v1::Observation last = Watch((*server)->port());
+    EXPECT_EQ((*server)->Wait({}), last.phase() == job::v1::JOB_PHASE_COMPLETE ? 0 : 2);
+    return last;
+  };
+  ExpectComplete(run(first, "uid", 2));
+  const job::v1::Observation continued = run(second, "other", 3);
+  EXPECT_EQ(continued.phase(), job::v1::JOB_PHASE_COMPLETE) << continued.ShortDebugString();
+  EXPECT_EQ(continued.samples_done(), 3 * kRows);
+  std::ifstream steps(second / "steps.jsonl");
+  int lines = 0;
+  for (std::string line; std::getline(steps, line);) ++lines;
+  EXPECT_EQ(lines, 20) << "the third epoch alone";
+  // Nothing is left to train, which is said and not reported as this job's success.
+  const job::v1::Observation refused = run(root_ / "third", "third", 2);
+  EXPECT_EQ(refused.phase(), job::v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(refused.message(), HasSubstr("it has trained 2 epochs, this job trains 2; raise spec.training.epochs"));
 }
 
 TEST_F(CoordinatorServerTest, RefusesWithoutTheToken) {

@@ -1,0 +1,18 @@
+// What a job measures, applied to the profiles of its planning request, so that a new plan and the running one are
+// predicted by the same measure. Pure.
+#pragma once
+
+#include "cli/cluster/job_plan_request.h"
+
+namespace medley::cli {
+
+// Multiplies the seconds of all layers on all pools with (throughput that the uncorrected profiles predict for the
+// running plan) / (its measured throughput), and adds a note that says so. Does nothing unless the job trains with the
+// plan in force and measures it. A ratio outside [1/10, 10] is no calibration: the profiles stay, and a note says so.
+void CalibrateByMeasurement(JobPlanRequest& job_request);
+
+// The relative standard deviation of the slowest stage's compute time in the running plan, from the spread that the
+// profiler measured for each layer and pool; 0: unknown.
+double PredictionSpread(const model::Model& model, const model::ExecutionPlan& plan);
+
+}  // namespace medley::cli

@@ -1,0 +1,113 @@
+#include "worker/checkpoint/import.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/ranges.h>
+
+#include <cerrno>
+
+#include <utility>
+#include <vector>
+
+#include "common/base/status.h"
+#include "worker/checkpoint/reader.h"
+
+namespace medley::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status Refuse(const fs::path& from, const std::string& why) {
+  return base::FailedPrecondition("spec.checkpoint.from: cannot continue from {}: {}", from.string(), why);
+}
+
+struct Origin {
+  Volume volume;  // the folder of the checkpoint's job
+  CheckpointManifest manifest;
+};
+
+// Of one named checkpoint.
+absl::StatusOr<Origin> ReadOne(const fs::path& from, const Volume& parent, const ImportingJob& job) {
+  const std::string folder = from.filename().string();
+  const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(parent, folder);
+  if (absl::IsNotFound(manifest.status())) return Refuse(from, "no complete checkpoint exists there");
+  if (absl::IsDataLoss(manifest.status())) return Refuse(from, base::Message(manifest.status()));
+  MEDLEY_RETURN_IF_ERROR(manifest.status());
+  if (!job.model_fingerprint.empty() && manifest->model_fingerprint != job.model_fingerprint) {
+    return Refuse(from, fmt::format("its model fingerprint is {}, this job's is {}", manifest->model_fingerprint,
+                                    job.model_fingerprint));
+  }
+  const absl::Status verified = VerifyCheckpoint(parent, *manifest);
+  if (absl::IsDataLoss(verified)) return Refuse(from, base::Message(verified));
+  MEDLEY_RETURN_IF_ERROR(verified);
+  return Origin{parent, *manifest};
+}
+
+// Of a job's folder, its newest.
+absl::StatusOr<Origin> ReadNewest(const fs::path& from, const Volume& volume, const ImportingJob& job) {
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(volume, "", job.model_fingerprint);
+  if (absl::IsNotFound(found.status())) return Refuse(from, "the folder does not exist");
+  MEDLEY_RETURN_IF_ERROR(found.status());
+  if (found->manifest) return Origin{volume, *found->manifest};
+  std::vector<std::string> why;
+  for (const RejectedCheckpoint& rejected : found->rejected) {
+    if (rejected.why == RejectedCheckpoint::Why::kUnreadable) return base::Unavailable("{}", rejected.reason);
+    why.push_back(rejected.reason);
+  }
+  if (why.empty()) return Refuse(from, "the folder has no checkpoint");
+  return Refuse(from, fmt::format("{}", fmt::join(why, "; ")));
+}
+
+absl::Status CopyContent(Files& from, int in, Files& to, int out) {
+  std::string buffer(size_t{1} << 20, '\0');
+  for (;;) {
+    MEDLEY_ASSIGN_OR_RETURN(const size_t n, from.Read(in, buffer.data(), buffer.size()));
+    if (n == 0) return to.Sync(out);
+    MEDLEY_RETURN_IF_ERROR(to.Write(out, std::string_view(buffer).substr(0, n)));
+  }
+}
+
+absl::Status CopyFile(const Volume& from, const fs::path& source, const Volume& to, const fs::path& target) {
+  MEDLEY_ASSIGN_OR_RETURN(const int in, from.files().OpenToRead(source));
+  std::string temporary = target.string() + ".tmp.XXXXXX";
+  const absl::StatusOr<int> out = to.files().CreateTemporary(temporary);
+  absl::Status status = out.status();
+  if (out.ok()) {
+    status = CopyContent(from.files(), in, to.files(), *out);
+    if (status.ok() && fchmod(*out, 0644) != 0) status = base::ErrnoStatus(errno, "fchmod");
+    close(*out);
+    if (status.ok()) status = to.files().Rename(temporary, target);
+    if (!status.ok()) (void)to.files().Remove(temporary);
+  }
+  close(in);
+  return status.ok() ? status : base::Annotate(status, "copying " + source.string());
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointManifest> ImportCheckpoint(const Volume& to, const fs::path& from, const ImportingJob& job) {
+  const fs::path folder = from.filename().empty() ? from.parent_path() : from;
+  const bool one = ParseCheckpointFolder(folder.filename().string()).ok();
+  MEDLEY_ASSIGN_OR_RETURN(const Origin origin, one ? ReadOne(folder, Volume(folder.parent_path(), to.files()), job)
+                                                   : ReadNewest(folder, Volume(folder, to.files()), job));
+  CheckpointManifest own = origin.manifest;
+  if (own.rows <= 0 || own.batch_size <= 0) return Refuse(folder, "its manifest has no rows or no batch size");
+  const int64_t steps_per_epoch = (own.rows - 1) / own.batch_size + 1;
+  if (own.step >= steps_per_epoch * job.epochs) {
+    return Refuse(folder, fmt::format("it has trained {} epochs, this job trains {}; raise spec.training.epochs",
+                                      own.data_epochs, job.epochs));
+  }
+  own.job_uid = job.uid;
+  own.generation = 0;
+  own.data_epochs = job.epochs;
+  own.folder = CheckpointFolder({.generation = 0, .step = own.step});
+  MEDLEY_RETURN_IF_ERROR(to.files().CreateFolder(to / own.folder));
+  for (const CheckpointFileEntry& file : own.files) {
+    MEDLEY_RETURN_IF_ERROR(
+        CopyFile(origin.volume, origin.volume / origin.manifest.folder / file.name, to, to / own.folder / file.name));
+  }
+  return own;
+}
+
+}  // namespace medley::worker
