@@ -96,9 +96,8 @@ struct HandedOverCommand {
   int64_t to_term = 0;
 };
 
-using Command =
-    std::variant<SendCommand, JournalCommand, StepCommand, EvaluationCommand, RollbackCommand, FindCheckpointCommand,
-                 WriteManifestCommand, ExportCommand, DropCommand, FenceCommand, LogCommand, FinishCommand,
-                 HandedOverCommand>;
+using Command = std::variant<SendCommand, JournalCommand, StepCommand, EvaluationCommand, RollbackCommand,
+                             FindCheckpointCommand, WriteManifestCommand, ExportCommand, DropCommand, FenceCommand,
+                             LogCommand, FinishCommand, HandedOverCommand>;
 
 }  // namespace medley::worker
