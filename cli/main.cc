@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   int exit_status = 0;
   medley::cli::AddRun(app, exit_status);
   medley::cli::AddTop(app, exit_status);
+  medley::cli::AddDashboard(app, exit_status);
   medley::cli::AddExplain(app, exit_status);
   medley::cli::AddPlan(app, exit_status);
   medley::cli::AddLogs(app, exit_status);
