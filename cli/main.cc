@@ -21,9 +21,11 @@ int main(int argc, char** argv) {
   int exit_status = 0;
   medley::cli::AddRun(app, exit_status);
   medley::cli::AddTop(app, exit_status);
+  medley::cli::AddDashboard(app, exit_status);
   medley::cli::AddExplain(app, exit_status);
   medley::cli::AddPlan(app, exit_status);
   medley::cli::AddLogs(app, exit_status);
+  medley::cli::AddDownload(app, exit_status);
   medley::cli::AddPredict(app, exit_status);
   medley::cli::AddEvaluate(app, exit_status);
   medley::cli::AddOnnx(app, exit_status);

@@ -1,25 +1,19 @@
 // medley prices, medley prices --server: prints the prices that a scheduling service publishes.
 // medley prices FILE: prints the prices that a service would publish for this file.
-#include <grpcpp/grpcpp.h>
-
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/price_service.h"
 #include "cli/table.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
-#include "common/document/parse.h"
 #include "common/model/convert.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/context.h"
-#include "common/rpc/status.h"
-#include "kube/client/config.h"
-#include "medley/scheduler/v1/scheduler.grpc.pb.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/catalog/config.h"
 #include "scheduler-service/catalog/price_file.h"
@@ -40,56 +34,18 @@ struct PricesFlags {
   std::string output = "table";
 };
 
-// Returns HOST:PORT of the service of the cluster that `medley run` keeps running: its ports are beside its kubeconfig.
-absl::StatusOr<std::string> FindServer(const kube::KubeconfigFlags& flags) {
-  std::string kubeconfig = flags.kubeconfig;
-  if (kubeconfig.empty()) kubeconfig = kube::ProcessEnvironment()("KUBECONFIG").value_or("");
-  kubeconfig = kubeconfig.substr(0, kubeconfig.find(':'));
-  const auto ports = base::ReadFile(std::filesystem::path(kubeconfig).parent_path() / "scheduler.ports", 1 << 16);
-  if (kubeconfig.empty() || !ports.ok()) {
-    return base::NotFound(
-        "name a price file, or --server HOST:PORT of a scheduling service. Only the service of `medley run --keep` is "
-        "found by itself, beside its kubeconfig ($KUBECONFIG or --kubeconfig). For that of another cluster use kubectl "
-        "-n "
-        "medley-system port-forward service/medley-scheduler 7100, and --server localhost:7100");
-  }
-  const auto parsed = document::ParseJson(*ports);
-  if (!parsed.ok() || !parsed->is_object() || !parsed->contains("grpc") || !(*parsed)["grpc"].is_number_integer()) {
-    return base::DataLoss("the file scheduler.ports beside {} does not hold the service's ports", kubeconfig);
-  }
-  return "127.0.0.1:" + (*parsed)["grpc"].dump();
-}
-
-// Parses a Go duration ("36h") or a number of days ("7d").
-absl::StatusOr<base::nanoseconds> ParseSince(const std::string& text) {
-  if (text.size() > 1 && text.back() == 'd') {
-    MEDLEY_ASSIGN_OR_RETURN(const double days, base::ParseQuantity(text.substr(0, text.size() - 1)));
-    if (days >= 0 && days < 36500) return base::FromSeconds(days * 86400);
-    return base::InvalidArgument("--since: '{}' is not a number of days", text);
-  }
-  return base::ParseDuration(text);
-}
-
 absl::StatusOr<pb::ListPricesResponse> AskServer(const PricesFlags& flags, std::optional<base::WallTime> since) {
-  pb::ListPricesRequest request;
-  request.set_type(flags.type);
-  if (since) MEDLEY_RETURN_IF_ERROR(model::TimeToProto(base::FormatTime(*since), *request.mutable_since()));
-  rpc::CallOptions call{.token = "", .timeout = base::seconds(10)};
+  PriceService service{.address = flags.server, .token = "", .ca = ""};
   if (!flags.token_file.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(call.token, base::ReadFile(flags.token_file, 1 << 16));
-    call.token.erase(call.token.find_last_not_of(" \r\n") + 1);
+    MEDLEY_ASSIGN_OR_RETURN(service.token, base::ReadFile(flags.token_file, 1 << 16));
+    service.token.erase(service.token.find_last_not_of(" \r\n") + 1);
   }
-  grpc::ClientContext context;
-  rpc::Prepare(context, call);
-  pb::ListPricesResponse response;
-  rpc::ChannelOptions options;
   if (!flags.ca_file.empty()) {
-    options.tls.emplace();
-    MEDLEY_ASSIGN_OR_RETURN(options.tls->root_certificates, base::ReadFile(flags.ca_file, 1 << 20));
+    MEDLEY_ASSIGN_OR_RETURN(service.ca, base::ReadFile(flags.ca_file, 1 << 20));
   }
-  const auto stub = pb::SchedulerService::NewStub(rpc::MakeChannel(flags.server, options));
-  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(stub->ListPrices(&context, request, &response), flags.server));
-  return response;
+  pb::ListPricesResponse prices;
+  MEDLEY_RETURN_IF_ERROR(ListPrices(service, flags.type, since, prices));
+  return prices;
 }
 
 // Returns the prices that a service with this file would publish first.
@@ -163,7 +119,7 @@ absl::Status Run(PricesFlags flags) {
   if (!flags.file.empty() && !flags.server.empty())
     return base::InvalidArgument("name a file or --server HOST:PORT, but not both");
   if (flags.file.empty() && flags.server.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(flags.server, FindServer({.kubeconfig = flags.kubeconfig}));
+    MEDLEY_ASSIGN_OR_RETURN(flags.server, FindPriceService(flags.kubeconfig));
   }
   std::optional<base::WallTime> since;
   if (!flags.since.empty()) {

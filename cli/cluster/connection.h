@@ -22,7 +22,7 @@ struct ClusterFlags {
 void AddClusterFlags(CLI::App& command, ClusterFlags& flags);
 
 struct Cluster {
-  std::unique_ptr<kube::HttpClient> client;
+  std::shared_ptr<kube::HttpClient> client;
   std::string ns;
 };
 

@@ -205,6 +205,7 @@ class Connection {
   bool Convert(http::request<http::string_body> in, HttpRequest* out) {
     keep_alive_ = in.keep_alive();
     out->method = Text(in.method_string());
+    out->host = Text(in[http::field::host]);
     out->accept = Text(in[http::field::accept]);
     out->content_type = Text(in[http::field::content_type]);
     out->authorization = Text(in[http::field::authorization]);

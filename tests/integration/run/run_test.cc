@@ -21,6 +21,7 @@ namespace medley::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const std::filesystem::path& Source() {
   static const std::filesystem::path kSource(std::getenv("MEDLEY_SOURCE_DIR"));
@@ -187,9 +188,12 @@ class RunTest : public testing::Test {
     return folder_ / "adult.yaml";
   }
   // Returns the output of an unmodified kubectl; its exit status must be 0.
-  std::string Kubectl(const std::string& arguments) {
-    const std::string command =
-        "KUBECONFIG=" + (folder_ / "run/kubeconfig").string() + " kubectl " + arguments + " 2>&1";
+  std::string Kubectl(const std::string& arguments) { return InCluster("kubectl " + arguments); }
+  std::string Medley(const std::string& arguments) {
+    return InCluster((std::filesystem::path(std::getenv("MEDLEY_BIN_DIR")) / "medley").string() + " " + arguments);
+  }
+  std::string InCluster(const std::string& line) {
+    const std::string command = "KUBECONFIG=" + (folder_ / "run/kubeconfig").string() + " " + line + " 2>&1";
     FILE* pipe = popen(command.c_str(), "r");
     if (pipe == nullptr) return "";
     std::string text;
@@ -227,8 +231,9 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   const auto child = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder",
                             (folder_ / "run").string(), "--export", (folder_ / "model").string()});
   ASSERT_TRUE(WaitForOutput("export KUBECONFIG=", base::seconds(120))) << Output();
-  for (const char* what : {"API server  ", "scheduling service, REST   http://127.0.0.1:",
-                           "scheduling service, gRPC   127.0.0.1:", "operator                   http://127.0.0.1:"}) {
+  for (const char* what :
+       {"web page of the job        http://127.0.0.1:", "API server  ", "scheduling service, REST   http://127.0.0.1:",
+        "scheduling service, gRPC   127.0.0.1:", "operator                   http://127.0.0.1:"}) {
     EXPECT_THAT(Output(), HasSubstr(what));
   }
   EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
@@ -240,6 +245,18 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   EXPECT_THAT(Kubectl("logs small-coordinator"), HasSubstr("generation"));
   EXPECT_THAT(Kubectl("scale mtj small --replicas=3"), HasSubstr("scaled"));
   EXPECT_THAT(Kubectl("get mtj small -o jsonpath={.spec.elasticity.maxUnits}"), HasSubstr("3"));
+  // The model as from a cluster: through a pod that mounts the volume.
+  const std::string fetched = (folder_ / "fetched").string();
+  EXPECT_THAT(Medley("download small " + fetched), HasSubstr("the model is in " + fetched));
+  for (const char* name : {"model.json", "schema.json", "model.safetensors", "README.md"}) {
+    const auto expected = base::ReadFile(folder_ / "model" / name);
+    EXPECT_THAT(expected, base::IsOk()) << name;
+    EXPECT_EQ(base::ReadFile(folder_ / "fetched" / name).value_or(""), expected.value_or("-")) << name;
+  }
+  EXPECT_THAT(Kubectl("get pods"), Not(HasSubstr("download")));
+  // Deleting a pool in use is a warning. No job uses this one any more, so its status is written by hand.
+  Kubectl("patch mrp local --subresource=status --type=merge -p '{\"status\": {\"units\": {\"used\": 3}}}'");
+  EXPECT_THAT(Kubectl("delete mrp local"), HasSubstr("Warning: units of ResourcePool local that jobs hold: 3"));
   const std::string edited = SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"3\"");
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "edited.yaml", edited), base::IsOk());
   EXPECT_THAT(Kubectl("apply -f " + (folder_ / "edited.yaml").string()), HasSubstr("trainingjob.medley.dev/small"));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/testing/status_matchers.h"
+
 namespace medley::ops {
 namespace {
 

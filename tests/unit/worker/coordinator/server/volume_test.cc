@@ -269,7 +269,7 @@ TEST_F(VolumeTest, ASupersededCoordinatorDoesNotSayThatTheJobIsOver) {
 }
 
 TEST_F(VolumeTest, ACoordinatorPublishesNoCheckpointAfterAnotherOneTookOver) {
-  CheckpointFiles files({"uid", "", 3, *Claims(root_).Take(1, "10.0.0.1:7070", "a")}, root_);
+  CheckpointFiles files({.job_uid = "uid", .claim = *Claims(root_).Take(1, "10.0.0.1:7070", "a")}, root_);
   const WriteManifestCommand first{"step-00000004-e1", 1, 4, {}, {}};
   ASSERT_THAT(files.Publish(first), IsOk());
   ASSERT_THAT(Claims(root_).Take(2, "10.0.0.2:7070", "a"), IsOk());
