@@ -158,7 +158,7 @@ class RunTest : public testing::Test {
       }
       child->Stop(base::seconds(20));
       std::string job = CopyExample();
-      Edit(job, "minThroughput: 8000", "minThroughput: " + std::to_string(reachable / 2));
+      Edit(job, "minThroughput: 11000", "minThroughput: " + std::to_string(reachable / 2));
       manifest = folder_ / "adult.yaml";
       EXPECT_THAT(base::WriteFileAtomic(manifest, job), base::IsOk());
       std::printf("A BUSY MACHINE, load %.1f: it reaches %lld samples/s, so the example runs with minThroughput %lld\n",
@@ -167,18 +167,18 @@ class RunTest : public testing::Test {
   }
   // The example for builds with sanitizers. The best plan depends on measured layer times, and the goals in samples/s
   // on the machine's speed. A sanitizer slows only our code, not the libraries, so neither is valid here. Instead, the
-  // job may use only the two offers of the same machine, and any throughput is enough. One price changes from half of
-  // the other to four times the other, so the best plan moves from one offer to the other with every profile. There are
+  // job may use only the two offers of the same machine, and any throughput is enough. One price changes from a
+  // third of the other to more than twice the other, so the best plan moves from one offer to the other with every profile. There are
   // fewer data epochs and matching bounds on the test metrics; everything else is as in the example.
   std::filesystem::path ExampleForSanitizers() {
     std::string job = CopyExample();
     Edit(job, "pools: [old-spot, new-spot, new-reserved], serverPool: old-spot",
          "pools: [new-spot, new-reserved], serverPool: new-reserved");
-    for (int pool = 0; pool < 2; ++pool) Edit(job, "limit: 2", "limit: 3");  // two trainers and a server
-    Edit(job, "{minThroughput: 8000, maxUsdPerHour: \"5\"}", "{minThroughput: 1, maxUsdPerHour: \"50\"}");
+    for (const char* limit : {"limit: 1", "limit: 1", "limit: 2"}) Edit(job, limit, "limit: 3");
+    Edit(job, "{minThroughput: 11000, maxUsdPerHour: \"5\"}", "{minThroughput: 1, maxUsdPerHour: \"50\"}");
     Edit(job, "epochs: 14", "epochs: 8");
     std::string scenario = base::ReadFile(folder_ / "adult.scenario.yaml").value_or("");
-    Edit(scenario, "{role: trainer, stage: 1}", "{role: trainer}");
+    Edit(scenario, "{role: trainer, stage: 0}", "{role: trainer}");
     Edit(scenario, "auc: 0.915, logLoss: 0.30", "auc: 0.90, logLoss: 0.34");
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.yaml", job), base::IsOk());
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.scenario.yaml", scenario), base::IsOk());
