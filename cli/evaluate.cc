@@ -20,27 +20,47 @@ struct EvaluateOptions {
   std::string output = "text";
 };
 
+struct Metric {
+  const char* key;    // of Quality::metrics
+  const char* name;   // in JSON, as in manifests
+  const char* title;  // in text
+};
+constexpr Metric kMetrics[] = {{"auc", "auc", "AUC"},
+                               {"log_loss", "logLoss", "log loss"},
+                               {"accuracy", "accuracy", "accuracy"},
+                               {"mse", "mse", "MSE"},
+                               {"mae", "mae", "MAE"},
+                               {"r2", "r2", "R2"}};
+
+void PrintJson(const worker::Quality& quality, bool binary) {
+  nlohmann::ordered_json json = {{"rows", quality.rows}};
+  if (binary) json["positives"] = quality.positives;
+  for (const Metric& metric : kMetrics) {
+    const auto found = quality.metrics.find(metric.key);
+    if (found != quality.metrics.end()) json[metric.name] = found->second;
+  }
+  std::printf("%s\n", json.dump(2).c_str());
+}
+
+void PrintText(const worker::Quality& quality, bool binary) {
+  std::printf("rows      %lld", static_cast<long long>(quality.rows));
+  if (binary) std::printf(", %lld of them with label 1", static_cast<long long>(quality.positives));
+  std::printf("\n");
+  if (binary && !quality.metrics.contains("auc")) std::printf("AUC       undefined: all rows are of one class\n");
+  for (const Metric& metric : kMetrics) {
+    const auto found = quality.metrics.find(metric.key);
+    if (found == quality.metrics.end()) continue;
+    const bool any_size = std::string_view(metric.key).starts_with("m");  // in the unit of the label, or its square
+    std::printf(any_size ? "%-9s %.6g\n" : "%-9s %.4f\n", metric.title, found->second);
+  }
+}
+
 absl::Status Run(const EvaluateOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
   MEDLEY_ASSIGN_OR_RETURN(DataFile data, DataFile::Open(options.data));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Quality quality, worker::EvaluateQuality(model, data.name(), data.Reader()));
-  const bool both = quality.positives > 0 && quality.positives < quality.rows;
-  if (options.output == "json") {
-    nlohmann::ordered_json json = {{"rows", quality.rows}, {"positives", quality.positives}};
-    if (both) json["auc"] = quality.auc;
-    json["logLoss"] = quality.log_loss;
-    json["accuracy"] = quality.accuracy;
-    std::printf("%s\n", json.dump(2).c_str());
-    return absl::OkStatus();
-  }
-  std::printf("rows      %lld, %lld of them with label 1\n", static_cast<long long>(quality.rows),
-              static_cast<long long>(quality.positives));
-  if (both) {
-    std::printf("AUC       %.4f\n", quality.auc);
-  } else {
-    std::printf("AUC       undefined: all rows are of one class\n");
-  }
-  std::printf("log loss  %.4f\naccuracy  %.4f\n", quality.log_loss, quality.accuracy);
+  const bool binary = model.model.schema.task == model::Task::kBinary;
+  options.output == "json" ? PrintJson(quality, binary) : PrintText(quality, binary);
   return absl::OkStatus();
 }
 

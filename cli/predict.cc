@@ -17,6 +17,7 @@ struct PredictOptions {
   std::filesystem::path model;
   std::string data;
   std::filesystem::path output;  // empty: stdout
+  bool all = false;
 };
 
 absl::Status WriteAll(std::FILE* file, std::string_view text) {
@@ -25,14 +26,15 @@ absl::Status WriteAll(std::FILE* file, std::string_view text) {
 }
 
 // Into a file beside `output`, which is renamed at the end: an error leaves no half of the predictions.
-absl::StatusOr<int64_t> PredictInto(const worker::LoadedModel& model, DataFile& data,
-                                    const std::filesystem::path& output) {
+absl::StatusOr<int64_t> PredictInto(const worker::LoadedModel& model, DataFile& data, const PredictOptions& options) {
+  const std::filesystem::path& output = options.output;
   std::filesystem::path temporary = output;
   temporary += ".tmp";
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(temporary.c_str(), "wb"));
   if (file == nullptr) return base::ErrnoStatus(errno, "creating " + temporary.string());
-  auto rows = worker::Predict(model, data.name(), data.Reader(),
-                              [&](std::string_view text) { return WriteAll(file.get(), text); });
+  auto rows = worker::Predict(
+      model, data.name(), data.Reader(), [&](std::string_view text) { return WriteAll(file.get(), text); },
+      options.all);
   if (rows.ok() && std::fflush(file.get()) != 0) rows = base::ErrnoStatus(errno, "writing " + temporary.string());
   std::error_code error;
   if (rows.ok()) std::filesystem::rename(temporary, output, error);
@@ -45,12 +47,11 @@ absl::Status Run(const PredictOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
   MEDLEY_ASSIGN_OR_RETURN(DataFile data, DataFile::Open(options.data));
   if (options.output.empty()) {
-    MEDLEY_RETURN_IF_ERROR(worker::Predict(model, data.name(), data.Reader(), [](std::string_view text) {
-                             return WriteAll(stdout, text);
-                           }).status());
+    const auto write = [](std::string_view text) { return WriteAll(stdout, text); };
+    MEDLEY_RETURN_IF_ERROR(worker::Predict(model, data.name(), data.Reader(), write, options.all).status());
     return std::fflush(stdout) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "writing the predictions");
   }
-  MEDLEY_ASSIGN_OR_RETURN(const int64_t rows, PredictInto(model, data, options.output));
+  MEDLEY_ASSIGN_OR_RETURN(const int64_t rows, PredictInto(model, data, options));
   std::printf("%lld predictions: %s\n", static_cast<long long>(rows), options.output.c_str());
   return absl::OkStatus();
 }
@@ -58,12 +59,14 @@ absl::Status Run(const PredictOptions& options) {
 }  // namespace
 
 void AddPredict(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("predict", "Print the probability of label 1 for each row of a CSV file");
+  CLI::App* command = app.add_subcommand(
+      "predict", "Print the prediction for each row of a CSV file: a probability, a number or a class");
   auto options = std::make_shared<PredictOptions>();
   command->add_option("EXPORT", options->model, "folder of an exported model")->required();
   command->add_option("DATA", options->data, "CSV file with the columns of the training data; -: standard input")
       ->required();
   command->add_option("-o,--output", options->output, "file for the predictions; default: standard output");
+  command->add_flag("--all", options->all, "of several classes, print the probabilities of all, separated by commas");
   command->callback([options, &exit_status] { exit_status = ExitStatusOf(Run(*options)); });
 }
 

@@ -2,6 +2,7 @@
 
 #include "common/base/status.h"
 #include "common/document/reader.h"
+#include "common/model/task.h"
 
 namespace medley::cli {
 namespace {
@@ -31,8 +32,11 @@ ScenarioStep ReadStep(const Reader& reader) {
 
 Expectations ReadExpectations(const Reader& reader) {
   Expectations expect;
-  if (reader.Has("auc")) expect.auc = reader.Number("auc", 0);
-  if (reader.Has("logLoss")) expect.log_loss = reader.Number("logLoss", 0);
+  for (const model::Task task : {model::Task::kBinary, model::Task::kRegression}) {
+    for (const std::string& name : model::TaskMetrics(task)) {
+      if (reader.Has(name)) expect.metrics[model::MetricKey(name)] = reader.Number(name, 0);
+    }
+  }
   reader.Read("rescales", expect.rescales);
   reader.Read("recoveries", expect.recoveries);
   return expect;

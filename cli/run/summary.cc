@@ -3,31 +3,43 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "cli/run/view.h"
 #include "common/base/quantity.h"
+#include "common/model/task.h"
 
 namespace medley::cli {
 namespace {
 
 constexpr double kLeastSeconds = 5;  // of training, to tell a throughput
 
-void CheckMetric(const Snapshot& last, const std::string& name, std::optional<double> bound, bool at_least,
-                 Summary& summary) {
-  const auto it = last.observed.metrics.find(name);
-  if (it == last.observed.metrics.end()) {
-    if (bound) summary.failures.push_back(fmt::format("the scenario expects {}, but it was not measured", name));
-    return;
-  }
-  std::string line = fmt::format("test {:<18} {:.4f}", name, it->second);
-  if (bound) {
-    line += fmt::format("  ({} {:.4f} expected)", at_least ? ">=" : "<=", *bound);
-    if (at_least ? it->second < *bound : it->second > *bound) {
-      summary.failures.push_back(fmt::format("test {} is {:.4f}, the scenario expects {} {:.4f}", name, it->second,
-                                             at_least ? "at least" : "at most", *bound));
+// Four digits behind the point, or six digits of a large number: errors are in the unit of the label.
+std::string Figure(double value) {
+  return std::abs(value) < 1000 ? fmt::format("{:.4f}", value) : fmt::format("{:.6g}", value);
+}
+
+void CheckMetrics(const std::map<std::string, double>& metrics, const std::map<std::string, double>& expected,
+                  Summary& summary) {
+  for (const auto& [name, value] : metrics) {
+    if (name == "test_samples") continue;
+    std::string line = fmt::format("test {:<18} {}", name, Figure(value));
+    if (const auto found = expected.find(name); found != expected.end()) {
+      const bool at_least = !model::ImprovesByFalling(name);
+      const double bound = found->second;
+      line += fmt::format("  ({} {} expected)", at_least ? ">=" : "<=", Figure(bound));
+      if (at_least ? value < bound : value > bound) {
+        summary.failures.push_back(fmt::format("test {} is {}, the scenario expects {} {}", name, Figure(value),
+                                               at_least ? "at least" : "at most", Figure(bound)));
+      }
     }
+    summary.lines.push_back(line);
   }
-  summary.lines.push_back(line);
+  for (const auto& [name, bound] : expected) {
+    if (metrics.contains(name)) continue;
+    summary.failures.push_back(fmt::format("the scenario expects {}, but it was not measured", name));
+  }
 }
 
 void Moves(const std::vector<ops::RescaleStatus>& moves, const char* what, int expected, Summary& summary) {
@@ -84,10 +96,7 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   if (!last.complete) {
     summary.failures.push_back("the job is not Complete" + (last.problem.empty() ? "" : ": " + last.problem));
   }
-  if (last.complete) {
-    CheckMetric(last, "auc", scenario.expect.auc, true, summary);
-    CheckMetric(last, "log_loss", scenario.expect.log_loss, false, summary);
-  }
+  if (last.complete) CheckMetrics(last.observed.metrics, scenario.expect.metrics, summary);
   summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained",
                                       Thousands(static_cast<double>(last.observed.samples)),
                                       Thousands(static_cast<double>(last.observed.samples_total))));

@@ -12,6 +12,7 @@ using document::Reader;
 
 void ReadModel(const Reader& reader, ModelSpec& model) {
   reader.Read("name", model.name);
+  reader.Read("loss", model.loss);
   const Reader parameters = reader.Child("parameters");
   parameters.Read("embeddingDim", model.embedding_dim);
   parameters.Read("embeddingRows", model.embedding_rows);
@@ -36,12 +37,31 @@ void ReadData(const Reader& reader, DataSpec& data) {
   const Reader schema = reader.Child("schema");
   const Reader label = schema.Child("label");
   label.Read("column", data.schema.label_column);
+  label.Read("columns", data.schema.label_columns);
   label.Read("positive", data.schema.label_positive);
+  data.schema.label_classes = label.Strings("classes");
   schema.Read("categorical", data.schema.categorical);
   schema.Read("numeric", data.schema.numeric);
   schema.Read("numericBuckets", data.schema.numeric_buckets);
   schema.Read("header", data.schema.header);
   reader.Read("maxBadRows", data.max_bad_rows);
+}
+
+void ReadTask(const Reader& model, Task& task) {
+  const std::string name = model.String("task", TaskName(task));
+  const std::optional<Task> found = TaskNamed(name);
+  if (!found) model.Fail("task", "'" + name + "' is not one of binary, regression, multiClass, multiLabel");
+  task = found.value_or(task);
+}
+
+void ReadClassWeights(const Reader& reader, ClassWeightsSpec& spec) {
+  reader.Read("balanced", spec.balanced);
+  const nlohmann::json weights = reader.Raw("weights");
+  if (!weights.is_object()) return reader.Fail("weights", "must be an object of numbers");
+  for (const auto& [name, weight] : weights.items()) {
+    if (!weight.is_number()) return reader.Fail("weights", "the weight of '" + name + "' must be a number");
+    spec.weights[name] = weight.get<double>();
+  }
 }
 
 void ReadTraining(const Reader& reader, TrainingSpec& training) {
@@ -76,6 +96,7 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
     stopping.Read("patience", training.early_stopping->patience);
     stopping.Read("minDelta", training.early_stopping->min_delta);
   }
+  if (reader.Has("classWeights")) ReadClassWeights(reader.Child("classWeights"), training.class_weights.emplace());
 }
 
 void ReadCheckpoint(const Reader& reader, CheckpointSpec& checkpoint) {
@@ -94,6 +115,7 @@ absl::StatusOr<JobSpec> ParseJobSpec(std::string_view text) {
   JobSpec spec;
   const Reader reader(*tree, "spec");  // which has fields of the operator's too
   ReadModel(reader.Child("model"), spec.model);
+  ReadTask(reader.Child("model"), spec.data.schema.task);
   ReadData(reader.Child("data"), spec.data);
   ReadTraining(reader.Child("training"), spec.training);
   ReadCheckpoint(reader.Child("checkpoint"), spec.checkpoint);

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/model/task.h"
+
 namespace medley::model {
 
 // One layer of spec.model.layers.
@@ -29,6 +31,7 @@ struct ModelSpec {
   int64_t embedding_rows = 65536;             // parameters.embeddingRows: hash buckets of the shared table
   std::vector<int> hidden = {400, 400, 400};  // parameters.hidden
   std::vector<LayerSpec> layers;
+  std::string loss;  // regression: mse, mae; empty: mse
 };
 
 struct SourceSpec {
@@ -38,8 +41,13 @@ struct SourceSpec {
 
 // The columns of the data. Column indices count from 0.
 struct SchemaSpec {
-  int label_column = -1;
-  std::string label_positive;  // the text that means label 1 (trailing "." ignored); empty: the column is 0/1
+  Task task = Task::kBinary;       // spec.model.task: how labels are read
+  int label_column = -1;           // -1: no column; the labels of kMultiLabel are in label_columns
+  std::vector<int> label_columns;  // kMultiLabel: columns of 0 and 1
+  // kBinary: the text that means label 1 (trailing "." ignored); empty: the column is 0/1.
+  std::string label_positive;
+  // kMultiClass: the names of the classes, in the order of their numbers; empty: those of the training data, sorted.
+  std::vector<std::string> label_classes;
   std::vector<int> categorical;
   std::vector<int> numeric;
   // Numeric columns are also put into this many quantile buckets of the training data and embedded; 0: not embedded.
@@ -62,9 +70,15 @@ struct EvaluationSpec {
 
 // Training stops when the metric has not improved by more than min_delta in `patience` evaluations in a row.
 struct EarlyStoppingSpec {
-  std::string metric;  // auc, logLoss, accuracy
+  std::string metric;  // one of TaskMetrics
   int patience = 0;
   double min_delta = 0;
+};
+
+// Factors of the losses of samples by their class. Evaluations count every sample once.
+struct ClassWeightsSpec {
+  bool balanced = false;                  // rows / (classes x rows of the class), of the training data
+  std::map<std::string, double> weights;  // by class, for kBinary 0 and 1; other classes have 1
 };
 
 // How the learning rate changes with the number of the step (worker/params/rate_schedule.h).
@@ -88,6 +102,7 @@ struct TrainingSpec {
   uint64_t seed = 1;
   std::optional<EvaluationSpec> evaluation;  // absent: only at the end
   std::optional<EarlyStoppingSpec> early_stopping;
+  std::optional<ClassWeightsSpec> class_weights;
 };
 
 struct CheckpointSpec {
@@ -111,6 +126,18 @@ absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json);
 
 // Checks that the values are in range and fit together. Returns the first error, with the field's path.
 absl::Status Validate(const JobSpec& spec);
+
+// The most classes of kMultiClass, and the most labels of kMultiLabel.
+inline constexpr size_t kMostClasses = 1000;
+inline constexpr size_t kMostLabels = 128;
+
+// The number of the model's outputs; 0 when only the training data tell how many classes there are.
+int OutputsOf(const SchemaSpec& schema);
+
+// Text for hashes: what distinguishes a task from binary classification, and samples from unweighted ones. Empty for
+// these two.
+std::string TaskText(const JobSpec& spec);
+std::string ClassWeightsText(const TrainingSpec& training);
 
 // A hash (16 hexadecimal digits) of all that determines a profile: model, training data, schema and batch.
 std::string ProfileHash(const JobSpec& spec);

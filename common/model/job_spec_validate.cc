@@ -9,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/model/job_spec.h"
+#include "common/model/task_validate.h"
 
 namespace medley::model {
 namespace {
@@ -28,7 +29,7 @@ absl::Status InRange(std::string_view path, Number value, Number low, Number hig
   return base::InvalidArgument("{}: {} is not between {} and {}", path, value, low, high);
 }
 
-absl::Status ValidateLayers(const std::vector<LayerSpec>& layers) {
+absl::Status ValidateLayers(const std::vector<LayerSpec>& layers, const SchemaSpec& schema) {
   std::set<std::string> names;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];
@@ -46,22 +47,16 @@ absl::Status ValidateLayers(const std::vector<LayerSpec>& layers) {
     if ((layer.kind == "Loss") != (i + 1 == layers.size())) {
       return base::InvalidArgument("{}.kind: the last layer must be a Loss, and no other layer may be one", path);
     }
-    if (layer.kind == "Loss" && (i == 0 || layers[i - 1].kind != "FullyConnected" || layers[i - 1].out != 1 ||
-                                 !layers[i - 1].activation.empty())) {
-      return base::InvalidArgument(
-          "{}: the Loss takes one logit: the layer before must be FullyConnected with out 1 and no "
-          "activation",
-          path);
-    }
+    if (layer.kind == "Loss") MEDLEY_RETURN_IF_ERROR(ValidateOutputs(path, i == 0 ? nullptr : &layers[i - 1], schema));
   }
   return absl::OkStatus();
 }
 
-absl::Status ValidateModel(const ModelSpec& model) {
+absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
   if (model.name.empty() == model.layers.empty()) {
     return base::InvalidArgument("spec.model: exactly one of name and layers must be given");
   }
-  if (!model.layers.empty()) return ValidateLayers(model.layers);
+  if (!model.layers.empty()) return ValidateLayers(model.layers, schema);
   MEDLEY_RETURN_IF_ERROR(OneOf("spec.model.name", model.name, std::array{"ctrdnn", "mlp", "logistic"}));
   MEDLEY_RETURN_IF_ERROR(InRange("spec.model.parameters.embeddingDim", model.embedding_dim, 1, 4096));
   MEDLEY_RETURN_IF_ERROR(
@@ -90,7 +85,12 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
     if (used.insert(column).second) return absl::OkStatus();
     return base::InvalidArgument("{}: column {} is used twice in the schema", path, column);
   };
-  MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column));
+  if (schema.task != Task::kMultiLabel) {
+    MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column));
+  }
+  for (size_t i = 0; i < schema.label_columns.size(); ++i) {
+    MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.label.columns[{}]", i), schema.label_columns[i]));
+  }
   for (size_t i = 0; i < schema.categorical.size(); ++i) {
     MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.categorical[{}]", i), schema.categorical[i]));
   }
@@ -134,7 +134,7 @@ absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateEvaluation(const TrainingSpec& training) {
+absl::Status ValidateEvaluation(const TrainingSpec& training, Task task) {
   if (training.evaluation) {
     const EvaluationSpec& evaluation = *training.evaluation;
     if ((evaluation.every_epochs == 0) == (evaluation.every_steps == 0)) {
@@ -149,13 +149,12 @@ absl::Status ValidateEvaluation(const TrainingSpec& training) {
   if (!training.evaluation) {
     return base::InvalidArgument("spec.training.earlyStopping: needs spec.training.evaluation");
   }
-  MEDLEY_RETURN_IF_ERROR(
-      OneOf("spec.training.earlyStopping.metric", stopping.metric, std::array{"auc", "logLoss", "accuracy"}));
+  MEDLEY_RETURN_IF_ERROR(ValidateMetric("spec.training.earlyStopping.metric", stopping.metric, task));
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.earlyStopping.patience", stopping.patience, 1, 1000));
   return InRange("spec.training.earlyStopping.minDelta", stopping.min_delta, 0.0, 1e6);
 }
 
-absl::Status ValidateTraining(const TrainingSpec& training) {
+absl::Status ValidateTraining(const TrainingSpec& training, Task task) {
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.epochs", training.epochs, 1, 1000000));
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.batchSize", training.batch_size, 1, 1 << 24));
   MEDLEY_RETURN_IF_ERROR(InRange("spec.training.microBatches", training.micro_batches, 1, 1024));
@@ -168,7 +167,7 @@ absl::Status ValidateTraining(const TrainingSpec& training) {
     return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0", training.learning_rate);
   }
   if (training.schedule) MEDLEY_RETURN_IF_ERROR(ValidateSchedule(*training.schedule));
-  MEDLEY_RETURN_IF_ERROR(ValidateEvaluation(training));
+  MEDLEY_RETURN_IF_ERROR(ValidateEvaluation(training, task));
   return OneOf("spec.training.precision", training.precision, std::array{"float32"});
 }
 
@@ -189,7 +188,8 @@ absl::Status ValidateCheckpoint(const CheckpointSpec& checkpoint) {
 }  // namespace
 
 absl::Status Validate(const JobSpec& spec) {
-  MEDLEY_RETURN_IF_ERROR(ValidateModel(spec.model));
+  MEDLEY_RETURN_IF_ERROR(ValidateTask(spec));
+  MEDLEY_RETURN_IF_ERROR(ValidateModel(spec.model, spec.data.schema));
   MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.train", spec.data.train));
   if (spec.data.test.has_value()) {
     MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.test", *spec.data.test));
@@ -199,7 +199,7 @@ absl::Status Validate(const JobSpec& spec) {
     return base::InvalidArgument("spec.data.maxBadRows: {} is negative", spec.data.max_bad_rows);
   }
   MEDLEY_RETURN_IF_ERROR(ValidateFit(spec.model, spec.data.schema));
-  MEDLEY_RETURN_IF_ERROR(ValidateTraining(spec.training));
+  MEDLEY_RETURN_IF_ERROR(ValidateTraining(spec.training, spec.data.schema.task));
   if (spec.training.evaluation && !spec.data.test) {
     return base::InvalidArgument("spec.training.evaluation: needs spec.data.test");
   }
@@ -218,6 +218,7 @@ std::string ProfileHash(const JobSpec& spec) {
   text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", spec.data.train.uri, schema.label_column,
                       fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
                       spec.training.batch_size, spec.training.optimizer);
+  text += TaskText(spec);
   return base::HashHex(text);
 }
 

@@ -9,5 +9,6 @@ export, model, data = sys.argv[1:]
 session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 ids, numerics = medley_features.read(export, data)
 inputs = {"ids": ids, "numerics": numerics}
-(probabilities,) = session.run(None, {each.name: inputs[each.name] for each in session.get_inputs()})
-print(*probabilities.tolist(), sep="\n")
+(predictions,) = session.run(None, {each.name: inputs[each.name] for each in session.get_inputs()})
+for row in predictions.reshape(len(predictions), -1).tolist():
+    print(*row, sep=",")

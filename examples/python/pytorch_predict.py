@@ -8,11 +8,11 @@ import numpy
 import torch
 
 export, data = sys.argv[1:]
-layers = json.load(open(f"{export}/model.json", encoding="utf-8"))["layers"]
+model = json.load(open(f"{export}/model.json", encoding="utf-8"))
 activations = {"none": lambda x: x, "relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
 ids, numerics = (torch.from_numpy(array) for array in medley_features.read(export, data))
 x = numerics
-for layer in layers:
+for layer in model["layers"]:
     p = {name: torch.from_numpy(numpy.load(f"{export}/numpy/{parameter['tensor']}.npy"))
          for name, parameter in layer.get("parameters", {}).items()}
     if layer["kind"] == "Embedding":
@@ -20,4 +20,10 @@ for layer in layers:
         x = torch.cat([rows.sum(1) if layer["combine"] == "sum" else rows.flatten(1), numerics], 1)
     elif layer["kind"] == "FullyConnected":
         x = activations[layer["activation"]](x @ p["weight"] + p["bias"])
-print(*torch.sigmoid(x).flatten().tolist(), sep="\n")
+task = model.get("task", "binary")
+if task == "regression":
+    x = model["label"]["mean"] + model["label"]["deviation"] * x
+else:  # probabilities of label 1, of each class or of each label
+    x = torch.softmax(x, 1) if task == "multiClass" else torch.sigmoid(x)
+for row in x.tolist():
+    print(*row, sep=",")

@@ -103,10 +103,16 @@ void CheckData(Rules& rules, const Json& spec) {
   const std::set<int64_t> numeric = Columns(spec, "/data/schema/numeric");
   rules.Require(Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema must name categorical or numeric columns");
+  rules.Require(Has(spec, "/data/schema/label/column") != Has(spec, "/data/schema/label/columns"),
+                "spec.data.schema.label must have exactly one of column and columns");
   const Json& column = At(spec, "/data/schema/label/column");
-  const int64_t label = column.is_number_integer() ? column.get<int64_t>() : -1;
-  rules.Require(!categorical.contains(label), "spec.data.schema.categorical must not hold the label's column");
-  rules.Require(!numeric.contains(label), "spec.data.schema.numeric must not hold the label's column");
+  std::set<int64_t> labels = Columns(spec, "/data/schema/label/columns");
+  if (column.is_number_integer()) labels.insert(column.get<int64_t>());
+  const auto holds_label = [&](const std::set<int64_t>& columns) {
+    return std::any_of(labels.begin(), labels.end(), [&](int64_t c) { return columns.contains(c); });
+  };
+  rules.Require(!holds_label(categorical), "spec.data.schema.categorical must not hold the label's column");
+  rules.Require(!holds_label(numeric), "spec.data.schema.numeric must not hold the label's column");
   rules.Require(std::none_of(categorical.begin(), categorical.end(), [&](int64_t c) { return numeric.contains(c); }),
                 "a column of spec.data.schema must not be both categorical and numeric");
   rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
@@ -114,6 +120,29 @@ void CheckData(Rules& rules, const Json& spec) {
   rules.Require(!Has(spec, "/data/volume") || TextAt(spec, "/data/volume/mountPath").rfind('/', 0) == 0,
                 "spec.data.volume.mountPath must be absolute");
   CheckHostPath(rules, spec, "data");
+}
+
+void CheckTask(Rules& rules, const Json& spec) {
+  const std::string named = TextAt(spec, "/model/task");
+  const std::string task = named.empty() ? "binary" : named;
+  rules.Require(!Has(spec, "/model/loss") || task == "regression",
+                "spec.model.loss goes with spec.model.task regression");
+  rules.Require((task == "multiLabel") == Has(spec, "/data/schema/label/columns"),
+                "spec.data.schema.label.columns go with spec.model.task multiLabel, and only with it");
+  rules.Require(!Has(spec, "/data/schema/label/positive") || task == "binary",
+                "spec.data.schema.label.positive goes with spec.model.task binary");
+  rules.Require(!Has(spec, "/data/schema/label/classes") || task == "multiClass",
+                "spec.data.schema.label.classes go with spec.model.task multiClass");
+  rules.Require(!Has(spec, "/training/classWeights") || task == "binary" || task == "multiClass",
+                "spec.training.classWeights go with spec.model.task binary or multiClass");
+  const Json& balanced = At(spec, "/training/classWeights/balanced");
+  rules.Require(!Has(spec, "/training/classWeights") ||
+                    (balanced.is_boolean() && balanced.get<bool>()) != Has(spec, "/training/classWeights/weights"),
+                "spec.training.classWeights must have exactly one of balanced: true and weights");
+  const std::string metric = TextAt(spec, "/training/earlyStopping/metric");
+  rules.Require(metric.empty() || (task == "regression") == (metric == "mse" || metric == "mae" || metric == "r2"),
+                "spec.training.earlyStopping.metric must be mse, mae or r2 for spec.model.task regression, and auc, "
+                "logLoss or accuracy for others");
 }
 
 void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
@@ -243,6 +272,7 @@ std::vector<std::string> ValidateTrainingJob(const kube::Object& job) {
   CheckJobName(rules, job.key().name);
   CheckModel(rules, job.json(), spec);
   CheckData(rules, spec);
+  CheckTask(rules, spec);
   CheckTrainingAndGoal(rules, spec);
   CheckResources(rules, spec);
   CheckRunPolicy(rules, spec);

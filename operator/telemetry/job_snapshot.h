@@ -60,7 +60,7 @@ struct JobSnapshot {
   std::optional<double> bad_rows;
   std::optional<double> missing_members;
   std::vector<Stage> stages;
-  std::map<std::string, double> scores;  // on the test data: auc, log_loss, accuracy
+  std::map<std::string, double> scores;  // on the test data, by the metric, as log_loss
   // Since the start.
   std::optional<double> restarts;
   std::optional<double> cost_usd;

@@ -41,16 +41,17 @@ ARROWS = {
                                   "scheduler-service/profile"],
     "worker": ["common/base", "common/http_server", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
-    "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline"],
+    "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline", "worker/scores"],
+    "worker/scores": ["common/base", "common/model"],
     "worker/data": ["common/base", "common/model"],
     "worker/collective": ["common/base", "common/model"],
-    "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data"],
+    "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data", "worker/scores"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
     "worker/claim": ["common/base", "worker/checkpoint"],
     # Linked by `medley`, which has no LibTorch: of worker/model only the graph.
     "worker/export": ["common/base", "common/document", "common/model", "worker/checkpoint", "worker/data",
                       "worker/model", "worker/params"],
-    "worker/predict": ["common/base", "common/model", "worker/data", "worker/export", "worker/pipeline"],
+    "worker/predict": ["common/base", "common/model", "worker/data", "worker/export", "worker/scores"],
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
@@ -68,7 +69,7 @@ ARROWS = {
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
 HEAVY = {
-    r"torch/|ATen/|c10/|oneapi/": ["worker/model"],
+    r"torch/|ATen/|c10/|oneapi/": ["worker/model", "tests/unit/worker/model"],
     r"cpprest/|pplx/": ["scheduler-service/serve_rest"],
     r"gloo/": ["worker/collective"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],

@@ -19,6 +19,9 @@ absl::StatusOr<Transform> TransformOf(const job::v1::FittedTransform& message, c
                                     message.columns_size(), schema.numeric.size());
   }
   Transform transform;
+  transform.label.mean = message.label().mean();
+  if (message.label().deviation() > 0) transform.label.deviation = message.label().deviation();
+  transform.label.classes = {message.label().classes().begin(), message.label().classes().end()};
   for (const job::v1::FittedColumn& column : message.columns()) {
     transform.columns.push_back({.log = column.log(),
                                  .mean = column.mean(),
@@ -67,12 +70,13 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
   request.checkpoint = checkpoint;
   request.seed = env.spec.training.seed;
   request.folder = kExportFolder;
-  request.model.graph = graph;
   request.model.schema = data.schema;
   request.model.embedding_rows = env.spec.model.embedding_rows;
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(data.train, ""));
   request.model.delimiter = file.delimiter;
   MEDLEY_ASSIGN_OR_RETURN(request.model.transform, TransformOf(order.transform, data.schema));
+  MEDLEY_ASSIGN_OR_RETURN(request.model.graph,
+                          BuildGraph(env.spec, static_cast<int>(request.model.transform.label.classes.size())));
   ModelCard& card = request.card;
   card.origin = {env.job_name, env.job_uid, order.step, MEDLEY_VERSION};
   card.spec = env.spec;

@@ -10,9 +10,9 @@
 
 namespace medley::worker {
 
-// A hash of model, training data, schema, optimizer, learning rate and its schedule, batch size and seed. A job
-// restores only checkpoints with its own hash. The number of epochs is not part of it: a checkpoint is as good for more
-// of them.
+// A hash of model, training data, schema, weights of classes, optimizer, learning rate and its schedule, batch size and
+// seed. A job restores only checkpoints with its own hash. The number of epochs is not part of it: a checkpoint is as
+// good for more of them.
 inline std::string ModelFingerprint(const model::JobSpec& spec) {
   const model::TrainingSpec& t = spec.training;
   std::string text = model::ProfileHash(spec) + "/" + t.optimizer + "/" + std::to_string(t.learning_rate) + "/" +
@@ -21,6 +21,7 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
     text += fmt::format("/{}/{}/{}/{}/{}/{}", s->kind, s->warmup_steps, s->every_steps, s->factor, s->steps,
                         s->final_factor);
   }
+  text += model::ClassWeightsText(t);
   return base::HashHex(text);
 }
 

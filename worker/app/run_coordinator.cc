@@ -20,8 +20,7 @@ CurveOptions EvaluationOf(const model::TrainingSpec& training) {
     out.every_epochs = training.evaluation->every_epochs;
   }
   if (const auto& stopping = training.early_stopping) {
-    const std::string metric = stopping->metric == "logLoss" ? "log_loss" : stopping->metric;
-    out.early_stopping = EarlyStopping{metric, stopping->patience, stopping->min_delta};
+    out.early_stopping = EarlyStopping{model::MetricKey(stopping->metric), stopping->patience, stopping->min_delta};
   }
   return out;
 }

@@ -63,10 +63,9 @@ absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& 
 }  // namespace
 
 absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
+  MEDLEY_RETURN_IF_ERROR(BuildGraph(env.spec).status());  // a mistake of the spec, before any data are read
   TrainerContext context;
   context.spec = &env.spec;
-  context.graph = &graph;
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
   context.session = MakeSession(env, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
   context.ip = env.pod_ip;

@@ -7,10 +7,12 @@
 
 namespace medley::worker {
 
-// The number of features of every sample. ShapeOf (worker/data/schema.h) computes it from spec.data.schema alone.
+// The number of features and labels of every sample. ShapeOf (worker/data/schema.h) computes it from spec.data.schema
+// alone.
 struct SampleShape {
   int fields = 0;    // categorical ids per sample; those of bucketed numeric columns come last
   int numerics = 0;  // numeric features per sample
+  int labels = 1;    // labels per sample; several only for Task::kMultiLabel
   bool operator==(const SampleShape&) const = default;
 };
 
@@ -20,7 +22,8 @@ struct BatchView {
   int samples = 0;
   std::span<const int32_t> ids;     // samples x fields
   std::span<const float> numerics;  // samples x numerics
-  std::span<const float> labels;    // samples; 0 or 1
+  // samples x labels: 0 or 1; Task::kMultiClass: the number of the class; Task::kRegression: the standardised number.
+  std::span<const float> labels;
 };
 
 struct Batch {
@@ -37,7 +40,7 @@ struct Batch {
                                        static_cast<size_t>(n) * static_cast<size_t>(width));
     };
     return {count, at(ids, shape.fields, first, count), at(numerics, shape.numerics, first, count),
-            at(labels, 1, first, count)};
+            at(labels, shape.labels, first, count)};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "common/base/file.h"
@@ -22,6 +23,7 @@ namespace {
 struct Piece {
   std::string_view text;
   Batch rows;
+  std::vector<std::string> classes;  // names of the classes by the numbers that `rows` has for them
   int64_t lines = 0;
   int64_t bad_rows = 0;
   int64_t first_bad_line = 0;  // within the piece, from 1
@@ -49,11 +51,11 @@ std::vector<Piece> Cut(std::string_view text, size_t count) {
   return pieces;
 }
 
-void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows, std::stop_token stop,
-                Piece& piece) {
-  RowParser parser(schema, delimiter, embedding_rows);
+void ParsePiece(const model::SchemaSpec& schema, char delimiter, const std::vector<std::string>& classes,
+                const LoadOptions& options, Piece& piece) {
+  RowParser parser(schema, delimiter, options.embedding_rows, classes);
   std::string_view text = piece.text;
-  while (!text.empty() && !stop.stop_requested()) {
+  while (!text.empty() && !options.stop.stop_requested()) {
     const std::string_view line = TakeLine(text);
     ++piece.lines;
     if (Trim(line).empty()) continue;
@@ -63,15 +65,18 @@ void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embeddi
       piece.first_bad = base::Message(status);
     }
   }
+  piece.classes = parser.labels().classes();
 }
 
-void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char delimiter, const LoadOptions& options) {
+// `classes`: those of the training data, when they are known.
+void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char delimiter,
+              const std::vector<std::string>& classes, const LoadOptions& options) {
   std::vector<std::jthread> threads;
   const size_t count = std::min(pieces.size(), static_cast<size_t>(std::max(1, options.threads)));
   for (size_t t = 0; t < count; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = t; i < pieces.size(); i += count) {
-        ParsePiece(spec.schema, delimiter, options.embedding_rows, options.stop, pieces[i]);
+        ParsePiece(spec.schema, delimiter, classes, options, pieces[i]);
         if (options.on_piece) options.on_piece();
       }
     });
@@ -112,13 +117,33 @@ absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t f
   return absl::OkStatus();
 }
 
-Transform Fit(const Batch& rows, int buckets) {
+// The classes that occur in any piece, sorted. Numbers the labels of the pieces by them.
+absl::StatusOr<std::vector<std::string>> NumberClasses(std::vector<Piece>& pieces, const std::string& path) {
+  std::set<std::string> names;
+  for (const Piece& piece : pieces) names.insert(piece.classes.begin(), piece.classes.end());
+  if (names.size() > model::kMostClasses) {
+    return base::InvalidArgument(
+        "{}: the label has more than {} different values; for a number set spec.model.task: regression", path,
+        model::kMostClasses);
+  }
+  for (Piece& piece : pieces) {
+    std::vector<float> numbers;
+    for (const std::string& name : piece.classes) {
+      numbers.push_back(static_cast<float>(std::distance(names.begin(), names.find(name))));
+    }
+    for (float& label : piece.rows.labels) label = numbers[static_cast<size_t>(label)];
+  }
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+Transform Fit(const Batch& rows, const model::SchemaSpec& schema, LabelTransform label) {
   Transform transform;
+  transform.label = schema.task == model::Task::kRegression ? FitLabel(rows.labels) : std::move(label);
   const size_t width = static_cast<size_t>(rows.shape.numerics);
   std::vector<float> column(static_cast<size_t>(rows.samples));
   for (size_t c = 0; c < width; ++c) {
     for (size_t i = 0; i < column.size(); ++i) column[i] = rows.numerics[i * width + c];
-    transform.columns.push_back(FitNumeric(column, buckets));
+    transform.columns.push_back(FitNumeric(column, schema.numeric_buckets));
   }
   return transform;
 }
@@ -136,6 +161,29 @@ absl::Status CheckClasses(const absl::Status& joined, const Batch& rows, std::st
                                file.path, values.Describe());
 }
 
+// Checks that the labels of the training data differ, for tasks other than kBinary.
+absl::Status CheckDiffer(const Batch& rows, const std::string& path, const model::SchemaSpec& schema,
+                         const std::vector<std::string>& classes) {
+  const auto labels = static_cast<size_t>(rows.shape.labels);
+  for (size_t i = labels; i < rows.labels.size(); ++i) {
+    if (rows.labels[i] != rows.labels[i % labels]) return absl::OkStatus();
+  }
+  switch (schema.task) {
+    case model::Task::kRegression:
+      return base::InvalidArgument("{}: the label in column {} is {} in every row: nothing can be learnt", path,
+                                   schema.label_column, rows.labels.front());
+    case model::Task::kMultiClass:
+      return base::InvalidArgument(
+          "{}: the label in column {} is '{}' in every row. Rows of several classes are needed", path,
+          schema.label_column, classes[static_cast<size_t>(rows.labels.front())]);
+    case model::Task::kMultiLabel:
+      return base::InvalidArgument("{}: each column of spec.data.schema.label.columns has one value in all rows", path);
+    case model::Task::kBinary:
+      break;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::SourceSpec& source,
@@ -149,15 +197,26 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
 
   constexpr size_t kPieceBytes = 1 << 20;
   std::vector<Piece> pieces = Cut(text, text.size() / kPieceBytes + 1);
-  ParseAll(pieces, spec, at.delimiter, options);
+  LabelTransform label;
+  label.classes = transform != nullptr ? transform->label.classes : spec.schema.label_classes;
+  ParseAll(pieces, spec, at.delimiter, label.classes, options);
   if (options.stop.stop_requested()) return base::Cancelled("reading {} was stopped", at.path);
+  if (spec.schema.task == model::Task::kMultiClass && label.classes.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(label.classes, NumberClasses(pieces, at.path));
+  }
 
   std::shared_ptr<Dataset> data(new Dataset());
   data->rows_.shape = ShapeOf(spec.schema);
   const absl::Status joined =
       Join(pieces, at.path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_);
-  MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, text, at, spec.schema));
-  data->transform_ = transform != nullptr ? *transform : Fit(data->rows_, spec.schema.numeric_buckets);
+  if (spec.schema.task == model::Task::kBinary) {
+    MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, text, at, spec.schema));
+  }
+  MEDLEY_RETURN_IF_ERROR(joined);
+  if (transform == nullptr) {
+    MEDLEY_RETURN_IF_ERROR(CheckDiffer(data->rows_, at.path, spec.schema, label.classes));
+  }
+  data->transform_ = transform != nullptr ? *transform : Fit(data->rows_, spec.schema, std::move(label));
   if (data->transform_.columns.size() != spec.schema.numeric.size()) {
     return base::InvalidArgument("{}: the transform has {} numeric columns, the schema has {}", at.path,
                                  data->transform_.columns.size(), spec.schema.numeric.size());
@@ -166,25 +225,27 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
   return data;
 }
 
-std::shared_ptr<const Dataset> Dataset::FromBatch(Batch rows) {
+std::shared_ptr<const Dataset> Dataset::FromBatch(Batch rows, Transform transform) {
   std::shared_ptr<Dataset> data(new Dataset());
   data->rows_ = std::move(rows);
+  data->transform_ = std::move(transform);
   return data;
 }
 
 void Dataset::Gather(std::span<const int64_t> indices, Batch& batch) const {
   const size_t fields = static_cast<size_t>(rows_.shape.fields);
   const size_t width = static_cast<size_t>(rows_.shape.numerics);
+  const size_t labels = static_cast<size_t>(rows_.shape.labels);
   batch.shape = rows_.shape;
   batch.samples = static_cast<int>(indices.size());
   batch.ids.resize(indices.size() * fields);
   batch.numerics.resize(indices.size() * width);
-  batch.labels.resize(indices.size());
+  batch.labels.resize(indices.size() * labels);
   for (size_t i = 0; i < indices.size(); ++i) {
     const size_t row = static_cast<size_t>(indices[i]);
     std::copy_n(rows_.ids.data() + row * fields, fields, batch.ids.data() + i * fields);
     std::copy_n(rows_.numerics.data() + row * width, width, batch.numerics.data() + i * width);
-    batch.labels[i] = rows_.labels[row];
+    std::copy_n(rows_.labels.data() + row * labels, labels, batch.labels.data() + i * labels);
   }
 }
 

@@ -33,13 +33,14 @@ class Dataset {
   // Reads all of `source`, which is spec.train or spec.test. With a null `transform` the transform of numeric columns
   // is fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
   // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument
-  // for a set without rows or with labels of one class only; Unimplemented for an unknown format.
+  // for a set without rows, or with labels from which nothing can be learnt (one class, one value, too many classes);
+  // Unimplemented for an unknown format.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);
 
   // Makes a data set from values in memory (tests, profiler, benchmarks). Sizes must agree.
-  static std::shared_ptr<const Dataset> FromBatch(Batch rows);
+  static std::shared_ptr<const Dataset> FromBatch(Batch rows, Transform transform = {});
 
   int64_t rows() const { return rows_.samples; }
   int64_t bad_rows() const { return bad_rows_; }

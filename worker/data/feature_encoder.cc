@@ -8,7 +8,9 @@
 namespace medley::worker {
 
 FeatureEncoder::FeatureEncoder(Transform transform, const model::SchemaSpec& schema, int64_t embedding_rows)
-    : transform_(std::move(transform)), categorical_(schema.categorical.size()) {
+    : transform_(std::move(transform)),
+      categorical_(schema.categorical.size()),
+      standardises_labels_(schema.task == model::Task::kRegression) {
   if (schema.numeric_buckets == 0) return;
   for (size_t c = 0; c < transform_.columns.size(); ++c) {
     std::vector<int32_t>& ids = bucket_ids_.emplace_back();
@@ -31,6 +33,10 @@ void FeatureEncoder::Encode(Batch& rows) const {
       x = column.Standardize(x);
     }
   }
+  if (!standardises_labels_) return;
+  const double mean = transform_.label.mean;
+  const double deviation = transform_.label.deviation;
+  for (float& label : rows.labels) label = static_cast<float>((static_cast<double>(label) - mean) / deviation);
 }
 
 }  // namespace medley::worker

@@ -1,5 +1,5 @@
-// Turns parsed rows into what layers take: standardises the numbers and sets the ids of bucketed columns, by the
-// transform that was fitted on the training data. Immutable, thread-safe.
+// Turns parsed rows into what layers take: standardises the numbers and the labels of Task::kRegression, and sets the
+// ids of bucketed columns, by the transform that was fitted on the training data. Immutable, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ class FeatureEncoder {
  private:
   const Transform transform_;
   const size_t categorical_;
+  const bool standardises_labels_;
   std::vector<std::vector<int32_t>> bucket_ids_;  // by column and bucket; empty: columns are not bucketed
 };
 

@@ -9,6 +9,7 @@
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
+#include "worker/data/row_parser.h"
 #include "worker/data/source.h"
 
 namespace medley::worker {
@@ -96,20 +97,32 @@ absl::Status LabelValues::Check(std::string_view path) const {
       where, Quoted(schema_.label_positive), Describe(), hint.empty() ? "." : hint);
 }
 
-absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec, const std::string& root,
-                         std::stop_token stop) {
+absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec,
+                         const std::vector<std::string>& classes, const std::string& root, std::stop_token stop) {
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(source, root));
   std::ifstream stream(file.path, std::ios::binary);
   if (!stream) return base::ErrnoStatus(errno, "opening " + file.path);
+  const bool binary = spec.schema.task == model::Task::kBinary;
   LabelValues values(spec.schema, file.delimiter);
+  RowParser parser(spec.schema, file.delimiter, 1, classes);
+  Batch row;
+  absl::Status first_error;
+  int64_t number = 0;
   std::string line;
-  if (spec.schema.header) std::getline(stream, line);
+  if (spec.schema.header && std::getline(stream, line)) ++number;
   while (!values.HasBothClasses() && std::getline(stream, line)) {
     if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", file.path);
-    values.Add(line);
+    ++number;
+    if (binary) {
+      values.Add(line);
+    } else if (!Trim(line).empty()) {
+      const absl::Status read = parser.Append(line, row);
+      if (read.ok()) return read;
+      if (first_error.ok()) first_error = base::Annotate(read, fmt::format("{}:{}", file.path, number));
+    }
   }
   if (stream.bad()) return base::Unavailable("reading {} failed", file.path);
-  return values.Check(file.path);
+  return binary ? values.Check(file.path) : first_error;
 }
 
 }  // namespace medley::worker

@@ -1,4 +1,5 @@
-// The values of the label column and how often each occurs: tells a user why a file has samples of one class only.
+// The values of the label column of a binary classification and how often each occurs: tells a user why a file has
+// samples of one class only. And a first look at the labels of a file, for every task.
 //
 // Not thread-safe.
 #pragma once
@@ -10,6 +11,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/model/job_spec.h"
 #include "worker/data/csv.h"
@@ -44,9 +46,10 @@ class LabelValues {
   int64_t more_rows_ = 0;                             // with values that are not in rows_
 };
 
-// Checks that both classes occur in the file. Reads it only until they have. Errors: those of LabelValues::Check;
+// Task::kBinary: checks that both classes occur in the file. Others: that the labels of some row can be read; `classes`
+// are those of the training data. Reads only as much as it needs. Errors: those of LabelValues::Check and LabelReader;
 // NotFound; InvalidArgument (a URI without file:///); Unimplemented (format); Cancelled.
-absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec, const std::string& root,
-                         std::stop_token stop);
+absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec,
+                         const std::vector<std::string>& classes, const std::string& root, std::stop_token stop);
 
 }  // namespace medley::worker

@@ -84,4 +84,13 @@ NumericTransform FitNumeric(std::span<const float> values, int buckets) {
   return transform;
 }
 
+LabelTransform FitLabel(std::span<const float> labels) {
+  const Moments moments = MomentsOf(labels, [](double x) { return x; });
+  LabelTransform label;
+  label.mean = static_cast<float>(moments.mean);
+  const auto deviation = static_cast<float>(moments.deviation);
+  if (deviation > 0) label.deviation = deviation;
+  return label;
+}
+
 }  // namespace medley::worker

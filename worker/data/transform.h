@@ -1,4 +1,5 @@
-// The transform of numeric columns, fitted on the training data: standardisation and quantile buckets.
+// The transforms of numeric columns and of the label, fitted on the training data: standardisation, quantile buckets,
+// numbers of classes.
 //
 //   z = (t(x) - mean) / deviation
 //   t(x) = sign(x) * log(1 + |x|) for a column with skewed values, x for others
@@ -8,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace medley::worker {
@@ -22,12 +24,23 @@ struct NumericTransform {
   int Bucket(float x) const;         // edges.size() + 1 for a missing value
 };
 
+// What the numbers of labels mean. Task::kRegression: label = mean + deviation * the model's output.
+struct LabelTransform {
+  float mean = 0;
+  float deviation = 1;               // above 0
+  std::vector<std::string> classes;  // Task::kMultiClass: the name of class 0, 1, ...
+};
+
 struct Transform {
   std::vector<NumericTransform> columns;  // in the order of schema.numeric
+  LabelTransform label;
 };
 
 // Fits the transform of one column. NaN in `values` is a missing value and is ignored. With `buckets` 0 there are no
 // edges. Deterministic.
 NumericTransform FitNumeric(std::span<const float> values, int buckets);
+
+// Mean and deviation of the labels of Task::kRegression. `labels` is not empty. Deterministic.
+LabelTransform FitLabel(std::span<const float> labels);
 
 }  // namespace medley::worker

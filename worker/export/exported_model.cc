@@ -35,6 +35,44 @@ const char* ActivationText(Activation activation) {
   return "none";
 }
 
+const char* LossName(LossKind loss) {
+  switch (loss) {
+    case LossKind::kSquared:
+      return "mse";
+    case LossKind::kAbsolute:
+      return "mae";
+    case LossKind::kSoftmax:
+      return "crossEntropy";
+    case LossKind::kLogistic:
+      break;
+  }
+  return "logLoss";
+}
+
+const char* OutputText(model::Task task) {
+  switch (task) {
+    case model::Task::kRegression:
+      return "the number: mean + deviation x the output of the last FullyConnected layer";
+    case model::Task::kMultiClass:
+      return "the probability of each of classes: the softmax of the last FullyConnected layer";
+    case model::Task::kMultiLabel:
+      return "the probability of 1 in each of labelColumns: the sigmoid of the last FullyConnected layer";
+    case model::Task::kBinary:
+      break;
+  }
+  return "the probability of label 1: the sigmoid of the last FullyConnected layer";
+}
+
+// What turns the outputs into predictions, for the tasks that need it.
+void AddLabel(const ExportedModel& model, Json& json) {
+  const LabelTransform& label = model.transform.label;
+  if (model.schema.task == model::Task::kRegression) {
+    json["label"] = {{"mean", label.mean}, {"deviation", label.deviation}};
+  }
+  if (model.schema.task == model::Task::kMultiClass) json["classes"] = label.classes;
+  if (model.schema.task == model::Task::kMultiLabel) json["labelColumns"] = model.schema.label_columns;
+}
+
 Json LayerJson(const Operation& operation) {
   Json layer = {{"name", operation.name}, {"kind", KindName(operation.kind)}};
   switch (operation.kind) {
@@ -49,10 +87,17 @@ Json LayerJson(const Operation& operation) {
       layer["activation"] = ActivationText(operation.activation);
       break;
     case OperationKind::kLoss:
-      layer["loss"] = "logLoss";
+      layer["loss"] = LossName(operation.loss);
       break;
   }
   return layer;
+}
+
+Json LabelJson(const model::SchemaSpec& schema) {
+  if (schema.task == model::Task::kMultiLabel) return {{"columns", schema.label_columns}};
+  Json label = {{"column", schema.label_column}};
+  if (schema.task == model::Task::kBinary) label["positive"] = schema.label_positive;
+  return label;
 }
 
 }  // namespace
@@ -80,17 +125,17 @@ std::string ModelJson(const ExportedModel& model, const ExportOrigin& origin) {
     }
     layers.push_back(std::move(layer));
   }
-  const Json json = {
-      {"format", "medley-model"},
-      {"formatVersion", kExportVersion},
-      {"medleyVersion", origin.medley_version},
-      {"job", {{"name", origin.job}, {"uid", origin.job_uid}, {"step", origin.step}}},
-      {"model", model.graph.name},
-      {"task", "binary"},
-      {"output", "the probability of label 1: the sigmoid of the last FullyConnected layer"},
-      {"inputs", {{"ids", model.graph.shape.fields}, {"numerics", model.graph.shape.numerics}}},
-      {"weights", {{"file", kWeightsFile}, {"type", "float32"}, {"order", "inputs x outputs, row-major"}}},
-      {"layers", layers}};
+  Json json = {{"format", "medley-model"},
+               {"formatVersion", kExportVersion},
+               {"medleyVersion", origin.medley_version},
+               {"job", {{"name", origin.job}, {"uid", origin.job_uid}, {"step", origin.step}}},
+               {"model", model.graph.name},
+               {"task", model::TaskName(model.schema.task)},
+               {"output", OutputText(model.schema.task)},
+               {"inputs", {{"ids", model.graph.shape.fields}, {"numerics", model.graph.shape.numerics}}},
+               {"weights", {{"file", kWeightsFile}, {"type", "float32"}, {"order", "inputs x outputs, row-major"}}},
+               {"layers", layers}};
+  AddLabel(model, json);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -115,7 +160,7 @@ std::string SchemaJson(const ExportedModel& model) {
       {"formatVersion", kExportVersion},
       {"delimiter", std::string(1, model.delimiter)},
       {"header", schema.header},
-      {"label", {{"column", schema.label_column}, {"positive", schema.label_positive}}},
+      {"label", LabelJson(schema)},
       {"missing", {"", "?", "NULL", "NA"}},
       {"categorical", categorical},
       {"numeric", numeric},

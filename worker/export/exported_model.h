@@ -29,7 +29,7 @@ struct ExportedModel {
   model::SchemaSpec schema;
   char delimiter = ',';
   int64_t embedding_rows = 1;  // categorical values are hashed into [0, embedding_rows)
-  Transform transform;         // one column for each of schema.numeric
+  Transform transform;  // one column for each of schema.numeric; its label, and the graph's outputs, fit the task
 };
 
 // Where the weights come from.

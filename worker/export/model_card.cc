@@ -1,6 +1,7 @@
 #include "worker/export/model_card.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -37,29 +38,89 @@ std::string Layers(const ExportedModel& model) {
   return text;
 }
 
+const char* TaskText(model::Task task) {
+  switch (task) {
+    case model::Task::kRegression:
+      return "regression";
+    case model::Task::kMultiClass:
+      return "classification into several classes";
+    case model::Task::kMultiLabel:
+      return "several binary labels";
+    case model::Task::kBinary:
+      break;
+  }
+  return "binary classification";
+}
+
+std::string LineText(model::Task task) {
+  switch (task) {
+    case model::Task::kRegression:
+      return "Each line of the result is the predicted number.";
+    case model::Task::kMultiClass:
+      return "Each line of the result is the most probable class and its probability; with `--all` the probabilities "
+             "of all classes, in the order of `classes` in `model.json`.";
+    case model::Task::kMultiLabel:
+      return "Each line of the result has the probability of 1 in each label column, in the order of the columns.";
+    case model::Task::kBinary:
+      break;
+  }
+  return "Each line of the result is the probability of label 1.";
+}
+
+std::string WeightsText(const model::ClassWeightsSpec& spec) {
+  if (spec.balanced) return "balanced";
+  std::string text;
+  for (const auto& [name, weight] : spec.weights)
+    text += fmt::format("{}`{}`: {:g}", text.empty() ? "" : ", ", name, weight);
+  return text;
+}
+
+std::string LabelCell(const ExportedModel& model) {
+  const model::SchemaSpec& schema = model.schema;
+  const LabelTransform& label = model.transform.label;
+  switch (schema.task) {
+    case model::Task::kRegression:
+      return fmt::format("column {}; mean {:g}, deviation {:g}", schema.label_column, label.mean, label.deviation);
+    case model::Task::kMultiClass: {
+      constexpr size_t kMostNamed = 20;
+      const size_t named = std::min(kMostNamed, label.classes.size());
+      std::string text = fmt::format("column {}; {} classes:", schema.label_column, label.classes.size());
+      for (size_t i = 0; i < named; ++i) text += fmt::format("{} `{}`", i == 0 ? "" : ",", label.classes[i]);
+      return named < label.classes.size() ? text + ", ..." : text;
+    }
+    case model::Task::kMultiLabel:
+      return fmt::format("columns {}", fmt::join(schema.label_columns, ", "));
+    case model::Task::kBinary:
+      break;
+  }
+  return fmt::format("column {}; 1 means `{}`", schema.label_column,
+                     schema.label_positive.empty() ? "1" : schema.label_positive);
+}
+
 }  // namespace
 
 std::string Markdown(const ModelCard& card, const ExportedModel& model) {
   const model::TrainingSpec& training = card.spec.training;
-  std::string text = fmt::format("# {}\n\nA model that Medley trained: `{}`, binary classification.\n\n",
-                                 card.origin.job, model.graph.name);
+  std::string text = fmt::format("# {}\n\nA model that Medley trained: `{}`, {}.\n\n", card.origin.job,
+                                 model.graph.name, TaskText(model.schema.task));
   text +=
       "## Use\n\n```sh\nmedley predict FOLDER DATA.csv -o predictions.txt\nmedley evaluate FOLDER DATA.csv\n```\n\n";
   text +=
       "`FOLDER` is the folder of this file. `DATA.csv` has the columns of the training data; the label may be absent "
-      "if it is the last column. Each line of the result is the probability of label 1.\n\n";
+      "if it is the last column. " +
+      LineText(model.schema.task) + "\n\n";
   text += "## Data\n\n| | |\n|---|---|\n";
   text += Row("training data", fmt::format("{}, {} rows", card.spec.data.train.uri, card.rows));
   text += Row("rows left out, because they could not be parsed", std::to_string(card.bad_rows));
   if (card.spec.data.test) text += Row("test data", card.spec.data.test->uri);
-  const std::string positive = model.schema.label_positive.empty() ? "1" : model.schema.label_positive;
-  text += Row("label", fmt::format("column {}; 1 means `{}`", model.schema.label_column, positive));
+  text += Row("label", LabelCell(model));
   text += Row("features", fmt::format("{} categorical and {} numeric columns", model.schema.categorical.size(),
                                       model.schema.numeric.size()));
   text += "\n## Quality\n\n" + Metrics(card.metrics);
   text += "\n## Training\n\n| | |\n|---|---|\n";
   text += Row("epochs", std::to_string(training.epochs));
   text += Row("steps", fmt::format("{} of {} samples", card.origin.step, training.batch_size));
+  if (training.class_weights) text += Row("weights of classes", WeightsText(*training.class_weights));
   text += Row("optimizer", fmt::format("{}, learning rate {}", training.optimizer, training.learning_rate));
   text += Row("seed", std::to_string(training.seed));
   text += Row("cost", fmt::format("{:.4f} USD for the units of trainers and parameter servers", card.usd));

@@ -16,7 +16,7 @@ struct ModelCard {
   model::JobSpec spec;
   int64_t rows = 0;                       // of the training data
   int64_t bad_rows = 0;                   // that could not be parsed and were left out
-  std::map<std::string, double> metrics;  // of the test data: auc, log_loss, test_samples; empty: no test data
+  std::map<std::string, double> metrics;  // of the test data, and test_samples; empty: no test data
   double usd = 0;                         // for the units of trainers and servers
   std::vector<std::string> plan;          // one line for each group of units, in the order of the stages
   std::string finished;                   // RFC 3339

@@ -44,7 +44,7 @@ constexpr int kOpset = 13;
 class OnnxGraph {
  public:
   void Input(std::string_view name, int type, int64_t columns) { graph_.Sub(11, ValueInfo(name, type, columns)); }
-  void Output(std::string_view name) { graph_.Sub(12, ValueInfo(name, kFloat, 0)); }
+  void Output(std::string_view name, int64_t columns) { graph_.Sub(12, ValueInfo(name, kFloat, columns)); }
 
   void Tensor(std::string_view name, int type, const std::vector<int64_t>& shape, std::string_view bytes) {
     Message tensor;
@@ -54,6 +54,9 @@ class OnnxGraph {
   void Ints(std::string_view name, const std::vector<int64_t>& values) {
     Tensor(name, kInt64, {std::ssize(values)},
            {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)});
+  }
+  void Scalar(std::string_view name, float value) {
+    Tensor(name, kFloat, {1}, {reinterpret_cast<const char*>(&value), sizeof value});
   }
   struct Attribute {
     std::string_view name;
@@ -121,6 +124,34 @@ std::string AddEmbedding(const Operation& operation, const SampleShape& shape, O
   return graph.Node("Concat", {x, "numerics"}, name + ".out", {{"axis", 1}});
 }
 
+// Predictions from the outputs `x` of the last layer.
+void AddOutput(const ExportedModel& model, std::string x, OnnxGraph& graph) {
+  const auto outputs = static_cast<int64_t>(model.graph.Outputs());
+  if (model.schema.task == model::Task::kMultiClass || model.schema.task == model::Task::kMultiLabel) {
+    graph.Output("probabilities", outputs);
+    if (model.schema.task == model::Task::kMultiLabel) {
+      graph.Node("Sigmoid", {x}, "probabilities");
+    } else {
+      graph.Node("Softmax", {x}, "probabilities", {{"axis", 1}});
+    }
+    return;
+  }
+  graph.Ints("all", {-1});
+  if (model.schema.task == model::Task::kRegression) {
+    const LabelTransform& label = model.transform.label;
+    graph.Scalar("label.deviation", label.deviation);
+    graph.Scalar("label.mean", label.mean);
+    x = graph.Node("Mul", {x, "label.deviation"}, "label.scaled");
+    x = graph.Node("Add", {x, "label.mean"}, "label.value");
+    graph.Output("value", 0);
+    graph.Node("Reshape", {x, "all"}, "value");
+    return;
+  }
+  x = graph.Node("Sigmoid", {x}, "sigmoid");
+  graph.Output("probability", 0);
+  graph.Node("Reshape", {x, "all"}, "probability");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ToOnnx(const LoadedModel& model) {
@@ -138,7 +169,6 @@ absl::StatusOr<std::string> ToOnnx(const LoadedModel& model) {
   const bool embeds = from.operations.front().kind == OperationKind::kEmbedding;
   if (embeds) graph.Input("ids", kInt64, from.shape.fields);
   if (from.shape.numerics > 0) graph.Input("numerics", kFloat, from.shape.numerics);
-  graph.Output("probability");
   std::string x = "numerics";
   for (const Operation& operation : from.operations) {
     const std::string& name = operation.name;
@@ -147,9 +177,7 @@ absl::StatusOr<std::string> ToOnnx(const LoadedModel& model) {
     x = graph.Node("Gemm", {x, name + ".weight", name + ".bias"}, name + ".linear");
     if (const char* activation = OnnxActivation(operation.activation)) x = graph.Node(activation, {x}, name + ".out");
   }
-  x = graph.Node("Sigmoid", {x}, "sigmoid");
-  graph.Ints("all", {-1});
-  graph.Node("Reshape", {x, "all"}, "probability");
+  AddOutput(model.model, x, graph);
   return graph.Finish(from.name);
 }
 

@@ -2,7 +2,8 @@
 //
 //   inputs:  ids (int64, samples x fields) and numerics (float, samples x numerics), as FeatureEncoder makes them;
 //            an input without columns is left out
-//   output:  probability (float, samples)
+//   output:  probability (float, samples); value (the same) of a regression; probabilities (float, samples x outputs)
+//            of several classes or labels
 //
 // Only the few messages of ONNX that a chain of layers needs are encoded, by hand: the library of ONNX is not used.
 #pragma once

@@ -62,11 +62,23 @@ absl::Status ReadActivation(const Reader& layer, Activation& activation) {
   return absl::OkStatus();
 }
 
+absl::Status ReadLoss(const Reader& layer, LossKind& loss) {
+  static const std::map<std::string, LossKind> kNames = {{"logLoss", LossKind::kLogistic},
+                                                         {"mse", LossKind::kSquared},
+                                                         {"mae", LossKind::kAbsolute},
+                                                         {"crossEntropy", LossKind::kSoftmax}};
+  const std::string name = layer.String("loss", "logLoss");
+  const auto found = kNames.find(name);
+  if (found == kNames.end()) return base::InvalidArgument("{}.loss: '{}' is unknown", layer.path(), name);
+  loss = found->second;
+  return absl::OkStatus();
+}
+
 absl::Status Mismatch(const Reader& layer, const char* what, int64_t is, int64_t must_be) {
   return base::InvalidArgument("{}: {} is {}, but must be {}", layer.path(), what, is, must_be);
 }
 
-absl::Status ReadLayer(const Reader& layer, Graph& graph) {
+absl::Status ReadLayer(const Reader& layer, int outputs_of_task, Graph& graph) {
   const int index = static_cast<int>(graph.operations.size());
   const int previous = graph.operations.empty() ? 0 : graph.operations.back().output_width;
   Operation operation;
@@ -103,7 +115,8 @@ absl::Status ReadLayer(const Reader& layer, Graph& graph) {
   } else if (kind == "Loss") {
     operation.kind = OperationKind::kLoss;
     operation.output_width = 0;
-    if (previous != 1) return Mismatch(layer, "the number of inputs", previous, 1);
+    if (previous != outputs_of_task) return Mismatch(layer, "the number of inputs", previous, outputs_of_task);
+    MEDLEY_RETURN_IF_ERROR(ReadLoss(layer, operation.loss));
   } else {
     return base::InvalidArgument("{}.kind: '{}' is unknown", layer.path(), kind);
   }
@@ -126,6 +139,8 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   const Reader label = root.Child("label");
   MEDLEY_RETURN_IF_ERROR(CheckColumn(label, label.Int("column", -1), -1));
   schema.label_column = static_cast<int>(label.Int("column", -1));
+  label.Read("columns", schema.label_columns);
+  for (const int column : schema.label_columns) MEDLEY_RETURN_IF_ERROR(CheckColumn(label, column, 0));
   schema.label_positive = label.String("positive");
   schema.numeric_buckets = static_cast<int>(root.Int("numericBuckets", 0));
   for (const Reader& column : root.List("categorical")) {
@@ -155,13 +170,42 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   return absl::OkStatus();
 }
 
+// What the outputs mean: the task, and what its predictions need.
+absl::Status ReadTask(const Reader& root, ExportedModel& model) {
+  const std::string name = root.String("task", "binary");
+  const auto task = model::TaskNamed(name);
+  if (!task) return base::InvalidArgument("task: '{}' is unknown", name);
+  model.schema.task = *task;
+  const Reader label = root.Child("label");
+  model.transform.label.mean = static_cast<float>(label.Number("mean", 0));
+  model.transform.label.deviation = static_cast<float>(label.Number("deviation", 1));
+  if (!(model.transform.label.deviation > 0)) return base::InvalidArgument("label.deviation: must be above 0");
+  if (*task == model::Task::kMultiClass) {
+    model.transform.label.classes = root.Strings("classes");
+    const size_t classes = model.transform.label.classes.size();
+    if (classes < 2 || classes > model::kMostClasses) {
+      return base::InvalidArgument("classes: has {} names, but must have from 2 to {}", classes, model::kMostClasses);
+    }
+  }
+  if ((*task == model::Task::kMultiLabel) == model.schema.label_columns.empty()) {
+    return base::InvalidArgument("task: '{}' does not fit the label of {}", name, kSchemaFile);
+  }
+  return absl::OkStatus();
+}
+
+int OutputsOf(const ExportedModel& model) {
+  if (model.schema.task == model::Task::kMultiClass) return static_cast<int>(model.transform.label.classes.size());
+  return model::OutputsOf(model.schema);
+}
+
 absl::Status ReadLayers(const Reader& root, ExportedModel& model) {
   MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
+  MEDLEY_RETURN_IF_ERROR(ReadTask(root, model));
   model.graph.name = root.String("model");
   model.graph.shape = ShapeOf(model.schema);
   std::set<std::string> names;
   for (const Reader& layer : root.List("layers")) {
-    MEDLEY_RETURN_IF_ERROR(ReadLayer(layer, model.graph));
+    MEDLEY_RETURN_IF_ERROR(ReadLayer(layer, OutputsOf(model), model.graph));
     const std::string& name = model.graph.operations.back().name;
     if (!names.insert(name).second) return base::InvalidArgument("{}.name: '{}' is not unique", layer.path(), name);
   }

@@ -51,10 +51,11 @@ class ChainBuilder {
     Add(std::move(operation));
   }
 
-  void Loss(std::string name) {
+  void Loss(std::string name, LossKind loss) {
     Operation operation;
     operation.kind = OperationKind::kLoss;
     operation.name = std::move(name);
+    operation.loss = loss;
     operation.input_width = width_;
     Add(std::move(operation));
   }
@@ -70,10 +71,10 @@ class ChainBuilder {
   int width_ = 0;
 };
 
-void BuildNamed(const model::ModelSpec& spec, ChainBuilder& chain) {
+void BuildNamed(const model::ModelSpec& spec, int outputs, LossKind loss, ChainBuilder& chain) {
   const bool logistic = spec.name == "logistic";
   if (spec.name != "mlp") {
-    chain.Embedding("embedding", logistic ? 1 : spec.embedding_dim, spec.embedding_rows, logistic);
+    chain.Embedding("embedding", logistic ? outputs : spec.embedding_dim, spec.embedding_rows, logistic);
   }
   int number = 0;
   if (!logistic) {
@@ -81,8 +82,8 @@ void BuildNamed(const model::ModelSpec& spec, ChainBuilder& chain) {
       chain.FullyConnected(fmt::format("fc{}", ++number), width, Activation::kRelu);
     }
   }
-  chain.FullyConnected("fc_out", 1, Activation::kNone, logistic);
-  chain.Loss("loss");
+  chain.FullyConnected("fc_out", outputs, Activation::kNone, logistic);
+  chain.Loss("loss", loss);
 }
 
 Activation ActivationOf(const std::string& name) {
@@ -92,16 +93,29 @@ Activation ActivationOf(const std::string& name) {
   return Activation::kNone;
 }
 
-void BuildLayers(const model::ModelSpec& spec, ChainBuilder& chain) {
+void BuildLayers(const model::ModelSpec& spec, LossKind loss, ChainBuilder& chain) {
   for (const model::LayerSpec& layer : spec.layers) {
     if (layer.kind == "Embedding") {
       chain.Embedding(layer.name, layer.out, spec.embedding_rows, false);
     } else if (layer.kind == "FullyConnected") {
       chain.FullyConnected(layer.name, layer.out, ActivationOf(layer.activation));
     } else {
-      chain.Loss(layer.name);
+      chain.Loss(layer.name, loss);
     }
   }
+}
+
+LossKind LossOf(const model::JobSpec& spec) {
+  switch (spec.data.schema.task) {
+    case model::Task::kRegression:
+      return spec.model.loss == "mae" ? LossKind::kAbsolute : LossKind::kSquared;
+    case model::Task::kMultiClass:
+      return LossKind::kSoftmax;
+    case model::Task::kBinary:
+    case model::Task::kMultiLabel:
+      break;
+  }
+  return LossKind::kLogistic;
 }
 
 const char* ActivationName(Activation activation) {
@@ -167,16 +181,23 @@ model::Model Graph::ToModel() const {
   return model;
 }
 
-absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec) {
+absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec, int classes) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(spec));
   Graph graph;
   graph.name = spec.model.name.empty() ? "layers" : spec.model.name;
   graph.shape = ShapeOf(spec.data.schema);
   ChainBuilder chain(graph);
+  const bool unknown = model::OutputsOf(spec.data.schema) == 0;
   if (spec.model.layers.empty()) {
-    BuildNamed(spec.model, chain);
+    const int outputs = unknown ? (classes > 0 ? classes : kUnknownClasses) : model::OutputsOf(spec.data.schema);
+    BuildNamed(spec.model, outputs, LossOf(spec), chain);
   } else {
-    BuildLayers(spec.model, chain);
+    BuildLayers(spec.model, LossOf(spec), chain);
+  }
+  if (unknown && classes > 0 && graph.Outputs() != classes) {
+    return base::InvalidArgument(
+        "spec.model.layers: the layer before the Loss has out {}, but the training data have {} classes",
+        graph.Outputs(), classes);
   }
   return graph;
 }

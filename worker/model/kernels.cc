@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "worker/model/torch.h"
-#include "worker/pipeline/scores.h"
 
 namespace medley::worker {
 namespace {
@@ -143,19 +142,6 @@ void EmbeddingBackward(std::span<const int32_t> ids, int fields, bool sum_fields
       for (size_t i = 0; i < dim; ++i) row[i] += from[i];
     }
   }
-}
-
-double LogisticLoss(std::span<const float> logits, std::span<const float> labels, float scale,
-                    std::span<float> dlogits) {
-  double loss = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    loss += LogLoss(logits[i], labels[i]);
-    // The argument of exp is never positive, so the result does not overflow.
-    const float e = std::exp(-std::abs(logits[i]));
-    const float probability = logits[i] >= 0 ? 1 / (1 + e) : e / (1 + e);
-    dlogits[i] = (probability - labels[i]) * scale;
-  }
-  return loss;
 }
 
 }  // namespace medley::worker

@@ -44,8 +44,4 @@ void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const 
 void EmbeddingBackward(std::span<const int32_t> ids, int fields, bool sum_fields, Matrix dy,
                        MutableMatrix row_gradients);
 
-// dlogits = (sigmoid(logit) - label) * scale; returns the sum of the log losses.
-double LogisticLoss(std::span<const float> logits, std::span<const float> labels, float scale,
-                    std::span<float> dlogits);
-
 }  // namespace medley::worker

@@ -8,6 +8,7 @@
 #include "worker/model/aligned_floats.h"
 #include "worker/model/dense_store.h"
 #include "worker/model/kernels.h"
+#include "worker/model/losses.h"
 
 namespace medley::worker {
 namespace {
@@ -28,6 +29,12 @@ std::vector<ParameterSpec> DenseSpecs(std::span<const Operation> operations) {
     }
   }
   return specs;
+}
+
+// Sets the first `outputs` rows of the weights to the identity.
+void PassFirst(std::span<float> weights, size_t outputs) {
+  std::ranges::fill(weights.first(outputs * outputs), 0.0F);
+  for (size_t i = 0; i < outputs; ++i) weights[i * outputs + i] = 1;
 }
 
 }  // namespace
@@ -51,7 +58,7 @@ class StageModel::Rep {
         }
       }
       if (operation.pass_first) {
-        std::ranges::fill(dense_.Weights(first_dense_.back()).first(static_cast<size_t>(operation.output_width)), 1.0F);
+        PassFirst(dense_.Weights(first_dense_.back()), static_cast<size_t>(operation.output_width));
       }
     }
     infer_.outputs.resize(operations_.size());
@@ -140,7 +147,7 @@ absl::Status StageModel::Rep::CheckSizes(const BatchView& features, std::span<co
   const size_t samples = static_cast<size_t>(features.samples);
   const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
   if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
-      !is(features.labels.size(), 1)) {
+      !is(features.labels.size(), shape_.labels)) {
     return base::InvalidArgument(
         "the batch of {} samples has {} ids, {} numerics and {} labels, which do not match the model", samples,
         features.ids.size(), features.numerics.size(), features.labels.size());
@@ -167,7 +174,9 @@ std::span<const float> StageModel::Rep::Run(MicroBatchState& batch, const BatchV
   if (samples == 0) return {};
   for (size_t i = 0; i < operations_.size(); ++i) {
     const Operation& operation = operations_[i];
-    const size_t width = static_cast<size_t>(operation.kind == OperationKind::kLoss ? 1 : operation.output_width);
+    // The loss operation stores its gradient where other operations store their output.
+    const bool loss = operation.kind == OperationKind::kLoss;
+    const size_t width = static_cast<size_t>(loss ? operation.input_width : operation.output_width);
     batch.outputs[i].Grow(samples * width);
     const MutableMatrix out{batch.outputs[i].data(), features.samples, static_cast<int64_t>(width)};
     switch (operation.kind) {
@@ -180,9 +189,8 @@ std::span<const float> StageModel::Rep::Run(MicroBatchState& batch, const BatchV
         break;
       case OperationKind::kLoss: {
         const Matrix logits = InputOf(batch, i);
-        if (!training) return {logits.data, samples};
-        // The loss operation stores its gradient where other operations store their output.
-        loss_sum_ += LogisticLoss({logits.data, samples}, features.labels, scale_, batch.outputs[i].First(samples));
+        if (!training) return {logits.data, samples * width};
+        loss_sum_ += LossGradient(operation, logits, features.labels, scale_, out);
         loss_samples_ += features.samples;
         return {};
       }
@@ -198,7 +206,7 @@ void StageModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& ba
                         dense_.Gradient(first_dense_[index] + 1), *threads_);
   touched_[index] = true;
   if (operations_[index].pass_first) {
-    std::ranges::fill(dw.first(static_cast<size_t>(spec.columns)), 0.0F);
+    std::ranges::fill(dw.first(static_cast<size_t>(spec.columns * spec.columns)), 0.0F);
   }
   if (operations_[index].reads_numerics) return;
   dx_.Grow(static_cast<size_t>(dz.rows * spec.rows));

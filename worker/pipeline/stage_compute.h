@@ -55,7 +55,8 @@ class StageCompute {
                                                          std::span<const float> input) = 0;
   // `output_gradient` is samples x OutputWidth (empty for the last stage). Returns samples x InputWidth.
   virtual absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) = 0;
-  // A forward pass without loss and gradients. The last stage returns one logit per sample. Uses the rows of SetRows.
+  // A forward pass without loss and gradients. The last stage returns the logits, samples x the model's outputs. Uses
+  // the rows of SetRows.
   virtual absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) = 0;
 
   // The gradients of the rows of SetRows, in their order: summed over this replica's samples since BeginStep, divided

@@ -8,7 +8,6 @@
 #include "worker/pipeline/prefetcher.h"
 #include "worker/pipeline/reshard.h"
 #include "worker/pipeline/schedule.h"
-#include "worker/pipeline/scores.h"
 
 namespace medley::worker {
 
@@ -33,7 +32,7 @@ class StepExecutor::Rep {
         prefetcher_(BatchAssembler(place_, *parts.data, parts.compute->Tables()), parts.sparse) {}
 
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
+  absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
   Prefetcher& prefetcher() { return prefetcher_; }
 
  private:
@@ -64,7 +63,7 @@ class StepExecutor::Rep {
   absl::Status Forward(const PreparedStep& step, int micro, const WaitLimit& limit);
   absl::Status Backward(const PreparedStep& step, int micro, const WaitLimit& limit);
   absl::Status Synchronize(const PreparedStep& step, const WaitLimit& limit);
-  absl::Status EvaluateChunk(const Dataset& test, int64_t step, int number, SampleRange chunk, ScoreHistogram& scores,
+  absl::Status EvaluateChunk(const Dataset& test, int64_t step, int number, SampleRange chunk, Scorer& scorer,
                              const WaitLimit& limit);
 
   const StagePlace place_;
@@ -205,7 +204,7 @@ absl::StatusOr<StepResult> StepExecutor::Rep::RunStep(const StepLease& lease, co
 }
 
 absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step, int number, SampleRange chunk,
-                                              ScoreHistogram& scores, const WaitLimit& limit) {
+                                              Scorer& scorer, const WaitLimit& limit) {
   const SampleRange mine =
       Split(chunk.count, place_.shares[static_cast<size_t>(place_.stage)])[static_cast<size_t>(place_.replica)];
   evaluator_.AssembleRange(test, chunk.first + mine.first, mine.count, chunk_);
@@ -221,34 +220,30 @@ absl::Status StepExecutor::Rep::EvaluateChunk(const Dataset& test, int64_t step,
   const BatchView view = chunk_.batch.View(0, mine.count);
   MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> output, parts_.compute->Infer(view, gradient_));
   if (parts_.compute->IsLast()) {
-    for (size_t i = 0; i < output.size(); ++i) scores.Add(output[i], view.labels[i]);
+    scorer.Add(output, view.labels);
     return absl::OkStatus();
   }
   return Send(tag, PiecesTo(chunk.count), parts_.compute->OutputWidth(), output, limit);
 }
 
-absl::StatusOr<EvaluationResult> StepExecutor::Rep::Evaluate(const Dataset& test, int64_t step,
-                                                             const EvaluationOptions& options) {
+absl::StatusOr<ScoreSums> StepExecutor::Rep::Evaluate(const Dataset& test, int64_t step,
+                                                      const EvaluationOptions& options) {
   if (!(test.shape() == parts_.data->shape()) || options.chunk <= 0) {
     return base::InvalidArgument(
         "the test data has {} fields and {} numeric columns per sample, the training data {} and {}",
         test.shape().fields, test.shape().numerics, parts_.data->shape().fields, parts_.data->shape().numerics);
   }
   inputs_.resize(std::max<size_t>(inputs_.size(), 1));
-  ScoreHistogram scores;
+  Scorer scorer(options.scoring);
   int number = 0;
   for (int64_t first = 0; first < test.rows(); first += options.chunk, ++number) {
     if (options.stop.stop_requested()) return base::Cancelled("the evaluation at step {} was stopped", step);
     const int count = static_cast<int>(std::min<int64_t>(options.chunk, test.rows() - first));
     const WaitLimit limit{options.stop, parts_.clock->Steady() + options.chunk_timeout};
-    MEDLEY_RETURN_IF_ERROR(EvaluateChunk(test, step, number, {static_cast<int>(first), count}, scores, limit));
+    MEDLEY_RETURN_IF_ERROR(EvaluateChunk(test, step, number, {static_cast<int>(first), count}, scorer, limit));
     if (options.on_chunk) options.on_chunk();
   }
-  EvaluationResult result;
-  if (parts_.compute->IsLast()) {
-    result = {scores.samples(), scores.log_loss_sum(), scores.positives(), scores.negatives()};
-  }
-  return result;
+  return parts_.compute->IsLast() ? scorer.scores() : ScoreSums();
 }
 
 StepExecutor::StepExecutor(StagePlace place, StepParts parts, Optimizer optimizer)
@@ -258,8 +253,7 @@ void StepExecutor::Prefetch(const StepLease& lease) { rep_->prefetcher().Add(lea
 absl::StatusOr<StepResult> StepExecutor::RunStep(const StepLease& lease, const WaitLimit& limit) {
   return rep_->RunStep(lease, limit);
 }
-absl::StatusOr<EvaluationResult> StepExecutor::Evaluate(const Dataset& test, int64_t step,
-                                                        const EvaluationOptions& options) {
+absl::StatusOr<ScoreSums> StepExecutor::Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options) {
   return rep_->Evaluate(test, step, options);
 }
 void StepExecutor::DropPrefetched() { rep_->prefetcher().Drop(); }

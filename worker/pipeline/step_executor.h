@@ -23,6 +23,7 @@
 #include "worker/pipeline/sparse_parameters.h"
 #include "worker/pipeline/stage_compute.h"
 #include "worker/pipeline/wait_limit.h"
+#include "worker/scores/scorer.h"
 
 namespace medley::worker {
 
@@ -65,15 +66,9 @@ struct StepResult {
   double comm_seconds = 0;  // waiting for activations, gradients, rows, reduction
 };
 
-struct EvaluationResult {
-  int64_t samples = 0;  // scored by this replica; last stage only
-  double log_loss_sum = 0;
-  std::vector<int64_t> positives;  // per score bucket, equal width over [0, 1]
-  std::vector<int64_t> negatives;
-};
-
 // How to score test data.
 struct EvaluationOptions {
+  Scoring scoring;
   int chunk = 1024;                                    // samples scored at a time, over all replicas
   base::nanoseconds chunk_timeout{base::seconds(90)};  // for one chunk; the whole evaluation has no deadline
   std::stop_token stop;
@@ -94,9 +89,9 @@ class StepExecutor {
   // Call in the order of steps. After an error the dense parameters are still at the step before, and the replica must
   // be rolled back before another step runs. Errors: those of the parts, Cancelled, DeadlineExceeded.
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  // Scores `test` with the model of `step`, chunk by chunk, together with the other stages. Errors: those of the parts,
-  // Cancelled, DeadlineExceeded.
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
+  // Scores `test` with the model of `step`, chunk by chunk, together with the other stages. Returns the counts of this
+  // replica's share; empty unless it is of the last stage. Errors: those of the parts, Cancelled, DeadlineExceeded.
+  absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
   // Cancels and drops all prefetched steps (for a rollback or a switch of generation).
   void DropPrefetched();
 

@@ -249,7 +249,7 @@ class Embedding {
 
 class Network::Rep {
  public:
-  explicit Rep(const LoadedModel& loaded) : shape_(loaded.model.graph.shape) {
+  explicit Rep(const LoadedModel& loaded) : shape_(loaded.model.graph.shape), outputs_(loaded.model.graph.Outputs()) {
     const std::vector<Operation>& operations = loaded.model.graph.operations;
     layers_.reserve(operations.size());
     size_t next = 0;
@@ -271,7 +271,8 @@ class Network::Rep {
   }
 
   void Logits(const Batch& batch, std::vector<float>& logits) {
-    MEDLEY_CHECK(batch.shape == shape_, "the samples do not have the features of the model");
+    MEDLEY_CHECK(batch.shape.fields == shape_.fields && batch.shape.numerics == shape_.numerics,
+                 "the samples do not have the features of the model");
     for (int64_t first = 0; first < batch.samples; first += rows_at_once_) {
       const int64_t rows = std::min<int64_t>(rows_at_once_, batch.samples - first);
       Compute(batch.ids.data() + first * shape_.fields, batch.numerics.data() + first * shape_.numerics, rows, logits);
@@ -305,10 +306,11 @@ class Network::Rep {
       layer.Compute(x, x_stride, rows, y);
       x = y;
     }
-    for (int64_t row = 0; row < rows; ++row) logits.push_back(x[row * stride]);
+    for (int64_t row = 0; row < rows; ++row) logits.insert(logits.end(), x + row * stride, x + row * stride + outputs_);
   }
 
   const SampleShape shape_;
+  const int64_t outputs_;
   int64_t rows_at_once_ = kMostRows;
   std::unique_ptr<EmbeddedLinear> fused_;
   std::unique_ptr<Embedding> embedding_;

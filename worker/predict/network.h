@@ -23,7 +23,7 @@ class Network {
   ~Network();
   Network(Network&&) noexcept;
 
-  // Appends a logit for each sample. The shape of the batch is the model's.
+  // Appends the logits of each sample, as many as the model has outputs. The features of the batch are the model's.
   void Logits(const Batch& batch, std::vector<float>& logits);
 
  private:

@@ -1,13 +1,14 @@
 #include "worker/predict/predict.h"
 
-#include <charconv>
-#include <cmath>
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "common/base/status.h"
-#include "worker/pipeline/scores.h"
+#include "worker/predict/lines.h"
 #include "worker/predict/network.h"
+#include "worker/scores/scorer.h"
 
 namespace medley::worker {
 namespace {
@@ -28,29 +29,20 @@ absl::Status ForEachBatch(const LoadedModel& model, RowStream& stream,
   }
 }
 
-float Sigmoid(float logit) {
-  // The argument of exp is never positive, so the result does not overflow.
-  const float e = std::exp(-std::abs(logit));
-  return logit >= 0 ? 1 / (1 + e) : e / (1 + e);
-}
-
 absl::Status NoRows(const std::string& name) { return base::InvalidArgument("{}: the data have no rows", name); }
 
 }  // namespace
 
 absl::StatusOr<int64_t> Predict(const LoadedModel& model, const std::string& name, RowStream::Read read,
-                                absl::FunctionRef<absl::Status(std::string_view)> write) {
-  RowStream stream(model.model, RowStream::Labels::kOptional, name, std::move(read));
+                                absl::FunctionRef<absl::Status(std::string_view)> write, bool all) {
+  RowStream stream(model.model, RowStream::Labels::kIgnored, name, std::move(read));
+  const PredictionLines lines(model.model, all);
+  const auto outputs = static_cast<size_t>(model.model.graph.Outputs());
   int64_t rows = 0;
   std::string text;
   MEDLEY_RETURN_IF_ERROR(ForEachBatch(model, stream, [&](const Batch& batch, const std::vector<float>& logits) {
     text.clear();
-    for (const float logit : logits) {
-      char digits[32];
-      const auto end = std::to_chars(digits, digits + sizeof digits, Sigmoid(logit)).ptr;
-      text.append(digits, end);
-      text += '\n';
-    }
+    for (size_t at = 0; at < logits.size(); at += outputs) lines.Append(std::span(logits).subspan(at, outputs), text);
     rows += batch.samples;
     return write(text);
   }));
@@ -60,24 +52,21 @@ absl::StatusOr<int64_t> Predict(const LoadedModel& model, const std::string& nam
 
 absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::string& name, RowStream::Read read) {
   RowStream stream(model.model, RowStream::Labels::kRequired, name, std::move(read));
-  ScoreHistogram scores;
+  Scorer scorer({.task = model.model.schema.task,
+                 .outputs = model.model.graph.Outputs(),
+                 .deviation = static_cast<double>(model.model.transform.label.deviation)});
   Quality quality;
-  int64_t right = 0;
   MEDLEY_RETURN_IF_ERROR(ForEachBatch(model, stream, [&](const Batch& batch, const std::vector<float>& logits) {
-    for (size_t i = 0; i < logits.size(); ++i) {
-      const bool positive = batch.labels[i] > 0.5F;
-      scores.Add(logits[i], batch.labels[i]);
-      quality.positives += positive ? 1 : 0;
-      right += (logits[i] > 0) == positive ? 1 : 0;
+    scorer.Add(logits, batch.labels);
+    if (model.model.schema.task == model::Task::kBinary) {
+      quality.positives += std::ranges::count_if(batch.labels, [](float label) { return label > 0.5F; });
     }
     return absl::OkStatus();
   }));
-  if (scores.samples() == 0) return NoRows(name);
-  const auto rows = static_cast<double>(scores.samples());
-  quality.rows = scores.samples();
-  quality.auc = Auc(scores.positives(), scores.negatives());
-  quality.log_loss = scores.log_loss_sum() / rows;
-  quality.accuracy = static_cast<double>(right) / rows;
+  quality.rows = scorer.scores().samples;
+  if (quality.rows == 0) return NoRows(name);
+  quality.metrics = MetricsOf(scorer.scores());
+  quality.metrics.erase("test_samples");
   return quality;
 }
 

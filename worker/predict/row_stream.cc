@@ -14,12 +14,6 @@ namespace {
 constexpr size_t kPieceBytes = size_t{1} << 18;
 constexpr size_t kLongestLine = size_t{1} << 26;
 
-// True when the label is the last of the columns that the schema names.
-bool LabelIsLast(const model::SchemaSpec& schema) {
-  const auto before = [&](int column) { return column < schema.label_column; };
-  return std::ranges::all_of(schema.categorical, before) && std::ranges::all_of(schema.numeric, before);
-}
-
 }  // namespace
 
 RowStream::RowStream(const ExportedModel& model, Labels labels, std::string name, Read read)
@@ -29,6 +23,7 @@ RowStream::RowStream(const ExportedModel& model, Labels labels, std::string name
       read_(std::move(read)),
       delimiter_(model.delimiter),
       embedding_rows_(model.embedding_rows),
+      classes_(model.transform.label.classes),
       encoder_(model.transform, model.schema, model.embedding_rows) {}
 
 RowStream::~RowStream() = default;
@@ -62,11 +57,11 @@ absl::Status RowStream::BeginRows(std::string_view first) {
   CsvFields fields;
   MEDLEY_RETURN_IF_ERROR(SplitCsv(first, delimiter_, fields));
   columns_ = fields.values.size();
-  const auto label = static_cast<size_t>(std::max(0, schema_.label_column));
-  if (labels_ == Labels::kOptional && schema_.label_column >= 0 && columns_ == label && LabelIsLast(schema_)) {
+  if (labels_ == Labels::kIgnored) {
     schema_.label_column = -1;
+    schema_.label_columns.clear();
   }
-  parser_ = std::make_unique<RowParser>(schema_, delimiter_, embedding_rows_);
+  parser_ = std::make_unique<RowParser>(schema_, delimiter_, embedding_rows_, classes_);
   if (columns_ >= parser_->columns()) return absl::OkStatus();
   return base::InvalidArgument("expected {} columns, found {}", parser_->columns(), columns_);
 }

@@ -1,7 +1,7 @@
 // Reads the rows of a CSV file piece by piece, in bounded memory, as features of a model. Not thread-safe.
 //
-// A row has as many columns as the first one. The label may be absent when it is the last column that the schema names.
-// Blank lines are left out, and the first line too when the schema says that it is a header.
+// A row has as many columns as the first one. Labels that are ignored may be absent when they are the last columns that
+// the schema names. Blank lines are left out, and the first line too when the schema says that it is a header.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "worker/data/batch.h"
 #include "worker/data/feature_encoder.h"
@@ -20,7 +21,7 @@ namespace medley::worker {
 
 class RowStream {
  public:
-  enum class Labels { kOptional, kRequired };
+  enum class Labels { kIgnored, kRequired };
 
   // Reads at most `bytes` of the data; returns 0 at their end.
   using Read = std::function<absl::StatusOr<size_t>(char* to, size_t bytes)>;
@@ -31,7 +32,6 @@ class RowStream {
   // Replaces `rows` by the next ones, at most about `most`; by none at the end of the data. Errors: InvalidArgument
   // ("data.csv:17: expected 15 columns, found 14"), those of `read`.
   absl::Status Next(int most, Batch& rows);
-  bool has_labels() const { return schema_.label_column >= 0; }  // known after the first rows
 
  private:
   absl::StatusOr<bool> NextLine(std::string_view& line);
@@ -44,6 +44,7 @@ class RowStream {
   const Read read_;
   const char delimiter_;
   const int64_t embedding_rows_;
+  const std::vector<std::string> classes_;
   const FeatureEncoder encoder_;
   std::unique_ptr<RowParser> parser_;  // null before the first row
   std::string buffer_;

@@ -10,6 +10,7 @@
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
+#include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
 #include "worker/model/stage_model.h"
 #include "worker/pipeline/batch_assembler.h"
@@ -178,7 +179,7 @@ absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::strin
 }
 
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(options.job));
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, FitGraph(options.job, data));
   const model::TrainingSpec& training = options.job.training;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
   if (!(data.shape() == graph.shape))
@@ -232,7 +233,9 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                                          .threads = options.threads == nullptr ? 1 : options.threads->size(),
                                          .root = options.root,
                                          .stop = options.stop}));
-  if (spec.test) MEDLEY_RETURN_IF_ERROR(CheckLabels(*spec.test, spec, options.root, options.stop));
+  if (spec.test) {
+    MEDLEY_RETURN_IF_ERROR(CheckLabels(*spec.test, spec, data->transform().label.classes, options.root, options.stop));
+  }
   MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));
   profile::v1::Profile proto;
   model::ToProto(profile, proto);

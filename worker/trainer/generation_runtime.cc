@@ -321,13 +321,17 @@ absl::Status GenerationRuntime::AwaitTestData(int64_t step) {
   return base::Cancelled("the evaluation at step {} was stopped", step);
 }
 
-absl::StatusOr<EvaluationResult> GenerationRuntime::Evaluate(const Dataset& test, int64_t step,
-                                                             std::function<void()> progressed) {
+absl::StatusOr<ScoreSums> GenerationRuntime::Evaluate(const Dataset& test, int64_t step,
+                                                      std::function<void()> progressed) {
   if (world_ != nullptr && !test_data_read_) MEDLEY_RETURN_IF_ERROR(AwaitTestData(step));
   test_data_read_ = true;
-  const EvaluationOptions options{
-      .chunk_timeout = context_.step_timeout, .stop = abort_.get_token(), .on_chunk = std::move(progressed)};
-  MEDLEY_ASSIGN_OR_RETURN(EvaluationResult result, executor_->Evaluate(test, step, options));
+  const EvaluationOptions options{.scoring = {.task = context_.spec->data.schema.task,
+                                              .outputs = context_.graph->Outputs(),
+                                              .deviation = data_->transform().label.deviation},
+                                  .chunk_timeout = context_.step_timeout,
+                                  .stop = abort_.get_token(),
+                                  .on_chunk = std::move(progressed)};
+  MEDLEY_ASSIGN_OR_RETURN(ScoreSums result, executor_->Evaluate(test, step, options));
   if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
   return result;
 }

@@ -34,7 +34,7 @@ namespace medley::worker {
 // The values that all generations of a trainer share.
 struct TrainerContext {
   const model::JobSpec* spec = nullptr;
-  const Graph* graph = nullptr;
+  const Graph* graph = nullptr;  // set by Trainer when it has read the training data
   Optimizer optimizer;
   SessionOptions session;  // member, instance, token, coordinator
   std::string ip;          // address on which gloo listens
@@ -68,7 +68,7 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::Status TakeState(const job::v1::Switch& order);
   absl::StatusOr<StepResult> RunStep(const StepLease& lease, const StepLease* ahead);
   // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
-  absl::StatusOr<EvaluationResult> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
+  absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
   std::stop_token aborted() const { return abort_.get_token(); }  // any thread
 
  private:

@@ -8,6 +8,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/data/label_values.h"
+#include "worker/model/fit_graph.h"
 #include "worker/trainer/background_writer.h"
 #include "worker/trainer/evaluation_report.h"
 
@@ -24,7 +25,20 @@ pb::FittedTransform ToProto(const Transform& transform) {
     to.set_inverse_deviation(column.inverse_deviation);
     to.mutable_edges()->Assign(column.edges.begin(), column.edges.end());
   }
+  message.mutable_label()->set_mean(transform.label.mean);
+  message.mutable_label()->set_deviation(transform.label.deviation);
+  message.mutable_label()->mutable_classes()->Assign(transform.label.classes.begin(), transform.label.classes.end());
   return message;
+}
+
+void ToProto(const ScoreSums& scores, pb::Evaluated& message) {
+  message.set_samples(scores.samples);
+  message.mutable_sums()->insert(scores.sums.begin(), scores.sums.end());
+  for (const ScoreHistogram& histogram : scores.histograms) {
+    pb::ScoreHistogram& to = *message.add_histograms();
+    to.mutable_positives()->Assign(histogram.positives.begin(), histogram.positives.end());
+    to.mutable_negatives()->Assign(histogram.negatives.begin(), histogram.negatives.end());
+  }
 }
 
 StepLease FromProto(const pb::StepLease& lease) {
@@ -36,7 +50,11 @@ StepLease FromProto(const pb::StepLease& lease) {
 class Trainer::Rep {
  public:
   Rep(TrainerContext context, LoadOptions load, Send send)
-      : context_(std::move(context)), load_(load), send_(std::move(send)), writer_(context_.checkpoint_root) {}
+      : graph_(std::make_unique<Graph>()),
+        context_(WithGraph(std::move(context), *graph_)),
+        load_(load),
+        send_(std::move(send)),
+        writer_(context_.checkpoint_root) {}
 
   void Preload(std::stop_token stop) { (void)TrainData(std::move(stop)); }
   Held held() const { return {held_generation_, held_step_}; }
@@ -133,11 +151,8 @@ class Trainer::Rep {
       EvaluationReport report(order, *context_.clock, send_);
       const auto progressed = [&report] { report.Progressed(); };
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData(progressed));
-      MEDLEY_ASSIGN_OR_RETURN(const EvaluationResult result, current_->Evaluate(*test, order.step(), progressed));
-      evaluated.set_samples(result.samples);
-      evaluated.set_log_loss_sum(result.log_loss_sum);
-      evaluated.mutable_positives()->Assign(result.positives.begin(), result.positives.end());
-      evaluated.mutable_negatives()->Assign(result.negatives.begin(), result.negatives.end());
+      MEDLEY_ASSIGN_OR_RETURN(const ScoreSums scores, current_->Evaluate(*test, order.step(), progressed));
+      ToProto(scores, evaluated);
     }
     if (current_->stage() == 0 && current_->replica() == 0) {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
@@ -202,7 +217,10 @@ class Trainer::Rep {
       const model::DataSpec& data = context_.spec->data;
       MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));
       // The test data are read at the end; a mistake in their labels must not cost the training.
-      if (data.test) MEDLEY_RETURN_IF_ERROR(CheckLabels(*data.test, data, load.root, stop));
+      if (data.test) {
+        MEDLEY_RETURN_IF_ERROR(CheckLabels(*data.test, data, train->transform().label.classes, load.root, stop));
+      }
+      MEDLEY_ASSIGN_OR_RETURN(*graph_, FitGraph(*context_.spec, *train));
       train_ = std::move(train);
       log::Info("read the training data",
                 {{"rows", std::to_string(train_->rows())}, {"bad_rows", std::to_string(train_->bad_rows())}});
@@ -223,6 +241,13 @@ class Trainer::Rep {
     return test_;
   }
 
+  // The graph of the context follows from the training data. TrainData sets it before anything reads it.
+  static TrainerContext WithGraph(TrainerContext context, const Graph& graph) {
+    context.graph = &graph;
+    return context;
+  }
+
+  const std::unique_ptr<Graph> graph_;
   const TrainerContext context_;
   const LoadOptions load_;
   const Send send_;

@@ -4,6 +4,7 @@
 The models have random weights and are written here by NumPy, so the files are read by what did not write them. One model
 comes from `medley run`. Parts whose Python package is missing are not run, and said so.
 """
+import csv
 import importlib.util
 import json
 import os
@@ -31,23 +32,32 @@ spec:
 ---
 apiVersion: medley.dev/v1alpha1
 kind: TrainingJob
-metadata: {name: small}
+metadata: {name: NAME}
 spec:
-  model: {name: ctrdnn, parameters: {embeddingDim: 4, embeddingRows: 4096, hidden: [16, 8]}}
+  model: {name: ctrdnn, parameters: {embeddingDim: 4, embeddingRows: 4096, hidden: [16, 8]}, task: TASK}
   data:
     train: {uri: file:///data/train.csv, format: csv}
+    test: {uri: file:///data/train.csv, format: csv}
     schema:
-      label: {column: 14, positive: ">50K"}
-      categorical: [1, 3, 5, 6, 7, 8, 9, 13]
-      numeric: [0, 2, 4, 10, 11, 12]
+      label: LABEL
+      categorical: [1, 3, 6, 8, 9, 13]
+      numeric: [0, 2, 4, 10, 11]
       numericBuckets: 8
     volume: {hostPath: {path: FOLDER}, mountPath: /data}
-  training: {epochs: 1, batchSize: 128, microBatches: 1}
+  training: {epochs: 4, batchSize: 64, microBatches: 1}
   objective: {maxUsdPerHour: "2"}
 """
 
 ADULT = {"formatVersion": 1, "delimiter": ",", "header": False, "label": {"column": 14, "positive": ">50K"},
          "missing": ["", "?", "NULL", "NA"], "numericBuckets": 0, "hash": {"rows": 512}}
+
+
+# Jobs that `medley run` trains: task, label, a metric, outputs. Hours a week (of which 7 in 15 are 40), status in marriage.
+TRAINED = {
+    "small": ("binary", '{column: 14, positive: ">50K"}', "auc", 1),
+    "hours": ("regression", "{column: 12}", "r2", 1),
+    "status": ("multiClass", "{column: 5}", "accuracy", 7),
+}
 
 
 def have(package):
@@ -57,14 +67,14 @@ def have(package):
     return False
 
 
-def write_export(folder, layers, categorical):
+def write_export(folder, layers, categorical, task, label):
     """An export with random weights; `layers` lack their parameters."""
     import numpy
     random = numpy.random.default_rng(3)
     os.makedirs(os.path.join(folder, "numpy"))
     numeric = [{"column": column, "log": column == 10, "mean": 0.75, "inverseDeviation": 0.03125}
                for column in (0, 4, 10, 12)]
-    schema = dict(ADULT, numeric=numeric,
+    schema = dict(ADULT, numeric=numeric, label=label or ADULT["label"],
                   categorical=[{"column": column, "field": i} for i, column in enumerate(categorical)])
     width, tensors = len(numeric), {}
     for layer in layers:
@@ -91,7 +101,7 @@ def write_export(folder, layers, categorical):
     text = json.dumps(header).encode()
     with open(os.path.join(folder, "model.safetensors"), "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text + b"".join(values.tobytes() for values in tensors.values()))
-    for name, value in (("schema", schema), ("model", {"formatVersion": 1, "model": "test", "layers": layers})):
+    for name, value in (("schema", schema), ("model", dict(task, formatVersion=1, model="test", layers=layers))):
         with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
             json.dump(value, file)
 
@@ -104,11 +114,22 @@ def embedding(dim, combine):
     return {"name": "e", "kind": "Embedding", "combine": combine, "dim": dim}
 
 
+def ctrdnn(outputs):
+    return [embedding(6, "concatenate"), linear("a", 50), linear("b", 33), linear("c", outputs, "none"), LOSS]
+
+
 LOSS = {"name": "loss", "kind": "Loss"}
+CLASSES = {"task": "multiClass", "classes": ["<=50K", ">50K", 'say "a, b"']}
+# layers, categorical columns, fields of model.json, label of schema.json
 MODELS = {
-    "ctrdnn": ([embedding(6, "concatenate"), linear("a", 50), linear("b", 33), linear("c", 1, "none"), LOSS], [1, 3, 9]),
-    "logistic": ([embedding(1, "sum"), linear("a", 1, "none"), LOSS], [1, 3, 9]),
-    "mlp": ([linear("a", 20, "tanh", "numerics"), linear("b", 5, "sigmoid"), linear("c", 1, "none"), LOSS], []),
+    "ctrdnn": (ctrdnn(1), [1, 3, 9], {}, {}),
+    "logistic": ([embedding(1, "sum"), linear("a", 1, "none"), LOSS], [1, 3, 9], {}, {}),
+    "mlp": ([linear("a", 20, "tanh", "numerics"), linear("b", 5, "sigmoid"), linear("c", 1, "none"), LOSS], [], {}, {}),
+    "regression": (ctrdnn(1), [1, 3, 9], {"task": "regression", "label": {"mean": 2.5, "deviation": 0.75}},
+                   {"column": 2}),
+    "classes": (ctrdnn(3), [1, 3, 9], CLASSES, {"column": 14}),
+    "classes-logistic": ([embedding(3, "sum"), linear("a", 3, "none"), LOSS], [1, 3, 9], CLASSES, {"column": 14}),
+    "labels": (ctrdnn(2), [1, 3, 9], {"task": "multiLabel"}, {"columns": [15, 16]}),
 }
 
 
@@ -119,20 +140,26 @@ def run(*command, **more):
     return done.stdout
 
 
+def numbers(output):
+    """All numbers of the lines, one line after the other."""
+    return [float(field) for line in output.split() for field in line.split(",")]
+
+
 def compare(what, expected, output):
-    found = [float(line) for line in output.split()]
+    found = numbers(output)
     if len(found) != len(expected):
         sys.exit(f"{what}: {len(found)} predictions instead of {len(expected)}")
-    worst = max(abs(a - b) for a, b in zip(found, expected))
+    # Numbers above 1 have larger steps between two floats.
+    worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, expected))
     if worst > TOLERANCE:
         sys.exit(f"{what}: differs by {worst} from medley predict")
     print(f"{what}: {len(found)} predictions, largest difference {worst:.1e}", flush=True)
 
 
-def check(name, export, data, folder):
+def check(name, export, data, folder, outputs=1):
     medley = os.path.join(BIN, "medley")
-    expected = [float(line) for line in run(medley, "predict", export, data).split()]
-    if len(expected) != ROWS or max(expected) - min(expected) < 0.001:
+    expected = numbers(run(medley, "predict", export, data, "--all"))
+    if len(expected) != ROWS * outputs or max(expected) - min(expected) < 0.001:
         sys.exit(f"{name}: {len(expected)} predictions from {min(expected)} to {max(expected)}")
     if have("torch"):
         compare(f"{name}, PyTorch", expected,
@@ -150,6 +177,27 @@ def check(name, export, data, folder):
                 sys.exit(f"{name}: the safetensors and the NumPy file of {tensor} differ")
 
 
+def check_evaluation(name, export, data, metric, output):
+    """`medley evaluate` finds what the summary of the run says."""
+    quality = json.loads(run(os.path.join(BIN, "medley"), "evaluate", export, data, "-o", "json"))
+    line = next(line for line in output.splitlines() if line.startswith(f"test {metric} "))
+    if abs(quality[metric] - float(line.split()[2])) > 0.00011:
+        sys.exit(f"{name}: {metric} is {quality[metric]} by medley evaluate, but: {line}")
+
+
+def check_classes(export, data):
+    """Without --all: the most probable class, as a field of a CSV file, and its probability."""
+    medley = os.path.join(BIN, "medley")
+    everything = [line.split(",") for line in run(medley, "predict", export, data, "--all").splitlines()]
+    short = list(csv.reader(run(medley, "predict", export, data).splitlines()))
+    for line, (name, probability) in zip(everything, short):
+        best = max(range(len(line)), key=lambda i: float(line[i]))
+        if name != CLASSES["classes"][best] or probability != line[best]:
+            sys.exit(f"classes: {name} with {probability}, but the probabilities are {line}")
+    if len(short) != ROWS:
+        sys.exit(f"classes: {len(short)} predictions instead of {ROWS}")
+
+
 def main():
     if not all([have("numpy"), have("xxhash")]):
         return SKIPPED
@@ -160,14 +208,21 @@ def main():
         data = os.path.join(folder, "train.csv")
         with open(data, "w", encoding="utf-8") as file:
             file.writelines(lines[:ROWS])
-        for name, (layers, categorical) in MODELS.items():
+        for name, (layers, categorical, task, label) in MODELS.items():
             export = os.path.join(folder, name)
-            write_export(export, layers, categorical)
-            check(name, export, data, folder)
-        with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
-            file.write(JOB.replace("FOLDER", folder))
-        run(os.path.join(BIN, "medley"), "run", "job.yaml", "--plain", cwd=folder)
-        check("trained", os.path.join(folder, "small-model"), data, folder)
+            # The test changes the layers.
+            write_export(export, [dict(layer) for layer in layers], categorical, task, label)
+            check(name, export, data, folder, layers[-2]["outputs"])
+        check_classes(os.path.join(folder, "classes"), data)
+        for name, (task, label, metric, outputs) in TRAINED.items():
+            with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
+                job = JOB.replace("FOLDER", folder).replace("NAME", name)
+                file.write(job.replace("TASK", task).replace("LABEL", label))
+            output = run(os.path.join(BIN, "medley"), "run", "job.yaml", "--plain", cwd=folder)
+            if f"\ntest {metric} " not in output:
+                sys.exit(f"{name}: the summary lacks test {metric}:\n{output}")
+            check(name, os.path.join(folder, f"{name}-model"), data, folder, outputs)
+            check_evaluation(name, os.path.join(folder, f"{name}-model"), data, metric, output)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0

@@ -55,8 +55,9 @@ class ExportTest : public testing::Test {
     });
     ASSERT_THAT(quality, base::IsOk());
     EXPECT_EQ(static_cast<double>(quality->rows), end.metrics().at("test_samples"));
-    EXPECT_NEAR(quality->auc, end.metrics().at("auc"), 1e-5);
-    EXPECT_NEAR(quality->log_loss, end.metrics().at("log_loss"), 1e-5);
+    for (const char* name : {"auc", "log_loss", "accuracy"}) {
+      EXPECT_NEAR(quality->metrics.at(name), end.metrics().at(name), 1e-5) << name;
+    }
     EXPECT_THAT(base::ReadFile(folder / "README.md").value_or(""),
                 HasSubstr(fmt::format("| auc | {:.4f} |", end.metrics().at("auc"))));
   }

@@ -37,14 +37,14 @@ std::string SpecJson(const JobOptions& o) {
       o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
   const std::string schedule = o.schedule_json.empty() ? "" : ", \"schedule\": " + o.schedule_json;
   return fmt::format(
-      R"({{"model": {{"name": "ctrdnn", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}}}},
+      R"({{"model": {{"name": "ctrdnn", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}}{}}},
  "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
    "schema": {}}},
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}{}}},
                "seed": 1{}}},
  "checkpoint": {{"interval": "{}", "keep": 3}}}})",
-      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.train, test, o.max_bad_rows, o.schema, o.epochs,
-      o.batch_size, o.optimizer, o.learning_rate, schedule, o.training_json, o.checkpoint_interval);
+      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.model_json, o.train, test, o.max_bad_rows,
+      o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate, schedule, o.training_json, o.checkpoint_interval);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ struct JobOptions {
   std::string checkpoint_interval = "3600s";
   int max_bad_rows = 0;
   std::string schedule_json;  // spec.training.optimizer.schedule; empty: absent
+  std::string model_json;     // further fields of spec.model, each with a comma before it
   std::string training_json;  // further fields of spec.training, each with a comma before it
   bool ipv6 = false;          // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.

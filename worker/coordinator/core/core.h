@@ -23,7 +23,7 @@
 #include "worker/coordinator/core/meter.h"
 #include "worker/coordinator/core/options.h"
 #include "worker/coordinator/core/roster.h"
-#include "worker/coordinator/core/scores.h"
+#include "worker/scores/scores.h"
 
 namespace medley::worker {
 
@@ -99,7 +99,7 @@ class CoordinatorCore {
     bool last = false;                 // at the end; the finished model is written after it
     std::map<std::string, bool> done;  // by member
     base::SteadyTime deadline{};
-    Scores scores;
+    ScoreSums scores;
     std::optional<job::v1::FittedTransform> transform;
     bool exported = false;
   };

@@ -19,6 +19,15 @@ std::string Describe(const Ledger& ledger, const job::v1::EvaluationRecord& reco
   return text;
 }
 
+ScoreSums FromProto(const job::v1::Evaluated& part) {
+  ScoreSums scores{.samples = part.samples(), .sums = {part.sums().begin(), part.sums().end()}, .histograms = {}};
+  for (const job::v1::ScoreHistogram& histogram : part.histograms()) {
+    scores.histograms.push_back({{histogram.positives().begin(), histogram.positives().end()},
+                                 {histogram.negatives().begin(), histogram.negatives().end()}});
+  }
+  return scores;
+}
+
 }  // namespace
 
 bool CoordinatorCore::PendingEvaluation::AllDone() const {
@@ -61,7 +70,7 @@ void CoordinatorCore::StartEvaluation(bool last, Instant now) {
 
 void CoordinatorCore::RecordScores(Instant now) {
   const int64_t step = ledger_->committed();
-  const std::map<std::string, double> metrics = evaluation_->scores.Metrics();
+  const std::map<std::string, double> metrics = MetricsOf(evaluation_->scores);
   if (curve_.At(step) != nullptr || metrics.empty()) return;
   const job::v1::EvaluationRecord& record = curve_.Add(*ledger_, step, metrics, now.wall);
   commands_.push_back(EvaluationCommand{record, active_->generation});
@@ -87,7 +96,7 @@ void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Eval
   if (found == evaluation_->done.end() || found->second) return;
   found->second = true;
   evaluation_->deadline = now.steady + options_.evaluate_timeout;
-  evaluation_->scores.Add(part);
+  evaluation_->scores.Add(FromProto(part));
   if (part.has_transform()) evaluation_->transform = part.transform();
 }
 

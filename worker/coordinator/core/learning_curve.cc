@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "common/model/task.h"
+
 namespace medley::worker {
 namespace {
 
@@ -55,7 +57,8 @@ void LearningCurve::Judge(const job::v1::EvaluationRecord* before, job::v1::Eval
   record.set_without_improvement((before == nullptr ? 0 : before->without_improvement()) + 1);
   const auto found = record.metrics().find(rule.metric);
   if (found == record.metrics().end()) return;
-  const double gain = rule.metric == "log_loss" ? record.best() - found->second : found->second - record.best();
+  const double gain =
+      model::ImprovesByFalling(rule.metric) ? record.best() - found->second : found->second - record.best();
   if (record.best_step() > 0 && !(gain > rule.min_delta)) return;
   record.set_best(found->second);
   record.set_best_step(record.step());
@@ -73,7 +76,7 @@ std::optional<std::string> LearningCurve::StopsAt(int64_t step) const {
   if (!options_.early_stopping || record == nullptr) return std::nullopt;
   const EarlyStopping& rule = *options_.early_stopping;
   if (record->without_improvement() < rule.patience) return std::nullopt;
-  const std::string best = record->best_step() == 0 ? "it has no value, because the test data have one class only"
+  const std::string best = record->best_step() == 0 ? "it has no value on these test data"
                                                     : fmt::format("its best value is {:.6g}, of step {}",
                                                                   record->best(), record->best_step());
   return fmt::format("stopped early at step {}: {} has not improved by more than {:g} in {} evaluations in a row; {}",

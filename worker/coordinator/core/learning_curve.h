@@ -18,7 +18,7 @@ namespace medley::worker {
 
 // Stop when a metric has not improved by more than min_delta in `patience` evaluations in a row.
 struct EarlyStopping {
-  std::string metric;  // a key of Scores::Metrics; log_loss improves by falling, others by rising
+  std::string metric;  // a key of MetricsOf (worker/scores/scores.h)
   int patience = 1;    // >= 1
   double min_delta = 0;
 };

@@ -25,8 +25,8 @@ TEST(ScenarioTest, TheExamplesScenarioIsValid) {
   ASSERT_EQ(scenario->steps.size(), 2u);
   EXPECT_FALSE(scenario->steps[0].prices.empty());
   EXPECT_EQ(scenario->steps[1].kill->role, "trainer");
-  EXPECT_GE(*scenario->expect.auc, 0.915);
-  EXPECT_LE(*scenario->expect.log_loss, 0.30);
+  EXPECT_GE(scenario->expect.metrics.at("auc"), 0.915);
+  EXPECT_LE(scenario->expect.metrics.at("log_loss"), 0.30);
 }
 
 TEST(ScenarioTest, RefusesUnknownFieldsWithTheirPath) {

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 Scenario Expecting() {
   Scenario scenario;
-  scenario.expect = {.auc = 0.915, .log_loss = 0.30, .rescales = 1, .recoveries = 1};
+  scenario.expect = {.metrics = {{"auc", 0.915}, {"log_loss", 0.30}}, .rescales = 1, .recoveries = 1};
   return scenario;
 }
 
@@ -42,6 +42,18 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 1: 25 samples/s expected, 20 measured (-20 %)")));
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 2: 40 samples/s expected, 30 measured (-25 %)")));
   EXPECT_THAT(summary.lines, Not(Contains(HasSubstr("generation 3:"))));
+}
+
+TEST(SummaryTest, AllMetricsOfTheTaskAreShown) {
+  RunRecord record = Good();
+  record.last.observed.metrics = {{"mse", 1234567.25}, {"mae", 900.5}, {"r2", 0.875}, {"test_samples", 500}};
+  Scenario scenario = Expecting();
+  scenario.expect.metrics = {{"r2", 0.9}, {"mae", 1000}};
+  const Summary summary = Summarise(record, scenario);
+  EXPECT_THAT(summary.lines, Contains("test mse                1.23457e+06"));
+  EXPECT_THAT(summary.lines, Contains("test mae                900.5000  (<= 1000 expected)"));
+  EXPECT_THAT(summary.lines, Not(Contains(HasSubstr("test_samples"))));
+  EXPECT_THAT(summary.failures, ElementsAre("test r2 is 0.8750, the scenario expects at least 0.9000"));
 }
 
 TEST(SummaryTest, EarlyStoppingIsNoFailure) {

@@ -99,6 +99,96 @@ TEST(JobSpecTest, EvaluationsAndEarlyStoppingAreOptional) {
   EXPECT_EQ(base::Message(Validate(*spec)), "spec.training.evaluation: needs spec.data.test");
 }
 
+// kAdult with another task and label.
+std::string WithTask(const std::string& task, const std::string& label, const std::string& training = "") {
+  const std::string text = Replaced(kAdult, R"("name": "ctrdnn")", R"("name": "ctrdnn", "task": ")" + task + '"');
+  return Replaced(Replaced(text, R"({"column": 14, "positive": ">50K"})", label), R"("epochs": 3)",
+                  R"("epochs": 3)" + training);
+}
+
+TEST(JobSpecTest, TasksHaveLabelsOfTheirOwn) {
+  const auto parse = [](const std::string& text) {
+    const absl::StatusOr<JobSpec> spec = ParseJobSpec(text);
+    EXPECT_TRUE(spec.ok()) << base::ToString(spec.status());
+    EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+    return *spec;
+  };
+  EXPECT_EQ(parse(kAdult).data.schema.task, Task::kBinary);
+  JobSpec spec = parse(WithTask("regression", R"({"column": 14})"));
+  EXPECT_EQ(spec.data.schema.task, Task::kRegression);
+  EXPECT_EQ(OutputsOf(spec.data.schema), 1);
+  spec = parse(WithTask("multiClass", R"({"column": 14})", R"(, "classWeights": {"balanced": true})"));
+  EXPECT_EQ(spec.data.schema.task, Task::kMultiClass);
+  EXPECT_EQ(OutputsOf(spec.data.schema), 0) << "the training data tell";
+  EXPECT_TRUE(spec.training.class_weights->balanced);
+  spec = parse(WithTask("multiClass", R"({"column": 14, "classes": ["b", "a"]})",
+                        R"(, "classWeights": {"weights": {"a": 0.5}})"));
+  EXPECT_THAT(spec.data.schema.label_classes, ElementsAre("b", "a"));
+  EXPECT_EQ(OutputsOf(spec.data.schema), 2);
+  EXPECT_EQ(spec.training.class_weights->weights.at("a"), 0.5);
+  spec = parse(WithTask("multiLabel", R"({"columns": [14, 15]})"));
+  EXPECT_THAT(spec.data.schema.label_columns, ElementsAre(14, 15));
+  EXPECT_EQ(OutputsOf(spec.data.schema), 2);
+}
+
+TEST(JobSpecTest, WhatDoesNotFitTheTaskIsRefused) {
+  const auto problem = [](const std::string& text) {
+    const absl::StatusOr<JobSpec> spec = ParseJobSpec(text);
+    return base::Message(spec.ok() ? Validate(*spec) : spec.status());
+  };
+  const std::string column = R"({"column": 14})";
+  EXPECT_EQ(problem(WithTask("ranking", column)),
+            "spec.model.task: 'ranking' is not one of binary, regression, multiClass, multiLabel");
+  EXPECT_EQ(problem(WithTask("regression", R"({"column": 14, "positive": "x"})")),
+            "spec.data.schema.label.positive: goes with spec.model.task binary, and not with regression");
+  EXPECT_THAT(problem(WithTask("multiLabel", column)), HasSubstr("multiLabel needs columns, the list of its 0/1"));
+  EXPECT_THAT(problem(WithTask("regression", R"({"columns": [14, 15]})")),
+              HasSubstr("spec.data.schema.label.columns: go with spec.model.task multiLabel, and not with regression"));
+  EXPECT_EQ(problem(WithTask("multiLabel", R"({"columns": [14, 14]})")),
+            "spec.data.schema.label.columns[1]: column 14 is used twice in the schema");
+  EXPECT_EQ(problem(WithTask("multiClass", R"({"column": 14, "classes": ["a", "b", "a"]})")),
+            "spec.data.schema.label.classes: 'a' is named twice");
+  EXPECT_THAT(problem(WithTask("multiClass", R"({"column": 14, "classes": ["a"]})")), HasSubstr("from 2 to 1000"));
+  EXPECT_THAT(problem(Replaced(WithTask("multiClass", column), "\"ctrdnn\"", "\"logistic\"")),
+              HasSubstr("logistic needs spec.data.schema.label.classes"));
+  EXPECT_THAT(problem(WithTask("binary", column, R"(, "classWeights": {"weights": {">50K": 3}})")),
+              HasSubstr("the classes of spec.model.task binary are \"0\" and \"1\", not '>50K'"));
+  EXPECT_THAT(problem(WithTask("binary", column, R"(, "classWeights": {"weights": {"1": -3}})")),
+              HasSubstr("classWeights.weights: -3 of '1' is not between 0 and"));
+  EXPECT_THAT(problem(WithTask("binary", column, R"(, "classWeights": {"weights": {"1": "x"}})")),
+              HasSubstr("classWeights.weights: the weight of '1' must be a number"));
+  EXPECT_THAT(problem(WithTask("binary", column, R"(, "classWeights": {})")), HasSubstr("needs exactly one of"));
+  EXPECT_THAT(problem(WithTask("regression", column, R"(, "classWeights": {"balanced": true})")),
+              HasSubstr("go with spec.model.task binary and multiClass, and not with regression"));
+  const std::string auc = R"(, "evaluation": {"everyEpochs": 1}, "earlyStopping": {"metric": "auc", "patience": 1})";
+  EXPECT_EQ(problem(WithTask("multiClass", column, auc)), "");
+  EXPECT_EQ(problem(WithTask("regression", column, auc)),
+            "spec.training.earlyStopping.metric: 'auc' is not one of mse, mae, r2, the metrics of spec.model.task "
+            "regression");
+  EXPECT_EQ(problem(Replaced(WithTask("binary", column), R"("task": "binary")", R"("task": "binary", "loss": "mae")")),
+            "spec.model.loss: goes with spec.model.task regression, and not with binary");
+  EXPECT_EQ(problem(Replaced(WithTask("regression", column), R"("regression")", R"("regression", "loss": "huber")")),
+            "spec.model.loss: 'huber' is not one of mse, mae");
+}
+
+TEST(JobSpecTest, OwnLayersEndInTheOutputsOfTheTask) {
+  JobSpec spec = *ParseJobSpec(WithTask("multiLabel", R"({"columns": [14, 15]})"));
+  spec.model.name.clear();
+  spec.model.layers = {{"e", "Embedding", 4, ""}, {"c", "FullyConnected", 2, ""}, {"l", "Loss", 0, ""}};
+  EXPECT_EQ(base::ToString(Validate(spec)), "OK");
+  spec.model.layers[1].out = 3;
+  EXPECT_EQ(
+      base::Message(Validate(spec)),
+      "spec.model.layers[2]: the Loss of spec.model.task multiLabel takes a logit for each label: the layer before "
+      "must be FullyConnected with out 2 and no activation");
+  spec.data.schema.label_columns.clear();
+  spec.data.schema.label_column = 14;
+  spec.data.schema.task = Task::kMultiClass;
+  EXPECT_EQ(base::ToString(Validate(spec)), "OK") << "checked when the training data are known";
+  spec.model.layers[1].activation = "relu";
+  EXPECT_THAT(base::Message(Validate(spec)), HasSubstr("a logit for each class"));
+}
+
 struct Case {
   const char* from;
   const char* to;
@@ -172,6 +262,11 @@ TEST(JobSpecTest, ProfileHashSeesWhatChangesTheCost) {
   other.training.seed = 5;
   EXPECT_EQ(ProfileHash(spec), ProfileHash(other));
   EXPECT_EQ(ProfileHash(spec).size(), 16U);
+  other.training.class_weights = {.balanced = true};
+  EXPECT_EQ(ProfileHash(spec), ProfileHash(other)) << "weights cost nothing";
+  other.data.schema.task = Task::kMultiClass;
+  EXPECT_NE(ProfileHash(spec), ProfileHash(other));
+  other.data.schema.task = Task::kBinary;
   other.training.batch_size = 128;
   EXPECT_NE(ProfileHash(spec), ProfileHash(other));
 }

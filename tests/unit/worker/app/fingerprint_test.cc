@@ -28,6 +28,15 @@ TEST(FingerprintTest, WhatChangesTheParametersChangesBothHashes) {
            [](JobSpec& s) { s.training.batch_size = 64; },
            [](JobSpec& s) { s.training.optimizer = "sgd"; },
            [](JobSpec& s) { s.training.seed = 2; },
+           [](JobSpec& s) { s.data.schema.task = model::Task::kRegression; },
+           [](JobSpec& s) { s.data.schema.label_columns = {1}, s.data.schema.task = model::Task::kMultiLabel; },
+           [](JobSpec& s) {
+             s.data.schema.label_classes = {"a", "b"}, s.data.schema.task = model::Task::kMultiClass;
+           },
+           [](JobSpec& s) { s.training.class_weights = {.balanced = true}; },
+           [](JobSpec& s) {
+             s.training.class_weights = {.weights = {{"1", 5}}};
+           },
            [](JobSpec& s) { s.training.schedule = {.kind = "constant", .warmup_steps = 9}; },
        }) {
     EXPECT_NE(ModelFingerprint(Changed(change)), ModelFingerprint(kBase));
@@ -52,6 +61,20 @@ TEST(FingerprintTest, EpochsTestDataLabelsAndFineDifferencesAreOfTheJob) {
     EXPECT_EQ(ModelFingerprint(Changed(change)), ModelFingerprint(kBase));
     EXPECT_NE(JobDigest(Changed(change)), JobDigest(kBase));
   }
+}
+
+TEST(FingerprintTest, TasksDiffer) {
+  const auto hash = [](const std::function<void(JobSpec&)>& change) { return ModelFingerprint(Changed(change)); };
+  const auto classes = [](std::vector<std::string> names) {
+    return [names](JobSpec& s) { s.data.schema.label_classes = names, s.data.schema.task = model::Task::kMultiClass; };
+  };
+  EXPECT_NE(hash(classes({"a|b", "c"})), hash(classes({"a", "b|c"})));
+  EXPECT_NE(hash(classes({})), hash(classes({"a", "b"})));
+  const auto loss = [](std::string name) {
+    return [name](JobSpec& s) { s.model.loss = name, s.data.schema.task = model::Task::kRegression; };
+  };
+  EXPECT_EQ(hash(loss("")), hash(loss("mse"))) << "the default";
+  EXPECT_NE(hash(loss("mae")), hash(loss("mse")));
 }
 
 TEST(FingerprintTest, HowAJobIsRunChangesNothing) {

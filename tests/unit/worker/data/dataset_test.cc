@@ -27,7 +27,7 @@ class DatasetTest : public ::testing::Test {
   absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& text, const Transform* transform = nullptr,
                                                       int threads = 1) {
     std::ofstream(folder_ / "x.csv", std::ios::binary) << text;
-    spec_.schema.label_column = 0;
+    spec_.schema.label_column = spec_.schema.label_columns.empty() ? 0 : -1;
     spec_.schema.categorical = {1};
     spec_.schema.numeric = {2};
     return Dataset::Load({"file:///x.csv", spec_.train.format.empty() ? "csv" : spec_.train.format}, spec_, transform,
@@ -104,6 +104,80 @@ TEST_F(DatasetTest, AClassWhoseRowsAreAllBadIsMissing) {
       Error("0,a,1\n1,b,x\n0,c,3\n"),
       HasSubstr("all rows of one class are among those that cannot be parsed; the labels are \"0\" (2 rows), "));
   EXPECT_THAT(Error("no,a,1\nyes,b,2\n"), HasSubstr("is neither 0 nor 1 in any row: it holds \"no\" (1 row), \"yes\""));
+}
+
+TEST_F(DatasetTest, LabelsOfARegressionAreStandardisedOnTheTrainingData) {
+  spec_.schema.task = model::Task::kRegression;
+  const auto train = Load("10,a,1\n30,b,2\n");
+  ASSERT_TRUE(train.ok()) << base::ToString(train.status());
+  EXPECT_EQ((*train)->all().labels, (std::vector<float>{-1, 1}));
+  EXPECT_EQ((*train)->transform().label.mean, 20);
+  EXPECT_EQ((*train)->transform().label.deviation, 10);
+  const auto test = Load("20,a,1\n20,a,1\n", &(*train)->transform());
+  ASSERT_TRUE(test.ok()) << base::ToString(test.status());
+  EXPECT_EQ((*test)->all().labels, (std::vector<float>{0, 0}));
+  EXPECT_THAT(Error("1,a,1\n,a,1\n"), HasSubstr("x.csv:2: column 0: the label is missing"));
+  EXPECT_THAT(Error("1,a,1\nmany,a,1\n"), HasSubstr("x.csv:2: column 0: 'many' is not a number"));
+  EXPECT_THAT(Error("5,a,1\n5,b,2\n"), HasSubstr("x.csv: the label in column 0 is 5 in every row"));
+}
+
+TEST_F(DatasetTest, ClassesAreThoseOfTheTrainingDataSorted) {
+  spec_.schema.task = model::Task::kMultiClass;
+  const auto train = Load("red,a,1\n\"b, c\",b,2\nred,a,3\nblue,c,4\n");
+  ASSERT_TRUE(train.ok()) << base::ToString(train.status());
+  EXPECT_EQ((*train)->transform().label.classes, (std::vector<std::string>{"b, c", "blue", "red"}));
+  EXPECT_EQ((*train)->all().labels, (std::vector<float>{2, 0, 2, 1}));
+  const auto test = Load("blue,a,1\n", &(*train)->transform());
+  ASSERT_TRUE(test.ok()) << base::ToString(test.status());
+  EXPECT_EQ((*test)->all().labels, (std::vector<float>{1}));
+  const auto unknown = Load("blue,a,1\ngreen,a,1\n", &(*train)->transform());
+  EXPECT_THAT(base::Message(unknown.status()),
+              HasSubstr("x.csv:2: column 0: the label 'green' is no class of the training data"));
+  EXPECT_THAT(Error("red,a,1\nred,b,2\n"), HasSubstr("the label in column 0 is 'red' in every row"));
+  spec_.schema.label_classes = {"red", "blue", "never"};
+  const auto given = Load("red,a,1\nblue,b,2\n");
+  ASSERT_TRUE(given.ok()) << base::ToString(given.status());
+  EXPECT_EQ((*given)->all().labels, (std::vector<float>{0, 1}));
+  EXPECT_EQ((*given)->transform().label.classes, spec_.schema.label_classes);
+}
+
+TEST_F(DatasetTest, ClassesDoNotDependOnThePiecesOfTheFile) {
+  spec_.schema.task = model::Task::kMultiClass;
+  std::string text;
+  for (int i = 0; text.size() < (3U << 20); ++i) {
+    text += "class" + std::to_string(i * 7 % 1000 < 900 ? i * 7 % 1000 : 1) + "," + std::string(50, 'x') + ",1\n";
+  }
+  const auto one = Load(text);
+  const auto three = Load(text, nullptr, 3);
+  ASSERT_TRUE(one.ok() && three.ok()) << base::ToString(one.status());
+  EXPECT_EQ((*one)->transform().label.classes.size(), 900U);
+  EXPECT_EQ((*one)->all().labels, (*three)->all().labels);
+  EXPECT_EQ((*one)->transform().label.classes[static_cast<size_t>((*one)->all().labels[1])], "class7");
+}
+
+TEST_F(DatasetTest, TooManyClassesAreRefused) {
+  spec_.schema.task = model::Task::kMultiClass;
+  std::string text;
+  for (int i = 0; i <= 1000; ++i) text += std::to_string(i) + ",a,1\n";
+  EXPECT_THAT(Error(text),
+              HasSubstr("the label has more than 1000 different values; for a number set spec.model.task"));
+  EXPECT_THAT(Error(text + "more,a,1\n"), HasSubstr("the label has more than 1000 different values"));
+}
+
+TEST_F(DatasetTest, SeveralLabelsAreReadFromTheirColumns) {
+  spec_.schema.task = model::Task::kMultiLabel;
+  spec_.schema.label_columns = {0, 3};
+  const auto data = Load("1,a,1,0\n0,b,2,0\n");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  EXPECT_EQ((*data)->shape().labels, 2);
+  EXPECT_EQ((*data)->all().labels, (std::vector<float>{1, 0, 0, 0}));
+  Batch batch;
+  (*data)->Gather(std::vector<int64_t>{1, 0, 1}, batch);
+  EXPECT_EQ(batch.labels, (std::vector<float>{0, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(std::vector<float>(batch.View(1, 1).labels.begin(), batch.View(1, 1).labels.end()),
+            (std::vector<float>{1, 0}));
+  EXPECT_THAT(Error("1,a,1,0\n0,a,1,yes\n"), HasSubstr("x.csv:2: column 3: the label 'yes' is neither 0 nor 1"));
+  EXPECT_THAT(Error("1,a,1,0\n1,a,1,0\n"), HasSubstr("has one value in all rows"));
 }
 
 TEST_F(DatasetTest, BucketsAreFieldsAndTestTakesTheTransformOfTrain) {

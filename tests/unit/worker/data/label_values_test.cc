@@ -72,15 +72,36 @@ TEST_F(LabelValuesTest, AFileIsReadOnlyUntilBothClassesOccurred) {
   spec.schema = {.label_column = 1, .header = true};
   const auto check = [&](const std::string& text, std::stop_token stop = {}) {
     std::ofstream(*folder / "x.csv") << text;
-    return CheckLabels({"file:///x.csv", "csv"}, spec, folder->string(), std::move(stop));
+    return CheckLabels({"file:///x.csv", "csv"}, spec, {}, folder->string(), std::move(stop));
   };
   EXPECT_THAT(check("name,label\na,0\nb,1\n"), base::IsOk());
   EXPECT_THAT(base::Message(check("name,1\na,0\nb,0")), HasSubstr("x.csv: the label in column 1 is 0 in every row"));
-  EXPECT_EQ(CheckLabels({"file:///absent.csv", "csv"}, spec, folder->string(), {}).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(CheckLabels({"file:///x.csv", "xml"}, spec, "", {}).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(CheckLabels({"file:///absent.csv", "csv"}, spec, {}, folder->string(), {}).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(CheckLabels({"file:///x.csv", "xml"}, spec, {}, "", {}).code(), absl::StatusCode::kUnimplemented);
   std::stop_source stopped;
   stopped.request_stop();
   EXPECT_EQ(check("l\na,0\n", stopped.get_token()).code(), absl::StatusCode::kCancelled);
+  base::RemoveTempDir(*folder);
+}
+
+TEST_F(LabelValuesTest, OneReadableLabelIsEnoughForOtherTasks) {
+  const auto folder = base::MakeTempDir("labels");
+  ASSERT_THAT(folder.status(), base::IsOk());
+  model::DataSpec spec;
+  spec.schema = {.task = model::Task::kRegression, .label_column = 1};
+  const auto check = [&](const std::string& text) {
+    std::ofstream(*folder / "x.csv") << text;
+    return base::Message(CheckLabels({"file:///x.csv", "csv"}, spec, {"red", "blue"}, folder->string(), {}));
+  };
+  EXPECT_EQ(check("a,?\nb,3.5\n"), "");
+  EXPECT_THAT(check("\na,low\nb,high\n"), HasSubstr("x.csv:2: column 1: 'low' is not a number"));
+  spec.schema.task = model::Task::kMultiClass;
+  EXPECT_EQ(check("a,green\nb,blue\n"), "");
+  EXPECT_THAT(check("a,green\n"), HasSubstr("column 1: the label 'green' is no class of the training data"));
+  spec.schema = {.task = model::Task::kMultiLabel, .label_columns = {0, 1}};
+  EXPECT_EQ(check("1,0\n"), "");
+  EXPECT_THAT(check("1,2\n"), HasSubstr("column 1: the label '2' is neither 0 nor 1"));
   base::RemoveTempDir(*folder);
 }
 

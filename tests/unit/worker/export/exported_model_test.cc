@@ -12,7 +12,7 @@ using base::IsOk;
 using base::StatusIs;
 using testing::HasSubstr;
 
-ExportedModel Model(const std::string& name) {
+ExportedModel Model(const std::string& name, model::Task task = model::Task::kBinary) {
   model::JobSpec job;
   job.model.name = name;
   job.model.embedding_dim = 4;
@@ -26,7 +26,15 @@ ExportedModel Model(const std::string& name) {
                      .numeric_buckets = name == "ctrdnn" ? 4 : 0,
                      .header = true};
   ExportedModel model;
-  model.graph = *BuildGraph(job);
+  job.data.schema.task = task;
+  if (task != model::Task::kBinary) job.data.schema.label_positive.clear();
+  if (task == model::Task::kRegression) model.transform.label = {.mean = 0.1F, .deviation = 3e7F};
+  if (task == model::Task::kMultiClass) model.transform.label.classes = {"a", "b \"c\"", "d"};
+  if (task == model::Task::kMultiLabel) {
+    job.data.schema.label_column = -1;
+    job.data.schema.label_columns = {6, 4};
+  }
+  model.graph = *BuildGraph(job, static_cast<int>(model.transform.label.classes.size()));
   model.schema = job.data.schema;
   model.delimiter = '\t';
   model.embedding_rows = 100;
@@ -79,6 +87,42 @@ TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
       EXPECT_EQ(is[i].shape, was[i].shape);
     }
   }
+}
+
+TEST(ExportedModelTest, EveryTaskIsReadBackAsItWasWritten) {
+  using model::Task;
+  for (const Task task : {Task::kBinary, Task::kRegression, Task::kMultiClass, Task::kMultiLabel}) {
+    const ExportedModel model = Model("mlp", task);
+    const std::string json = ModelJson(model, {});
+    EXPECT_THAT(json, HasSubstr(std::string("\"task\": \"") + model::TaskName(task) + "\""));
+    const auto read = ParseExportedModel(json, SchemaJson(model));
+    ASSERT_THAT(read, IsOk()) << json;
+    EXPECT_EQ(read->schema.task, task);
+    EXPECT_EQ(read->schema.label_column, model.schema.label_column);
+    EXPECT_EQ(read->schema.label_columns, model.schema.label_columns);
+    EXPECT_EQ(read->transform.label.mean, model.transform.label.mean) << "exactly";
+    EXPECT_EQ(read->transform.label.deviation, model.transform.label.deviation);
+    EXPECT_EQ(read->transform.label.classes, model.transform.label.classes);
+    EXPECT_EQ(read->graph.Outputs(), model.graph.Outputs());
+    EXPECT_EQ(read->graph.operations.back().loss, model.graph.operations.back().loss);
+    EXPECT_EQ(read->graph.shape, model.graph.shape);
+  }
+}
+
+TEST(ExportedModelTest, TasksThatDoNotFitAreRefused) {
+  const ExportedModel classes = Model("mlp", model::Task::kMultiClass);
+  const ExportedModel binary = Model("mlp");
+  const auto refused = [&](const ExportedModel& model, const std::string& from, const std::string& to,
+                           const std::string& message) {
+    EXPECT_THAT(ParseExportedModel(Replaced(ModelJson(model, {}), from, to), SchemaJson(model)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  refused(binary, "\"binary\"", "\"ranking\"", "task: 'ranking' is unknown");
+  refused(binary, "\"binary\"", "\"multiClass\"", "classes: has 0 names");
+  refused(binary, "\"binary\"", "\"multiLabel\"", "task: 'multiLabel' does not fit the label of schema.json");
+  refused(classes, "\"multiClass\"", "\"regression\"", "the number of inputs is 3, but must be 1");
+  refused(classes, "\"a\",", "", "the number of inputs is 3, but must be 2");
+  refused(binary, "\"logLoss\"", "\"hinge\"", "loss: 'hinge' is unknown");
 }
 
 TEST(ExportedModelTest, DamagedFilesAreRefusedWithTheFieldsName) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/status.h"
+#include "worker/model/fit_graph.h"
 
 namespace medley::worker {
 namespace {
@@ -57,6 +58,77 @@ TEST(GraphTest, LogisticSumsItsRows) {
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(graph.operations[0].output_width, 1 + 2);
   EXPECT_TRUE(graph.operations[1].pass_first);
+}
+
+TEST(GraphTest, TheTaskDecidesTheOutputsAndTheLoss) {
+  model::JobSpec job = Job("ctrdnn");
+  EXPECT_EQ((*BuildGraph(job)).Outputs(), 1);
+  EXPECT_EQ((*BuildGraph(job)).operations.back().loss, LossKind::kLogistic);
+  job.data.schema.task = model::Task::kRegression;
+  EXPECT_EQ((*BuildGraph(job)).Outputs(), 1);
+  EXPECT_EQ((*BuildGraph(job)).operations.back().loss, LossKind::kSquared);
+  job.model.loss = "mae";
+  EXPECT_EQ((*BuildGraph(job)).operations.back().loss, LossKind::kAbsolute);
+  job.model.loss.clear();
+  job.data.schema.task = model::Task::kMultiClass;
+  EXPECT_EQ((*BuildGraph(job)).Outputs(), kUnknownClasses);
+  EXPECT_EQ((*BuildGraph(job, 7)).Outputs(), 7);
+  EXPECT_EQ((*BuildGraph(job, 7)).operations.back().loss, LossKind::kSoftmax);
+  job.data.schema.label_classes = {"a", "b", "c"};
+  EXPECT_EQ((*BuildGraph(job)).Outputs(), 3);
+  EXPECT_EQ((*BuildGraph(job)).ToModel().layers[3].output_bytes, 4 * 3);
+  job.model.name = "logistic";
+  EXPECT_EQ((*BuildGraph(job)).operations[0].output_width, 3 + 2) << "a sum for each class";
+  job = Job("mlp");
+  job.data.schema.task = model::Task::kMultiLabel;
+  job.data.schema.label_column = -1;
+  job.data.schema.label_columns = {0, 9};
+  EXPECT_EQ((*BuildGraph(job)).Outputs(), 2);
+  EXPECT_EQ((*BuildGraph(job)).shape.labels, 2);
+}
+
+std::shared_ptr<const Dataset> Rows(std::vector<float> labels) {
+  Batch rows{.shape = {3, 2}, .samples = static_cast<int>(labels.size())};
+  rows.labels = std::move(labels);
+  return Dataset::FromBatch(std::move(rows));
+}
+
+TEST(GraphTest, BalancedWeightsMakeClassesEqual) {
+  model::JobSpec job = Job("ctrdnn");
+  job.training.class_weights = {.balanced = true};
+  const Graph graph = *FitGraph(job, *Rows({0, 0, 1, 0}));
+  EXPECT_THAT(graph.operations.back().class_weights, ::testing::ElementsAre(4 / 6.0F, 2));
+  job.data.schema.task = model::Task::kMultiClass;
+  job.data.schema.label_classes = {"a", "b", "never", "c"};
+  const auto data = Rows({0, 0, 1, 3});
+  EXPECT_THAT((*FitGraph(job, *data)).operations.back().class_weights,
+              ::testing::ElementsAre(4 / 6.0F, 4 / 3.0F, 1, 4 / 3.0F));
+}
+
+TEST(GraphTest, WeightsAreByTheNameOfTheClass) {
+  model::JobSpec job = Job("ctrdnn");
+  job.training.class_weights = {.weights = {{"1", 5}}};
+  EXPECT_THAT((*FitGraph(job, *Rows({0, 1}))).operations.back().class_weights, ::testing::ElementsAre(1, 5));
+  EXPECT_TRUE((*FitGraph(Job("ctrdnn"), *Rows({0, 1}))).operations.back().class_weights.empty());
+}
+
+TEST(GraphTest, TheTrainingDataTellTheClasses) {
+  model::JobSpec job = Job("ctrdnn");
+  job.data.schema.task = model::Task::kMultiClass;
+  job.training.class_weights = {.weights = {{"c", 2}, {"green", 5}}};
+  Batch rows{.shape = {3, 2}, .samples = 2};
+  rows.labels = {0, 1};
+  const auto data = Dataset::FromBatch(std::move(rows), {.columns = {}, .label = {.classes = {"a", "b", "c"}}});
+  EXPECT_EQ(
+      base::Message(FitGraph(job, *data).status()),
+      "spec.training.classWeights.weights: 'green' is no class of the training data, which have 3 classes: a, b, c");
+  job.training.class_weights->weights.erase("green");
+  EXPECT_THAT((*FitGraph(job, *data)).operations.back().class_weights, ::testing::ElementsAre(1, 1, 2));
+  EXPECT_EQ((*FitGraph(job, *data)).Outputs(), 3);
+  job.model.name.clear();
+  job.model.layers = {{"e", "Embedding", 4, ""}, {"c", "FullyConnected", 4, ""}, {"l", "Loss", 0, ""}};
+  EXPECT_EQ(base::Message(FitGraph(job, *data).status()),
+            "spec.model.layers: the layer before the Loss has out 4, but the training data have 3 classes");
 }
 
 TEST(GraphTest, RefusesWhatDoesNotFit) {

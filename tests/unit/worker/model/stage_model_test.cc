@@ -8,6 +8,7 @@
 
 #include "common/base/rng.h"
 #include "common/base/status.h"
+#include "worker/data/schema.h"
 
 namespace medley::worker {
 namespace {
@@ -17,18 +18,26 @@ constexpr int kRows = 7;
 constexpr int kDim = 3;
 constexpr uint64_t kSeed = 3;
 
-model::JobSpec Job(const std::string& name, const std::string& activation) {
+constexpr int kClasses = 3;
+
+model::JobSpec Job(const std::string& name, const std::string& activation, model::Task task = model::Task::kBinary) {
   model::JobSpec job;
   job.model.embedding_dim = kDim;
   job.model.embedding_rows = kRows;
   job.data.train = {"file:///x.csv", "csv"};
   job.data.schema = {.label_column = 0, .categorical = {1, 2}, .numeric = {3, 4}};
   job.model.name = name;
+  job.data.schema.task = task;
+  if (task == model::Task::kMultiClass) job.data.schema.label_classes = {"a", "b", "c"};
+  if (task == model::Task::kMultiLabel) {
+    job.data.schema.label_column = -1;
+    job.data.schema.label_columns = {0, 5};
+  }
   if (name.empty()) {
     job.model.layers = {{"e", "Embedding", kDim, ""},
                         {"a", "FullyConnected", 5, activation},
                         {"b", "FullyConnected", 4, ""},  // two linear layers in a row
-                        {"c", "FullyConnected", 1, ""},
+                        {"c", "FullyConnected", model::OutputsOf(job.data.schema), ""},
                         {"l", "Loss", 0, ""}};
   } else {
     job.model.hidden = {5, 4};
@@ -36,13 +45,14 @@ model::JobSpec Job(const std::string& name, const std::string& activation) {
   return job;
 }
 
-Batch Samples() {
+Batch Samples(const model::SchemaSpec& schema = Job("ctrdnn", "").data.schema) {
   base::Rng rng(5);
-  Batch batch{.shape = {2, 2}, .samples = kSamples};
+  Batch batch{.shape = ShapeOf(schema), .samples = kSamples};
+  const uint64_t values = schema.task == model::Task::kMultiClass ? kClasses : 2;
   for (int i = 0; i < kSamples; ++i) {
     for (int f = 0; f < 2; ++f) batch.ids.push_back(static_cast<int32_t>(rng.Below(kRows)));
     for (int n = 0; n < 2; ++n) batch.numerics.push_back(static_cast<float>(rng.Uniform(-1, 1)));
-    batch.labels.push_back(static_cast<float>(rng.Below(2)));
+    for (int l = 0; l < batch.shape.labels; ++l) batch.labels.push_back(static_cast<float>(rng.Below(values)));
   }
   return batch;
 }
@@ -74,15 +84,17 @@ std::unique_ptr<StageModel> Whole(const Graph& graph) {
 struct Case {
   std::string name;
   std::string activation;
+  model::Task task = model::Task::kBinary;
 };
 
 class GradientTest : public ::testing::TestWithParam<Case> {};
 
 // The gradient must be between the slopes to the left and to the right, which differ at the kink of a ReLU.
 TEST_P(GradientTest, AgreesWithFiniteDifferences) {
-  const Graph graph = *BuildGraph(Job(GetParam().name, GetParam().activation));
+  const model::JobSpec job = Job(GetParam().name, GetParam().activation, GetParam().task);
+  const Graph graph = *BuildGraph(job);
   const std::unique_ptr<StageModel> model = Whole(graph);
-  const Batch batch = Samples();
+  const Batch batch = Samples(job.data.schema);
   // With zero biases, a sample for which all units of a layer are 0 is exactly at the kinks of the next layer.
   for (const DenseParameter& parameter : model->Parameters()) {
     if (parameter.spec.name != "bias") continue;
@@ -112,7 +124,7 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   for (const DenseParameter& parameter : model->Parameters()) {
     const bool fixed_row = GetParam().name == "logistic" && parameter.spec.name == "weight";
     for (size_t i = 0; i < parameter.weights.size(); ++i, ++at) {
-      if (fixed_row && i < static_cast<size_t>(parameter.spec.columns)) {
+      if (fixed_row && i < static_cast<size_t>(parameter.spec.columns * parameter.spec.columns)) {
         EXPECT_EQ(dense[at], 0);
       } else {
         check(dense[at], parameter.weights[i], parameter.spec.name + std::to_string(i));
@@ -125,9 +137,13 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GradientTest,
-                         ::testing::Values(Case{"", "tanh"}, Case{"", "sigmoid"}, Case{"", "relu"}, Case{"", ""},
-                                           Case{"ctrdnn", ""}, Case{"mlp", ""}, Case{"logistic", ""}));
+INSTANTIATE_TEST_SUITE_P(
+    Models, GradientTest,
+    ::testing::Values(Case{"", "tanh"}, Case{"", "sigmoid"}, Case{"", "relu"}, Case{"", ""}, Case{"ctrdnn", ""},
+                      Case{"mlp", ""}, Case{"logistic", ""}, Case{"ctrdnn", "", model::Task::kRegression},
+                      Case{"mlp", "", model::Task::kMultiClass}, Case{"", "tanh", model::Task::kMultiClass},
+                      Case{"logistic", "", model::Task::kMultiClass}, Case{"logistic", "", model::Task::kMultiLabel},
+                      Case{"ctrdnn", "", model::Task::kMultiLabel}));
 
 TEST(StageModelTest, MicroBatchesAddUp) {
   const Graph graph = *BuildGraph(Job("", "tanh"));

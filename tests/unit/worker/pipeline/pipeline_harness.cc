@@ -8,7 +8,6 @@
 #include "common/base/status.h"
 #include "worker/model/graph.h"
 #include "worker/model/stage_model.h"
-#include "worker/pipeline/scores.h"
 #include "worker/pipeline/testing/memory_fabric.h"
 
 namespace medley::worker::testing {
@@ -33,7 +32,7 @@ struct World {
 struct Part {
   absl::Status status;
   std::vector<StepResult> steps;
-  EvaluationResult evaluation;
+  ScoreSums evaluation;
 };
 
 absl::Status RunReplica(World& world, int stage, int replica, Part& part) {
@@ -63,18 +62,13 @@ absl::Status RunReplica(World& world, int stage, int replica, Part& part) {
   return absl::OkStatus();
 }
 
-void Sum(std::vector<int64_t>& to, const std::vector<int64_t>& from) {
-  to.resize(std::max(to.size(), from.size()));
-  for (size_t i = 0; i < from.size(); ++i) to[i] += from[i];
-}
-
 absl::StatusOr<RunOutcome> Collect(const std::vector<Part>& parts) {
   RunOutcome outcome;
   for (const Part& part : parts) {
     if (!part.status.ok() && !absl::IsCancelled(part.status)) return part.status;
   }
   outcome.losses.resize(parts.front().steps.size());
-  EvaluationResult total;
+  ScoreSums total;
   for (size_t i = 0; i < outcome.losses.size(); ++i) {
     double samples = 0;
     for (const Part& part : parts) {
@@ -84,14 +78,12 @@ absl::StatusOr<RunOutcome> Collect(const std::vector<Part>& parts) {
     outcome.losses[i] /= samples;
   }
   for (const Part& part : parts) {
-    total.samples += part.evaluation.samples;
-    total.log_loss_sum += part.evaluation.log_loss_sum;
-    Sum(total.positives, part.evaluation.positives);
-    Sum(total.negatives, part.evaluation.negatives);
+    total.Add(part.evaluation);
   }
-  if (total.samples > 0) {
-    outcome.auc = Auc(total.positives, total.negatives);
-    outcome.log_loss = total.log_loss_sum / static_cast<double>(total.samples);
+  const std::map<std::string, double> metrics = MetricsOf(total);
+  if (!metrics.empty()) {
+    outcome.auc = metrics.at("auc");
+    outcome.log_loss = metrics.at("log_loss");
   }
   return outcome;
 }

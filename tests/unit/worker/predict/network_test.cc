@@ -22,6 +22,7 @@ struct Case {
   std::vector<model::LayerSpec> layers;
   int64_t rows = 50;
   std::vector<int> hidden = {40, 33};
+  int classes = 0;  // 0: a binary classification
 };
 
 model::JobSpec JobOf(const Case& c) {
@@ -33,6 +34,8 @@ model::JobSpec JobOf(const Case& c) {
   job.model.embedding_rows = c.rows;
   job.data.train = {"file:///x.csv", "csv"};
   job.data.schema = {.label_column = 0, .categorical = {1, 2, 3}, .numeric = {4, 5}};
+  if (c.classes > 0) job.data.schema.task = model::Task::kMultiClass;
+  for (int i = 0; i < c.classes; ++i) job.data.schema.label_classes.push_back(std::to_string(i));
   return job;
 }
 
@@ -78,6 +81,7 @@ TEST_P(NetworkTest, ComputesWhatTheTrainerComputes) {
   std::vector<float> logits;
   network.Logits(batch, logits);
   ASSERT_EQ(logits.size(), expected->size());
+  ASSERT_EQ(logits.size(), static_cast<size_t>(kSamples * graph->Outputs()));
   for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], (*expected)[i], 2e-5) << "sample " << i;
   // Again, with the products that were kept.
   std::vector<float> again;
@@ -89,7 +93,8 @@ INSTANTIATE_TEST_SUITE_P(
     AllModels, NetworkTest,
     testing::Values(Case{.name = "ctrdnn"},
                     Case{.name = "ctrdnn", .rows = 400'000, .hidden = {700}},  // more rows than the caches hold
-                    Case{.name = "mlp"}, Case{.name = "logistic"},
+                    Case{.name = "mlp"}, Case{.name = "logistic"}, Case{.name = "ctrdnn", .classes = 3},
+                    Case{.name = "mlp", .classes = 40}, Case{.name = "logistic", .classes = 5},
                     Case{.layers = {{"e", "Embedding", 4, ""},
                                     {"a", "FullyConnected", 9, "tanh"},
                                     {"b", "FullyConnected", 3, "sigmoid"},

@@ -40,7 +40,7 @@ absl::Status Drain(RowStream stream) {
   return absl::OkStatus();
 }
 
-absl::Status DrainText(const std::string& text, RowStream::Labels labels = RowStream::Labels::kOptional,
+absl::Status DrainText(const std::string& text, RowStream::Labels labels = RowStream::Labels::kIgnored,
                        const ExportedModel& model = Model()) {
   return Drain(RowStream(model, labels, "data.csv", Pieces(text, 1000)));
 }
@@ -61,17 +61,58 @@ TEST(RowStreamTest, ReadsTheSameRowsFromPiecesOfAnySize) {
 }
 
 TEST(RowStreamTest, TheLastColumnMayLackWhenItIsTheLabel) {
-  RowStream stream(Model(), RowStream::Labels::kOptional, "data.csv", Pieces("a,3\n", 100));
+  RowStream stream(Model(), RowStream::Labels::kIgnored, "data.csv", Pieces("a,3\n", 100));
   Batch rows;
   ASSERT_THAT(stream.Next(2, rows), IsOk());
   EXPECT_EQ(rows.samples, 1);
-  EXPECT_FALSE(stream.has_labels());
   EXPECT_THAT(DrainText("a,3\n", RowStream::Labels::kRequired),
               StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:1: expected 3 columns, found 2"));
   ExportedModel model = Model();
   model.schema = {.label_column = 0, .categorical = {1}, .numeric = {2}};
-  EXPECT_THAT(DrainText("a,3\n", RowStream::Labels::kOptional, model),
+  EXPECT_THAT(DrainText("a,3\n", RowStream::Labels::kIgnored, model),
               StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:1: expected 3 columns, found 2"));
+}
+
+TEST(RowStreamTest, SeveralLabelsMayLackTogether) {
+  ExportedModel model = Model();
+  model.schema.task = model::Task::kMultiLabel;
+  model.schema.label_column = -1;
+  model.schema.label_columns = {3, 2};
+  RowStream with(model, RowStream::Labels::kRequired, "data.csv", Pieces("a,3,1,0\n", 100));
+  Batch rows;
+  ASSERT_THAT(with.Next(2, rows), IsOk());
+  EXPECT_THAT(rows.labels, ElementsAre(0, 1));
+  RowStream without(model, RowStream::Labels::kIgnored, "data.csv", Pieces("a,3\n", 100));
+  ASSERT_THAT(without.Next(2, rows), IsOk());
+  EXPECT_EQ(rows.samples, 1);
+  EXPECT_THAT(DrainText("a,3,1\n", RowStream::Labels::kRequired, model),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:1: expected 4 columns, found 3"));
+}
+
+// A prediction does not need the label: it may be empty, or a class that the training data did not have.
+TEST(RowStreamTest, IgnoredLabelsAreNotRead) {
+  ExportedModel model = Model();
+  model.schema.task = model::Task::kMultiClass;
+  model.transform.label.classes = {"red", "blue"};
+  EXPECT_THAT(DrainText("a,3,\nb,5,green\n", RowStream::Labels::kIgnored, model), IsOk());
+  EXPECT_THAT(DrainText("a,3,red\nb,5,green\n", RowStream::Labels::kRequired, model),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "data.csv:2: column 2: the label 'green' is no class of the training data"));
+}
+
+TEST(RowStreamTest, LabelsAreReadAsInTraining) {
+  ExportedModel model = Model();
+  model.schema.task = model::Task::kMultiClass;
+  model.transform.label.classes = {"red", "blue"};
+  RowStream classes(model, RowStream::Labels::kRequired, "data.csv", Pieces("a,3,blue\na,3,red\n", 100));
+  Batch rows;
+  ASSERT_THAT(classes.Next(2, rows), IsOk());
+  EXPECT_THAT(rows.labels, ElementsAre(1, 0));
+  model.schema.task = model::Task::kRegression;
+  model.transform.label = {.mean = 20, .deviation = 10};
+  RowStream numbers(model, RowStream::Labels::kRequired, "data.csv", Pieces("a,3,25\n", 100));
+  ASSERT_THAT(numbers.Next(2, rows), IsOk());
+  EXPECT_THAT(rows.labels, ElementsAre(0.5F));
 }
 
 TEST(RowStreamTest, ErrorsNameTheLine) {
@@ -93,7 +134,7 @@ TEST(RowStreamTest, LeavesOutTheHeader) {
 
 TEST(RowStreamTest, ReportsErrorsOfTheData) {
   const auto broken = [](char*, size_t) -> absl::StatusOr<size_t> { return base::Unavailable("no disk"); };
-  EXPECT_THAT(Drain(RowStream(Model(), RowStream::Labels::kOptional, "data.csv", broken)),
+  EXPECT_THAT(Drain(RowStream(Model(), RowStream::Labels::kIgnored, "data.csv", broken)),
               StatusIs(absl::StatusCode::kUnavailable, "no disk"));
 }
 

@@ -226,31 +226,6 @@ TEST_F(CoreTest, ThroughputIsMeasured) {
   EXPECT_NEAR(Seen().throughput(), 100, 1e-6);
 }
 
-TEST(ScoresTest, AucOfHandWorkedHistograms) {
-  Scores scores;
-  job::v1::Evaluated part;
-  part.set_samples(4);
-  part.set_log_loss_sum(2);
-  for (int64_t p : {0, 1, 1}) part.add_positives(p);
-  for (int64_t n : {1, 1, 0}) part.add_negatives(n);
-  scores.Add(part);
-  const auto metrics = scores.Metrics();
-  EXPECT_DOUBLE_EQ(metrics.at("auc"),
-                   3.5 / 4);  // pairs: 1.5 of 2 from the middle bucket, 2 of 2 from the last
-  EXPECT_DOUBLE_EQ(metrics.at("log_loss"), 0.5);
-  EXPECT_TRUE(Scores().Metrics().empty());
-}
-
-TEST(ScoresTest, AccuracyOfHandWorkedHistograms) {
-  Scores scores;
-  job::v1::Evaluated part;
-  part.set_samples(10);
-  for (int64_t p : {1, 0, 2, 3}) part.add_positives(p);  // 5 of 6 have a score of 0.5 or more
-  for (int64_t n : {2, 1, 0, 1}) part.add_negatives(n);  // 3 of 4 have less
-  scores.Add(part);
-  EXPECT_DOUBLE_EQ(scores.Metrics().at("accuracy"), 0.8);
-}
-
 TEST_F(CoreTest, AnEvaluationTakesAsLongAsItMakesProgress) {
   Start();
   Ready(0);

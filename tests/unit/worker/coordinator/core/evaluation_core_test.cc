@@ -33,7 +33,7 @@ class EvaluationCoreTest : public CoreTest {
   void Evaluated(const std::string& member, int64_t samples, double log_loss_sum) {
     job::v1::SessionRequest message;
     message.mutable_evaluated()->set_samples(samples);
-    message.mutable_evaluated()->set_log_loss_sum(log_loss_sum);
+    (*message.mutable_evaluated()->mutable_sums())["log_loss"] = log_loss_sum;
     Say(member, message);
   }
   // All members answer; the trainer of the last stage has scored 4 samples.
@@ -118,6 +118,7 @@ TEST_F(EvaluationCoreTest, ARestartedCoordinatorKnowsWhatWasEvaluated) {
   for (const job::v1::MemberSlot& slot : plan_.slots()) {
     job::v1::SessionRequest message;
     message.mutable_evaluated()->set_samples(slot.stage() == 1 ? 4 : 0);
+    (*message.mutable_evaluated()->mutable_sums())["log_loss"] = slot.stage() == 1 ? 2 : 0;
     core_.OnMessage(slot.member(), "i-" + slot.member(), message, Now());
     bool leased = false;
     for (Command& command : core_.TakeCommands()) {

@@ -124,8 +124,9 @@ class Trainer {
       file.set_crc32(entry.crc32);
     } else if (order.has_evaluate()) {
       answer.mutable_evaluated()->set_samples(2);
-      for (int64_t n : {0, 1}) answer.mutable_evaluated()->add_positives(n);
-      for (int64_t n : {1, 0}) answer.mutable_evaluated()->add_negatives(n);
+      job::v1::ScoreHistogram& histogram = *answer.mutable_evaluated()->add_histograms();
+      for (int64_t n : {0, 1}) histogram.add_positives(n);
+      for (int64_t n : {1, 0}) histogram.add_negatives(n);
     } else {
       return false;
     }

@@ -1,0 +1,46 @@
+#include "common/model/task.h"
+
+#include <algorithm>
+#include <array>
+
+namespace medley::model {
+namespace {
+
+constexpr std::array kTasks = {Task::kBinary, Task::kRegression, Task::kMultiClass, Task::kMultiLabel};
+
+}  // namespace
+
+const char* TaskName(Task task) {
+  switch (task) {
+    case Task::kBinary:
+      break;
+    case Task::kRegression:
+      return "regression";
+    case Task::kMultiClass:
+      return "multiClass";
+    case Task::kMultiLabel:
+      return "multiLabel";
+  }
+  return "binary";
+}
+
+std::optional<Task> TaskNamed(std::string_view name) {
+  for (const Task task : kTasks) {
+    if (name == TaskName(task)) return task;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> TaskMetrics(Task task) {
+  if (task == Task::kRegression) return {"mse", "mae", "r2"};
+  return {"auc", "logLoss", "accuracy"};
+}
+
+std::string MetricKey(std::string_view name) { return name == "logLoss" ? "log_loss" : std::string(name); }
+
+bool ImprovesByFalling(std::string_view key) {
+  constexpr std::array<std::string_view, 3> kFalling = {"log_loss", "mse", "mae"};
+  return std::ranges::find(kFalling, key) != kFalling.end();
+}
+
+}  // namespace medley::model

@@ -1,0 +1,30 @@
+// What a model predicts, which decides how labels are read, which loss is trained and which metrics are computed.
+// Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace medley::model {
+
+enum class Task {
+  kBinary,      // one of two classes; one logit
+  kRegression,  // a number
+  kMultiClass,  // one of several classes; a logit for each
+  kMultiLabel   // several independent binary labels; a logit for each
+};
+
+// As in manifests: binary, regression, multiClass, multiLabel.
+const char* TaskName(Task task);
+std::optional<Task> TaskNamed(std::string_view name);
+
+// The metrics of an evaluation, by their names in manifests: auc, logLoss, accuracy or mse, mae, r2.
+std::vector<std::string> TaskMetrics(Task task);
+// The name of a metric in the status, in metrics and in files: log_loss for logLoss.
+std::string MetricKey(std::string_view name);
+// True for losses and errors. `key` is a name in the status.
+bool ImprovesByFalling(std::string_view key);
+
+}  // namespace medley::model

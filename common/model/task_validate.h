@@ -1,0 +1,19 @@
+// The rules of job_spec.h about the task: labels, outputs, losses, weights of classes. Used by job_spec_validate.cc.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "common/model/job_spec.h"
+
+namespace medley::model {
+
+// Labels, loss and class weights fit the task.
+absl::Status ValidateTask(const JobSpec& spec);
+// The layer before the Loss, whose path is `path`, has the outputs that the task needs. Null: there is none.
+absl::Status ValidateOutputs(const std::string& path, const LayerSpec* before, const SchemaSpec& schema);
+// The metric is one that the task has.
+absl::Status ValidateMetric(const std::string& path, const std::string& metric, Task task);
+
+}  // namespace medley::model

@@ -1,0 +1,63 @@
+#include "worker/model/fit_graph.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kMostNamed = 20;  // classes in an error message
+
+std::vector<std::string> ClassesOf(const model::JobSpec& spec, const Dataset& train) {
+  if (spec.data.schema.task == model::Task::kBinary) return {"0", "1"};
+  if (!spec.data.schema.label_classes.empty()) return spec.data.schema.label_classes;
+  return train.transform().label.classes;
+}
+
+// rows / (classes x rows of the class). A class without rows has 1: no sample is of it.
+std::vector<float> Balanced(const Dataset& train, size_t classes) {
+  std::vector<double> rows(classes);
+  for (const float label : train.all().labels) ++rows[static_cast<size_t>(label)];
+  const auto occur = static_cast<double>(std::ranges::count_if(rows, [](double n) { return n > 0; }));
+  std::vector<float> weights;
+  for (const double n : rows) {
+    weights.push_back(n == 0 ? 1 : static_cast<float>(static_cast<double>(train.rows()) / (occur * n)));
+  }
+  return weights;
+}
+
+absl::StatusOr<std::vector<float>> WeightsOf(const model::ClassWeightsSpec& spec,
+                                             const std::vector<std::string>& classes, const Dataset& train) {
+  if (spec.balanced) return Balanced(train, classes.size());
+  std::vector<float> weights(classes.size(), 1);
+  for (const auto& [name, weight] : spec.weights) {
+    const auto found = std::ranges::find(classes, name);
+    if (found == classes.end()) {
+      const std::vector<std::string> named(classes.begin(), classes.begin() + std::min(classes.size(), kMostNamed));
+      return base::InvalidArgument(
+          "spec.training.classWeights.weights: '{}' is no class of the training data, which have {} classes: {}{}",
+          name, classes.size(), fmt::join(named, ", "), named.size() < classes.size() ? ", ..." : "");
+    }
+    weights[static_cast<size_t>(found - classes.begin())] = static_cast<float>(weight);
+  }
+  return weights;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train) {
+  const std::vector<std::string> classes = ClassesOf(spec, train);
+  MEDLEY_ASSIGN_OR_RETURN(Graph graph, BuildGraph(spec, static_cast<int>(classes.size())));
+  if (spec.training.class_weights) {
+    MEDLEY_ASSIGN_OR_RETURN(graph.operations.back().class_weights,
+                            WeightsOf(*spec.training.class_weights, classes, train));
+  }
+  return graph;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,85 @@
+#include "worker/model/losses.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "worker/scores/losses.h"
+
+namespace medley::worker {
+namespace {
+
+using Floats = std::span<const float>;
+
+float Sigmoid(float logit) {
+  // The argument of exp is never positive, so it does not overflow.
+  const float e = std::exp(-std::abs(logit));
+  return logit >= 0 ? 1 / (1 + e) : e / (1 + e);
+}
+
+float WeightOf(const std::vector<float>& weights, float label) {
+  return weights.empty() ? 1 : weights[static_cast<size_t>(label)];
+}
+
+double Logistic(Floats logits, Floats labels, const std::vector<float>& weights, float scale, float* gradient) {
+  const float weight = WeightOf(weights, labels[0]) / static_cast<float>(logits.size());
+  double loss = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    loss += LogLoss(logits[i], labels[i]);
+    gradient[i] = (Sigmoid(logits[i]) - labels[i]) * weight * scale;
+  }
+  return loss * static_cast<double>(weight);
+}
+
+double Softmax(Floats logits, float label, const std::vector<float>& weights, float scale, float* gradient) {
+  const float weight = WeightOf(weights, label);
+  const auto number = static_cast<size_t>(label);
+  const double all = LogSumExp(logits);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const auto probability = static_cast<float>(std::exp(static_cast<double>(logits[i]) - all));
+    gradient[i] = (probability - (i == number ? 1.0F : 0.0F)) * weight * scale;
+  }
+  return (all - static_cast<double>(logits[number])) * static_cast<double>(weight);
+}
+
+double Squared(float output, float label, float scale, float* gradient) {
+  const float error = output - label;
+  *gradient = 2 * error * scale;
+  return static_cast<double>(error) * static_cast<double>(error);
+}
+
+double Absolute(float output, float label, float scale, float* gradient) {
+  const float error = output - label;
+  *gradient = error == 0 ? 0 : std::copysign(scale, error);
+  return static_cast<double>(std::abs(error));
+}
+
+}  // namespace
+
+double LossGradient(const Operation& loss, Matrix outputs, std::span<const float> labels, float scale,
+                    MutableMatrix doutputs) {
+  const auto width = static_cast<size_t>(outputs.columns);
+  const size_t per_sample = loss.loss == LossKind::kLogistic ? width : 1;
+  double sum = 0;
+  for (size_t i = 0; i < static_cast<size_t>(outputs.rows); ++i) {
+    const Floats output(outputs.data + i * width, width);
+    const Floats label = labels.subspan(i * per_sample, per_sample);
+    float* const gradient = doutputs.data + i * width;
+    switch (loss.loss) {
+      case LossKind::kLogistic:
+        sum += Logistic(output, label, loss.class_weights, scale, gradient);
+        break;
+      case LossKind::kSquared:
+        sum += Squared(output[0], label[0], scale, gradient);
+        break;
+      case LossKind::kAbsolute:
+        sum += Absolute(output[0], label[0], scale, gradient);
+        break;
+      case LossKind::kSoftmax:
+        sum += Softmax(output, label[0], loss.class_weights, scale, gradient);
+        break;
+    }
+  }
+  return sum;
+}
+
+}  // namespace medley::worker

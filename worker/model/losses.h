@@ -1,0 +1,22 @@
+// The losses of a batch and their gradients. Pure functions; the numbers of one sample are in worker/scores/losses.h.
+#pragma once
+
+#include <span>
+
+#include "worker/model/graph.h"
+#include "worker/model/kernels.h"
+
+namespace medley::worker {
+
+// Returns the sum of the samples' losses and sets doutputs to `scale` times its gradient.
+//
+//   kLogistic  mean over the outputs of the sigmoid cross-entropy; as many labels as outputs
+//   kSquared   squared difference;  kAbsolute  absolute difference; one output and one label
+//   kSoftmax   cross-entropy; the label is the number of the class
+//
+// The loss of a sample is multiplied by the weight of its class: class_weights[label] of kSoftmax and of kLogistic with
+// one output. Empty: 1.
+double LossGradient(const Operation& loss, Matrix outputs, std::span<const float> labels, float scale,
+                    MutableMatrix doutputs);
+
+}  // namespace medley::worker

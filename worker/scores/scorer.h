@@ -1,0 +1,42 @@
+// Counts the predictions of a model against the labels. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/model/task.h"
+#include "worker/scores/scores.h"
+
+namespace medley::worker {
+
+// What the outputs of a model mean.
+struct Scoring {
+  model::Task task = model::Task::kBinary;
+  int outputs = 1;
+  double deviation = 1;  // kRegression: by which the labels are standardised
+
+  // The labels of one sample in batches.
+  int labels() const { return task == model::Task::kMultiLabel ? outputs : 1; }
+};
+
+class Scorer {
+ public:
+  static constexpr int kMostBuckets = 65536;
+  static constexpr int kMostHistograms = 128;  // with more classes there is no AUC
+
+  explicit Scorer(const Scoring& scoring);
+  // Samples x outputs logits, and samples x labels() labels in the form of BatchView.
+  void Add(std::span<const float> logits, std::span<const float> labels);
+  const ScoreSums& scores() const { return scores_; }
+
+ private:
+  void Count(size_t histogram, double probability, bool positive);
+  void AddLabels(std::span<const float> logits, std::span<const float> labels);
+  void AddNumber(float output, float label);
+  void AddClass(std::span<const float> logits, size_t label);
+
+  const Scoring scoring_;
+  ScoreSums scores_;
+};
+
+}  // namespace medley::worker
