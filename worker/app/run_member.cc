@@ -19,6 +19,9 @@ namespace {
 
 absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
   MEDLEY_ASSIGN_OR_RETURN(Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
+  if (training.beta1) optimizer.beta1 = *training.beta1;
+  if (training.beta2) optimizer.beta2 = *training.beta2;
+  if (training.epsilon) optimizer.epsilon = static_cast<float>(*training.epsilon);
   if (!training.schedule) return optimizer;
   const model::ScheduleSpec& spec = *training.schedule;
   RateSchedule& schedule = optimizer.schedule;

@@ -61,6 +61,9 @@ std::string Markdown(const ModelCard& card, const ExportedModel& model) {
   text += Row("epochs", std::to_string(training.epochs));
   text += Row("steps", fmt::format("{} of {} samples", card.origin.step, training.batch_size));
   text += Row("optimizer", fmt::format("{}, learning rate {}", training.optimizer, training.learning_rate));
+  if (training.beta1) text += Row("beta1", fmt::format("{}", *training.beta1));
+  if (training.beta2) text += Row("beta2", fmt::format("{}", *training.beta2));
+  if (training.epsilon) text += Row("epsilon", fmt::format("{}", *training.epsilon));
   text += Row("seed", std::to_string(training.seed));
   text += Row("cost", fmt::format("{:.4f} USD for the units of trainers and parameter servers", card.usd));
   text += Row("finished", card.finished);

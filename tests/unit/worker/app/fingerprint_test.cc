@@ -27,6 +27,9 @@ TEST(FingerprintTest, WhatChangesTheParametersChangesBothHashes) {
            [](JobSpec& s) { s.training.learning_rate = 0.5; },
            [](JobSpec& s) { s.training.batch_size = 64; },
            [](JobSpec& s) { s.training.optimizer = "sgd"; },
+           [](JobSpec& s) { s.training.beta1 = 0.8; },
+           [](JobSpec& s) { s.training.beta2 = 0.99; },
+           [](JobSpec& s) { s.training.epsilon = 1e-7; },
            [](JobSpec& s) { s.training.seed = 2; },
            [](JobSpec& s) { s.training.schedule = {.kind = "constant", .warmup_steps = 9}; },
        }) {
