@@ -66,6 +66,7 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   }
   reader.Read("precision", training.precision);
   reader.Read("seed", training.seed);
+  reader.Read("tensorBoard", training.tensor_board);
   if (reader.Has("evaluation")) {
     const Reader evaluation = reader.Child("evaluation");
     training.evaluation.emplace();

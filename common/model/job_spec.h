@@ -91,6 +91,7 @@ struct TrainingSpec {
   uint64_t seed = 1;
   std::optional<EvaluationSpec> evaluation;  // absent: only at the end
   std::optional<EarlyStoppingSpec> early_stopping;
+  bool tensor_board = false;  // write TensorBoard event files into the job's folder
 };
 
 struct CheckpointSpec {

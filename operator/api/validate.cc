@@ -138,6 +138,9 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.evaluation must have exactly one of everyEpochs and everySteps");
   rules.Require(!Has(spec, "/training/evaluation") || Has(spec, "/data/test"),
                 "spec.training.evaluation needs spec.data.test");
+  const Json& board = At(spec, "/training/tensorBoard");
+  rules.Require(!board.is_boolean() || !board.get<bool>() || Has(spec, "/checkpoint/volume"),
+                "spec.training.tensorBoard needs spec.checkpoint.volume, into which the event files are written");
   rules.Require(!Has(spec, "/training/earlyStopping") || Has(spec, "/training/evaluation"),
                 "spec.training.earlyStopping needs spec.training.evaluation");
   const double deadline = Seconds(spec, "/objective/deadline");

@@ -76,6 +76,7 @@ std::string Markdown(const ModelCard& card, const ExportedModel& model) {
   text += Row(kSchemaFile, "the columns, the fitted transforms of numbers, and how categorical values are hashed");
   text += Row(kWeightsFile, "all weights (safetensors, float32)");
   text += Row(fmt::format("{}/", kNumpyFolder), "the same weights, one NumPy file for each tensor");
+  if (card.has_log) text += Row(kLogFile, "the log of the training: evaluations, changes of plan, faults");
   text += "\n" + Layers(model);
   return text;
 }
