@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "cli/format.h"
 #include "cli/table.h"
@@ -16,35 +17,6 @@ namespace {
 constexpr double kGoalTolerance = 0.95;  // the same as the operator's
 
 std::string Met(bool met) { return met ? "met" : "NOT MET"; }
-
-// Returns why a pod does not run, to follow its name in a sentence; "" when it runs.
-std::string PodProblem(const kube::Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  if (pod.deleting()) return "is terminating";
-  if (phase == "Failed") {
-    const std::string reason = pod.String("/status/reason");
-    const kube::Object worker = ops::WorkerStatus(pod);
-    const kube::Json& code = worker.At("/state/terminated/exitCode");
-    const std::string how = worker.String("/state/terminated/reason");
-    return fmt::format("has failed: {}{}{}", reason.empty() ? how : reason,
-                       code.is_number_integer() ? ", exit code " + code.dump() : "",
-                       pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
-  }
-  for (const kube::Json& status : pod.At("/status/containerStatuses")) {
-    const kube::Object container(status);
-    const std::string waiting = container.String("/state/waiting/reason");
-    if (waiting.empty()) continue;
-    const std::string message = container.String("/state/waiting/message");
-    return "is waiting: " + waiting + (message.empty() ? "" : ": " + message);
-  }
-  for (const kube::Json& condition : pod.At("/status/conditions")) {
-    const kube::Object view(condition);
-    if (view.String("/type") == "PodScheduled" && view.String("/status") == "False") {
-      return "is not scheduled: " + view.String("/message");
-    }
-  }
-  return phase == "Pending" || phase.empty() ? "has not started" : "";
-}
 
 std::string LayersText(const ops::PlanRecord* record, const std::string& layers) {
   if (record == nullptr) return layers;
@@ -76,6 +48,34 @@ std::string Proof(const ops::PlanRecord& record) {
 
 }  // namespace
 
+std::string PodProblem(const kube::Object& pod) {
+  const std::string phase = pod.String("/status/phase");
+  if (pod.deleting()) return "is terminating";
+  if (phase == "Failed") {
+    const std::string reason = pod.String("/status/reason");
+    const kube::Object worker = ops::WorkerStatus(pod);
+    const kube::Json& code = worker.At("/state/terminated/exitCode");
+    const std::string how = worker.String("/state/terminated/reason");
+    return fmt::format("has failed: {}{}{}", reason.empty() ? how : reason,
+                       code.is_number_integer() ? ", exit code " + code.dump() : "",
+                       pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
+  }
+  for (const kube::Json& status : pod.At("/status/containerStatuses")) {
+    const kube::Object container(status);
+    const std::string waiting = container.String("/state/waiting/reason");
+    if (waiting.empty()) continue;
+    const std::string message = container.String("/state/waiting/message");
+    return "is waiting: " + waiting + (message.empty() ? "" : ": " + message);
+  }
+  for (const kube::Json& condition : pod.At("/status/conditions")) {
+    const kube::Object view(condition);
+    if (view.String("/type") == "PodScheduled" && view.String("/status") == "False") {
+      return "is not scheduled: " + view.String("/message");
+    }
+  }
+  return phase == "Pending" || phase.empty() ? "has not started" : "";
+}
+
 std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& status) {
   std::vector<const ops::Condition*> found;
   const auto add = [&](const char* type, ops::ConditionStatus bad) {
@@ -95,6 +95,24 @@ std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& statu
   if (!status.conditions.IsTrue(ops::kPlannedCondition)) return found;
   add(ops::kPodsReadyCondition, ops::ConditionStatus::kFalse);
   return found;
+}
+
+std::vector<std::string> DeletedPools(const Story& story, const ops::JobStatus& status) {
+  std::vector<std::string> lines;
+  if (!status.plan || story.pools.empty()) return lines;  // without pools: the user may not see them
+  std::set<std::string> planned;
+  for (const ops::PlanStatus::Stage& stage : status.plan->stages) planned.insert(stage.pool);
+  if (status.plan->servers > 0) planned.insert(status.plan->server_pool);
+  for (const kube::Object& pool : story.pools) {
+    if (!pool.deleting()) planned.erase(pool.key().name);
+  }
+  for (const std::string& pool : planned) {
+    lines.push_back(
+        fmt::format("ResourcePool {} of the plan was deleted: the job is planned again without it, and waits if no "
+                    "other pool will do",
+                    pool));
+  }
+  return lines;
 }
 
 std::vector<std::string> PodProblems(const Story& story) {

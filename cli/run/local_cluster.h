@@ -48,6 +48,7 @@ class LocalCluster {
 
   kube::Client& client() { return *client_; }
   std::filesystem::path kubeconfig() const { return options_.run_folder / "kubeconfig"; }
+  std::string scheduler_grpc() const { return scheduler_grpc_; }  // HOST:PORT of the scheduling service
   std::filesystem::path claims() const { return options_.run_folder / "node" / "claims"; }  // of the process node
   // What listens where, in words and as an address: every one that Start has opened, except those of pods.
   std::vector<std::pair<std::string, std::string>> Addresses() const;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "cli/dashboard/dashboard.h"
 #include "cli/run/examples.h"
 #include "cli/run/hopeless.h"
 #include "cli/run/local_cluster.h"
@@ -105,11 +106,12 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
   return base::Cancelled("interrupted");
 }
 
-void KeepUp(base::Clock& clock, LocalCluster& cluster) {
+void KeepUp(base::Clock& clock, LocalCluster& cluster,
+            const std::vector<std::pair<std::string, std::string>>& addresses) {
   std::printf(
       "\nthe local cluster runs until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get mtj,mrp,pods\n\n",
       cluster.kubeconfig().c_str());
-  for (const auto& [what, address] : cluster.Addresses()) std::printf("%-26s %s\n", what.c_str(), address.c_str());
+  for (const auto& [what, address] : addresses) std::printf("%-26s %s\n", what.c_str(), address.c_str());
   std::fflush(stdout);
   while (!interrupted) {
     if (const auto ended = cluster.EndedProgram()) {
@@ -153,6 +155,21 @@ bool GiveModel(LocalCluster& cluster, const kube::Key& job, const std::filesyste
   return true;
 }
 
+// Serves the web page of the job. Without it the run goes on.
+std::unique_ptr<Dashboard> OpenPage(const LocalCluster& cluster, base::Clock& clock, Output& output) {
+  auto connected = Connect({.kubeconfig = {.kubeconfig = cluster.kubeconfig(), .context = "", .ns = ""}}, clock);
+  absl::Status status = connected.status();
+  if (status.ok()) {
+    auto page = std::make_unique<Dashboard>(
+        *std::move(connected), clock,
+        DashboardOptions{.port = 0, .all_namespaces = true, .price_service = cluster.scheduler_grpc()});
+    status = page->Start();
+    if (status.ok()) return page;
+  }
+  output.Say("no web page: " + base::Message(status));
+  return nullptr;
+}
+
 int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario& scenario,
           const std::filesystem::path& folder) {
   base::SystemClock clock;
@@ -168,9 +185,12 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
                                .prices = scenario.prices.empty() ? std::filesystem::path()
                                                                  : manifests.scenario.parent_path() / scenario.prices});
   if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
+  const std::unique_ptr<Dashboard> page = OpenPage(cluster, clock, output);
   output.Say(fmt::format("API server, process node, scheduler and operator are running (KUBECONFIG={})",
                          cluster.kubeconfig().string()));
-  for (const auto& [what, address] : cluster.Addresses()) output.Say(fmt::format("{:<26} {}", what, address));
+  std::vector<std::pair<std::string, std::string>> addresses = cluster.Addresses();
+  if (page) addresses.insert(addresses.begin(), {"web page of the job", page->url()});
+  for (const auto& [what, address] : addresses) output.Say(fmt::format("{:<26} {}", what, address));
   for (const std::string& remark : local->remarks) output.Say(remark);
   if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok()) return Fail(status, 2);
   RunRecord record;
@@ -188,7 +208,8 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
   PrintFailures(followed.ok() ? summary.failures : std::vector{base::Message(followed)});
   int code = followed.ok() && summary.failures.empty() ? 0 : 1;
   if (followed.ok() && record.last.complete && !GiveModel(cluster, manifests.job.key(), options.model)) code = 1;
-  if (options.keep) KeepUp(clock, cluster);
+  if (options.keep) KeepUp(clock, cluster, addresses);
+  if (page) page->Stop();
   cluster.Stop();
   return planned ? code : 2;
 }

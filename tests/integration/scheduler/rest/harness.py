@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -16,24 +17,15 @@ import unittest
 import jsonschema
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "browser"))
+from waiting import PATIENCE, wait_for  # noqa: E402
+
 SOURCE = os.environ["MEDLEY_SOURCE_DIR"]
 PROGRAM = os.path.join(os.environ["MEDLEY_BIN_DIR"], "medley-scheduler")
-PATIENCE = 120  # seconds: sanitized builds on a busy machine
 PRICES = """entries:
 - {resourceType: cpu, class: CPU, limit: 480, pricePerUnitHour: 0.04}
 - {resourceType: v100, class: GPU, limit: 32, pricePerUnitHour: 2.42}
 """
-
-
-def wait_for(what, condition):
-    """Waits until `condition` returns a true value and returns it."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {PATIENCE} s: {what}")
 
 
 class Scheduler:

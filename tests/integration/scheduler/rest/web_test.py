@@ -4,8 +4,8 @@ import os
 import sys
 import unittest
 
+from harness import PRICES, Scheduler, request, wait_for  # also finds devtools
 from devtools import Browser
-from harness import PRICES, Scheduler, request, wait_for
 
 SHOTS = os.path.join(os.environ["MEDLEY_BIN_DIR"], "..", "web")
 

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import tempfile
 
-from harness import PATIENCE, wait_for
+from waiting import PATIENCE, wait_for
 
 CHROMIUM = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
@@ -129,8 +129,10 @@ class Browser:
     def wait(self, expression):
         return wait_for(expression, lambda: self.evaluate(expression))
 
-    def screenshot(self, path):
-        data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+    def screenshot(self, path, height=None):
+        """The whole page, or its upper `height` pixels at three quarters of their size."""
+        clip = {} if height is None else {"clip": {"x": 0, "y": 0, "width": 1200, "height": height, "scale": 0.75}}
+        data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, **clip)["data"]
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
