@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/cluster/kept_log.h"
 #include "common/base/backoff.h"
 #include "common/base/mutex.h"
 #include "common/base/rng.h"
@@ -252,13 +253,15 @@ std::vector<kube::Object> ChoosePods(const std::vector<kube::Object>& pods, cons
 }
 
 absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const LogSink& sink, const LogNote& note) {
-  MEDLEY_RETURN_IF_ERROR(GetJob(cluster, choice.job).status());
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Object job, GetJob(cluster, choice.job));
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> pods, Pods(cluster, choice));
+  const bool finished = ops::JobStatus::FromJson(job.At("/status")).finished();
   if (pods.empty()) {
     return base::NotFound(
         "job {} has no {}pods now; after a job has finished, its spec.runPolicy.cleanPodPolicy decides which pods are "
-        "deleted",
-        cluster.ns + "/" + choice.job, choice.role.empty() && !choice.stage ? "" : "matching ");
+        "deleted{}",
+        cluster.ns + "/" + choice.job, choice.role.empty() && !choice.stage ? "" : "matching ",
+        finished ? "; " + KeptLog(job) : "");
   }
   std::vector<std::vector<LogLine>> logs;
   const int64_t most = kMaxLogs / static_cast<int64_t>(pods.size());
@@ -281,6 +284,7 @@ absl::Status ReadLogs(const Cluster& cluster, const LogChoice& choice, const Log
     }
   }
   for (const LogLine& line : MergeByTime(std::move(logs))) sink(line);
+  if (finished) note(KeptLog(job));
   return absl::OkStatus();
 }
 

@@ -51,6 +51,9 @@ TopJob TakeJob(const kube::Object& object, base::WallTime now) {
   if (status.observed) {
     if (runs) row.throughput = status.observed->throughput;
     row.progress_percent = status.observed->progress_percent;
+    row.epoch = status.observed->epoch;
+    if (status.observed->step > 0) row.loss = status.observed->loss;
+    row.metrics = status.observed->metrics;
     if (runs && status.observed->samples_total > 0) {
       row.remaining_seconds = static_cast<double>(status.observed->estimated_remaining_seconds);
     }
@@ -112,9 +115,18 @@ Total Sum(const TopView& view) {
   return total;
 }
 
+// The first of the usual measures of quality that the last evaluation has.
+std::string Score(const TopJob& job) {
+  for (const char* name : {"auc", "accuracy", "r2", "mse", "log_loss"}) {
+    const auto found = job.metrics.find(name);
+    if (found != job.metrics.end()) return fmt::format("{} {:.4f}", name, found->second);
+  }
+  return "-";
+}
+
 std::string JobsTable(const TopView& view, bool namespaces) {
-  std::vector<std::string> header = {"JOB",   "STATUS",   "SAMPLES/S", "GOAL",       "USD/H",
-                                     "SPENT", "PROGRESS", "ETA",       "GENERATION", "PLAN"};
+  std::vector<std::string> header = {"JOB",   "STATUS", "SAMPLES/S", "GOAL", "USD/H",      "SPENT", "PROGRESS",
+                                     "EPOCH", "LOSS",   "SCORE",     "ETA",  "GENERATION", "PLAN"};
   if (namespaces) header.insert(header.begin(), "NAMESPACE");
   Table table(header);
   for (const TopJob& job : view.jobs) {
@@ -125,6 +137,9 @@ std::string JobsTable(const TopView& view, bool namespaces) {
                                     OrDash(job.usd_per_hour > 0, Usd(job.usd_per_hour)),
                                     OrDash(job.spent_usd > 0, Usd(job.spent_usd)),
                                     OrDash(job.progress_percent >= 0, fmt::format("{} %", job.progress_percent)),
+                                    OrDash(!job.epoch.empty(), job.epoch),
+                                    job.loss ? fmt::format("{:.4f}", *job.loss) : "-",
+                                    Score(job),
                                     OrDash(job.remaining_seconds >= 0, Span(job.remaining_seconds)),
                                     OrDash(job.generation > 0, std::to_string(job.generation)),
                                     !job.problem.empty() ? job.problem
@@ -197,6 +212,9 @@ std::string TopJson(const TopView& view) {
                  {"throughput", job.throughput}, {"goal", job.goal},          {"usdPerHour", job.usd_per_hour},
                  {"spentUsd", job.spent_usd},    {"savedUsd", job.saved_usd}, {"generation", job.generation},
                  {"restarts", job.restarts},     {"plan", job.plan}};
+    if (!job.epoch.empty()) item["epoch"] = job.epoch;
+    if (job.loss) item["loss"] = *job.loss;
+    if (!job.metrics.empty()) item["metrics"] = job.metrics;
     if (job.progress_percent >= 0) item["progressPercent"] = job.progress_percent;
     if (job.remaining_seconds >= 0) item["remainingSeconds"] = job.remaining_seconds;
     if (!job.problem.empty()) item["problem"] = job.problem;

@@ -1,6 +1,8 @@
 // `medley top`: formats throughput and cost of jobs and pools from their objects. Pure.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,11 @@ struct TopJob {
   double usd_per_hour = 0;  // cost of its pods; 0: no pods
   double spent_usd = 0;
   double saved_usd = 0;
-  int progress_percent = -1;      // -1: unknown
-  double remaining_seconds = -1;  // -1: unknown
+  std::string epoch;                      // the pass over the data that is trained, as in "3/14"; empty: unknown
+  std::optional<double> loss;             // mean training loss of the last steps
+  std::map<std::string, double> metrics;  // of the last evaluation
+  int progress_percent = -1;              // -1: unknown
+  double remaining_seconds = -1;          // -1: unknown
   int64_t generation = 0;
   int restarts = 0;
   std::string plan;  // one line

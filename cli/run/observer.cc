@@ -50,6 +50,7 @@ absl::Status Observer::Step(RunRecord& record) {
                            !view.rescaling && (switched == nullptr || !switched->recovery)});
   NotePlan(view);
   NoteMoves(view, record);
+  NoteCurve(view);
   if (view.problem != problem_) {
     problem_ = view.problem;
     if (!problem_.empty()) Say(problem_);
@@ -80,6 +81,15 @@ void Observer::NotePlan(const Snapshot& view) {
   plan_shown_ = view.plan->summary;
   Say("");
   for (const std::string& line : PlanTable(*view.plan)) messages_.push_back("          " + line);
+}
+
+void Observer::NoteCurve(const Snapshot& view) {
+  const std::vector<ops::EvaluationStatus>& evaluations = view.observed.evaluations;
+  if (evaluations.empty()) return;
+  for (const ops::EvaluationStatus& evaluation : evaluations) {
+    if (evaluation.step > last_evaluation_) Say(CurveLine(evaluation));
+  }
+  last_evaluation_ = evaluations.back().step;  // smaller after a rollback: what is evaluated again is shown again
 }
 
 void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {

@@ -29,6 +29,7 @@ class Observer {
   absl::Status Act(const Snapshot& view, RunRecord& record);
   absl::Status KillOne(const KillStep& step, RunRecord& record);
   void NotePlan(const Snapshot& view);
+  void NoteCurve(const Snapshot& view);
   void NoteMoves(const Snapshot& view, RunRecord& record);
   void Say(std::string line);
 
@@ -42,6 +43,7 @@ class Observer {
   int64_t plan_generation_ = -1;
   std::string plan_shown_;
   int64_t last_generation_ = 0;
+  int64_t last_evaluation_ = 0;  // its step
   std::string problem_;
   std::set<std::string> seen_events_;
   std::vector<std::string> messages_;

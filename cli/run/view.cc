@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/table.h"
 #include "common/base/quantity.h"
 
 namespace medley::cli {
 namespace {
+
+constexpr size_t kShownEvaluations = 6;
+constexpr const char* kCount = "test_samples";  // a number of samples, not a quality
 
 std::string Cut(const std::string& line, int width) {
   // Bytes are columns, because frames contain only ASCII.
@@ -61,6 +65,38 @@ std::string ProgressLine(const Snapshot& view) {
                      view.observed.loss, Usd(view.cost.spent_usd));
 }
 
+std::string CurveLine(const ops::EvaluationStatus& evaluation) {
+  std::string line = fmt::format("epoch {}, step {}:", evaluation.epochs, evaluation.step);
+  const char* before = " ";
+  for (const auto& [name, value] : evaluation.metrics) {
+    if (name == kCount) continue;
+    line += fmt::format("{}{} {:.4f}", before, name, value);
+    before = ", ";
+  }
+  if (evaluation.loss) line += fmt::format("; training loss {:.4f}", *evaluation.loss);
+  return line;
+}
+
+std::vector<std::string> CurveTable(const std::vector<ops::EvaluationStatus>& evaluations, size_t most) {
+  if (evaluations.empty()) return {};
+  std::vector<std::string> header = {"  epoch", "step", "training loss"};
+  for (const auto& [name, value] : evaluations.back().metrics) {
+    if (name != kCount) header.push_back(name);
+  }
+  Table table(header);
+  for (size_t i = evaluations.size() - std::min(most, evaluations.size()); i < evaluations.size(); ++i) {
+    const ops::EvaluationStatus& at = evaluations[i];
+    std::vector<std::string> row = {fmt::format("  {}", at.epochs), std::to_string(at.step),
+                                    at.loss ? fmt::format("{:.4f}", *at.loss) : "-"};
+    for (size_t column = row.size(); column < header.size(); ++column) {
+      const auto found = at.metrics.find(header[column]);
+      row.push_back(found == at.metrics.end() ? "-" : fmt::format("{:.4f}", found->second));
+    }
+    table.Add(std::move(row));
+  }
+  return Lines(table.Text());
+}
+
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,
                                int width) {
   std::vector<std::string> lines;
@@ -79,6 +115,10 @@ std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::stri
                                 fmt::format("{}/{}", pool.used, pool.limit)));
   }
   lines.emplace_back();
+  if (std::vector<std::string> curve = CurveTable(view.observed.evaluations, kShownEvaluations); !curve.empty()) {
+    for (std::string& line : curve) lines.push_back(std::move(line));
+    lines.emplace_back();
+  }
   lines.push_back(Bar(view.progress_percent, std::clamp(width - 10, 10, 60)));
   lines.push_back(ProgressLine(view));
   lines.emplace_back();

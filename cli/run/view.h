@@ -16,7 +16,13 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan);
 // "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.0004 USD"
 std::string ProgressLine(const Snapshot& view);
 
-// A frame of at most `width` columns: phase, plan, pools with prices, progress bar, the last messages.
+// "epoch 3, step 192: accuracy 0.8601, auc 0.9012, log_loss 0.3012; training loss 0.3123"
+std::string CurveLine(const ops::EvaluationStatus& evaluation);
+// The last `most` evaluations as a table; empty when there are none.
+std::vector<std::string> CurveTable(const std::vector<ops::EvaluationStatus>& evaluations, size_t most);
+
+// A frame of at most `width` columns: phase, plan, pools with prices, learning curve, progress bar, the
+// last messages.
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,
                                int width);
 

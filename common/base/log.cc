@@ -4,7 +4,11 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
 
 namespace medley::log {
 namespace {
@@ -43,6 +47,16 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::info;
 }
 
+struct Copies {
+  base::Mutex mutex;
+  std::vector<std::shared_ptr<const Copy::Sink>> sinks ABSL_GUARDED_BY(mutex);
+};
+
+Copies& AllCopies() {
+  static Copies& copies = *new Copies;  // never destroyed: threads may log until the process ends
+  return copies;
+}
+
 std::string_view Name(Level level) {
   switch (level) {
     case Level::kDebug:
@@ -76,6 +90,18 @@ void AppendJson(std::string& out, std::string_view text) {
 }
 
 }  // namespace
+
+Copy::Copy(Sink sink) : sink_(std::make_shared<const Sink>(std::move(sink))) {
+  Copies& copies = AllCopies();
+  base::MutexLock lock(copies.mutex);
+  copies.sinks.push_back(sink_);
+}
+
+Copy::~Copy() {
+  Copies& copies = AllCopies();
+  base::MutexLock lock(copies.mutex);
+  std::erase(copies.sinks, sink_);
+}
 
 void Configure(std::string_view component, Level level, Format format) {
   Settings& settings = Get();
@@ -113,6 +139,12 @@ void Write(Level level, std::string_view message, std::initializer_list<Field> f
     for (const auto& [key, value] : fields) line += fmt::format(" {}={}", key, value);
   }
   settings.logger->log(ToSpdlog(level), line);
+  Copies& copies = AllCopies();
+  base::MutexLock lock(copies.mutex);
+  if (copies.sinks.empty()) return;
+  std::string text = fmt::format("{} {:5} {}", now, Name(level), message);
+  for (const auto& [key, value] : fields) text += fmt::format(" {}={}", key, value);
+  for (const auto& sink : copies.sinks) (*sink)(text);
 }
 
 }  // namespace medley::log

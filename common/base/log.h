@@ -2,7 +2,9 @@
 // kAuto writes plain text to a terminal and JSON lines elsewhere. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,5 +25,20 @@ inline void Debug(std::string_view m, std::initializer_list<Field> f = {}) { Wri
 inline void Info(std::string_view m, std::initializer_list<Field> f = {}) { Write(Level::kInfo, m, f); }
 inline void Warn(std::string_view m, std::initializer_list<Field> f = {}) { Write(Level::kWarn, m, f); }
 inline void Error(std::string_view m, std::initializer_list<Field> f = {}) { Write(Level::kError, m, f); }
+
+// Passes each later line that is logged to `sink` too, as text with date and time and without a newline, until it is
+// destroyed. `sink` is called in the thread that logs, one call at a time, possibly with locks held: it must neither
+// block nor log.
+class Copy {
+ public:
+  using Sink = std::function<void(std::string_view line)>;
+  explicit Copy(Sink sink);
+  ~Copy();  // waits for a running call
+  Copy(const Copy&) = delete;
+  Copy& operator=(const Copy&) = delete;
+
+ private:
+  const std::shared_ptr<const Sink> sink_;
+};
 
 }  // namespace medley::log

@@ -71,6 +71,9 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   const Reader optimizer = reader.Child("optimizer");
   optimizer.Read("name", training.optimizer);
   optimizer.Read("learningRate", training.learning_rate);
+  if (optimizer.Has("beta1")) optimizer.Read("beta1", training.beta1.emplace());
+  if (optimizer.Has("beta2")) optimizer.Read("beta2", training.beta2.emplace());
+  if (optimizer.Has("epsilon")) optimizer.Read("epsilon", training.epsilon.emplace());
   if (optimizer.Has("schedule")) {
     const Reader schedule = optimizer.Child("schedule");
     ScheduleSpec& spec = training.schedule.emplace();
@@ -83,6 +86,7 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   }
   reader.Read("precision", training.precision);
   reader.Read("seed", training.seed);
+  reader.Read("tensorBoard", training.tensor_board);
   if (reader.Has("evaluation")) {
     const Reader evaluation = reader.Child("evaluation");
     training.evaluation.emplace();

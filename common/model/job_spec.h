@@ -95,14 +95,18 @@ struct TrainingSpec {
   int epochs = 1;
   int batch_size = 512;  // global batch, samples per step
   int micro_batches = 4;
-  std::string optimizer = "adagrad";  // adagrad, sgd
+  std::string optimizer = "adagrad";  // adagrad, adam, sgd
   double learning_rate = 0.05;
+  std::optional<double> beta1;           // adam; absent: 0.9
+  std::optional<double> beta2;           // adam; absent: 0.999
+  std::optional<double> epsilon;         // adam and adagrad; absent: 1e-8 and 1e-10
   std::optional<ScheduleSpec> schedule;  // absent: the learning rate is constant
   std::string precision = "float32";
   uint64_t seed = 1;
   std::optional<EvaluationSpec> evaluation;  // absent: only at the end
   std::optional<EarlyStoppingSpec> early_stopping;
   std::optional<ClassWeightsSpec> class_weights;
+  bool tensor_board = false;  // write TensorBoard event files into the job's folder
 };
 
 struct CheckpointSpec {

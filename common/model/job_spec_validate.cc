@@ -134,6 +134,26 @@ absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateOptimizer(const TrainingSpec& training) {
+  const std::string path = "spec.training.optimizer";
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".name", training.optimizer, std::array{"adagrad", "adam", "sgd"}));
+  if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
+    return base::InvalidArgument("{}.learningRate: {} is not above 0", path, training.learning_rate);
+  }
+  for (const auto& [field, beta] : {std::pair("beta1", training.beta1), std::pair("beta2", training.beta2)}) {
+    if (!beta) continue;
+    if (training.optimizer != "adam") return base::InvalidArgument("{}.{}: only adam has it", path, field);
+    if (!(*beta >= 0 && *beta < 1)) return base::InvalidArgument("{}.{}: {} is not in [0, 1)", path, field, *beta);
+  }
+  if (training.epsilon) {
+    if (training.optimizer == "sgd") return base::InvalidArgument("{}.epsilon: sgd does not have it", path);
+    if (!(*training.epsilon > 0 && *training.epsilon <= 1)) {
+      return base::InvalidArgument("{}.epsilon: {} is not in (0, 1]", path, *training.epsilon);
+    }
+  }
+  return training.schedule ? ValidateSchedule(*training.schedule) : absl::OkStatus();
+}
+
 absl::Status ValidateEvaluation(const TrainingSpec& training, Task task) {
   if (training.evaluation) {
     const EvaluationSpec& evaluation = *training.evaluation;
@@ -162,11 +182,7 @@ absl::Status ValidateTraining(const TrainingSpec& training, Task task) {
     return base::InvalidArgument("spec.training.microBatches: {} is more than batchSize {}", training.micro_batches,
                                  training.batch_size);
   }
-  MEDLEY_RETURN_IF_ERROR(OneOf("spec.training.optimizer.name", training.optimizer, std::array{"adagrad", "sgd"}));
-  if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
-    return base::InvalidArgument("spec.training.optimizer.learningRate: {} is not above 0", training.learning_rate);
-  }
-  if (training.schedule) MEDLEY_RETURN_IF_ERROR(ValidateSchedule(*training.schedule));
+  MEDLEY_RETURN_IF_ERROR(ValidateOptimizer(training));
   MEDLEY_RETURN_IF_ERROR(ValidateEvaluation(training, task));
   return OneOf("spec.training.precision", training.precision, std::array{"float32"});
 }

@@ -42,6 +42,15 @@ def make():
     d.lines("Samples", "Trained samples, and all samples of the job.",
             [(f"medley_job_samples_total{{{JOB}}}", "trained"), (f"medley_job_target_samples{{{JOB}}}", "all")], "short", low=0,
             dashed=[("all", "blue")])
+    d.row("Learning curve")
+    d.lines("Training and validation loss", "Of each evaluation: the log loss on the test data, and the mean training loss since the "
+            "evaluation before. A validation loss that rises while the training loss falls tells of overfitting.",
+            [(f"medley_job_evaluation_training_loss{{{JOB}}}", "training"),
+             (f'medley_job_score{{{JOB}, score=~"log_loss|cross_entropy|mse|mae"}}', "validation {{score}}")], "none", width=8, step=True, fill=0)
+    d.lines("Validation metrics", "Quality on the test data at each evaluation.",
+            [(f'medley_job_score{{{JOB}, score!~"log_loss|cross_entropy|mse|mae|test_samples"}}', "{{score}}")], "none", width=8, step=True, fill=0)
+    d.lines("Evaluated epochs", "Passes over the training data that were complete at the last evaluation: the epoch of a point beside.",
+            [(f"medley_job_evaluation_epochs{{{JOB}}}", "epochs")], "none", width=8, low=0, step=True, fill=0)
     d.row("Money")
     d.lines("Price per hour", "Price of the plan's units by pool. Dashed: spec.objective.maxUsdPerHour.",
             [(f"medley_job_usd_per_hour{{{JOB}}}", "{{pool}}"), (f"medley_job_max_usd_per_hour{{{JOB}}}", "limit")], "currencyUSD",

@@ -150,6 +150,13 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.microBatches must not exceed spec.training.batchSize");
   rules.Require(Number(spec, "/training/optimizer/learningRate", 1) > 0,
                 "spec.training.optimizer.learningRate must be greater than 0");
+  const std::string optimizer = TextAt(spec, "/training/optimizer/name");
+  rules.Require(
+      (!Has(spec, "/training/optimizer/beta1") && !Has(spec, "/training/optimizer/beta2")) || optimizer == "adam",
+      "only the optimizer adam has spec.training.optimizer.beta1 and beta2");
+  rules.Require(!Has(spec, "/training/optimizer/epsilon") ||
+                    (Number(spec, "/training/optimizer/epsilon", 0) > 0 && optimizer != "sgd"),
+                "spec.training.optimizer.epsilon must be greater than 0 and needs the optimizer adam or adagrad");
   const std::string curve = TextAt(spec, "/training/optimizer/schedule/kind");
   rules.Require(curve != "step" || Has(spec, "/training/optimizer/schedule/everySteps"),
                 "spec.training.optimizer.schedule of the kind step needs everySteps");
@@ -160,6 +167,9 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.evaluation must have exactly one of everyEpochs and everySteps");
   rules.Require(!Has(spec, "/training/evaluation") || Has(spec, "/data/test"),
                 "spec.training.evaluation needs spec.data.test");
+  const Json& board = At(spec, "/training/tensorBoard");
+  rules.Require(!board.is_boolean() || !board.get<bool>() || Has(spec, "/checkpoint/volume"),
+                "spec.training.tensorBoard needs spec.checkpoint.volume, into which the event files are written");
   rules.Require(!Has(spec, "/training/earlyStopping") || Has(spec, "/training/evaluation"),
                 "spec.training.earlyStopping needs spec.training.evaluation");
   const double deadline = Seconds(spec, "/objective/deadline");

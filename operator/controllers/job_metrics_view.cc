@@ -45,6 +45,10 @@ void FillStatus(const JobStatus& status, bool trains, JobSnapshot& out) {
   out.checkpoint_step = static_cast<double>(observed.last_checkpoint_step);
   out.bad_rows = static_cast<double>(observed.bad_rows);
   out.scores = observed.metrics;
+  if (!observed.evaluations.empty()) {
+    out.evaluation_training_loss = observed.evaluations.back().loss;
+    out.evaluation_epochs = observed.evaluations.back().epochs;
+  }
   if (observed.samples_total > 0) {
     out.target_samples = static_cast<double>(observed.samples_total);
     out.progress_ratio = *out.samples / *out.target_samples;

@@ -50,6 +50,8 @@ struct JobSnapshot {
   // Measured.
   std::optional<double> throughput;
   std::optional<double> loss;
+  std::optional<double> evaluation_training_loss;
+  std::optional<double> evaluation_epochs;
   std::optional<double> samples;  // that the current state contains; a rollback lowers it
   std::optional<double> target_samples;
   std::optional<double> progress_ratio;

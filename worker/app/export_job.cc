@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/coordinator/server/log_files.h"
 #include "worker/data/source.h"
 
 namespace medley::worker {
@@ -95,6 +96,8 @@ ExportModel ExporterOf(const Environment& env, const Graph& graph, std::string i
              const std::function<absl::Status()>& may_publish) -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(ExportRequest request, MakeExportRequest(env, graph, checkpoint, order));
     request.temporary_name = fmt::format("{}-{}{}", kExportFolder, instance, kUnfinished);
+    MEDLEY_ASSIGN_OR_RETURN(request.log, ReadLogFiles(volume));
+    request.card.has_log = !request.log.empty();
     MEDLEY_RETURN_IF_ERROR(RemoveUnfinished(volume));
     return WriteExport(volume, request, may_publish);
   };

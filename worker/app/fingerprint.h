@@ -10,13 +10,16 @@
 
 namespace medley::worker {
 
-// A hash of model, training data, schema, weights of classes, optimizer, learning rate and its schedule, batch size and
-// seed. A job restores only checkpoints with its own hash. The number of epochs is not part of it: a checkpoint is as
-// good for more of them.
+// A hash of model, training data, schema, weights of classes, optimizer with its constants, learning rate and its
+// schedule, batch size and seed. A job restores only checkpoints with its own hash. The number of epochs is not part of
+// it: a checkpoint is as good for more of them.
 inline std::string ModelFingerprint(const model::JobSpec& spec) {
   const model::TrainingSpec& t = spec.training;
   std::string text = model::ProfileHash(spec) + "/" + t.optimizer + "/" + std::to_string(t.learning_rate) + "/" +
                      std::to_string(t.seed) + "/" + std::to_string(t.batch_size);
+  if (t.beta1) text += fmt::format("/beta1 {}", *t.beta1);
+  if (t.beta2) text += fmt::format("/beta2 {}", *t.beta2);
+  if (t.epsilon) text += fmt::format("/epsilon {}", *t.epsilon);
   if (const auto& s = t.schedule) {
     text += fmt::format("/{}/{}/{}/{}/{}/{}", s->kind, s->warmup_steps, s->every_steps, s->factor, s->steps,
                         s->final_factor);

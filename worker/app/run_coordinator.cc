@@ -4,8 +4,10 @@
 #include "common/base/hash.h"
 #include "common/base/host_port.h"
 #include "common/base/rng.h"
+#include "common/base/status.h"
 #include "worker/app/export_job.h"
 #include "worker/app/fingerprint.h"
+#include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
 #include "worker/model/graph.h"
@@ -53,6 +55,9 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.continue_from = env.continue_from;
   options.model_fingerprint = ModelFingerprint(env.spec);
+  options.tensor_board = env.spec.training.tensor_board;
+  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));
+  options.learning_rate = [optimizer](int64_t step) { return double{optimizer.AtStep(step).learning_rate}; };
   options.metrics_port = env.metrics_port;
   options.export_model = ExporterOf(env, *graph, options.instance);
   return RunCoordinator(std::move(options), clock, signals.stop());

@@ -6,9 +6,9 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
+#include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
 #include "worker/model/graph.h"
-#include "worker/params/optimizer.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/trainer/member.h"
 #include "worker/trainer/server_role.h"
@@ -16,21 +16,6 @@
 
 namespace medley::worker {
 namespace {
-
-absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
-  MEDLEY_ASSIGN_OR_RETURN(Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
-  if (!training.schedule) return optimizer;
-  const model::ScheduleSpec& spec = *training.schedule;
-  RateSchedule& schedule = optimizer.schedule;
-  schedule.warmup_steps = spec.warmup_steps;
-  if (spec.kind == "step") schedule.curve = RateCurve::kStep;
-  if (spec.kind == "cosine") schedule.curve = RateCurve::kCosine;
-  schedule.every_steps = spec.every_steps;
-  schedule.factor = spec.factor;
-  schedule.steps = spec.steps;
-  schedule.final_factor = spec.final_factor;
-  return optimizer;
-}
 
 namespace pb = ::medley::job::v1;
 

@@ -23,6 +23,7 @@ inline constexpr std::string_view kSchemaFile = "schema.json";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
 inline constexpr std::string_view kNumpyFolder = "numpy";
 inline constexpr std::string_view kCardFile = "README.md";
+inline constexpr std::string_view kLogFile = "training.log";
 
 struct ExportedModel {
   Graph graph;

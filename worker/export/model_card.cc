@@ -122,6 +122,9 @@ std::string Markdown(const ModelCard& card, const ExportedModel& model) {
   text += Row("steps", fmt::format("{} of {} samples", card.origin.step, training.batch_size));
   if (training.class_weights) text += Row("weights of classes", WeightsText(*training.class_weights));
   text += Row("optimizer", fmt::format("{}, learning rate {}", training.optimizer, training.learning_rate));
+  if (training.beta1) text += Row("beta1", fmt::format("{}", *training.beta1));
+  if (training.beta2) text += Row("beta2", fmt::format("{}", *training.beta2));
+  if (training.epsilon) text += Row("epsilon", fmt::format("{}", *training.epsilon));
   text += Row("seed", std::to_string(training.seed));
   text += Row("cost", fmt::format("{:.4f} USD for the units of trainers and parameter servers", card.usd));
   text += Row("finished", card.finished);
@@ -134,6 +137,7 @@ std::string Markdown(const ModelCard& card, const ExportedModel& model) {
   text += Row(kSchemaFile, "the columns, the fitted transforms of numbers, and how categorical values are hashed");
   text += Row(kWeightsFile, "all weights (safetensors, float32)");
   text += Row(fmt::format("{}/", kNumpyFolder), "the same weights, one NumPy file for each tensor");
+  if (card.has_log) text += Row(kLogFile, "the log of the training: evaluations, changes of plan, faults");
   text += "\n" + Layers(model);
   return text;
 }

@@ -20,6 +20,7 @@ struct ModelCard {
   double usd = 0;                         // for the units of trainers and servers
   std::vector<std::string> plan;          // one line for each group of units, in the order of the stages
   std::string finished;                   // RFC 3339
+  bool has_log = false;                   // the folder has the log of the training
 };
 
 std::string Markdown(const ModelCard& card, const ExportedModel& model);

@@ -123,6 +123,7 @@ absl::Status WriteFolder(const Volume& volume, const ExportRequest& request) {
   MEDLEY_RETURN_IF_ERROR(WriteWeights(volume, request));
   MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kSchemaFile, SchemaJson(request.model)));
   MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kCardFile, Markdown(request.card, request.model)));
+  if (!request.log.empty()) MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kLogFile, request.log));
   return files.WriteAtomic(folder / kModelFile, ModelJson(request.model, request.card.origin));
 }
 

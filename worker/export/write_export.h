@@ -21,6 +21,7 @@ struct ExportRequest {
   ExportedModel model;
   ModelCard card;
   uint64_t seed = 0;           // of the job: rows that no sample has used are not in the checkpoint
+  std::string log;             // of the coordinator; empty: none
   std::string folder;          // relative to the volume; replaced when it exists
   std::string temporary_name;  // of the unfinished folder, beside `folder`, also with "old-" before it; of this process
 };

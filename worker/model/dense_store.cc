@@ -8,7 +8,7 @@
 namespace medley::worker {
 
 DenseStore::DenseStore(std::vector<ParameterSpec> specs, const Optimizer& optimizer, uint64_t seed)
-    : specs_(std::move(specs)), has_state_(optimizer.kind != OptimizerKind::kSgd) {
+    : specs_(std::move(specs)), state_floats_(StateFloats(optimizer.kind)) {
   for (const ParameterSpec& spec : specs_) {
     offsets_.push_back(size_);
     size_ += static_cast<size_t>(spec.Size());
@@ -16,26 +16,26 @@ DenseStore::DenseStore(std::vector<ParameterSpec> specs, const Optimizer& optimi
   gradient_.Grow(size_);
   for (size_t i = 0; i < 2; ++i) {
     weights_[i].Grow(size_);
-    if (has_state_) state_[i].Grow(size_);
+    state_[i].Grow(size_ * state_floats_);
   }
   for (size_t p = 0; p < specs_.size(); ++p) Initialize(specs_[p], seed, Weights(p));
-  if (has_state_) std::ranges::fill(state_[current_].First(size_), optimizer.initial_state);
+  std::ranges::fill(state_[current_].First(size_ * state_floats_), optimizer.initial_state);
 }
 
 std::vector<DenseParameter> DenseStore::Parameters() {
   std::vector<DenseParameter> parameters;
   for (size_t p = 0; p < specs_.size(); ++p) {
-    const std::span<float> state = has_state_ ? Slice(state_[current_], p) : std::span<float>();
-    parameters.push_back({specs_[p], Weights(p), state, Gradient(p)});
+    parameters.push_back({specs_[p], Weights(p), StateSlice(state_[current_], p), Gradient(p)});
   }
   return parameters;
 }
 
 void DenseStore::ApplyUpdate(const Optimizer& optimizer) {
   const size_t next = 1 - current_;
-  const size_t state_size = has_state_ ? size_ : 0;
-  ApplyTo(optimizer, weights_[current_].First(size_), state_[current_].First(state_size), Gradients(),
-          weights_[next].First(size_), state_[next].First(state_size));
+  for (size_t p = 0; p < specs_.size(); ++p) {
+    ApplyTo(optimizer, Weights(p), StateSlice(state_[current_], p), Gradient(p), Slice(weights_[next], p),
+            StateSlice(state_[next], p));
+  }
   current_ = next;
   can_undo_ = true;
   ++step_;

@@ -1,7 +1,7 @@
 // The dense parameters of a stage in flat buffers for weights, optimizer state and gradient. Can undo one update.
 //
 // An update reads one pair of (weights, state) buffers and writes the other, so undoing it is a swap without a copy.
-// Parameters are stored one after the other in the order given. Not thread-safe.
+// Parameters are stored one after the other in the order given, the state of each together. Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -40,11 +40,15 @@ class DenseStore {
   std::span<float> Slice(const AlignedFloats& buffer, size_t parameter) const {
     return buffer.First(size_).subspan(offsets_[parameter], static_cast<size_t>(specs_[parameter].Size()));
   }
+  std::span<float> StateSlice(const AlignedFloats& buffer, size_t parameter) const {
+    return buffer.First(size_ * state_floats_)
+        .subspan(offsets_[parameter] * state_floats_, static_cast<size_t>(specs_[parameter].Size()) * state_floats_);
+  }
 
   const std::vector<ParameterSpec> specs_;
   std::vector<size_t> offsets_;
   size_t size_ = 0;
-  bool has_state_;
+  const size_t state_floats_;  // for each weight
   std::array<AlignedFloats, 2> weights_;
   std::array<AlignedFloats, 2> state_;
   AlignedFloats gradient_;

@@ -20,6 +20,7 @@ struct Spans {
 };
 
 [[gnu::always_inline]] inline void AdagradLoop(const Spans& s, float rate, float epsilon) {
+#pragma GCC ivdep
   for (size_t i = 0; i < s.size; ++i) {
     const float g = s.gradient[i];
     const float sum = s.state[i] + g * g;
@@ -28,36 +29,74 @@ struct Spans {
   }
 }
 
+struct AdamFactors {
+  float keep1, add1, keep2, add2;  // of the moments
+  float rate, scale, epsilon;      // lr / (1 - b1^t), 1 / sqrt(1 - b2^t)
+};
+
+[[gnu::always_inline]] inline void AdamLoop(const Spans& s, const AdamFactors& f) {
+  const float* const first = s.state;
+  const float* const second = s.state + s.size;
+  float* const new_first = s.new_state;
+  float* const new_second = s.new_state + s.size;
+#pragma GCC ivdep
+  for (size_t i = 0; i < s.size; ++i) {
+    const float g = s.gradient[i];
+    const float m = f.keep1 * first[i] + f.add1 * g;
+    const float v = f.keep2 * second[i] + f.add2 * g * g;
+    new_first[i] = m;
+    new_second[i] = v;
+    s.new_weights[i] = s.weights[i] - f.rate * m / (std::sqrt(v) * f.scale + f.epsilon);
+  }
+}
+
 [[gnu::always_inline]] inline void SgdLoop(const Spans& s, float rate) {
+#pragma GCC ivdep
   for (size_t i = 0; i < s.size; ++i) s.new_weights[i] = s.weights[i] - rate * s.gradient[i];
 }
 
 void AdagradBaseline(const Spans& s, float rate, float epsilon) { AdagradLoop(s, rate, epsilon); }
 void SgdBaseline(const Spans& s, float rate) { SgdLoop(s, rate); }
+void AdamBaseline(const Spans& s, const AdamFactors& f) { AdamLoop(s, f); }
 
 #if defined(__x86_64__)
 [[gnu::target("avx2")]] void AdagradAvx2(const Spans& s, float rate, float epsilon) { AdagradLoop(s, rate, epsilon); }
 [[gnu::target("avx2")]] void SgdAvx2(const Spans& s, float rate) { SgdLoop(s, rate); }
+[[gnu::target("avx2")]] void AdamAvx2(const Spans& s, const AdamFactors& f) { AdamLoop(s, f); }
 bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
 #else
 void AdagradAvx2(const Spans& s, float rate, float epsilon) { AdagradLoop(s, rate, epsilon); }
 void SgdAvx2(const Spans& s, float rate) { SgdLoop(s, rate); }
+void AdamAvx2(const Spans& s, const AdamFactors& f) { AdamLoop(s, f); }
 bool HasAvx2() { return false; }
 #endif
 
+AdamFactors FactorsOf(const Optimizer& o) {
+  return {.keep1 = static_cast<float>(o.beta1),
+          .add1 = static_cast<float>(1 - o.beta1),
+          .keep2 = static_cast<float>(o.beta2),
+          .add2 = static_cast<float>(1 - o.beta2),
+          .rate = o.learning_rate * o.correction1,
+          .scale = o.correction2,
+          .epsilon = o.epsilon};
+}
+
 void Run(const Optimizer& optimizer, const Spans& spans) {
   const bool wide = HasAvx2();
-  if (optimizer.kind == OptimizerKind::kAdagrad) {
-    (wide ? AdagradAvx2 : AdagradBaseline)(spans, optimizer.learning_rate, optimizer.epsilon);
-  } else {
-    (wide ? SgdAvx2 : SgdBaseline)(spans, optimizer.learning_rate);
+  switch (optimizer.kind) {
+    case OptimizerKind::kSgd:
+      return (wide ? SgdAvx2 : SgdBaseline)(spans, optimizer.learning_rate);
+    case OptimizerKind::kAdagrad:
+      return (wide ? AdagradAvx2 : AdagradBaseline)(spans, optimizer.learning_rate, optimizer.epsilon);
+    case OptimizerKind::kAdam:
+      return (wide ? AdamAvx2 : AdamBaseline)(spans, FactorsOf(optimizer));
   }
 }
 
 void CheckSizes(const Optimizer& optimizer, size_t weights, size_t state, size_t gradient) {
   MEDLEY_CHECK(weights == gradient, "weights and gradient must have the same size");
-  MEDLEY_CHECK(state == weights || (state == 0 && optimizer.kind == OptimizerKind::kSgd),
-               "the optimizer state must have the size of the weights");
+  MEDLEY_CHECK(optimizer.kind == OptimizerKind::kSgd || state == StateFloats(optimizer.kind) * weights,
+               "the optimizer state must fit the weights");
 }
 
 }  // namespace
@@ -72,8 +111,11 @@ absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_r
     optimizer.kind = OptimizerKind::kAdagrad;
   } else if (name == "sgd") {
     optimizer.kind = OptimizerKind::kSgd;
+  } else if (name == "adam") {
+    optimizer.kind = OptimizerKind::kAdam;
+    optimizer.epsilon = 1e-8F;
   } else {
-    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, sgd", name);
+    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, adam, sgd", name);
   }
   return optimizer;
 }
@@ -81,10 +123,29 @@ absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_r
 Optimizer Optimizer::AtStep(int64_t step) const {
   Optimizer out = *this;
   out.learning_rate = static_cast<float>(learning_rate * RateFactor(schedule, step));
+  if (kind == OptimizerKind::kAdam) {
+    const auto t = static_cast<double>(step);
+    out.correction1 = static_cast<float>(1 / (1 - std::pow(beta1, t)));
+    out.correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
+  }
   return out;
 }
 
-double StateFactor(OptimizerKind kind) { return kind == OptimizerKind::kAdagrad ? 3 : 2; }
+double StateFactor(OptimizerKind kind) { return 2 + static_cast<double>(StateFloats(kind)); }
+
+size_t StateFloats(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return 0;
+    case OptimizerKind::kAdagrad:
+      return 1;
+    case OptimizerKind::kAdam:
+      return 2;
+  }
+  return 0;
+}
+
+size_t RowFloats(OptimizerKind kind, size_t columns) { return columns * (1 + std::max<size_t>(1, StateFloats(kind))); }
 
 void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float> state,
            std::span<const float> gradient) {

@@ -3,9 +3,15 @@
 //
 //   SGD:     w' = w - lr * g
 //   Adagrad: s' = s + g^2;  w' = w - lr * g / (sqrt(s') + epsilon)      (Duchi, Hazan, Singer 2011)
+//   Adam:    m' = b1 * m + (1 - b1) * g;  v' = b2 * v + (1 - b2) * g^2  (Kingma, Ba 2015; torch.optim.Adam)
+//            w' = w - lr / (1 - b1^t) * m' / (sqrt(v' / (1 - b2^t)) + epsilon)
 //
-// A zero gradient changes nothing in either rule, so rows that a step does not touch are skipped. Pure functions,
-// thread-safe. The kernel is chosen at run time: AVX2 if the processor has it.
+// Rows that a step does not touch are skipped. In SGD and Adagrad that changes nothing, because their gradient is zero.
+// In Adam the moments of such a row keep their values, as in torch.optim.SparseAdam and LazyAdam of TensorFlow. The t
+// of the bias correction is the number of the job's step for dense parameters and for rows, as in SparseAdam, with its
+// one count for a table: so a row needs no count of its own, and an undo, a restart or a move of rows changes nothing.
+//
+// Pure functions, thread-safe. The kernel is chosen at run time: AVX2 if the processor has it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -17,28 +23,40 @@
 
 namespace medley::worker {
 
-enum class OptimizerKind { kSgd, kAdagrad };
+enum class OptimizerKind { kSgd, kAdagrad, kAdam };
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kAdagrad;
   float learning_rate = 0.05F;  // of a step: see AtStep
   float epsilon = 1e-10F;
+  double beta1 = 0.9;       // Adam: decay of the first moment, in [0, 1)
+  double beta2 = 0.999;     // Adam: decay of the second moment, in [0, 1)
+  float correction1 = 1;    // Adam, of a step: 1 / (1 - b1^t)
+  float correction2 = 1;    // Adam, of a step: 1 / sqrt(1 - b2^t)
   float initial_state = 0;  // value of every element of the optimizer state before the first step
 
   RateSchedule schedule;
 
-  // This optimizer with the learning rate of `step` >= 1.
+  // This optimizer with the learning rate and the bias correction of `step` >= 1.
   Optimizer AtStep(int64_t step) const;
   bool operator==(const Optimizer&) const = default;
 };
 
 // `name` is spec.training.optimizer.name. Errors: InvalidArgument for an unknown name or a rate that is not positive.
+// The betas and epsilon are those of PyTorch: epsilon 1e-8 for Adam, 1e-10 for Adagrad.
 absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_rate);
 
-// The ratio of bytes of (weights + gradient + state) to bytes of weights: 2 for SGD, 3 for Adagrad.
+// The ratio of bytes of (weights + gradient + state) to bytes of weights: 2 for SGD, 3 for Adagrad, 4
+// for Adam.
 double StateFactor(OptimizerKind kind);
+// Floats of optimizer state for each weight: 0 for SGD, 1 for Adagrad, 2 for Adam.
+size_t StateFloats(OptimizerKind kind);
+// Floats of an embedding row with `columns` weights in parameter servers and checkpoints: the weights, then the state.
+// Rows of SGD have room for a state as Adagrad's.
+size_t RowFloats(OptimizerKind kind, size_t columns);
 
-// Updates `weights` and `state` in place. All spans have the same length. SGD ignores `state`, which may then be empty.
+// Updates `weights` and `state` in place. `state` has StateFloats() times the length of the other spans: for Adam all
+// first moments, then all second moments. SGD ignores `state`.
 void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float> state,
            std::span<const float> gradient);
 

@@ -15,7 +15,9 @@ LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& opt
     const size_t size = static_cast<size_t>(table.spec.Size());
     table.weights.resize(size);
     Initialize(table.spec, seed, table.weights);
-    table.state.assign(optimizer_.kind == OptimizerKind::kSgd ? 0 : size, optimizer_.initial_state);
+    const size_t state_floats = StateFloats(optimizer_.kind);
+    table.state_columns = static_cast<size_t>(table.spec.columns) * state_floats;
+    table.state.assign(size * state_floats, optimizer_.initial_state);
   }
 }
 
@@ -53,12 +55,11 @@ void LocalTables::SaveUndo(Table& table, std::span<const uint64_t> keys) {
   const size_t columns = static_cast<size_t>(table.spec.columns);
   table.undo_keys.assign(keys.begin(), keys.end());
   table.undo_weights.resize(keys.size() * columns);
-  table.undo_state.resize(table.state.empty() ? 0 : keys.size() * columns);
+  table.undo_state.resize(keys.size() * table.state_columns);
   for (size_t i = 0; i < keys.size(); ++i) {
     std::copy_n(table.weights.data() + keys[i] * columns, columns, table.undo_weights.data() + i * columns);
-    if (!table.state.empty()) {
-      std::copy_n(table.state.data() + keys[i] * columns, columns, table.undo_state.data() + i * columns);
-    }
+    std::copy_n(table.state.data() + keys[i] * table.state_columns, table.state_columns,
+                table.undo_state.data() + i * table.state_columns);
   }
 }
 
@@ -81,7 +82,7 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
     for (size_t k = 0; k < tables[i].keys.size(); ++k) {
       const size_t at = tables[i].keys[k] * columns;
       const std::span<float> state =
-          table.state.empty() ? std::span<float>() : std::span(table.state).subspan(at, columns);
+          std::span(table.state).subspan(tables[i].keys[k] * table.state_columns, table.state_columns);
       Apply(optimizer, std::span(table.weights).subspan(at, columns), state,
             gradients[i].subspan(k * columns, columns));
     }
@@ -114,9 +115,8 @@ absl::Status LocalTables::UndoTo(int64_t step) {
     for (size_t i = 0; i < table.undo_keys.size(); ++i) {
       const size_t at = table.undo_keys[i] * columns;
       std::copy_n(table.undo_weights.data() + i * columns, columns, table.weights.data() + at);
-      if (!table.state.empty()) {
-        std::copy_n(table.undo_state.data() + i * columns, columns, table.state.data() + at);
-      }
+      std::copy_n(table.undo_state.data() + i * table.state_columns, table.state_columns,
+                  table.state.data() + table.undo_keys[i] * table.state_columns);
     }
     table.undo_keys.clear();
   }

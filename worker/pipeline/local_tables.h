@@ -31,7 +31,8 @@ class LocalTables final : public SparseParameters {
   // FailedPrecondition beyond UndoLimit.
   absl::Status UndoTo(int64_t step);
 
-  // Whole tables, for checkpoints and transfers; call only while no step runs. Row-major, spec.Size() floats each.
+  // Whole tables, for checkpoints and transfers; call only while no step runs. Row-major, spec.Size() weights and
+  // StateFloats() times as much state: that of a row together.
   std::span<float> Weights(int operation);
   std::span<float> State(int operation);
   // Called after the values were written from outside: they now contain `step`, and no undo is possible.
@@ -40,6 +41,7 @@ class LocalTables final : public SparseParameters {
  private:
   struct Table {
     ParameterSpec spec;
+    size_t state_columns = 0;  // floats of state a row
     std::vector<float> weights;
     std::vector<float> state;
     std::vector<uint64_t> undo_keys;

@@ -20,7 +20,8 @@ RowTable::RowTable(ParameterSpec spec, const Optimizer& optimizer, uint64_t seed
       optimizer_(optimizer),
       seed_(seed),
       columns_(static_cast<size_t>(spec_.columns)),
-      rows_per_block_(std::max<size_t>(1, kBlockFloats / std::max<size_t>(1, 2 * columns_))) {
+      stride_(RowFloats(optimizer.kind, columns_)),
+      rows_per_block_(std::max<size_t>(1, kBlockFloats / std::max<size_t>(1, stride_))) {
   for (size_t i = 0; i < kFirstBuckets; ++i) buckets_.push_back(0);
 }
 

@@ -1,8 +1,8 @@
 // The rows of one embedding table that a shard holds: a hash map from key to a fixed-stride row.
 //
-// A row has `columns` weights followed by `columns` values of optimizer state, because an update uses both. The first
-// access to a key creates its row, with deterministic initial values. Rows are never removed or moved and are numbered
-// in the order of creation.
+// A row has `columns` weights, then its optimizer state (RowFloats), because an update uses both. The first access
+// to a key creates its row, with deterministic initial values. Rows are never removed or moved and are numbered in the
+// order of creation.
 // No call touches more memory when the table has more rows, also when it grows: rows live in blocks, and the hash map
 // is a linear hash (Litwin 1980), which splits one bucket for each new key instead of rebuilding itself.
 // Not thread-safe: RowStore guards it.
@@ -26,7 +26,7 @@ class RowTable {
 
   const ParameterSpec& spec() const { return spec_; }
   size_t columns() const { return columns_; }
-  size_t stride() const { return 2 * columns_; }  // floats per row
+  size_t stride() const { return stride_; }  // floats per row
   uint32_t size() const { return static_cast<uint32_t>(entries_.size()); }
 
   // Returns the number of the key's row and creates the row if necessary.
@@ -57,6 +57,7 @@ class RowTable {
   const Optimizer optimizer_;
   const uint64_t seed_;
   const size_t columns_;
+  const size_t stride_;
   const size_t rows_per_block_;
   BlockVector<Entry> entries_;     // by row
   BlockVector<uint32_t> buckets_;  // the first row of each + 1; 0: none

@@ -23,7 +23,7 @@ struct TrainerSnapshot {
     int operation = 0;
     size_t columns = 0;
     std::vector<float> weights;  // row-major
-    std::vector<float> state;    // as weights, or empty
+    std::vector<float> state;    // row-major: no, one or two floats for each weight
   };
   std::vector<Dense> dense;
   std::vector<Table> tables;

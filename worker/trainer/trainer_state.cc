@@ -100,15 +100,23 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
   handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys,
                       std::span<const float> values) -> absl::Status {
     const std::span<float> weights = tables_->Weights(table), state = tables_->State(table);
-    const auto columns = static_cast<size_t>(width) / 2;
+    const auto spec = std::ranges::find(table_specs_, table, &ParameterSpec::operation);
+    if (spec == table_specs_.end()) return base::DataLoss("the checkpoint has rows of the unknown table {}", table);
+    const auto columns = static_cast<size_t>(spec->columns);
+    const size_t floats = RowFloats(options_.optimizer.kind, columns);
+    if (static_cast<size_t>(width) != floats) {
+      return base::DataLoss("table {}: a row of the checkpoint has {} floats, a row of the model {}", table, width,
+                            floats);
+    }
+    const size_t state_columns = columns * StateFloats(options_.optimizer.kind);
     for (size_t k = 0; k < keys.size(); ++k) {
       if ((keys[k] + 1) * columns > weights.size())
         return base::DataLoss("the checkpoint has a row {1} of table {0}, which the model does not have", table,
                               keys[k]);
-      const auto row = values.begin() + static_cast<std::ptrdiff_t>(k * 2 * columns);
-      const auto at = static_cast<std::ptrdiff_t>(keys[k] * columns);
-      std::copy_n(row, columns, weights.begin() + at);
-      if (!state.empty()) std::copy_n(row + static_cast<std::ptrdiff_t>(columns), columns, state.begin() + at);
+      const auto row = values.begin() + static_cast<std::ptrdiff_t>(k * floats);
+      std::copy_n(row, columns, weights.begin() + static_cast<std::ptrdiff_t>(keys[k] * columns));
+      std::copy_n(row + static_cast<std::ptrdiff_t>(columns), state_columns,
+                  state.begin() + static_cast<std::ptrdiff_t>(keys[k] * state_columns));
     }
     return absl::OkStatus();
   };

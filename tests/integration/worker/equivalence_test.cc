@@ -88,7 +88,16 @@ void Compare(const JobOptions& options) {
   std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"), reference.end.metrics().at("log_loss"));
 }
 
+// Adam divides by a moving average, so that differences neither grow nor vanish.
+JobOptions NarrowAdam() {
+  JobOptions options = Narrow();
+  options.optimizer = "adam";
+  options.learning_rate = 0.001;
+  return options;
+}
+
 TEST(EquivalenceTest, AdagradOnANarrowModel) { Compare(Narrow()); }
+TEST(EquivalenceTest, AdamOnANarrowModel) { Compare(NarrowAdam()); }
 TEST(EquivalenceTest, SgdOnAWideModel) { Compare(Wide()); }
 
 }  // namespace

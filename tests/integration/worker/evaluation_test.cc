@@ -5,14 +5,18 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/file.h"
+#include "medley/tensorboard/v1/event.pb.h"
 #include "tests/integration/worker/job_harness.h"
 #include "worker/checkpoint/reader.h"
+#include "worker/coordinator/server/tensor_board.h"
 
 namespace medley::worker {
 namespace {
@@ -65,11 +69,31 @@ std::vector<Json> Lines(const std::filesystem::path& path) {
   return lines;
 }
 
+// The events of all files, in the order in which TensorBoard reads them.
+std::vector<tensorboard::v1::Event> Events(const std::filesystem::path& folder) {
+  std::set<std::filesystem::path> paths;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, absent)) paths.insert(entry.path());
+  std::vector<tensorboard::v1::Event> events;
+  for (const std::filesystem::path& path : paths) {
+    const std::string file = base::ReadFile(path).value();
+    for (size_t at = 0; at + 16 <= file.size();) {
+      uint64_t length = 0;
+      std::memcpy(&length, file.data() + at, sizeof length);
+      EXPECT_TRUE(events.emplace_back().ParseFromString(file.substr(at + 12, length)));
+      at += length + 16;
+    }
+  }
+  return events;
+}
+
 struct Outcome {
   pb::Observation end;
   State state;
   std::vector<double> losses;
   std::vector<Json> evaluations;  // the lines of metrics.jsonl
+  std::string log;                // training.log of the model
+  std::vector<tensorboard::v1::Event> events;
 };
 
 class EvaluationTest : public testing::Test {
@@ -97,10 +121,54 @@ class EvaluationTest : public testing::Test {
     run.state = ReadState(job.checkpoints());
     run.losses = job.Losses();
     run.evaluations = Lines(job.checkpoints() / "metrics.jsonl");
+    run.log = base::ReadFile(job.checkpoints() / "export" / "training.log").value_or("");
+    run.events = Events(job.checkpoints() / kTensorBoardFolder);
     return run;
   }
   JobHarness data_{JobOptions()};  // for its folder
 };
+
+// Adam, with a coordinator that is killed and started again: it ends as if that had not happened, and the folder tells
+// all of it.
+TEST_F(EvaluationTest, TheFolderKeepsTheCurveAndTheLog) {
+  CopyLines(ExampleData("adult.train.csv"), data_.folder() / "train.csv", 1000);
+  CopyLines(ExampleData("adult.test.csv"), data_.folder() / "test.csv", 500);
+  JobOptions options = Options(data_);
+  options.optimizer = "adam";
+  options.learning_rate = 0.001;
+  options.training_json = R"(, "evaluation": {"everyEpochs": 1}, "tensorBoard": true)";
+  const Outcome whole = Train(options);
+  const Outcome restarted = Train(options, true);
+  EXPECT_FALSE(whole.state.rows.empty());
+  EXPECT_EQ(whole.state.dense, restarted.state.dense);
+  EXPECT_EQ(whole.state.rows, restarted.state.rows);
+  for (const char* part :
+       {"trained epoch 1/3 at step 10 of 30: training loss 0.", "evaluated at step 10 of 30, epoch"}) {
+    EXPECT_NE(whole.log.find(part), std::string::npos) << part << "\n" << whole.log;
+  }
+  EXPECT_NE(restarted.log.find("the coordinator restarted"), std::string::npos) << restarted.log;
+  for (const Outcome* run : {&whole, &restarted}) {
+    EXPECT_NE(run->log.find("trained epoch 3/3"), std::string::npos) << run->log;
+    EXPECT_NE(run->log.find("evaluated at step 30 of 30"), std::string::npos) << run->log;
+    std::map<std::string, std::map<int64_t, float>> curves;
+    int starts = 0;
+    for (const tensorboard::v1::Event& event : run->events) {
+      starts += event.has_session_log() ? 1 : 0;
+      for (const tensorboard::v1::Value& value : event.summary().values()) {
+        curves[value.tag()][event.step()] = value.simple_value();
+      }
+    }
+    EXPECT_GE(starts, run == &whole ? 1 : 2);
+    const auto& auc = curves["validation/auc"];
+    EXPECT_GE(auc.size(), run == &whole ? 3U : 2U) << "the killed process may lack its last one";
+    for (const Json& line : run->evaluations) {
+      if (!line.contains("metrics") || !auc.contains(line["step"].get<int64_t>())) continue;
+      EXPECT_FLOAT_EQ(auc.at(line["step"].get<int64_t>()), line["metrics"]["auc"].get<float>());
+    }
+    EXPECT_TRUE(curves["training/loss"].contains(30));
+    EXPECT_FLOAT_EQ(curves["training/learning_rate"][30], 0.001F);
+  }
+}
 
 TEST_F(EvaluationTest, TheParametersAreTheSameBitForBit) {
   CopyLines(ExampleData("adult.train.csv"), data_.folder() / "train.csv", 1000);

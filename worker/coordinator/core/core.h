@@ -145,6 +145,7 @@ class CoordinatorCore {
   bool OnlyLeaversMissing(const RosterFit& fit) const;
   void LeaseSteps(bool even_if_none, Instant now);
   void CommitTo(int64_t step, Instant now);
+  void EndEpoch(const StepRange& last);  // its last step was committed
   void SetLedger(int64_t step, int64_t generation);
   bool HoldLeases() const;
   bool AllLeased() const;     // no step remains to be leased: all are, or training stops early

@@ -54,12 +54,20 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
     }
     commands_.push_back(StepCommand{range, active_->generation, loss});
     throughput_.Add(now.steady, range.count);
+    if (s == ledger_->total_steps() || ledger_->RangeOf(s + 1).data_epoch != range.data_epoch) EndEpoch(range);
   }
   const absl::Status committed = ledger_->Commit(step);
   MEDLEY_CHECK(committed.ok(), std::string(committed.message()));
   cost_.Committed(now.steady, ledger_->SamplesAt(step), first);
   committed_at_ = now.steady;
   failures_ = 0;
+}
+
+void CoordinatorCore::EndEpoch(const StepRange& last) {
+  const std::optional<double> loss = curve_.EndEpoch();
+  if (!loss) return;
+  Log(false, fmt::format("trained epoch {}/{} at step {} of {}: training loss {:.6g}", last.data_epoch + 1,
+                         ledger_->epochs(), last.step, ledger_->total_steps(), *loss));
 }
 
 // Sets the ledger back (or forward, after a restore) to `step` and records the rollback in steps.jsonl.

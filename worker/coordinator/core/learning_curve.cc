@@ -27,6 +27,14 @@ bool LearningCurve::IsDue(const Ledger& ledger, int64_t step) const {
 void LearningCurve::AddLoss(double sum, int64_t samples) {
   loss_sum_ += sum;
   loss_samples_ += samples;
+  epoch_sum_ += sum;
+  epoch_samples_ += samples;
+}
+
+std::optional<double> LearningCurve::EndEpoch() {
+  const int64_t samples = std::exchange(epoch_samples_, 0);
+  const double sum = std::exchange(epoch_sum_, 0);
+  return samples > 0 ? std::optional(sum / static_cast<double>(samples)) : std::nullopt;
 }
 
 const job::v1::EvaluationRecord& LearningCurve::Add(const Ledger& ledger, int64_t step,
@@ -67,8 +75,8 @@ void LearningCurve::Judge(const job::v1::EvaluationRecord* before, job::v1::Eval
 
 void LearningCurve::RollBack(int64_t step) {
   while (!records_.empty() && records_.back().step() > step) records_.pop_back();
-  loss_sum_ = 0;
-  loss_samples_ = 0;
+  loss_sum_ = epoch_sum_ = 0;
+  loss_samples_ = epoch_samples_ = 0;
 }
 
 std::optional<std::string> LearningCurve::StopsAt(int64_t step) const {

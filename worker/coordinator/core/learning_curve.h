@@ -40,6 +40,9 @@ class LearningCurve {
   bool IsDue(const Ledger& ledger, int64_t step) const;
   // The training loss of a committed step.
   void AddLoss(double sum, int64_t samples);
+  // The mean training loss of the data epoch whose last step was committed, and begins the next epoch. After a rollback
+  // or a restart of the coordinator it is that of the steps since then. nullopt: none is known.
+  std::optional<double> EndEpoch();
   // The result at `step`, which has not been evaluated yet.
   const job::v1::EvaluationRecord& Add(const Ledger& ledger, int64_t step, std::map<std::string, double> metrics,
                                        base::WallTime now);
@@ -58,6 +61,8 @@ class LearningCurve {
   std::vector<job::v1::EvaluationRecord> records_;  // in the order of their steps, at most 256
   double loss_sum_ = 0;
   int64_t loss_samples_ = 0;
+  double epoch_sum_ = 0;
+  int64_t epoch_samples_ = 0;
 };
 
 }  // namespace medley::worker

@@ -14,7 +14,8 @@ using base::MutexLock;
 
 namespace {
 
-constexpr size_t kMaxLines = size_t{1} << 16;  // of steps.jsonl that wait for the volume
+constexpr base::nanoseconds kLogInterval = base::milliseconds(500);  // between two writes of the log
+constexpr size_t kMaxLines = size_t{1} << 16;                        // of steps.jsonl that wait for the volume
 
 // Refuses a journal that tells of another training: its results would be reported as those of this job.
 absl::Status CheckDigest(const job::v1::CoordinatorState& journal, const std::string& digest,
@@ -35,7 +36,10 @@ Engine::Engine(CoordinatorOptions options, base::Clock& clock)
       claims_(options_.checkpoint_root.empty() ? std::nullopt : std::optional<Claims>(options_.checkpoint_root)),
       journal_thread_({.grace = options_.volume_grace, .max_queue = kMaxLines}),
       checkpoint_thread_({.grace = options_.volume_grace}),
-      claim_thread_({.grace = options_.volume_grace, .max_queue = 1}) {}
+      claim_thread_({.grace = options_.volume_grace, .max_queue = 1}),
+      log_thread_({.grace = options_.volume_grace, .max_queue = 2}) {
+  if (claims_) log_copy_.emplace([lines = log_lines_](std::string_view line) { lines->Add(line); });
+}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock,
                                                       std::stop_token stop) {
@@ -69,12 +73,13 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
   const CheckpointFilesOptions files{options_.core.job_uid,  options_.model_fingerprint, options_.keep_checkpoints,
                                      options_.continue_from, options_.core.epochs,       claim_};
   const auto folder = std::make_shared<Folder>();
-  const auto open = [folder, root, files, lead]() -> absl::Status {
+  const auto open = [folder, root, files, lead, options = options_, now = clock_.Now()]() -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, lead.claim));
     const auto& last = folder->journal->restored();
     const bool led_on = lead.handed_over && last && last->handed_over().term() != lead.claim.term;
     MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl", lead.former_may_run || led_on));
     MEDLEY_ASSIGN_OR_RETURN(folder->evaluations, StepLog::Open(root / "metrics.jsonl", lead.former_may_run || led_on));
+    OpenRecords(options, now, *folder);
     folder->checkpoints = std::make_unique<CheckpointFiles>(files, root);
     return absl::OkStatus();
   };
@@ -93,6 +98,19 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
   return restored;
 }
 
+void Engine::OpenRecords(const CoordinatorOptions& options, base::WallTime now, Folder& folder) {
+  const Volume& root = options.checkpoint_root;
+  absl::StatusOr<std::unique_ptr<LogFiles>> logs = LogFiles::Open(root, options.term);
+  if (logs.ok()) folder.logs = *std::move(logs);
+  if (!logs.ok()) log::Warn("the log is not kept in the job's folder", {{"error", base::Message(logs.status())}});
+  if (!options.tensor_board) return;
+  absl::StatusOr<std::unique_ptr<TensorBoard>> board =
+      TensorBoard::Open(root, {fmt::format("medley-{}", options.term), options.learning_rate},
+                        {folder.steps->last_step(), folder.evaluations->last_step()}, now);
+  if (board.ok()) folder.board = *std::move(board);
+  if (!board.ok()) log::Warn("no event file for TensorBoard is written", {{"error", base::Message(board.status())}});
+}
+
 Engine::~Engine() { Stop(); }
 
 void Engine::Stop() {
@@ -102,6 +120,11 @@ void Engine::Stop() {
   claim_thread_.Stop();
   checkpoint_thread_.Stop();
   journal_thread_.Stop();
+  {
+    MutexLock lock(mutex_);
+    FlushLog();
+  }
+  log_thread_.Stop();
   MutexLock lock(mutex_);
   for (auto& [name, link] : links_) {
     if (link.session) link.session->Cancel();
@@ -266,6 +289,10 @@ void Engine::Tick() {
   }
   core_->Tick(Now());
   Carry();
+  if (now >= next_log_flush_) {
+    next_log_flush_ = now + kLogInterval;
+    FlushLog();
+  }
 }
 
 int Engine::Wait(std::stop_token stop) {

@@ -1,9 +1,9 @@
 // Runs CoordinatorCore under one lock and carries out its commands. Has a timer thread, and threads for the journal,
-// for checkpoints and for claims, so that a volume that does not answer blocks it for a bounded time only: the core has
-// deadlines for checkpoints, and the engine one for the journal.
+// for checkpoints, for claims and for the log, so that a volume that does not answer blocks it for a bounded time only:
+// the core has deadlines for checkpoints, and the engine one for the journal.
 //
-// Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl, metrics.jsonl and
-// the rendezvous store.
+// Thread-safe. Sessions and RPC handlers call it. It owns the journal, steps.jsonl, metrics.jsonl, the
+// log in the job's folder and the rendezvous store.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,11 +19,13 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "worker/checkpoint/volume_thread.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/core/core.h"
 #include "worker/coordinator/server/hand_over.h"
+#include "worker/coordinator/server/log_buffer.h"
 #include "worker/coordinator/server/rendezvous.h"
 #include "worker/coordinator/server/server.h"
 #include "worker/coordinator/server/session.h"
@@ -85,8 +87,12 @@ class Engine {
   // lead.
   absl::StatusOr<std::optional<job::v1::CoordinatorState>> OpenFolder(const Lead& lead, std::stop_token stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Opens the log and the event file. The job trains without those that cannot be opened.
+  static void OpenRecords(const CoordinatorOptions& options, base::WallTime now, Folder& folder);
+  static void WriteLog(Folder& folder, LogBuffer& lines);
   void Append(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteStep(std::function<absl::Status(Folder&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FlushLog();  // passes the lines that wait on to the log's thread
   void LookForCheckpoint(const FindCheckpointCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteManifest(WriteManifestCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteModel(ExportCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -124,6 +130,10 @@ class Engine {
   VolumeThread journal_thread_;     // the journal, steps.jsonl and metrics.jsonl
   VolumeThread checkpoint_thread_;  // delivers its results under mutex_
   VolumeThread claim_thread_;       // looks for newer claims also while the others write; delivers under mutex_
+  const std::shared_ptr<LogBuffer> log_lines_ = std::make_shared<LogBuffer>();
+  std::optional<log::Copy> log_copy_;  // into log_lines_; unset without a folder
+  VolumeThread log_thread_;
+  base::SteadyTime next_log_flush_ ABSL_GUARDED_BY(mutex_){};
   std::jthread timer_;
 };
 

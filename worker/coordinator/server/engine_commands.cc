@@ -30,13 +30,20 @@ void Engine::Carry(Command& command) {
   } else if (auto* journal = std::get_if<JournalCommand>(&command)) {
     Append(std::move(journal->state));
   } else if (auto* step = std::get_if<StepCommand>(&command)) {
-    WriteStep([order = *step](Folder& folder) { return folder.steps->Add(order); });
+    WriteStep([order = *step, now = clock_.Now()](Folder& folder) -> absl::Status {
+      MEDLEY_RETURN_IF_ERROR(folder.steps->Add(order));
+      return folder.board ? folder.board->Add(order, now) : absl::OkStatus();
+    });
   } else if (auto* evaluation = std::get_if<EvaluationCommand>(&command)) {
-    WriteStep([order = *evaluation](Folder& folder) { return folder.evaluations->Add(order); });
+    WriteStep([order = *evaluation, now = clock_.Now()](Folder& folder) -> absl::Status {
+      MEDLEY_RETURN_IF_ERROR(folder.evaluations->Add(order));
+      return folder.board ? folder.board->Add(order, now) : absl::OkStatus();
+    });
   } else if (auto* rollback = std::get_if<RollbackCommand>(&command)) {
-    WriteStep([order = *rollback](Folder& folder) -> absl::Status {
+    WriteStep([order = *rollback, now = clock_.Now()](Folder& folder) -> absl::Status {
       MEDLEY_RETURN_IF_ERROR(folder.steps->Rollback(order));
-      return folder.evaluations->Rollback(order);
+      MEDLEY_RETURN_IF_ERROR(folder.evaluations->Rollback(order));
+      return folder.board ? folder.board->Rollback(order, now) : absl::OkStatus();
     });
   } else if (auto* find = std::get_if<FindCheckpointCommand>(&command)) {
     LookForCheckpoint(*find);
@@ -102,8 +109,11 @@ void Engine::LookAtClaims() {
 
 void Engine::Append(job::v1::CoordinatorState state) {
   if (!folder_) return;
-  const auto append = [folder = folder_, claims = claims_, own = claim_, state = std::move(state)]() -> absl::Status {
-    if (state.has_handed_over()) {  // the next one opens the files now
+  const auto append = [folder = folder_, claims = claims_, own = claim_, state = std::move(state),
+                       now = clock_.Now()]() -> absl::Status {
+    const bool last = state.has_handed_over() || state.outcome() != job::v1::JOB_PHASE_UNSPECIFIED;
+    if (last && folder->board) (void)folder->board->Flush(now);  // the job does not depend on it
+    if (state.has_handed_over()) {                               // the next one opens the files now
       MEDLEY_RETURN_IF_ERROR(folder->steps->Sync());
       MEDLEY_RETURN_IF_ERROR(folder->evaluations->Sync());
     }
@@ -125,6 +135,25 @@ void Engine::WriteStep(std::function<absl::Status(Folder&)> write) {
   if (!posted && !stop_.stop_requested()) {
     GiveUp(1, base::Unavailable("steps.jsonl: too many lines wait for the volume, which does not answer"));
   }
+}
+
+void Engine::WriteLog(Folder& folder, LogBuffer& lines) {
+  if (folder.logs == nullptr) return;
+  const absl::Status written = folder.logs->Drain(lines);
+  // Logged once, because that is a line to write again.
+  if (written.ok()) folder.log_failed = false;
+  if (!written.ok() && !folder.log_failed.exchange(true)) {
+    log::Warn("the log in the job's folder lacks lines", {{"error", base::Message(written)}});
+  }
+}
+
+void Engine::FlushLog() {
+  if (!folder_ || folder_->logs == nullptr || log_lines_->empty()) return;
+  // Lines that cannot be posted wait in the buffer, which is bounded.
+  (void)log_thread_.Post([folder = folder_, lines = log_lines_]() -> VolumeThread::Deliver {
+    WriteLog(*folder, *lines);
+    return {};
+  });
 }
 
 void Engine::LookForCheckpoint(const FindCheckpointCommand& command) {
@@ -154,8 +183,10 @@ void Engine::CompleteManifest(WriteManifestCommand command) {
 }
 
 void Engine::WriteModel(ExportCommand command) {
-  const bool posted = checkpoint_thread_.Post(
-      [this, folder = folder_, write = options_.export_model, order = std::move(command)]() -> VolumeThread::Deliver {
+  const bool posted =
+      checkpoint_thread_.Post([this, folder = folder_, write = options_.export_model, order = std::move(command),
+                               lines = log_lines_]() -> VolumeThread::Deliver {
+        WriteLog(*folder, *lines);  // a part of the model
         const absl::Status status = folder->checkpoints->Export(write, order);
         return [this, step = order.step, status] {
           MutexLock lock(mutex_);

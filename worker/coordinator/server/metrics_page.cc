@@ -48,6 +48,12 @@ std::string MetricsText(const job::v1::Observation& seen) {
   if (seen.evaluations_size() > 0) {
     const job::v1::EvaluationRecord& last = seen.evaluations(seen.evaluations_size() - 1);
     gauge("medley_coordinator_evaluation_step", "Step of the last evaluation", static_cast<double>(last.step()));
+    gauge("medley_coordinator_evaluation_epochs", "Complete passes over the training data at the last evaluation",
+          last.epochs());
+    if (last.has_loss()) {
+      gauge("medley_coordinator_evaluation_training_loss",
+            "Mean training loss between the last evaluation and the one before", last.loss());
+    }
     page.Family("medley_coordinator_evaluation_score", Kind::kGauge, "Quality on the test data at the last evaluation");
     const std::map<std::string, double> metrics(last.metrics().begin(), last.metrics().end());  // sorted by name
     for (const auto& [name, value] : metrics) page.Sample({{"score", name}}, value);

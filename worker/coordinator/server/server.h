@@ -41,14 +41,16 @@ struct CoordinatorOptions {
   // Random per process, for its claim: of two that claim the same term at once, one leads. Letters and digits.
   std::string instance;
   std::string token;
-  // Folder for the journal, checkpoints, steps.jsonl and the finished model; should outlive the pod. Empty: nothing is
-  // kept.
+  // Folder for the journal, checkpoints, steps.jsonl, the log and the finished model; should outlive the pod. Empty:
+  // nothing is kept.
   Volume checkpoint_root;
   int keep_checkpoints = 3;
   std::string model_fingerprint;
   ExportModel export_model;  // unset, or without checkpoint_root: no model is written
   // Folder of another job or of one of its checkpoints, to continue from when this job has none. Empty: none.
   std::string continue_from;
+  bool tensor_board = false;                          // write event files of TensorBoard; needs checkpoint_root
+  std::function<double(int64_t step)> learning_rate;  // of a step, for TensorBoard; unset: not written
   int metrics_port = -1;  // port of Prometheus' /metrics; -1: none, 0: the system chooses one
   // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);

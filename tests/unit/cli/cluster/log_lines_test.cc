@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/cluster/kept_log.h"
 #include "cli/cluster/log_follower.h"
 #include "tests/unit/cli/cluster/objects.h"
 
@@ -60,6 +61,16 @@ TEST(LogPrinterTest, PrefixesArePaddedAndColoured) {
   EXPECT_EQ(coloured.Line({"a", {}, "", "x"}), "\x1b[36ma |\x1b[0m x\n");
   EXPECT_EQ(coloured.Line({"b", {}, "", "x"}), "\x1b[33mb |\x1b[0m x\n");
   EXPECT_EQ(coloured.Line({"a", {}, "", "y"}), "\x1b[36ma |\x1b[0m y\n");
+}
+
+TEST(KeptLogTest, SaysWhereTheLogOfAFinishedJobIs) {
+  kube::Object job = testing_objects::JobWithoutStatus();
+  EXPECT_EQ(KeptLog(job), "the job has no checkpoint volume, so no log outlives its pods");
+  job.mutable_json()["spec"]["checkpoint"]["volume"] = {{"persistentVolumeClaim", {{"claimName", "ck"}}},
+                                                        {"mountPath", "/checkpoints"}};
+  EXPECT_EQ(KeptLog(job),
+            "the coordinator's log is kept in the folder team-adult-u-1/logs of the checkpoint volume "
+            "(persistentVolumeClaim ck), and in the finished model as training.log");
 }
 
 TEST(ChoosePodsTest, ByRoleAndByWhatTheyDoNow) {

@@ -45,6 +45,25 @@ TEST(ViewTest, ProgressLine) {
   EXPECT_EQ(ProgressLine(Example()), "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.00042 USD");
 }
 
+TEST(ViewTest, ShowsTheLearningCurve) {
+  Snapshot view = Example();
+  EXPECT_TRUE(CurveTable(view.observed.evaluations, 6).empty());
+  for (int epoch = 1; epoch <= 9; ++epoch) {
+    view.observed.evaluations.push_back(
+        {64 * epoch, epoch, 0.5 / epoch, {{"auc", 0.8 + 0.01 * epoch}, {"test_samples", 16281}}, ""});
+  }
+  view.observed.evaluations.back().loss.reset();
+  EXPECT_EQ(CurveLine(view.observed.evaluations[0]), "epoch 1, step 64: auc 0.8100; training loss 0.5000");
+  EXPECT_EQ(CurveLine(view.observed.evaluations[8]), "epoch 9, step 576: auc 0.8900");
+  const auto table = CurveTable(view.observed.evaluations, 2);
+  ASSERT_EQ(table.size(), 3U);
+  EXPECT_THAT(table[0], testing::AllOf(HasSubstr("epoch"), HasSubstr("training loss"), HasSubstr("auc"),
+                                       testing::Not(HasSubstr("test_samples"))));
+  EXPECT_THAT(table[1], testing::AllOf(HasSubstr("512"), HasSubstr("0.0625"), HasSubstr("0.8800")));
+  EXPECT_THAT(table[2], testing::AllOf(HasSubstr("576"), HasSubstr("-"), HasSubstr("0.8900")));
+  EXPECT_THAT(Frame(view, {}, 12, 100), testing::IsSupersetOf(CurveTable(view.observed.evaluations, 6)));
+}
+
 TEST(ViewTest, FramesFitTheWidthAndReplaceOneAnother) {
   const auto frame = Frame(Example(), {"a", "b"}, 12, 40);
   for (const std::string& line : frame) EXPECT_LE(line.size(), 40u);

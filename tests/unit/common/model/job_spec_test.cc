@@ -80,6 +80,28 @@ TEST(JobSpecTest, TheScheduleOfTheLearningRate) {
   }
 }
 
+TEST(JobSpecTest, TheConstantsOfAnOptimizerAreItsOwn) {
+  const auto parse = [](const std::string& optimizer) {
+    return ParseJobSpec(Replaced(kAdult, R"("name": "sgd", "learningRate": 0.25)", optimizer));
+  };
+  const absl::StatusOr<JobSpec> spec = parse(R"("name": "adam", "beta1": 0, "beta2": 0.5, "epsilon": 0.25)");
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->training.beta1, 0);
+  EXPECT_EQ(spec->training.beta2, 0.5);
+  EXPECT_EQ(spec->training.epsilon, 0.25);
+  EXPECT_FALSE(ParseJobSpec(kAdult)->training.beta1);
+  for (const auto& [optimizer, message] :
+       std::map<std::string, std::string>{{R"("name": "adam", "beta1": 1)", "beta1: 1 is not in [0, 1)"},
+                                          {R"("name": "adam", "beta2": -1)", "beta2: -1 is not in [0, 1)"},
+                                          {R"("name": "adam", "epsilon": 0)", "epsilon: 0 is not in (0, 1]"},
+                                          {R"("name": "adagrad", "beta1": 0.5)", "beta1: only adam has it"},
+                                          {R"("name": "sgd", "epsilon": 0.5)", "epsilon: sgd does not have it"},
+                                          {R"("name": "rmsprop")", "'rmsprop' is not one of adagrad, adam, sgd"}}) {
+    EXPECT_THAT(base::Message(Validate(*parse(optimizer))), HasSubstr(message));
+  }
+}
+
 TEST(JobSpecTest, EvaluationsAndEarlyStoppingAreOptional) {
   absl::StatusOr<JobSpec> spec = ParseJobSpec(kAdult);
   ASSERT_TRUE(spec.ok());
@@ -223,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"\"format\": \"csv\"", "\"format\": \"parquet\"", "spec.data.train.format: 'parquet'"},
         Case{"[0, 2,", "[0, 1,", "spec.data.schema.numeric[1]: column 1 is used twice"},
         Case{"\"column\": 14", "\"column\": -1", "spec.data.schema.label.column: -1"},
-        Case{"\"name\": \"sgd\"", "\"name\": \"adam\"", "spec.training.optimizer.name: 'adam'"},
+        Case{"\"name\": \"sgd\"", "\"name\": \"lion\"", "spec.training.optimizer.name: 'lion'"},
         Case{"0.25", "0", "spec.training.optimizer.learningRate"},
         Case{"\"epochs\": 3", "\"evaluation\": {}", "spec.training.evaluation: needs exactly one of"},
         Case{"\"epochs\": 3", "\"evaluation\": {\"everyEpochs\": -1}",

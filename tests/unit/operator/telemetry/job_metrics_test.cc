@@ -33,6 +33,8 @@ JobSnapshot Running(double samples, const std::string& uid = "u1") {
   seen.usd_per_hour = {{"cpu", 0.6}, {"gpu", 2.5}};
   seen.stages = {{"0", "cpu", 22000, 23000, 0.01, 0.002}, {"1", "gpu", 25000, {}, {}, {}}};
   seen.scores = {{"auc", 0.9}};
+  seen.evaluation_training_loss = 0.25;
+  seen.evaluation_epochs = 3;
   return seen;
 }
 
@@ -61,6 +63,8 @@ TEST(JobMetricsTest, HasEveryLabelAndValue) {
                            "\"1\",pool=\"gpu\"} "
                            "25000\n",
                            "\nmedley_job_score{namespace=\"ml\",job=\"adult\",score=\"auc\"} 0.9\n",
+                           "\nmedley_job_evaluation_training_loss{namespace=\"ml\",job=\"adult\"} 0.25\n",
+                           "\nmedley_job_evaluation_epochs{namespace=\"ml\",job=\"adult\"} 3\n",
                            "\nmedley_job_pause_seconds_count{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 0\n",
                            "# TYPE medley_job_samples_total counter\n", "# TYPE medley_job_pause_seconds summary\n"}) {
     EXPECT_THAT(page, HasSubstr(line));

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "common/base/file.h"
 #include "common/base/rng.h"
 
 namespace medley::worker {
@@ -72,8 +76,74 @@ TEST(OptimizerTest, PiecesEqualTheWholeBitwise) {
   EXPECT_EQ(whole_state, to_state);
 }
 
+// The values after 50 steps of torch.optim.Adam and SparseAdam (tests/golden/optimizer/make_adam.py), whose rows have a
+// gradient in some steps only.
+class AdamReferenceTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(AdamReferenceTest, EqualsTorchOver50Steps) {
+  const char* source = std::getenv("MEDLEY_SOURCE_DIR");
+  const auto text =
+      base::ReadFile(std::filesystem::path(source == nullptr ? "." : source) / "tests/golden/optimizer/adam.json");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto all = nlohmann::json::parse(*text, nullptr, false);
+  const auto& reference = all.at(GetParam());
+  const size_t rows = all.at("rows").get<size_t>();
+  const size_t columns = all.at("columns").get<size_t>();
+  Optimizer optimizer = *MakeOptimizer("adam", all.at("learning_rate").get<double>());
+  optimizer.beta1 = all.at("beta1").get<double>();
+  std::vector<float> weights(rows * columns);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(static_cast<int>(i * 5 % 11) - 5) / 8;
+  std::vector<float> state(weights.size() * StateFloats(optimizer.kind));
+  for (size_t step = 1; step <= 50; ++step) {
+    const Optimizer now = optimizer.AtStep(static_cast<int64_t>(step));
+    for (size_t row = 0; row < rows; ++row) {
+      if (std::string_view(GetParam()) == "sparse" && (row + step) % 3 != 0) continue;
+      std::vector<float> gradient(columns);
+      for (size_t c = 0; c < columns; ++c) {
+        gradient[c] = static_cast<float>(static_cast<int>(((row * columns + c) * 7 + step * 13) % 17) - 8) / 16;
+      }
+      Apply(now, std::span(weights).subspan(row * columns, columns),
+            std::span(state).subspan(row * columns * 2, columns * 2), gradient);
+    }
+    if (!reference.contains(std::to_string(step))) continue;
+    const auto expected = reference.at(std::to_string(step)).get<std::vector<float>>();
+    ASSERT_EQ(expected.size(), weights.size());
+    for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 2e-6F) << step << " " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, AdamReferenceTest, testing::Values("dense", "sparse"),
+                         [](const auto& at) { return std::string(at.param); });
+
+TEST(OptimizerTest, AdamInPlaceAndInOtherSpansGivesTheSameBits) {
+  const Optimizer optimizer = MakeOptimizer("adam", 0.05)->AtStep(3);
+  for (const size_t size : {1U, 7U, 8U, 1003U}) {
+    std::vector<float> weights = Random(size, 4);
+    std::vector<float> state = Random(2 * size, 5);
+    for (float& x : state) x = std::abs(x);
+    const std::vector<float> gradient = Random(size, 6);
+    std::vector<float> to(size);
+    std::vector<float> to_state(2 * size);
+    ApplyTo(optimizer, weights, state, gradient, to, to_state);
+    const std::vector<float> before = weights;
+    Apply(optimizer, weights, state, gradient);
+    EXPECT_EQ(weights, to);
+    EXPECT_EQ(state, to_state);
+    EXPECT_NE(weights, before);
+  }
+}
+
+TEST(OptimizerTest, SaysHowMuchStateItKeeps) {
+  EXPECT_EQ(StateFactor(OptimizerKind::kSgd), 2);
+  EXPECT_EQ(StateFactor(OptimizerKind::kAdagrad), 3);
+  EXPECT_EQ(StateFactor(OptimizerKind::kAdam), 4);
+  EXPECT_EQ(RowFloats(OptimizerKind::kSgd, 4), 8U);
+  EXPECT_EQ(RowFloats(OptimizerKind::kAdagrad, 4), 8U);
+  EXPECT_EQ(RowFloats(OptimizerKind::kAdam, 4), 12U);
+}
+
 TEST(OptimizerTest, RefusesUnknownNamesAndRates) {
-  EXPECT_FALSE(MakeOptimizer("adam", 0.1).ok());
+  EXPECT_FALSE(MakeOptimizer("rmsprop", 0.1).ok());
   EXPECT_FALSE(MakeOptimizer("sgd", 0).ok());
   EXPECT_FALSE(MakeOptimizer("sgd", std::nan("")).ok());
 }

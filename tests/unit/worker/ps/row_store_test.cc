@@ -5,10 +5,12 @@
 
 #include <deque>
 #include <map>
+#include <numeric>
 
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 #include "worker/params/initialize.h"
+#include "worker/pipeline/local_tables.h"
 #include "worker/ps/sharding.h"
 
 namespace medley::worker {
@@ -70,6 +72,56 @@ TEST(RowStoreTest, AnUpdateThatIsRepeatedHasTheSameRate) {
   EXPECT_FLOAT_EQ(Read(store, {5})[0], before - 1.5F);
   ASSERT_THAT(Update(store, 3, {5}, 1), IsOk());
   EXPECT_FLOAT_EQ(Read(store, {5})[0], before - 1.75F);
+}
+
+// The bias correction belongs to the step, and a row has two moments: also after an undo and a move to another shard.
+TEST(RowStoreTest, AdamGivesTheBitsOfLocalTables) {
+  const Optimizer adam = MakeOptimizer("adam", 0.01).value();
+  ParameterSpec spec = Spec();
+  spec.rows = 40;
+  std::deque<RowStore> shards;
+  RowStore* store = &shards.emplace_back(std::vector{spec}, adam, kSeed);
+  LocalTables tables({spec}, adam, kSeed);
+  const auto update = [&](int64_t step) {
+    std::vector<uint64_t> keys;
+    std::vector<float> gradient;
+    for (uint64_t key = 0; key < 40; ++key) {
+      if ((key + static_cast<uint64_t>(step)) % 3 != 0) continue;
+      keys.push_back(key);
+      for (int c = 0; c < 4; ++c) gradient.push_back(0.1F * static_cast<float>((step * 7 + c) % 5 - 2));
+    }
+    const GradientView view{kTable, keys, gradient};
+    EXPECT_THAT(store->Apply(step, std::span(&view, 1), 10), IsOk());
+    const std::vector<TableKeys> pushed = {{kTable, 4, keys}};
+    const std::vector<std::span<const float>> gradients = {gradient};
+    EXPECT_THAT(tables.Push(step, pushed, gradients, 10, {}), IsOk());
+  };
+  std::vector<uint64_t> all(40);
+  std::iota(all.begin(), all.end(), 0);
+  const auto expect_equal = [&](int64_t step) {
+    std::vector<std::vector<float>> rows;
+    const std::vector<TableKeys> wanted = {{kTable, 4, all}};
+    EXPECT_THAT(tables.Pull(step + 1, wanted, rows, {}), IsOk());
+    EXPECT_EQ(Read(*store, all), rows.at(0)) << step;
+  };
+  for (int64_t step = 1; step <= 10; ++step) update(step);
+  expect_equal(10);
+  const std::vector<float> ten = Read(*store, all);
+  ASSERT_THAT(store->UndoTo(9), IsOk());
+  ASSERT_THAT(tables.UndoTo(9), IsOk());
+  EXPECT_NE(Read(*store, all), ten);
+  expect_equal(9);
+  update(10);
+  EXPECT_EQ(Read(*store, all), ten);
+  RowStore& other = shards.emplace_back(std::vector{spec}, adam, kSeed);
+  ASSERT_THAT(store->Export(
+                  0, [](int, uint64_t) { return true; },
+                  [&](const RowPiece& piece) { return other.Import(kTable, piece.keys, piece.values); }),
+              IsOk());
+  other.SetApplied(10, 100);
+  store = &other;
+  for (int64_t step = 11; step <= 20; ++step) update(step);
+  expect_equal(20);
 }
 
 TEST(RowStoreTest, AnUpdateIsTheOptimizersAndIsUndoneExactlyOnce) {

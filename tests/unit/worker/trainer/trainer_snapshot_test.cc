@@ -15,22 +15,51 @@ namespace {
 
 using base::IsOk;
 
-class TrainerSnapshotTest : public testing::Test {
+class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     root_ = *base::MakeTempDir("medley-trainer");
     model::JobSpec spec;
     spec.model = {.name = "ctrdnn", .embedding_dim = 4, .embedding_rows = 40000, .hidden = {8}};
     spec.data.train = {"file:///train.csv", "csv"};  // not read
-    spec.training = {.epochs = 1, .batch_size = 10, .micro_batches = 1, .optimizer = "adagrad", .learning_rate = 0.1};
+    spec.training = {.epochs = 1, .batch_size = 10, .micro_batches = 1, .optimizer = GetParam(), .learning_rate = 0.1};
     spec.data.schema = {.label_column = 0, .categorical = {1, 2}, .numeric = {3, 4}};
     graph_ = BuildGraph(spec).value();
-    state_ = TrainerState::Create(graph_, {.range = {0, static_cast<int>(graph_.operations.size())},
-                                           .local_tables = true,
-                                           .optimizer = MakeOptimizer("adagrad", 0.1).value()})
-                 .value();
+    state_ = Create();
   }
   void TearDown() override { base::RemoveTempDir(root_); }
+
+  std::shared_ptr<TrainerState> Create() {
+    return TrainerState::Create(graph_, {.range = {0, static_cast<int>(graph_.operations.size())},
+                                         .local_tables = true,
+                                         .optimizer = optimizer_})
+        .value();
+  }
+  // Applies a step with gradients that follow from its number.
+  void Train(TrainerState& state, int64_t step) {
+    float value = static_cast<float>(step % 7) - 3;
+    const auto next = [&value] { return value = -0.9F * value + 0.01F; };
+    state.model().Gradients();
+    for (const DenseParameter& parameter : state.model().Parameters()) std::ranges::generate(parameter.gradient, next);
+    ASSERT_THAT(state.model().ApplyUpdate(optimizer_.AtStep(step)), IsOk());
+    const std::vector<TableKeys> keys = {
+        {graph_.Parameters(true).at(0).operation, 4, {5, static_cast<uint64_t>(step)}}};
+    std::vector<float> gradient(8);
+    std::ranges::generate(gradient, next);
+    const std::vector<std::span<const float>> gradients = {gradient};
+    ASSERT_THAT(state.tables()->Push(step, keys, gradients, 10, {}), IsOk());
+    state.CountStep(10);
+  }
+  CheckpointManifest Manifest(int64_t step, CheckpointFileEntry file) {
+    CheckpointManifest manifest;
+    manifest.generation = 3;
+    manifest.step = step;
+    manifest.rows = 100;
+    manifest.batch_size = 10;
+    manifest.folder = "step-00000007-e3";
+    manifest.files = {std::move(file)};
+    return manifest;
+  }
 
   CheckpointFileEntry Write(const TrainerSnapshot& snapshot, int64_t generation) {
     auto writer = CheckpointWriter::Create(root_, "step-00000007-e3", DenseFileName(generation, 0)).value();
@@ -40,39 +69,56 @@ class TrainerSnapshotTest : public testing::Test {
   std::string Bytes(const CheckpointFileEntry& file) {
     return base::ReadFile(root_ / "step-00000007-e3" / file.name).value();
   }
-  std::vector<float> All() {
+  static std::vector<float> All(TrainerState& state) {
     std::vector<float> all;
-    for (const int operation : state_->Holds()) {
-      for (const std::span<float> values : state_->Values(operation))
-        all.insert(all.end(), values.begin(), values.end());
+    for (const int operation : state.Holds()) {
+      for (const std::span<float> values : state.Values(operation)) all.insert(all.end(), values.begin(), values.end());
     }
     return all;
   }
 
   std::filesystem::path root_;
+  const Optimizer optimizer_ = MakeOptimizer(GetParam(), 0.1).value();
   Graph graph_;
   std::shared_ptr<TrainerState> state_;
 };
 
-TEST_F(TrainerSnapshotTest, DoesNotChangeWithTheState) {
+INSTANTIATE_TEST_SUITE_P(Optimizers, TrainerSnapshotTest, testing::Values("sgd", "adagrad", "adam"),
+                         [](const auto& at) { return std::string(at.param); });
+
+TEST_P(TrainerSnapshotTest, DoesNotChangeWithTheState) {
+  float value = 0;
+  for (const int operation : state_->Holds()) {  // so that no two values are equal by chance
+    for (const std::span<float> values : state_->Values(operation))
+      std::ranges::generate(values, [&] { return ++value; });
+  }
   const TrainerSnapshot snapshot = state_->Snapshot();
   const CheckpointFileEntry at_once = Write(snapshot, 1);
-  const std::vector<float> before = All();
+  const std::vector<float> before = All(*state_);
   for (const int operation : state_->Holds()) {
     for (const std::span<float> values : state_->Values(operation)) std::ranges::fill(values, 5.0f);
   }
   const CheckpointFileEntry later = Write(snapshot, 2);
   EXPECT_EQ(Bytes(at_once), Bytes(later));
-  CheckpointManifest manifest;
-  manifest.generation = 3;
-  manifest.step = 7;
-  manifest.rows = 100;
-  manifest.batch_size = 10;
-  manifest.folder = "step-00000007-e3";
-  manifest.files = {later};
-  ASSERT_THAT(state_->Load(root_, manifest), IsOk());
-  EXPECT_EQ(All(), before);
+  ASSERT_THAT(state_->Load(root_, Manifest(7, later)), IsOk());
+  EXPECT_EQ(All(*state_), before);
   EXPECT_EQ(state_->samples(), 70);
+}
+
+TEST_P(TrainerSnapshotTest, ARestartFromACheckpointContinuesBitwise) {
+  for (int64_t step = 1; step <= 7; ++step) Train(*state_, step);
+  const CheckpointFileEntry file = Write(state_->Snapshot(), 3);
+  const auto restarted = Create();
+  ASSERT_THAT(restarted->Load(root_, Manifest(7, file)), IsOk());
+  for (int64_t step = 8; step <= 20; ++step) {
+    Train(*state_, step);
+    Train(*restarted, step);
+  }
+  EXPECT_EQ(All(*restarted), All(*state_));
+  ASSERT_THAT(restarted->UndoTo(19), IsOk());
+  EXPECT_NE(All(*restarted), All(*state_));
+  Train(*restarted, 20);
+  EXPECT_EQ(All(*restarted), All(*state_));
 }
 
 }  // namespace

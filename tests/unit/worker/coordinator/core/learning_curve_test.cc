@@ -58,6 +58,20 @@ TEST(LearningCurveTest, TheTrainingLossIsThatSinceTheLastEvaluation) {
   EXPECT_EQ(curve.records().back().epochs(), 1);
 }
 
+TEST(LearningCurveTest, TheLossOfAnEpochIsOfItsStepsSinceTheLastRollback) {
+  LearningCurve curve({.every_steps = 5});
+  EXPECT_FALSE(curve.EndEpoch());
+  curve.AddLoss(8, 10);
+  Add(curve, 5, {});  // an evaluation within the epoch
+  curve.AddLoss(1, 5);
+  EXPECT_DOUBLE_EQ(curve.EndEpoch().value_or(-1), 0.6);
+  curve.AddLoss(8, 10);
+  curve.RollBack(5);
+  curve.AddLoss(1, 5);
+  EXPECT_DOUBLE_EQ(curve.EndEpoch().value_or(-1), 0.2);
+  EXPECT_FALSE(curve.EndEpoch());
+}
+
 TEST(LearningCurveTest, StopsAfterEvaluationsWithoutImprovement) {
   LearningCurve curve({.every_epochs = 1, .early_stopping = EarlyStopping{"auc", 2, 0.125}});
   Add(curve, 10, {{"auc", 0.25}});

@@ -1,0 +1,25 @@
+#include "worker/app/optimizer_of.h"
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+
+absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
+  MEDLEY_ASSIGN_OR_RETURN(Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
+  if (training.beta1) optimizer.beta1 = *training.beta1;
+  if (training.beta2) optimizer.beta2 = *training.beta2;
+  if (training.epsilon) optimizer.epsilon = static_cast<float>(*training.epsilon);
+  if (!training.schedule) return optimizer;
+  const model::ScheduleSpec& spec = *training.schedule;
+  RateSchedule& schedule = optimizer.schedule;
+  schedule.warmup_steps = spec.warmup_steps;
+  if (spec.kind == "step") schedule.curve = RateCurve::kStep;
+  if (spec.kind == "cosine") schedule.curve = RateCurve::kCosine;
+  schedule.every_steps = spec.every_steps;
+  schedule.factor = spec.factor;
+  schedule.steps = spec.steps;
+  schedule.final_factor = spec.final_factor;
+  return optimizer;
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,50 @@
+#include "worker/coordinator/server/tf_record.h"
+
+#include <array>
+#include <bit>
+
+namespace medley::worker {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr uint32_t kPolynomial = 0x82F63B78;  // of Castagnoli, with its bits reversed
+constexpr uint32_t kMaskDelta = 0xA282EAD8;
+
+constexpr std::array<uint32_t, 256> kTable = [] {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+    table[byte] = crc;
+  }
+  return table;
+}();
+
+// TensorFlow masks a CRC that is stored beside its data, because the CRC of data with their CRC is constant.
+uint32_t Masked(std::string_view data) { return std::rotr(Crc32c(data), 15) + kMaskDelta; }
+
+template <typename T>
+std::string_view Bytes(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+}  // namespace
+
+uint32_t Crc32c(std::string_view data) {
+  uint32_t crc = ~uint32_t{0};
+  for (const char c : data) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xFF];
+  return ~crc;
+}
+
+std::string TfRecord(std::string_view data) {
+  const uint64_t length = data.size();
+  const uint32_t length_crc = Masked(Bytes(length));
+  const uint32_t data_crc = Masked(data);
+  std::string record;
+  record.reserve(data.size() + 16);
+  record.append(Bytes(length)).append(Bytes(length_crc)).append(data).append(Bytes(data_crc));
+  return record;
+}
+
+}  // namespace medley::worker
