@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "kube/errors.h"
+#include "kube/pod.h"
 #include "operator/api/resources.h"
 #include "operator/lifecycle/admission.h"
 #include "operator/lifecycle/observing.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr base::nanoseconds kDeletionRetry = base::seconds(1);
 constexpr base::nanoseconds kCoordinatorRetry = base::seconds(1);
+constexpr base::nanoseconds kCoordinatorEnds = base::seconds(30);  // after it has reported the end
 
 bool IsSuspending(const JobStatus& status) {
   const Condition* suspended = status.conditions.Find(kSuspendedCondition);
@@ -154,13 +156,32 @@ absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std
   return CleanUpFinished(pass, job.run_policy);
 }
 
+namespace {
+
+// The coordinator reports the end of the training before it ends itself. Its pod then stays, with its log; `medley
+// download` takes from it what a pod needs that reads the job's volume.
+WhichPods PodsToClean(Pass& pass, const RunPolicy& policy) {
+  if (policy.clean_pod_policy == CleanPodPolicy::kAll) return WhichPods::kAll;
+  const JobStatus& status = pass.memory.status.current;
+  if (!status.conditions.IsTrue(kCompleteCondition)) return WhichPods::kRunning;
+  const base::nanoseconds left =
+      kCoordinatorEnds - base::FromSeconds(SecondsSince(status.completion_time, pass.world.now));
+  if (left <= base::nanoseconds(0)) return WhichPods::kRunning;
+  const bool ends = std::any_of(pass.world.pods.begin(), pass.world.pods.end(), [](const auto& pod) {
+    return pod.second->label(kRoleLabel) == ToString(Role::kCoordinator) && !kube::HasEnded(*pod.second);
+  });
+  if (ends) pass.RequeueAfter(left);
+  return WhichPods::kRunningMembers;
+}
+
+}  // namespace
+
 absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
   JobStatus& status = pass.memory.status.current;
   pass.Publish(Disconnect{});
   MEDLEY_RETURN_IF_ERROR(ReleaseUnits(pass));
   if (policy.clean_pod_policy != CleanPodPolicy::kNone) {
-    const bool all = policy.clean_pod_policy == CleanPodPolicy::kAll;
-    MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, all ? WhichPods::kAll : WhichPods::kRunning));
+    MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, PodsToClean(pass, policy)));
   }
   status.replicas = 0;
   const auto& time_to_live = policy.ttl_seconds_after_finished;

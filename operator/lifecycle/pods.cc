@@ -116,7 +116,9 @@ absl::Status DeletePodsOf(Pass& pass, WhichPods which) {
   std::vector<kube::ObjectPtr> pods;
   for (const auto& [name, pod] : pass.world.pods) {
     // A pod whose sidecars run on holds its resources.
-    if (which == WhichPods::kAll || !kube::HasEnded(*pod)) pods.push_back(pod);
+    if (which != WhichPods::kAll && kube::HasEnded(*pod)) continue;
+    const bool coordinator = pod->label(kRoleLabel) == ToString(Role::kCoordinator);
+    if (which != WhichPods::kRunningMembers || !coordinator) pods.push_back(pod);
   }
   return DeleteSome(pass, pods);
 }

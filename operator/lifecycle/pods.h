@@ -25,7 +25,7 @@ bool IsNameLost(const Pass& pass, const std::string& name);
 
 absl::Status DeletePod(Pass& pass, const kube::Object& pod);
 absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods);
-enum class WhichPods { kAll, kRunning };
+enum class WhichPods { kAll, kRunning, kRunningMembers };  // members: all but coordinators
 absl::Status DeletePodsOf(Pass& pass, WhichPods which);
 
 // The last line of the pod's log; empty when it cannot be read, or not in time. nullopt: not read yet; the job gets a

@@ -96,6 +96,17 @@ INSTANTIATE_TEST_SUITE_P(All, CleanTest,
                                          CleanCase{"None", {"adult-0-a-0", "adult-0-a-1", "adult-coordinator"}}),
                          [](const auto& each) { return std::string(each.param.policy); });
 
+TEST_F(FinishingTest, TheCoordinatorOfACompleteJobMayEndByItself) {
+  cluster_.coordinator().phase = JobPhase::kComplete;
+  cluster_.Pass();
+  cluster_.Advance(base::seconds(2));
+  cluster_.StepCluster();
+  EXPECT_THAT(cluster_.pod_names(), ElementsAre("adult-coordinator")) << "the members are deleted at once";
+  EXPECT_LE(cluster_.Pass().requeue_after, base::seconds(30));
+  cluster_.Advance(base::seconds(30));
+  EXPECT_THAT(cluster_.Pass().actions, Contains("delete pods adult-coordinator")) << "it does not end";
+}
+
 TEST_F(FinishingTest, ADeletedJobKeepsItsFinalizerUntilItsPodsAreDeleted) {
   cluster_.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   EXPECT_THAT(cluster_.Pass().actions, ElementsAre("delete pods adult-0-a-0, adult-0-a-1, adult-coordinator"));

@@ -38,7 +38,7 @@ TEST(LifecycleTest, ACompleteJobIsCleanedUp) {
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
   cluster.coordinator().phase = JobPhase::kComplete;
   EXPECT_THAT(cluster.Pass().actions,
-              ElementsAre("patch status", "delete pods adult-0-a-0, adult-0-a-1, adult-coordinator", "patch status"));
+              ElementsAre("patch status", "delete pods adult-0-a-0, adult-0-a-1", "patch status"));
   ASSERT_TRUE(cluster.Settle());
   EXPECT_THAT(cluster.pod_names(), IsEmpty());
   EXPECT_EQ(cluster.Reason(kCompleteCondition), "True/TrainingComplete");
