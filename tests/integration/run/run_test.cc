@@ -167,9 +167,9 @@ class RunTest : public testing::Test {
   }
   // The example for builds with sanitizers. The best plan depends on measured layer times, and the goals in samples/s
   // on the machine's speed. A sanitizer slows only our code, not the libraries, so neither is valid here. Instead, the
-  // job may use only the two offers of the same machine, and any throughput is enough. One price changes from a
-  // third of the other to more than twice the other, so the best plan moves from one offer to the other with every profile. There are
-  // fewer data epochs and matching bounds on the test metrics; everything else is as in the example.
+  // job may use only the two offers of the same machine, and any throughput is enough. One price changes from a third
+  // of the other to more than twice the other, so the best plan moves from one offer to the other with every profile.
+  // There are fewer data epochs and matching bounds on the test metrics; everything else is as in the example.
   std::filesystem::path ExampleForSanitizers() {
     std::string job = CopyExample();
     Edit(job, "pools: [old-spot, new-spot, new-reserved], serverPool: old-spot",
