@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/status.h"
 #include "worker/coordinator/server/log_files.h"
 #include "worker/data/source.h"
@@ -96,7 +97,9 @@ ExportModel ExporterOf(const Environment& env, const Graph& graph, std::string i
              const std::function<absl::Status()>& may_publish) -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(ExportRequest request, MakeExportRequest(env, graph, checkpoint, order));
     request.temporary_name = fmt::format("{}-{}{}", kExportFolder, instance, kUnfinished);
-    MEDLEY_ASSIGN_OR_RETURN(request.log, ReadLogFiles(volume));
+    absl::StatusOr<std::string> text = ReadLogFiles(volume);
+    if (text.ok()) request.log = *std::move(text);
+    if (!text.ok()) log::Warn("the model is written without the log", {{"error", base::Message(text.status())}});
     request.card.has_log = !request.log.empty();
     MEDLEY_RETURN_IF_ERROR(RemoveUnfinished(volume));
     return WriteExport(volume, request, may_publish);
