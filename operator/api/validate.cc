@@ -44,11 +44,10 @@ double Seconds(const Json& json, const char* pointer) {
   const auto parsed = base::ParseDuration(TextAt(json, pointer));
   return parsed.ok() ? base::ToSeconds(*parsed) : -1;
 }
-std::set<int64_t> Columns(const Json& json, const char* pointer) {
-  std::set<int64_t> columns;
-  for (const Json& item : At(json, pointer)) {
-    if (item.is_number_integer()) columns.insert(item.get<int64_t>());
-  }
+// The numbers and names of columns, as JSON.
+std::set<std::string> Columns(const Json& json, const char* pointer) {
+  std::set<std::string> columns;
+  for (const Json& item : At(json, pointer)) columns.insert(kube::Dump(item));
   return columns;
 }
 
@@ -99,16 +98,21 @@ void CheckData(Rules& rules, const Json& spec) {
   rules.Require(is_file(TextAt(spec, "/data/train/uri")), "spec.data.train.uri must begin with file:///");
   rules.Require(!Has(spec, "/data/test") || is_file(TextAt(spec, "/data/test/uri")),
                 "spec.data.test.uri must begin with file:///");
-  const std::set<int64_t> categorical = Columns(spec, "/data/schema/categorical");
-  const std::set<int64_t> numeric = Columns(spec, "/data/schema/numeric");
+  const std::set<std::string> categorical = Columns(spec, "/data/schema/categorical");
+  const std::set<std::string> numeric = Columns(spec, "/data/schema/numeric");
   rules.Require(Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema must name categorical or numeric columns");
-  const Json& column = At(spec, "/data/schema/label/column");
-  const int64_t label = column.is_number_integer() ? column.get<int64_t>() : -1;
+  const std::string label = kube::Dump(At(spec, "/data/schema/label/column"));
+  const auto is_name = [](const std::string& column) { return column.starts_with('"'); };
+  rules.Require(
+      At(spec, "/data/schema/header") == true ||
+          !(is_name(label) || std::ranges::any_of(categorical, is_name) || std::ranges::any_of(numeric, is_name)),
+      "spec.data.schema names columns, which needs header: true");
   rules.Require(!categorical.contains(label), "spec.data.schema.categorical must not hold the label's column");
   rules.Require(!numeric.contains(label), "spec.data.schema.numeric must not hold the label's column");
-  rules.Require(std::none_of(categorical.begin(), categorical.end(), [&](int64_t c) { return numeric.contains(c); }),
-                "a column of spec.data.schema must not be both categorical and numeric");
+  rules.Require(
+      std::none_of(categorical.begin(), categorical.end(), [&](const std::string& c) { return numeric.contains(c); }),
+      "a column of spec.data.schema must not be both categorical and numeric");
   rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema.numericBuckets needs numeric columns");
   rules.Require(!Has(spec, "/data/volume") || TextAt(spec, "/data/volume/mountPath").rfind('/', 0) == 0,

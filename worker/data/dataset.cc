@@ -9,6 +9,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "worker/data/columns.h"
 #include "worker/data/feature_encoder.h"
 #include "worker/data/label_values.h"
 #include "worker/data/row_parser.h"
@@ -65,13 +66,13 @@ void ParsePiece(const model::SchemaSpec& schema, char delimiter, int64_t embeddi
   }
 }
 
-void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char delimiter, const LoadOptions& options) {
+void ParseAll(std::vector<Piece>& pieces, const model::SchemaSpec& schema, char delimiter, const LoadOptions& options) {
   std::vector<std::jthread> threads;
   const size_t count = std::min(pieces.size(), static_cast<size_t>(std::max(1, options.threads)));
   for (size_t t = 0; t < count; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = t; i < pieces.size(); i += count) {
-        ParsePiece(spec.schema, delimiter, options.embedding_rows, options.stop, pieces[i]);
+        ParsePiece(schema, delimiter, options.embedding_rows, options.stop, pieces[i]);
         if (options.on_piece) options.on_piece();
       }
     });
@@ -143,20 +144,22 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
                                                              const LoadOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile at, FileOf(source, options.root));
   MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(at.path, std::numeric_limits<int64_t>::max()));
-  std::string_view text = file;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  if (spec.schema.header) TakeLine(text);
+  std::string_view text = WithoutMark(file);
+  model::SchemaSpec schema = spec.schema;
+  if (schema.header) {
+    MEDLEY_ASSIGN_OR_RETURN(schema, FindColumns(spec.schema, TakeLine(text), at.delimiter, at.path));
+  }
 
   constexpr size_t kPieceBytes = 1 << 20;
   std::vector<Piece> pieces = Cut(text, text.size() / kPieceBytes + 1);
-  ParseAll(pieces, spec, at.delimiter, options);
+  ParseAll(pieces, schema, at.delimiter, options);
   if (options.stop.stop_requested()) return base::Cancelled("reading {} was stopped", at.path);
 
   std::shared_ptr<Dataset> data(new Dataset());
   data->rows_.shape = ShapeOf(spec.schema);
   const absl::Status joined =
       Join(pieces, at.path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_);
-  MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, text, at, spec.schema));
+  MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, text, at, schema));
   data->transform_ = transform != nullptr ? *transform : Fit(data->rows_, spec.schema.numeric_buckets);
   if (data->transform_.columns.size() != spec.schema.numeric.size()) {
     return base::InvalidArgument("{}: the transform has {} numeric columns, the schema has {}", at.path,

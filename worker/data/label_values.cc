@@ -9,6 +9,7 @@
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
+#include "worker/data/columns.h"
 #include "worker/data/source.h"
 
 namespace medley::worker {
@@ -73,7 +74,7 @@ std::string LabelValues::Describe() const {
 
 absl::Status LabelValues::Check(std::string_view path) const {
   if (rows_.empty() || HasBothClasses()) return absl::OkStatus();
-  const std::string where = fmt::format("{}: the label in column {}", path, schema_.label_column);
+  const std::string where = fmt::format("{}: the label in column {}", path, LabelColumnText(schema_));
   if (schema_.label_positive.empty()) {
     const char* problem = positives_ > 0   ? "is 1 in every row that can be used"
                           : negatives_ > 0 ? "is 0 in every row that can be used"
@@ -101,9 +102,13 @@ absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec&
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(source, root));
   std::ifstream stream(file.path, std::ios::binary);
   if (!stream) return base::ErrnoStatus(errno, "opening " + file.path);
-  LabelValues values(spec.schema, file.delimiter);
   std::string line;
-  if (spec.schema.header) std::getline(stream, line);
+  model::SchemaSpec schema = spec.schema;
+  if (schema.header) {
+    std::getline(stream, line);
+    MEDLEY_ASSIGN_OR_RETURN(schema, FindColumns(spec.schema, WithoutMark(line), file.delimiter, file.path));
+  }
+  LabelValues values(schema, file.delimiter);
   while (!values.HasBothClasses() && std::getline(stream, line)) {
     if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", file.path);
     values.Add(line);

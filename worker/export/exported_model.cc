@@ -55,6 +55,15 @@ Json LayerJson(const Operation& operation) {
   return layer;
 }
 
+std::string NameAt(const std::vector<std::string>& names, size_t index) {
+  return names.empty() ? std::string() : names[index];
+}
+
+// A named column has no number: files may have their columns in any order.
+Json ColumnJson(int number, const std::string& name) {
+  return name.empty() ? Json{{"column", number}} : Json{{"name", name}};
+}
+
 }  // namespace
 
 std::vector<ExportedTensor> TensorsOf(const Graph& graph) {
@@ -98,12 +107,16 @@ std::string SchemaJson(const ExportedModel& model) {
   const model::SchemaSpec& schema = model.schema;
   Json categorical = Json::array();
   for (size_t field = 0; field < schema.categorical.size(); ++field) {
-    categorical.push_back({{"column", schema.categorical[field]}, {"field", field}});
+    Json column = ColumnJson(schema.categorical[field], NameAt(schema.names.categorical, field));
+    column["field"] = field;
+    categorical.push_back(std::move(column));
   }
   Json numeric = Json::array();
   for (size_t i = 0; i < schema.numeric.size(); ++i) {
     const NumericTransform& fitted = model.transform.columns[i];
-    Json column = {{"column", schema.numeric[i]}, {"log", fitted.log}, {"mean", fitted.mean}};
+    Json column = ColumnJson(schema.numeric[i], NameAt(schema.names.numeric, i));
+    column["log"] = fitted.log;
+    column["mean"] = fitted.mean;
     column["inverseDeviation"] = fitted.inverse_deviation;
     if (schema.numeric_buckets > 0) {
       column["field"] = schema.categorical.size() + i;
@@ -111,11 +124,13 @@ std::string SchemaJson(const ExportedModel& model) {
     }
     numeric.push_back(std::move(column));
   }
+  Json label = ColumnJson(schema.label_column, schema.names.label);
+  label["positive"] = schema.label_positive;
   const Json json = {
       {"formatVersion", kExportVersion},
       {"delimiter", std::string(1, model.delimiter)},
       {"header", schema.header},
-      {"label", {{"column", schema.label_column}, {"positive", schema.label_positive}}},
+      {"label", label},
       {"missing", {"", "?", "NULL", "NA"}},
       {"categorical", categorical},
       {"numeric", numeric},

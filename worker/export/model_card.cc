@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "worker/data/columns.h"
+
 namespace medley::worker {
 namespace {
 
@@ -47,13 +49,14 @@ std::string Markdown(const ModelCard& card, const ExportedModel& model) {
       "## Use\n\n```sh\nmedley predict FOLDER DATA.csv -o predictions.txt\nmedley evaluate FOLDER DATA.csv\n```\n\n";
   text +=
       "`FOLDER` is the folder of this file. `DATA.csv` has the columns of the training data; the label may be absent "
-      "if it is the last column. Each line of the result is the probability of label 1.\n\n";
+      "if it is the last column, or if the job named its columns. Each line of the result is the probability of label "
+      "1.\n\n";
   text += "## Data\n\n| | |\n|---|---|\n";
   text += Row("training data", fmt::format("{}, {} rows", card.spec.data.train.uri, card.rows));
   text += Row("rows left out, because they could not be parsed", std::to_string(card.bad_rows));
   if (card.spec.data.test) text += Row("test data", card.spec.data.test->uri);
   const std::string positive = model.schema.label_positive.empty() ? "1" : model.schema.label_positive;
-  text += Row("label", fmt::format("column {}; 1 means `{}`", model.schema.label_column, positive));
+  text += Row("label", fmt::format("column {}; 1 means `{}`", LabelColumnText(model.schema), positive));
   text += Row("features", fmt::format("{} categorical and {} numeric columns", model.schema.categorical.size(),
                                       model.schema.numeric.size()));
   text += "\n## Quality\n\n" + Metrics(card.metrics);
