@@ -3,14 +3,14 @@
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
+#include <utility>
 #include <vector>
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
 #include "worker/data/columns.h"
 #include "worker/data/source.h"
+#include "worker/data/text_file.h"
 
 namespace medley::worker {
 namespace {
@@ -33,9 +33,9 @@ std::string_view LabelText(std::string_view value) {
   return value;
 }
 
-void LabelValues::Add(std::string_view line) {
+void LabelValues::Add(std::string_view line, int label_column) {
   if (Trim(line).empty() || !SplitCsv(line, delimiter_, fields_).ok()) return;
-  const auto column = static_cast<size_t>(schema_.label_column);
+  const auto column = static_cast<size_t>(label_column);
   if (column >= fields_.values.size()) return;
   const std::string_view label = LabelText(fields_.values[column]);
   if (label.empty()) return;
@@ -97,23 +97,34 @@ absl::Status LabelValues::Check(std::string_view path) const {
       where, Quoted(schema_.label_positive), Describe(), hint.empty() ? "." : hint);
 }
 
+absl::Status LabelValues::AddFiles(const SourceFile& file, Until until, std::stop_token stop) {
+  const auto enough = [&] { return until == Until::kBothClasses && HasBothClasses(); };
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(file.path));
+  for (const std::string& path : paths) {
+    if (enough()) return absl::OkStatus();
+    int64_t number = 0;
+    absl::StatusOr<model::SchemaSpec> found = schema_;
+    MEDLEY_RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
+      if (++number == 1) line = WithoutMark(line);
+      if (number == 1 && schema_.header) {
+        found = FindColumns(schema_, line, delimiter_, path);
+      } else {
+        Add(line, found->label_column);
+      }
+      return found.ok() && !enough() && !stop.stop_requested();
+    }));
+    if (number == 0 && schema_.header) found = FindColumns(schema_, "", delimiter_, path);
+    MEDLEY_RETURN_IF_ERROR(found.status());
+    if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", path);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec, const std::string& root,
                          std::stop_token stop) {
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(source, root));
-  std::ifstream stream(file.path, std::ios::binary);
-  if (!stream) return base::ErrnoStatus(errno, "opening " + file.path);
-  std::string line;
-  model::SchemaSpec schema = spec.schema;
-  if (schema.header) {
-    std::getline(stream, line);
-    MEDLEY_ASSIGN_OR_RETURN(schema, FindColumns(spec.schema, WithoutMark(line), file.delimiter, file.path));
-  }
-  LabelValues values(schema, file.delimiter);
-  while (!values.HasBothClasses() && std::getline(stream, line)) {
-    if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", file.path);
-    values.Add(line);
-  }
-  if (stream.bad()) return base::Unavailable("reading {} failed", file.path);
+  LabelValues values(spec.schema, file.delimiter);
+  MEDLEY_RETURN_IF_ERROR(values.AddFiles(file, LabelValues::Until::kBothClasses, std::move(stop)));
   return values.Check(file.path);
 }
 

@@ -13,6 +13,15 @@
 namespace medley::worker {
 namespace {
 
+size_t ColumnsOf(const model::SchemaSpec& schema) {
+  int last = schema.label_column;
+  for (const int column : schema.categorical) last = std::max(last, column);
+  for (const int column : schema.numeric) last = std::max(last, column);
+  return static_cast<size_t>(last) + 1;
+}
+
+}  // namespace
+
 absl::Status ReadNumber(std::string_view text, int column, float& number) {
   if (text.empty() || text == "?" || text == "NULL" || text == "NA") {
     number = std::numeric_limits<float>::quiet_NaN();
@@ -24,15 +33,6 @@ absl::Status ReadNumber(std::string_view text, int column, float& number) {
   }
   return absl::OkStatus();
 }
-
-size_t ColumnsOf(const model::SchemaSpec& schema) {
-  int last = schema.label_column;
-  for (const int column : schema.categorical) last = std::max(last, column);
-  for (const int column : schema.numeric) last = std::max(last, column);
-  return static_cast<size_t>(last) + 1;
-}
-
-}  // namespace
 
 int32_t HashedId(std::string_view value, int field, int64_t embedding_rows) {
   return static_cast<int32_t>(base::Hash64(value, static_cast<uint64_t>(field)) %

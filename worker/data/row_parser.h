@@ -15,6 +15,9 @@ namespace medley::worker {
 // The row of the shared embedding table for `value` in categorical field `field`.
 int32_t HashedId(std::string_view value, int field, int64_t embedding_rows);
 
+// Reads the number in a field of `column`. A missing value (empty, "?", "NULL", "NA") is NaN. Errors: InvalidArgument.
+absl::Status ReadNumber(std::string_view text, int column, float& number);
+
 class RowParser {
  public:
   // `schema` must outlive the parser. With label_column -1 the rows have no labels, and 0 is appended as theirs.
