@@ -17,6 +17,8 @@ void AddPlan(CLI::App& app, int& exit_status);
 void AddExplain(CLI::App& app, int& exit_status);
 void AddPrices(CLI::App& app, int& exit_status);
 void AddPredict(CLI::App& app, int& exit_status);
+void AddInit(CLI::App& app, int& exit_status);
+void AddData(CLI::App& app, int& exit_status);
 void AddEvaluate(CLI::App& app, int& exit_status);
 void AddOnnx(CLI::App& app, int& exit_status);
 void AddProfile(CLI::App& app, int& exit_status);
