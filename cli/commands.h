@@ -14,6 +14,7 @@ void AddTop(CLI::App& app, int& exit_status);
 void AddDashboard(CLI::App& app, int& exit_status);
 void AddLogs(CLI::App& app, int& exit_status);
 void AddPlan(CLI::App& app, int& exit_status);
+void AddDownload(CLI::App& app, int& exit_status);
 void AddExplain(CLI::App& app, int& exit_status);
 void AddPrices(CLI::App& app, int& exit_status);
 void AddPredict(CLI::App& app, int& exit_status);

@@ -18,6 +18,10 @@ std::string Thousands(double value) {
   return out;
 }
 
+std::string WithSpread(double value, double spread) {
+  return Thousands(value) + (spread > 0 ? fmt::format(" +- {:.0f} %", std::max(1.0, 100 * spread)) : "");
+}
+
 std::string Usd(double value) {
   std::string text = fmt::format("{:.{}f}", value, std::abs(value) < 0.01 ? 6 : 4);
   while (text.back() == '0' && text[text.size() - 3] != '.') text.pop_back();

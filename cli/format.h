@@ -11,6 +11,8 @@ namespace medley::cli {
 
 // 12345.6 -> "12,346".
 std::string Thousands(double value);
+// Thousands, with its relative standard deviation if that is known (> 0): "12,346 +- 3 %".
+std::string WithSpread(double value, double spread);
 // At least two decimals; up to four without trailing zeros, up to six below one cent.
 std::string Usd(double value);
 // "1 restart", "2 restarts".

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   medley::cli::AddExplain(app, exit_status);
   medley::cli::AddPlan(app, exit_status);
   medley::cli::AddLogs(app, exit_status);
+  medley::cli::AddDownload(app, exit_status);
   medley::cli::AddPredict(app, exit_status);
   medley::cli::AddEvaluate(app, exit_status);
   medley::cli::AddOnnx(app, exit_status);

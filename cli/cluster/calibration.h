@@ -11,8 +11,4 @@ namespace medley::cli {
 // plan in force and measures it. A ratio outside [1/10, 10] is no calibration: the profiles stay, and a note says so.
 void CalibrateByMeasurement(JobPlanRequest& job_request);
 
-// The relative standard deviation of the slowest stage's compute time in the running plan, from the spread that the
-// profiler measured for each layer and pool; 0: unknown.
-double PredictionSpread(const model::Model& model, const model::ExecutionPlan& plan);
-
 }  // namespace medley::cli

@@ -8,6 +8,7 @@
 #include "cli/cluster/calibration.h"
 #include "cli/format.h"
 #include "cli/table.h"
+#include "operator/records/prediction_spread.h"
 
 namespace medley::cli {
 namespace {
@@ -17,10 +18,6 @@ using kube::Json;
 constexpr double kNear = 0.9;  // measured throughput below this fraction of the prediction is reported
 
 // "20,110 +- 3 %"
-std::string Predicted(double throughput, double spread) {
-  return Thousands(throughput) + (spread > 0 ? fmt::format(" +- {:.0f} %", std::max(1.0, 100 * spread)) : "");
-}
-
 double LeftUsd(double samples, double throughput, double usd_per_hour) {
   return throughput > 0 ? samples / throughput / 3600 * usd_per_hour : 0;
 }
@@ -39,7 +36,7 @@ Comparison Compare(const JobPlanRequest& job_request, const model::PlanResult& r
   c.same = result.execution_plan && ops::SameShape(record.plan, *result.execution_plan);
   c.summary = model::Summary(record.plan, record.layer_names);
   c.throughput = record.plan.estimate.throughput;
-  c.spread = PredictionSpread(job_request.request.model, record.plan);
+  c.spread = ops::PredictionSpread(job_request.request.model, record.plan);
   c.calibrated = job_request.calibration != 1;
   c.measured_throughput = job_request.status.observed ? job_request.status.observed->throughput : 0;
   c.usd_per_hour = record.UsdPerHour(prices);
@@ -52,7 +49,7 @@ Comparison Compare(const JobPlanRequest& job_request, const model::PlanResult& r
 std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanResult& result) {
   if (!c.running) return {};
   Table table({"", "SAMPLES/S", "MEASURED", "USD/H", "USD LEFT"});
-  table.Add({"running plan", Predicted(c.throughput, c.spread),
+  table.Add({"running plan", WithSpread(c.throughput, c.spread),
              OrDash(c.measured_throughput > 0, Thousands(c.measured_throughput)), Usd(c.usd_per_hour),
              Usd(c.stay_usd)});
   if (!c.same)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "cli/format.h"
 #include "cli/table.h"
@@ -16,35 +17,6 @@ namespace {
 constexpr double kGoalTolerance = 0.95;  // the same as the operator's
 
 std::string Met(bool met) { return met ? "met" : "NOT MET"; }
-
-// Returns why a pod does not run, to follow its name in a sentence; "" when it runs.
-std::string PodProblem(const kube::Object& pod) {
-  const std::string phase = pod.String("/status/phase");
-  if (pod.deleting()) return "is terminating";
-  if (phase == "Failed") {
-    const std::string reason = pod.String("/status/reason");
-    const kube::Object worker = ops::WorkerStatus(pod);
-    const kube::Json& code = worker.At("/state/terminated/exitCode");
-    const std::string how = worker.String("/state/terminated/reason");
-    return fmt::format("has failed: {}{}{}", reason.empty() ? how : reason,
-                       code.is_number_integer() ? ", exit code " + code.dump() : "",
-                       pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
-  }
-  for (const kube::Json& status : pod.At("/status/containerStatuses")) {
-    const kube::Object container(status);
-    const std::string waiting = container.String("/state/waiting/reason");
-    if (waiting.empty()) continue;
-    const std::string message = container.String("/state/waiting/message");
-    return "is waiting: " + waiting + (message.empty() ? "" : ": " + message);
-  }
-  for (const kube::Json& condition : pod.At("/status/conditions")) {
-    const kube::Object view(condition);
-    if (view.String("/type") == "PodScheduled" && view.String("/status") == "False") {
-      return "is not scheduled: " + view.String("/message");
-    }
-  }
-  return phase == "Pending" || phase.empty() ? "has not started" : "";
-}
 
 std::string LayersText(const ops::PlanRecord* record, const std::string& layers) {
   if (record == nullptr) return layers;
@@ -76,6 +48,34 @@ std::string Proof(const ops::PlanRecord& record) {
 
 }  // namespace
 
+std::string PodProblem(const kube::Object& pod) {
+  const std::string phase = pod.String("/status/phase");
+  if (pod.deleting()) return "is terminating";
+  if (phase == "Failed") {
+    const std::string reason = pod.String("/status/reason");
+    const kube::Object worker = ops::WorkerStatus(pod);
+    const kube::Json& code = worker.At("/state/terminated/exitCode");
+    const std::string how = worker.String("/state/terminated/reason");
+    return fmt::format("has failed: {}{}{}", reason.empty() ? how : reason,
+                       code.is_number_integer() ? ", exit code " + code.dump() : "",
+                       pod.String("/status/message").empty() ? "" : ", " + pod.String("/status/message"));
+  }
+  for (const kube::Json& status : pod.At("/status/containerStatuses")) {
+    const kube::Object container(status);
+    const std::string waiting = container.String("/state/waiting/reason");
+    if (waiting.empty()) continue;
+    const std::string message = container.String("/state/waiting/message");
+    return "is waiting: " + waiting + (message.empty() ? "" : ": " + message);
+  }
+  for (const kube::Json& condition : pod.At("/status/conditions")) {
+    const kube::Object view(condition);
+    if (view.String("/type") == "PodScheduled" && view.String("/status") == "False") {
+      return "is not scheduled: " + view.String("/message");
+    }
+  }
+  return phase == "Pending" || phase.empty() ? "has not started" : "";
+}
+
 std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& status) {
   std::vector<const ops::Condition*> found;
   const auto add = [&](const char* type, ops::ConditionStatus bad) {
@@ -95,6 +95,24 @@ std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& statu
   if (!status.conditions.IsTrue(ops::kPlannedCondition)) return found;
   add(ops::kPodsReadyCondition, ops::ConditionStatus::kFalse);
   return found;
+}
+
+std::vector<std::string> DeletedPools(const Story& story, const ops::JobStatus& status) {
+  std::vector<std::string> lines;
+  if (!status.plan || story.pools.empty()) return lines;  // without pools: the user may not see them
+  std::set<std::string> planned;
+  for (const ops::PlanStatus::Stage& stage : status.plan->stages) planned.insert(stage.pool);
+  if (status.plan->servers > 0) planned.insert(status.plan->server_pool);
+  for (const kube::Object& pool : story.pools) {
+    if (!pool.deleting()) planned.erase(pool.key().name);
+  }
+  for (const std::string& pool : planned) {
+    lines.push_back(
+        fmt::format("ResourcePool {} of the plan was deleted: the job is planned again without it, and waits if no "
+                    "other pool will do",
+                    pool));
+  }
+  return lines;
 }
 
 std::vector<std::string> PodProblems(const Story& story) {
@@ -153,7 +171,8 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
       story.record && story.record->plan.generation == plan.generation ? &*story.record : nullptr;
   std::string first = fmt::format("generation {} from planner {}", plan.generation, plan.planner);
   if (record != nullptr) first += fmt::format(", {} ago because of {}", Ago(record->accepted_at, now), record->reason);
-  first += fmt::format(": {} samples/s for {} USD/h", Thousands(plan.throughput), Usd(plan.usd_per_hour));
+  first += fmt::format(": {} samples/s for {} USD/h", WithSpread(plan.throughput, plan.throughput_spread),
+                       Usd(plan.usd_per_hour));
   if (plan.usd_total > 0) first += fmt::format(", {} USD for the samples that remained", Usd(plan.usd_total));
   std::vector<std::string> body = {first};
   double slowest = 0;
@@ -205,8 +224,9 @@ std::vector<std::string> Prediction(const Story& story, const ops::JobStatus& st
   const double predicted = status.plan->throughput;
   const double measured = status.observed->throughput;
   std::vector<std::string> body;
-  body.push_back(fmt::format("throughput  {} samples/s predicted, {} measured: {}", Thousands(predicted),
-                             Thousands(measured), Percent(predicted, measured)));
+  body.push_back(fmt::format("throughput  {} samples/s predicted, {} measured: {}",
+                             WithSpread(predicted, status.plan->throughput_spread), Thousands(measured),
+                             Percent(predicted, measured)));
   const bool whole = story.record && story.record->plan.estimate.usd_total > 0 && story.record->reason == "FirstPlan" &&
                      status.conditions.IsTrue(ops::kCompleteCondition) && status.cost;
   if (whole) {

@@ -1,4 +1,4 @@
-// Sections of a job's story. Pure; internal to cli/cluster.
+// Sections of a job's story. Pure.
 #pragma once
 
 #include <string>
@@ -13,6 +13,13 @@ namespace medley::cli {
 // The conditions that explain why the job does not train or is changing, the most severe first. Empty when it simply
 // trains.
 std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& status);
+
+// Why a pod does not run, to follow its name in a sentence; "" when it runs.
+std::string PodProblem(const kube::Object& pod);
+
+// Sentences about pools of the plan in force that were deleted or are being deleted. The operator may not have noticed
+// yet.
+std::vector<std::string> DeletedPools(const Story& story, const ops::JobStatus& status);
 
 // Sentences about pods that do not run.
 std::vector<std::string> PodProblems(const Story& story);

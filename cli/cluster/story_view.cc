@@ -87,6 +87,7 @@ std::vector<std::string> Problems(const Story& story, const ops::JobStatus& stat
     body.emplace_back("the operator has not processed the last change of the spec yet");
   }
   if (status.finished()) return body;
+  for (std::string& line : DeletedPools(story, status)) body.push_back(std::move(line));
   for (std::string& line : PodProblems(story)) body.push_back(std::move(line));
   return body;
 }

@@ -1,13 +1,12 @@
 #include "cli/dashboard/dashboard.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "cli/cluster/top_view.h"
 #include "cli/dashboard/job_json.h"
 #include "cli/price_service.h"
 #include "common/base/embedded_file.h"
+#include "common/base/host_port.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/http_server/server.h"
@@ -54,11 +53,9 @@ HttpResponse Reply(const absl::StatusOr<std::string>& json) {
 }
 
 // A page of another name that resolves to this address (DNS rebinding) must not read the cluster.
-bool IsLoopback(std::string_view host) {
-  constexpr std::array<std::string_view, 3> kNames = {"127.0.0.1", "localhost", "[::1]"};
-  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
-    return host.starts_with(name) && (host.size() == name.size() || host[name.size()] == ':');
-  });
+bool IsLoopbackName(const std::string& host) {
+  const auto parts = base::SplitHostPort(host);
+  return base::IsLoopback(parts.ok() ? parts->host : host);
 }
 
 }  // namespace
@@ -81,7 +78,7 @@ class Dashboard::Rep {
 
  private:
   HttpResponse Respond(const HttpRequest& request) {
-    if (!IsLoopback(request.host)) return Refuse(421, "this page is served only as localhost");
+    if (!IsLoopbackName(request.host)) return Refuse(421, "this page is served only as localhost");
     if (request.method != "GET" && request.method != "HEAD") return Refuse(405, "GET only");
     const std::string& path = request.path;
     if (path == "/api/overview") return Reply(Overview());

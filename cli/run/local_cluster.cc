@@ -8,6 +8,8 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "operator/api/crds.h"
+#include "operator/api/pool_status.h"
+#include "operator/api/resources.h"
 
 namespace medley::cli {
 namespace {
@@ -48,8 +50,13 @@ absl::Status LocalCluster::StartServer() {
   const auto crds = options_.run_folder / "crds";
   std::filesystem::create_directories(crds);
   for (const auto& [name, text] : ops::BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
-  server_ =
-      std::make_unique<kube::ApiServer>(clock_, kube::ApiServerOptions{.port = options_.port, .crd_paths = {crds}});
+  kube::ApiServerOptions options{.port = options_.port, .crd_paths = {crds}};
+  options.warn_of_delete = [](const kube::Object& object) -> std::vector<std::string> {
+    const std::string warning = object.kind() == ops::ResourcePools().kind ? ops::DeletionWarning(object) : "";
+    if (warning.empty()) return {};
+    return {warning};
+  };
+  server_ = std::make_unique<kube::ApiServer>(clock_, std::move(options));
   MEDLEY_RETURN_IF_ERROR(server_->Start());
   MEDLEY_RETURN_IF_ERROR(server_->WriteKubeconfig(kubeconfig()));
   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(kubeconfig()));

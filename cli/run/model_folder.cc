@@ -52,6 +52,14 @@ absl::Status CheckModelFolder(const fs::path& to) {
   return base::AlreadyExists("{} exists and is not a model; name another folder with --export", to.string());
 }
 
+absl::Status PlaceModel(const fs::path& made, const fs::path& to) {
+  std::error_code error;
+  fs::remove_all(to, error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "removing the earlier model in " + to.string()));
+  fs::rename(made, to, error);
+  return FileError(error, "renaming " + made.string());
+}
+
 absl::Status CopyModel(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (!fs::exists(from / kModelFile, error)) return base::NotFound("the job has exported no model");
@@ -63,10 +71,7 @@ absl::Status CopyModel(const fs::path& from, const fs::path& to) {
   MEDLEY_RETURN_IF_ERROR(FileError(error, "creating the folder of " + to.string()));
   fs::copy(from, temporary, fs::copy_options::recursive, error);
   MEDLEY_RETURN_IF_ERROR(FileError(error, "copying the model to " + temporary.string()));
-  fs::remove_all(to, error);
-  MEDLEY_RETURN_IF_ERROR(FileError(error, "removing the earlier model in " + to.string()));
-  fs::rename(temporary, to, error);
-  return FileError(error, "renaming " + temporary.string());
+  return PlaceModel(temporary, to);
 }
 
 }  // namespace medley::cli

@@ -23,6 +23,10 @@ absl::StatusOr<std::filesystem::path> ExportFolderOf(const kube::Object& job, co
 // model. Errors: AlreadyExists.
 absl::Status CheckModelFolder(const std::filesystem::path& to);
 
+// Gives the finished model in `made`, a folder on the same file system, the name `to`; replaces an earlier model.
+// Errors: those of the file system.
+absl::Status PlaceModel(const std::filesystem::path& made, const std::filesystem::path& to);
+
 // Copies the model; replaces an earlier one. Errors: NotFound (the job has exported no model), those of the file
 // system.
 absl::Status CopyModel(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -35,7 +35,8 @@ std::string Bar(double percent, int width) {
 std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("plan of generation {} from planner {}: {} samples/s expected, {} USD/h{}",
-                              plan.generation, plan.planner, Thousands(plan.throughput), Usd(plan.usd_per_hour),
+                              plan.generation, plan.planner, WithSpread(plan.throughput, plan.throughput_spread),
+                              Usd(plan.usd_per_hour),
                               plan.usd_total > 0 ? ", " + Usd(plan.usd_total) + " USD for the remaining samples" : ""));
   lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "stage", "layers", "pool", "units", "samples/s"));
   for (size_t i = 0; i < plan.stages.size(); ++i) {

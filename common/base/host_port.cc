@@ -1,5 +1,7 @@
 #include "common/base/host_port.h"
 
+#include <arpa/inet.h>
+
 #include <charconv>
 
 #include "common/base/status.h"
@@ -45,6 +47,11 @@ absl::StatusOr<HostPort> SplitHostPort(std::string_view text) {
   return out;
 }
 
-bool IsLoopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+bool IsLoopback(std::string_view host) {
+  if (host == "localhost" || host == "::1") return true;
+  // Not only a name that begins so, such as 127.0.0.1.example.com.
+  in_addr address{};
+  return host.starts_with("127.") && inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
+}
 
 }  // namespace medley::base

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/status.h"
+#include "common/base/url.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/api_server.h"
 #include "localcluster/apiserver/discovery.h"
@@ -193,6 +194,10 @@ absl::StatusOr<Route> Api::Parse(const HttpRequest& request) const {
     route.ns = parts[1];
     parts.erase(parts.begin(), parts.begin() + 2);
   }
+  if (parts.size() > 3 && parts[2] == "proxy") {
+    for (size_t i = 3; i < parts.size(); ++i) route.rest += "/" + base::UrlEncode(parts[i]);
+    parts.resize(3);
+  }
   if (parts.size() > 3) return NoSuchPath();
   route.info = rest_.registry().Find(group, version, parts[0]);
   if (route.info == nullptr) return NoSuchPath();
@@ -240,6 +245,7 @@ absl::StatusOr<HttpResponse> Api::ServeObject(const Route& route, const HttpRequ
   const bool pod = route.info->builtin && route.info->resource.kind == "Pod";
   if (sub == "scale" && route.info->has_scale) return Scale(route, request);
   if (sub == "log" && pod && route.verb == "get") return Log(route, request);
+  if (sub == "proxy" && pod && route.verb == "get") return Proxy(route);
   if (sub == "binding" && pod && route.verb == "create") return Bind(route, request);
   if (sub == "eviction" && pod && route.verb == "create") return Evict(route, request);
   if (!sub.empty() && !(sub == "status" && route.info->has_status)) return NoSuchPath();

@@ -32,6 +32,7 @@ struct Route {
   std::string ns;    // empty: all namespaces, or cluster scope
   std::string name;  // empty: the collection
   std::string subresource;
+  std::string rest;  // of proxy: the path behind it, encoded
   std::string verb;  // get, list, watch, create, update, patch, delete, deletecollection
   Key key() const { return {info->resource.namespaced ? ns : "", name}; }
 };
@@ -42,6 +43,7 @@ class Api {
     std::map<std::string, std::string> tokens;
     bool authenticate = false;  // require a token or a client certificate
     std::function<void(const RequestSeen&)> on_request;
+    std::function<std::vector<std::string>(const Object& object)> warn_of_delete;
     base::nanoseconds bookmark_interval = base::seconds(60);
     std::string address;
   };
@@ -69,6 +71,7 @@ class Api {
   absl::StatusOr<HttpResponse> Bind(const Route& route, const HttpRequest& request);
   absl::StatusOr<HttpResponse> Evict(const Route& route, const HttpRequest& request);
   absl::StatusOr<HttpResponse> Log(const Route& route, const HttpRequest& request);
+  absl::StatusOr<HttpResponse> Proxy(const Route& route);
   absl::Status Authenticate(const HttpRequest& request);
 
   const Options options_;

@@ -41,6 +41,7 @@ class ApiServer::Core {
         api_({.tokens = options_.tokens,
               .authenticate = !options_.tokens.empty() || !options_.client_ca.empty(),
               .on_request = options_.on_request,
+              .warn_of_delete = options_.warn_of_delete,
               .bookmark_interval = options_.bookmark_interval,
               .address = options_.address},
              rest_, faults_),

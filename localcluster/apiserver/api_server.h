@@ -60,6 +60,9 @@ struct ApiServerOptions {
   // Returns 64 random bits, for UIDs and generated names; one thread at a time calls it. Null: the operating system's.
   // Two servers with equal numbers give equal UIDs to different objects, so this is for tests only.
   std::function<uint64_t()> random;
+  // The warnings with which a DELETE of this object is answered, as an admission policy's; it is deleted all the same.
+  // Called by many threads at once. May be null.
+  std::function<std::vector<std::string>(const Object& object)> warn_of_delete;
   // Called before each request is served, by many threads at once. May be null.
   std::function<void(const RequestSeen&)> on_request;
 };

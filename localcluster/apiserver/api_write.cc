@@ -178,17 +178,23 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
 absl::StatusOr<HttpResponse> Api::Delete(const Route& route, const HttpRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(const DeleteSpec spec, ReadDeleteSpec(request, rest_.registry().definitions()));
   MEDLEY_ASSIGN_OR_RETURN(const Deleted done, rest_.Delete(*route.info, route.key(), spec));
+  const std::vector<std::string> warnings =
+      options_.warn_of_delete ? options_.warn_of_delete(*done.object) : std::vector<std::string>();
   // As the real server does: return deleted pods and namespaces themselves, and a Status for other deleted objects.
   if (!done.removed || route.info->resource.kind == "Pod") {
-    return ObjectResponse(route, request, done.object->json(), rest_.clock().Now());
+    HttpResponse response = ObjectResponse(route, request, done.object->json(), rest_.clock().Now());
+    AddWarnings(warnings, &response);
+    return response;
   }
   Json details = {{"name", route.name}, {"kind", route.info->resource.plural}, {"uid", done.object->uid()}};
   if (!route.info->resource.group.empty()) details["group"] = route.info->resource.group;
-  return JsonResponse({{"kind", "Status"},
-                       {"apiVersion", "v1"},
-                       {"metadata", Json::object()},
-                       {"status", "Success"},
-                       {"details", std::move(details)}});
+  HttpResponse response = JsonResponse({{"kind", "Status"},
+                                        {"apiVersion", "v1"},
+                                        {"metadata", Json::object()},
+                                        {"status", "Success"},
+                                        {"details", std::move(details)}});
+  AddWarnings(warnings, &response);
+  return response;
 }
 
 absl::StatusOr<HttpResponse> Api::DeleteCollection(const Route& route, const HttpRequest& request) {

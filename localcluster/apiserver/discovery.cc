@@ -33,6 +33,7 @@ std::vector<Sub> Subresources(const ResourceInfo& info) {
   }
   if (r.kind == "Pod" && info.builtin) {
     out.push_back({"log", "", "v1", "Pod", {"get"}});
+    out.push_back({"proxy", "", "v1", "PodProxyOptions", {"get"}});
     out.push_back({"binding", "", "v1", "Binding", {"create"}});
     out.push_back({"eviction", "policy", "v1", "Eviction", {"create"}});
   }
@@ -51,7 +52,7 @@ Json GroupJson(const std::string& group, const std::map<std::string, std::vector
   return {{"name", group}, {"versions", list}, {"preferredVersion", list[0]}};
 }
 
-Json Entry(const ResourceInfo& info) {
+Json ResourceEntry(const ResourceInfo& info) {
   Json entry = {{"name", info.resource.plural},
                 {"singularName", info.singular},
                 {"namespaced", info.resource.namespaced},
@@ -113,7 +114,7 @@ Json ResourceList(const Registry& registry, const std::string& group, const std:
   if (g == all.end() || !g->second.contains(version)) return nullptr;
   Json list = Json::array();
   for (const InfoPtr& info : g->second.at(version)) {
-    list.push_back(Entry(*info));
+    list.push_back(ResourceEntry(*info));
     for (const Sub& sub : Subresources(*info)) {
       list.push_back({{"name", info->resource.plural + "/" + sub.name},
                       {"singularName", ""},

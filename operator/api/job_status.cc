@@ -38,6 +38,7 @@ PlanStatus ReadPlan(const Reader& reader) {
   plan.server_pool = reader.String("serverPool");
   plan.usd_per_hour = reader.Quantity("usdPerHour", 0);
   plan.throughput = reader.Number("throughput", 0);
+  plan.throughput_spread = reader.Number("throughputSpread", 0);
   plan.catalog_revision = reader.Int("catalogRevision", 0);
   plan.price_time = reader.String("priceTime");
   return plan;
@@ -75,6 +76,7 @@ Json PlanJson(const PlanStatus& plan) {
                {"throughput", Rounded(plan.throughput, 10)},
                {"alternatives", std::move(alternatives)},
                {"catalogRevision", plan.catalog_revision}};
+  if (plan.throughput_spread > 0) json["throughputSpread"] = Rounded(plan.throughput_spread, 1e4);
   if (!plan.server_pool.empty()) json["serverPool"] = plan.server_pool;
   if (!plan.price_time.empty()) json["priceTime"] = plan.price_time;
   return json;

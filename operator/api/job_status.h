@@ -58,6 +58,7 @@ struct PlanStatus {
   std::vector<Alternative> alternatives;
   int64_t catalog_revision = 0;
   std::string price_time;
+  double throughput_spread = 0;  // relative standard deviation of throughput, by that of the layers; 0: not known
   bool operator==(const PlanStatus&) const = default;
 };
 

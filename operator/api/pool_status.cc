@@ -1,5 +1,7 @@
 #include "operator/api/pool_status.h"
 
+#include <fmt/format.h>
+
 #include "common/base/quantity.h"
 #include "common/document/reader.h"
 
@@ -34,6 +36,15 @@ kube::Json PoolStatus::ToJson() const {
   if (!unavailable_since.empty()) json["unavailableSince"] = unavailable_since;
   if (!outages.empty()) json["outages"] = ops::ToJson(outages);
   return json;
+}
+
+std::string DeletionWarning(const kube::Object& pool) {
+  const int used = PoolStatus::FromJson(pool.At("/status")).units.used;
+  if (used <= 0) return "";
+  return fmt::format(
+      "units of ResourcePool {} that jobs hold: {}; these jobs are planned again without it, and wait if no other pool "
+      "will do",
+      pool.key().name, used);
 }
 
 }  // namespace medley::ops

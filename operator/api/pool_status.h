@@ -38,4 +38,8 @@ struct PoolStatus {
   bool operator==(const PoolStatus&) const = default;
 };
 
+// The warning for a user who deletes the pool; empty: no job holds units of it. The chart's admission policy gives the
+// same (charts/medley/templates/warnings.yaml).
+std::string DeletionWarning(const kube::Object& pool);
+
 }  // namespace medley::ops

@@ -20,6 +20,7 @@
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/succession.h"
+#include "operator/records/prediction_spread.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -409,6 +410,7 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   record.slots = AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : std::vector<MemberSlot>(),
                              PodNames(pass), pools.zones);
   record.uncorrected_throughput = WithoutCorrections(record.plan.estimate.throughput, result.prediction);
+  record.throughput_spread = PredictionSpread(profile.model, record.plan);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);

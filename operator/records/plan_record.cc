@@ -71,6 +71,7 @@ void ReadRecord(const Json& json, PlanRecord& record) {
   }
   record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
   record.uncorrected_throughput = json.value("uncorrectedThroughput", 0.0);
+  record.throughput_spread = json.value("throughputSpread", 0.0);
   record.reason = json.value("reason", "");
   record.accepted_at = json.value("acceptedAt", "");
   record.policy = json.value("policy", "");
@@ -88,6 +89,7 @@ Json RecordJson(const PlanRecord& record) {
           {"layerNames", record.layer_names},
           {"stageThroughput", record.stage_throughput},
           {"uncorrectedThroughput", record.uncorrected_throughput},
+          {"throughputSpread", record.throughput_spread},
           {"alternatives", AlternativesJson(record.alternatives)},
           {"reason", record.reason},
           {"acceptedAt", record.accepted_at},

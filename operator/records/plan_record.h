@@ -24,7 +24,8 @@ struct PlanRecord {
   std::vector<std::string> layer_names;
   // samples/s, what the profiles without corrections by measurements promise for the plan; 0: as plan.estimate.
   double uncorrected_throughput = 0;
-  std::vector<double> stage_throughput;               // samples/s, estimated for each stage
+  double throughput_spread = 0;          // relative standard deviation of plan.estimate.throughput; 0: not known
+  std::vector<double> stage_throughput;  // samples/s, estimated for each stage
   std::vector<PlanStatus::Alternative> alternatives;  // the best plans that use one pool only
   std::string reason;                                 // why this plan was made: FirstPlan, PriceChanged, ...
   std::string accepted_at;                            // RFC 3339

@@ -23,7 +23,7 @@ ARROWS = {
     "common/rpc": ["common/base", "common/model"],
     "common/metrics": ["common/base", "common/model"],
     # A Kubernetes API server and a node on one machine; must not know Medley's types.
-    "localcluster": ["common/base", "common/document", "common/http_server", "kube"],
+    "localcluster": ["common/base", "common/document", "common/http_client", "common/http_server", "kube"],
     "operator": ["common", "kube", "proto", "operator"],
     "scheduler-service": ["common/base", "common/document", "common/model", "common/rpc", "common/metrics", "proto", "scheduler-service"],
     # The planner does no I/O: no rpc, no metrics, no catalog.

@@ -19,10 +19,11 @@ std::optional<std::string> Variable(const char* name) {
 }
 
 absl::StatusOr<int> RunRole(const std::string& role, const Signals& signals) {
+  base::SystemClock clock;
+  if (role == "files") return RunFilesRole(Variable, clock, signals);
   const Need need = role == "profiler" ? Need::kSpec : role == "coordinator" ? Need::kCoordinator : Need::kMember;
   MEDLEY_ASSIGN_OR_RETURN(Environment env, ReadEnvironment(Variable, need));
   env.threads = UnitThreads(Variable);
-  base::SystemClock clock;
   if (role == "coordinator") return RunCoordinatorRole(env, clock, signals);
   if (role == "server") return RunServerRole(env, clock, signals);
   if (role == "trainer") return RunTrainerRole(env, clock, signals);
@@ -35,7 +36,7 @@ int Main(int argc, char** argv) {
   std::string role, level = "info";
   app.add_option("--role", role, "the role of this process")
       ->required()
-      ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler"}));
+      ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler", "files"}));
   app.add_option("--log-level", level, "debug, info, warn, error, off")->envname("MEDLEY_LOG_LEVEL");
   try {
     app.parse(argc, argv);

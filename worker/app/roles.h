@@ -35,5 +35,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
 absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals);
 absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals);
 absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, const Signals& signals);
+// Serves the finished model of MEDLEY_CHECKPOINT_DIR until nobody has asked for 10 minutes. Needs no job's spec.
+absl::StatusOr<int> RunFilesRole(const GetVariable& get, base::Clock& clock, const Signals& signals);
 
 }  // namespace medley::worker

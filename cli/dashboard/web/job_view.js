@@ -49,7 +49,7 @@ function plan(job) {
   const others = (made.alternatives || []).map((a) => [a.label, a.throughput ? number(a.throughput) : "", a.usdPerHour ? usd(a.usdPerHour) : "",
     a.usdTotal ? usd(a.usdTotal) : "", a.reason || ""]);
   return [heading("Plan"),
-    node("p", {}, `Generation ${made.generation} by ${made.planner}: ${number(made.throughput)} samples/s for ${usd(made.usdPerHour)}/h` +
+    node("p", {}, `Generation ${made.generation} by ${made.planner}: ${number(made.throughput)}${made.throughputSpread ? ` ± ${number(Math.max(1, 100 * made.throughputSpread), 2)} %` : ""} samples/s for ${usd(made.usdPerHour)}/h` +
       (made.usdTotal ? `, ${usd(made.usdTotal)} for the samples that remained` : "")),
     bar, wide(table("Stages", [["Stage"], ["Layers"], ["Pool"], ["Units", true], ["USD/unit-h", true], ["Samples/s", true], ["Zone"]], rows)),
     others.length ? wide(table("The best plans on one pool only", [["Plan"], ["Samples/s", true], ["USD/h", true], ["USD", true], [""]], others)) : null];

@@ -1,5 +1,8 @@
 """The steps of the scenario, in order. Each takes the World, and raises Failure when something is not as it must be."""
+import json
+import os
 import re
+import tempfile
 import time
 from dataclasses import dataclass
 
@@ -46,9 +49,22 @@ def adult(w):
     require(auc >= 0.915, f"AUC {auc}")
     require(status["observed"]["samples"] == status["observed"]["samplesTotal"] == 14 * 32561,
             "observed.samples is not 14 epochs of every sample")
+    download(w, auc)
     eventually("no pod of adult is running", 60, lambda: not [p for p in job.pods() if p["status"]["phase"] == "Running"])
     w.kube.kubectl("-n", NAMESPACE, "delete", "mtj", "adult", "--timeout=60s")
     return f"AUC {auc:.4f}, {status['plan']['summary']}, {len(status.get('rescales', []))} rescales"
+
+
+def download(w, auc):
+    """The finished model comes off its volume through a pod, complete."""
+    medley = f"{os.environ.get('MEDLEY_BIN_DIR') or world.ROOT + '/build/bin'}/medley"
+    with tempfile.TemporaryDirectory(prefix="medley-model-") as folder:
+        world.run(medley, "download", "adult", f"{folder}/model", "--kubeconfig", w.kube.kubeconfig, "-n", NAMESPACE)
+        scores = json.loads(world.run(medley, "evaluate", f"{folder}/model", f"{world.ROOT}/examples/data/adult.test.csv",
+                                    "-o", "json"))
+    require(abs(scores["auc"] - auc) < 1e-4, f"the downloaded model has AUC {scores['auc']}, the job said {auc}")
+    left = [p["metadata"]["name"] for p in w.kube.items(PODS) if "-download-" in p["metadata"]["name"]]
+    require(not left, f"medley download left {left}")
 
 
 def life(w):

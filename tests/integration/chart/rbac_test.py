@@ -216,6 +216,18 @@ class RbacTest(unittest.TestCase):
         theirs = self.cluster.get("--namespace", "jobs", "configmap", "theirs")
         self.assertEqual(theirs["data"], {"a": "1"})
 
+    def test_7_deleting_a_pool_in_use_is_warned_of(self):
+        self.cluster.apply_crds()
+        for name, used in (("busy", 3), ("idle", 0)):
+            self.cluster.apply({"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool", "metadata": {"name": name},
+                                "spec": {"class": "CPU", "limit": 4, "unit": {"resources": {"cpu": "1"}},
+                                         "price": {"usdPerUnitHour": "0.04"}}})
+            self.cluster.kubectl("patch", "resourcepool", name, "--subresource=status", "--type=merge", "--patch",
+                                 json.dumps({"status": {"units": {"limit": 4, "capacity": 4, "used": used, "free": 1}}}))
+            done = self.cluster.kubectl("delete", "resourcepool", name)
+            self.assertEqual(f"units of ResourcePool {name} that jobs hold: {used}" in done.stderr, used > 0, done.stderr)
+            self.assertEqual("Warning" in done.stderr, used > 0, done.stderr)
+
     @contextlib.contextmanager
     def world(self, namespace):
         """Creates a node, a pool and a job until the end of the block."""

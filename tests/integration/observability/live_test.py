@@ -125,7 +125,9 @@ class Story:
 
     def train(self):
         objective = {"minThroughput": 100, "maxUsdPerHour": "5", "budgetUsd": "50", "deadline": "200h"}
-        self.cluster.apply(job("long", objective, epochs=100000))
+        long = job("long", objective, epochs=100000)
+        long["spec"]["training"]["evaluation"] = {"everySteps": 100}
+        self.cluster.apply(long)
         wait_for("the long job trains", lambda: self.prometheus.now(
             'medley_job_stage_throughput_samples_per_second{job="long"} and on (job) medley_job_loss{job="long"}'))
         coordinator = self.cluster.pods("long", "coordinator")[0]

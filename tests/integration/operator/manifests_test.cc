@@ -107,7 +107,8 @@ TEST_P(ManifestsTest, ContradictionsAreRefusedWithTheRulesSentence) {
   for (const ManifestCase& bad : BadManifests()) {
     if (bad.rule.empty()) continue;
     const absl::Status refused = Try(bad);
-    if (rules) {
+    const bool transition = bad.update.is_object();  // the embedded server evaluates these rules too
+    if (rules || transition) {
       EXPECT_EQ(kube::HttpCode(refused), 422) << bad.name;
       EXPECT_THAT(base::ToString(refused), HasSubstr(bad.rule)) << bad.name;
     } else {  // the operator refuses it then: tests/unit/operator/api/validate_test.cc
@@ -162,8 +163,8 @@ TEST_P(ManifestsTest, AnOlderObjectLivesOnUnderTheNewCrd) {
   for (const kube::Object& good : GoodManifests()) {
     if (good.key().name == "adult") manifest = good.json();
   }
-  // A value that was allowed once, in an object that never ran.
-  manifest["spec"]["data"]["train"]["format"] = "libsvm";
+  // A value that was allowed once, in an object that never ran. The embedded server does not let an object keep it.
+  if (server_.real()) manifest["spec"]["data"]["train"]["format"] = "libsvm";
   manifest["spec"]["runPolicy"]["schedulingPolicy"]["queue"] = "q";
   const auto old = Create(kube::Object(manifest));
   ASSERT_THAT(old, base::IsOk());
@@ -177,9 +178,8 @@ TEST_P(ManifestsTest, AnOlderObjectLivesOnUnderTheNewCrd) {
     return now.ok() && now->At("/spec/runPolicy/disruptionBudget/maxUnavailable") == 1;
   };
   if (!server_.real()) {
-    const Json valid = {{"metadata", {{"labels", {{"touched", "yes"}}}}},
-                        {"spec", {{"data", {{"train", {{"format", "csv"}}}}}}}};
-    ASSERT_THAT(client_.Patch(TrainingJobs(), key, kube::PatchType::kMerge, valid), base::IsOk());
+    const Json touched = {{"metadata", {{"labels", {{"touched", "yes"}}}}}};
+    ASSERT_THAT(client_.Patch(TrainingJobs(), key, kube::PatchType::kMerge, touched), base::IsOk());
   }
   ASSERT_TRUE(server_.Eventually(defaulted));
   const auto now = client_.Get(TrainingJobs(), key);

@@ -7,6 +7,7 @@
 #include "cli/cluster/comparison.h"
 #include "cli/cluster/job_plan_request.h"
 #include "common/base/testing/status_matchers.h"
+#include "operator/records/prediction_spread.h"
 #include "tests/unit/cli/cluster/objects.h"
 
 namespace medley::cli {
@@ -161,12 +162,12 @@ TEST(CalibrationTest, ThePredictionHasTheSpreadOfItsSlowestStage) {
   }
   // Two layers of 10 ms each on one V100 against one layer on four CPUs.
   const model::ExecutionPlan& plan = job_request.record->plan;
-  EXPECT_NEAR(PredictionSpread(job_request.request.model, plan), std::sqrt(2.0) * 0.001 / 0.02, 1e-9);
+  EXPECT_NEAR(ops::PredictionSpread(job_request.request.model, plan), std::sqrt(2.0) * 0.001 / 0.02, 1e-9);
   model::PlanResult result;
   result.plan = model::ProvisionedPlan{};
   result.execution_plan = plan;
   EXPECT_THAT(ComparisonLines(Compare(job_request, result), result), Contains(HasSubstr("20,110 +- 7 %")));
-  EXPECT_EQ(PredictionSpread(model::Model(), plan), 0);
+  EXPECT_EQ(ops::PredictionSpread(model::Model(), plan), 0);
 }
 
 TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {

@@ -227,5 +227,17 @@ TEST(FormatTest, NumbersAndTimes) {
   EXPECT_EQ(Lines("a\n\nb"), (std::vector<std::string>{"a", "", "b"}));
 }
 
+TEST(StoryTest, ADeletedPoolOfThePlanIsNamedAtOnce) {
+  Story story = RunningStory();
+  const auto text = [&] { return Joined(StoryLines(story, Now())); };
+  EXPECT_THAT(text(), Not(HasSubstr("was deleted")));
+  story.pools[1].mutable_json()["metadata"]["deletionTimestamp"] = "2026-11-21T12:09:00Z";
+  EXPECT_THAT(text(), HasSubstr("ResourcePool cpu-spot of the plan was deleted"));
+  story.pools.pop_back();
+  EXPECT_THAT(text(), HasSubstr("ResourcePool cpu-spot of the plan was deleted"));
+  story.pools.clear();
+  EXPECT_THAT(text(), Not(HasSubstr("was deleted"))) << "this user may not see pools";
+}
+
 }  // namespace
 }  // namespace medley::cli

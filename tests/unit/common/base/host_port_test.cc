@@ -38,7 +38,8 @@ TEST(HostPortTest, WhatIsNoAddressIsRefused) {
 
 TEST(HostPortTest, LoopbackOfBothFamilies) {
   for (const char* host : {"localhost", "127.0.0.1", "127.8.9.1", "::1"}) EXPECT_TRUE(IsLoopback(host)) << host;
-  for (const char* host : {"", "0.0.0.0", "::", "10.0.0.1", "fd00::1", "localhost.example"}) {
+  for (const char* host :
+       {"", "0.0.0.0", "::", "10.0.0.1", "fd00::1", "localhost.example", "127.0.0.1.example", "127.evil"}) {
     EXPECT_FALSE(IsLoopback(host)) << host;
   }
 }

@@ -49,5 +49,14 @@ TEST(PoolStatusTest, SurvivesJson) {
   EXPECT_EQ(PoolStatus::FromJson(status.ToJson()), status);
 }
 
+TEST(PoolStatusTest, DeletingAPoolIsWarnedOfWhileJobsHoldUnits) {
+  kube::Object pool(Json{{"metadata", {{"name", "office"}}}});
+  EXPECT_EQ(DeletionWarning(pool), "");
+  pool.mutable_json()["status"] = {{"units", {{"used", 0}}}};
+  EXPECT_EQ(DeletionWarning(pool), "");
+  pool.mutable_json()["status"] = {{"units", {{"used", 3}}}};
+  EXPECT_THAT(DeletionWarning(pool), testing::HasSubstr("units of ResourcePool office that jobs hold: 3; these jobs"));
+}
+
 }  // namespace
 }  // namespace medley::ops

@@ -21,6 +21,7 @@ PlanRecord Record() {
   record.layer_names = {"emb"};
   record.stage_throughput = {123};
   record.uncorrected_throughput = 246;
+  record.throughput_spread = 0.03;
   record.alternatives = {{"cpu only", 1, 2, 3, ""}};
   record.reason = "PriceChanged";
   record.accepted_at = "2026-11-21T07:15:00Z";
@@ -40,6 +41,7 @@ TEST(PlanRecordTest, SurvivesItsConfigMap) {
   EXPECT_EQ(PlanConfigMap(*job, *read).json(), PlanConfigMap(*job, Record()).json());
   EXPECT_EQ(read->slots, Record().slots);
   EXPECT_EQ(read->uncorrected_throughput, 246);
+  EXPECT_EQ(read->throughput_spread, 0.03);
   EXPECT_EQ(read->usd_per_unit_hour, Record().usd_per_unit_hour);
   EXPECT_TRUE(SameShape(read->plan, Record().plan));
   EXPECT_EQ(read->Zones(), (std::map<std::string, std::string>{{"cpu", "zone-a"}}));
