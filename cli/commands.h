@@ -18,6 +18,8 @@ void AddDownload(CLI::App& app, int& exit_status);
 void AddExplain(CLI::App& app, int& exit_status);
 void AddPrices(CLI::App& app, int& exit_status);
 void AddPredict(CLI::App& app, int& exit_status);
+void AddInit(CLI::App& app, int& exit_status);
+void AddData(CLI::App& app, int& exit_status);
 void AddEvaluate(CLI::App& app, int& exit_status);
 void AddOnnx(CLI::App& app, int& exit_status);
 void AddProfile(CLI::App& app, int& exit_status);

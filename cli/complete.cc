@@ -59,6 +59,8 @@ Candidates CompleteIn(const CLI::App& command, const std::vector<std::string>& w
     candidates.files = TakesFile(before);
   } else if (typed.starts_with("-")) {
     candidates.words = OptionNames(command);
+  } else if (name == "data" && words.size() > 2) {
+    candidates.files = true;
   } else {
     for (const CLI::App* part : command.get_subcommands([](const CLI::App*) { return true; })) {
       candidates.words.push_back(part->get_name());

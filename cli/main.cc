@@ -19,6 +19,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION, "Print the version and exit");
   int exit_status = 0;
+  medley::cli::AddInit(app, exit_status);
+  medley::cli::AddData(app, exit_status);
   medley::cli::AddRun(app, exit_status);
   medley::cli::AddTop(app, exit_status);
   medley::cli::AddDashboard(app, exit_status);

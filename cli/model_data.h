@@ -1,22 +1,23 @@
-// The data that `medley predict` and `medley evaluate` read: a file, or standard input for "-".
+// The data that `medley predict` and `medley evaluate` read: a file, compressed with gzip or not, or standard input
+// for "-".
 #pragma once
 
 #include <absl/status/statusor.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/data/text_file.h"
 #include "worker/predict/row_stream.h"
 
 namespace medley::cli {
 
 struct CloseFile {
   void operator()(std::FILE* file) const {
-    if (file != nullptr && file != stdin) std::fclose(file);
+    if (file != nullptr) std::fclose(file);
   }
 };
 
@@ -24,27 +25,22 @@ class DataFile {
  public:
   // Errors: NotFound, PermissionDenied.
   static absl::StatusOr<DataFile> Open(const std::string& path) {
-    const bool standard = path == "-";
-    std::FILE* const file = standard ? stdin : std::fopen(path.c_str(), "rb");
-    if (file == nullptr) return base::ErrnoStatus(errno, "opening " + path);
-    return DataFile(standard ? "standard input" : path, file);
+    if (path == "-") return DataFile("standard input", worker::TextFile::StandardInput());
+    MEDLEY_ASSIGN_OR_RETURN(worker::TextFile file, worker::TextFile::Open(path));
+    return DataFile(path, std::move(file));
   }
 
   const std::string& name() const { return name_; }
   // Valid as long as this object.
   worker::RowStream::Read Reader() {
-    return [file = file_.get(), name = name_](char* to, size_t bytes) -> absl::StatusOr<size_t> {
-      const size_t n = std::fread(to, 1, bytes, file);
-      if (n == 0 && std::ferror(file) != 0) return base::ErrnoStatus(errno, "reading " + name);
-      return n;
-    };
+    return [this](char* to, size_t bytes) { return file_.Read(to, bytes); };
   }
 
  private:
-  DataFile(std::string name, std::FILE* file) : name_(std::move(name)), file_(file) {}
+  DataFile(std::string name, worker::TextFile file) : name_(std::move(name)), file_(std::move(file)) {}
 
   std::string name_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  worker::TextFile file_;
 };
 
 // Prints the error, if there is one.

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/model_data.h"
 #include "common/base/status.h"
+#include "worker/data/source.h"
 #include "worker/predict/predict.h"
 
 namespace medley::cli {
@@ -25,16 +27,29 @@ absl::Status WriteAll(std::FILE* file, std::string_view text) {
   return base::ErrnoStatus(errno, "writing the predictions");
 }
 
+// For the rows of all files, one file after the other.
+absl::StatusOr<int64_t> PredictAll(const worker::LoadedModel& model, const PredictOptions& options, std::FILE* output) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, worker::FindFiles(options.data));
+  int64_t rows = 0;
+  for (const std::string& path : paths) {
+    MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t more,
+                            worker::Predict(
+                                model, file.name(), file.Reader(),
+                                [&](std::string_view text) { return WriteAll(output, text); }, options.all));
+    rows += more;
+  }
+  return rows;
+}
+
 // Into a file beside `output`, which is renamed at the end: an error leaves no half of the predictions.
-absl::StatusOr<int64_t> PredictInto(const worker::LoadedModel& model, DataFile& data, const PredictOptions& options) {
+absl::StatusOr<int64_t> PredictInto(const worker::LoadedModel& model, const PredictOptions& options) {
   const std::filesystem::path& output = options.output;
   std::filesystem::path temporary = output;
   temporary += ".tmp";
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(temporary.c_str(), "wb"));
   if (file == nullptr) return base::ErrnoStatus(errno, "creating " + temporary.string());
-  auto rows = worker::Predict(
-      model, data.name(), data.Reader(), [&](std::string_view text) { return WriteAll(file.get(), text); },
-      options.all);
+  auto rows = PredictAll(model, options, file.get());
   if (rows.ok() && std::fflush(file.get()) != 0) rows = base::ErrnoStatus(errno, "writing " + temporary.string());
   std::error_code error;
   if (rows.ok()) std::filesystem::rename(temporary, output, error);
@@ -45,13 +60,11 @@ absl::StatusOr<int64_t> PredictInto(const worker::LoadedModel& model, DataFile& 
 
 absl::Status Run(const PredictOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
-  MEDLEY_ASSIGN_OR_RETURN(DataFile data, DataFile::Open(options.data));
   if (options.output.empty()) {
-    const auto write = [](std::string_view text) { return WriteAll(stdout, text); };
-    MEDLEY_RETURN_IF_ERROR(worker::Predict(model, data.name(), data.Reader(), write, options.all).status());
+    MEDLEY_RETURN_IF_ERROR(PredictAll(model, options, stdout).status());
     return std::fflush(stdout) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "writing the predictions");
   }
-  MEDLEY_ASSIGN_OR_RETURN(const int64_t rows, PredictInto(model, data, options));
+  MEDLEY_ASSIGN_OR_RETURN(const int64_t rows, PredictInto(model, options));
   std::printf("%lld predictions: %s\n", static_cast<long long>(rows), options.output.c_str());
   return absl::OkStatus();
 }
@@ -63,7 +76,10 @@ void AddPredict(CLI::App& app, int& exit_status) {
       "predict", "Print the prediction for each row of a CSV file: a probability, a number or a class");
   auto options = std::make_shared<PredictOptions>();
   command->add_option("EXPORT", options->model, "folder of an exported model")->required();
-  command->add_option("DATA", options->data, "CSV file with the columns of the training data; -: standard input")
+  command
+      ->add_option(
+          "DATA", options->data,
+          "CSV file with the columns of the training data, plain or gzip; a quoted pattern of files; -: standard input")
       ->required();
   command->add_option("-o,--output", options->output, "file for the predictions; default: standard output");
   command->add_flag("--all", options->all, "of several classes, print the probabilities of all, separated by commas");

@@ -1,5 +1,9 @@
 #include "common/model/job_spec.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "common/base/status.h"
@@ -31,17 +35,48 @@ void ReadSource(const Reader& reader, SourceSpec& source) {
   reader.Read("format", source.format);
 }
 
+// A column is a number, or a name of the header: `number` is -1 then.
+void ReadColumn(const Reader& reader, std::string_view field, const nlohmann::json& value, int& number,
+                std::string& name) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  if (value.is_number_integer() && value.get<int64_t>() >= -kMost && value.get<int64_t>() <= kMost) {
+    number = value.get<int>();
+  } else if (value.is_string() && !value.get_ref<const std::string&>().empty()) {
+    number = -1;
+    name = value.get<std::string>();
+  } else {
+    reader.Fail(field, "must be the number or the name of a column, is " +
+                           value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+}
+
+void ReadColumns(const Reader& reader, std::string_view field, std::vector<int>& numbers,
+                 std::vector<std::string>& names) {
+  if (!reader.Has(field)) return;
+  const nlohmann::json list = reader.Raw(field);
+  if (!list.is_array()) return reader.Fail(field, "must be a list of columns");
+  numbers.assign(list.size(), -1);
+  names.assign(list.size(), "");
+  for (size_t i = 0; i < list.size(); ++i) {
+    ReadColumn(reader, fmt::format("{}[{}]", field, i), list[i], numbers[i], names[i]);
+  }
+  const auto is_empty = [](const std::string& name) { return name.empty(); };
+  if (std::ranges::all_of(names, is_empty)) names.clear();
+}
+
 void ReadData(const Reader& reader, DataSpec& data) {
   ReadSource(reader.Child("train"), data.train);
   if (reader.Has("test")) ReadSource(reader.Child("test"), data.test.emplace());
   const Reader schema = reader.Child("schema");
   const Reader label = schema.Child("label");
-  label.Read("column", data.schema.label_column);
+  if (label.Has("column")) {
+    ReadColumn(label, "column", label.Raw("column"), data.schema.label_column, data.schema.names.label);
+  }
   label.Read("columns", data.schema.label_columns);
   label.Read("positive", data.schema.label_positive);
   data.schema.label_classes = label.Strings("classes");
-  schema.Read("categorical", data.schema.categorical);
-  schema.Read("numeric", data.schema.numeric);
+  ReadColumns(schema, "categorical", data.schema.categorical, data.schema.names.categorical);
+  ReadColumns(schema, "numeric", data.schema.numeric, data.schema.names.numeric);
   schema.Read("numericBuckets", data.schema.numeric_buckets);
   schema.Read("header", data.schema.header);
   reader.Read("maxBadRows", data.max_bad_rows);

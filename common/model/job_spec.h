@@ -39,7 +39,18 @@ struct SourceSpec {
   std::string format;  // csv, tsv
 };
 
-// The columns of the data. Column indices count from 0.
+// Columns that a manifest names as the file's header does. Lists are empty, or have an entry for each column of the
+// schema's list: "" for one that is given by its number.
+struct ColumnNames {
+  std::string label;
+  std::vector<std::string> categorical;
+  std::vector<std::string> numeric;
+
+  bool empty() const { return label.empty() && categorical.empty() && numeric.empty(); }
+};
+
+// The columns of the data. Column indices count from 0; that of a named column is -1 until a header is read
+// (worker/data/columns.h).
 struct SchemaSpec {
   Task task = Task::kBinary;       // spec.model.task: how labels are read
   int label_column = -1;           // -1: no column; the labels of kMultiLabel are in label_columns
@@ -53,6 +64,7 @@ struct SchemaSpec {
   // Numeric columns are also put into this many quantile buckets of the training data and embedded; 0: not embedded.
   int numeric_buckets = 0;
   bool header = false;
+  ColumnNames names;
 };
 
 struct DataSpec {

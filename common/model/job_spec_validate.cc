@@ -80,22 +80,34 @@ absl::Status ValidateSource(std::string_view path, const SourceSpec& source) {
 absl::Status ValidateSchema(const SchemaSpec& schema) {
   constexpr int kMaxColumn = 65535;
   std::set<int> used;
-  const auto use = [&](const std::string& path, int column) -> absl::Status {
+  std::set<std::string> used_names;
+  // `names` is empty or has the name of column i, if it is named.
+  const auto use = [&](const std::string& path, int column, const std::vector<std::string>& names,
+                       size_t i) -> absl::Status {
+    if (!names.empty() && !names[i].empty()) {
+      if (!schema.header) {
+        return base::InvalidArgument("{}: '{}' is a name, which needs spec.data.schema.header: true", path, names[i]);
+      }
+      if (used_names.insert(names[i]).second) return absl::OkStatus();
+      return base::InvalidArgument("{}: column '{}' is used twice in the schema", path, names[i]);
+    }
     MEDLEY_RETURN_IF_ERROR(InRange(path, column, 0, kMaxColumn));
     if (used.insert(column).second) return absl::OkStatus();
     return base::InvalidArgument("{}: column {} is used twice in the schema", path, column);
   };
   if (schema.task != Task::kMultiLabel) {
-    MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column));
+    MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column, {schema.names.label}, 0));
   }
   for (size_t i = 0; i < schema.label_columns.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.label.columns[{}]", i), schema.label_columns[i]));
+    MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.label.columns[{}]", i), schema.label_columns[i], {}, 0));
   }
   for (size_t i = 0; i < schema.categorical.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.categorical[{}]", i), schema.categorical[i]));
+    MEDLEY_RETURN_IF_ERROR(
+        use(fmt::format("spec.data.schema.categorical[{}]", i), schema.categorical[i], schema.names.categorical, i));
   }
   for (size_t i = 0; i < schema.numeric.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.numeric[{}]", i), schema.numeric[i]));
+    MEDLEY_RETURN_IF_ERROR(
+        use(fmt::format("spec.data.schema.numeric[{}]", i), schema.numeric[i], schema.names.numeric, i));
   }
   if (schema.categorical.empty() && schema.numeric.empty()) {
     return base::InvalidArgument("spec.data.schema: needs at least one categorical or numeric column");
@@ -235,6 +247,13 @@ std::string ProfileHash(const JobSpec& spec) {
                       fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
                       spec.training.batch_size, spec.training.optimizer);
   text += TaskText(spec);
+  if (const ColumnNames& names = schema.names; !names.empty()) {
+    // Every name with its length, so that no two lists make the same text.
+    const auto add = [&](const std::string& name) { text += fmt::format("|{}:{}", name.size(), name); };
+    add(names.label);
+    for (const std::string& name : names.categorical) add(name);
+    for (const std::string& name : names.numeric) add(name);
+  }
   return base::HashHex(text);
 }
 

@@ -17,6 +17,12 @@ class Schema:
     def hashed(self, text, field):
         return xxhash.xxh3_64_intdigest(text.encode(), field) % self.json["hash"]["rows"]
 
+    def find_columns(self, header):
+        """Sets the numbers of the columns that the schema names."""
+        for column in self.json["categorical"] + self.json["numeric"]:
+            if "name" in column:
+                column["column"] = header.index(column["name"])
+
     def encode(self, line):
         """Returns the ids and the numbers of one row."""
         ids = [self.hashed(line[column["column"]], column["field"]) for column in self.json["categorical"]]
@@ -40,6 +46,8 @@ def read(export, data):
     with open(data, newline="", encoding="utf-8-sig") as file:
         lines = [[text.strip() for text in line] for line in
                  csv.reader(file, delimiter=schema.json["delimiter"], skipinitialspace=True)]
+    if schema.json["header"]:
+        schema.find_columns(lines[0])
     encoded = [schema.encode(line) for line in lines[schema.json["header"]:] if any(line)]
     return (numpy.array([ids for ids, _ in encoded], numpy.int64).reshape(len(encoded), -1),
             numpy.array([numbers for _, numbers in encoded], numpy.float32).reshape(len(encoded), -1))

@@ -44,11 +44,10 @@ double Seconds(const Json& json, const char* pointer) {
   const auto parsed = base::ParseDuration(TextAt(json, pointer));
   return parsed.ok() ? base::ToSeconds(*parsed) : -1;
 }
-std::set<int64_t> Columns(const Json& json, const char* pointer) {
-  std::set<int64_t> columns;
-  for (const Json& item : At(json, pointer)) {
-    if (item.is_number_integer()) columns.insert(item.get<int64_t>());
-  }
+// The numbers and names of columns, as JSON.
+std::set<std::string> Columns(const Json& json, const char* pointer) {
+  std::set<std::string> columns;
+  for (const Json& item : At(json, pointer)) columns.insert(kube::Dump(item));
   return columns;
 }
 
@@ -99,21 +98,24 @@ void CheckData(Rules& rules, const Json& spec) {
   rules.Require(is_file(TextAt(spec, "/data/train/uri")), "spec.data.train.uri must begin with file:///");
   rules.Require(!Has(spec, "/data/test") || is_file(TextAt(spec, "/data/test/uri")),
                 "spec.data.test.uri must begin with file:///");
-  const std::set<int64_t> categorical = Columns(spec, "/data/schema/categorical");
-  const std::set<int64_t> numeric = Columns(spec, "/data/schema/numeric");
+  const std::set<std::string> categorical = Columns(spec, "/data/schema/categorical");
+  const std::set<std::string> numeric = Columns(spec, "/data/schema/numeric");
   rules.Require(Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema must name categorical or numeric columns");
   rules.Require(Has(spec, "/data/schema/label/column") != Has(spec, "/data/schema/label/columns"),
                 "spec.data.schema.label must have exactly one of column and columns");
-  const Json& column = At(spec, "/data/schema/label/column");
-  std::set<int64_t> labels = Columns(spec, "/data/schema/label/columns");
-  if (column.is_number_integer()) labels.insert(column.get<int64_t>());
-  const auto holds_label = [&](const std::set<int64_t>& columns) {
-    return std::any_of(labels.begin(), labels.end(), [&](int64_t c) { return columns.contains(c); });
+  std::set<std::string> labels = Columns(spec, "/data/schema/label/columns");
+  if (Has(spec, "/data/schema/label/column")) labels.insert(kube::Dump(At(spec, "/data/schema/label/column")));
+  const auto is_name = [](const std::string& column) { return column.starts_with('"'); };
+  const auto names = [&](const std::set<std::string>& columns) { return std::ranges::any_of(columns, is_name); };
+  rules.Require(At(spec, "/data/schema/header") == true || !(names(labels) || names(categorical) || names(numeric)),
+                "spec.data.schema names columns, which needs header: true");
+  const auto share = [](const std::set<std::string>& a, const std::set<std::string>& b) {
+    return std::ranges::any_of(a, [&](const std::string& column) { return b.contains(column); });
   };
-  rules.Require(!holds_label(categorical), "spec.data.schema.categorical must not hold the label's column");
-  rules.Require(!holds_label(numeric), "spec.data.schema.numeric must not hold the label's column");
-  rules.Require(std::none_of(categorical.begin(), categorical.end(), [&](int64_t c) { return numeric.contains(c); }),
+  rules.Require(!share(labels, categorical), "spec.data.schema.categorical must not hold the label's column");
+  rules.Require(!share(labels, numeric), "spec.data.schema.numeric must not hold the label's column");
+  rules.Require(!share(categorical, numeric),
                 "a column of spec.data.schema must not be both categorical and numeric");
   rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema.numericBuckets needs numeric columns");

@@ -87,7 +87,9 @@ def kind_of(field):
     if "enum" in field:
         return "one of " + ", ".join(f"`{v}`" if v != "" else "`\"\"`" for v in field["enum"])
     if field.get("x-kubernetes-int-or-string"):
-        return "quantity"
+        if "pattern" in field:
+            return "quantity"
+        return f"integer, {field['minimum']} to {field['maximum']}, or string"
     kind = field.get("type", "")
     if kind == "array":
         return "list of " + kind_of(field["items"]).replace("list of", "lists of")

@@ -55,7 +55,7 @@ ARROWS = {
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
-            "scheduler-service/prepare", "worker/export", "worker/predict"],
+            "scheduler-service/prepare", "worker/data", "worker/export", "worker/predict"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],

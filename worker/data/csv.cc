@@ -33,6 +33,11 @@ std::string_view Trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
+std::string_view WithoutMark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
 absl::Status SplitCsv(std::string_view line, char delimiter, CsvFields& fields) {
   fields.values.clear();
   // Views into these strings must stay valid, so reserve: each pair of delimiters encloses at most one quoted field.

@@ -24,4 +24,7 @@ absl::Status SplitCsv(std::string_view line, char delimiter, CsvFields& fields);
 
 std::string_view Trim(std::string_view text);
 
+// The text of a file without the byte order mark of UTF-8, which may begin it.
+std::string_view WithoutMark(std::string_view text);
+
 }  // namespace medley::worker

@@ -3,25 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 #include <thread>
 
-#include "common/base/file.h"
 #include "common/base/status.h"
+#include "worker/data/columns.h"
 #include "worker/data/feature_encoder.h"
 #include "worker/data/label_values.h"
 #include "worker/data/row_parser.h"
 #include "worker/data/schema.h"
 #include "worker/data/source.h"
+#include "worker/data/text_file.h"
 
 namespace medley::worker {
 namespace {
 
 // A piece of the file that one thread parses, and the result.
 struct Piece {
-  std::string_view text;
+  std::string_view text;  // valid until its file has been parsed
+  size_t file = 0;
   Batch rows;
   std::vector<std::string> classes;  // names of the classes by the numbers that `rows` has for them
   int64_t lines = 0;
@@ -69,18 +73,44 @@ void ParsePiece(const model::SchemaSpec& schema, char delimiter, const std::vect
 }
 
 // `classes`: those of the training data, when they are known.
-void ParseAll(std::vector<Piece>& pieces, const model::DataSpec& spec, char delimiter,
+void ParseAll(std::span<Piece> pieces, const model::SchemaSpec& schema, char delimiter,
               const std::vector<std::string>& classes, const LoadOptions& options) {
   std::vector<std::jthread> threads;
   const size_t count = std::min(pieces.size(), static_cast<size_t>(std::max(1, options.threads)));
   for (size_t t = 0; t < count; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = t; i < pieces.size(); i += count) {
-        ParsePiece(spec.schema, delimiter, classes, options, pieces[i]);
+        ParsePiece(schema, delimiter, classes, options, pieces[i]);
         if (options.on_piece) options.on_piece();
       }
     });
   }
+}
+
+// Adds the pieces of paths[index]. `header` is that of the first file, in which columns with numbers are counted.
+absl::Status ParseFile(const std::vector<std::string>& paths, size_t index, char delimiter,
+                       const model::SchemaSpec& schema, const std::vector<std::string>& classes,
+                       const LoadOptions& options, std::string& header, std::vector<Piece>& pieces) {
+  constexpr size_t kPieceBytes = 1 << 20;
+  const std::string& path = paths[index];
+  MEDLEY_ASSIGN_OR_RETURN(const std::string file, ReadText(path));
+  std::string_view text = WithoutMark(file);
+  model::SchemaSpec found = schema;
+  if (schema.header) {
+    const std::string_view line = Trim(TakeLine(text));
+    if (index == 0) header = line;
+    if (schema.names.empty() && line != header) {
+      return base::InvalidArgument(
+          "{}: the header differs from that of {}: give the names of columns instead of numbers in spec.data.schema",
+          path, paths[0]);
+    }
+    MEDLEY_ASSIGN_OR_RETURN(found, FindColumns(schema, line, delimiter, path));
+  }
+  std::vector<Piece> parts = Cut(text, text.size() / kPieceBytes + 1);
+  for (Piece& part : parts) part.file = index;
+  ParseAll(parts, found, delimiter, classes, options);
+  std::ranges::move(parts, std::back_inserter(pieces));
+  return absl::OkStatus();
 }
 
 template <typename T>
@@ -90,14 +120,17 @@ void MoveTo(std::vector<T>& to, std::vector<T>& from) {
 }
 
 // Concatenates the pieces' rows. With too many bad rows returns the first error with its line in the file.
-absl::Status Join(std::vector<Piece>& pieces, const std::string& path, int64_t first_line, int64_t max_bad_rows,
-                  Batch& rows, int64_t& bad_rows) {
+absl::Status Join(std::vector<Piece>& pieces, const std::vector<std::string>& paths, const std::string& path,
+                  int64_t first_line, int64_t max_bad_rows, Batch& rows, int64_t& bad_rows) {
   std::string first_bad;
   int64_t line = first_line;
   int64_t samples = 0;
+  size_t file = 0;
   for (Piece& piece : pieces) {
+    if (piece.file != file) line = first_line;
+    file = piece.file;
     if (piece.bad_rows > 0 && bad_rows == 0) {
-      first_bad = fmt::format("{}:{}: {}", path, line + piece.first_bad_line, piece.first_bad);
+      first_bad = fmt::format("{}:{}: {}", paths[file], line + piece.first_bad_line, piece.first_bad);
     }
     bad_rows += piece.bad_rows;
     line += piece.lines;
@@ -149,12 +182,12 @@ Transform Fit(const Batch& rows, const model::SchemaSpec& schema, LabelTransform
 }
 
 // Turns `joined` into an error that names the values of the label column when these are why the rows cannot be used.
-absl::Status CheckClasses(const absl::Status& joined, const Batch& rows, std::string_view text, const SourceFile& file,
-                          const model::SchemaSpec& schema) {
+absl::Status CheckClasses(const absl::Status& joined, const Batch& rows, const SourceFile& file,
+                          const model::SchemaSpec& schema, std::stop_token stop) {
   const auto occurs = [&](float label) { return std::ranges::find(rows.labels, label) != rows.labels.end(); };
   if (joined.ok() && occurs(0) && occurs(1)) return joined;
   LabelValues values(schema, file.delimiter);
-  while (!text.empty()) values.Add(TakeLine(text));
+  MEDLEY_RETURN_IF_ERROR(values.AddFiles(file, LabelValues::Until::kEnd, std::move(stop)));
   if (joined.ok() || !values.HasEitherClass()) MEDLEY_RETURN_IF_ERROR(values.Check(file.path));
   MEDLEY_RETURN_IF_ERROR(joined);
   return base::InvalidArgument("{}: all rows of one class are among those that cannot be parsed; the labels are {}",
@@ -171,11 +204,11 @@ absl::Status CheckDiffer(const Batch& rows, const std::string& path, const model
   switch (schema.task) {
     case model::Task::kRegression:
       return base::InvalidArgument("{}: the label in column {} is {} in every row: nothing can be learnt", path,
-                                   schema.label_column, rows.labels.front());
+                                   LabelColumnText(schema), rows.labels.front());
     case model::Task::kMultiClass:
       return base::InvalidArgument(
           "{}: the label in column {} is '{}' in every row. Rows of several classes are needed", path,
-          schema.label_column, classes[static_cast<size_t>(rows.labels.front())]);
+          LabelColumnText(schema), classes[static_cast<size_t>(rows.labels.front())]);
     case model::Task::kMultiLabel:
       return base::InvalidArgument("{}: each column of spec.data.schema.label.columns has one value in all rows", path);
     case model::Task::kBinary:
@@ -190,17 +223,15 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile at, FileOf(source, options.root));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(at.path, std::numeric_limits<int64_t>::max()));
-  std::string_view text = file;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  if (spec.schema.header) TakeLine(text);
-
-  constexpr size_t kPieceBytes = 1 << 20;
-  std::vector<Piece> pieces = Cut(text, text.size() / kPieceBytes + 1);
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(at.path));
   LabelTransform label;
   label.classes = transform != nullptr ? transform->label.classes : spec.schema.label_classes;
-  ParseAll(pieces, spec, at.delimiter, label.classes, options);
-  if (options.stop.stop_requested()) return base::Cancelled("reading {} was stopped", at.path);
+  std::vector<Piece> pieces;
+  std::string header;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    MEDLEY_RETURN_IF_ERROR(ParseFile(paths, i, at.delimiter, spec.schema, label.classes, options, header, pieces));
+    if (options.stop.stop_requested()) return base::Cancelled("reading {} was stopped", paths[i]);
+  }
   if (spec.schema.task == model::Task::kMultiClass && label.classes.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(label.classes, NumberClasses(pieces, at.path));
   }
@@ -208,9 +239,9 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
   std::shared_ptr<Dataset> data(new Dataset());
   data->rows_.shape = ShapeOf(spec.schema);
   const absl::Status joined =
-      Join(pieces, at.path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_);
+      Join(pieces, paths, at.path, spec.schema.header ? 1 : 0, spec.max_bad_rows, data->rows_, data->bad_rows_);
   if (spec.schema.task == model::Task::kBinary) {
-    MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, text, at, spec.schema));
+    MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, at, spec.schema, options.stop));
   }
   MEDLEY_RETURN_IF_ERROR(joined);
   if (transform == nullptr) {

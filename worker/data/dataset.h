@@ -30,7 +30,8 @@ struct LoadOptions {
 
 class Dataset {
  public:
-  // Reads all of `source`, which is spec.train or spec.test. With a null `transform` the transform of numeric columns
+  // Reads all of `source`, which is spec.train or spec.test: a file, or the files that match a pattern, in the order of
+  // their names; compressed with gzip or not. With a null `transform` the transform of numeric columns
   // is fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
   // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument
   // for a set without rows, or with labels from which nothing can be learnt (one class, one value, too many classes);

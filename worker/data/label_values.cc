@@ -3,14 +3,16 @@
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
+#include "worker/data/columns.h"
 #include "worker/data/row_parser.h"
 #include "worker/data/source.h"
+#include "worker/data/text_file.h"
 
 namespace medley::worker {
 namespace {
@@ -33,9 +35,9 @@ std::string_view LabelText(std::string_view value) {
   return value;
 }
 
-void LabelValues::Add(std::string_view line) {
+void LabelValues::Add(std::string_view line, int label_column) {
   if (Trim(line).empty() || !SplitCsv(line, delimiter_, fields_).ok()) return;
-  const auto column = static_cast<size_t>(schema_.label_column);
+  const auto column = static_cast<size_t>(label_column);
   if (column >= fields_.values.size()) return;
   const std::string_view label = LabelText(fields_.values[column]);
   if (label.empty()) return;
@@ -74,7 +76,7 @@ std::string LabelValues::Describe() const {
 
 absl::Status LabelValues::Check(std::string_view path) const {
   if (rows_.empty() || HasBothClasses()) return absl::OkStatus();
-  const std::string where = fmt::format("{}: the label in column {}", path, schema_.label_column);
+  const std::string where = fmt::format("{}: the label in column {}", path, LabelColumnText(schema_));
   if (schema_.label_positive.empty()) {
     const char* problem = positives_ > 0   ? "is 1 in every row that can be used"
                           : negatives_ > 0 ? "is 0 in every row that can be used"
@@ -97,32 +99,70 @@ absl::Status LabelValues::Check(std::string_view path) const {
       where, Quoted(schema_.label_positive), Describe(), hint.empty() ? "." : hint);
 }
 
+absl::Status LabelValues::AddFiles(const SourceFile& file, Until until, std::stop_token stop) {
+  const auto enough = [&] { return until == Until::kBothClasses && HasBothClasses(); };
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(file.path));
+  for (const std::string& path : paths) {
+    if (enough()) return absl::OkStatus();
+    int64_t number = 0;
+    absl::StatusOr<model::SchemaSpec> found = schema_;
+    MEDLEY_RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
+      if (++number == 1) line = WithoutMark(line);
+      if (number == 1 && schema_.header) {
+        found = FindColumns(schema_, line, delimiter_, path);
+      } else {
+        Add(line, found->label_column);
+      }
+      return found.ok() && !enough() && !stop.stop_requested();
+    }));
+    if (number == 0 && schema_.header) found = FindColumns(schema_, "", delimiter_, path);
+    MEDLEY_RETURN_IF_ERROR(found.status());
+    if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", path);
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// OK when some row can be read; otherwise why the first one cannot.
+absl::Status FindReadableRow(const SourceFile& file, const model::SchemaSpec& schema,
+                             const std::vector<std::string>& classes, const std::stop_token& stop) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(file.path));
+  absl::Status first_error;
+  for (const std::string& path : paths) {
+    absl::StatusOr<model::SchemaSpec> found = schema;
+    std::optional<RowParser> parser;
+    Batch rows;
+    int64_t number = 0;
+    MEDLEY_RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
+      if (++number == 1) line = WithoutMark(line);
+      if (number == 1 && schema.header) {
+        found = FindColumns(schema, line, file.delimiter, path);
+        return found.ok();
+      }
+      if (!Trim(line).empty()) {
+        if (!parser) parser.emplace(*found, file.delimiter, 1, classes);
+        const absl::Status read = parser->Append(line, rows);
+        if (first_error.ok()) first_error = base::Annotate(read, fmt::format("{}:{}", path, number));
+      }
+      return rows.samples == 0 && !stop.stop_requested();
+    }));
+    MEDLEY_RETURN_IF_ERROR(found.status());
+    if (rows.samples > 0) return absl::OkStatus();
+    if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", path);
+  }
+  return first_error;
+}
+
+}  // namespace
+
 absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec,
                          const std::vector<std::string>& classes, const std::string& root, std::stop_token stop) {
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(source, root));
-  std::ifstream stream(file.path, std::ios::binary);
-  if (!stream) return base::ErrnoStatus(errno, "opening " + file.path);
-  const bool binary = spec.schema.task == model::Task::kBinary;
+  if (spec.schema.task != model::Task::kBinary) return FindReadableRow(file, spec.schema, classes, stop);
   LabelValues values(spec.schema, file.delimiter);
-  RowParser parser(spec.schema, file.delimiter, 1, classes);
-  Batch row;
-  absl::Status first_error;
-  int64_t number = 0;
-  std::string line;
-  if (spec.schema.header && std::getline(stream, line)) ++number;
-  while (!values.HasBothClasses() && std::getline(stream, line)) {
-    if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", file.path);
-    ++number;
-    if (binary) {
-      values.Add(line);
-    } else if (!Trim(line).empty()) {
-      const absl::Status read = parser.Append(line, row);
-      if (read.ok()) return read;
-      if (first_error.ok()) first_error = base::Annotate(read, fmt::format("{}:{}", file.path, number));
-    }
-  }
-  if (stream.bad()) return base::Unavailable("reading {} failed", file.path);
-  return binary ? values.Check(file.path) : first_error;
+  MEDLEY_RETURN_IF_ERROR(values.AddFiles(file, LabelValues::Until::kBothClasses, std::move(stop)));
+  return values.Check(file.path);
 }
 
 }  // namespace medley::worker

@@ -15,6 +15,7 @@
 
 #include "common/model/job_spec.h"
 #include "worker/data/csv.h"
+#include "worker/data/source.h"
 
 namespace medley::worker {
 
@@ -26,8 +27,13 @@ class LabelValues {
   // `schema` must outlive this object.
   LabelValues(const model::SchemaSpec& schema, char delimiter) : schema_(schema), delimiter_(delimiter) {}
 
+  enum class Until { kEnd, kBothClasses };
+
+  // Counts the labels of the files that `file` means, to their end or until both classes have occurred. Errors: those
+  // of FindFiles, ForEachLine and FindColumns; Cancelled.
+  absl::Status AddFiles(const SourceFile& file, Until until, std::stop_token stop);
   // Counts the label of a line. Ignores a line that is blank, cannot be split or has no label.
-  void Add(std::string_view line);
+  void Add(std::string_view line) { Add(line, schema_.label_column); }
   bool HasEitherClass() const { return positives_ > 0 || negatives_ > 0; }
   bool HasBothClasses() const { return positives_ > 0 && negatives_ > 0; }
   // OK when both classes occur or when there are no labels at all. Otherwise InvalidArgument that begins with `path`
@@ -37,6 +43,8 @@ class LabelValues {
   std::string Describe() const;
 
  private:
+  void Add(std::string_view line, int label_column);
+
   const model::SchemaSpec& schema_;
   const char delimiter_;
   CsvFields fields_;

@@ -93,9 +93,18 @@ Json LayerJson(const Operation& operation) {
   return layer;
 }
 
+std::string NameAt(const std::vector<std::string>& names, size_t index) {
+  return names.empty() ? std::string() : names[index];
+}
+
+// A named column has no number: files may have their columns in any order.
+Json ColumnJson(int number, const std::string& name) {
+  return name.empty() ? Json{{"column", number}} : Json{{"name", name}};
+}
+
 Json LabelJson(const model::SchemaSpec& schema) {
   if (schema.task == model::Task::kMultiLabel) return {{"columns", schema.label_columns}};
-  Json label = {{"column", schema.label_column}};
+  Json label = ColumnJson(schema.label_column, schema.names.label);
   if (schema.task == model::Task::kBinary) label["positive"] = schema.label_positive;
   return label;
 }
@@ -143,12 +152,16 @@ std::string SchemaJson(const ExportedModel& model) {
   const model::SchemaSpec& schema = model.schema;
   Json categorical = Json::array();
   for (size_t field = 0; field < schema.categorical.size(); ++field) {
-    categorical.push_back({{"column", schema.categorical[field]}, {"field", field}});
+    Json column = ColumnJson(schema.categorical[field], NameAt(schema.names.categorical, field));
+    column["field"] = field;
+    categorical.push_back(std::move(column));
   }
   Json numeric = Json::array();
   for (size_t i = 0; i < schema.numeric.size(); ++i) {
     const NumericTransform& fitted = model.transform.columns[i];
-    Json column = {{"column", schema.numeric[i]}, {"log", fitted.log}, {"mean", fitted.mean}};
+    Json column = ColumnJson(schema.numeric[i], NameAt(schema.names.numeric, i));
+    column["log"] = fitted.log;
+    column["mean"] = fitted.mean;
     column["inverseDeviation"] = fitted.inverse_deviation;
     if (schema.numeric_buckets > 0) {
       column["field"] = schema.categorical.size() + i;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "worker/data/columns.h"
+
 namespace medley::worker {
 namespace {
 
@@ -80,11 +82,11 @@ std::string LabelCell(const ExportedModel& model) {
   const LabelTransform& label = model.transform.label;
   switch (schema.task) {
     case model::Task::kRegression:
-      return fmt::format("column {}; mean {:g}, deviation {:g}", schema.label_column, label.mean, label.deviation);
+      return fmt::format("column {}; mean {:g}, deviation {:g}", LabelColumnText(schema), label.mean, label.deviation);
     case model::Task::kMultiClass: {
       constexpr size_t kMostNamed = 20;
       const size_t named = std::min(kMostNamed, label.classes.size());
-      std::string text = fmt::format("column {}; {} classes:", schema.label_column, label.classes.size());
+      std::string text = fmt::format("column {}; {} classes:", LabelColumnText(schema), label.classes.size());
       for (size_t i = 0; i < named; ++i) text += fmt::format("{} `{}`", i == 0 ? "" : ",", label.classes[i]);
       return named < label.classes.size() ? text + ", ..." : text;
     }
@@ -93,7 +95,7 @@ std::string LabelCell(const ExportedModel& model) {
     case model::Task::kBinary:
       break;
   }
-  return fmt::format("column {}; 1 means `{}`", schema.label_column,
+  return fmt::format("column {}; 1 means `{}`", LabelColumnText(schema),
                      schema.label_positive.empty() ? "1" : schema.label_positive);
 }
 
@@ -107,7 +109,7 @@ std::string Markdown(const ModelCard& card, const ExportedModel& model) {
       "## Use\n\n```sh\nmedley predict FOLDER DATA.csv -o predictions.txt\nmedley evaluate FOLDER DATA.csv\n```\n\n";
   text +=
       "`FOLDER` is the folder of this file. `DATA.csv` has the columns of the training data; the label may be absent "
-      "if it is the last column. " +
+      "if it is the last column, or if the job named its columns. " +
       LineText(model.schema.task) + "\n\n";
   text += "## Data\n\n| | |\n|---|---|\n";
   text += Row("training data", fmt::format("{}, {} rows", card.spec.data.train.uri, card.rows));

@@ -129,6 +129,16 @@ absl::Status CheckColumn(const Reader& reader, int64_t column, int64_t least) {
   return base::InvalidArgument("{}.column: {} is out of range", reader.path(), column);
 }
 
+// Reads the number of a column, or its name into names[i], for the i-th column of a list.
+absl::Status ReadListed(const Reader& reader, std::vector<int>& numbers, std::vector<std::string>& names) {
+  numbers.push_back(static_cast<int>(reader.Int("column", -1)));
+  const std::string name = reader.String("name");
+  if (name.empty()) MEDLEY_RETURN_IF_ERROR(CheckColumn(reader, reader.Int("column", -1), 0));
+  if (!name.empty() || !names.empty()) names.resize(numbers.size());
+  if (!name.empty()) names.back() = name;
+  return absl::OkStatus();
+}
+
 absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
   model::SchemaSpec& schema = model.schema;
@@ -141,15 +151,14 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   schema.label_column = static_cast<int>(label.Int("column", -1));
   label.Read("columns", schema.label_columns);
   for (const int column : schema.label_columns) MEDLEY_RETURN_IF_ERROR(CheckColumn(label, column, 0));
+  schema.names.label = label.String("name");
   schema.label_positive = label.String("positive");
   schema.numeric_buckets = static_cast<int>(root.Int("numericBuckets", 0));
   for (const Reader& column : root.List("categorical")) {
-    MEDLEY_RETURN_IF_ERROR(CheckColumn(column, column.Int("column", -1), 0));
-    schema.categorical.push_back(static_cast<int>(column.Int("column", 0)));
+    MEDLEY_RETURN_IF_ERROR(ReadListed(column, schema.categorical, schema.names.categorical));
   }
   for (const Reader& column : root.List("numeric")) {
-    MEDLEY_RETURN_IF_ERROR(CheckColumn(column, column.Int("column", -1), 0));
-    schema.numeric.push_back(static_cast<int>(column.Int("column", 0)));
+    MEDLEY_RETURN_IF_ERROR(ReadListed(column, schema.numeric, schema.names.numeric));
     NumericTransform& fitted = model.transform.columns.emplace_back();
     fitted.log = column.Bool("log", false);
     fitted.mean = static_cast<float>(column.Number("mean", 0));
@@ -163,6 +172,10 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
       }
     }
   }
+  if (!schema.names.categorical.empty()) schema.names.categorical.resize(schema.categorical.size());
+  if (!schema.names.numeric.empty()) schema.names.numeric.resize(schema.numeric.size());
+  if (!schema.names.empty() && !schema.header)
+    return base::InvalidArgument("header: must be true, as columns are named");
   model.embedding_rows = root.Child("hash").Int("rows", 0);
   if (model.embedding_rows < 1 || model.embedding_rows > kMaxSize) {
     return base::InvalidArgument("hash.rows: {} is out of range", model.embedding_rows);

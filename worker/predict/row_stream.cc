@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/data/columns.h"
 #include "worker/data/csv.h"
 #include "worker/data/schema.h"
 
@@ -53,6 +54,11 @@ absl::StatusOr<bool> RowStream::NextLine(std::string_view& line) {
   }
 }
 
+absl::Status RowStream::ReadHeader(std::string_view line) {
+  MEDLEY_ASSIGN_OR_RETURN(schema_, FindColumns(schema_, line, delimiter_, name_, labels_ == Labels::kIgnored));
+  return absl::OkStatus();
+}
+
 absl::Status RowStream::BeginRows(std::string_view first) {
   CsvFields fields;
   MEDLEY_RETURN_IF_ERROR(SplitCsv(first, delimiter_, fields));
@@ -83,8 +89,12 @@ absl::Status RowStream::Next(int most, Batch& rows) {
   while (rows.samples < most) {
     MEDLEY_ASSIGN_OR_RETURN(const bool more, NextLine(line));
     if (!more) break;
-    if (line_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
-    if ((line_ == 1 && schema_.header) || Trim(line).empty()) continue;
+    if (line_ == 1) line = WithoutMark(line);
+    if (line_ == 1 && schema_.header) {
+      MEDLEY_RETURN_IF_ERROR(ReadHeader(line));
+      continue;
+    }
+    if (Trim(line).empty()) continue;
     const absl::Status status = Append(line, rows);
     if (!status.ok()) return base::Annotate(status, fmt::format("{}:{}", name_, line_));
   }

@@ -1,7 +1,8 @@
 // Reads the rows of a CSV file piece by piece, in bounded memory, as features of a model. Not thread-safe.
 //
-// A row has as many columns as the first one. Labels that are ignored may be absent when they are the last columns that
-// the schema names. Blank lines are left out, and the first line too when the schema says that it is a header.
+// A row has as many columns as the first one. Where the schema has names, the header says which column is which. Labels
+// that are ignored may be absent then, or when they are the last columns that the schema names. Blank lines are left
+// out, and the first line too when the schema says that it is a header.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -35,6 +36,7 @@ class RowStream {
 
  private:
   absl::StatusOr<bool> NextLine(std::string_view& line);
+  absl::Status ReadHeader(std::string_view line);
   absl::Status BeginRows(std::string_view first);
   absl::Status Append(std::string_view line, Batch& rows);
 

@@ -57,6 +57,39 @@ TEST(JobSpecTest, ReadsEveryField) {
   EXPECT_EQ(spec->checkpoint.from, "/checkpoints/default-first-1234");
 }
 
+TEST(JobSpecTest, ColumnsByNameAndByNumber) {
+  const std::string schema = R"("schema": {"label": {"column": "income", "positive": ">50K"}, "header": true,
+               "categorical": ["work class", 3, "5"], "numeric": [0, 2], "numericBuckets": 32})";
+  const std::string text = kAdult;
+  const size_t begin = text.find("\"schema\"");
+  const std::string old = text.substr(begin, text.find("32}", begin) + 3 - begin);
+  const absl::StatusOr<JobSpec> spec = ParseJobSpec(Replaced(kAdult, old, schema));
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  const SchemaSpec& columns = spec->data.schema;
+  EXPECT_EQ(columns.label_column, -1);
+  EXPECT_EQ(columns.names.label, "income");
+  EXPECT_THAT(columns.categorical, ElementsAre(-1, 3, -1));
+  EXPECT_THAT(columns.names.categorical, ElementsAre("work class", "", "5"));
+  EXPECT_THAT(columns.names.numeric, ElementsAre()) << "no column of the list is named";
+  const auto error = [&](const std::string& from, const std::string& to) {
+    const absl::StatusOr<JobSpec> wrong = ParseJobSpec(Replaced(kAdult, old, Replaced(schema, from, to)));
+    return base::Message(wrong.ok() ? Validate(*wrong) : wrong.status());
+  };
+  EXPECT_THAT(
+      error("\"header\": true", "\"header\": false"),
+      HasSubstr("spec.data.schema.label.column: 'income' is a name, which needs spec.data.schema.header: true"));
+  EXPECT_THAT(error("\"5\"", "\"work class\""),
+              HasSubstr("spec.data.schema.categorical[2]: column 'work class' is used twice"));
+  EXPECT_THAT(error("\"5\"", "\"\""),
+              HasSubstr("spec.data.schema.categorical[2]: must be the number or the name of a column, is \"\""));
+  EXPECT_THAT(error("[0, 2]", "[0, 2.5]"), HasSubstr("spec.data.schema.numeric[1]: must be the number or the name"));
+  EXPECT_THAT(error("[0, 2]", "0"), HasSubstr("spec.data.schema.numeric: must be a list of columns"));
+  JobSpec other = *spec;
+  other.data.schema.names.categorical[0] = "workclass";
+  EXPECT_NE(ProfileHash(other), ProfileHash(*spec));
+}
+
 TEST(JobSpecTest, TheScheduleOfTheLearningRate) {
   const auto parse = [](const std::string& schedule) {
     return ParseJobSpec(

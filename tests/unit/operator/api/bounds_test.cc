@@ -45,7 +45,7 @@ void AddBreaches(const Json& schema, const std::string& path, const Json::json_p
     if (schema.contains(bound)) breaches.push_back({path, at, bound, std::move(value)});
   };
   const std::string type = schema.value("type", "");
-  if (type == "integer") {
+  if (type == "integer" || (schema.contains("x-kubernetes-int-or-string") && schema.contains("minimum"))) {
     if (schema.contains("minimum")) add("minimum", schema["minimum"].get<int64_t>() - 1);
     if (schema.contains("maximum")) add("maximum", schema["maximum"].get<int64_t>() + 1);
     if (schema.contains("maximum")) add("maximum", uint64_t{1} << 63);

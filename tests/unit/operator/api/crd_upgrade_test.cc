@@ -52,15 +52,22 @@ class Comparison {
   std::vector<std::string> problems;
 
   void Compare(const std::string& path, const Json& before, const Json& after) {
-    if (before.value("type", "") != after.value("type", "")) Add(path, "another type");
+    const std::string type = before.value("type", "");
+    const bool widened = after.value("x-kubernetes-int-or-string", false) && (type == "integer" || type == "string");
+    if (type != after.value("type", "") && !widened) Add(path, "another type");
     for (const char* flag : {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"}) {
       if (before.value(flag, false) && !after.value(flag, false)) Add(path, std::string("no ") + flag);
     }
     Enum(path, before, after);
+    // Bounds of strings are none for what was an integer, and the other way round.
+    const auto concerns = [&](const std::string& bound) {
+      if (!widened) return true;
+      return bound.ends_with("Length") == (type == "string");
+    };
     for (const char* bound : {"maximum", "maxLength", "maxItems", "maxProperties"})
-      Bound(path, bound, before, after, +1);
+      if (concerns(bound)) Bound(path, bound, before, after, +1);
     for (const char* bound : {"minimum", "minLength", "minItems", "minProperties"})
-      Bound(path, bound, before, after, -1);
+      if (concerns(bound)) Bound(path, bound, before, after, -1);
     if (before.value("pattern", "") != after.value("pattern", "")) Add(path, "another pattern");
     if (before.value("default", Json()) != after.value("default", Json()) && before.contains("default")) {
       Add(path, "another default");

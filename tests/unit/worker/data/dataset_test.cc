@@ -79,6 +79,40 @@ TEST_F(DatasetTest, BadRowsUpToTheLimitAreLeftOut) {
               HasSubstr("x.csv:2: the line has 1 columns, the schema needs 3 (3 rows"));
 }
 
+class NamedColumnsTest : public DatasetTest {
+ protected:
+  absl::StatusOr<std::shared_ptr<const Dataset>> LoadNamed(const std::string& text) {
+    std::ofstream(folder_ / "x.csv", std::ios::binary) << text;
+    return Dataset::Load({"file:///x.csv", "csv"}, spec_, nullptr, {.embedding_rows = 10, .root = folder_.string()});
+  }
+  void SetUp() override {
+    DatasetTest::SetUp();
+    spec_.schema = {.label_column = -1, .categorical = {-1}, .numeric = {2}, .header = true};
+    spec_.schema.names = {.label = "bought", .categorical = {"the country"}};
+  }
+};
+
+TEST_F(NamedColumnsTest, AreFoundInTheHeaderOfTheFile) {
+  const auto data = LoadNamed("\xef\xbb\xbf bought ,\"the country\",age\r\n1,DE,3\r\n0,FR,5\r\n");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  const auto other = LoadNamed("the country,bought,age\nDE,1,3\nFR,0,5\n");
+  ASSERT_TRUE(other.ok()) << base::ToString(other.status());
+  EXPECT_EQ((*data)->all().ids, (*other)->all().ids);
+  EXPECT_EQ((*data)->all().labels, (*other)->all().labels);
+}
+
+TEST_F(NamedColumnsTest, ANameThatTheHeaderLacksIsRefused) {
+  const auto error = [&](const std::string& text) { return base::Message(LoadNamed(text).status()); };
+  EXPECT_THAT(error("bougt,the country,age\n1,DE,3\n"),
+              HasSubstr("x.csv: the header has no column 'bought'; did you mean `bougt`?"));
+  EXPECT_THAT(error("bought,the country,the country\n1,DE,3\n"), HasSubstr("has several columns 'the country'"));
+  EXPECT_THAT(error("bought,age,the country\n1,3,DE\n"), HasSubstr("column 2 is used twice in spec.data.schema"));
+  EXPECT_THAT(error("bought,\"the country,age\n1,DE,3\n"), HasSubstr("x.csv: the header: a quoted field"));
+  EXPECT_THAT(error(""), HasSubstr("x.csv: the header has no column 'bought'"));
+  EXPECT_THAT(error("bought,the country,age\nno,DE,3\nyes,DE,4\n"),
+              HasSubstr("the label in column 'bought' is neither 0 nor 1"));
+}
+
 TEST_F(DatasetTest, LabelsIgnoreATrailingDot) {
   spec_.schema.label_positive = ">50K";
   const auto data = Load(">50K.,a,1\n<=50K,a,1\n >50K ,a,1\n");

@@ -50,6 +50,24 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
+TEST(ExportedModelTest, NamesOfColumnsAreReadBack) {
+  ExportedModel model = Model("mlp");
+  model.schema.label_column = -1;
+  model.schema.names = {.label = "income", .categorical = {"", "a \"b\""}};
+  model.schema.categorical[1] = -1;
+  const std::string schema = SchemaJson(model);
+  const auto read = ParseExportedModel(ModelJson(model, {}), schema);
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->schema.names.label, "income");
+  EXPECT_EQ(read->schema.names.categorical, model.schema.names.categorical);
+  EXPECT_TRUE(read->schema.names.numeric.empty());
+  EXPECT_EQ(read->schema.categorical, model.schema.categorical);
+  EXPECT_EQ(ParseExportedModel(ModelJson(model, {}), Replaced(schema, "\"header\": true", "\"header\": false"))
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
   for (const char* name : {"ctrdnn", "mlp", "logistic"}) {
     const ExportedModel model = Model(name);

@@ -126,6 +126,25 @@ TEST(RowStreamTest, ErrorsNameTheLine) {
               StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:2: a quoted field has no closing quote"));
 }
 
+// The label may be anywhere, or absent.
+TEST(RowStreamTest, FindsNamedColumnsInAnyOrder) {
+  ExportedModel model = Model();
+  model.schema = {.categorical = {-1}, .numeric = {-1}, .header = true};
+  model.schema.names = {.label = "bought", .categorical = {"country"}, .numeric = {"age"}};
+  for (const char* text : {"country,age,bought\nDE,3,1\n", "\xef\xbb\xbf\"age\",id,country\r\n3,77,DE\r\n"}) {
+    RowStream stream(model, RowStream::Labels::kIgnored, "data.csv", Pieces(text, 100));
+    Batch rows;
+    ASSERT_THAT(stream.Next(2, rows), IsOk());
+    EXPECT_THAT(rows.numerics, ElementsAre(1));
+    EXPECT_THAT(rows.ids, ElementsAre(HashedId("DE", 0, 10)));
+  }
+  EXPECT_THAT(
+      DrainText("country,agee,bought\nDE,3,1\n", RowStream::Labels::kIgnored, model),
+      StatusIs(absl::StatusCode::kInvalidArgument, "data.csv: the header has no column 'age'; did you mean `agee`?"));
+  EXPECT_THAT(DrainText("country,age\nDE,3\n", RowStream::Labels::kRequired, model),
+              StatusIs(absl::StatusCode::kInvalidArgument, "data.csv: the header has no column 'bought'"));
+}
+
 TEST(RowStreamTest, LeavesOutTheHeader) {
   ExportedModel model = Model();
   model.schema.header = true;

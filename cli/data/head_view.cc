@@ -1,0 +1,57 @@
+#include "cli/data/head_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/format.h"
+#include "cli/table.h"
+
+namespace medley::cli {
+namespace {
+
+constexpr size_t kWidestCell = 24;
+
+// One line of at most kWidestCell bytes; never a part of a character of UTF-8.
+std::string Cell(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  if (text.size() <= kWidestCell) return text;
+  size_t end = kWidestCell - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+std::string DelimiterName(char delimiter) {
+  return delimiter == ',' ? "commas" : delimiter == '\t' ? "tabs" : fmt::format("'{}'", delimiter);
+}
+
+}  // namespace
+
+std::string HeadText(const Sample& sample, const TableGuess& table, size_t rows) {
+  std::string text =
+      fmt::format("{}: {}, {}, separated by {}, {}\n", sample.path, Counted(std::ssize(table.columns), "column"),
+                  sample.whole ? Counted(std::ssize(table.rows), "row")
+                               : fmt::format("about {} rows", Thousands(static_cast<double>(sample.estimated_rows))),
+                  DelimiterName(sample.delimiter), table.header ? "with a header" : "without a header");
+  if (sample.bad_rows > 0) {
+    text += fmt::format("{} cannot be read, the first: {}\n", Counted(sample.bad_rows, "row"), sample.first_bad);
+  }
+  std::vector<std::string> header = {"COLUMN", "NAME", "TYPE", "VALUES", "MISSING"};
+  for (size_t r = 0; r < std::min(rows, table.rows.size()); ++r) header.push_back(fmt::format("ROW {}", r + 1));
+  Table columns(std::move(header));
+  for (const ColumnGuess& column : table.columns) {
+    const std::string values =
+        column.many_values ? "> " + std::to_string(column.values.size()) : std::to_string(column.values.size());
+    std::vector<std::string> cells = {std::to_string(column.number), OrDash(!column.name.empty(), Cell(column.name)),
+                                      TypeName(column.type), values, std::to_string(column.missing)};
+    for (size_t r = 0; r < std::min(rows, table.rows.size()); ++r) {
+      cells.push_back(Cell(table.rows[r][static_cast<size_t>(column.number)]));
+    }
+    columns.Add(std::move(cells));
+  }
+  return text + "\n" + columns.Text();
+}
+
+}  // namespace medley::cli

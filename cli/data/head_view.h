@@ -1,0 +1,13 @@
+// The tables of `medley data head`. Pure.
+#pragma once
+
+#include <string>
+
+#include "cli/data/guess.h"
+
+namespace medley::cli {
+
+// A table of the columns (number, name, type, values) and the first `rows` rows.
+std::string HeadText(const Sample& sample, const TableGuess& table, size_t rows);
+
+}  // namespace medley::cli

@@ -1,0 +1,31 @@
+// Guesses which column a model should predict, and which of its values is the positive one. Pure functions.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "cli/data/guess.h"
+
+namespace medley::cli {
+
+struct LabelGuess {
+  size_t column = 0;
+  std::string positive;  // the value that counts as 1; empty: the column holds 0 and 1
+  std::string negative;  // the other value; empty: the column holds 0 and 1
+  int64_t positives = 0;
+  int64_t negatives = 0;
+  int64_t missing = 0;  // rows without a label, which the job leaves out
+  std::string why;      // "its name is 'label'"
+};
+
+// `wanted`: the name or the number of the column; empty: it is guessed from names and from the number of values.
+// Errors: NotFound (no such column, with "did you mean"), InvalidArgument (no column or several could be the label; the
+// column does not have two values).
+absl::StatusOr<LabelGuess> GuessLabel(const std::string& path, const TableGuess& table, const std::string& wanted);
+
+// Checks that a column other than the label can be a feature. Errors: InvalidArgument.
+absl::Status CheckFeatures(const std::string& path, const TableGuess& table, const LabelGuess& label);
+
+}  // namespace medley::cli

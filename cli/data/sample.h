@@ -1,0 +1,40 @@
+// The first rows of a table in a text file, which is enough to guess what its columns hold. Not thread-safe.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace medley::cli {
+
+struct SampleLimits {
+  size_t bytes = size_t{4} << 20;  // of text, after decompression
+  size_t rows = 20000;
+};
+
+using Row = std::vector<std::string>;
+
+struct Sample {
+  std::string path;
+  char delimiter = ',';
+  std::vector<Row> rows;       // each with `columns` fields; the first may be a header
+  size_t columns = 0;          // fields of most lines
+  int64_t bad_rows = 0;        // lines that cannot be split into that many fields; not among `rows`
+  std::string first_bad;       // "data.csv:17: expected 5 columns, found 3"
+  bool whole = true;           // false: the file has more rows
+  int64_t estimated_rows = 0;  // of the whole file, the header counted too
+};
+
+// Reads the beginning of a file, or of the first of the files that match a pattern. Errors: NotFound, PermissionDenied,
+// DataLoss (damaged gzip); InvalidArgument for a file that is empty, is no
+// text in UTF-8, or whose lines have no common form.
+absl::StatusOr<Sample> ReadSample(const std::string& path, const SampleLimits& limits = {});
+
+// The same of a text, which is the beginning of a file of `file_bytes` bytes. Pure.
+absl::StatusOr<Sample> ParseSample(const std::string& path, std::string_view text, int64_t file_bytes,
+                                   const SampleLimits& limits = {});
+
+}  // namespace medley::cli

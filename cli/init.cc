@@ -1,0 +1,167 @@
+// medley init DATA.csv: looks at the data and writes a job file that `medley run` runs.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/data/job_text.h"
+#include "cli/data/label_guess.h"
+#include "cli/data/sample.h"
+#include "cli/format.h"
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "localcluster/node/machine.h"
+
+namespace medley::cli {
+namespace {
+
+struct InitOptions {
+  std::string data;
+  std::string test;
+  std::string label;
+  std::string output;
+};
+
+// A folder as the job file in `of` spells it: "./x" where it can, else the whole path.
+std::filesystem::path Spelled(const std::filesystem::path& folder, const std::filesystem::path& of) {
+  const std::filesystem::path relative = folder.lexically_relative(of);
+  if (relative.empty() || *relative.begin() == "..") return folder;
+  return relative == "." ? "./" : "./" / relative;
+}
+
+// The deepest folder that holds both.
+std::filesystem::path Common(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::filesystem::path common;
+  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end() && *i == *j; ++i, ++j) common /= *i;
+  return common;
+}
+
+// Also of a pattern of file names.
+absl::StatusOr<std::filesystem::path> Absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  const std::filesystem::path folder = std::filesystem::canonical(whole.parent_path(), error);
+  if (error) return base::ErrnoStatus(error.value(), "opening " + path);
+  return folder / whole.filename();
+}
+
+absl::Status CheckDelimiter(const Sample& sample) {
+  if (sample.delimiter == ',' || sample.delimiter == '\t') return absl::OkStatus();
+  return base::InvalidArgument(
+      "{}: the values are separated by '{}'; Medley reads commas and tabs. Convert the file, for example with Python: "
+      "csv.writer(out).writerows(csv.reader(file, delimiter='{}'))",
+      sample.path, sample.delimiter, sample.delimiter);
+}
+
+// The test data must have the columns that the job reads.
+absl::Status CheckTest(const std::string& path, const Sample& train_sample, const TableGuess& train) {
+  MEDLEY_ASSIGN_OR_RETURN(const Sample sample, ReadSample(path));
+  if (sample.delimiter != train_sample.delimiter && sample.columns > 1) {
+    return base::InvalidArgument("{}: its values are separated by another character than those of {}", path,
+                                 train_sample.path);
+  }
+  if (!train.header) {
+    if (sample.columns == train_sample.columns) return absl::OkStatus();
+    return base::InvalidArgument("{}: has {} columns, {} has {}", path, sample.columns, train_sample.path,
+                                 train_sample.columns);
+  }
+  for (const ColumnGuess& column : train.columns) {
+    const Row& header = sample.rows.front();
+    const bool at_number =
+        static_cast<size_t>(column.number) < header.size() && header[static_cast<size_t>(column.number)] == column.name;
+    const bool anywhere = std::find(header.begin(), header.end(), column.name) != header.end();
+    if (column.named ? anywhere : at_number) continue;
+    return base::InvalidArgument("{}: the header has no column {}, which {} has", path, ColumnText(column),
+                                 train_sample.path);
+  }
+  return absl::OkStatus();
+}
+
+void Say(const Sample& sample, const TableGuess& table, const LabelGuess& label, const std::string& output) {
+  size_t numeric = 0, categorical = 0, left_out = 0;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (c == label.column) continue;
+    const ColumnType type = table.columns[c].type;
+    ++(type == ColumnType::kNumeric ? numeric : type == ColumnType::kCategorical ? categorical : left_out);
+  }
+  std::string text =
+      fmt::format("{}: {}, {}; {}\n", sample.path, Counted(std::ssize(table.columns), "column"),
+                  sample.whole ? Counted(std::ssize(table.rows), "row")
+                               : fmt::format("about {} rows", Thousands(static_cast<double>(sample.estimated_rows))),
+                  table.header ? "the first row is a header" : "no header");
+  text += fmt::format("label: column {}, because {}", ColumnText(table.columns[label.column]), label.why);
+  if (!label.positive.empty()) text += fmt::format("; \"{}\" counts as 1, \"{}\" as 0", label.positive, label.negative);
+  text += fmt::format("\nfeatures: {} numeric, {} categorical; {} left out\n", numeric, categorical,
+                      Counted(static_cast<int64_t>(left_out), "column"));
+  if (!output.empty()) text += fmt::format("wrote {}; next: medley run {}\n", output, output);
+  std::fputs(text.c_str(), stderr);
+}
+
+absl::Status Run(const InitOptions& options) {
+  MEDLEY_ASSIGN_OR_RETURN(const Sample sample, ReadSample(options.data));
+  MEDLEY_RETURN_IF_ERROR(CheckDelimiter(sample));
+  const TableGuess table = GuessTable(sample);
+  if (table.rows.empty()) return base::InvalidArgument("{}: the file has no rows below its header", options.data);
+  MEDLEY_ASSIGN_OR_RETURN(const LabelGuess label, GuessLabel(options.data, table, options.label));
+  MEDLEY_RETURN_IF_ERROR(CheckFeatures(options.data, table, label));
+  MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path train, Absolute(options.data));
+  JobInput input;
+  std::filesystem::path folder = train.parent_path();
+  if (!options.test.empty()) {
+    MEDLEY_RETURN_IF_ERROR(CheckTest(options.test, sample, table));
+    MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path test, Absolute(options.test));
+    folder = Common(folder, test.parent_path());
+    input.test = test.lexically_relative(folder).string();
+  }
+  input.train = train.lexically_relative(folder).string();
+  const bool standard = options.output == "-";
+  input.name = JobNameOf(options.output.empty() || standard ? train : options.output);
+  const std::string output = options.output.empty() ? input.name + ".yaml" : options.output;
+  input.file = standard ? "FILE" : output;
+  std::error_code error;
+  const auto base = standard ? std::filesystem::current_path() : std::filesystem::absolute(output, error).parent_path();
+  const auto base_folder = std::filesystem::canonical(base, error);
+  if (error) return base::ErrnoStatus(error.value(), "opening the folder " + base.string());
+  input.folder = Spelled(folder, base_folder);
+  input.rows = sample.estimated_rows;
+  input.sample_rows = std::ssize(table.rows);
+  input.bad_rows = sample.bad_rows + label.missing;
+  input.delimiter = sample.delimiter;
+  const kube::Machine machine = kube::ThisMachine();
+  input.cpus = machine.cpus;
+  input.memory_bytes = machine.memory_bytes;
+  const std::string text = JobText(input, table, label);
+  if (standard) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    if (std::filesystem::exists(output, error)) {
+      return base::AlreadyExists("{} exists: remove it, or name another file with -o", output);
+    }
+    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(output, text));
+  }
+  Say(sample, table, label, standard ? "" : output);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddInit(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("init", "Look at a CSV file and write a job file that trains on it");
+  auto options = std::make_shared<InitOptions>();
+  command->add_option("DATA", options->data, "CSV or TSV file with the rows for training")->required();
+  command->add_option("--label", options->label, "name or number of the column to predict; default: guessed");
+  command->add_option("--test", options->test, "file with rows for evaluations; default: no evaluation");
+  command->add_option("-o,--output", options->output, "job file; default: NAME.yaml; -: standard output");
+  command->callback([options, &exit_status] {
+    const absl::Status status = Run(*options);
+    if (!status.ok()) std::fprintf(stderr, "medley: %s\n", base::Message(status).c_str());
+    exit_status = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace medley::cli

@@ -1,0 +1,93 @@
+#include "cli/data/job_text.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/document/parse.h"
+#include "common/model/job_spec.h"
+
+namespace medley::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Written {
+  std::string text;
+  model::JobSpec spec;
+};
+
+Written Write(const std::string& data, JobInput input) {
+  const auto sample = ParseSample("x.csv", data, static_cast<int64_t>(data.size()));
+  EXPECT_THAT(sample, base::IsOk());
+  const TableGuess table = GuessTable(*sample);
+  const auto label = GuessLabel("x.csv", table, "");
+  EXPECT_THAT(label, base::IsOk());
+  input.sample_rows = std::ssize(table.rows);
+  Written written{.text = JobText(input, table, *label), .spec = {}};
+  const auto job = document::Parse(written.text.substr(written.text.find("---\n") + 4));
+  EXPECT_THAT(job, base::IsOk()) << written.text;
+  const auto spec = model::ParseJobSpec(job->at("spec").dump());
+  EXPECT_THAT(spec, base::IsOk()) << written.text;
+  EXPECT_THAT(model::Validate(*spec), base::IsOk()) << written.text;
+  written.spec = *spec;
+  return written;
+}
+
+JobInput Input() {
+  return {.file = "x.yaml",
+          .name = "x",
+          .folder = "./",
+          .train = "x.csv",
+          .rows = 1000,
+          .cpus = 2,
+          .memory_bytes = int64_t{8} << 30};
+}
+
+TEST(JobTextTest, IsAJobThatReadsTheColumns) {
+  const Written job =
+      Write("\"a: \"\"b\"\" #c\",age,label,twice,twice\nx,3,yes,1,u\ny,4,no,2,v\nx,5,no,3,u\n", Input());
+  const model::SchemaSpec& schema = job.spec.data.schema;
+  EXPECT_TRUE(schema.header);
+  EXPECT_EQ(schema.names.label, "label");
+  EXPECT_EQ(schema.label_positive, "yes");
+  EXPECT_THAT(schema.names.categorical, ElementsAre("a: \"b\" #c", ""));
+  EXPECT_THAT(schema.categorical, ElementsAre(-1, 4));
+  EXPECT_THAT(schema.numeric, ElementsAre(-1, 3));
+  EXPECT_FALSE(job.spec.data.test.has_value());
+  EXPECT_THAT(job.text, HasSubstr("# Without test data the model is not evaluated"));
+  EXPECT_THAT(job.text, HasSubstr("# \"yes\" (1 row) counts as 1, \"no\" (2 rows) as 0."));
+  EXPECT_THAT(job.text, HasSubstr("resources: {cpu: 500m, memory: 1638Mi}"));
+}
+
+TEST(JobTextTest, TestDataAreEvaluated) {
+  JobInput input = Input();
+  input.test = "sub/test.csv";
+  input.bad_rows = 1;
+  input.delimiter = '\t';
+  const Written job = Write("1\t3\tx\n0\t4\ty\n0\t5\tx\n", input);
+  EXPECT_EQ(job.spec.data.test->uri, "file:///data/sub/test.csv");
+  EXPECT_EQ(job.spec.data.test->format, "tsv");
+  EXPECT_TRUE(job.spec.training.evaluation.has_value());
+  EXPECT_TRUE(job.spec.data.schema.names.empty());
+  EXPECT_GE(job.spec.data.max_bad_rows, 10);
+}
+
+TEST(JobTextTest, OneKindOfFeatureIsEnough) {
+  EXPECT_TRUE(Write("label,c\n1,x\n0,y\n0,x\n", Input()).spec.data.schema.numeric.empty());
+  EXPECT_TRUE(Write("label,c\n1,3\n0,4\n0,7\n", Input()).spec.data.schema.categorical.empty());
+}
+
+TEST(JobTextTest, TheNameOfTheJob) {
+  EXPECT_EQ(JobNameOf("/data/Churn Data (2).csv"), "churn-data-2");
+  EXPECT_EQ(JobNameOf("2024.csv.gz"), "job-2024");
+  EXPECT_EQ(JobNameOf("part-*.csv"), "part");
+  EXPECT_EQ(JobNameOf("\xc3\xbc.csv"), "job");
+  EXPECT_EQ(JobNameOf(std::string(100, 'a')).size(), 30u);
+}
+
+}  // namespace
+}  // namespace medley::cli

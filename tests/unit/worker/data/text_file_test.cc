@@ -1,0 +1,127 @@
+#include "worker/data/text_file.h"
+
+#include <gmock/gmock.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
+#include "worker/data/dataset.h"
+#include "worker/data/label_values.h"
+#include "worker/data/source.h"
+
+namespace medley::worker {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Gzip(const std::string& text) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, static_cast<uLong>(text.size())) + 32, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+class TextFileTest : public testing::Test {
+ protected:
+  void SetUp() override { folder_ = *base::MakeTempDir("text_file"); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
+  std::string Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+    return folder_ / name;
+  }
+  std::string Error(const std::string& name, const std::string& bytes) {
+    return base::Message(ReadText(Write(name, bytes)).status());
+  }
+  absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& name, const model::SchemaSpec& schema) {
+    model::DataSpec spec;
+    spec.schema = schema;
+    const model::SourceSpec source{"file:///" + name, "csv"};
+    EXPECT_THAT(CheckLabels(source, spec, folder_.string(), {}), base::IsOk());
+    auto data = Dataset::Load(source, spec, nullptr, {.embedding_rows = 100, .threads = 2, .root = folder_.string()});
+    return data;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TextFileTest, ReadsPlainAndCompressedText) {
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += std::to_string(i) + (i % 3 == 0 ? "\n" : ",");
+  for (const std::string& bytes : {text, Gzip(text), Gzip(text.substr(0, 1000)) + Gzip(text.substr(1000))}) {
+    const auto read = ReadText(Write("x", bytes));
+    ASSERT_THAT(read, base::IsOk());
+    EXPECT_TRUE(*read == text);
+    std::string lines;
+    EXPECT_THAT(ForEachLine(folder_ / "x",
+                            [&](std::string_view line) {
+                              lines += std::string(line) + "\n";
+                              return true;
+                            }),
+                base::IsOk());
+    EXPECT_TRUE(lines == text + "\n") << "the last line has no end";
+  }
+  EXPECT_EQ(*ReadText(Write("zeros.gz", Gzip("a\n") + std::string(512, '\0'))), "a\n");
+  EXPECT_EQ(*ReadText(Write("empty", "")), "");
+}
+
+TEST_F(TextFileTest, DamageIsAnError) {
+  const std::string good = Gzip("some text that is compressed, some text that is compressed");
+  EXPECT_THAT(Error("x.gz", good.substr(0, good.size() - 3)), HasSubstr("x.gz: the gzip data end in the middle"));
+  std::string damaged = good;
+  damaged[good.size() / 2] ^= 0x55;
+  EXPECT_THAT(Error("x", damaged), HasSubstr("the gzip data are damaged"));
+  EXPECT_THAT(Error("x.gz", good + "garbage"), HasSubstr("the gzip data are damaged"));
+  EXPECT_THAT(Error("x.gz", "a,b\n"), HasSubstr("the content is not gzip, although the name ends in .gz"));
+  EXPECT_THAT(Error("x.gz", ""), HasSubstr("the content is not gzip"));
+  EXPECT_EQ(ReadText(folder_ / "absent").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(ReadText(folder_).ok()) << "a folder";
+}
+
+TEST_F(TextFileTest, PatternsMeanFilesInTheOrderOfTheirNames) {
+  for (const char* name : {"p-10.csv", "p-2.csv", "q.csv", "p-[x].csv"}) Write(name, "");
+  std::filesystem::create_directory(folder_ / "p-dir.csv");
+  const auto found = FindFiles(folder_ / "p-*.csv");
+  ASSERT_THAT(found, base::IsOk());
+  EXPECT_THAT(*found, ElementsAre(folder_ / "p-10.csv", folder_ / "p-2.csv", folder_ / "p-[x].csv"));
+  EXPECT_THAT(*FindFiles(folder_ / "p-[x].csv"), ElementsAre(folder_ / "p-[x].csv")) << "a file of this name";
+  EXPECT_THAT(*FindFiles("/absent"), ElementsAre("/absent")) << "whether it exists is found when it is opened";
+  EXPECT_THAT(base::Message(FindFiles(folder_ / "r*").status()), HasSubstr("r* matches no file"));
+}
+
+TEST_F(TextFileTest, ADataSetOfSeveralFiles) {
+  Write("part-2.csv.gz", Gzip("age,country,bought\n5,FR,0\n7,DE,1\n"));
+  Write("part-1.csv", "bought,country,age\n1,DE,3\n0,IT,4\n");
+  Write("all.csv", "bought,country,age\n1,DE,3\n0,IT,4\n0,FR,5\n1,DE,7\n");
+  model::SchemaSpec schema{.categorical = {-1}, .numeric = {-1}, .header = true};
+  schema.names = {.label = "bought", .categorical = {"country"}, .numeric = {"age"}};
+  const auto parts = Load("part-*", schema);
+  ASSERT_THAT(parts, base::IsOk());
+  const auto all = Load("all.csv", schema);
+  ASSERT_THAT(all, base::IsOk());
+  EXPECT_EQ((*parts)->all().ids, (*all)->all().ids);
+  EXPECT_EQ((*parts)->all().numerics, (*all)->all().numerics);
+  EXPECT_EQ((*parts)->all().labels, (*all)->all().labels);
+  const model::SchemaSpec numbers{.label_column = 0, .categorical = {1}, .numeric = {2}, .header = true};
+  model::DataSpec spec;
+  spec.schema = numbers;
+  EXPECT_THAT(base::Message(Dataset::Load({"file:///part-*", "csv"}, spec, nullptr, {.root = folder_}).status()),
+              HasSubstr("part-2.csv.gz: the header differs from that of "));
+  Write("part-3.csv", "bought,country,age\n1,DE,3\n1,DE,x\n");
+  EXPECT_THAT(base::Message(Load("part-*", schema).status()), testing::AnyOf(HasSubstr("part-3.csv:3: column 2: 'x'")));
+}
+
+}  // namespace
+}  // namespace medley::worker

@@ -1,0 +1,178 @@
+#include "worker/data/text_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "common/base/status.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 18;
+constexpr int kGzip = 16 + MAX_WBITS;  // window bits of zlib for gzip only
+
+}  // namespace
+
+struct TextFile::State {
+  std::string name;
+  std::FILE* file = nullptr;
+  std::vector<unsigned char> block = std::vector<unsigned char>(kBlock);
+  size_t begin = 0;  // of what has not been used of the block
+  size_t end = 0;
+  bool ended = false;  // all of the file is in the block
+  bool began = false;
+  bool gzip = false;
+  bool in_member = false;  // gzip data can be several members, one after the other
+  int64_t consumed = 0;
+  z_stream stream = {};
+
+  ~State() {
+    if (gzip) inflateEnd(&stream);
+    if (file != nullptr && file != stdin) std::fclose(file);
+  }
+
+  absl::Status Fill() {
+    if (begin < end || ended) return absl::OkStatus();
+    begin = 0;
+    end = std::fread(block.data(), 1, block.size(), file);
+    consumed += static_cast<int64_t>(end);
+    ended = end < block.size();
+    if (ended && std::ferror(file) != 0) return base::ErrnoStatus(errno, "reading " + name);
+    return absl::OkStatus();
+  }
+
+  absl::Status Begin() {
+    began = true;
+    MEDLEY_RETURN_IF_ERROR(Fill());
+    gzip = end >= 2 && block[0] == 0x1f && block[1] == 0x8b;
+    if (!gzip && name.ends_with(".gz")) {
+      return base::InvalidArgument("{}: the content is not gzip, although the name ends in .gz", name);
+    }
+    if (gzip) MEDLEY_CHECK(inflateInit2(&stream, kGzip) == Z_OK, "zlib has no memory");
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<size_t> Plain(char* to, size_t bytes) {
+    size_t read = 0;
+    while (read < bytes) {
+      MEDLEY_RETURN_IF_ERROR(Fill());
+      const size_t count = std::min(bytes - read, end - begin);
+      if (count == 0) break;
+      std::memcpy(to + read, block.data() + begin, count);
+      begin += count;
+      read += count;
+    }
+    return read;
+  }
+
+  absl::StatusOr<size_t> Inflate(char* to, size_t bytes) {
+    size_t read = 0;
+    while (read < bytes) {
+      MEDLEY_RETURN_IF_ERROR(Fill());
+      if (begin == end) {
+        if (!in_member) break;
+        return base::DataLoss("{}: the gzip data end in the middle: the file is truncated", name);
+      }
+      // Zeros may fill up the last block of a tape.
+      if (!in_member && block[begin] == 0 && consumed > static_cast<int64_t>(end - begin)) {
+        ++begin;
+        continue;
+      }
+      in_member = true;
+      stream.next_in = block.data() + begin;
+      stream.avail_in = static_cast<uInt>(end - begin);
+      stream.next_out = reinterpret_cast<Bytef*>(to + read);
+      stream.avail_out = static_cast<uInt>(std::min(bytes - read, size_t{1} << 30));
+      const uInt room = stream.avail_out;
+      const int result = inflate(&stream, Z_NO_FLUSH);
+      begin = end - stream.avail_in;
+      read += room - stream.avail_out;
+      if (result == Z_STREAM_END) {
+        in_member = false;
+        inflateReset2(&stream, kGzip);
+      } else if (result != Z_OK && result != Z_BUF_ERROR) {
+        return base::DataLoss("{}: the gzip data are damaged ({})", name,
+                              stream.msg == nullptr ? "unknown error" : stream.msg);
+      }
+    }
+    return read;
+  }
+};
+
+absl::StatusOr<TextFile> TextFile::Open(const std::string& path) {
+  auto state = std::make_unique<State>();
+  state->name = path;
+  state->file = std::fopen(path.c_str(), "rb");
+  if (state->file == nullptr) return base::ErrnoStatus(errno, "opening " + path);
+  std::setvbuf(state->file, nullptr, _IONBF, 0);
+  return TextFile(std::move(state));
+}
+
+TextFile TextFile::StandardInput() {
+  auto state = std::make_unique<State>();
+  state->name = "standard input";
+  state->file = stdin;
+  return TextFile(std::move(state));
+}
+
+TextFile::TextFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TextFile::TextFile(TextFile&&) noexcept = default;
+TextFile& TextFile::operator=(TextFile&&) noexcept = default;
+TextFile::~TextFile() = default;
+
+absl::StatusOr<size_t> TextFile::Read(char* to, size_t bytes) {
+  if (!state_->began) MEDLEY_RETURN_IF_ERROR(state_->Begin());
+  return state_->gzip ? state_->Inflate(to, bytes) : state_->Plain(to, bytes);
+}
+
+int64_t TextFile::consumed() const { return state_->consumed; }
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  std::string text;
+  size_t end = 0;
+  size_t room = error ? kBlock : static_cast<size_t>(size) + 1;
+  while (true) {
+    text.resize(end + room);
+    MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data() + end, room));
+    end += bytes;
+    if (bytes < room) break;
+    room = std::max(end, kBlock);
+  }
+  text.resize(end);
+  return text;
+}
+
+absl::Status ForEachLine(const std::string& path, absl::FunctionRef<bool(std::string_view)> line) {
+  constexpr size_t kLongestLine = size_t{1} << 26;
+  MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
+  std::string text;
+  while (true) {
+    const size_t kept = text.size();
+    if (kept > kLongestLine) return base::InvalidArgument("{}: a line is longer than 64 MiB", path);
+    text.resize(kept + kBlock);
+    MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data() + kept, kBlock));
+    text.resize(kept + bytes);
+    std::string_view rest = text;
+    for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+      if (!line(rest.substr(0, end))) return absl::OkStatus();
+      rest.remove_prefix(end + 1);
+    }
+    if (bytes < kBlock) {
+      if (!rest.empty()) line(rest);
+      return absl::OkStatus();
+    }
+    text.erase(0, text.size() - rest.size());
+  }
+}
+
+}  // namespace medley::worker

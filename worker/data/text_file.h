@@ -1,0 +1,45 @@
+// Reads a file of text, compressed with gzip or not, in bounded memory. Not thread-safe.
+#pragma once
+
+#include <absl/functional/function_ref.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace medley::worker {
+
+class TextFile {
+ public:
+  // Errors: NotFound, PermissionDenied.
+  static absl::StatusOr<TextFile> Open(const std::string& path);
+  static TextFile StandardInput();
+  TextFile(TextFile&&) noexcept;
+  TextFile& operator=(TextFile&&) noexcept;
+  ~TextFile();
+
+  // Reads until `bytes` bytes are read or the file ends; returns their number. What begins as gzip is decompressed.
+  // Errors: InvalidArgument (the name ends in .gz, but the content is not gzip), DataLoss (gzip data that are damaged
+  // or end in the middle), those of reading.
+  absl::StatusOr<size_t> Read(char* to, size_t bytes);
+  // The number of bytes of the file, compressed or not, that have been read so far.
+  int64_t consumed() const;
+
+ private:
+  struct State;
+  explicit TextFile(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+// Reads a whole file. Errors: those of TextFile.
+absl::StatusOr<std::string> ReadText(const std::string& path);
+
+// Calls `line` for each line, without its end, until it returns false. Holds only some of the file in memory. Errors:
+// those of TextFile; InvalidArgument for a line of more than 64 MiB.
+absl::Status ForEachLine(const std::string& path, absl::FunctionRef<bool(std::string_view)> line);
+
+}  // namespace medley::worker
