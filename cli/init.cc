@@ -120,7 +120,7 @@ absl::Status Run(const InitOptions& options) {
   }
   input.train = train.lexically_relative(folder).string();
   const bool standard = options.output == "-";
-  input.name = JobNameOf(options.output.empty() || standard ? train : options.output);
+  input.name = JobNameOf(options.output.empty() || standard ? train : std::filesystem::path(options.output));
   const std::string output = options.output.empty() ? input.name + ".yaml" : options.output;
   input.file = standard ? "FILE" : output;
   std::error_code error;

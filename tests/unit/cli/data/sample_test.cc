@@ -64,7 +64,7 @@ TEST(SampleTest, TheTableHasEveryColumn) {
   const auto sample = Parse("age,name of\na long name that does not fit into a cell,x\n3,\n");
   ASSERT_THAT(sample, base::IsOk());
   const std::string text = HeadText(*sample, GuessTable(*sample), 1);
-  EXPECT_THAT(text, HasSubstr("x.csv: 2 columns, 3 rows, separated by commas, without a header"));
+  EXPECT_THAT(text, HasSubstr("x.csv: 2 columns, 2 rows, separated by commas, with a header"));
   EXPECT_THAT(HeadText(*sample, GuessTable(*sample), 9), HasSubstr("a long name that does..."));
 }
 

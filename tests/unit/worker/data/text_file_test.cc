@@ -42,6 +42,7 @@ class TextFileTest : public testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
     return folder_ / name;
   }
+  std::string At(const std::string& name) const { return (folder_ / name).string(); }
   std::string Error(const std::string& name, const std::string& bytes) {
     return base::Message(ReadText(Write(name, bytes)).status());
   }
@@ -81,7 +82,7 @@ TEST_F(TextFileTest, DamageIsAnError) {
   const std::string good = Gzip("some text that is compressed, some text that is compressed");
   EXPECT_THAT(Error("x.gz", good.substr(0, good.size() - 3)), HasSubstr("x.gz: the gzip data end in the middle"));
   std::string damaged = good;
-  damaged[good.size() / 2] ^= 0x55;
+  damaged[good.size() - 6] ^= 0x55;  // of the checksum
   EXPECT_THAT(Error("x", damaged), HasSubstr("the gzip data are damaged"));
   EXPECT_THAT(Error("x.gz", good + "garbage"), HasSubstr("the gzip data are damaged"));
   EXPECT_THAT(Error("x.gz", "a,b\n"), HasSubstr("the content is not gzip, although the name ends in .gz"));
@@ -95,8 +96,8 @@ TEST_F(TextFileTest, PatternsMeanFilesInTheOrderOfTheirNames) {
   std::filesystem::create_directory(folder_ / "p-dir.csv");
   const auto found = FindFiles(folder_ / "p-*.csv");
   ASSERT_THAT(found, base::IsOk());
-  EXPECT_THAT(*found, ElementsAre(folder_ / "p-10.csv", folder_ / "p-2.csv", folder_ / "p-[x].csv"));
-  EXPECT_THAT(*FindFiles(folder_ / "p-[x].csv"), ElementsAre(folder_ / "p-[x].csv")) << "a file of this name";
+  EXPECT_THAT(*found, ElementsAre(At("p-10.csv"), At("p-2.csv"), At("p-[x].csv")));
+  EXPECT_THAT(*FindFiles(folder_ / "p-[x].csv"), ElementsAre(At("p-[x].csv"))) << "a file of this name";
   EXPECT_THAT(*FindFiles("/absent"), ElementsAre("/absent")) << "whether it exists is found when it is opened";
   EXPECT_THAT(base::Message(FindFiles(folder_ / "r*").status()), HasSubstr("r* matches no file"));
 }
@@ -120,7 +121,7 @@ TEST_F(TextFileTest, ADataSetOfSeveralFiles) {
   EXPECT_THAT(base::Message(Dataset::Load({"file:///part-*", "csv"}, spec, nullptr, {.root = folder_}).status()),
               HasSubstr("part-2.csv.gz: the header differs from that of "));
   Write("part-3.csv", "bought,country,age\n1,DE,3\n1,DE,x\n");
-  EXPECT_THAT(base::Message(Load("part-*", schema).status()), testing::AnyOf(HasSubstr("part-3.csv:3: column 2: 'x'")));
+  EXPECT_THAT(base::Message(Load("part-*", schema).status()), HasSubstr("part-3.csv:3: column 2: 'x'"));
 }
 
 }  // namespace
