@@ -115,8 +115,7 @@ void CheckData(Rules& rules, const Json& spec) {
   };
   rules.Require(!share(labels, categorical), "spec.data.schema.categorical must not hold the label's column");
   rules.Require(!share(labels, numeric), "spec.data.schema.numeric must not hold the label's column");
-  rules.Require(!share(categorical, numeric),
-                "a column of spec.data.schema must not be both categorical and numeric");
+  rules.Require(!share(categorical, numeric), "a column of spec.data.schema must not be both categorical and numeric");
   rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
                 "spec.data.schema.numericBuckets needs numeric columns");
   rules.Require(!Has(spec, "/data/volume") || TextAt(spec, "/data/volume/mountPath").rfind('/', 0) == 0,

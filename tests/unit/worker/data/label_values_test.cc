@@ -79,9 +79,9 @@ TEST_F(LabelValuesTest, AFileIsReadOnlyUntilBothClassesOccurred) {
   named.schema.label_column = -1;
   named.schema.names.label = "label";
   std::ofstream(*folder / "x.csv") << "\xef\xbb\xbflabel,name\n0,a\n1,b\n";
-  EXPECT_THAT(CheckLabels({"file:///x.csv", "csv"}, named, folder->string(), {}), base::IsOk());
+  EXPECT_THAT(CheckLabels({"file:///x.csv", "csv"}, named, {}, folder->string(), {}), base::IsOk());
   named.schema.names.label = "labels";
-  EXPECT_THAT(base::Message(CheckLabels({"file:///x.csv", "csv"}, named, folder->string(), {})),
+  EXPECT_THAT(base::Message(CheckLabels({"file:///x.csv", "csv"}, named, {}, folder->string(), {})),
               HasSubstr("x.csv: the header has no column 'labels'; did you mean `label`?"));
   EXPECT_THAT(base::Message(check("name,1\na,0\nb,0")), HasSubstr("x.csv: the label in column 1 is 0 in every row"));
   EXPECT_EQ(CheckLabels({"file:///absent.csv", "csv"}, spec, {}, folder->string(), {}).code(),

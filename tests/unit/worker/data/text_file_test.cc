@@ -50,7 +50,7 @@ class TextFileTest : public testing::Test {
     model::DataSpec spec;
     spec.schema = schema;
     const model::SourceSpec source{"file:///" + name, "csv"};
-    EXPECT_THAT(CheckLabels(source, spec, folder_.string(), {}), base::IsOk());
+    EXPECT_THAT(CheckLabels(source, spec, {}, folder_.string(), {}), base::IsOk());
     auto data = Dataset::Load(source, spec, nullptr, {.embedding_rows = 100, .threads = 2, .root = folder_.string()});
     return data;
   }
