@@ -83,13 +83,27 @@ std::string PoolText(const JobInput& input) {
       Counted(input.cpus, "CPU"), kUnits, std::lround(cpu * 1000), memory, kUnits);
 }
 
+// Absent for the default.
+std::string TaskField(model::Task task) {
+  return task == model::Task::kBinary ? "" : fmt::format("task: {}, ", model::TaskName(task));
+}
+
 std::string LabelText(const TableGuess& table, const LabelGuess& label) {
   const ColumnGuess& column = table.columns[label.column];
   std::string text = fmt::format("      # The label is column {}: {}.", Plain(ColumnText(column)), Plain(label.why));
+  const std::string only = fmt::format("      label: {{column: {}}}\n", ColumnScalar(column));
+  if (label.task == model::Task::kRegression) return text + " It holds numbers.\n" + only;
+  if (label.task == model::Task::kMultiClass) {
+    text += fmt::format(" Its values are {} classes:\n", label.classes.size());
+    for (const auto& [name, rows] : label.classes) {
+      text += fmt::format("      #   {} ({})\n", Plain(Quoted(name)), Counted(rows, "row"));
+    }
+    return text + only;
+  }
   if (label.positive.empty()) {
     text +=
         fmt::format(" It holds 1 ({}) and 0 ({}).\n", Counted(label.positives, "row"), Counted(label.negatives, "row"));
-    return text + fmt::format("      label: {{column: {}}}\n", ColumnScalar(column));
+    return text + only;
   }
   text += fmt::format("\n      # {} ({}) counts as 1, {} ({}) as 0.\n", Plain(Quoted(label.positive)),
                       Counted(label.positives, "row"), Plain(Quoted(label.negative)), Counted(label.negatives, "row"));
@@ -153,7 +167,7 @@ std::string DataText(const JobInput& input, const TableGuess& table, const Label
          fmt::format("    volume: {{hostPath: {{path: {}}}, mountPath: /data}}\n", Quoted(input.folder.string()));
 }
 
-std::string TrainingText(const JobInput& input) {
+std::string TrainingText(const JobInput& input, model::Task task) {
   std::string text = fmt::format(
       "  training:\n"
       "    epochs: {}         # passes over the data\n"
@@ -163,8 +177,10 @@ std::string TrainingText(const JobInput& input) {
       Epochs(input.rows), BatchSize(input.rows));
   if (!input.test) return text;
   return text +
-         "    evaluation: {everyEpochs: 1}\n"
-         "    earlyStopping: {metric: logLoss, patience: 3}   # ends when three evaluations in a row are no better\n";
+         fmt::format(
+             "    evaluation: {{everyEpochs: 1}}\n"
+             "    earlyStopping: {{metric: {}, patience: 3}}   # ends when three evaluations in a row are no better\n",
+             task == model::Task::kRegression ? "mse" : "logLoss");
 }
 
 }  // namespace
@@ -181,9 +197,9 @@ std::string JobText(const JobInput& input, const TableGuess& table, const LabelG
       "kind: TrainingJob\n"
       "metadata: {{name: {}}}\n"
       "spec:\n"
-      "  model: {{name: ctrdnn, parameters: {{embeddingDim: 8, embeddingRows: 65536, hidden: [64, 32]}}}}\n",
-      input.name);
-  text += DataText(input, table, label) + TrainingText(input);
+      "  model: {{name: ctrdnn, {}parameters: {{embeddingDim: 8, embeddingRows: 65536, hidden: [64, 32]}}}}\n",
+      input.name, TaskField(label.task));
+  text += DataText(input, table, label) + TrainingText(input, label.task);
   return text +
          "  # objective: {deadline: 30m, maxUsdPerHour: \"1\"}   # goals; the cheapest plan within them is chosen\n"
          "  checkpoint:\n"

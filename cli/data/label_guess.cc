@@ -12,11 +12,14 @@
 #include "common/base/closest.h"
 #include "common/base/status.h"
 #include "worker/data/label_values.h"
+#include "worker/data/number.h"
 
 namespace medley::cli {
 namespace {
 
 constexpr size_t kMostNamed = 6;
+constexpr size_t kMostClasses = 50;           // texts that `medley init` takes for classes
+constexpr size_t kMostNumbersAsClasses = 10;  // such as stars
 
 std::string Lower(std::string text) {
   for (char& c : text) {
@@ -107,8 +110,14 @@ LabelGuess TwoValues(const std::map<std::string, int64_t>& labels) {
   return guess;
 }
 
-// What the values of the column let a model predict. Medley trains on labels with two values; another task is another
-// case here.
+bool HasNumbers(const TableGuess& table, const ColumnGuess& column) {
+  return std::ranges::all_of(table.rows, [&](const Row& row) {
+    float number = 0;
+    return worker::ReadNumber(row[static_cast<size_t>(column.number)], column.number, number).ok();
+  });
+}
+
+// What the values of the column let a model predict.
 absl::StatusOr<LabelGuess> LabelFrom(const std::string& path, const TableGuess& table, const ColumnGuess& column) {
   const std::map<std::string, int64_t> labels = LabelsOf(column);
   if (!column.many_values && labels.size() == 2) {
@@ -125,6 +134,20 @@ absl::StatusOr<LabelGuess> LabelFrom(const std::string& path, const TableGuess& 
     }
     return guess;
   }
+  const bool numbers = HasNumbers(table, column);
+  const int64_t labelled = std::ssize(table.rows) - column.missing;
+  const size_t most = numbers ? kMostNumbersAsClasses : kMostClasses;
+  LabelGuess guess;
+  guess.missing = column.missing;
+  if (!column.many_values && labels.size() > 2 && labels.size() <= most && 2 * std::ssize(labels) <= labelled) {
+    guess.task = model::Task::kMultiClass;
+    guess.classes = labels;
+    return guess;
+  }
+  if (numbers && labels.size() > 2) {
+    guess.task = model::Task::kRegression;
+    return guess;
+  }
   std::vector<std::string> some;
   for (const auto& [value, rows] : labels) {
     if (some.size() < kMostNamed) some.push_back(fmt::format("\"{}\"", value));
@@ -132,8 +155,8 @@ absl::StatusOr<LabelGuess> LabelFrom(const std::string& path, const TableGuess& 
   const std::string count =
       column.many_values ? fmt::format("more than {}", labels.size()) : std::to_string(labels.size());
   return base::InvalidArgument(
-      "{}: the label in column {} has {} different values{}{}: `medley init` writes jobs for labels with two values, "
-      "such as 0 and 1",
+      "{}: the label in column {} has {} different values{}{}: a model needs two values, such as 0 and 1, numbers, or "
+      "classes that occur in several rows",
       path, ColumnText(column), count, some.empty() ? "" : ", as ", absl::StrJoin(some, ", "));
 }
 

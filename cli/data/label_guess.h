@@ -1,19 +1,23 @@
-// Guesses which column a model should predict, and which of its values is the positive one. Pure functions.
+// Guesses which column a model should predict, the task, and which of two values is the positive one. Pure functions.
 #pragma once
 
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "cli/data/guess.h"
+#include "common/model/job_spec.h"
 
 namespace medley::cli {
 
 struct LabelGuess {
   size_t column = 0;
-  std::string positive;  // the value that counts as 1; empty: the column holds 0 and 1
-  std::string negative;  // the other value; empty: the column holds 0 and 1
+  model::Task task = model::Task::kBinary;      // kBinary, kRegression or kMultiClass
+  std::map<std::string, int64_t> classes = {};  // rows by class, of kMultiClass
+  std::string positive;                         // the value that counts as 1; empty: the column holds 0 and 1
+  std::string negative;                         // the other value; empty: the column holds 0 and 1
   int64_t positives = 0;
   int64_t negatives = 0;
   int64_t missing = 0;  // rows without a label, which the job leaves out
@@ -21,8 +25,9 @@ struct LabelGuess {
 };
 
 // `wanted`: the name or the number of the column; empty: it is guessed from names and from the number of values.
-// Errors: NotFound (no such column, with "did you mean"), InvalidArgument (no column or several could be the label; the
-// column does not have two values).
+// Two values are a binary task; up to 10 numbers or 50 texts that occur twice or more on average are classes; further
+// numbers are a regression. Errors: NotFound (no such column, with "did you mean"), InvalidArgument (no column or
+// several could be the label; too many different texts; one value).
 absl::StatusOr<LabelGuess> GuessLabel(const std::string& path, const TableGuess& table, const std::string& wanted);
 
 // Checks that a column other than the label can be a feature. Errors: InvalidArgument.

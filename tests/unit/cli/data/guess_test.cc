@@ -74,7 +74,7 @@ TEST(LabelGuessTest, IsFoundByNameByPlaceOrAsked) {
   EXPECT_THAT(error("age,c\n1,x\n2,y\n3,x\n", "agee"), HasSubstr("there is no column 'agee'; did you mean `age`?"));
   EXPECT_THAT(error("1,0\n2,1\n3,0\n", "7"),
               HasSubstr("no column '7'; the file has no header, and columns from 0 to 1"));
-  EXPECT_THAT(error("age,c\n1,x\n2,y\n3,x\n", "age"), HasSubstr("has 3 different values, as \"1\", \"2\", \"3\""));
+  EXPECT_THAT(error("age,c\n1,x\n2,y\n3,z\n", "c"), HasSubstr("has 3 different values, as \"x\", \"y\", \"z\""));
   EXPECT_THAT(error("label\n1\n0\n", ""), HasSubstr("the file has one column"));
 }
 
@@ -87,6 +87,23 @@ TEST(LabelGuessTest, ThePositiveValue) {
   EXPECT_EQ(label("label,n\nham,1\nspam,2\n,3\n").missing, 1);
   EXPECT_THAT(base::Message(GuessLabel("x.csv", Guess("label,n\nham,1\nspam,2\nNA,3\n"), "label").status()),
               HasSubstr("is NA in some rows, which would count as"));
+}
+
+TEST(LabelGuessTest, TheTask) {
+  const auto task = [](const std::string& text) { return GuessLabel("x.csv", Guess(text), "label")->task; };
+  EXPECT_EQ(task("label,n\n1,1\n0,2\n0,3\n"), model::Task::kBinary);
+  EXPECT_EQ(task("label,n\n1.5,1\n7,2\n,3\n-3e4,4\n"), model::Task::kRegression);
+  std::string stars = "label,n\n";
+  std::string text = "label,n\n";
+  std::string hours = "label,n\n";
+  for (int i = 0; i < 60; ++i) {
+    stars += fmt::format("{},{}\n", 1 + i % 5, i);
+    text += fmt::format("class {},{}\n", i % 30, i);
+    hours += fmt::format("{},{}\n", i % 30, i);
+  }
+  EXPECT_EQ(task(stars), model::Task::kMultiClass) << "few numbers, each in many rows";
+  EXPECT_EQ(task(text), model::Task::kMultiClass);
+  EXPECT_EQ(task(hours), model::Task::kRegression);
 }
 
 TEST(LabelGuessTest, AFeatureIsNeeded) {

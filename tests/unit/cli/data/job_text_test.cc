@@ -76,6 +76,18 @@ TEST(JobTextTest, TestDataAreEvaluated) {
   EXPECT_GE(job.spec.data.max_bad_rows, 10);
 }
 
+TEST(JobTextTest, NumbersAndClassesAreTasksOfTheirOwn) {
+  JobInput input = Input();
+  input.test = "test.csv";
+  const Written number = Write("target,c\n1.5,x\n2,y\n7,x\n", input);
+  EXPECT_EQ(number.spec.data.schema.task, model::Task::kRegression);
+  EXPECT_EQ(number.spec.training.early_stopping->metric, "mse");
+  const Written classes = Write("target,n\na,1\nb,2\nc,3\na,4\nb,5\nc,6\n", input);
+  EXPECT_EQ(classes.spec.data.schema.task, model::Task::kMultiClass);
+  EXPECT_EQ(classes.spec.training.early_stopping->metric, "logLoss");
+  EXPECT_THAT(classes.text, HasSubstr("Its values are 3 classes:\n      #   \"a\" (2 rows)\n"));
+}
+
 TEST(JobTextTest, OneKindOfFeatureIsEnough) {
   EXPECT_TRUE(Write("label,c\n1,x\n0,y\n0,x\n", Input()).spec.data.schema.numeric.empty());
   EXPECT_TRUE(Write("label,c\n1,3\n0,4\n0,7\n", Input()).spec.data.schema.categorical.empty());
