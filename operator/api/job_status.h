@@ -17,6 +17,7 @@ namespace medley::ops {
 inline constexpr char kPlannedCondition[] = "Planned";
 inline constexpr char kPodsReadyCondition[] = "PodsReady";
 inline constexpr char kPoolsUsableCondition[] = "PoolsUsable";
+inline constexpr char kNamesAvailableCondition[] = "NamesAvailable";
 inline constexpr char kRunningCondition[] = "Running";
 inline constexpr char kRescalingCondition[] = "Rescaling";
 inline constexpr char kSuspendedCondition[] = "Suspended";
@@ -24,9 +25,9 @@ inline constexpr char kRestartingCondition[] = "Restarting";
 inline constexpr char kCompleteCondition[] = "Complete";
 inline constexpr char kFailedCondition[] = "Failed";
 // All of them. Conditions of other types belong to other controllers.
-inline constexpr std::array<std::string_view, 9> kJobConditions = {
-    kPlannedCondition,   kPodsReadyCondition,  kPoolsUsableCondition, kRunningCondition, kRescalingCondition,
-    kSuspendedCondition, kRestartingCondition, kCompleteCondition,    kFailedCondition};
+inline constexpr std::array<std::string_view, 10> kJobConditions = {
+    kPlannedCondition,   kPodsReadyCondition, kPoolsUsableCondition, kNamesAvailableCondition, kRunningCondition,
+    kRescalingCondition, kSuspendedCondition, kRestartingCondition,  kCompleteCondition,       kFailedCondition};
 
 struct PlanStatus {
   struct Stage {

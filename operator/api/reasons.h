@@ -23,6 +23,9 @@ inline constexpr std::string_view kReasons[] = {
     "Unschedulable",
     // PoolsUsable; also PoolNotFound and PoolUnpriced, as of Planned
     "PoolsFound",
+    // NamesAvailable
+    "NamesFree",
+    "NameTaken",
     // PodsReady
     "AllRunning",
     "PodsStarting",

@@ -6,6 +6,7 @@
 #include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/taken_names.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -34,18 +35,20 @@ uint64_t DigestOf(const kube::Object& object, const std::string& owner_uid) {
 // again, some API servers require the right to delete it (admission plugin OwnerReferencesPermissionEnforcement).
 absl::Status CheckOwned(Pass& pass, const kube::Object& existing) {
   const auto owner = existing.controller();
-  if (owner && owner->uid == pass.object.uid()) return absl::OkStatus();
+  if (owner && owner->uid == pass.object.uid()) {
+    ReportFreeName(pass, existing.kind(), existing.key());
+    return absl::OkStatus();
+  }
   const std::string what = existing.kind() + " " + existing.key().ToString();
   if (owner && owner->kind == TrainingJobs().kind && owner->name == pass.object.key().name) {
     return base::Unavailable("{} still belongs to an earlier job of this name; waiting until it is deleted", what);
   }
-  pass.Warning(
-      "NameTaken",
-      what + " does not belong to this job, which needs an object of this name: delete it, or rename the job.");
+  ReportTakenName(pass, existing);
   return base::FailedPrecondition("{} does not belong to this job, which needs an object of this name", what);
 }
 
 void Remember(Pass& pass, KeptObject& kept, const kube::Object& result) {
+  ReportFreeName(pass, result.kind(), result.key());
   kept.uid = result.uid();
   kept.digest = DigestOf(result, pass.object.uid());
   kept.version.clear();

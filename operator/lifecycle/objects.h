@@ -10,6 +10,7 @@
 #include "operator/api/training_job.h"
 #include "operator/builders/pod_group.h"
 #include "operator/lifecycle/keeping.h"
+#include "operator/lifecycle/taken_names.h"
 
 namespace medley::ops::lifecycle {
 
@@ -17,6 +18,7 @@ class Pass;
 
 struct ObjectsState {
   std::map<std::string, KeptObject> kept;  // by kind
+  TakenNames taken;
   std::string token;  // with which the job's processes authenticate each other; empty: not read yet
   // The values for which the objects that follow the plan were last written.
   struct Budget {

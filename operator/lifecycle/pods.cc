@@ -49,8 +49,7 @@ absl::Status HandleExistingPod(Pass& pass, const kube::Object& pod) {
   const auto owner = existing->controller();
   if (owner && owner->uid == pass.object.uid()) return absl::OkStatus();  // the cache is behind
   const std::string whose = owner ? owner->kind + " " + owner->name : "no controller";
-  pass.Warning("FailedCreatePod", fmt::format("Pod {} exists already and belongs to {}: delete it, or rename the job.",
-                                              pod.key().name, whose));
+  ReportTakenName(pass, *existing);
   return base::AlreadyExists("create pod {}: a pod of this name belongs to {}", pod.key().ToString(), whose);
 }
 
@@ -58,7 +57,10 @@ absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Sta
   auto& refused = pass.memory.members.refused;
   refused.erase(pod.key().name);
   pass.memory.members.occupied.erase(pod.key().name);
-  if (made.ok()) return absl::OkStatus();
+  if (made.ok()) {
+    ReportFreeName(pass, pod.kind(), pod.key());
+    return absl::OkStatus();
+  }
   if (kube::IsAlreadyExists(made)) {
     pass.memory.members.occupied[pod.key().name] = false;
     return HandleExistingPod(pass, pod);

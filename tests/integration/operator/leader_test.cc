@@ -265,9 +265,7 @@ TEST_P(LeaderTest, F4_AForeignPodOfTheSameNameIsReportedAndNotTouched) {
   const std::string uid = Get(kube::resources::Pods(), stranger.key()).uid();
   StartOperator();
   Apply(TrainingJobs(), JobJson());
-  EXPECT_TRUE(Eventually(
-      [&] { return HasEvent("FailedCreatePod", "adult-0-cpu-1 exists already and belongs to no controller"); },
-      "event"));
+  EXPECT_TRUE(Eventually([&] { return HasEvent("NameTaken", "adult-0-cpu-1 belongs to no controller"); }, "event"));
   EXPECT_EQ(Get(kube::resources::Pods(), stranger.key()).uid(), uid);
   ASSERT_THAT(client_->Delete(kube::resources::Pods(), stranger.key()), base::IsOk());
   EXPECT_TRUE(WaitForCondition("PodsReady", "True"));

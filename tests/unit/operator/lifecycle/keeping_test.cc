@@ -131,9 +131,18 @@ TEST_F(KeepingTest, AnObjectOfAnotherOwnerIsNotTouchedAndTheJobGoesOn) {
   EXPECT_TRUE(cluster_.HasEvent("NameTaken", "Service")) << cluster_.trace();
   EXPECT_LE(CountEvents("NameTaken"), 7) << "reported at most once a minute";
   EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+  EXPECT_EQ(cluster_.Reason(kNamesAvailableCondition), "False/NameTaken");
+  EXPECT_THAT(cluster_.Message(kNamesAvailableCondition),
+              HasSubstr("adult-coordinator belongs to no controller, and the job needs an object of this name"));
   cluster_.DeletePod("adult-0-a-1");
   cluster_.PassFor(base::seconds(10));
   EXPECT_TRUE(cluster_.pod_names().contains("adult-0-a-1")) << "members are still replaced";
+  cluster_.RestartOperator();
+  cluster_.PassFor(base::seconds(10));
+  EXPECT_EQ(cluster_.Reason(kNamesAvailableCondition), "False/NameTaken");
+  cluster_.EraseObject("Service", "adult-coordinator");
+  cluster_.PassFor(base::seconds(61));
+  EXPECT_EQ(cluster_.Reason(kNamesAvailableCondition), "True/NamesFree");
 }
 
 TEST_F(KeepingTest, AnObjectWithoutAnOwnerIsReportedAndCreatedAgainWhenItIsDeleted) {
