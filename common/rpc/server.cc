@@ -36,13 +36,15 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<Ser
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
-  if (options.max_threads < 2 || options.port < 0 || options.port > 65535) {
+  if (options.max_threads < 2 || options.port < 0 || options.port > 65535 || options.max_memory_bytes < 1) {
     return base::InvalidArgument(
-        "server options: port must be in 0..65535, is {}; max_threads must be at least 2, is {}", options.port,
-        options.max_threads);
+        "server options: port must be in 0..65535, is {}; max_threads must be at least 2, is {}; max_memory_bytes must "
+        "be above 0, is {}",
+        options.port, options.max_threads, options.max_memory_bytes);
   }
   grpc::ResourceQuota quota("medley");
   quota.SetMaxThreads(options.max_threads);
+  quota.Resize(static_cast<size_t>(options.max_memory_bytes));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(base::JoinHostPort(options.host, options.port), MakeCredentials(options.tls), &port);
@@ -57,6 +59,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_calls_per_connection);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(options.max_send_bytes);

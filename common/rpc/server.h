@@ -33,8 +33,13 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address to listen on, IPv6 without brackets; "::": all of this machine
   int port = 0;                    // 0: the system chooses, see port()
   int max_threads = 128;
-  int max_message_bytes = 64 << 20;
+  int max_message_bytes = 64 << 20;  // of a received message; a larger one gets RESOURCE_EXHAUSTED
   int max_send_bytes = 64 << 20;
+  // Of gRPC's buffers for all connections, above 0. When they are used up, gRPC reads no further and ends calls with
+  // RESOURCE_EXHAUSTED until the rest fits.
+  int64_t max_memory_bytes = int64_t{256} << 20;
+  // Calls that a client may have open on one connection; further ones wait at the client.
+  int max_calls_per_connection = 1000;
   std::optional<ServerTls> tls;  // nullopt: plain text
   // Interval of pings on an idle connection, which detect a client whose machine vanished; 0: no pings. A client
   // answers within 5 s even when no thread of it waits on the channel.

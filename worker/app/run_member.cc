@@ -68,10 +68,14 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
 absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
   MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
   ParameterServer service(env.token, clock);
-  MEDLEY_ASSIGN_OR_RETURN(const auto server,
-                          rpc::Server::Start({.host = env.pod_ip, .port = env.listen_port}, {&service.service()}));
   ServerContext context;
   context.tables = graph.Parameters(true);
+  std::vector<int64_t> columns;
+  for (const ParameterSpec& table : context.tables) columns.push_back(table.columns);
+  MEDLEY_ASSIGN_OR_RETURN(
+      const auto server,
+      rpc::Server::Start({.host = env.pod_ip, .port = env.listen_port, .max_message_bytes = AcceptedBytes(columns)},
+                         {&service.service()}));
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
   context.seed = env.spec.training.seed;
   context.session = MakeSession(env, pb::MEMBER_ROLE_SERVER, server->address());

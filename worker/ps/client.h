@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "worker/pipeline/sparse_parameters.h"
+#include "worker/ps/message_pieces.h"
 #include "worker/ps/row_store.h"
 
 namespace medley::worker {
@@ -25,8 +26,8 @@ struct PsClientOptions {
   std::vector<std::string> shards;  // "ip:port" of each shard
   std::string token;
   base::nanoseconds timeout{base::seconds(60)};
-  // Most bytes of keys and rows in one message, far below the limit of rpc::ServerOptions. A row is not divided.
-  size_t message_bytes = size_t{16} << 20;
+  // Most bytes of keys and rows in one message; servers refuse more than AcceptedBytes. A row is not divided.
+  size_t message_bytes = kMessageBytes;
 };
 
 class PsClient final : public SparseParameters {

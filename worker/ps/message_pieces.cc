@@ -9,6 +9,16 @@ constexpr size_t kBytesPerRange = 64;  // at most: tags and lengths of a table's
 
 }  // namespace
 
+int AcceptedBytes(std::span<const int64_t> columns) {
+  constexpr int64_t kMargin = int64_t{64} << 10;
+  constexpr int64_t kBytesPerValue = sizeof(float);
+  int64_t most = static_cast<int64_t>(kMessageBytes);
+  for (const int64_t row : columns) {
+    most = std::max(most, std::min<int64_t>(row, INT32_MAX / kBytesPerValue) * kBytesPerValue);
+  }
+  return static_cast<int>(std::min<int64_t>(most + kMargin, INT32_MAX));
+}
+
 std::vector<MessagePiece> CutPieces(std::span<const TableLoad> tables, size_t limit) {
   std::vector<MessagePiece> pieces(1);
   size_t left = limit;

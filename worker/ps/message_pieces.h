@@ -2,10 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace medley::worker {
+
+// Most bytes of keys and rows in one message.
+inline constexpr size_t kMessageBytes = size_t{16} << 20;
+
+// Most bytes of a message that a server of tables with these `columns` must accept: kMessageBytes or the largest single
+// row with its key, and a margin for the other fields.
+int AcceptedBytes(std::span<const int64_t> columns);
 
 // What one shard gets of a table.
 struct TableLoad {

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <thread>
 #include <utility>
@@ -31,61 +32,43 @@ absl::StatusOr<std::vector<Gradients>> ParseGradients(const pb::PushRequest& req
   return gradients;
 }
 
-// Answers one pull. Lives until gRPC calls OnDone, which follows the answer and the end of OnCancel.
-class PullReactor final : public grpc::ServerUnaryReactor {
+// One call, whose token has been checked, with one request and one response. Lives until gRPC calls OnDone, which
+// follows the answer and the end of every other function here.
+template <typename Request, typename Response>
+class OneRequest : public grpc::ServerBidiReactor<Request, Response> {
  public:
-  PullReactor(std::shared_ptr<ShardGeneration> shard, const pb::PullRequest& request, pb::PullResponse& response)
-      : shard_(std::move(shard)), request_(request), response_(response) {}
-
-  // Called once, before the method's handler returns: until then gRPC does not call OnCancel or OnDone.
-  void Start(base::SteadyTime now, base::SteadyTime deadline) {
-    pull_ = shard_->Pull(request_.step(), now, deadline, [this](absl::Status ready) {
-      Finish(rpc::ToGrpc(ready.ok() ? ReadRows(shard_->store(), request_, response_) : std::move(ready)));
-    });
+  OneRequest() { this->StartRead(&request_); }
+  void OnReadDone(bool received) final {
+    if (received) return Handle(request_);
+    Reply(base::InvalidArgument("the call ended without a request"));
   }
-  void OnCancel() override { shard_->Cancel(pull_); }
   void OnDone() override { delete this; }
 
- private:
-  static absl::Status ReadRows(RowStore& store, const pb::PullRequest& request, pb::PullResponse& response) {
-    for (const pb::TableKeys& table : request.tables()) {
-      MEDLEY_ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ParseRaw<uint64_t>(table.keys(), "tables.keys"));
-      std::vector<float> rows;
-      MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, rows));
-      pb::TableRows& out = *response.add_tables();
-      out.set_table(table.table());
-      AppendRaw(std::span<const float>(rows), *out.mutable_rows());
+ protected:
+  virtual void Handle(const Request& request) = 0;
+  // Call it exactly once.
+  void Reply(const absl::Status& status) {
+    if (status.ok()) {
+      this->StartWriteAndFinish(&response_, {}, grpc::Status::OK);
+    } else {
+      this->Finish(rpc::ToGrpc(status));
     }
-    return absl::OkStatus();
   }
-
-  const std::shared_ptr<ShardGeneration> shard_;
-  const pb::PullRequest& request_;
-  pb::PullResponse& response_;
-  int64_t pull_ = 0;
-};
-
-// Takes one push. Replies to the trainer first and then answers the pulls that waited for it.
-class PushReactor final : public grpc::ServerUnaryReactor {
- public:
-  void Start(ShardGeneration& shard, const pb::PushRequest& request, std::vector<Gradients> gradients) {
-    Finish(rpc::ToGrpc(shard.Push(request.step(), request.trainer(), std::move(gradients), request.samples(),
-                                  {request.part(), std::max(1, request.parts())}, &ready_)));
-  }
-  void OnDone() override {
-    ShardGeneration::Call(std::move(ready_));
-    delete this;
-  }
+  const Request& request() const { return request_; }
+  Response& response() { return response_; }
 
  private:
-  ShardGeneration::Answers ready_;
+  Request request_;
+  Response response_;
 };
 
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context, const grpc::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
-}
+// A call that is refused before its request is read.
+template <typename Request, typename Response>
+class Refusal final : public grpc::ServerBidiReactor<Request, Response> {
+ public:
+  explicit Refusal(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
 
 // The time at which a pull that still waits gets an error that says what it waits for: shortly before the caller's own
 // deadline, after which it would get no answer of this server at all.
@@ -96,6 +79,91 @@ base::SteadyTime AnswerBy(const grpc::CallbackServerContext& context, base::Stea
   const base::nanoseconds nanos = base::seconds(left.tv_sec) + base::nanoseconds(left.tv_nsec);
   return now + nanos - std::min<base::nanoseconds>(nanos / 10, base::milliseconds(500));
 }
+
+using FindShard = std::function<absl::StatusOr<std::shared_ptr<ShardGeneration>>(int64_t generation)>;
+
+class PullReactor final : public OneRequest<pb::PullRequest, pb::PullResponse> {
+ public:
+  PullReactor(const grpc::CallbackServerContext& context, FindShard find, const base::Clock& clock)
+      : context_(context), find_(std::move(find)), clock_(clock) {}
+
+  // gRPC may call it at any time, also while Handle runs.
+  void OnCancel() override {
+    std::shared_ptr<ShardGeneration> shard;
+    int64_t pull = 0;
+    {
+      base::MutexLock lock(mutex_);
+      cancelled_ = true;
+      shard = shard_;
+      pull = pull_;
+    }
+    if (shard != nullptr) shard->Cancel(pull);
+  }
+
+ private:
+  void Handle(const pb::PullRequest& request) override {
+    const auto shard = find_(request.generation());
+    if (!shard.ok()) return Reply(shard.status());
+    const base::SteadyTime now = clock_.Steady();
+    const int64_t pull = (*shard)->Pull(request.step(), now, AnswerBy(context_, now),
+                                        [this, store = (*shard)->shared_store()](const absl::Status& ready) {
+                                          Reply(ready.ok() ? ReadRows(*store) : ready);
+                                        });
+    if (pull == 0) return;
+    bool cancelled = false;
+    {
+      base::MutexLock lock(mutex_);
+      shard_ = *shard;
+      pull_ = pull;
+      cancelled = cancelled_;
+    }
+    if (cancelled) (*shard)->Cancel(pull);
+  }
+
+  absl::Status ReadRows(RowStore& store) {
+    for (const pb::TableKeys& table : request().tables()) {
+      MEDLEY_ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ParseRaw<uint64_t>(table.keys(), "tables.keys"));
+      std::vector<float> rows;
+      MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, rows));
+      pb::TableRows& out = *response().add_tables();
+      out.set_table(table.table());
+      AppendRaw(std::span<const float>(rows), *out.mutable_rows());
+    }
+    return absl::OkStatus();
+  }
+
+  const grpc::CallbackServerContext& context_;
+  const FindShard find_;
+  const base::Clock& clock_;
+  base::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<ShardGeneration> shard_ ABSL_GUARDED_BY(mutex_);  // of a pull that waits
+  int64_t pull_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Takes one push. Replies to the trainer first and then answers the pulls that waited for it.
+class PushReactor final : public OneRequest<pb::PushRequest, pb::PushResponse> {
+ public:
+  explicit PushReactor(FindShard find) : find_(std::move(find)) {}
+
+  void OnDone() override {
+    ShardGeneration::Call(std::move(ready_));
+    OneRequest::OnDone();
+  }
+
+ private:
+  void Handle(const pb::PushRequest& request) override {
+    const auto shard = find_(request.generation());
+    if (!shard.ok()) return Reply(shard.status());
+    auto gradients = ParseGradients(request);
+    if (!gradients.ok()) return Reply(gradients.status());
+    Reply((*shard)->Push(request.step(), request.trainer(), *std::move(gradients), request.samples(),
+                         {request.part(), std::max(1, request.parts())}, &ready_));
+  }
+
+  const FindShard find_;
+  ShardGeneration::Answers ready_;
+};
 
 using Callbacks = pb::ParameterServerService::WithCallbackMethod_Pull<
     pb::ParameterServerService::WithCallbackMethod_Push<pb::ParameterServerService::Service>>;
@@ -137,57 +205,50 @@ class ParameterServer::Service final : public Callbacks {
     for (const auto& shard : removed) shard->Close();
   }
 
-  grpc::ServerUnaryReactor* Pull(grpc::CallbackServerContext* context, const pb::PullRequest* request,
-                                 pb::PullResponse* response) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return Answer(*context, status);
-    auto shard = Find(request->generation());
-    if (shard == nullptr) return Answer(*context, rpc::ToGrpc(NoGeneration(request->generation())));
-    auto* const reactor = new PullReactor(std::move(shard), *request, *response);  // NOLINT: OnDone deletes it
-    const base::SteadyTime now = clock_.Steady();
-    reactor->Start(now, AnswerBy(*context, now));
-    return reactor;
+  grpc::ServerBidiReactor<pb::PullRequest, pb::PullResponse>* Pull(grpc::CallbackServerContext* context) override {
+    const grpc::Status status = rpc::Authorize(*context, token_);
+    if (!status.ok()) return new Refusal<pb::PullRequest, pb::PullResponse>(status);  // NOLINT: OnDone deletes it
+    return new PullReactor(*context, Finder(), clock_);                               // NOLINT: OnDone deletes it
   }
 
-  grpc::ServerUnaryReactor* Push(grpc::CallbackServerContext* context, const pb::PushRequest* request,
-                                 pb::PushResponse*) override {
-    grpc::Status status = rpc::Authorize(*context, token_);
-    if (!status.ok()) return Answer(*context, status);
-    const auto shard = Find(request->generation());
-    if (shard == nullptr) return Answer(*context, rpc::ToGrpc(NoGeneration(request->generation())));
-    auto gradients = ParseGradients(*request);
-    if (!gradients.ok()) return Answer(*context, rpc::ToGrpc(gradients.status()));
-    auto* const reactor = new PushReactor;  // NOLINT: OnDone deletes it
-    reactor->Start(*shard, *request, *std::move(gradients));
-    return reactor;
+  grpc::ServerBidiReactor<pb::PushRequest, pb::PushResponse>* Push(grpc::CallbackServerContext* context) override {
+    const grpc::Status status = rpc::Authorize(*context, token_);
+    if (!status.ok()) return new Refusal<pb::PushRequest, pb::PushResponse>(status);  // NOLINT: OnDone deletes it
+    return new PushReactor(Finder());                                                 // NOLINT: OnDone deletes it
   }
 
-  grpc::Status ExportRows(grpc::ServerContext* context, const pb::ExportRowsRequest* request,
-                          grpc::ServerWriter<pb::ExportRowsResponse>* writer) override {
+  grpc::Status ExportRows(grpc::ServerContext* context,
+                          grpc::ServerReaderWriter<pb::ExportRowsResponse, pb::ExportRowsRequest>* stream) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    if (request->shards() <= 0)
+    pb::ExportRowsRequest request;
+    if (!stream->Read(&request)) return rpc::ToGrpc(base::InvalidArgument("exporting rows: the call has no request"));
+    if (request.shards() <= 0)
       return rpc::ToGrpc(
-          base::InvalidArgument("exporting rows: the number of shards is {}, it must be above 0", request->shards()));
-    const auto shard = Find(request->source_generation());
-    if (shard == nullptr) return rpc::ToGrpc(NoGeneration(request->source_generation()));
+          base::InvalidArgument("exporting rows: the number of shards is {}, it must be above 0", request.shards()));
+    const auto shard = Finder()(request.source_generation());
+    if (!shard.ok()) return rpc::ToGrpc(shard.status());
     const auto wanted = [&](int table, uint64_t key) {
-      return ShardOf(table, key, request->shards()) == request->shard();
+      return ShardOf(table, key, request.shards()) == request.shard();
     };
-    const absl::Status status = shard->store().Export(request->since_step(), wanted, [&](const RowPiece& piece) {
+    const absl::Status status = (*shard)->store().Export(request.since_step(), wanted, [&](const RowPiece& piece) {
       pb::ExportRowsResponse response;
       response.set_table(piece.table);
       AppendRaw(std::span<const uint64_t>(piece.keys), *response.mutable_keys());
       AppendRaw(std::span<const float>(piece.values), *response.mutable_values());
       response.set_at_step(piece.at_step);
       response.set_state_samples(piece.state_samples);
-      return writer->Write(response) ? absl::OkStatus()
+      return stream->Write(response) ? absl::OkStatus()
                                      : base::Cancelled("exporting rows: the receiver closed the stream");
     });
     return rpc::ToGrpc(status);
   }
 
  private:
-  static absl::Status NoGeneration(int64_t generation) {
-    return base::FailedPrecondition("this parameter server has no shard of generation {}", generation);
+  FindShard Finder() const {
+    return [this](int64_t generation) -> absl::StatusOr<std::shared_ptr<ShardGeneration>> {
+      if (auto shard = Find(generation)) return shard;
+      return base::FailedPrecondition("this parameter server has no shard of generation {}", generation);
+    };
   }
 
   void ExpirePulls(std::stop_token stop) {

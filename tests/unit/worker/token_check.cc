@@ -33,6 +33,22 @@ grpc::StatusCode CallWithEmptyRequest(const std::string& address, const std::str
 
 }  // namespace
 
+void ExpectRefusedBeforeTheRequest(const std::string& address, const std::string& method) {
+  grpc::GenericStub stub(rpc::MakeChannel(address));
+  grpc::ClientContext context;
+  rpc::Prepare(context, {.token = "wrong", .timeout = base::seconds(60), .wait_for_ready = true});
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, method, &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(&tag);
+  queue.Next(&tag, &ok);
+  grpc::Status status;
+  call->Finish(&status, &tag);
+  queue.Next(&tag, &ok);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << method << ": " << status.error_message();
+}
+
 void ExpectEveryMethodNeedsTheToken(const std::string& address, const google::protobuf::FileDescriptor& file,
                                     int methods) {
   int called = 0;

@@ -13,4 +13,8 @@ namespace medley::worker {
 void ExpectEveryMethodNeedsTheToken(const std::string& address, const google::protobuf::FileDescriptor& file,
                                     int methods);
 
+// Calls `method` ("/package.Service/Method") with a wrong token and sends no request. A server that reads the request
+// before it checks the token does not answer.
+void ExpectRefusedBeforeTheRequest(const std::string& address, const std::string& method);
+
 }  // namespace medley::worker

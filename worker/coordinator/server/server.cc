@@ -18,6 +18,10 @@ namespace medley::worker {
 
 namespace {
 constexpr base::nanoseconds kStopPoll = base::milliseconds(100);
+// A plan of 4,000 operations takes less than 1 MiB. gRPC reads the requests of most methods before the token is
+// checked.
+constexpr int kMaxMessageBytes = 8 << 20;
+constexpr int64_t kMaxMemoryBytes = int64_t{128} << 20;
 }  // namespace
 
 struct CoordinatorServer::State {
@@ -46,6 +50,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
   const rpc::ServerOptions serve = {.host = options.host,
                                     .port = options.port,
                                     .max_threads = 1024,
+                                    .max_message_bytes = kMaxMessageBytes,
+                                    .max_memory_bytes = kMaxMemoryBytes,
                                     .keepalive_interval = options.keepalive_interval};
   MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
   if (options.metrics_port >= 0) {

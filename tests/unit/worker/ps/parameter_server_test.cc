@@ -2,6 +2,7 @@
 #include "worker/ps/parameter_server.h"
 
 #include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +67,6 @@ class PsTest : public testing::Test {
   // Calls of Pull that run at the same time, each on a connection of its own.
   struct Pulls {
     struct One {
-      std::unique_ptr<job::v1::ParameterServerService::Stub> stub;
       grpc::ClientContext context;
       job::v1::PullResponse response;
       grpc::Status status;
@@ -75,12 +75,13 @@ class PsTest : public testing::Test {
     void Start(const std::string& address, int64_t step, base::nanoseconds timeout = base::seconds(60)) {
       calls.push_back(std::make_unique<One>());
       One& one = *calls.back();
-      one.stub = job::v1::ParameterServerService::NewStub(rpc::MakeChannel(address));
       rpc::Prepare(one.context, {.token = "token", .timeout = timeout, .wait_for_ready = true});
       job::v1::PullRequest request;
       request.set_generation(5);
       request.set_step(step);
-      one.reader = one.stub->AsyncPull(&one.context, request, &queue);
+      grpc::TemplatedGenericStub<job::v1::PullRequest, job::v1::PullResponse> stub(rpc::MakeChannel(address));
+      one.reader = stub.PrepareUnaryCall(&one.context, "/medley.job.v1.ParameterServerService/Pull", request, &queue);
+      one.reader->StartCall();
       one.reader->Finish(&one.response, &one.status, &one);
     }
     // Waits for the end of some call.
@@ -95,7 +96,14 @@ class PsTest : public testing::Test {
     std::vector<std::unique_ptr<One>> calls;
   };
 
+  void NextEvent() {
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue_.Next(&tag, &ok));
+  }
+
   base::SystemClock clock_;
+  grpc::CompletionQueue queue_;  // of calls without a type
   std::vector<Shard> shards_;
   std::vector<std::string> addresses_;
 };
@@ -224,6 +232,33 @@ TEST_F(PsTest, LargePullsAndPushesAreSplit) {
 TEST_F(PsTest, EveryMethodNeedsTheToken) {
   StartShards(1, 1);
   ExpectEveryMethodNeedsTheToken(addresses_[0], *job::v1::PullRequest::descriptor()->file(), 3);
+}
+
+// Otherwise anyone could make the server keep as many large messages as it has connections.
+TEST_F(PsTest, TheTokenIsCheckedBeforeTheRequestIsRead) {
+  StartShards(1, 1);
+  for (const char* method : {"Pull", "Push", "ExportRows"}) {
+    ExpectRefusedBeforeTheRequest(addresses_[0], "/medley.job.v1.ParameterServerService/" + std::string(method));
+  }
+}
+
+TEST_F(PsTest, ACallWithoutARequestIsRefused) {
+  StartShards(1, 1);
+  for (const char* method : {"Pull", "Push", "ExportRows"}) {
+    grpc::GenericStub stub(rpc::MakeChannel(addresses_[0]));
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = "token", .timeout = base::seconds(60), .wait_for_ready = true});
+    const std::string name = "/medley.job.v1.ParameterServerService/" + std::string(method);
+    const auto call = stub.PrepareCall(&context, name, &queue_);
+    call->StartCall(nullptr);
+    NextEvent();
+    call->WritesDone(nullptr);
+    NextEvent();
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    NextEvent();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
+  }
 }
 
 TEST_F(PsTest, FencingTokenAndLostShard) {
