@@ -18,8 +18,7 @@ namespace medley::worker {
 
 namespace {
 constexpr base::nanoseconds kStopPoll = base::milliseconds(100);
-// A plan of 4,000 operations takes less than 1 MiB. gRPC reads the requests of most methods before the token is
-// checked.
+// A plan of 4,000 operations takes less than 1 MiB.
 constexpr int kMaxMessageBytes = 8 << 20;
 constexpr int64_t kMaxMemoryBytes = int64_t{128} << 20;
 }  // namespace

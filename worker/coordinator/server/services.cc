@@ -16,25 +16,49 @@ namespace medley::worker {
 namespace {
 
 using grpc::ServerContext;
+using grpc::ServerSplitStreamer;
+using grpc::ServerUnaryStreamer;
 
 constexpr int kMaxKeys = 100000;
 
-class CoordinatorService final : public job::v1::CoordinatorService::Service {
+// Serves a method with one request and one response: checks the token, and only then reads the request.
+template <typename Request, typename Response, typename Handle>
+grpc::Status Serve(const ServerContext& context, const std::string& token, ServerUnaryStreamer<Request, Response>& call,
+                   const Handle& handle) {
+  if (grpc::Status status = rpc::Authorize(context, token); !status.ok()) return status;
+  Request request;
+  if (!call.Read(&request)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the call has no request");
+  Response response;
+  const absl::Status status = handle(request, response);
+  if (status.ok()) call.Write(response);
+  return rpc::ToGrpc(status);
+}
+
+// gRPC reads the request of a usual unary method before the service sees the token. For a StreamedService it reads none
+// until the service does, so that a caller without the token cannot make this process keep large messages. Callers
+// notice no difference.
+class CoordinatorService final : public job::v1::CoordinatorService::StreamedService {
  public:
   CoordinatorService(Engine& engine, std::string token) : engine_(engine), token_(std::move(token)) {}
 
-  grpc::Status ApplyPlan(ServerContext* context, const job::v1::ApplyPlanRequest* request,
-                         job::v1::ApplyPlanResponse* response) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    const absl::StatusOr<int64_t> generation = engine_.ApplyPlan(*request);
-    if (generation.ok()) response->set_generation(*generation);
-    return rpc::ToGrpc(generation.status());
+  grpc::Status StreamedApplyPlan(
+      ServerContext* context,
+      ServerUnaryStreamer<job::v1::ApplyPlanRequest, job::v1::ApplyPlanResponse>* call) override {
+    return Serve(*context, token_, *call,
+                 [&](const job::v1::ApplyPlanRequest& request, job::v1::ApplyPlanResponse& response) {
+                   const absl::StatusOr<int64_t> generation = engine_.ApplyPlan(request);
+                   if (generation.ok()) response.set_generation(*generation);
+                   return generation.status();
+                 });
   }
 
   // Streams the latest observation at once, then each change, at most one per second. Ends after the job's last one.
-  grpc::Status WatchObservations(ServerContext* context, const job::v1::WatchObservationsRequest*,
-                                 grpc::ServerWriter<job::v1::WatchObservationsResponse>* writer) override {
+  grpc::Status StreamedWatchObservations(
+      ServerContext* context,
+      ServerSplitStreamer<job::v1::WatchObservationsRequest, job::v1::WatchObservationsResponse>* writer) override {
     if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
+    job::v1::WatchObservationsRequest request;
+    if (!writer->Read(&request)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the call has no request");
     const std::stop_token stop = engine_.stop_token();
     base::SystemClock clock;  // real time, because the interval protects the network; the job's clock may be simulated
     std::string last;
@@ -62,24 +86,29 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping");
   }
 
-  grpc::Status Drain(ServerContext* context, const job::v1::DrainRequest* request, job::v1::DrainResponse*) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    return rpc::ToGrpc(engine_.Drain({request->members().begin(), request->members().end()}, request->leader_term()));
+  grpc::Status StreamedDrain(ServerContext* context,
+                             ServerUnaryStreamer<job::v1::DrainRequest, job::v1::DrainResponse>* call) override {
+    return Serve(*context, token_, *call, [&](const job::v1::DrainRequest& request, job::v1::DrainResponse&) {
+      return engine_.Drain({request.members().begin(), request.members().end()}, request.leader_term());
+    });
   }
 
-  grpc::Status Suspend(ServerContext* context, const job::v1::SuspendRequest* request,
-                       job::v1::SuspendResponse* response) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    const absl::StatusOr<int64_t> step =
-        engine_.Suspend(request->reason(), request->leader_term(), [context] { return context->IsCancelled(); });
-    if (step.ok()) response->set_step(*step);
-    return rpc::ToGrpc(step.status());
+  grpc::Status StreamedSuspend(ServerContext* context,
+                               ServerUnaryStreamer<job::v1::SuspendRequest, job::v1::SuspendResponse>* call) override {
+    return Serve(
+        *context, token_, *call, [&](const job::v1::SuspendRequest& request, job::v1::SuspendResponse& response) {
+          const absl::StatusOr<int64_t> step =
+              engine_.Suspend(request.reason(), request.leader_term(), [context] { return context->IsCancelled(); });
+          if (step.ok()) response.set_step(*step);
+          return step.status();
+        });
   }
 
-  grpc::Status HandOver(ServerContext* context, const job::v1::HandOverRequest* request,
-                        job::v1::HandOverResponse*) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    return rpc::ToGrpc(engine_.HandOver(*request, [context] { return context->IsCancelled(); }));
+  grpc::Status StreamedHandOver(
+      ServerContext* context, ServerUnaryStreamer<job::v1::HandOverRequest, job::v1::HandOverResponse>* call) override {
+    return Serve(*context, token_, *call, [&](const job::v1::HandOverRequest& request, job::v1::HandOverResponse&) {
+      return engine_.HandOver(request, [context] { return context->IsCancelled(); });
+    });
   }
 
  private:
@@ -87,7 +116,7 @@ class CoordinatorService final : public job::v1::CoordinatorService::Service {
   const std::string token_;
 };
 
-class MemberService final : public job::v1::MemberService::Service {
+class MemberService final : public job::v1::MemberService::StreamedService {
  public:
   MemberService(Engine& engine, std::string token) : engine_(engine), token_(std::move(token)) {}
 
@@ -118,23 +147,29 @@ class MemberService final : public job::v1::MemberService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status PutRendezvous(ServerContext* context, const job::v1::PutRendezvousRequest* request,
-                             job::v1::PutRendezvousResponse*) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    return rpc::ToGrpc(engine_.rendezvous().Put(request->generation(), request->key(), request->value()));
+  grpc::Status StreamedPutRendezvous(
+      ServerContext* context,
+      ServerUnaryStreamer<job::v1::PutRendezvousRequest, job::v1::PutRendezvousResponse>* call) override {
+    return Serve(*context, token_, *call,
+                 [&](const job::v1::PutRendezvousRequest& request, job::v1::PutRendezvousResponse&) {
+                   return engine_.rendezvous().Put(request.generation(), request.key(), request.value());
+                 });
   }
 
-  grpc::Status GetRendezvous(ServerContext* context, const job::v1::GetRendezvousRequest* request,
-                             job::v1::GetRendezvousResponse* response) override {
-    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
-    if (request->keys_size() > kMaxKeys)
-      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "rendezvous: too many keys in one request");
-    absl::StatusOr<std::vector<std::string>> values =
-        engine_.rendezvous().Get(request->generation(), {request->keys().begin(), request->keys().end()},
-                                 engine_.stop_token(), [context] { return context->IsCancelled(); });
-    if (!values.ok()) return rpc::ToGrpc(values.status());
-    for (std::string& value : *values) response->add_values(std::move(value));
-    return grpc::Status::OK;
+  grpc::Status StreamedGetRendezvous(
+      ServerContext* context,
+      ServerUnaryStreamer<job::v1::GetRendezvousRequest, job::v1::GetRendezvousResponse>* call) override {
+    return Serve(
+        *context, token_, *call,
+        [&](const job::v1::GetRendezvousRequest& request, job::v1::GetRendezvousResponse& response) -> absl::Status {
+          if (request.keys_size() > kMaxKeys) return base::InvalidArgument("rendezvous: too many keys in one request");
+          MEDLEY_ASSIGN_OR_RETURN(
+              std::vector<std::string> values,
+              engine_.rendezvous().Get(request.generation(), {request.keys().begin(), request.keys().end()},
+                                       engine_.stop_token(), [context] { return context->IsCancelled(); }));
+          for (std::string& value : values) response.add_values(std::move(value));
+          return absl::OkStatus();
+        });
   }
 
  private:

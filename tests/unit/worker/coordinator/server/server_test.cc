@@ -348,6 +348,18 @@ TEST_F(CoordinatorServerTest, RefusesWithoutTheToken) {
                                  *job::v1::ApplyPlanRequest::descriptor()->file(), 8);
 }
 
+// Otherwise anyone could make the coordinator keep as many large messages as it has connections.
+TEST_F(CoordinatorServerTest, ChecksTheTokenBeforeItReadsARequest) {
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  const std::string address = "127.0.0.1:" + std::to_string((*server)->port());
+  for (const char* method : {"CoordinatorService/ApplyPlan", "CoordinatorService/WatchObservations",
+                             "CoordinatorService/Drain", "CoordinatorService/Suspend", "CoordinatorService/HandOver",
+                             "MemberService/Session", "MemberService/PutRendezvous", "MemberService/GetRendezvous"}) {
+    ExpectRefusedBeforeTheRequest(address, "/medley.job.v1." + std::string(method));
+  }
+}
+
 TEST_F(CoordinatorServerTest, G7_AnOlderLeaderIsRefusedAlsoAfterARestart) {
   for (const bool restarted : {false, true}) {
     SCOPED_TRACE(restarted);
