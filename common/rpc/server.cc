@@ -17,6 +17,7 @@ namespace {
 
 constexpr unsigned kTlsRefreshSeconds = 1;
 constexpr int kHandshakeMillis = 20000;
+constexpr int kMaxReadChunk = 256 << 10;
 
 std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<ServerTls>& tls) {
   if (!tls) return grpc::InsecureServerCredentials();
@@ -59,6 +60,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
+  // By default a connection may keep 4 MiB that it has read, and a client opens as many connections as it likes.
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadChunk);
+  if (options.read_ahead_bytes > 0) {
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, options.read_ahead_bytes);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would raise this bound
+  }
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_calls_per_connection);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);

@@ -20,6 +20,7 @@ namespace {
 constexpr base::nanoseconds kStopPoll = base::milliseconds(100);
 // A plan of 4,000 operations takes less than 1 MiB.
 constexpr int kMaxMessageBytes = 8 << 20;
+constexpr int kReadAheadBytes = 16 << 10;
 constexpr int64_t kMaxMemoryBytes = int64_t{128} << 20;
 }  // namespace
 
@@ -51,6 +52,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
                                     .max_threads = 1024,
                                     .max_message_bytes = kMaxMessageBytes,
                                     .max_memory_bytes = kMaxMemoryBytes,
+                                    .read_ahead_bytes = kReadAheadBytes,
                                     .keepalive_interval = options.keepalive_interval};
   MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
   if (options.metrics_port >= 0) {
