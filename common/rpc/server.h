@@ -38,8 +38,8 @@ struct ServerOptions {
   // Of gRPC's buffers for all connections, above 0. When they are used up, gRPC reads no further and ends calls with
   // RESOURCE_EXHAUSTED until the rest fits.
   int64_t max_memory_bytes = int64_t{256} << 20;
-  // Bytes of a request that a client may send before the server reads any: the memory that a call costs which is refused
-  // without being read. Larger messages take more round trips. 0: gRPC's default, which is 64 KiB and grows.
+  // Bytes of a request that a client may send before the server reads any, which is the memory of a call that is
+  // refused unread. Larger messages take more round trips. 0: gRPC's default, which is 64 KiB and grows.
   int read_ahead_bytes = 0;
   // Calls that a client may have open on one connection; further ones wait at the client.
   int max_calls_per_connection = 1000;

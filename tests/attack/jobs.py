@@ -1,0 +1,189 @@
+"""Files and objects that change, are missing or are wrong while jobs use them."""
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from cluster_jobs import POOL, ROWS, condition, job, samples, wait_for, write_data
+from measure import Row
+
+
+def own_folder(folder, name):
+    path = os.path.join(folder, name)
+    os.mkdir(path)
+    return path
+
+
+def conditions(cluster, name):
+    return cluster.job(name).get("status", {}).get("conditions", [])
+
+
+def said(cluster, name, *words):
+    """The first message of a condition or Event of the job that has all the words."""
+    found = [each.get("message", "") for each in conditions(cluster, name)]
+    events = json.loads(cluster.kubectl("get", "events", "-o", "json"))["items"]
+    found += [each.get("message", "") for each in events if each["involvedObject"]["name"].startswith(name)]
+    return next((message for message in found if all(word in message for word in words)), None)
+
+
+def logged(cluster, name, *words):
+    """The first line with all the words in the logs of the job's pods, deleted ones included."""
+    for path in glob.glob(os.path.join(cluster.run, "node", "pods", f"default_{name}-*", "logs", "**"), recursive=True):
+        if not os.path.isfile(path):
+            continue
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if all(word in line for word in words):
+                    return line.strip()
+    return None
+
+
+def delete(cluster, name):
+    cluster.kubectl("delete", "trainingjob", name, "--wait=false")
+
+
+def fifo(cluster, folder):
+    mine = own_folder(folder, "fifo")
+    os.mkfifo(os.path.join(mine, "train.csv"))
+    cluster.apply(job("fifo", mine, 1))
+    message = wait_for("the FIFO is refused", lambda: said(cluster, "fifo", "regular file"))
+    yield Row("a FIFO as data", message, True)
+    delete(cluster, "fifo")
+
+
+def price(cluster, _):
+    pool = json.loads(json.dumps(POOL))
+    pool["metadata"]["name"] = "expensive"
+    for value in ("1e308", "9" * 309, "-1", "NaN", "Infinity"):
+        pool["spec"]["price"] = {"usdPerUnitHour": value}
+        try:
+            cluster.apply(pool)
+            yield Row(f"a pool for {value[:9]} USD/h", "accepted", False)
+            cluster.kubectl("delete", "resourcepool", "expensive", "--wait=false")
+        except AssertionError as refusal:
+            yield Row(f"a pool for {value[:9]} USD/h", str(refusal).split(":", 1)[1].strip()[:160], True)
+
+
+def name(cluster, folder):
+    mine = own_folder(folder, "taken")
+    write_data(os.path.join(mine, "train.csv"))
+    cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken-token", "namespace": "default"},
+                   "stringData": {"token": "known to another user"}})
+    cluster.apply(job("taken", mine, 2))
+    message = wait_for("the name is reported", lambda: condition(cluster, "taken", "NamesAvailable").get("message"))
+    cluster.kubectl("delete", "secret", "taken-token")
+    wait_for("the job is complete", lambda: cluster.phase("taken") == "Complete")
+    yield Row("a Secret of the job's name", message, "taken-token" in message)
+
+
+def kill_a_trainer(cluster, name):
+    pod = wait_for("a trainer", lambda: cluster.pods(name, "trainer"))[0]
+    os.kill(wait_for("its process", lambda: cluster.process_of(pod)), signal.SIGKILL)
+
+
+def changed_data(cluster, folder):
+    """The rows are reversed while the job trains, and a trainer dies: its replacement reads another file."""
+    mine = own_folder(folder, "moved")
+    path = os.path.join(mine, "train.csv")
+    write_data(path)
+    epochs = 200
+    cluster.apply(job("moved", mine, epochs))
+    wait_for("the job trains", lambda: samples(cluster, "moved") > 0)
+    with open(path, encoding="utf-8") as file:
+        lines = file.readlines()
+    os.rename(path, path + ".right")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(reversed(lines))
+    kill_a_trainer(cluster, "moved")
+    sentence = wait_for("the changed file is refused", lambda: logged(cluster, "moved", "train.csv", "digest"))
+    os.rename(path + ".right", path)
+    wait_for("the job is complete", lambda: cluster.phase("moved") == "Complete")
+    trained = samples(cluster, "moved")
+    yield Row("a data file changes and a trainer dies", f"{sentence}; {trained} samples trained",
+              trained == epochs * ROWS)
+
+
+def checkpoints(cluster, name):
+    """The folders of the job's checkpoints, the newest first."""
+    return sorted(glob.glob(os.path.join(cluster.run, "node", "claims", "default", "checkpoints-" + name, "*", "step-*")),
+                  reverse=True)
+
+
+def suspend(cluster, name, value):
+    cluster.kubectl("patch", "trainingjob", name, "--type=merge", "-p",
+                    json.dumps({"spec": {"runPolicy": {"suspend": value}}}))
+
+
+def exchanged_checkpoints(cluster, folder):
+    """Files of the newest checkpoints of two jobs are exchanged while both are suspended."""
+    mine = own_folder(folder, "exchanged")
+    write_data(os.path.join(mine, "train.csv"))
+    names = ("left", "right")
+    epochs = 200
+    for each in names:
+        cluster.apply(job(each, mine, epochs))
+    for each in names:
+        wait_for(f"{each} has checkpoints", lambda each=each: len(checkpoints(cluster, each)) >= 2)
+        suspend(cluster, each, True)
+    for each in names:
+        wait_for(f"{each} is suspended", lambda each=each: cluster.phase(each) == "Suspended")
+    left, right = (checkpoints(cluster, each)[0] for each in names)
+    files = sorted(set(os.listdir(left)) - {"manifest.json"})
+    other = sorted(set(os.listdir(right)) - {"manifest.json"})
+    for ours, theirs in zip(files, other):
+        if ours.split("-")[0] != theirs.split("-")[0]:
+            continue
+        shutil.move(os.path.join(left, ours), os.path.join(left, "kept"))
+        shutil.copy(os.path.join(right, theirs), os.path.join(left, ours))
+        shutil.copy(os.path.join(left, "kept"), os.path.join(right, theirs))
+        os.remove(os.path.join(left, "kept"))
+    for each in names:
+        suspend(cluster, each, False)
+    for each in names:
+        sentence = wait_for(f"{each} refuses the files", lambda each=each: logged(cluster, each, "checkpoint", "belongs to"))
+        wait_for(f"{each} is complete", lambda each=each: cluster.phase(each) == "Complete")
+        trained = samples(cluster, each)
+        yield Row(f"checkpoint files of two jobs are exchanged: {each}", f"{sentence}; {trained} samples trained",
+                  trained == epochs * ROWS)
+
+
+def full_volume(cluster, folder):
+    """The checkpoint volume is full for a while."""
+    if os.geteuid() != 0:
+        yield Row("a full checkpoint volume", "NOT RUN: only root can mount the small file system that it needs", True)
+        return
+    mine = own_folder(folder, "full")
+    write_data(os.path.join(mine, "train.csv"))
+    volume = os.path.join(cluster.run, "node", "claims", "default", "checkpoints-full")
+    os.makedirs(volume)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", volume], check=True)
+    try:
+        epochs = 300
+        cluster.apply(job("full", mine, epochs))
+        wait_for("a checkpoint", lambda: checkpoints(cluster, "full"))
+        ballast = os.path.join(volume, "ballast")
+        with open(ballast, "wb") as file:
+            try:
+                while True:
+                    file.write(b"\0" * 4096)
+                    file.flush()
+            except OSError:
+                pass
+        message = wait_for("CheckpointFailing", lambda: condition(cluster, "full", "CheckpointFailing").get(
+            "status") == "True" and condition(cluster, "full", "CheckpointFailing")["message"])
+        before = samples(cluster, "full")
+        wait_for("it trains on", lambda: samples(cluster, "full") > before)
+        os.remove(ballast)
+        wait_for("checkpoints work again",
+                 lambda: condition(cluster, "full", "CheckpointFailing").get("status") == "False")
+        wait_for("the job is complete", lambda: cluster.phase("full") == "Complete")
+        restarts = cluster.job("full")["status"].get("restarts", 0)
+        yield Row("a full checkpoint volume", f"{message}; {restarts} restarts",
+                  restarts == 0 and samples(cluster, "full") == epochs * ROWS)
+    finally:
+        subprocess.run(["umount", "-l", volume], check=False)
+
+
+ATTACKS = (price, name, fifo, changed_data, exchanged_checkpoints, full_volume)

@@ -1,0 +1,76 @@
+"""Attacks on the processes of a job, by someone who knows only their addresses."""
+import json
+import os
+import socket
+import subprocess
+import time
+
+from cluster_jobs import VICTIM, wait_for
+from measure import Watched
+
+BIN = os.environ["MEDLEY_BIN_DIR"]
+METRICS_PORT = 7201
+SHAPE = (128, 32, 16)
+# The chart's limits are higher: what a member needs follows from its model.
+LIMIT_MIB = 512
+
+
+def flood(address, method, connections, calls, mebibytes):
+    done = subprocess.run([os.path.join(BIN, "grpc_flood"), address, method, str(connections), str(calls),
+                           str(mebibytes)], capture_output=True, text=True, check=True, timeout=300)
+    return json.loads(done.stdout)
+
+
+def text(ended):
+    return ", ".join(f"{count} {code}" for code, count in sorted(ended.items()))
+
+
+def refused(ended):
+    """No call may succeed, and none may hang until its own deadline."""
+    return not ended.keys() & {"OK", "DEADLINE_EXCEEDED"}
+
+
+def floods(cluster, _):
+    """4,096 large messages at once, whose token is wrong, to the parameter server and to the coordinator."""
+    for role, service in (("server", "ParameterServerService/Push"), ("coordinator", "CoordinatorService/ApplyPlan"),
+                          ("coordinator", "MemberService/PutRendezvous")):
+        pod = wait_for(f"a {role}", lambda role=role: cluster.pods(VICTIM, role))[0]
+        pid = wait_for("its process", lambda pod=pod: cluster.process_of(pod))
+        with Watched(pid) as watched:
+            ended = flood(f"{pod['status']['podIP']}:7070", "/medley.job.v1." + service, *SHAPE)
+        yield watched.row(f"4,096 messages of 16 MiB without the token: {service}", text(ended), refused(ended), LIMIT_MIB)
+
+
+def get(address, port, path, timeout=60):
+    """The status line of one GET, and the seconds that it took."""
+    started = time.monotonic()
+    with socket.create_connection((address, port), timeout=timeout) as one:
+        one.sendall(f"GET {path} HTTP/1.1\r\nHost: {address}:{port}\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while b"\r\n" not in answer:
+            piece = one.recv(4096)
+            if not piece:
+                break
+            answer += piece
+    return answer.split(b"\r\n", 1)[0].decode("latin-1"), time.monotonic() - started
+
+
+def silent(cluster, _):
+    """Connections that send nothing must not keep the coordinator's metrics from being read."""
+    pod = cluster.pods(VICTIM, "coordinator")[0]
+    pid = wait_for("its process", lambda: cluster.process_of(pod))
+    address = pod["status"]["podIP"]
+    for count in (25, 300):
+        with Watched(pid) as watched:
+            quiet = [socket.create_connection((address, METRICS_PORT), timeout=60) for _ in range(count)]
+            try:
+                status, seconds = get(address, METRICS_PORT, "/metrics")
+            finally:
+                for one in quiet:
+                    one.close()
+        yield watched.row(f"{count} silent connections to the coordinator's metrics",
+                          f"the next client got {status!r} after {seconds:.1f} s", " 200 " in status and seconds < 10,
+                          LIMIT_MIB)
+
+
+ATTACKS = (floods, silent)
