@@ -24,8 +24,8 @@ absl::Status Run(const DashboardFlags& flags) {
   log::Configure("medley", log::Level::kWarn);
   base::SystemClock clock;
   DashboardOptions options = flags.page;
-  if (options.price_service.empty()) {
-    options.price_service = FindPriceService(flags.cluster.kubeconfig.kubeconfig).value_or("");
+  if (options.price_service.address.empty()) {
+    options.price_service = FindPriceService(flags.cluster.kubeconfig.kubeconfig).value_or(PriceService());
   }
   MEDLEY_ASSIGN_OR_RETURN(Cluster cluster, Connect(flags.cluster, clock));
   // Said at once, not by an empty page.
@@ -56,7 +56,7 @@ void AddDashboard(CLI::App& app, int& exit_status) {
   command->add_option("--port", flags->page.port, "port on 127.0.0.1; 0: any free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  command->add_option("--server", flags->page.price_service,
+  command->add_option("--server", flags->page.price_service.address,
                       "HOST:PORT of the gRPC port of medley-scheduler, for the history of prices; default: the one "
                       "that medley run --keep has started");
   AddClusterFlags(*command, flags->cluster);

@@ -19,10 +19,11 @@ namespace medley::cli {
 
 namespace pb = scheduler::v1;
 
-absl::StatusOr<std::string> FindPriceService(std::string kubeconfig) {
+absl::StatusOr<PriceService> FindPriceService(std::string kubeconfig) {
   if (kubeconfig.empty()) kubeconfig = kube::ProcessEnvironment()("KUBECONFIG").value_or("");
   kubeconfig = kubeconfig.substr(0, kubeconfig.find(':'));
-  const auto ports = base::ReadFile(std::filesystem::path(kubeconfig).parent_path() / "scheduler.ports", 1 << 16);
+  const std::filesystem::path folder = std::filesystem::path(kubeconfig).parent_path();
+  const auto ports = base::ReadFile(folder / "scheduler.ports", 1 << 16);
   if (kubeconfig.empty() || !ports.ok()) {
     return base::NotFound(
         "name a price file, or --server HOST:PORT of a scheduling service. Only the service of `medley run --keep` is "
@@ -34,7 +35,13 @@ absl::StatusOr<std::string> FindPriceService(std::string kubeconfig) {
   if (!parsed.ok() || !parsed->is_object() || !parsed->contains("grpc") || !(*parsed)["grpc"].is_number_integer()) {
     return base::DataLoss("the file scheduler.ports beside {} does not hold the service's ports", kubeconfig);
   }
-  return "127.0.0.1:" + (*parsed)["grpc"].dump();
+  MEDLEY_ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(folder / kSchedulerTokenFile));
+  return PriceService{.address = "127.0.0.1:" + (*parsed)["grpc"].dump(), .token = token, .ca = ""};
+}
+
+absl::StatusOr<std::string> ReadTokenFile(const std::filesystem::path& file) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file, 1 << 16));
+  return text.substr(0, text.find_first_of(" \r\n"));
 }
 
 absl::Status ListPrices(const PriceService& service, const std::string& type, std::optional<base::WallTime> since,

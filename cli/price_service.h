@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -20,9 +21,16 @@ struct PriceService {
   std::string ca;       // certificates (PEM) that its own must be signed by; empty: no TLS
 };
 
-// Returns HOST:PORT of the service of the cluster that `medley run` keeps running: its ports are beside its kubeconfig.
-// `kubeconfig` may be empty; $KUBECONFIG is then used. Errors: NotFound saying what to do, DataLoss.
-absl::StatusOr<std::string> FindPriceService(std::string kubeconfig);
+// Beside the kubeconfig of `medley run`; only the owner may read it.
+inline constexpr char kSchedulerTokenFile[] = "scheduler.token";
+
+// Returns the service of the cluster that `medley run` keeps running: its ports and token are beside its kubeconfig.
+// `kubeconfig` may be empty; $KUBECONFIG is then used. Errors: NotFound saying what to do, DataLoss, and those of
+// reading the token.
+absl::StatusOr<PriceService> FindPriceService(std::string kubeconfig);
+
+// The first line of the file. Errors: those of base::ReadFile.
+absl::StatusOr<std::string> ReadTokenFile(const std::filesystem::path& file);
 
 // `type`: only this resource type, instance type or offering; empty: all. `since`: also the prices since then. Errors:
 // those of the call, which takes at most 10 s.

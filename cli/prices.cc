@@ -36,9 +36,11 @@ struct PricesFlags {
 
 absl::StatusOr<pb::ListPricesResponse> AskServer(const PricesFlags& flags, std::optional<base::WallTime> since) {
   PriceService service{.address = flags.server, .token = "", .ca = ""};
+  if (flags.server.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(service, FindPriceService(flags.kubeconfig));
+  }
   if (!flags.token_file.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(service.token, base::ReadFile(flags.token_file, 1 << 16));
-    service.token.erase(service.token.find_last_not_of(" \r\n") + 1);
+    MEDLEY_ASSIGN_OR_RETURN(service.token, ReadTokenFile(flags.token_file));
   }
   if (!flags.ca_file.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(service.ca, base::ReadFile(flags.ca_file, 1 << 20));
@@ -114,20 +116,17 @@ std::string SeriesTable(const pb::ListPricesResponse& prices) {
   return table.Text();
 }
 
-absl::Status Run(PricesFlags flags) {
+absl::Status Run(const PricesFlags& flags) {
   log::Configure("medley", log::Level::kWarn);
   if (!flags.file.empty() && !flags.server.empty())
     return base::InvalidArgument("name a file or --server HOST:PORT, but not both");
-  if (flags.file.empty() && flags.server.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(flags.server, FindPriceService(flags.kubeconfig));
-  }
   std::optional<base::WallTime> since;
   if (!flags.since.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const base::nanoseconds ago, ParseSince(flags.since));
     since = base::SystemClock().Now() - std::chrono::duration_cast<base::WallTime::duration>(ago);
   }
   MEDLEY_ASSIGN_OR_RETURN(const pb::ListPricesResponse prices,
-                          flags.server.empty() ? ReadPrices(flags, since) : AskServer(flags, since));
+                          !flags.file.empty() ? ReadPrices(flags, since) : AskServer(flags, since));
   if (prices.series().empty() && !flags.type.empty())
     return base::NotFound("no price of '{}' is known; without --type all prices are listed", flags.type);
   std::string text;

@@ -4,11 +4,11 @@
 
 #include "cli/cluster/top_view.h"
 #include "cli/dashboard/job_json.h"
-#include "cli/price_service.h"
 #include "common/base/embedded_file.h"
-#include "common/base/host_port.h"
 #include "common/base/mutex.h"
+#include "common/base/secrets.h"
 #include "common/base/status.h"
+#include "common/http_server/local_caller.h"
 #include "common/http_server/server.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
@@ -52,10 +52,12 @@ HttpResponse Reply(const absl::StatusOr<std::string>& json) {
   return {.body = *json};
 }
 
-// A page of another name that resolves to this address (DNS rebinding) must not read the cluster.
-bool IsLoopbackName(const std::string& host) {
-  const auto parts = base::SplitHostPort(host);
-  return base::IsLoopback(parts.ok() ? parts->host : host);
+// In constant time, so that the time does not reveal how much of a path was right.
+bool BeginsWith(std::string_view path, std::string_view secret) {
+  if (path.size() < secret.size()) return false;
+  int difference = 0;
+  for (size_t i = 0; i < secret.size(); ++i) difference |= path[i] ^ secret[i];
+  return difference == 0;
 }
 
 }  // namespace
@@ -74,13 +76,17 @@ class Dashboard::Rep {
     cluster_.client->Shutdown();
     server_.Stop();
   }
-  int port() const { return server_.port(); }
+  std::string url() const { return fmt::format("http://127.0.0.1:{}{}", server_.port(), root_); }
 
  private:
   HttpResponse Respond(const HttpRequest& request) {
-    if (!IsLoopbackName(request.host)) return Refuse(421, "this page is served only as localhost");
+    if (!http_server::HasLocalHost(request)) return Refuse(421, "this page is served only as localhost");
+    if (!http_server::HasOwnOrigin(request)) return Refuse(403, "this page is not for other sites");
     if (request.method != "GET" && request.method != "HEAD") return Refuse(405, "GET only");
-    const std::string& path = request.path;
+    if (!BeginsWith(request.path, root_)) {
+      return Refuse(403, "open the whole address that the command has printed: its long number is the permission");
+    }
+    const std::string path = request.path.substr(root_.size() - 1);
     if (path == "/api/overview") return Reply(Overview());
     if (path == "/api/prices") return Reply(Prices(request));
     if (path.starts_with(kJobs)) {
@@ -130,7 +136,7 @@ class Dashboard::Rep {
   }
 
   absl::StatusOr<std::string> Prices(const HttpRequest& request) {
-    if (options_.price_service.empty()) {
+    if (options_.price_service.address.empty()) {
       return base::NotFound(
           "the history of prices needs the scheduling service: start medley dashboard with --server HOST:PORT of its "
           "gRPC port");
@@ -140,14 +146,14 @@ class Dashboard::Rep {
       MEDLEY_ASSIGN_OR_RETURN(since, base::ParseTime(text));
     }
     scheduler::v1::ListPricesResponse prices;
-    MEDLEY_RETURN_IF_ERROR(
-        ListPrices({.address = options_.price_service, .token = "", .ca = ""}, request.Query("type"), since, prices));
+    MEDLEY_RETURN_IF_ERROR(ListPrices(options_.price_service, request.Query("type"), since, prices));
     return model::ToJson(prices, false);
   }
 
   const Cluster cluster_;
   base::Clock& clock_;
   const DashboardOptions options_;
+  const std::string root_ = "/" + base::RandomToken().substr(0, 32) + "/";  // the path of the page
   base::Mutex mutex_;
   std::string overview_ ABSL_GUARDED_BY(mutex_);
   base::SteadyTime read_at_ ABSL_GUARDED_BY(mutex_){};
@@ -159,6 +165,6 @@ Dashboard::Dashboard(Cluster cluster, base::Clock& clock, DashboardOptions optio
 Dashboard::~Dashboard() { Stop(); }
 absl::Status Dashboard::Start() { return rep_->Start(); }
 void Dashboard::Stop() { rep_->Stop(); }
-std::string Dashboard::url() const { return "http://127.0.0.1:" + std::to_string(rep_->port()) + "/"; }
+std::string Dashboard::url() const { return rep_->url(); }
 
 }  // namespace medley::cli

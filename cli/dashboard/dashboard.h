@@ -1,5 +1,6 @@
-// Serves a web page of a cluster's jobs on 127.0.0.1.
+// Serves a web page of a cluster's jobs on 127.0.0.1, to whoever has its address.
 //
+// The address contains 128 random bits, because every user of the machine can connect to its port.
 // It reads the cluster when a page asks, at most once a second for all pages. Thread-safe. Owner: the command.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "cli/cluster/connection.h"
+#include "cli/price_service.h"
 #include "common/base/clock.h"
 
 namespace medley::cli {
@@ -18,7 +20,7 @@ namespace medley::cli {
 struct DashboardOptions {
   int port = 0;  // 0: the system chooses
   bool all_namespaces = false;
-  std::string price_service;  // HOST:PORT of the scheduling service's gRPC port; empty: no history of prices
+  PriceService price_service;  // the scheduling service; without an address there is no history of prices
 };
 
 class Dashboard {

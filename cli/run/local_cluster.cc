@@ -6,6 +6,7 @@
 
 #include "common/base/file.h"
 #include "common/base/rng.h"
+#include "common/base/secrets.h"
 #include "common/base/status.h"
 #include "operator/api/crds.h"
 #include "operator/api/pool_status.h"
@@ -50,7 +51,7 @@ absl::Status LocalCluster::StartServer() {
   const auto crds = options_.run_folder / "crds";
   std::filesystem::create_directories(crds);
   for (const auto& [name, text] : ops::BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
-  kube::ApiServerOptions options{.port = options_.port, .crd_paths = {crds}};
+  kube::ApiServerOptions options{.port = options_.port, .self_signed = true, .crd_paths = {crds}};
   options.warn_of_delete = [](const kube::Object& object) -> std::vector<std::string> {
     const std::string warning = object.kind() == ops::ResourcePools().kind ? ops::DeletionWarning(object) : "";
     if (warning.empty()) return {};
@@ -93,10 +94,17 @@ absl::StatusOr<std::string> LocalCluster::WaitForFile(const std::filesystem::pat
 
 absl::Status LocalCluster::StartScheduler() {
   const auto ports = options_.run_folder / "scheduler.ports";
+  scheduler_token_ = base::RandomToken();
+  MEDLEY_RETURN_IF_ERROR(base::WriteSecretFile(scheduler_token_file(), scheduler_token_ + "\n"));
   std::error_code absent;
   std::filesystem::remove(ports, absent);  // of an earlier run in this folder, whose ports no one listens on
-  std::vector<std::string> arguments = {"--grpc-listen", "127.0.0.1:0",  "--rest-listen",  "127.0.0.1:0",
-                                        "--port-file",   ports.string(), "--poll-seconds", "0.2"};
+  // The metrics are open to this machine, as those of the operator and the coordinators are.
+  std::vector<std::string> arguments = {"--grpc-listen",  "127.0.0.1:0",
+                                        "--rest-listen",  "127.0.0.1:0",
+                                        "--port-file",    ports.string(),
+                                        "--poll-seconds", "0.2",
+                                        "--token-file",   scheduler_token_file().string(),
+                                        "--open-paths",   "/healthz,/readyz,/metrics"};
   if (!options_.prices.empty()) {
     MEDLEY_RETURN_IF_ERROR(SetPrices(options_.prices));
     arguments.insert(arguments.end(), {"--prices", (options_.run_folder / "prices.yaml").string()});
@@ -117,11 +125,12 @@ absl::Status LocalCluster::StartScheduler() {
 absl::Status LocalCluster::StartOperator() {
   MEDLEY_ASSIGN_OR_RETURN(
       operator_,
-      ChildProcess::Start({.program = options_.programs / "medley-operator",
-                           .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
-                                         "--worker-image", "medley-worker", "--status-interval", "0.5",
-                                         "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
-                           .log = options_.run_folder / "operator.log"}));
+      ChildProcess::Start(
+          {.program = options_.programs / "medley-operator",
+           .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
+                         "--scheduler-token-file", scheduler_token_file().string(), "--worker-image", "medley-worker",
+                         "--status-interval", "0.5", "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
+           .log = options_.run_folder / "operator.log"}));
   // Only for its address: the operator retries until it can work.
   const base::SteadyTime deadline = clock_.Steady() + kPortTimeout;
   while (OperatorAddress().empty() && !EndedProgram() && clock_.Steady() < deadline) {

@@ -2,7 +2,8 @@
 // scheduler as child processes.
 //
 //   run folder/
-//     kubeconfig  prices.yaml  crds/
+//     kubeconfig  scheduler.token   random, for this run; only the owner may read them
+//     prices.yaml  scheduler.ports  crds/
 //     node/          folders and logs of the pods
 //     operator.log  scheduler.log
 //
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/price_service.h"
 #include "cli/run/child_process.h"
 #include "common/base/clock.h"
 #include "kube/client/http_client.h"
@@ -30,7 +32,7 @@ namespace medley::cli {
 
 struct LocalClusterOptions {
   std::filesystem::path programs;    // folder of medley-operator, medley-scheduler, medley-worker
-  std::filesystem::path run_folder;  // must exist
+  std::filesystem::path run_folder;  // of MakeRunFolder
   int port = 0;                      // port of the API server; 0: any free one
   std::vector<kube::VirtualNode> nodes;
   std::filesystem::path prices;  // price file, copied into the run folder; empty: no price feed
@@ -48,10 +50,11 @@ class LocalCluster {
 
   kube::Client& client() { return *client_; }
   std::filesystem::path kubeconfig() const { return options_.run_folder / "kubeconfig"; }
-  std::string scheduler_grpc() const { return scheduler_grpc_; }  // HOST:PORT of the scheduling service
+  PriceService price_service() const { return {.address = scheduler_grpc_, .token = scheduler_token_, .ca = ""}; }
   std::filesystem::path claims() const { return options_.run_folder / "node" / "claims"; }  // of the process node
   // What listens where, in words and as an address: every one that Start has opened, except those of pods.
   std::vector<std::pair<std::string, std::string>> Addresses() const;
+  std::filesystem::path scheduler_token_file() const { return options_.run_folder / kSchedulerTokenFile; }
   const kube::ApiServer& server() const { return *server_; }
   // Replaces the price file; the scheduler reads it again.
   absl::Status SetPrices(const std::filesystem::path& file);
@@ -80,6 +83,7 @@ class LocalCluster {
   std::unique_ptr<ChildProcess> operator_;
   std::string scheduler_grpc_;
   std::string scheduler_rest_;
+  std::string scheduler_token_;
 };
 
 }  // namespace medley::cli

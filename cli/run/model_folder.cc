@@ -19,6 +19,18 @@ absl::Status FileError(const std::error_code& error, const std::string& what) {
   return error ? base::ErrnoStatus(error.value(), what) : absl::OkStatus();
 }
 
+// A link in the exported model would put another file of the user into the copy, which may be published.
+absl::Status CheckPlainFiles(const fs::path& folder) {
+  std::error_code error;
+  for (auto at = fs::recursive_directory_iterator(folder, error); at != fs::end(at); at.increment(error)) {
+    const fs::file_status status = at->symlink_status(error);
+    if (error || fs::is_regular_file(status) || fs::is_directory(status)) continue;
+    return base::PermissionDenied("the exported model has {}, which is neither a file nor a folder; it is not copied",
+                                  at->path().string());
+  }
+  return FileError(error, "reading the folder " + folder.string());
+}
+
 }  // namespace
 
 bool EnsureCheckpointVolume(kube::Object& job) {
@@ -69,7 +81,8 @@ absl::Status CopyModel(const fs::path& from, const fs::path& to) {
   MEDLEY_RETURN_IF_ERROR(FileError(error, "removing " + temporary.string()));
   if (to.has_parent_path()) fs::create_directories(to.parent_path(), error);
   MEDLEY_RETURN_IF_ERROR(FileError(error, "creating the folder of " + to.string()));
-  fs::copy(from, temporary, fs::copy_options::recursive, error);
+  MEDLEY_RETURN_IF_ERROR(CheckPlainFiles(from));
+  fs::copy(from, temporary, fs::copy_options::recursive | fs::copy_options::skip_symlinks, error);
   MEDLEY_RETURN_IF_ERROR(FileError(error, "copying the model to " + temporary.string()));
   return PlaceModel(temporary, to);
 }

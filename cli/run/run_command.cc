@@ -15,6 +15,7 @@
 #include "cli/run/manifests.h"
 #include "cli/run/model_folder.h"
 #include "cli/run/observer.h"
+#include "cli/run/run_folder.h"
 #include "cli/run/scenario.h"
 #include "cli/run/summary.h"
 #include "cli/run/view.h"
@@ -162,7 +163,7 @@ std::unique_ptr<Dashboard> OpenPage(const LocalCluster& cluster, base::Clock& cl
   if (status.ok()) {
     auto page = std::make_unique<Dashboard>(
         *std::move(connected), clock,
-        DashboardOptions{.port = 0, .all_namespaces = true, .price_service = cluster.scheduler_grpc()});
+        DashboardOptions{.port = 0, .all_namespaces = true, .price_service = cluster.price_service()});
     status = page->Start();
     if (status.ok()) return page;
   }
@@ -241,9 +242,7 @@ int Run(const RunOptions& given) {
     if (!made.ok()) return Fail(made.status(), 1);
     folder = *made;
   } else {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) return Fail(base::Internal("creating {}: {}", folder.string(), error.message()), 1);
+    if (const absl::Status made = MakeRunFolder(folder); !made.ok()) return Fail(made, 1);
   }
   const int code = RunIn(options, *manifests, scenario, std::filesystem::absolute(folder));
   if (options.folder.empty()) {

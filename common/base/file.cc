@@ -9,10 +9,14 @@
 #include <cstdlib>
 #include <functional>
 
+#include "common/base/secrets.h"
 #include "common/base/status.h"
 
 namespace medley::base {
 namespace {
+
+constexpr mode_t kPublicFile = 0644;
+constexpr mode_t kSecretFile = 0600;
 
 class Fd {
  public:
@@ -38,15 +42,15 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   return absl::OkStatus();
 }
 
-// `write` fills a temporary file, which then takes the place of `path`.
-absl::Status ReplaceFile(const std::filesystem::path& path,
+// `write` fills a temporary file, which then takes the place of `path`. Until it has its name its mode is 0600.
+absl::Status ReplaceFile(const std::filesystem::path& path, mode_t mode,
                          const std::function<absl::Status(int fd, const std::string& temporary)>& write) {
   std::string temporary = path.string() + ".tmp.XXXXXX";
   {
     const Fd fd(mkostemp(temporary.data(), O_CLOEXEC));
     if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("creating {}", temporary));
     absl::Status status = write(fd.get(), temporary);
-    if (status.ok() && fchmod(fd.get(), 0644) != 0) status = ErrnoStatus(errno, "fchmod " + temporary);
+    if (status.ok() && fchmod(fd.get(), mode) != 0) status = ErrnoStatus(errno, "fchmod " + temporary);
     if (status.ok() && fsync(fd.get()) != 0) status = ErrnoStatus(errno, "fsync " + temporary);
     if (!status.ok()) {
       unlink(temporary.c_str());
@@ -84,13 +88,19 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t 
 }
 
 absl::Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes) {
-  return ReplaceFile(path, [&](int fd, const std::string& temporary) { return WriteAll(fd, bytes, temporary); });
+  return ReplaceFile(path, kPublicFile,
+                     [&](int fd, const std::string& temporary) { return WriteAll(fd, bytes, temporary); });
+}
+
+absl::Status WriteSecretFile(const std::filesystem::path& path, std::string_view bytes) {
+  return ReplaceFile(path, kSecretFile,
+                     [&](int fd, const std::string& temporary) { return WriteAll(fd, bytes, temporary); });
 }
 
 absl::Status CopyFileAtomic(const std::filesystem::path& from, int64_t bytes, const std::filesystem::path& to) {
   const Fd source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
   if (source.get() < 0) return ErrnoStatus(errno, fmt::format("opening {}", from.string()));
-  return ReplaceFile(to, [&](int fd, const std::string& temporary) -> absl::Status {
+  return ReplaceFile(to, kPublicFile, [&](int fd, const std::string& temporary) -> absl::Status {
     std::string buffer(1 << 16, '\0');
     for (int64_t left = bytes; left > 0;) {
       const auto wanted = static_cast<size_t>(std::min(left, static_cast<int64_t>(buffer.size())));

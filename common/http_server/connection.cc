@@ -206,6 +206,7 @@ class Connection {
     keep_alive_ = in.keep_alive();
     out->method = Text(in.method_string());
     out->host = Text(in[http::field::host]);
+    out->origin = Text(in[http::field::origin]);
     out->accept = Text(in[http::field::accept]);
     out->content_type = Text(in[http::field::content_type]);
     out->authorization = Text(in[http::field::authorization]);

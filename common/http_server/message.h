@@ -13,6 +13,7 @@ namespace medley::http_server {
 struct HttpRequest {
   std::string method;
   std::string host;         // as sent, with the port; "" when none was sent
+  std::string origin;       // as sent; "" when none was sent
   std::string path;         // decoded
   base::QueryFields query;  // decoded
   std::string accept;

@@ -137,10 +137,16 @@ class HttpServer::Core {
   }
 
   absl::Status LoadTls() {
-    if (options_.certificate.empty() && options_.key.empty()) return absl::OkStatus();
+    const bool from_memory = !options_.certificate_pem.empty();
+    if (options_.certificate.empty() && options_.key.empty() && !from_memory) return absl::OkStatus();
     tls_ = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
     boost::system::error_code error;
     tls_->set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
+    if (from_memory) {
+      tls_->use_certificate_chain(asio::buffer(options_.certificate_pem), error);
+      if (!error) tls_->use_private_key(asio::buffer(options_.key_pem), asio::ssl::context::pem, error);
+      return error ? base::InvalidArgument("the certificate in memory: {}", Reason(error)) : absl::OkStatus();
+    }
     tls_->use_certificate_chain_file(options_.certificate.string(), error);
     if (error) {
       return base::InvalidArgument("certificate {}: {}", options_.certificate.string(), Reason(error));

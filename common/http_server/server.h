@@ -40,6 +40,7 @@ class HttpServer {
     std::chrono::milliseconds idle_timeout{300'000};     // between requests
     std::chrono::milliseconds transfer_timeout{60'000};  // of a body, of a handshake and of each write
     std::filesystem::path certificate, key, client_ca;   // PEM files; empty: plain HTTP
+    std::string certificate_pem, key_pem;                // instead of these files, from memory
     // Makes the response when the server itself refuses a request. Null: plain text.
     std::function<HttpResponse(int code, const std::string& message)> refuse;
   };

@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/base/url.h"
+#include "common/http_server/local_caller.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/api_server.h"
 #include "localcluster/apiserver/discovery.h"
@@ -134,10 +135,16 @@ absl::Status Api::Authenticate(const HttpRequest& request) {
 }
 
 absl::StatusOr<HttpResponse> Api::Dispatch(const HttpRequest& request) {
+  if (options_.local_only && !http_server::HasLocalHost(request)) {
+    return ApiError(403, "Forbidden", "this server answers only requests to a name of this machine, as 127.0.0.1");
+  }
+  if (options_.local_only && !http_server::HasOwnOrigin(request)) {
+    return ApiError(403, "Forbidden", "this server answers no requests of other sites' web pages");
+  }
+  MEDLEY_RETURN_IF_ERROR(Authenticate(request));
   const std::string& path = request.path;
   if (path == "/healthz" || path == "/readyz" || path == "/livez") return Text("ok");
   if (path == "/version") return JsonResponse(VersionInfo());
-  MEDLEY_RETURN_IF_ERROR(Authenticate(request));
   MEDLEY_ASSIGN_OR_RETURN(std::optional<HttpResponse> document, Documents(request));
   if (document.has_value()) return std::move(*document);
   MEDLEY_ASSIGN_OR_RETURN(const Route route, Parse(request));

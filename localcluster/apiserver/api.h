@@ -41,7 +41,8 @@ class Api {
  public:
   struct Options {
     std::map<std::string, std::string> tokens;
-    bool authenticate = false;  // require a token or a client certificate
+    bool authenticate = true;  // require a token or a client certificate
+    bool local_only = false;   // refuse requests of other sites' web pages (http_server/local_caller.h)
     std::function<void(const RequestSeen&)> on_request;
     std::function<std::vector<std::string>(const Object& object)> warn_of_delete;
     base::nanoseconds bookmark_interval = base::seconds(60);

@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/media_type.h"
 #include "localcluster/apiserver/protobuf_body.h"
 #include "localcluster/apiserver/table.h"
 
@@ -57,16 +58,17 @@ HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, cons
 absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
                                 const Definitions& definitions) {
   const ResourceInfo& info = *route.info;
+  BodyType type = BodyType::kYaml;  // of an apply patch
+  if (request.method != "PATCH") {
+    MEDLEY_ASSIGN_OR_RETURN(type, ObjectBodyType(request.content_type, info.builtin));
+  }
   Json body;
-  if (request.content_type.find("yaml") != std::string::npos) {
+  if (type == BodyType::kYaml) {
     auto documents = document::ParseYamlStream(request.body, kBodyLimits);
     if (!documents.ok()) return BadRequest(base::Message(documents.status()));
     if (documents->size() != 1) return BadRequest("the body must be one YAML document");
     body = std::move(documents->front());
-  } else if (request.content_type.find("protobuf") != std::string::npos) {
-    if (!info.builtin) {
-      return ApiError(415, "UnsupportedMediaType", "the body must be application/json or YAML");
-    }
+  } else if (type == BodyType::kProtobuf) {
     auto decoded = DecodeProtobuf(request.body, definitions, info.definition);
     if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
     body = std::move(*decoded);

@@ -1,4 +1,5 @@
 // The subresource proxy of pods: GET only, of a port of the pod's address.
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include "common/base/host_port.h"
@@ -13,6 +14,11 @@ namespace {
 constexpr std::chrono::milliseconds kTimeout{60'000};
 constexpr size_t kMaxBytes = size_t{256} << 20;  // of one answer, which is kept in memory
 
+bool IsAddress(const std::string& text) {
+  in6_addr parsed{};
+  return inet_pton(AF_INET, text.c_str(), &parsed) == 1 || inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
+}
+
 }  // namespace
 
 absl::StatusOr<HttpResponse> Api::Proxy(const Route& route) {
@@ -21,7 +27,8 @@ absl::StatusOr<HttpResponse> Api::Proxy(const Route& route) {
   const std::string& name = target->host;
   MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr pod, rest_.Get(*route.info, {route.ns, name}));
   const Json address = JsonPath(pod->json(), ".status.podIP");
-  if (!address.is_string()) {
+  // A client can write the status: nothing but an address becomes part of the URL.
+  if (!address.is_string() || !IsAddress(address.get<std::string>())) {
     return ApiError(503, "ServiceUnavailable", fmt::format("pod {} has no address", name));
   }
   http_client::Connection connection({.user_agent = "medley-apiserver"});

@@ -1,20 +1,30 @@
 #include "localcluster/apiserver/api_server.h"
 
+#include <absl/strings/escaping.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "common/base/file.h"
+#include "common/base/host_port.h"
 #include "common/base/log.h"
 #include "common/base/rng.h"
+#include "common/base/secrets.h"
 #include "common/base/status.h"
 #include "common/http_server/server.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/garbage_collector.h"
+#include "localcluster/apiserver/self_signed.h"
 
 namespace medley::kube {
 namespace {
+
+ApiServerOptions WithToken(ApiServerOptions options) {
+  const bool open = options.allow_anonymous || !options.tokens.empty() || !options.client_ca.empty();
+  if (!open) options.tokens = {{base::RandomToken(), "medley"}};
+  return options;
+}
 
 // A Status object, as kube-apiserver's own filters answer.
 http_server::HttpResponse Refusal(int code, const std::string& message) {
@@ -32,14 +42,16 @@ http_server::HttpResponse Refusal(int code, const std::string& message) {
 class ApiServer::Core {
  public:
   Core(base::Clock& clock, ApiServerOptions options)
-      : options_(std::move(options)),
+      : options_(WithToken(std::move(options))),
+        self_signed_(options_.self_signed ? apiserver::MakeSelfSigned() : apiserver::SelfSigned()),
         registry_(definitions_),
         store_(static_cast<size_t>(std::max(1, options_.event_window)),
                static_cast<size_t>(std::max(1, options_.watch_buffer))),
         rest_(registry_, store_, clock, options_.random ? options_.random : base::SystemSeed),
         collector_(rest_),
         api_({.tokens = options_.tokens,
-              .authenticate = !options_.tokens.empty() || !options_.client_ca.empty(),
+              .authenticate = !options_.allow_anonymous,
+              .local_only = base::IsLoopback(options_.address),
               .on_request = options_.on_request,
               .warn_of_delete = options_.warn_of_delete,
               .bookmark_interval = options_.bookmark_interval,
@@ -52,12 +64,15 @@ class ApiServer::Core {
                  .certificate = options_.tls_certificate,
                  .key = options_.tls_key,
                  .client_ca = options_.client_ca,
+                 .certificate_pem = self_signed_.ok() ? self_signed_->certificate : "",
+                 .key_pem = self_signed_.ok() ? self_signed_->key : "",
                  .refuse = &Refusal},
                 [this](const http_server::HttpRequest& request) { return api_.Handle(request); }) {
     store_.SetObserver([this](const std::string&, const apiserver::Change& change) { collector_.Notice(change); });
   }
 
   absl::Status Start() {
+    MEDLEY_RETURN_IF_ERROR(self_signed_.status());
     MEDLEY_RETURN_IF_ERROR(CreateNamespaces());
     for (const std::filesystem::path& path : options_.crd_paths) MEDLEY_RETURN_IF_ERROR(Load(path));
     MEDLEY_RETURN_IF_ERROR(server_.Start());
@@ -78,11 +93,13 @@ class ApiServer::Core {
 
   absl::Status WriteKubeconfig(const std::filesystem::path& path) const {
     Json cluster = {{"server", url()}};
-    if (server_.tls()) {
+    if (!ca().empty()) {
+      cluster["certificate-authority-data"] = absl::Base64Escape(ca());
+    } else if (server_.tls()) {
       cluster["certificate-authority"] = std::filesystem::absolute(options_.tls_certificate).string();
     }
     Json user = Json::object();
-    if (!options_.tokens.empty()) user["token"] = options_.tokens.begin()->first;
+    if (!token().empty()) user["token"] = token();
     const Json config = {
         {"apiVersion", "v1"},
         {"kind", "Config"},
@@ -92,9 +109,11 @@ class ApiServer::Core {
         {"contexts",
          Json::array({{{"name", "medley"},
                        {"context", {{"cluster", "medley"}, {"user", "medley"}, {"namespace", "default"}}}}})}};
-    return base::WriteFileAtomic(path, config.dump(2) + "\n");  // JSON is YAML
+    return base::WriteSecretFile(path, config.dump(2) + "\n");  // JSON is YAML
   }
 
+  std::string ca() const { return self_signed_.ok() ? self_signed_->certificate : ""; }
+  std::string token() const { return options_.tokens.empty() ? "" : options_.tokens.begin()->first; }
   int port() const { return server_.port(); }
   void SetLogReader(LogReader* reader) { api_.SetLogReader(reader); }
   void SetTokens(std::map<std::string, std::string> tokens) { api_.SetTokens(std::move(tokens)); }
@@ -172,6 +191,7 @@ class ApiServer::Core {
   }
 
   const ApiServerOptions options_;
+  const absl::StatusOr<apiserver::SelfSigned> self_signed_;
   const apiserver::Definitions definitions_;
   apiserver::Registry registry_;
   apiserver::Store store_;
@@ -189,6 +209,8 @@ absl::Status ApiServer::Start() { return core_->Start(); }
 void ApiServer::Stop() { core_->Stop(); }
 int ApiServer::port() const { return core_->port(); }
 std::string ApiServer::url() const { return core_->url(); }
+std::string ApiServer::ca() const { return core_->ca(); }
+std::string ApiServer::token() const { return core_->token(); }
 absl::Status ApiServer::WriteKubeconfig(const std::filesystem::path& path) const {
   return core_->WriteKubeconfig(path);
 }

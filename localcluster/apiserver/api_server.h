@@ -43,13 +43,18 @@ struct RequestSeen {
 struct ApiServerOptions {
   std::string address = "127.0.0.1";
   int port = 0;  // 0: any free port
-  // PEM files; both empty: plain HTTP.
+  // TLS with a new certificate for this machine's loopback names, which the kubeconfig contains. kubectl sends its
+  // token only over TLS.
+  bool self_signed = false;
+  // PEM files; both empty and self_signed not set: plain HTTP.
   std::filesystem::path tls_certificate;
   std::filesystem::path tls_key;
   // PEM; if set, a client certificate signed by it authenticates the client.
   std::filesystem::path client_ca;
-  // Bearer token -> user name. If this and client_ca are empty, every client may do everything.
+  // Bearer token -> user name. If this and client_ca are empty, the server makes a random token.
   std::map<std::string, std::string> tokens;
+  // Every client may do everything: with pods that run as processes, run programs as this user. For tests only.
+  bool allow_anonymous = false;
   // Files, or folders of .yaml/.yml/.json files, of objects created at start (CRDs and any other kind).
   std::vector<std::filesystem::path> crd_paths;
   int event_window = 1000;     // changes kept per resource; a watch from an older version gets 410
@@ -78,9 +83,11 @@ class ApiServer {
   absl::Status Start();
   void Stop();
 
-  int port() const;         // after Start
-  std::string url() const;  // "http://127.0.0.1:PORT"
-  // Writes a kubeconfig with the first token (if any), context "medley" and namespace "default". Atomic.
+  int port() const;           // after Start
+  std::string url() const;    // "http://127.0.0.1:PORT"
+  std::string ca() const;     // PEM of the self-signed certificate; "": none
+  std::string token() const;  // the first one; "": no token was given, and none is needed
+  // Writes a kubeconfig with this token, context "medley" and namespace "default". Atomic; only the owner may read it.
   absl::Status WriteKubeconfig(const std::filesystem::path& path) const;
   // Serves pods/log from now on. Borrowed until SetLogReader(nullptr) or Stop. Without a reader pods/log is 404.
   void SetLogReader(LogReader* reader);

@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/media_type.h"
 #include "localcluster/apiserver/patch.h"
 #include "localcluster/apiserver/table.h"
 #include "localcluster/log_reader.h"
@@ -94,6 +95,25 @@ absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest&
   return options;
 }
 
+// The body of a write to a subresource, which has no schema of its own here.
+absl::StatusOr<Json> SubresourceBody(const HttpRequest& request) {
+  BodyType type = BodyType::kJson;
+  if (request.method == "PATCH") {
+    MEDLEY_RETURN_IF_ERROR(PatchBodyType(request.content_type, false).status());
+  } else {
+    MEDLEY_ASSIGN_OR_RETURN(type, ObjectBodyType(request.content_type, false));
+  }
+  if (type == BodyType::kYaml) {
+    auto documents = document::ParseYamlStream(request.body, kBodyLimits);
+    if (!documents.ok()) return BadRequest(base::Message(documents.status()));
+    if (documents->size() != 1) return BadRequest("the body must be one YAML document");
+    return std::move(documents->front());
+  }
+  auto parsed = document::ParseJson(request.body, kBodyLimits);
+  if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
+  return *std::move(parsed);
+}
+
 // Chooses the container; the errors are those of a real server.
 absl::Status PickContainer(const Json& pod, LogOptions* options) {
   const Json::json_pointer place("/spec/containers");
@@ -128,9 +148,7 @@ absl::StatusOr<HttpResponse> Api::Scale(const Route& route, const HttpRequest& r
   if (route.verb != "update" && route.verb != "patch")
     return MethodNotAllowed("scale allows only get, update and patch");
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
-  const auto parsed = document::ParseJson(request.body, kBodyLimits);
-  if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
-  const Json& body = *parsed;
+  MEDLEY_ASSIGN_OR_RETURN(const Json body, SubresourceBody(request));
   const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
     Json scale = body;
     if (route.verb == "patch") {
@@ -162,9 +180,8 @@ absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& re
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.subresource.clear();
   options.binding = true;
-  const auto parsed = document::ParseJson(request.body, kBodyLimits);
-  if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
-  const Json node = JsonPath(*parsed, ".target.name");
+  MEDLEY_ASSIGN_OR_RETURN(const Json body, SubresourceBody(request));
+  const Json node = JsonPath(body, ".target.name");
   if (!node.is_string()) return BadRequest("target.name: Required value");
   const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
     const Json bound = JsonPath(current, ".spec.nodeName");
@@ -200,7 +217,7 @@ absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& re
 }
 
 absl::StatusOr<HttpResponse> Api::Evict(const Route& route, const HttpRequest& request) {
-  (void)request;
+  if (!request.body.empty()) MEDLEY_RETURN_IF_ERROR(ObjectBodyType(request.content_type, true).status());
   MEDLEY_ASSIGN_OR_RETURN(const Deleted done, rest_.Delete(*route.info, route.key(), {}));
   return JsonResponse(
       {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}},

@@ -8,6 +8,7 @@
 #include "kube/json_access.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/media_type.h"
 #include "localcluster/apiserver/patch.h"
 #include "localcluster/apiserver/protobuf_body.h"
 #include "localcluster/apiserver/selectors.h"
@@ -50,10 +51,19 @@ absl::StatusOr<Json> BodyOf(const Route& route, const HttpRequest& request, cons
 absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Definitions& definitions) {
   DeleteSpec spec;
   Json body = Json::object();
-  if (request.content_type.find("protobuf") != std::string::npos && !request.body.empty()) {
+  BodyType type = BodyType::kJson;
+  if (!request.body.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(type, ObjectBodyType(request.content_type, true));
+  }
+  if (type == BodyType::kProtobuf) {
     auto decoded = DecodeProtobuf(request.body, definitions, "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
     if (!decoded.ok()) return BadRequest(base::Message(decoded.status()));
     body = std::move(*decoded);
+  } else if (type == BodyType::kYaml) {
+    auto parsed = document::ParseYamlStream(request.body, kBodyLimits);
+    if (!parsed.ok()) return BadRequest("DeleteOptions: " + base::Message(parsed.status()));
+    if (parsed->size() != 1 || !parsed->front().is_object()) return BadRequest("DeleteOptions must be one YAML object");
+    body = std::move(parsed->front());
   } else if (!request.body.empty()) {
     auto parsed = document::ParseJson(request.body, kBodyLimits);
     if (!parsed.ok()) return BadRequest("DeleteOptions: " + base::Message(parsed.status()));
@@ -125,11 +135,11 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
   std::vector<std::string> warnings;
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.warnings = &warnings;
-  const std::string type = request.content_type.substr(0, request.content_type.find(';'));
   const ResourceInfo& info = *route.info;
+  MEDLEY_ASSIGN_OR_RETURN(const PatchBody type, PatchBodyType(request.content_type, info.builtin));
   ObjectPtr object;
   int code = 200;
-  if (type == "application/apply-patch+yaml" || type == "application/apply-patch+json") {
+  if (type == PatchBody::kApply) {
     if (request.Query("fieldManager").empty()) {
       return ApiError(422, "Invalid",
                       "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is "
@@ -148,17 +158,8 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
     const auto parsed = document::ParseJson(request.body, kBodyLimits);
     if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
     const Json& patch = *parsed;
-    const bool strategic = type == "application/strategic-merge-patch+json";
-    if (strategic && !info.builtin) {
-      return ApiError(415, "UnsupportedMediaType",
-                      "the body of the request was in an unknown format - accepted media types "
-                      "include: application/json-patch+json, application/merge-patch+json, "
-                      "application/apply-patch+yaml");
-    }
-    const bool merge = type == "application/merge-patch+json";
-    if (!strategic && !merge && type != "application/json-patch+json") {
-      return ApiError(415, "UnsupportedMediaType", fmt::format("the patch type \"{}\" is not supported", type));
-    }
+    const bool strategic = type == PatchBody::kStrategic;
+    const bool merge = type == PatchBody::kMerge;
     if (merge && !patch.is_object()) return BadRequest("a merge patch must be a JSON object");
     const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
       warnings.clear();

@@ -1,14 +1,16 @@
 #include "localcluster/node/container.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "kube/json_access.h"
+#include "localcluster/node/file_access.h"
+#include "localcluster/node/volumes.h"
 
 namespace medley::kube {
 namespace {
@@ -120,6 +122,7 @@ absl::Status Container::TryStart(const PodPlace& place) {
   if (probe_ && probe_->kind == ProbeSpec::Kind::kExec) {
     MEDLEY_RETURN_IF_ERROR(CheckProgram(probe_->command[0], program, view_.image));
   }
+  MEDLEY_RETURN_IF_ERROR(CheckVolumes(place.pod, spec_, place.volumes));
   const LaunchContext context{place.facts, place.volumes, place.folder, container_id_, node_.inherited};
   MEDLEY_ASSIGN_OR_RETURN(SpawnSpec spec, PlanLaunch(place.pod, spec_, program, context, place.source));
   view_.waiting_reason = "CreateContainerError";
@@ -156,10 +159,12 @@ absl::Status Container::TryStart(const PodPlace& place) {
 // Keeps the logs of this start and of the previous one.
 void Container::RemoveOldLogs(const fs::path& folder) const {
   if (view_.restarts < 2) return;
-  std::error_code error;
   const fs::path old = LogPath(folder, view_.name, view_.restarts - 2);
-  fs::remove(old, error);
-  fs::remove(old.string() + ".1", error);
+  const auto logs = OpenFolder(old.parent_path());
+  if (!logs.ok()) return;
+  const std::string name = old.filename();
+  unlinkat(logs->get(), name.c_str(), 0);
+  unlinkat(logs->get(), (name + ".1").c_str(), 0);
 }
 
 std::optional<base::SteadyTime> Container::Probe(const PodPlace& place) {

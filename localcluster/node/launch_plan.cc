@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "kube/json_access.h"
 #include "localcluster/node/env_expansion.h"
+#include "localcluster/node/env_policy.h"
 
 namespace medley::kube {
 namespace {
@@ -45,6 +46,7 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
                                      const LaunchContext& context, const DataSource& source) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<Mount> mounts, ContainerMounts(container, context.volumes));
   MEDLEY_ASSIGN_OR_RETURN(const auto declared, ContainerEnv(pod, container, context.facts, source));
+  for (const auto& [name, value] : declared) MEDLEY_RETURN_IF_ERROR(CheckVariableName(name));
   const auto lookup = [&](std::string_view name) -> std::optional<std::string> {
     const auto it = declared.find(std::string(name));
     return it == declared.end() ? std::nullopt : std::optional(it->second);
@@ -52,6 +54,7 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
   const auto real = [&](const std::string& text) { return RewritePaths(ExpandVariables(text, lookup), mounts); };
 
   SpawnSpec spec;
+  spec.confined = true;
   spec.program = program.string();
   const std::vector<std::string> command = Strings(GetArray(container, "command"));
   if (!command.empty()) {
@@ -62,6 +65,7 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
   for (const std::string& argument : Strings(GetArray(container, "args"))) spec.arguments.push_back(real(argument));
 
   std::map<std::string, std::string> variables = context.inherited;
+  variables["PATH"] = kProgramPath;
   variables["HOSTNAME"] = pod.key().name;
   variables["HOME"] = context.folder.string();
   for (const Mount& mount : mounts) variables[MountVariable(mount.volume)] = mount.real_path;

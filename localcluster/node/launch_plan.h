@@ -33,7 +33,9 @@ struct LaunchContext {
 };
 
 // Expands command, args, env and workingDir and rewrites their paths to real paths.
-// Errors: NotFound (ConfigMap, Secret, key), InvalidArgument, PermissionDenied (not the image's program).
+// The environment is PATH, HOME, HOSTNAME, what the node inherits on purpose, and what the pod says (env_policy.h).
+// Errors: NotFound (ConfigMap, Secret, key), InvalidArgument, PermissionDenied (not the image's program, or a refused
+// variable).
 absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, const std::filesystem::path& program,
                                      const LaunchContext& context, const DataSource& source);
 

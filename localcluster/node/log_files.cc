@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/file.h"
 #include "common/base/status.h"
+#include "localcluster/node/file_access.h"
 
 namespace medley::kube {
 namespace {
@@ -63,24 +63,21 @@ std::string ReadRest(int fd) {
 
 bool SameFile(int fd, const fs::path& path) {
   struct stat held = {}, named = {};
-  return fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+  return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
          held.st_dev == named.st_dev;
 }
 
 }  // namespace
 
 absl::StatusOr<LogWriter> LogWriter::Open(fs::path path, int64_t max_bytes, const base::Clock& clock) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error) return base::ErrnoStatus(error.value(), "creating folder " + path.parent_path().string());
-  LogWriter writer(std::move(path), std::max<int64_t>(max_bytes, 1), clock);
+  MEDLEY_ASSIGN_OR_RETURN(UniqueFd folder, OpenFolder(path.parent_path(), true));
+  LogWriter writer(std::move(path), std::move(folder), std::max<int64_t>(max_bytes, 1), clock);
   MEDLEY_RETURN_IF_ERROR(writer.Reopen());
   return writer;
 }
 
 absl::Status LogWriter::Reopen() {
-  fd_ = UniqueFd(open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd_.valid()) return base::ErrnoStatus(errno, "opening " + path_.string());
+  MEDLEY_ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_RDWR | O_CREAT | O_APPEND));
   struct stat info = {};
   size_ = fstat(fd_.get(), &info) == 0 ? info.st_size : 0;
   char last = '\n';
@@ -90,12 +87,15 @@ absl::Status LogWriter::Reopen() {
 
 // Keeps `path_` pointing to a file at every moment, because a following reader may open it at any time.
 void LogWriter::BeginPart() {
-  const fs::path older = OlderPart(path_);
-  const fs::path fresh = path_.string() + ".new";
-  unlink(older.c_str());
-  unlink(fresh.c_str());
-  UniqueFd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd.valid() || link(path_.c_str(), older.c_str()) != 0 || rename(fresh.c_str(), path_.c_str()) != 0) {
+  const std::string name = path_.filename();
+  const std::string older = OlderPart(path_).filename();
+  const std::string fresh = name + ".new";
+  const int folder = folder_.get();
+  unlinkat(folder, older.c_str(), 0);
+  unlinkat(folder, fresh.c_str(), 0);
+  UniqueFd fd(openat(folder, fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd.valid() || linkat(folder, name.c_str(), folder, older.c_str(), 0) != 0 ||
+      renameat(folder, fresh.c_str(), folder, name.c_str()) != 0) {
     return;  // let the full part grow, so that no output is lost
   }
   fd_ = std::move(fd);
@@ -179,11 +179,14 @@ size_t TailOffset(std::string_view text, int64_t lines) {
 absl::Status ReadLogFiles(const fs::path& path, const LogOptions& options, base::Clock& clock, std::stop_token stop,
                           const std::function<bool()>& ended, const std::function<bool(std::string_view)>& sink) {
   BoundedSink bounded(options, sink);
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return base::ErrnoStatus(errno, "opening log " + path.string());
+  auto opened = OpenFile(path, O_RDONLY);
+  if (!opened.ok()) return base::Annotate(opened.status(), "the log");
+  UniqueFd fd = *std::move(opened);
   std::string text;
   // If both are the same file, the writer has just begun a new part.
-  if (!SameFile(fd.get(), OlderPart(path))) text = base::ReadFile(OlderPart(path)).value_or("");
+  if (!SameFile(fd.get(), OlderPart(path))) {
+    if (const auto older = OpenFile(OlderPart(path), O_RDONLY); older.ok()) text = ReadRest(older->get());
+  }
   text += ReadRest(fd.get());
   const size_t from = options.tail_lines ? TailOffset(text, *options.tail_lines) : 0;
   if (!bounded(std::string_view(text).substr(from)) || !options.follow) return absl::OkStatus();
@@ -192,9 +195,9 @@ absl::Status ReadLogFiles(const fs::path& path, const LogOptions& options, base:
     if (!bounded(ReadRest(fd.get()))) return absl::OkStatus();
     if (!SameFile(fd.get(), path)) {  // the writer has begun a new part
       if (!bounded(ReadRest(fd.get()))) return absl::OkStatus();
-      UniqueFd next(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-      if (!next.valid()) return absl::OkStatus();  // the pod has been deleted
-      fd = std::move(next);
+      auto next = OpenFile(path, O_RDONLY);
+      if (!next.ok()) return absl::OkStatus();  // the pod has been deleted
+      fd = *std::move(next);
       continue;
     }
     if (last || !clock.SleepFor(kFollowPeriod, stop)) return absl::OkStatus();

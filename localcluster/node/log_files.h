@@ -31,13 +31,14 @@ class LogWriter {
   int64_t lost_bytes() const { return lost_; }
 
  private:
-  LogWriter(std::filesystem::path path, int64_t max_bytes, const base::Clock& clock)
-      : path_(std::move(path)), max_bytes_(max_bytes), clock_(&clock) {}
+  LogWriter(std::filesystem::path path, UniqueFd folder, int64_t max_bytes, const base::Clock& clock)
+      : path_(std::move(path)), folder_(std::move(folder)), max_bytes_(max_bytes), clock_(&clock) {}
   absl::Status Reopen();
   void BeginPart();
   void Append(std::string_view bytes);
 
   std::filesystem::path path_;
+  UniqueFd folder_;
   int64_t max_bytes_;
   const base::Clock* clock_;
   UniqueFd fd_;

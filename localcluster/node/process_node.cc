@@ -56,9 +56,19 @@ absl::Status CheckOptions(const ProcessNodeOptions& options) {
   return RoomOf(options.nodes, {}).status();
 }
 
+// Below the root no link is followed (file_access.h).
+ProcessNodeOptions WithCanonicalRoot(ProcessNodeOptions options) {
+  std::error_code error;
+  fs::path root = options.root.is_absolute() ? fs::weakly_canonical(options.root, error) : options.root;
+  if (!error) options.root = std::move(root);
+  return options;
+}
+
 absl::StatusOr<UniqueFd> LockRoot(const fs::path& root) {
   std::error_code error;
   fs::create_directories(root, error);
+  // The volumes and logs of pods are below it.
+  if (!error) fs::permissions(root, fs::perms::owner_all, error);
   if (error) return base::ErrnoStatus(error.value(), "creating folder " + root.string());
   const fs::path path = root / "lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -74,7 +84,10 @@ absl::StatusOr<UniqueFd> LockRoot(const fs::path& root) {
 class ProcessNode::Core {
  public:
   Core(Client& client, base::Clock& clock, ProcessNodeOptions options)
-      : client_(client), clock_(clock), options_(std::move(options)), records_(options_.root / "processes") {}
+      : client_(client),
+        clock_(clock),
+        options_(WithCanonicalRoot(std::move(options))),
+        records_(options_.root / "processes") {}
   ~Core() { Stop(); }
 
   absl::Status Start();

@@ -46,7 +46,8 @@ struct ProcessNodeOptions {
   std::vector<VirtualNode> nodes;  // at least one, with distinct names
   // Image -> program. "registry/name:tag" is looked up as a whole, then without the tag, then by its last component.
   std::map<std::string, std::filesystem::path> images;
-  std::vector<std::string> inherit_env = {"PATH", "LD_LIBRARY_PATH", "LANG", "TZ"};
+  // Names of this process's own variables that every program gets, beside those of its pod (env_policy.h).
+  std::vector<std::string> inherit_env = {"LANG", "TZ"};
   std::string pod_cidr = "127.64.0.0/10";  // inside 127.0.0.0/8
   CgroupPolicy cgroups = CgroupPolicy::kAuto;
   base::nanoseconds cpu_period = base::milliseconds(10);  // of the CFS quota

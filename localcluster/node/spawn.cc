@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -10,16 +11,19 @@
 
 #include <array>
 #include <cerrno>
+#include <fstream>
 
 #include "common/base/status.h"
 
 namespace medley::kube {
 namespace {
 
-enum Step : int { kSetup, kCgroup, kFolder, kLimit, kExec };
-constexpr std::array<const char*, 5> kStepNames = {"prepare", "enter its cgroup", "enter its working folder",
-                                                   "limit its memory", "execute"};
+enum Step : int { kSetup, kCgroup, kFolder, kLimit, kExec, kNamespace, kAwaitsIds };
+constexpr std::array<const char*, 7> kStepNames = {
+    "prepare", "enter its cgroup",       "enter its working folder",         "limit its memory",
+    "execute", "enter a user namespace", "number the users of its namespace"};
 
+// What the child says to the parent: a failure, or with kAwaitsIds that it waits for the numbers of its namespace.
 struct Failure {
   int step;
   int error;
@@ -37,6 +41,10 @@ struct ChildPlan {
   int output_fd;
   int failure_fd;
   pid_t parent;
+  bool confined;
+  bool user_namespace;
+  int go_fd;         // the parent writes a byte when the numbers are set
+  int parent_go_fd;  // its other end, which the child closes
 };
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
@@ -62,9 +70,25 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// In the child. Ends it when the parent has ended or could not set the numbers.
+void EnterUserNamespace(const ChildPlan& plan) {
+  close(plan.parent_go_fd);
+  if (unshare(CLONE_NEWUSER) != 0) Fail(plan, kNamespace);
+  const Failure waiting = {kAwaitsIds, 0};
+  if (write(plan.failure_fd, &waiting, sizeof(waiting)) != static_cast<ssize_t>(sizeof(waiting))) _exit(127);
+  char go = 0;
+  ssize_t got = 0;
+  do {
+    got = read(plan.go_fd, &go, 1);
+  } while (got < 0 && errno == EINTR);
+  if (got != 1) _exit(127);
+}
+
 // Runs in the child and makes only async-signal-safe calls.
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   ResetSignals();
+  if (plan.user_namespace) EnterUserNamespace(plan);
+  if (plan.confined && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail(plan, kSetup);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(plan, kSetup);
   if (getppid() != plan.parent) _exit(127);  // the parent died before PDEATHSIG was set
   if (setsid() < 0) Fail(plan, kSetup);
@@ -101,27 +125,71 @@ absl::StatusOr<Pipe> MakePipe() {
   return made;
 }
 
-// Waits until exec closes the failure pipe, or the child reports a failure.
-absl::Status AwaitExec(const SpawnSpec& spec, pid_t pid, int failure_fd) {
-  Failure failure{};
+bool WriteProc(pid_t pid, const char* file, const std::string& text) {
+  const UniqueFd fd(open(fmt::format("/proc/{}/{}", pid, file).c_str(), O_WRONLY | O_CLOEXEC));
+  return fd.valid() && write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// Lines "N N COUNT" for the lines "N M COUNT" of our own map: every number stays what it is.
+std::string Identity(const char* file) {
+  std::ifstream map(file);
+  std::string text;
+  for (uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count;) {
+    text += fmt::format("{0} {0} {1}\n", inside, count);
+  }
+  return text;
+}
+
+// Sets the numbers of the child's namespace: all, which needs privileges, so that a child of root may still use the
+// files of all users; otherwise those of this process.
+bool SetIds(pid_t pid) {
+  if (geteuid() == 0 && WriteProc(pid, "uid_map", Identity("/proc/self/uid_map"))) {
+    return WriteProc(pid, "gid_map", Identity("/proc/self/gid_map"));
+  }
+  return WriteProc(pid, "setgroups", "deny") && WriteProc(pid, "uid_map", fmt::format("{0} {0} 1\n", geteuid())) &&
+         WriteProc(pid, "gid_map", fmt::format("{0} {0} 1\n", getegid()));
+}
+
+ssize_t ReadFailure(int fd, Failure& failure) {
   ssize_t got = 0;
   do {
-    got = read(failure_fd, &failure, sizeof(failure));
+    got = read(fd, &failure, sizeof(failure));
   } while (got < 0 && errno == EINTR);
-  if (got == 0) return absl::OkStatus();
+  return got;
+}
+
+void Reap(pid_t pid) {
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+// Waits until exec closes the failure pipe, or the child reports a failure. Unimplemented: it has no user namespace.
+absl::Status AwaitExec(const SpawnSpec& spec, pid_t pid, int failure_fd, UniqueFd go) {
+  Failure failure{};
+  ssize_t got = ReadFailure(failure_fd, failure);
+  if (got == static_cast<ssize_t>(sizeof(failure)) && failure.step == kAwaitsIds) {
+    const bool set = SetIds(pid) && write(go.get(), "1", 1) == 1;
+    go.Reset();
+    if (!set) {
+      Reap(pid);
+      return base::Unimplemented("the user namespace of '{}' cannot be set up", spec.program);
+    }
+    got = ReadFailure(failure_fd, failure);
+  }
+  if (got == 0) return absl::OkStatus();
+  Reap(pid);
+  if (failure.step == kNamespace) return base::Unimplemented("no user namespace for '{}'", spec.program);
   if (got != static_cast<ssize_t>(sizeof(failure))) return base::Internal("lost the child of '{}'", spec.program);
   const char* step = kStepNames.at(static_cast<size_t>(failure.step));
   const std::string& object = failure.step == kFolder ? spec.working_folder : spec.program;
   return base::ErrnoStatus(failure.error, fmt::format("{} '{}'", step, object));
 }
 
-}  // namespace
-
-absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec) {
+// Unimplemented: user_namespace is set and the machine does not allow it.
+absl::StatusOr<Spawned> SpawnOnce(const SpawnSpec& spec, bool user_namespace) {
   MEDLEY_ASSIGN_OR_RETURN(Pipe output, MakePipe());
   MEDLEY_ASSIGN_OR_RETURN(Pipe failure, MakePipe());
+  MEDLEY_ASSIGN_OR_RETURN(Pipe go, MakePipe());
   const UniqueFd null_fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd.valid()) return base::ErrnoStatus(errno, "opening /dev/null");
   std::vector<UniqueFd> cgroups;
@@ -141,15 +209,21 @@ absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec) {
       null_fd.get(),
       output.write.get(),
       failure.write.get(),
-      getpid()};
+      getpid(),
+      spec.confined,
+      user_namespace,
+      go.read.get(),
+      go.write.get()};
   const pid_t pid = fork();
   if (pid < 0) return base::ErrnoStatus(errno, "fork");
   if (pid == 0) RunChild(plan);
   failure.write.Reset();
   output.write.Reset();
-  Spawned spawned{pid, UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))), std::move(output.read)};
+  go.read.Reset();
+  Spawned spawned{pid, UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))), std::move(output.read),
+                  user_namespace};
   const int pidfd_error = errno;
-  MEDLEY_RETURN_IF_ERROR(AwaitExec(spec, pid, failure.read.get()));
+  MEDLEY_RETURN_IF_ERROR(AwaitExec(spec, pid, failure.read.get(), std::move(go.write)));
   if (!spawned.pidfd.valid()) {
     kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);
@@ -157,6 +231,16 @@ absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec) {
   }
   fcntl(spawned.output.get(), F_SETFL, O_NONBLOCK);
   return spawned;
+}
+
+}  // namespace
+
+absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec) {
+  if (spec.confined) {
+    auto spawned = SpawnOnce(spec, true);
+    if (!absl::IsUnimplemented(spawned.status())) return spawned;
+  }
+  return SpawnOnce(spec, false);
 }
 
 }  // namespace medley::kube

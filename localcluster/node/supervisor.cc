@@ -10,6 +10,7 @@
 #include <deque>
 #include <future>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/log.h"
@@ -164,6 +165,9 @@ class Supervisor::Loop {
   Answer Begin(Launch launch) {
     MEDLEY_ASSIGN_OR_RETURN(LogWriter log, LogWriter::Open(launch.log, launch.log_bytes, clock_));
     MEDLEY_ASSIGN_OR_RETURN(Spawned spawned, Spawn(launch.spec));
+    if (launch.spec.confined && !spawned.user_namespace && !std::exchange(said_, true)) {
+      log::Info("programs share the user namespace of this process, because the machine allows no other");
+    }
     auto process = std::make_shared<Process>(spawned.pid, clock_.Now());
     children_.push_back(
         {process, std::move(spawned.pidfd), std::move(spawned.output), std::move(log), std::move(launch.on_exit)});
@@ -173,6 +177,7 @@ class Supervisor::Loop {
   base::Clock& clock_;
   const UniqueFd wake_;
   std::vector<Child> children_;  // used only by the loop's thread
+  bool said_ = false;            // as children_
   base::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Request> requests_ ABSL_GUARDED_BY(mutex_);  // at most one per thread that calls Run

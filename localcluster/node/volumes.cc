@@ -1,5 +1,6 @@
 #include "localcluster/node/volumes.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <system_error>
@@ -7,6 +8,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "kube/json_access.h"
+#include "localcluster/node/file_access.h"
 #include "localcluster/node/mounts.h"
 
 namespace medley::kube {
@@ -15,7 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 using Data = std::map<std::string, std::string>;
 
-absl::Status MakeFolder(const fs::path& path) {
+// One part of a path: with a slash or as ".." it would lead to other folders.
+bool IsFileName(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
+}
+
+// Of the volumes that the node makes itself.
+absl::Status MakeFolder(const fs::path& path) { return OpenFolder(path, true).status(); }
+
+// Of the host's own paths, in which the user may have links.
+absl::Status MakeHostFolder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return base::ErrnoStatus(error.value(), fmt::format("creating folder '{}'", path.string()));
@@ -47,7 +58,10 @@ absl::StatusOr<std::map<std::string, fs::path>> Layout(const Json& spec, const D
     layout[key] = path;
   }
   if (!GetArray(spec, "items").empty()) return layout;
-  for (const auto& [key, value] : data) layout[key] = key;
+  for (const auto& [key, value] : data) {
+    if (!IsFileName(key)) return base::InvalidArgument("the key '{}' cannot be the name of a file", key);
+    layout[key] = key;
+  }
   return layout;
 }
 
@@ -58,7 +72,8 @@ absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& da
     const fs::path file = folder / path;
     MEDLEY_RETURN_IF_ERROR(MakeFolder(file.parent_path()));
     MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(file, data.at(key)));
-    if (chmod(file.c_str(), mode) != 0) return base::ErrnoStatus(errno, "chmod " + file.string());
+    MEDLEY_ASSIGN_OR_RETURN(const UniqueFd written, OpenFile(file, O_RDONLY));
+    if (fchmod(written.get(), mode) != 0) return base::ErrnoStatus(errno, "chmod " + file.string());
   }
   return absl::OkStatus();
 }
@@ -84,7 +99,7 @@ absl::Status CheckHostPath(const Json& spec) {
   const fs::path path = GetString(spec, "path");
   const std::string type = GetString(spec, "type");
   std::error_code error;
-  if (type == "DirectoryOrCreate") return MakeFolder(path);
+  if (type == "DirectoryOrCreate") return MakeHostFolder(path);
   if (type == "Directory" && !fs::is_directory(path, error)) {
     return base::NotFound("hostPath '{}' is not a directory", path.string());
   }
@@ -96,12 +111,13 @@ absl::Status CheckHostPath(const Json& spec) {
 
 absl::StatusOr<std::string> VolumePath(const Object& pod, const Json& volume, const VolumeFolders& folders) {
   const std::string name = GetString(volume, "name");
-  if (name.empty() || name.find('/') != std::string::npos) {
+  if (!IsFileName(name)) {
     return base::InvalidArgument("volume name '{}' is not valid", name);
   }
   if (volume.contains("hostPath")) return GetString(volume["hostPath"], "path");
   if (volume.contains("persistentVolumeClaim")) {
     const std::string claim = GetString(volume["persistentVolumeClaim"], "claimName");
+    if (!IsFileName(claim)) return base::InvalidArgument("volume '{}': claim name '{}' is not valid", name, claim);
     return (folders.claims / pod.key().ns / claim).string();
   }
   return (folders.pod / "volumes" / name).string();
@@ -136,6 +152,22 @@ absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const Object& pod
     if (!made.ok()) return base::Annotate(made, fmt::format("volume '{}'", name));
   }
   return paths;
+}
+
+absl::Status CheckVolumes(const Object& pod, const Json& container, const std::map<std::string, std::string>& volumes) {
+  for (const Json& mount : GetArray(container, "volumeMounts")) {
+    const std::string name = GetString(mount, "name");
+    const auto path = volumes.find(name);
+    if (path == volumes.end()) continue;  // ContainerMounts says so
+    for (const Json& volume : GetArray(pod.At("/spec"), "volumes")) {
+      if (GetString(volume, "name") != name || volume.contains("hostPath")) continue;
+      const auto folder = OpenFolder(path->second);
+      if (!folder.ok()) return base::Annotate(folder.status(), fmt::format("volume '{}'", name));
+    }
+    const auto real = PathInVolume(path->second, GetString(mount, "subPath"));
+    if (!real.ok()) return base::Annotate(real.status(), fmt::format("volumeMount '{}'", name));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace medley::kube

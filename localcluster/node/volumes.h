@@ -26,4 +26,9 @@ struct VolumeFolders {
 absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const Object& pod, const VolumeFolders& folders,
                                                                const DataSource& source);
 
+// Checks, at each start of a container, that its mounts still are in their volumes: an earlier program may have
+// exchanged a volume or a subPath for a symbolic link. Links that stay inside a volume are followed, and so are those
+// of a hostPath itself. `volumes`: of MakeVolumes. Errors: PermissionDenied naming the mount.
+absl::Status CheckVolumes(const Object& pod, const Json& container, const std::map<std::string, std::string>& volumes);
+
 }  // namespace medley::kube

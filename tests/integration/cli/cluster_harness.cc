@@ -27,6 +27,7 @@ std::string Variable(const char* name) {
 
 kube::ApiServerOptions Options(bool installed) {
   kube::ApiServerOptions options;
+  options.self_signed = true;  // for kubectl
   options.random = [rng = base::Rng(1)]() mutable { return rng.Next(); };
   if (installed) options.crd_paths = {Variable("MEDLEY_SOURCE_DIR") + "/deploy/crds"};
   return options;

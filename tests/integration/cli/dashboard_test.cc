@@ -27,9 +27,18 @@ class DashboardTest : public ClusterTest {
     const std::string url = page_->url();
     return std::stoi(url.substr(url.rfind(':') + 1));
   }
+  // The path that only the printed address has, without the last slash.
+  std::string Secret() const {
+    const std::string url = page_->url();
+    const size_t slash = url.find('/', url.find("://") + 3);
+    return url.substr(slash, url.size() - slash - 1);
+  }
   std::string Ask(const std::string& path, const std::string& host = "127.0.0.1", const char* method = "GET") {
+    return AskRaw(Secret() + path, "Host: " + host + "\r\n", method);
+  }
+  std::string AskRaw(const std::string& target, const std::string& headers, const char* method = "GET") {
     http_server::RawClient client(port());
-    client.Send(std::string(method) + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    client.Send(std::string(method) + " " + target + " HTTP/1.1\r\n" + headers + "\r\n");
     return client.Response();
   }
   Json Body(const std::string& path) {
@@ -69,6 +78,26 @@ TEST_F(DashboardTest, OnlyTheBrowserOfThisMachineMayReadAndNobodyMayWrite) {
   const std::string page = Ask("/");
   EXPECT_THAT(page, HasSubstr("Content-Security-Policy: default-src 'none'"));
   EXPECT_THAT(page, Not(HasSubstr("Access-Control-Allow-Origin")));
+}
+
+// Issue 13: every user of the machine could read it.
+TEST_F(DashboardTest, OnlyTheAddressThatWasPrintedIsServed) {
+  PutRunningJob();
+  Open();
+  EXPECT_THAT(Secret(), testing::MatchesRegex("/[0-9a-f]{32}"));
+  std::string wrong = Secret();
+  wrong.back() = wrong.back() == '0' ? '1' : '0';
+  for (const std::string& path : {std::string(), std::string("/x"), Secret().substr(0, 20), wrong}) {
+    for (const char* file : {"/", "/api/overview", "/main.js"}) {
+      EXPECT_THAT(AskRaw(path + file, "Host: 127.0.0.1\r\n"), StartsWith("HTTP/1.1 403")) << path << file;
+    }
+  }
+  EXPECT_THAT(AskRaw(Secret() + "/api/overview", "Host: 127.0.0.1\r\nOrigin: http://evil.example\r\n"),
+              StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(Ask("/main.js"), StartsWith("HTTP/1.1 200"));
+  const std::string first = Secret();
+  Open();
+  EXPECT_NE(Secret(), first);
 }
 
 TEST_F(DashboardTest, RefusalsAreSentences) {

@@ -37,6 +37,7 @@ class ConnectionsTest : public testing::Test {
     const absl::Status started = server_->Start();
     EXPECT_THAT(started, IsOk());
     config_.server = server_->url();
+    config_.token = server_->token();
     client_ = std::make_unique<HttpClient>(config_, clock_, 1);
   }
   Object Map(const std::string& name) { return Object(maps_, {"default", name}); }

@@ -2,6 +2,7 @@
 
 #include "common/base/file.h"
 #include "common/base/rng.h"
+#include "common/base/secrets.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "kube/errors.h"
@@ -97,6 +98,8 @@ TestServer::TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions opt
     const absl::Status started = embedded_->Start();
     MEDLEY_CHECK(started.ok(), base::ToString(started));
     config_.server = embedded_->url();
+    config_.token = embedded_->token();
+    config_.ca_data = embedded_->ca();
   } else {
     kubeconfig_ = ProcessEnvironment()(kKubeconfig).value_or("");
     auto loaded = LoadKubeconfig(kubeconfig_);
@@ -160,7 +163,7 @@ void TestServer::WriteKubeconfig(const std::filesystem::path& path) const {
   MEDLEY_CHECK(text.ok(), base::ToString(text.status()));
   Json config = FromYaml(*text);
   for (Json& context : config["contexts"]) context["context"]["namespace"] = ns_;
-  MEDLEY_CHECK(base::WriteFileAtomic(path, config.dump()).ok(), "cannot write " + path.string());
+  MEDLEY_CHECK(base::WriteSecretFile(path, config.dump()).ok(), "cannot write " + path.string());
 }
 
 bool TestServer::Eventually(const std::function<bool()>& holds, base::nanoseconds patience) {

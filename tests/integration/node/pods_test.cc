@@ -34,6 +34,7 @@ class PodsTest : public testing::Test {
     ASSERT_THAT(api_.Start(), IsOk());
     ClientConfig config;
     config.server = api_.url();
+    config.token = api_.token();
     client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
     StartNode();
   }

@@ -2,9 +2,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <sstream>
+#include <thread>
 
 #include "common/base/file.h"
 #include "common/base/mutex.h"
@@ -140,6 +143,55 @@ TEST_F(ProcessTest, AFileThatCannotBeExecutedIsAnError) {
   spec = Shell("");
   spec.program = (folder_ / "text").string();
   EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+// With a user namespace of its own where the machine allows one, and never with more privileges than it has.
+TEST_F(ProcessTest, AConfinedProgramKeepsItsUserAndCannotGainPrivileges) {
+  SpawnSpec spec = Shell(
+      "readlink /proc/self/ns/user; sed -n 's/NoNewPrivs:.//p' /proc/self/status; id -u; id -g; echo made > made; "
+      "cat /etc/hostname > /dev/null && echo reads");
+  spec.confined = true;
+  auto process = Run(spec);
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ(Await(**process).exit_code, 0) << Log();
+  std::istringstream lines(Log());
+  std::string ns, no_new_privs, uid, gid, reads;
+  lines >> ns >> no_new_privs >> uid >> gid >> reads;
+  EXPECT_EQ(no_new_privs, "1");
+  EXPECT_EQ(uid, std::to_string(geteuid()));
+  EXPECT_EQ(gid, std::to_string(getegid()));
+  EXPECT_EQ(reads, "reads");
+  struct stat info = {};
+  ASSERT_EQ(stat((folder_ / "made").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, geteuid());
+  EXPECT_EQ(info.st_gid, getegid());
+  auto spawned = Spawn(spec);
+  ASSERT_THAT(spawned, IsOk());
+  const std::string ours = fs::read_symlink("/proc/self/ns/user");
+  EXPECT_EQ(ns != ours, spawned->user_namespace) << ns;
+  int status = 0;
+  ASSERT_EQ(waitpid(spawned->pid, &status, 0), spawned->pid);
+  std::printf("user namespaces are %s here\n", spawned->user_namespace ? "available" : "not available");
+}
+
+TEST_F(ProcessTest, AConfinedProgramHasTheSameErrorsAndDiesWithItsParent) {
+  SpawnSpec spec = Shell("");
+  spec.confined = true;
+  spec.program = (folder_ / "no-such-program").string();
+  EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kNotFound, HasSubstr("execute")));
+  spec = Shell("echo $$; exec sleep 1000");
+  spec.confined = true;
+  pid_t pid = 0;
+  std::thread([&] {  // PR_SET_PDEATHSIG concerns the thread that forked
+    auto spawned = Spawn(spec);
+    ASSERT_THAT(spawned, IsOk());
+    pid = spawned->pid;
+  })
+      .join();
+  ASSERT_GT(pid, 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
 }
 
 TEST_F(ProcessTest, NoDescriptorButThreeIsInherited) {

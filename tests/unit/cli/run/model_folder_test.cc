@@ -67,5 +67,22 @@ TEST(ModelFolderTest, ReplacesAnEarlierModelAndNothingElse) {
   base::RemoveTempDir(root);
 }
 
+// A pod has put a link to a file of the user into the model, which the user then publishes.
+TEST(ModelFolderTest, AModelWithALinkIsNotCopied) {
+  const auto root = *base::MakeTempDir("model-folder");
+  const std::filesystem::path from = root / "from";
+  std::filesystem::create_directories(from / "numpy");
+  std::ofstream(root / "secret") << "the user's";
+  std::ofstream(from / "model.json") << "first";
+  std::filesystem::create_symlink(root / "secret", from / "numpy" / "a.npy");
+  EXPECT_THAT(CopyModel(from, root / "to"),
+              StatusIs(absl::StatusCode::kPermissionDenied, testing::HasSubstr("numpy/a.npy")));
+  std::filesystem::remove(from / "numpy" / "a.npy");
+  std::filesystem::create_directory_symlink(root, from / "deep");
+  EXPECT_THAT(CopyModel(from, root / "to"), StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_FALSE(std::filesystem::exists(root / "to"));
+  base::RemoveTempDir(root);
+}
+
 }  // namespace
 }  // namespace medley::cli

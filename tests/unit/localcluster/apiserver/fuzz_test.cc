@@ -55,7 +55,7 @@ class Fuzzer {
       : registry_(definitions_),
         store_(100, 100),
         rest_(registry_, store_, clock_, [rng = base::Rng(1)]() mutable { return rng.Next(); }),
-        api_({}, rest_, faults_) {
+        api_({.authenticate = false}, rest_, faults_) {
     HttpRequest ns = Request("POST", "/api/v1/namespaces");
     ns.body = R"({"metadata":{"name":"default"}})";
     EXPECT_EQ(api_.Handle(ns).code, 201);

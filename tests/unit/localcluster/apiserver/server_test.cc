@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
 #include "kube/object.h"
 #include "localcluster/apiserver/faults.h"
 
@@ -45,9 +47,11 @@ class ServerTest : public testing::Test {
     const timeval limit = {60, 0};
     ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+      const std::string token =
+          send_token_ && !server_->token().empty() ? "Authorization: Bearer " + server_->token() + "\r\n" : "";
       const std::string request =
-          fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n{}\r\n{}", method,
-                      target, body.size(), headers, body);
+          fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{}{}\r\n{}", method,
+                      target, host_, body.size(), token, headers, body);
       ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
       char buffer[4096];
       for (ssize_t n; (n = ::recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
@@ -75,6 +79,8 @@ class ServerTest : public testing::Test {
   const std::string kMaps = "/api/v1/namespaces/default/configmaps";
   base::SystemClock clock_;
   std::unique_ptr<ApiServer> server_;
+  bool send_token_ = true;
+  std::string host_ = "127.0.0.1";
 };
 
 TEST_F(ServerTest, ConflictsOnStaleVersionsAndIgnoresEmptyWrites) {
@@ -196,10 +202,116 @@ TEST_F(ServerTest, UidsAreRandomUnlessATestBringsItsOwnNumbers) {
 
 TEST_F(ServerTest, TokensAreRequired) {
   Start({.tokens = {{"secret", "me"}}});
+  send_token_ = false;
   EXPECT_EQ(Call("GET", kMaps).code, 401);
   EXPECT_EQ(Call("GET", kMaps, "", "Authorization: Bearer wrong!\r\n").code, 401);
   EXPECT_EQ(Call("GET", kMaps, "", "Authorization: Bearer secret\r\n").code, 200);
-  EXPECT_EQ(Call("GET", "/readyz").code, 200);
+}
+
+// Issue 13: any local user could do everything.
+TEST_F(ServerTest, WithoutATokenOfItsOwnerItMakesOneAndEveryPathNeedsIt) {
+  Start();
+  EXPECT_THAT(server_->token(), testing::MatchesRegex("[0-9a-f]{64}"));
+  const std::vector<std::string> paths = {"/",
+                                          "/healthz",
+                                          "/livez",
+                                          "/readyz",
+                                          "/version",
+                                          "/api",
+                                          "/apis",
+                                          "/api/v1",
+                                          "/openapi/v2",
+                                          "/openapi/v3",
+                                          kMaps,
+                                          kMaps + "?watch=1",
+                                          "/nothing",
+                                          "/apis/apps/",
+                                          "/metrics",
+                                          kMaps + "/a/none",
+                                          "/api/v1/nodes/x/",
+                                          "/apis/medley.dev/v1alpha1"};
+  for (const std::string& path : paths) {
+    send_token_ = false;
+    EXPECT_EQ(Call("GET", path).code, 401) << path;
+    send_token_ = true;
+    EXPECT_NE(Call("GET", path, "", "", "\r\n\r\n").code, 401) << path;
+  }
+  send_token_ = false;
+  for (const char* method : {"POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
+    EXPECT_EQ(Call(method, kMaps).code, 401) << method;
+  }
+  const std::string first = server_->token();
+  Start();
+  EXPECT_NE(server_->token(), first);
+  Start({.allow_anonymous = true});
+  EXPECT_EQ(Call("GET", kMaps).code, 200);
+}
+
+TEST_F(ServerTest, OnlyTheOwnerMayReadTheKubeconfig) {
+  const auto folder = base::MakeTempDir("server-test");
+  ASSERT_THAT(folder, base::IsOk());
+  Start();
+  ASSERT_THAT(server_->WriteKubeconfig(*folder / "kubeconfig"), base::IsOk());
+  EXPECT_EQ(std::filesystem::status(*folder / "kubeconfig").permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  const Json config = Json::parse(base::ReadFile(*folder / "kubeconfig").value_or(""), nullptr, false);
+  EXPECT_EQ(config["users"][0]["user"]["token"], server_->token());
+  base::RemoveTempDir(*folder);
+}
+
+// A page of any site can send requests to 127.0.0.1: under its own name, which resolves to that address, or as a form.
+TEST_F(ServerTest, OtherSitesPagesAreRefusedEvenWithTheToken) {
+  Start();
+  const std::string port = ":" + std::to_string(server_->port());
+  for (const std::string name : {"127.0.0.1", "localhost", "[::1]"}) {
+    for (const std::string& host : {name, name + port, name + ":1"}) {  // the last one: a forwarded port
+      host_ = host;
+      EXPECT_EQ(Call("GET", kMaps).code, 200) << host;
+    }
+  }
+  for (const char* host : {"", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "0.0.0.0", "::1",
+                           "192.168.0.1", "127.0.0.1@evil.example"}) {
+    host_ = host;
+    EXPECT_EQ(Call("GET", kMaps).body["reason"], "Forbidden") << host;
+  }
+  host_ = "127.0.0.1" + port;
+  EXPECT_EQ(Call("GET", kMaps, "", "Origin: http://127.0.0.1" + port + "\r\n").code, 200);
+  for (const char* origin : {"null", "http://evil.example", "http://127.0.0.1", "http://127.0.0.1:1"}) {
+    EXPECT_EQ(Call("GET", kMaps, "", fmt::format("Origin: {}\r\n", origin)).code, 403) << origin;
+  }
+}
+
+// The types that a form or a script sends without asking the server first are not Kubernetes'.
+TEST_F(ServerTest, BodiesOfOtherTypesAreRefused) {
+  Start();
+  const std::string body = R"({"metadata":{"name":"a"}})";
+  const auto code = [&](const char* method, const std::string& target, const std::string& type) {
+    const Answer answer = Call(method, target, body, "Content-Type: " + type + "\r\n");
+    EXPECT_EQ(answer.code == 415, answer.body.value("reason", "") == "UnsupportedMediaType") << type;
+    return answer.code;
+  };
+  EXPECT_EQ(Call("POST", kMaps, body).code, 201);  // kube-apiserver takes a body without a type as JSON, too
+  const std::string a = kMaps + "/a";
+  for (const char* type :
+       {"application/json", "application/json; charset=utf-8", "Application/JSON", "application/yaml"}) {
+    EXPECT_EQ(code("PUT", a, type), 200) << type;
+  }
+  for (const char* type : {"text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded",
+                           "multipart/form-data; boundary=x", "application/jsonx", "application/octet-stream",
+                           "text/yaml", "application/merge-patch+json"}) {
+    EXPECT_EQ(code("POST", kMaps, type), 415) << type;
+    EXPECT_EQ(code("PUT", a, type), 415) << type;
+    EXPECT_EQ(code("DELETE", a, type), 415) << type;
+    EXPECT_EQ(code("DELETE", kMaps, type), 415) << type;
+    EXPECT_EQ(code("POST", "/api/v1/namespaces/default/pods/p/binding", type), 415) << type;
+    EXPECT_EQ(code("POST", "/api/v1/namespaces/default/pods/p/eviction", type), 415) << type;
+  }
+  for (const char* type : {"text/plain", "application/json", "application/apply-patch"}) {
+    EXPECT_EQ(code("PATCH", a, type), 415) << type;
+  }
+  EXPECT_EQ(Call("PATCH", a, body).code, 415);
+  EXPECT_EQ(code("PATCH", a, "application/merge-patch+json"), 200);
+  EXPECT_EQ(Call("GET", a).code, 200);
 }
 
 TEST_F(ServerTest, SaysWhichAddressIsInUse) {

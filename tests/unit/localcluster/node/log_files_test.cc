@@ -74,6 +74,56 @@ TEST_F(LogFilesTest, LimitBytes) {
   EXPECT_EQ(Read(options), "0123");
 }
 
+// A program can put links into its pod's folder, among them in the place of its log.
+TEST_F(LogFilesTest, LinksAreFollowedNeitherByReadersNorByTheWriter) {
+  const fs::path secret = folder_ / "secret";
+  ASSERT_THAT(base::WriteFileAtomic(secret, "2026-11-21T07:15:00.000000000Z the user's\n"), IsOk());
+  fs::create_directories(folder_ / "c");
+  const auto read = [&](const fs::path& path) {
+    return ReadLogFiles(
+        path, {}, clock_, {}, [] { return true; }, [](std::string_view) { return true; });
+  };
+  const auto denied = base::StatusIs(absl::StatusCode::kPermissionDenied, testing::HasSubstr("symbolic link"));
+  fs::create_symlink(secret, folder_ / "c" / "0.log");
+  EXPECT_THAT(read(folder_ / "c" / "0.log"), denied);
+  EXPECT_THAT(LogWriter::Open(folder_ / "c" / "0.log", 1000, clock_).status(), denied);
+  // Nor the older part.
+  ASSERT_THAT(LogWriter::Open(folder_ / "c" / "1.log", 1000, clock_), IsOk());
+  fs::create_symlink(secret, folder_ / "c" / "1.log.1");
+  std::string text;
+  EXPECT_THAT(ReadLogFiles(
+                  folder_ / "c" / "1.log", {}, clock_, {}, [] { return true; },
+                  [&](std::string_view bytes) {
+                    text += bytes;
+                    return true;
+                  }),
+              IsOk());
+  EXPECT_EQ(text, "");
+  // Nor the folder of the logs.
+  fs::create_directories(folder_ / "elsewhere");
+  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "d");
+  EXPECT_THAT(LogWriter::Open(folder_ / "d" / "0.log", 1000, clock_).status(), denied);
+  EXPECT_TRUE(fs::is_empty(folder_ / "elsewhere"));
+  EXPECT_THAT(base::ReadFile(secret), base::IsOkAndHolds(testing::EndsWith("the user's\n")));
+}
+
+TEST_F(LogFilesTest, ANewPartIsNotWrittenThroughALink) {
+  const fs::path secret = folder_ / "secret";
+  ASSERT_THAT(base::WriteFileAtomic(secret, "the user's"), IsOk());
+  auto writer = LogWriter::Open(folder_ / "c" / "0.log", 100, clock_);
+  ASSERT_THAT(writer, IsOk());
+  fs::create_symlink(secret, folder_ / "c" / "0.log.new");
+  // The folder's name leads elsewhere now; the writer keeps its folder.
+  fs::rename(folder_ / "c", folder_ / "moved");
+  fs::create_directories(folder_ / "elsewhere");
+  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "c");
+  for (int i = 0; i < 20; ++i) writer->Write("a line that is long enough\n");
+  EXPECT_EQ(writer->lost_bytes(), 0);
+  EXPECT_TRUE(fs::is_empty(folder_ / "elsewhere"));
+  EXPECT_TRUE(fs::exists(folder_ / "moved" / "0.log.1"));
+  EXPECT_THAT(base::ReadFile(secret), base::IsOkAndHolds("the user's"));
+}
+
 constexpr char kFirst[] = "2026-11-21T07:15:00.000000000Z ";
 constexpr char kSecond[] = "2026-11-21T07:15:02.500000000Z ";
 

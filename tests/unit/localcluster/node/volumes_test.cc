@@ -20,6 +20,7 @@ absl::StatusOr<std::map<std::string, std::string>> Source(DataKind kind, const s
   if (kind == DataKind::kConfigMap && name == "cm") {
     return std::map<std::string, std::string>{{"job.json", R"({"uri":"file:///data/x.csv"})"}, {"other", "o"}};
   }
+  if (kind == DataKind::kConfigMap && name == "up") return std::map<std::string, std::string>{{"../../up", "x"}};
   if (kind == DataKind::kSecret && name == "sec") return std::map<std::string, std::string>{{"token", "/data"}};
   return base::NotFound("'{}' not found", name);
 }
@@ -82,6 +83,59 @@ TEST_F(VolumesTest, WhatIsMissingIsNamed) {
   EXPECT_THAT(Make(R"([{"name": "v", "nfs": {}}])"), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Make(R"([{"name": "v", "configMap": {"name": "cm", "items": [{"key": "other", "path": "../x"}]}}])"),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(VolumesTest, NamesThatLeadOutOfTheFolderAreRefused) {
+  for (const char* volume :
+       {R"([{"name": "..", "emptyDir": {}}])", R"([{"name": ".", "emptyDir": {}}])",
+        R"([{"name": "v", "persistentVolumeClaim": {"claimName": "../../../x"}}])",
+        R"([{"name": "v", "persistentVolumeClaim": {"claimName": "/etc"}}])",
+        R"([{"name": "v", "persistentVolumeClaim": {"claimName": ".."}}])",
+        R"([{"name": "v", "persistentVolumeClaim": {}}])", R"([{"name": "v", "configMap": {"name": "up"}}])"}) {
+    EXPECT_THAT(Make(volume), StatusIs(absl::StatusCode::kInvalidArgument)) << volume;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "pod" / "up"));
+}
+
+// A pod of an earlier run has put a link in the place of its claim; another pod mounts the claim.
+TEST_F(VolumesTest, AVolumeThatIsALinkIsNotFollowed) {
+  fs::create_directories(folder_ / "user");
+  fs::create_directories(folder_ / "claims" / "n");
+  fs::create_directory_symlink(folder_ / "user", folder_ / "claims" / "n" / "ckpt");
+  EXPECT_THAT(Make(R"([{"name": "keep", "persistentVolumeClaim": {"claimName": "ckpt"}}])"),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("claims/n/ckpt: it is a symbolic link")));
+  fs::create_directories(folder_ / "pod" / "volumes");
+  fs::create_directory_symlink(folder_ / "user", folder_ / "pod" / "volumes" / "cfg");
+  EXPECT_THAT(Make(R"([{"name": "cfg", "configMap": {"name": "cm"}}])"),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("symbolic link")));
+  EXPECT_TRUE(fs::is_empty(folder_ / "user"));
+}
+
+TEST_F(VolumesTest, EachStartChecksThatMountsAreInTheirVolumes) {
+  fs::create_directories(folder_ / "user" / "set");
+  fs::create_directories(folder_ / "host" / "inside");
+  fs::create_directory_symlink(folder_ / "host", folder_ / "host-link");
+  fs::create_directory_symlink(folder_ / "user", folder_ / "host" / "out");
+  fs::create_directory_symlink("inside", folder_ / "host" / "in");
+  fs::create_symlink(folder_ / "user" / "new", folder_ / "host" / "dangling");
+  const Json volumes = {{{"name", "host"}, {"hostPath", {{"path", (folder_ / "host-link").string()}}}},
+                        {{"name", "tmp"}, {"emptyDir", Json::object()}}};
+  const auto paths = Make(volumes.dump());
+  ASSERT_THAT(paths, IsOk());
+  const Object pod(Json{{"spec", {{"volumes", volumes}}}});
+  const auto check = [&](const char* volume, const char* sub) {
+    const Json mount = {{"name", volume}, {"mountPath", "/m"}, {"subPath", sub}};
+    return CheckVolumes(pod, {{"volumeMounts", {mount}}}, *paths);
+  };
+  for (const char* sub : {"", "inside", "in", "not/yet"}) EXPECT_THAT(check("host", sub), IsOk()) << sub;
+  for (const char* sub : {"out", "out/set", "inside/../out", "dangling"}) {
+    EXPECT_THAT(check("host", sub), StatusIs(absl::StatusCode::kPermissionDenied)) << sub;
+  }
+  EXPECT_THAT(check("tmp", ""), IsOk());
+  // An init container has exchanged the volume.
+  fs::remove(paths->at("tmp"));
+  fs::create_directory_symlink(folder_ / "user", paths->at("tmp"));
+  EXPECT_THAT(check("tmp", ""), StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("volume 'tmp'")));
 }
 
 }  // namespace
