@@ -1,9 +1,11 @@
-// Certificate and key for HTTPS, reloaded when the files change. Every new connection uses the newest valid pair. If
-// the pair does not match, because a file is being replaced, the last pair stays in use. Thread-safe.
+// Certificate and key of a server, read again when the files change. Every new connection uses the newest valid pair.
+// If the pair does not match, because a file is being replaced, the last pair stays in use. Internal to
+// common/http_server. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
 
+#include <boost/asio/ssl/context.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,25 +13,22 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
-namespace boost::asio::ssl {
-class context;
-}
-
-namespace medley::sched {
+namespace medley::http_server {
 
 class TlsFiles {
  public:
+  using Context = boost::asio::ssl::context;
   struct Paths {
     std::filesystem::path certificate;  // PEM, with its chain
     std::filesystem::path key;
-    std::filesystem::path client_ca;  // empty if clients need no certificate
+    std::filesystem::path client_ca;  // empty: clients are not asked for a certificate
+    bool require_client = false;      // refuse clients without a certificate of `client_ca`
   };
   // Errors: NotFound, PermissionDenied, InvalidArgument (not PEM, or the key does not match the certificate).
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Load(const Paths& paths, const base::Clock& clock);
 
-  // Configures `context` with the current files. Throws boost::system::system_error, which the library's callback
-  // allows.
-  void Apply(boost::asio::ssl::context& context);
+  // Never null. Looks at the files at most once a second.
+  std::shared_ptr<Context> Current();
 
  private:
   struct Pem {
@@ -38,15 +37,15 @@ class TlsFiles {
   };
   TlsFiles(Paths paths, const base::Clock& clock) : paths_(std::move(paths)), clock_(clock) {}
   absl::StatusOr<Pem> Read() const;
-  static void ApplyPem(const Pem& pem, boost::asio::ssl::context& context);
-  static absl::Status Check(const Pem& pem);
-  Pem Current();
+  absl::StatusOr<std::shared_ptr<Context>> Make(const Pem& pem) const;
 
   const Paths paths_;
   const base::Clock& clock_;
   base::Mutex mutex_;
   Pem pem_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Context> context_ ABSL_GUARDED_BY(mutex_);
+  std::string complaint_ ABSL_GUARDED_BY(mutex_);  // the last one, which is not repeated
   base::SteadyTime looked_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace medley::sched
+}  // namespace medley::http_server
