@@ -299,6 +299,8 @@ TEST_F(ServerTest, APortInUseIsNamed) {
   HttpServer other({.port = server_->port()}, {});
   EXPECT_THAT(other.Start(), StatusIs(absl::StatusCode::kUnavailable,
                                       HasSubstr(fmt::format("127.0.0.1:{} is in use", server_->port()))));
+  HttpServer named({.address = "localhost"}, {});
+  EXPECT_THAT(named.Start(), IsOk());
   HttpServer nowhere({.address = "x"}, {});
   EXPECT_THAT(nowhere.Start(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("address 'x'")));
 }
