@@ -7,6 +7,7 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <limits>
 
 #include "common/base/log.h"
 
@@ -57,10 +58,12 @@ class Connection {
         client_name_(std::move(client_name)),
         stop_(std::move(stop)) {}
 
-  void Run() {
+  // Returns why the connection did not end properly, or null.
+  const char* Run() {
     while (!stop_.stop_requested() && One()) {
     }
     context_.progress.FinishWithin(options_.transfer_timeout);
+    return fault_;
   }
 
  private:
@@ -96,20 +99,39 @@ class Connection {
     context_.progress.FinishWithin(options_.transfer_timeout);
     asio::write(stream_, buffers, error);
     context_.progress.NoDeadline();
+    if (error) fault_ = kEndedBroken;
     return !error;
   }
+
+  // Counts a request from when it was read until its response was sent.
+  class Counted {
+   public:
+    explicit Counted(Answering& answering) : answering_(answering) { answering_.Begin(); }
+    ~Counted() { answering_.End(); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+   private:
+    Answering& answering_;
+  };
 
   // One request and its response; false when the connection is done.
   bool One() {
     Share memory(context_.budget);
     Parser parser;
-    parser.body_limit(static_cast<uint64_t>(options_.max_body));
+    parser.body_limit(std::numeric_limits<uint64_t>::max());  // `admit` sees the header first
     parser.header_limit(static_cast<uint32_t>(kMaxHeaderBytes));
-    const int refused = ReadRequest(parser, memory);
-    if (refused == kClosed) return false;
-    if (refused != 0) return Refuse(refused);
+    if (const int refused = ReadHeader(parser, memory); refused != 0) return refused != kClosed && Refuse(refused);
     HttpRequest request;
-    if (!Convert(parser.release(), &request)) return Refuse(400);
+    if (!Convert(parser, &request)) return Refuse(400);
+    if (options_.admit) {
+      const std::optional<HttpResponse> refusal = Admit(request);
+      if (refusal && !parser.is_done()) return RefuseWith(*refusal);
+      if (refusal) return Answer(*refusal, keep_alive_, request.method == "HEAD") && keep_alive_;
+    }
+    if (const int refused = ReadBody(parser, memory); refused != 0) return refused != kClosed && Refuse(refused);
+    const Counted counted(context_.answering);
+    request.body = std::move(parser.get().body());
     const HttpResponse response = Handle(request);
     if (response.drop) return false;
     return Answer(response, keep_alive_, request.method == "HEAD") && keep_alive_;
@@ -118,31 +140,39 @@ class Connection {
   static constexpr int kClosed = -1;
 
   // 0, the code with which the request is refused, or kClosed.
-  int ReadRequest(Parser& parser, Share& memory) {
+  int ReadHeader(Parser& parser, Share& memory) {
     if (const int refused = FillHeader(memory); refused != 0) return refused;
     boost::system::error_code error;
     buffer_.consume(parser.put(buffer_.data(), error));
-    if (error == http::error::body_limit) return 413;
     if (error == http::error::header_limit) return 431;
-    if (error || !parser.is_header_done()) return 400;
+    return error || !parser.is_header_done() ? 400 : 0;
+  }
+
+  // As above. While the body arrives, the connection may be evicted, as while its header does.
+  int ReadBody(Parser& parser, Share& memory) {
     if (parser.is_done()) return 0;
     const int64_t body = parser.content_length() ? static_cast<int64_t>(*parser.content_length()) : options_.max_body;
+    if (body < 0 || body > options_.max_body) return 413;
+    parser.body_limit(static_cast<uint64_t>(options_.max_body));
     if (!memory.GrowTo(kMaxHeaderBytes + body)) return 503;
     if (Text(parser.get()[http::field::expect]) == "100-continue") {
       static constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
       if (!Send(asio::buffer(kContinue, sizeof(kContinue) - 1))) return kClosed;
     }
     context_.progress.FinishWithin(options_.transfer_timeout);
+    context_.progress.Wait();
+    boost::system::error_code error;
     http::read(stream_, buffer_, parser, error);
-    context_.progress.NoDeadline();
-    if (error == http::error::body_limit) return 413;
-    return error ? kClosed : 0;
+    if (error == http::error::body_limit) return Work(413);
+    if (error) fault_ = kEndedBroken;
+    return Work(error ? kClosed : 0);
   }
 
   // Reads until the buffer holds a whole header. Until then the connection may be evicted: a client that sends its
   // header slowly has no better claim than one that sends nothing.
   int FillHeader(Share& memory) {
     context_.progress.FinishWithin(buffer_.size() == 0 ? options_.idle_timeout : options_.header_timeout);
+    context_.progress.SetIdle(buffer_.size() == 0);
     context_.progress.Wait();
     size_t searched = 0;
     int lines = 0;
@@ -158,15 +188,27 @@ class Connection {
       if (!memory.GrowTo(static_cast<int64_t>(buffer_.size() + kReadBytes))) return Work(503);
       boost::system::error_code error;
       const size_t n = stream_.read_some(buffer_.prepare(kReadBytes), error);
+      if (error && buffer_.size() > 0) fault_ = kEndedBroken;
       if (error) return kClosed;
       buffer_.commit(n);
-      if (first) context_.progress.FinishWithin(options_.header_timeout);
+      if (!first) continue;
+      context_.progress.FinishWithin(options_.header_timeout);
+      context_.progress.SetIdle(false);
     }
   }
 
   int Work(int code) {
     context_.progress.NoDeadline();
     return context_.progress.Work() ? code : kClosed;
+  }
+
+  std::optional<HttpResponse> Admit(const HttpRequest& request) {
+    try {
+      return options_.admit(request);
+    } catch (const std::exception& e) {
+      log::Warn("http server: a request failed", {{"path", request.path}, {"error", e.what()}});
+      return Refusal(500);
+    }
   }
 
   HttpResponse Handle(const HttpRequest& request) {
@@ -188,11 +230,17 @@ class Connection {
     return {.code = code, .content_type = "text/plain", .body = std::string(message) + "\n"};
   }
 
-  // Ends the connection; what the client still sends is read for a moment, or the reset would overtake the response.
   bool Refuse(int code) {
-    if (!Answer(Refusal(code), false, false)) return false;
+    if (code == 413 || code == 431) fault_ = kEndedSize;
+    return RefuseWith(Refusal(code));
+  }
+
+  // Ends the connection; what the client still sends is read for a moment, or the reset would overtake the response.
+  bool RefuseWith(const HttpResponse& response) {
+    if (!Answer(response, false, false)) return false;
     ::shutdown(socket_.native_handle(), SHUT_WR);
     context_.progress.FinishWithin(kDiscardTime);
+    context_.progress.Wait();
     char bytes[kReadBytes];
     for (int64_t left = kDiscardedBytes; left > 0;) {
       const ssize_t n = ::recv(socket_.native_handle(), bytes, sizeof(bytes), 0);
@@ -202,7 +250,9 @@ class Connection {
     return false;
   }
 
-  bool Convert(http::request<http::string_body> in, HttpRequest* out) {
+  // All but the body.
+  bool Convert(const Parser& parser, HttpRequest* out) {
+    const auto& in = parser.get();
     keep_alive_ = in.keep_alive();
     out->method = Text(in.method_string());
     out->host = Text(in[http::field::host]);
@@ -211,10 +261,14 @@ class Connection {
     out->content_type = Text(in[http::field::content_type]);
     out->authorization = Text(in[http::field::authorization]);
     out->user_agent = Text(in[http::field::user_agent]);
+    out->origin = Text(in[http::field::origin]);
+    out->request_id = Text(in["X-Request-Id"]);
+    out->request_timeout = Text(in["Request-Timeout"]);
     out->client_name = client_name_;
-    const std::string target = Text(in.target());
-    out->body = std::move(in.body());
-    return ParseTarget(target, out);
+    if (parser.content_length()) out->content_length = static_cast<int64_t>(*parser.content_length());
+    out->chunked = parser.chunked();
+    out->stop = context_.client_left;
+    return ParseTarget(Text(in.target()), out);
   }
 
   bool Answer(const HttpResponse& response, bool keep_alive, bool head_only) {
@@ -222,8 +276,8 @@ class Connection {
     head.version(11);
     head.result(static_cast<unsigned>(response.code));
     head.set(http::field::content_type, response.content_type);
-    head.set(http::field::cache_control, "no-cache, private");
     for (const auto& [name, value] : response.headers) head.insert(name, value);
+    if (head.count(http::field::cache_control) == 0) head.set(http::field::cache_control, "no-cache, private");
     head.keep_alive(keep_alive);
     if (response.stream) {
       head.set(http::field::transfer_encoding, "chunked");
@@ -260,6 +314,7 @@ class Connection {
   const std::stop_token stop_;
   beast::flat_buffer buffer_;
   bool keep_alive_ = true;
+  const char* fault_ = nullptr;  // why the connection does not end properly
 };
 
 std::string PeerName(SSL* ssl) {
@@ -273,24 +328,23 @@ std::string PeerName(SSL* ssl) {
 
 }  // namespace
 
-void ServeConnection(tcp::socket& socket, asio::ssl::context* tls, const ConnectionContext& context,
-                     std::stop_token stop) {
+const char* ServeConnection(tcp::socket& socket, asio::ssl::context* tls, const ConnectionContext& context,
+                            std::stop_token stop) {
   try {
-    if (tls == nullptr) {
-      Connection<tcp::socket>(socket, socket, context, "", stop).Run();
-      return;
-    }
+    if (tls == nullptr) return Connection<tcp::socket>(socket, socket, context, "", stop).Run();
     asio::ssl::stream<tcp::socket&> stream(socket, *tls);
     boost::system::error_code error;
     context.progress.FinishWithin(context.options.transfer_timeout);
     context.progress.Wait();
     stream.handshake(asio::ssl::stream_base::server, error);
-    if (error || !context.progress.Work()) return;
+    if (error || !context.progress.Work()) return kEndedBroken;
     using Tls = asio::ssl::stream<tcp::socket&>;
-    Connection<Tls>(stream, socket, context, PeerName(stream.native_handle()), stop).Run();
+    const char* const fault = Connection<Tls>(stream, socket, context, PeerName(stream.native_handle()), stop).Run();
     stream.shutdown(error);
+    return fault;
   } catch (const std::exception& e) {
     log::Warn("http server: a connection failed", {{"error", e.what()}});
+    return kEndedBroken;
   }
 }
 

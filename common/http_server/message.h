@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/base/url.h"
 
@@ -20,8 +23,14 @@ struct HttpRequest {
   std::string content_type;
   std::string authorization;
   std::string user_agent;
-  std::string client_name;  // common name of a verified client certificate
+  std::string origin;           // of the web page that sends it, or ""
+  std::string request_id;       // X-Request-Id
+  std::string request_timeout;  // Request-Timeout
+  std::string client_name;      // common name of a verified client certificate
+  std::optional<int64_t> content_length;
+  bool chunked = false;
   std::string body;
+  std::stop_token stop;  // requested when the client has closed the connection, or the server stops
 
   // The first value of `name`, or "".
   std::string Query(std::string_view name) const;

@@ -8,15 +8,16 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl.hpp>
 #include <list>
 #include <thread>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/http_server/connection.h"
+#include "common/http_server/tls_files.h"
 
 namespace medley::http_server {
 namespace {
@@ -24,7 +25,9 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+// A client that leaves while its request is answered is noticed at once, if the request began before the last sweep.
 constexpr int kSweepMillis = 500;
+constexpr int kSweepMillisInUse = 50;
 constexpr int kBacklog = 128;
 
 std::string Reason(const boost::system::error_code& error) { return error.message(); }
@@ -44,7 +47,7 @@ class HttpServer::Core {
   absl::Status Start() {
     MEDLEY_RETURN_IF_ERROR(LoadTls());
     boost::system::error_code error;
-    const auto address = asio::ip::make_address(options_.address, error);
+    const auto address = Resolve(error);
     if (error) return base::InvalidArgument("address '{}': {}", options_.address, Reason(error));
     const tcp::endpoint endpoint(address, static_cast<uint16_t>(options_.port));
     if (Bind(endpoint, error)) acceptor_.listen(kBacklog, error);
@@ -69,8 +72,7 @@ class HttpServer::Core {
     wake_ = -1;
     boost::system::error_code ignored;
     acceptor_.close(ignored);
-    for (Peer& peer : peers_) peer.End();
-    peers_.clear();  // joins
+    EndAll();
   }
 
   absl::Status SetListening(bool listening) {
@@ -86,22 +88,45 @@ class HttpServer::Core {
   int port() const { return port_; }
   bool tls() const { return tls_ != nullptr; }
   int64_t connections() const { return connections_; }
+  int64_t open() const { return open_; }
+  int answering() const { return answering_.count(); }
+  bool WaitAnswered(base::nanoseconds timeout) { return answering_.WaitNone(timeout); }
 
  private:
   // The socket outlives the thread, so that it may be shut down from here at any time.
   struct Peer {
     explicit Peer(tcp::socket s) : socket(std::move(s)) {}
-    void End() {
+    void End(const char* why) {
+      if (reason == nullptr) reason = why;
       ended = true;
       thread.request_stop();
+      left.request_stop();
       ::shutdown(socket.native_handle(), SHUT_RDWR);
     }
     tcp::socket socket;
     Progress progress;
-    bool ended = false;  // of thread_
+    std::stop_source left;                      // requested when nobody waits for a response any more
+    bool ended = false;                         // of thread_
+    std::atomic<const char*> reason = nullptr;  // why the server ended it; null: it did not, or it stops
     std::atomic<bool> done = false;
     std::jthread thread;  // last: joins before the other members are destroyed
   };
+
+  void EndAll() {
+    for (Peer& peer : peers_) peer.End(nullptr);
+    peers_.clear();  // joins
+    open_ = 0;
+  }
+
+  asio::ip::address Resolve(boost::system::error_code& error) {
+    const auto address = asio::ip::make_address(options_.address, error);
+    if (!error) return address;
+    boost::system::error_code unknown;
+    const auto found = tcp::resolver(io_).resolve(options_.address, "", unknown);
+    if (unknown || found.empty()) return address;
+    error.clear();
+    return found.begin()->endpoint().address();
+  }
 
   void Wake() {
     const uint64_t one = 1;
@@ -125,8 +150,7 @@ class HttpServer::Core {
     if (!wanted_) {
       const tcp::endpoint endpoint = acceptor_.local_endpoint(error);
       acceptor_.close(error);
-      for (Peer& peer : peers_) peer.End();
-      peers_.clear();  // joins
+      EndAll();
       Bind(endpoint, error);
     } else {
       acceptor_.listen(kBacklog, error);
@@ -137,29 +161,33 @@ class HttpServer::Core {
   }
 
   absl::Status LoadTls() {
-    const bool from_memory = !options_.certificate_pem.empty();
-    if (options_.certificate.empty() && options_.key.empty() && !from_memory) return absl::OkStatus();
-    tls_ = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
-    boost::system::error_code error;
-    tls_->set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
-    if (from_memory) {
-      tls_->use_certificate_chain(asio::buffer(options_.certificate_pem), error);
-      if (!error) tls_->use_private_key(asio::buffer(options_.key_pem), asio::ssl::context::pem, error);
-      return error ? base::InvalidArgument("the certificate in memory: {}", Reason(error)) : absl::OkStatus();
+    if (options_.certificate.empty() && options_.key.empty() && options_.certificate_pem.empty()) {
+      return absl::OkStatus();
     }
-    tls_->use_certificate_chain_file(options_.certificate.string(), error);
-    if (error) {
-      return base::InvalidArgument("certificate {}: {}", options_.certificate.string(), Reason(error));
-    }
-    tls_->use_private_key_file(options_.key.string(), asio::ssl::context::pem, error);
-    if (error) return base::InvalidArgument("key {}: {}", options_.key.string(), Reason(error));
-    if (options_.client_ca.empty()) return absl::OkStatus();
-    tls_->load_verify_file(options_.client_ca.string(), error);
-    if (error) {
-      return base::InvalidArgument("client CA {}: {}", options_.client_ca.string(), Reason(error));
-    }
-    tls_->set_verify_mode(asio::ssl::verify_peer, error);  // asked for, not demanded: tokens do too
+    MEDLEY_ASSIGN_OR_RETURN(tls_, TlsFiles::Load({.certificate = options_.certificate,
+                                                  .key = options_.key,
+                                                  .client_ca = options_.client_ca,
+                                                  .require_client = options_.require_client_certificate,
+                                                  .certificate_pem = options_.certificate_pem,
+                                                  .key_pem = options_.key_pem},
+                                                 clock_));
     return absl::OkStatus();
+  }
+
+  // Waits for clients, for SetListening and Stop, and for clients to leave whose requests are answered.
+  void Wait(pollfd (&fds)[2]) {
+    watched_.assign(std::begin(fds), std::end(fds));
+    watched_peers_.clear();
+    for (Peer& peer : peers_) {
+      if (peer.done || !peer.progress.working() || peer.left.stop_requested()) continue;
+      watched_.push_back({peer.socket.native_handle(), POLLRDHUP, 0});
+      watched_peers_.push_back(&peer);
+    }
+    ::poll(watched_.data(), watched_.size(), peers_.empty() ? kSweepMillis : kSweepMillisInUse);
+    std::copy_n(watched_.begin(), std::size(fds), fds);
+    for (size_t i = 0; i < watched_peers_.size(); ++i) {
+      if (watched_[i + std::size(fds)].revents != 0) watched_peers_[i]->left.request_stop();
+    }
   }
 
   void Accept(std::stop_token stop) {
@@ -167,7 +195,7 @@ class HttpServer::Core {
       // A socket that does not listen would say "hung up" all the time.
       const int listener = listening_ ? acceptor_.native_handle() : -1;
       pollfd fds[2] = {{listener, POLLIN, 0}, {wake_, POLLIN, 0}};
-      ::poll(fds, 2, kSweepMillis);
+      Wait(fds);
       Sweep();
       uint64_t ignored = 0;
       if ((fds[1].revents & POLLIN) != 0) [[maybe_unused]]
@@ -184,6 +212,7 @@ class HttpServer::Core {
         continue;
       }
       ++connections_;
+      ++open_;
       Serve(std::move(socket));
     }
   }
@@ -191,9 +220,17 @@ class HttpServer::Core {
   void Serve(tcp::socket socket) {
     Peer& peer = peers_.emplace_back(std::move(socket));
     peer.progress.Wait();  // before its thread runs: a burst of clients must not look like work
-    peer.thread = std::jthread([this, &peer](std::stop_token stop) {
-      ServeConnection(peer.socket, tls_.get(), {options_, handler_, budget_, peer.progress}, stop);
+    peer.thread = std::jthread([this, &peer, tls = tls_ ? tls_->Current() : nullptr](std::stop_token stop) {
+      const char* fault =
+          ServeConnection(peer.socket, tls.get(),
+                          {options_, handler_, budget_, peer.progress, answering_, peer.left.get_token()}, stop);
       ::shutdown(peer.socket.native_handle(), SHUT_RDWR);
+      if (const char* const reason = peer.reason) {
+        fault = reason;
+      } else if (stop.stop_requested()) {
+        fault = nullptr;  // the server stops
+      }
+      if (fault != nullptr && options_.ended) options_.ended(fault);
       peer.done = true;
     });
   }
@@ -216,7 +253,7 @@ class HttpServer::Core {
       }
       if (oldest == nullptr) return false;
       if (!oldest->progress.Evict(since)) continue;  // its request has come meanwhile
-      oldest->End();
+      oldest->End(kEndedTooMany);
       return true;
     }
   }
@@ -230,8 +267,13 @@ class HttpServer::Core {
 
   void Sweep() {
     for (auto it = peers_.begin(); it != peers_.end();) {
-      if (it->progress.Overdue()) it->End();
-      it = it->done ? peers_.erase(it) : std::next(it);
+      if (it->progress.Overdue()) it->End(it->progress.idle() ? kEndedIdle : kEndedSlow);
+      if (!it->done) {
+        ++it;
+        continue;
+      }
+      it = peers_.erase(it);
+      --open_;
     }
   }
 
@@ -240,11 +282,15 @@ class HttpServer::Core {
   Budget budget_;
   asio::io_context io_;
   tcp::acceptor acceptor_;
-  std::unique_ptr<asio::ssl::context> tls_;
+  base::SystemClock clock_;
+  std::unique_ptr<TlsFiles> tls_;
+  Answering answering_;
   int port_ = 0;
   int wake_ = -1;
   std::list<Peer> peers_;  // of thread_, and of Stop after it has joined
-  std::atomic<int64_t> connections_ = 0;
+  std::vector<pollfd> watched_;
+  std::vector<Peer*> watched_peers_;
+  std::atomic<int64_t> connections_ = 0, open_ = 0;
   base::Mutex mutex_;
   base::CondVar changed_;
   bool wanted_ ABSL_GUARDED_BY(mutex_) = true;
@@ -262,5 +308,8 @@ int HttpServer::port() const { return core_->port(); }
 bool HttpServer::tls() const { return core_->tls(); }
 absl::Status HttpServer::SetListening(bool listening) { return core_->SetListening(listening); }
 int64_t HttpServer::connections() const { return core_->connections(); }
+int64_t HttpServer::open() const { return core_->open(); }
+int HttpServer::answering() const { return core_->answering(); }
+bool HttpServer::WaitAnswered(base::nanoseconds timeout) { return core_->WaitAnswered(timeout); }
 
 }  // namespace medley::http_server

@@ -16,8 +16,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "common/base/clock.h"
 #include "common/http_server/message.h"
 
 namespace medley::http_server {
@@ -29,8 +31,8 @@ inline constexpr int kMaxHeaderLines = 128;
 class HttpServer {
  public:
   struct Options {
-    std::string address = "127.0.0.1";
-    int port = 0;  // 0: the system chooses
+    std::string address = "127.0.0.1";  // or a name of this machine
+    int port = 0;                       // 0: the system chooses
     // When all are in use, a new client replaces the connection that has waited longest for a request. While every
     // connection works on a request, new clients get 429.
     int max_connections = 256;
@@ -39,8 +41,15 @@ class HttpServer {
     std::chrono::milliseconds header_timeout{10'000};    // from the first byte of a request to the end of its header
     std::chrono::milliseconds idle_timeout{300'000};     // between requests
     std::chrono::milliseconds transfer_timeout{60'000};  // of a body, of a handshake and of each write
-    std::filesystem::path certificate, key, client_ca;   // PEM files; empty: plain HTTP
-    std::string certificate_pem, key_pem;                // instead of these files, from memory
+    // PEM files; empty: plain HTTP. They are read again when they change: a new connection uses the newest valid ones.
+    std::filesystem::path certificate, key, client_ca;
+    std::string certificate_pem, key_pem;     // instead of the first two files, from memory
+    bool require_client_certificate = false;  // false: a client of `client_ca` may also show none
+    // Called with a request whose body has not been read yet. A response refuses the request, and the body is never
+    // read. Called by the connections' threads, many at a time. Null: every request is read.
+    std::function<std::optional<HttpResponse>(const HttpRequest& header)> admit;
+    // Called once for each connection that did not end properly, with a reason of connection.h.
+    std::function<void(const char* reason)> ended;
     // Makes the response when the server itself refuses a request. Null: plain text.
     std::function<HttpResponse(int code, const std::string& message)> refuse;
   };
@@ -50,7 +59,8 @@ class HttpServer {
   HttpServer(Options options, Handler handler);
   ~HttpServer();
 
-  // Errors: Unavailable naming the address when it is in use; InvalidArgument for a bad address or certificate.
+  // Errors: Unavailable naming the address when it is in use; InvalidArgument for a bad address or certificate, NotFound
+  // for a missing one.
   absl::Status Start();
   void Stop();
   // With false, ends every connection and refuses new ones until called with true. Returns when this has taken effect.
@@ -60,6 +70,11 @@ class HttpServer {
   int port() const;
   bool tls() const;
   int64_t connections() const;  // accepted so far
+  int64_t open() const;         // connections
+  // The number of requests that have been read and whose response has not been sent completely.
+  int answering() const;
+  // Waits until this number is 0; returns false after `timeout`.
+  bool WaitAnswered(base::nanoseconds timeout);
 
  private:
   class Core;

@@ -14,6 +14,8 @@ namespace {
 constexpr int kMaxLayers = 4096;
 constexpr int kMaxResources = 64;
 constexpr int kMaxUnits = 1'000'000;
+constexpr double kMaxBatch = 1e9;  // samples
+constexpr double kMinUnitsPerInstance = 1e-6;
 
 absl::Status Fraction(double value, const std::string& path) {
   if (value >= 0 && value <= 1) return absl::OkStatus();
@@ -81,6 +83,7 @@ absl::Status CheckModel(const Model& model) {
 
 absl::Status CheckTraining(const Training& t) {
   MEDLEY_RETURN_IF_ERROR(CheckPositive(t.profile_batch_size, "training.profileBatchSize"));
+  MEDLEY_RETURN_IF_ERROR(CheckAtMost(t.profile_batch_size, kMaxBatch, "training.profileBatchSize"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.samples_per_epoch, "training.samplesPerEpoch"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.epochs, "training.epochs"));
   MEDLEY_RETURN_IF_ERROR(CheckPositive(t.state_factor, "training.stateFactor"));
@@ -106,13 +109,17 @@ absl::Status CheckConstraints(const Constraints& c) {
 
 absl::Status CheckResource(const Resource& r, const std::string& path) {
   if (r.name.empty()) return base::InvalidArgument("{}.name: must not be empty", path);
-  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.price_per_unit_hour, path + ".pricePerUnitHour"));
+  MEDLEY_RETURN_IF_ERROR(CheckPrice(r.price_per_unit_hour, path + ".pricePerUnitHour"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.memory_bytes, path + ".memoryBytes"));
   if (r.limit < 0 || r.limit > kMaxUnits) {
     return base::InvalidArgument("{}.limit: must be in [0, {}], is {}", path, kMaxUnits, r.limit);
   }
   if (r.offering) {
     MEDLEY_RETURN_IF_ERROR(CheckPositive(r.offering->units_per_instance, path + ".offering.unitsPerInstance"));
+    if (r.offering->units_per_instance < kMinUnitsPerInstance) {
+      return base::InvalidArgument("{}.offering.unitsPerInstance: must be at least {}, is {}", path,
+                                   kMinUnitsPerInstance, r.offering->units_per_instance);
+    }
   }
   return absl::OkStatus();
 }

@@ -21,7 +21,22 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using nlohmann::json;
 
-absl::Status CheckMessage(const json& value, const Descriptor& type, const std::string& path);
+// More than any of our messages needs. It bounds the memory of a message by more than the text's size: an empty object
+// has two bytes as text, and hundreds as a message.
+constexpr int kMaxObjects = 32'768;
+
+// Checks a tree against the type of a message.
+class TreeCheck {
+ public:
+  absl::Status Message(const json& value, const Descriptor& type, const std::string& path);
+
+ private:
+  absl::Status Single(const json& value, const FieldDescriptor& field, const std::string& path);
+  absl::Status Map(const json& value, const FieldDescriptor& field, const std::string& path);
+  absl::Status Field(const json& value, const FieldDescriptor& field, const std::string& path);
+
+  int objects_ = 0;
+};
 
 absl::Status Expect(const std::string& path, std::string_view what, const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -56,10 +71,10 @@ absl::Status CheckEnum(const json& value, const FieldDescriptor& field, const st
   return Expect(path, "one of " + names, value);
 }
 
-absl::Status CheckSingle(const json& value, const FieldDescriptor& field, const std::string& path) {
+absl::Status TreeCheck::Single(const json& value, const FieldDescriptor& field, const std::string& path) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return CheckMessage(value, *field.message_type(), path);
+      return Message(value, *field.message_type(), path);
     case FieldDescriptor::CPPTYPE_ENUM:
       return CheckEnum(value, field, path);
     case FieldDescriptor::CPPTYPE_STRING:
@@ -81,22 +96,22 @@ absl::Status CheckSingle(const json& value, const FieldDescriptor& field, const 
   return absl::OkStatus();
 }
 
-absl::Status CheckMap(const json& value, const FieldDescriptor& field, const std::string& path) {
+absl::Status TreeCheck::Map(const json& value, const FieldDescriptor& field, const std::string& path) {
   if (!value.is_object()) return Expect(path, "an object", value);
   const FieldDescriptor& element = *field.message_type()->map_value();
   for (const auto& [key, item] : value.items()) {
-    MEDLEY_RETURN_IF_ERROR(CheckSingle(item, element, path + "." + key));
+    MEDLEY_RETURN_IF_ERROR(Single(item, element, path + "." + key));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckField(const json& value, const FieldDescriptor& field, const std::string& path) {
+absl::Status TreeCheck::Field(const json& value, const FieldDescriptor& field, const std::string& path) {
   if (value.is_null()) return absl::OkStatus();  // null: not given
-  if (field.is_map()) return CheckMap(value, field, path);
-  if (!field.is_repeated()) return CheckSingle(value, field, path);
+  if (field.is_map()) return Map(value, field, path);
+  if (!field.is_repeated()) return Single(value, field, path);
   if (!value.is_array()) return Expect(path, "a list", value);
   for (size_t i = 0; i < value.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(CheckSingle(value[i], field, fmt::format("{}[{}]", path, i)));
+    MEDLEY_RETURN_IF_ERROR(Single(value[i], field, fmt::format("{}[{}]", path, i)));
   }
   return absl::OkStatus();
 }
@@ -114,18 +129,22 @@ std::vector<std::string> Names(const Descriptor& type) {
   return names;
 }
 
-absl::Status CheckMessage(const json& value, const Descriptor& type, const std::string& path) {
+absl::Status TreeCheck::Message(const json& value, const Descriptor& type, const std::string& path) {
   if (type.full_name() == "google.protobuf.Timestamp") {
     return value.is_string() ? absl::OkStatus() : Expect(path, "an RFC 3339 time", value);
   }
   if (!value.is_object()) return Expect(path.empty() ? "the document" : path, "an object", value);
+  if (++objects_ > kMaxObjects) {
+    return base::InvalidArgument("the document has more than {} objects: split it, or leave out what is not used",
+                                 kMaxObjects);
+  }
   std::set<const FieldDescriptor*> seen;
   for (const auto& [key, item] : value.items()) {
     const std::string here = path.empty() ? key : path + "." + key;
     const FieldDescriptor* field = FindField(type, key);
     if (field == nullptr) return base::InvalidArgument("{}: unknown field{}", here, base::DidYouMean(key, Names(type)));
     if (!seen.insert(field).second) return base::InvalidArgument("{}: is given twice", here);
-    MEDLEY_RETURN_IF_ERROR(CheckField(item, *field, here));
+    MEDLEY_RETURN_IF_ERROR(Field(item, *field, here));
   }
   return absl::OkStatus();
 }
@@ -142,11 +161,15 @@ std::string Print(const Message& message, bool pretty) {
 
 }  // namespace
 
-absl::Status ParseText(std::string_view text, Message& message) {
-  MEDLEY_ASSIGN_OR_RETURN(const json tree, document::Parse(text));
-  MEDLEY_RETURN_IF_ERROR(CheckMessage(tree, *message.GetDescriptor(), ""));
+absl::Status ParseText(std::string_view text, Message& message, const document::Limits& limits) {
+  std::string normal;
+  {
+    MEDLEY_ASSIGN_OR_RETURN(const json tree, document::Parse(text, limits));
+    MEDLEY_RETURN_IF_ERROR(TreeCheck().Message(tree, *message.GetDescriptor(), ""));
+    normal = tree.dump();
+  }  // the tree takes the most memory
   message.Clear();
-  const auto status = google::protobuf::util::JsonStringToMessage(tree.dump(), &message);
+  const auto status = google::protobuf::util::JsonStringToMessage(normal, &message);
   if (!status.ok()) return base::InvalidArgument("{}", std::string(status.message()));
   return absl::OkStatus();
 }

@@ -32,10 +32,14 @@ void AddServing(CLI::App& app, Options& o) {
 }
 
 void AddLimits(CLI::App& app, Options& o) {
-  app.add_option("--max-concurrent", o.max_concurrent, "requests processed at the same time")
+  app.add_option("--max-concurrent", o.max_concurrent,
+                 "requests processed at the same time; expensive ones use at most half of the "
+                 "places, and one more is only for the operator")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--max-waiting", o.max_waiting, "requests that may wait in the queue; more are rejected")
+  app.add_option("--max-waiting", o.max_waiting,
+                 "requests of each class of cost that may wait in the queue; more are "
+                 "rejected")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--max-wait-seconds", o.max_wait_seconds, "seconds that a request may wait in the queue")
@@ -68,6 +72,9 @@ void AddSecurity(CLI::App& app, Options& o) {
   app.add_option("--tls-client-ca", o.tls_client_ca,
                  "CA certificate (PEM); clients must present a certificate that it signed");
   app.add_option("--token-file", o.token_file, "file with one bearer token per line; callers must send one of them");
+  app.add_option("--rest-host", o.rest_hosts,
+                 "a name by which clients reach REST, besides localhost; may be repeated. Without a token, requests to "
+                 "other names are refused");
   app.add_option("--open-paths", o.open_paths, "REST paths that need no token, besides the web page's files")
       ->delimiter(',')
       ->capture_default_str();

@@ -26,7 +26,7 @@ struct Options {
   double max_planning_seconds = 60;
   int cache_mib = 32;
   int max_body_kib = 4096;
-  int max_connections = 1024;
+  int max_connections = 256;
   double receive_seconds = 20;
   double grace_seconds = 10;
   // Security.
@@ -34,6 +34,7 @@ struct Options {
   std::string tls_key;
   std::string tls_client_ca;
   std::string token_file;
+  std::vector<std::string> rest_hosts;
   std::vector<std::string> open_paths = {"/healthz", "/readyz"};
   bool insecure = false;
   std::string log_level = "info";

@@ -22,7 +22,6 @@
 namespace medley::sched {
 namespace {
 
-constexpr base::seconds kIdleBesidePlanning{30};
 constexpr base::seconds kLastPlanning{5};  // planners check their stop tokens more often than this
 constexpr base::seconds kLastCalls{1};
 
@@ -32,25 +31,25 @@ absl::Status WritePorts(const std::string& path, const rpc::Server& grpc, const 
 }
 
 Handlers::Options HandlerOptions(const Options& options) {
-  return {.admission = {.max_running = options.max_concurrent,
-                        .max_waiting = options.max_waiting,
-                        .max_wait = base::FromSeconds(options.max_wait_seconds)},
+  return {.admission = Admission::ForClasses(options.max_concurrent, options.max_waiting,
+                                             base::FromSeconds(options.max_wait_seconds)),
           .cache_bytes = static_cast<size_t>(options.cache_mib) << 20,
           .max_planning = base::FromSeconds(options.max_planning_seconds)};
 }
+
+base::milliseconds Milliseconds(double seconds) { return base::milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
 RestOptions MakeRestOptions(const Options& options, const Address& address, const BearerTokens& tokens) {
   RestOptions out;
   out.host = address.host.empty() ? "0.0.0.0" : address.host;
   out.port = address.port;
+  out.names = options.rest_hosts;
   out.max_body_bytes = int64_t{options.max_body_kib} << 10;
   if (!options.tls_cert.empty()) out.tls = {options.tls_cert, options.tls_key, options.tls_client_ca};
   out.tokens = tokens;
   out.open_paths = options.open_paths;
-  out.work_threads = options.max_concurrent + options.max_waiting;
-  out.idle = base::FromSeconds(options.max_planning_seconds + options.max_wait_seconds) + kIdleBesidePlanning;
-  out.receive = base::FromSeconds(options.receive_seconds);
-  out.max_connections = static_cast<size_t>(options.max_connections);
+  out.receive = Milliseconds(options.receive_seconds);
+  out.max_connections = options.max_connections;
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/model/checks.h"
 #include "scheduler-service/catalog/staleness.h"
 
 namespace medley::sched {
@@ -26,7 +27,7 @@ bool SaysAvailabilityOnly(const CatalogEntry& entry) {
   return entry.price_per_instance_hour == 0 && entry.price_per_unit_hour == 0 && !entry.available;
 }
 
-bool IsPrice(double price) { return std::isfinite(price) && price >= 0; }
+bool IsPrice(double price) { return price >= 0 && price <= model::kMaxPricePerHour; }  // false for NaN
 
 // The reason for rejecting an entry, or empty.
 std::string Unusable(const CatalogEntry& entry) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/base/status.h"
+#include "common/model/checks.h"
 
 namespace medley::sched {
 namespace {
@@ -58,7 +59,7 @@ class Row {
 double NumberOr0(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && std::isfinite(value) && value > 0 ? value : 0;
+  return error == std::errc() && value > 0 && value <= model::kMaxNumber ? value : 0;
 }
 
 Shape ShapeOf(const Row& row) {
@@ -79,8 +80,8 @@ absl::Status AddPrice(const Row& row, const std::string& column, const std::stri
   if (text.empty() || text == "nan") return absl::OkStatus();
   double price = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
-  if (error != std::errc() || end != text.data() + text.size() || !(price > 0) || !std::isfinite(price)) {
-    return base::InvalidArgument("line {}: {}: '{}' is not a price greater than 0", line, column, text);
+  if (error != std::errc() || end != text.data() + text.size() || !(price > 0) || price > model::kMaxPricePerHour) {
+    return base::InvalidArgument("line {}: {}: '{}' is not a price greater than 0 and at most 1e9", line, column, text);
   }
   CatalogEntry entry;
   entry.offering =

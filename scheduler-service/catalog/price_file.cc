@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/model/checks.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/catalog_proto.h"
@@ -13,7 +14,7 @@
 namespace medley::sched {
 namespace {
 
-bool Acceptable(double price) { return std::isfinite(price) && price >= 0; }
+bool Acceptable(double price) { return std::isfinite(price) && price >= 0 && price <= model::kMaxPricePerHour; }
 
 absl::Status CheckEntry(const CatalogEntry& entry, const std::string& path) {
   if (!entry.offering && entry.resource_type.empty()) {
@@ -23,18 +24,20 @@ absl::Status CheckEntry(const CatalogEntry& entry, const std::string& path) {
     return base::InvalidArgument("{}.offering.instanceType: must not be empty", path);
   }
   if (!Acceptable(entry.price_per_instance_hour)) {
-    return base::InvalidArgument("{}.pricePerInstanceHour: must be finite and greater than 0, is {}", path,
+    return base::InvalidArgument("{}.pricePerInstanceHour: must be finite and greater than 0, at most 1e9, is {}", path,
                                  entry.price_per_instance_hour);
   }
   if (!Acceptable(entry.price_per_unit_hour) || !(entry.price_per_unit_hour + entry.price_per_instance_hour > 0)) {
-    return base::InvalidArgument("{}.pricePerUnitHour: must be finite and greater than 0, is {}", path,
+    return base::InvalidArgument("{}.pricePerUnitHour: must be finite and greater than 0, at most 1e9, is {}", path,
                                  entry.price_per_unit_hour);
   }
   if (!entry.cls.empty() && entry.cls != "CPU" && entry.cls != "GPU") {
     return base::InvalidArgument("{}.class: must be CPU or GPU, is '{}'", path, entry.cls);
   }
   if (entry.limit < 0) return base::InvalidArgument("{}.limit: must not be negative", path);
-  if (!Acceptable(entry.memory_bytes)) return base::InvalidArgument("{}.memoryBytes: must not be negative", path);
+  if (const absl::Status memory = model::CheckNotNegative(entry.memory_bytes, path + ".memoryBytes"); !memory.ok()) {
+    return memory;
+  }
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/base/status.h"
+#include "common/model/checks.h"
 
 namespace medley::sched {
 namespace {
@@ -27,15 +28,15 @@ bool Selection::Wants(std::string_view region, std::string_view instance_type) c
 }
 
 absl::Status CheckPrice(double price) {
-  if (std::isfinite(price) && price > 0) return absl::OkStatus();
-  return base::InvalidArgument("{} is not a price greater than 0", price);
+  if (price > 0 && price <= model::kMaxPricePerHour) return absl::OkStatus();
+  return base::InvalidArgument("{} is not a price greater than 0 and at most 1e9", price);
 }
 
 absl::StatusOr<double> ParsePrice(std::string_view text) {
   double price = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
   if (error != std::errc() || end != text.data() + text.size() || !CheckPrice(price).ok()) {
-    return base::InvalidArgument("'{}' is not a price greater than 0", Quoted(text));
+    return base::InvalidArgument("'{}' is not a price greater than 0 and at most 1e9", Quoted(text));
   }
   return price;
 }

@@ -6,31 +6,64 @@
 
 namespace medley::sched {
 
-Admission::Admission(const Options& options, metrics::Registry& metrics, const base::Clock& clock)
-    : options_(options),
-      clock_(clock),
-      running_gauge_(metrics.GetGauge("medley_scheduler_requests_in_flight", "Requests that are being processed")),
-      waiting_gauge_(metrics.GetGauge("medley_scheduler_requests_waiting", "Requests that wait in the queue")),
-      wait_seconds_(metrics.GetHistogram("medley_scheduler_wait_seconds", "Time that a request waited in the queue",
-                                         metrics::LatencyBounds())) {}
+Admission::Options Admission::ForClasses(int concurrent, int max_waiting, base::nanoseconds max_wait) {
+  return {.max_running = std::max(concurrent, 2),
+          .max_expensive = std::max(concurrent / 2, 1),
+          .for_operator = 1,
+          .max_waiting = max_waiting,
+          .max_wait = max_wait};
+}
 
-absl::StatusOr<Admission::Permit> Admission::Enter(std::stop_token stop, base::SteadyTime deadline) {
+Admission::Admission(const Options& options, metrics::Registry* metrics, const base::Clock& clock)
+    : options_(options), clock_(clock) {
+  if (metrics == nullptr) return;
+  running_gauge_ = &metrics->GetGauge("medley_scheduler_requests_in_flight", "Requests that are being processed");
+  waiting_gauge_ = &metrics->GetGauge("medley_scheduler_requests_waiting", "Requests that wait in the queue");
+  wait_seconds_ = &metrics->GetHistogram("medley_scheduler_wait_seconds", "Time that a request waited in the queue",
+                                         metrics::LatencyBounds());
+  for (int i = 0; i < kCostClasses; ++i) {
+    lanes_[static_cast<size_t>(i)].running_gauge =
+        &metrics->GetGauge("medley_scheduler_class_in_flight", "Requests that are being processed, by class of cost",
+                           {{"class", NameOf(static_cast<CostClass>(i))}});
+  }
+}
+
+bool Admission::HasPlace(CostClass cost) const {
+  const int all = Running();
+  const int expensive = lanes_[static_cast<size_t>(CostClass::kExpensive)].running;
+  const int shared = all - lanes_[static_cast<size_t>(CostClass::kOperator)].running;
+  if (all >= options_.max_running + options_.for_operator) return false;
+  if (cost == CostClass::kOperator) return true;
+  return shared < options_.max_running && (cost == CostClass::kCheap || expensive < options_.max_expensive);
+}
+
+bool Admission::IsOvertaken(CostClass cost) const {
+  for (int i = 0; i < static_cast<int>(cost); ++i) {
+    const auto earlier = static_cast<CostClass>(i);
+    if (!lanes_[static_cast<size_t>(i)].queue.empty() && HasPlace(earlier)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<Admission::Permit> Admission::Enter(CostClass cost, std::stop_token stop, base::SteadyTime deadline) {
   const base::SteadyTime begin = clock_.Steady();
   base::MutexLock lock(mutex_);
   if (closed_) return base::Unavailable("the service is stopping");
-  if (running_ >= options_.max_running || !queue_.empty()) {
-    if (queue_.size() >= static_cast<size_t>(options_.max_waiting)) {
-      return base::ResourceExhausted("{} requests are being processed and {} wait in the queue: try again later",
-                                     running_, queue_.size());
+  Lane& lane = LaneOf(cost);
+  if (!HasPlace(cost) || !lane.queue.empty() || IsOvertaken(cost)) {
+    if (lane.queue.size() >= static_cast<size_t>(options_.max_waiting)) {
+      return base::ResourceExhausted(
+          "{} requests are being processed and {} of class {} wait in the queue: try again later", Running(),
+          lane.queue.size(), NameOf(cost));
     }
     const uint64_t ticket = next_ticket_++;
-    queue_.push_back(ticket);
+    lane.queue.push_back(ticket);
     Show();
     const base::SteadyTime patience = std::min(deadline, begin + options_.max_wait);
     const bool turn = changed_.WaitUntil(mutex_, stop, patience, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      return closed_ || (running_ < options_.max_running && queue_.front() == ticket);
+      return closed_ || (lane.queue.front() == ticket && HasPlace(cost) && !IsOvertaken(cost));
     });
-    queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
+    lane.queue.erase(std::find(lane.queue.begin(), lane.queue.end(), ticket));
     changed_.NotifyAll();  // another request may be first now
     Show();
     if (closed_) return base::Unavailable("the service is stopping");
@@ -43,15 +76,15 @@ absl::StatusOr<Admission::Permit> Admission::Enter(std::stop_token stop, base::S
                                      base::ToSeconds(options_.max_wait));
     }
   }
-  ++running_;
+  ++lane.running;
   Show();
-  wait_seconds_.Observe(base::ToSeconds(clock_.Steady() - begin));
-  return Permit(this);
+  if (wait_seconds_ != nullptr) wait_seconds_->Observe(base::ToSeconds(clock_.Steady() - begin));
+  return Permit(this, cost);
 }
 
-void Admission::Leave() {
+void Admission::Leave(CostClass cost) {
   base::MutexLock lock(mutex_);
-  --running_;
+  --LaneOf(cost).running;
   Show();
   changed_.NotifyAll();
 }
@@ -64,22 +97,36 @@ void Admission::Close() {
 
 bool Admission::WaitIdle(base::nanoseconds timeout) {
   base::MutexLock lock(mutex_);
-  return changed_.WaitFor(mutex_, {}, timeout, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return running_ == 0; });
+  return changed_.WaitFor(mutex_, {}, timeout, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return Running() == 0; });
+}
+
+int Admission::Running() const {
+  int sum = 0;
+  for (const Lane& lane : lanes_) sum += lane.running;
+  return sum;
+}
+
+int Admission::Waiting() const {
+  size_t sum = 0;
+  for (const Lane& lane : lanes_) sum += lane.queue.size();
+  return static_cast<int>(sum);
 }
 
 int Admission::running() const {
   base::MutexLock lock(mutex_);
-  return running_;
+  return Running();
 }
 
 int Admission::waiting() const {
   base::MutexLock lock(mutex_);
-  return static_cast<int>(queue_.size());
+  return Waiting();
 }
 
 void Admission::Show() {
-  running_gauge_.Set(running_);
-  waiting_gauge_.Set(static_cast<double>(queue_.size()));
+  if (running_gauge_ == nullptr) return;
+  running_gauge_->Set(Running());
+  waiting_gauge_->Set(Waiting());
+  for (const Lane& lane : lanes_) lane.running_gauge->Set(lane.running);
 }
 
 }  // namespace medley::sched

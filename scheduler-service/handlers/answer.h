@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "scheduler-service/handlers/finite.h"
 #include "scheduler-service/handlers/handlers.h"
 
 namespace medley::sched {
@@ -23,6 +24,9 @@ inline std::string CanonicalBytes(const google::protobuf::Message& message) {
   return bytes;
 }
 
+// The memory of a request while it waits and runs: the message, its domain values and its canonical bytes.
+inline int64_t MemoryOf(const google::protobuf::Message& in) { return 3 * static_cast<int64_t>(in.SpaceUsedLong()); }
+
 template <typename In, typename Out, typename Work>
 absl::Status Handlers::Answer(const char* method, const In& in, Call& call, Out& out, Work work) {
   const base::SteadyTime begin = context_.clock.Steady();
@@ -32,13 +36,38 @@ absl::Status Handlers::Answer(const char* method, const In& in, Call& call, Out&
   if (const ResultCache::Answer kept = cache_.Find(method, request, call.input_version)) {
     MEDLEY_CHECK(out.ParseFromString(*kept), "the cache contains a message that cannot be parsed");
     call.cached = call.reproducible = true;
-  } else if (const auto permit = admission_.Enter(call.stop, call.deadline); !permit.ok()) {
-    status = permit.status();
+  } else if (const RequestMemory::Share share(memory_, MemoryOf(in)); !share) {
+    status = base::ResourceExhausted("the requests that are being processed are too large together: try again later");
   } else {
-    status = work(out);
+    status = Admitted(in, call, out, std::move(work));
+    if (const std::string where = status.ok() ? NotFinite(out) : ""; !where.empty()) {
+      out.Clear();
+      status = base::InvalidArgument(
+          "the numbers of the request are too large or too small: {} of the answer would not be finite", where);
+    }
     if (status.ok() && call.reproducible) cache_.Insert(method, request, call.input_version, out.SerializeAsString());
   }
+  GiveMemoryBack(request.size());
   record_.Answered(method, call, status, base::ToSeconds(context_.clock.Steady() - begin));
+  return status;
+}
+
+template <typename In, typename Out, typename Work>
+absl::Status Handlers::Admitted(const In& in, Call& call, Out& out, Work work) {
+  CostClass cost = call.from_operator ? CostClass::kOperator : CostClassOf(in);
+  if (cost == CostClass::kCheap) {
+    MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission_.Enter(cost, call.stop, call.deadline));
+    const base::SteadyTime end = context_.clock.Steady() + options_.max_cheap;
+    const absl::Status status = work(out, end);
+    const bool cut_short = absl::IsDeadlineExceeded(status) || (status.ok() && !call.reproducible);
+    if (!cut_short || context_.clock.Steady() < end || call.stop.stop_requested() || end >= call.deadline)
+      return status;
+    cost = CostClass::kExpensive;  // it takes longer than it looked
+    out.Clear();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission_.Enter(cost, call.stop, call.deadline));
+  const absl::Status status = work(out, base::SteadyTime::max());
+  if (cost == CostClass::kExpensive) GiveMemoryBack(SIZE_MAX);
   return status;
 }
 

@@ -21,6 +21,7 @@ struct Call {
   std::string id;        // request ID, in logs and responses
   std::stop_token stop;  // requested when the caller cancels or the service stops
   base::SteadyTime deadline = base::SteadyTime::max();
+  bool from_operator = false;  // the caller is the operator, whose requests are served first
 
   // Set by the handler:
   bool reproducible = false;  // the same request and input_version give the same response: it may be cached

@@ -1,19 +1,38 @@
 // Code that all planning methods share: completing the request, and the version of the state behind a response.
 #include "scheduler-service/handlers/handlers.h"
 
+#include <malloc.h>
+
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "scheduler-service/handlers/prepared.h"
 #include "scheduler-service/prepare/prepare.h"
 
 namespace medley::sched {
+namespace {
+
+constexpr int kParsing = 2;
+constexpr int kWaitForParsing = 64;
+constexpr base::seconds kParsingWait{5};
+constexpr size_t kLargeRequest = size_t{64} << 10;
+
+}  // namespace
 
 Handlers::Handlers(const Context& context, const Options& options)
     : context_(context),
       options_(options),
-      admission_(options.admission, context.metrics, context.clock),
+      admission_(options.admission, &context.metrics, context.clock),
+      parsing_({.max_running = kParsing, .max_waiting = kWaitForParsing, .max_wait = kParsingWait}, nullptr,
+               context.clock),
+      memory_(options.request_memory),
       cache_(options.cache_bytes, context.metrics),
       record_(context.metrics) {}
+
+// glibc keeps what is freed in the middle of its heaps. A page of the system is worth more than the time to return it,
+// once a request was large.
+void Handlers::GiveMemoryBack(size_t bytes) {
+  if (bytes >= kLargeRequest) malloc_trim(0);
+}
 
 InputVersion Handlers::input_version() const {
   return {context_.catalog.Get()->revision, context_.learned_state.version()};

@@ -19,6 +19,7 @@
 #include "scheduler-service/handlers/call.h"
 #include "scheduler-service/handlers/call_record.h"
 #include "scheduler-service/handlers/learned_state_store.h"
+#include "scheduler-service/handlers/request_memory.h"
 #include "scheduler-service/handlers/result_cache.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/profile/hardware.h"
@@ -41,6 +42,9 @@ class Handlers {
     Admission::Options admission;
     size_t cache_bytes = size_t{32} << 20;               // 0: no cache
     base::nanoseconds max_planning = base::seconds(60);  // upper bound of one request's planning time
+    base::nanoseconds max_cheap =
+        base::seconds(2);  // time of a cheap request, after which it is planned as a expensive one
+    int64_t request_memory = int64_t{32} << 20;  // bytes of all requests that wait or run
   };
   Handlers(const Context& context, const Options& options);
 
@@ -68,12 +72,17 @@ class Handlers {
   ResultCache& cache() { return cache_; }
   const CallRecord& record() const { return record_; }
   Admission& admission() { return admission_; }
+  // Limits how many texts are parsed at the same time.
+  Admission& parsing() { return parsing_; }
+  // Gives memory back to the system after a request whose text or message has `bytes`.
+  static void GiveMemoryBack(size_t bytes);
   const base::Clock& clock() const { return context_.clock; }
 
  private:
   struct Prepared;
 
-  // Returns the cached response, or calls `work(out)` while holding a permit of admission(). Logs and measures both.
+  // Returns the cached response, or calls `work(out, end)` while holding a permit of admission(); at `end` the permit
+  // of a cheap request ends. Logs and measures both.
   template <typename In, typename Out, typename Work>
   absl::Status Answer(const char* method, const In& in, Call& call, Out& out, Work work);
   // The same without cache and admission, for handlers that only read.
@@ -82,11 +91,16 @@ class Handlers {
   // The request as planned with: the catalog's prices, analytic profiles, corrections.
   // Errors: InvalidArgument with the field's path.
   absl::StatusOr<Prepared> Prepare(const scheduler::v1::PlanRequest& in) const;
-  absl::Status DoPlan(const scheduler::v1::PlanRequest& in, Call& call, scheduler::v1::PlanResponse& out);
+  absl::Status DoPlan(const scheduler::v1::PlanRequest& in, Call& call, base::SteadyTime end,
+                      scheduler::v1::PlanResponse& out);
+  template <typename In, typename Out, typename Work>
+  absl::Status Admitted(const In& in, Call& call, Out& out, Work work);
 
   const Context context_;
   const Options options_;
   Admission admission_;
+  Admission parsing_;
+  RequestMemory memory_;
   ResultCache cache_;
   const CallRecord record_;
 };

@@ -23,11 +23,11 @@ void FillAnswer(const ProvisionResult& result, Out& out) {
 
 }  // namespace
 
-absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanResponse& out) {
+absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, base::SteadyTime end, pb::PlanResponse& out) {
   MEDLEY_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(in));
   if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
   call.input_version.catalog_revision = prepared.origin.catalog_revision;
-  const base::SteadyTime deadline = std::min(call.deadline, context_.clock.Steady() + options_.max_planning);
+  const base::SteadyTime deadline = std::min({call.deadline, end, context_.clock.Steady() + options_.max_planning});
   MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, MakePlan(prepared.request, prepared.origin, context_.planners,
                                                              context_.clock, call.stop, deadline));
   result.prediction = prepared.prediction;
@@ -38,11 +38,12 @@ absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, pb::PlanRes
 }
 
 absl::Status Handlers::Plan(const pb::PlanRequest& in, Call& call, pb::PlanResponse& out) {
-  return Answer("Plan", in, call, out, [&](pb::PlanResponse& o) { return DoPlan(in, call, o); });
+  return Answer("Plan", in, call, out,
+                [&](pb::PlanResponse& o, base::SteadyTime end) { return DoPlan(in, call, end, o); });
 }
 
 absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::ParetoResponse& out) {
-  return Answer("Pareto", in, call, out, [&](pb::ParetoResponse& o) -> absl::Status {
+  return Answer("Pareto", in, call, out, [&](pb::ParetoResponse& o, base::SteadyTime) -> absl::Status {
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
@@ -58,7 +59,7 @@ absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::Paret
 }
 
 absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb::ProvisionResponse& out) {
-  return Answer("Provision", in, call, out, [&](pb::ProvisionResponse& o) -> absl::Status {
+  return Answer("Provision", in, call, out, [&](pb::ProvisionResponse& o, base::SteadyTime) -> absl::Status {
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
@@ -75,7 +76,7 @@ absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb:
 }
 
 absl::Status Handlers::Evaluate(const pb::EvaluateRequest& in, Call& call, pb::EvaluateResponse& out) {
-  return Answer("Evaluate", in, call, out, [&](pb::EvaluateResponse& o) -> absl::Status {
+  return Answer("Evaluate", in, call, out, [&](pb::EvaluateResponse& o, base::SteadyTime) -> absl::Status {
     const auto prepared = Prepare(in.request());
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));

@@ -15,7 +15,7 @@ constexpr int kDefaultBatch = 64;
 }  // namespace
 
 absl::Status Handlers::Profile(const pb::ProfileRequest& in, Call& call, pb::ProfileResponse& out) {
-  return Answer("Profile", in, call, out, [&](pb::ProfileResponse& o) -> absl::Status {
+  return Answer("Profile", in, call, out, [&](pb::ProfileResponse& o, base::SteadyTime) -> absl::Status {
     model::Profile profile;
     MEDLEY_ASSIGN_OR_RETURN(profile.model, model::FromProto(in.model()));
     if (profile.model.layers.empty()) return base::InvalidArgument("model.layers: must not be empty");

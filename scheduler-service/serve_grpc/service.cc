@@ -10,6 +10,7 @@
 #include "common/rpc/status.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
 #include "scheduler-service/serve_grpc/cancel_watcher.h"
+#include "scheduler-service/serve_grpc/decode.h"
 
 namespace medley::sched {
 namespace {
@@ -31,48 +32,19 @@ std::string_view Metadata(const grpc::ServerContext& context, const char* name) 
 class Service final : public pb::SchedulerService::Service {
  public:
   Service(Handlers& handlers, RequestIds& ids, std::stop_token drain, std::stop_token stop, GrpcServiceOptions options)
-      : handlers_(handlers),
-        ids_(ids),
-        drain_(std::move(drain)),
-        stop_(std::move(stop)),
-        options_(std::move(options)) {}
+      : handlers_(handlers), ids_(ids), drain_(std::move(drain)), stop_(std::move(stop)), options_(std::move(options)) {
+    Answer("Plan", &Handlers::Plan);
+    Answer("Pareto", &Handlers::Pareto);
+    Answer("Provision", &Handlers::Provision);
+    Answer("Evaluate", &Handlers::Evaluate);
+    Answer("Profile", &Handlers::Profile);
+    Answer("Observe", &Handlers::Observe);
+    Answer("ListHardware", &Handlers::ListHardware);
+    Answer("ListPlanners", &Handlers::ListPlanners);
+    Answer("GetCatalog", &Handlers::GetCatalog);
+    Answer("ListPrices", &Handlers::ListPrices);
+  }
 
-  grpc::Status Plan(grpc::ServerContext* context, const pb::PlanRequest* in, pb::PlanResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::Plan);
-  }
-  grpc::Status Pareto(grpc::ServerContext* context, const pb::ParetoRequest* in, pb::ParetoResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::Pareto);
-  }
-  grpc::Status Provision(grpc::ServerContext* context, const pb::ProvisionRequest* in,
-                         pb::ProvisionResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::Provision);
-  }
-  grpc::Status Evaluate(grpc::ServerContext* context, const pb::EvaluateRequest* in,
-                        pb::EvaluateResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::Evaluate);
-  }
-  grpc::Status Profile(grpc::ServerContext* context, const pb::ProfileRequest* in, pb::ProfileResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::Profile);
-  }
-  grpc::Status Observe(grpc::ServerContext* context, const pb::ObserveRequest* in, pb::ObserveResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::Observe);
-  }
-  grpc::Status ListHardware(grpc::ServerContext* context, const pb::ListHardwareRequest* in,
-                            pb::ListHardwareResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::ListHardware);
-  }
-  grpc::Status ListPlanners(grpc::ServerContext* context, const pb::ListPlannersRequest* in,
-                            pb::ListPlannersResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::ListPlanners);
-  }
-  grpc::Status GetCatalog(grpc::ServerContext* context, const pb::GetCatalogRequest* in,
-                          pb::GetCatalogResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::GetCatalog);
-  }
-  grpc::Status ListPrices(grpc::ServerContext* context, const pb::ListPricesRequest* in,
-                          pb::ListPricesResponse* out) override {
-    return Run(*context, *in, *out, &Handlers::ListPrices);
-  }
   grpc::Status WatchCatalog(grpc::ServerContext* context, const pb::WatchCatalogRequest*,
                             grpc::ServerWriter<pb::WatchCatalogResponse>* writer) override {
     Call call;
@@ -90,14 +62,55 @@ class Service final : public pb::SchedulerService::Service {
   }
 
  private:
+  using Streamer = grpc::ServerUnaryStreamer<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+  // Lets `handler` answer the method. gRPC's own unary handlers read and parse the message before anything of ours is
+  // called.
+  // These read it after the token was checked, and parse it in one of the few places for that. Clients see no
+  // difference.
   template <typename In, typename Out>
-  grpc::Status Run(grpc::ServerContext& context, const In& in, Out& out,
-                   absl::Status (Handlers::*method)(const In&, Call&, Out&)) {
+  void Answer(const char* name, absl::Status (Handlers::*handler)(const In&, Call&, Out&)) {
+    const auto* const service = In::descriptor()->file()->FindServiceByName("SchedulerService");
+    MarkMethodStreamed(service->FindMethodByName(name)->index(),
+                       new grpc::internal::StreamedUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+                           [this, name, handler](grpc::ServerContext* context, Streamer* streamer) {
+                             return Run(*context, *streamer, name, handler);
+                           }));
+  }
+
+  template <typename In, typename Out>
+  grpc::Status Run(grpc::ServerContext& context, Streamer& streamer, const char* name,
+                   absl::Status (Handlers::*handler)(const In&, Call&, Out&)) {
     Call call;
     if (grpc::Status refused = Begin(context, call); !refused.ok()) return refused;
     const CancelWatcher::Watch watch(cancelled_, context, stop_);
     call.stop = watch.token();
-    return End(context, (handlers_.*method)(in, call, out));
+    In in;
+    if (const absl::Status status = Receive(streamer, call, in); !status.ok()) {
+      handlers_.record().Answered(name, call, status, 0);
+      return End(context, status);
+    }
+    Out out;
+    const absl::Status status = (handlers_.*handler)(in, call, out);
+    if (!status.ok()) return End(context, status);
+    const grpc::Slice bytes(out.SerializeAsString());
+    streamer.Write(grpc::ByteBuffer(&bytes, 1));
+    return grpc::Status::OK;
+  }
+
+  // Errors: InvalidArgument, those of Admission.
+  absl::Status Receive(Streamer& streamer, const Call& call, google::protobuf::Message& in) {
+    grpc::ByteBuffer buffer;
+    if (!streamer.Read(&buffer)) {
+      return base::ResourceExhausted(
+          "the message cannot be received: it is larger than this service accepts, or incomplete");
+    }
+    grpc::Slice whole;
+    if (!buffer.DumpToSingleSlice(&whole).ok()) return base::InvalidArgument("the message cannot be read");
+    buffer.Clear();
+    MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit,
+                            handlers_.parsing().Enter(CostClass::kCheap, call.stop, call.deadline));
+    return Decode({reinterpret_cast<const char*>(whole.begin()), whole.size()}, in);
   }
 
   // Sets request ID and deadline of the call, and authenticates the caller.
@@ -109,6 +122,7 @@ class Service final : public pb::SchedulerService::Service {
       handlers_.record().Answered("unauthenticated", call, refused, 0);
       return rpc::ToGrpc(refused);
     }
+    call.from_operator = Metadata(context, "x-medley-caller") == "operator";
     const gpr_timespec deadline = context.raw_deadline();
     if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return grpc::Status::OK;
     const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));

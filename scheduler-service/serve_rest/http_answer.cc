@@ -45,25 +45,22 @@ int HttpCode(absl::StatusCode code) {
   }
 }
 
-HttpAnswer TextAnswer(int code, std::string body, std::string type) {
-  HttpAnswer answer;
-  answer.code = code;
-  answer.body = std::make_shared<const std::string>(std::move(body));
-  answer.type = std::move(type);
-  return answer;
+http_server::HttpResponse TextAnswer(int code, std::string body, std::string type) {
+  return {.code = code, .content_type = std::move(type), .body = std::move(body)};
 }
 
-HttpAnswer ErrorAnswer(const absl::Status& status, int code) {
+http_server::HttpResponse ErrorAnswer(const absl::Status& status, int code) {
   return ErrorAnswer(status, code, absl::IsInvalidArgument(status) ? FieldOf(base::Message(status)) : std::string());
 }
 
-HttpAnswer ErrorAnswer(const absl::Status& status, int code, std::string_view field) {
+http_server::HttpResponse ErrorAnswer(const absl::Status& status, int code, std::string_view field) {
   const nlohmann::json body = {{"code", std::string(absl::StatusCodeToString(status.code()))},
                                {"message", base::Message(status)},
                                {"field", std::string(field)}};
   // Messages quote text from the caller, which may be invalid UTF-8.
-  HttpAnswer answer = TextAnswer(code == 0 ? HttpCode(status.code()) : code,
-                                 body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), kJsonType);
+  http_server::HttpResponse answer =
+      TextAnswer(code == 0 ? HttpCode(status.code()) : code,
+                 body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), kJsonType);
   if (answer.code == 429 || answer.code == 503) answer.headers.emplace_back("Retry-After", kRetryAfterSeconds);
   if (answer.code == 401) answer.headers.emplace_back("WWW-Authenticate", "Bearer");
   return answer;

@@ -5,9 +5,9 @@
 //   GET /healthz /readyz /metrics
 //   GET / ...                     the web page (RestContext::files)
 //
-// An error has the body {"code", "message", "field"} and one of the HTTP codes of HttpCode, or 405, 411, 413 or 415. A
-// request may have an ID (X-Request-Id) and a timeout in seconds (Request-Timeout).
-// Thread-safe. This is the only folder that uses cpprestsdk.
+// An error has the body {"code", "message", "field"} and one of the HTTP codes of HttpCode, or 405, 411, 413, 415, 421
+// or 431. A request may have an ID (X-Request-Id) and a timeout in seconds (Request-Timeout).
+// Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,22 +24,30 @@
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/handlers/request_id.h"
 #include "scheduler-service/serve_rest/static_file.h"
-#include "scheduler-service/serve_rest/tls_files.h"
 
 namespace medley::sched {
+
+// PEM files, read again when they change.
+struct RestTls {
+  std::string certificate;  // with its chain
+  std::string key;
+  std::string client_ca;  // empty: clients need no certificate
+};
 
 struct RestOptions {
   std::string host = "127.0.0.1";
   int port = 0;  // 0: a free port, which port() returns
+  // Where no token is required, requests are answered only if their Host is an address of this machine only, `host` or
+  // one of these names: a web page could otherwise reach the service by a name of its own (DNS rebinding).
+  std::vector<std::string> names;
   int64_t max_body_bytes = int64_t{4} << 20;
-  std::optional<TlsFiles::Paths> tls;  // nullopt: no TLS
-  BearerTokens tokens;                 // callers without a valid token get 401
+  std::optional<RestTls> tls;  // nullopt: no TLS
+  BearerTokens tokens;         // callers without a valid token get 401
   // These paths, and the files of the web page, need no token.
   std::vector<std::string> open_paths = {"/healthz", "/readyz"};
-  int work_threads = 20;                          // maximum number of requests that run or wait in the queue
-  base::nanoseconds idle = base::seconds(90);     // idle timeout of a connection; must exceed the longest planning time
-  base::nanoseconds receive = base::seconds(20);  // timeout for receiving a request
-  size_t max_connections = 1024;
+  base::milliseconds idle{90'000};     // longest time between two requests of a connection
+  base::milliseconds receive{20'000};  // longest time to receive a request
+  int max_connections = 256;
 };
 
 // The objects that the server uses. References are borrowed; `stop` ends planning.
@@ -60,7 +68,7 @@ class RestServer {
   static absl::StatusOr<std::unique_ptr<RestServer>> Start(const RestOptions& options, RestContext context);
   virtual ~RestServer() = default;  // closes the listener and waits for running requests
   virtual int port() const = 0;
-  // The number of requests that have arrived and whose response has not been sent completely.
+  // The number of requests that have been read and whose response has not been sent completely.
   virtual int answering() const = 0;
   // Waits until this number is 0; returns false after `timeout`.
   virtual bool WaitAnswered(base::nanoseconds timeout) = 0;

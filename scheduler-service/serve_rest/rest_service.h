@@ -1,64 +1,50 @@
-// Handles HTTP requests, independent of the HTTP library: routing, authentication, limits, caching.
+// Handles HTTP requests, independent of sockets: routing, authentication, limits, caching.
 //
 // Thread-safe.
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "scheduler-service/serve_rest/http_answer.h"
+#include "common/http_server/message.h"
 #include "scheduler-service/serve_rest/rest_server.h"
 #include "scheduler-service/serve_rest/routes.h"
 
 namespace medley::sched {
 
-// A request without its body. The value of a missing header is empty.
-struct HttpRequest {
-  std::string method;
-  std::string path;
-  std::string query;
-  std::string content_type;
-  std::string authorization;
-  std::string request_id;
-  std::string request_timeout;
-  bool has_length = false;
-  bool chunked = false;
-  uint64_t length = 0;  // of the body
-};
-
 class RestService {
  public:
-  RestService(const RestOptions& options, RestContext context);
+  // `before_metrics` is called before the page of metrics is made.
+  RestService(const RestOptions& options, RestContext context, std::function<void()> before_metrics);
 
-  // The result of reading the headers. If `answer` is set, it is the response. Otherwise the caller reads the body (if
-  // `length` > 0) and passes it to Cached and Work.
-  struct Begun {
-    std::unique_ptr<HttpAnswer> answer;
-    const Route* route = nullptr;
-    Call call;
-    std::string kind;  // of the request, for ResultCache
-  };
-  Begun Begin(const HttpRequest& request);
-
-  // The cached response for the same body; null if there is none. Does not block.
-  std::unique_ptr<HttpAnswer> Cached(Begun& begun, std::string_view body);
-  // Computes the response. May take until the deadline of the call.
-  HttpAnswer Work(Begun& begun, const std::string& body);
-  // The response for when every thread is busy.
-  HttpAnswer Busy(Begun& begun);
+  // Decides by the header alone, before the body is read: the response that refuses the request, or nullopt.
+  std::optional<http_server::HttpResponse> Refuse(const http_server::HttpRequest& header);
+  // The response to a request that Refuse accepted. May take until the deadline of the call.
+  http_server::HttpResponse Answer(const http_server::HttpRequest& request);
 
  private:
-  std::unique_ptr<HttpAnswer> Refuse(const absl::Status& status, int code, std::string_view field, const Call& call);
-  std::unique_ptr<HttpAnswer> RefuseBody(const HttpRequest& request, const Call& call);
-  std::unique_ptr<HttpAnswer> Page(const HttpRequest& request, const Call& call);
-  std::unique_ptr<HttpAnswer> Find(const HttpRequest& request, Begun& begun);
+  struct Refusal {
+    absl::Status status;
+    int code = 0;       // 0: that of the status
+    std::string field;  // of the error
+    std::string allow;  // the header Allow, or empty
+  };
+  std::optional<Refusal> WhyRefused(const http_server::HttpRequest& header, Call& call) const;
+  std::optional<Refusal> CheckCaller(const http_server::HttpRequest& header) const;
+  static std::optional<Refusal> CheckBody(const http_server::HttpRequest& header, int64_t max_bytes);
+  http_server::HttpResponse Page(const std::string& path) const;
+  http_server::HttpResponse Work(const Route& route, const http_server::HttpRequest& request, Call& call);
+  const Route* FindRoute(const std::string& path) const;
+  const StaticFile* FindFile(const std::string& path) const;
   bool IsOpen(const std::string& path) const;
+  bool IsOwnName(const std::string& host) const;
 
   const RestOptions options_;
   const RestContext context_;
+  const std::function<void()> before_metrics_;
   const std::vector<Route> routes_;
   const std::string openapi_;
 };

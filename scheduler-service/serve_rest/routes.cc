@@ -12,16 +12,30 @@ namespace {
 
 namespace pb = scheduler::v1;
 
+// More than any request needs that fits into a body. The tree of a text of this many values takes about 30 MiB.
+constexpr document::Limits kRequestLimits{.depth = 32, .values = 200'000};
+
+// Reads `text` in one of the few places for it, so that only few requests have a tree of their text at a time.
+absl::Status Parse(Handlers& handlers, const std::string& rpc, std::string_view text, const Call& call,
+                   google::protobuf::Message& in) {
+  absl::Status status;
+  if (const auto permit = handlers.parsing().Enter(CostClass::kCheap, call.stop, call.deadline); !permit.ok()) {
+    status = permit.status();
+  } else {
+    status = model::ParseText(text, in, kRequestLimits);
+  }
+  handlers.GiveMemoryBack(text.size());
+  if (!status.ok()) handlers.record().Answered(rpc, call, status, 0);
+  return status;
+}
+
 template <typename In, typename Out>
 Route MakeRoute(Handlers& handlers, std::string method, std::string path, std::string rpc,
                 absl::Status (Handlers::*handler)(const In&, Call&, Out&)) {
   auto answer = [&handlers, handler, rpc](std::string_view text, Call& call, std::string& body) -> absl::Status {
     In in;
     Out out;
-    if (absl::Status status = model::ParseText(text, in); !status.ok()) {
-      handlers.record().Answered(rpc, call, status, 0);
-      return status;
-    }
+    MEDLEY_RETURN_IF_ERROR(Parse(handlers, rpc, text, call, in));
     MEDLEY_RETURN_IF_ERROR((handlers.*handler)(in, call, out));
     body = model::ToJson(out);
     return absl::OkStatus();
@@ -33,9 +47,12 @@ Route MakeRoute(Handlers& handlers, std::string method, std::string path, std::s
 Route Normalize(Handlers& handlers) {
   auto answer = [&handlers](std::string_view text, Call& call, std::string& body) -> absl::Status {
     pb::PlanRequest request;
-    absl::Status status = model::ParseText(text, request);
-    if (status.ok()) {
-      const auto tree = document::Parse(text);
+    MEDLEY_RETURN_IF_ERROR(Parse(handlers, "Normalize", text, call, request));
+    absl::Status status;
+    if (const auto permit = handlers.parsing().Enter(CostClass::kCheap, call.stop, call.deadline); !permit.ok()) {
+      status = permit.status();
+    } else {
+      const auto tree = document::Parse(text, kRequestLimits);
       status = tree.status();
       if (tree.ok()) body = tree->dump();
     }
@@ -70,11 +87,9 @@ std::vector<Route> MakeRoutes(Handlers& handlers) {
   return routes;
 }
 
-absl::StatusOr<std::string> QueryToJson(std::string_view query) {
-  const auto fields = base::QueryDecode(query);
-  if (!fields) return base::InvalidArgument("the query has a percent sign that begins no escape; write it as %25");
+absl::StatusOr<std::string> QueryToJson(const base::QueryFields& query) {
   nlohmann::json out = nlohmann::json::object();
-  for (const auto& [name, value] : *fields) {
+  for (const auto& [name, value] : query) {
     if (name.empty()) return base::InvalidArgument("the query has a parameter without a name");
     if (out.contains(name)) return base::InvalidArgument("{}: appears twice in the query", name);
     if (!value.empty()) out[name] = value;

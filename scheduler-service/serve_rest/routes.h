@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/url.h"
 #include "scheduler-service/handlers/handlers.h"
 
 namespace google::protobuf {
@@ -31,8 +32,8 @@ struct Route {
 // Borrows the handlers.
 std::vector<Route> MakeRoutes(Handlers& handlers);
 
-// Converts the query of a URI ("type=v100&since=2026-01-01T00%3A00%3A00Z") to a JSON object of strings. Errors:
-// InvalidArgument for a duplicate parameter or one without a name.
-absl::StatusOr<std::string> QueryToJson(std::string_view query);
+// Converts the decoded query of a URI to a JSON object of strings. Errors: InvalidArgument for a duplicate parameter or
+// one without a name.
+absl::StatusOr<std::string> QueryToJson(const base::QueryFields& query);
 
 }  // namespace medley::sched

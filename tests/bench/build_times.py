@@ -21,7 +21,6 @@ HEAVY = {
     "Boost.Beast": r"/boost/beast/(core|http)\.hpp$",
     "yaml-cpp": r"/yaml-cpp/yaml\.h$",
     "LibTorch": r"/(torch|ATen)/.*\.h$",
-    "cpprestsdk": r"/cpprest/.*\.h$",
     "CLI11": r"/CLI/CLI\.hpp$",
     "Eigen": r"/Eigen/Core$",
     "GoogleMock": r"/gmock/gmock\.h$",

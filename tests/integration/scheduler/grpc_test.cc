@@ -163,6 +163,31 @@ TEST_F(GrpcTest, TooManyRequestsAreRejectedWithRetryAfter) {
   EXPECT_EQ(stub->Plan(&third, large, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
+TEST_F(GrpcTest, TheTokenIsCheckedBeforeTheMessageIsRead) {
+  Serve({.max_watches = 1, .tokens = *BearerTokens::Parse(kToken)});
+  pb::PlanRequest large = Request("exact");
+  large.set_profile_id(std::string(2 << 20, 'x'));  // more than the server reads
+  pb::PlanResponse response;
+  grpc::ClientContext without, with;
+  EXPECT_EQ(Stub()->Plan(&without, large, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  rpc::Prepare(with, {.token = kToken, .timeout = base::seconds(60)});
+  EXPECT_EQ(Stub()->Plan(&with, large, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcTest, MessagesOfManyObjectsAreRefused) {
+  Serve({});
+  pb::PlanRequest many = Request("exact");
+  for (int i = 0; i < 40'000; ++i) many.mutable_model()->add_layers();
+  pb::PlanResponse response;
+  grpc::ClientContext first, second;
+  const grpc::Status refused = Stub()->Plan(&first, many, &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("more than 32768 objects"));
+  many.mutable_model()->clear_layers();
+  for (int i = 0; i < 5'000; ++i) many.mutable_model()->add_layers();
+  EXPECT_THAT(Stub()->Plan(&second, many, &response).error_message(), HasSubstr("5000 layers, at most 4096"));
+}
+
 TEST_F(GrpcTest, CachedResponsesAreTheSameBytes) {
   Serve({});
   const auto stub = Stub();

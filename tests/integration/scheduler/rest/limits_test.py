@@ -1,5 +1,6 @@
 """Limits of the service: too large, too slow, too long and too many requests."""
 import json
+import os
 import sys
 import time
 import unittest
@@ -49,7 +50,7 @@ class SizeTest(unittest.TestCase):
             for _ in range(3):
                 with raw(scheduler) as connection:
                     size = 100 << 20
-                    connection.sendall(f"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                    connection.sendall(f"POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                                        f"Content-Length: {size}\r\n\r\n".encode())
                     sent = 0
                     try:
@@ -65,14 +66,14 @@ class SizeTest(unittest.TestCase):
             self.assertLess(rss_mib(scheduler) - before, 48)
             # A client that waits for the response before it sends the body receives it.
             with raw(scheduler) as connection:
-                connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                                    b"Content-Length: 104857600\r\n\r\n")
                 self.assertIn(b"413", connection.recv(4096))
             self.assertEqual(request(scheduler, "GET", "/healthz").code, 200)
 
     def test_chunked_bodies_are_rejected(self):
         with running() as scheduler, raw(scheduler) as connection:
-            connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                                b"Transfer-Encoding: chunked\r\n\r\n7fffff00\r\n")
             self.assertIn(b"411", connection.recv(4096))
 
@@ -87,10 +88,28 @@ class SizeTest(unittest.TestCase):
             self.assertLess(rss_mib(scheduler), 1024)
 
 
+class BrokenUploadTest(unittest.TestCase):
+    def test_broken_uploads_leave_nothing_behind(self):
+        with running() as scheduler:
+            def descriptors():
+                return len(os.listdir(f"/proc/{scheduler.process.pid}/fd"))
+
+            def broken():
+                return scheduler.metric('medley_rest_connections_ended_total{reason="broken"}')
+            before, lines = descriptors(), scheduler.log().count("\n")
+            for _ in range(500):
+                with raw(scheduler) as connection:
+                    connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                                       b"Content-Length: 5000\r\n\r\n{")
+            wait_for("each is counted", lambda: broken() == 500)
+            wait_for("closed", lambda: descriptors() <= before + 1)  # the connection that asks for the metrics
+            self.assertEqual(scheduler.log().count("\n"), lines)
+
+
 class TimeTest(unittest.TestCase):
     def test_a_slow_client_is_disconnected(self):
         with running("--receive-seconds", "1") as scheduler, raw(scheduler) as connection:
-            connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n{")
+            connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n{")
             end = time.monotonic() + PATIENCE
             with self.assertRaises(OSError):
                 while time.monotonic() < end:
@@ -132,16 +151,37 @@ class OverloadTest(unittest.TestCase):
             in_background(lambda: request(scheduler, "POST", "/v1/plan", long))
             wait_for("it runs", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 1)
             # This request waits for 0.2 s; for others even the queue is full.
-            answer = request(scheduler, "POST", "/v1/plan", example())
+            answer = request(scheduler, "POST", "/v1/plan", asking(scheduler, seconds=61))
             self.assertEqual((answer.code, answer.headers["Retry-After"]), (429, "1"), answer.text)
             self.assertEqual(answer.json()["code"], "RESOURCE_EXHAUSTED")
             codes = []
-            crowd = [in_background(lambda: codes.append(request(scheduler, "POST", "/v1/plan", example()).code)) for _ in range(8)]
+            crowd = [in_background(lambda i=i: codes.append(
+                request(scheduler, "POST", "/v1/plan", asking(scheduler, seconds=62 + i)).code)) for i in range(8)]
             for thread in crowd:
                 thread.join(PATIENCE)
             self.assertEqual(codes, [429] * 8)
             self.assertEqual(request(scheduler, "GET", "/healthz").code, 200)
             self.assertEqual(request(scheduler, "GET", "/v1/planners").code, 200)
+
+    def test_expensive_requests_leave_places_to_cheap_ones(self):
+        with running("--max-concurrent", "2", "--max-waiting", "2", "--grace-seconds", "0") as scheduler:
+            for i in range(24):
+                plan = asking(scheduler, seconds=36000 + i)
+                in_background(lambda: request(scheduler, "POST", "/v1/plan", plan))
+            wait_for("expensive ones run", lambda: scheduler.metric('medley_scheduler_class_in_flight{class="expensive"}') == 1)
+            for i in range(5):
+                answer = request(scheduler, "POST", "/v1/plan", example(profileId=str(i)))
+                self.assertEqual(answer.code, 200, answer.text)
+            self.assertEqual(scheduler.metric('medley_scheduler_class_in_flight{class="expensive"}'), 1)
+
+    def test_a_client_that_leaves_frees_its_place(self):
+        with running("--max-planning-seconds", "3000", "--grace-seconds", "0") as scheduler:
+            body = json.dumps(asking(scheduler, 3000)).encode()
+            with raw(scheduler) as connection:
+                connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                                   b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                wait_for("it runs", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 1)
+            wait_for("its place is free", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 0)
 
     def test_cached_responses_need_no_permit(self):
         with running("--max-concurrent", "1", "--max-waiting", "1", "--max-wait-seconds", "0.1", "--grace-seconds", "0") as scheduler:

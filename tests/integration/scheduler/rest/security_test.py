@@ -8,7 +8,7 @@ import tempfile
 import unittest
 import warnings
 
-from harness import PATIENCE, PROGRAM, Scheduler, example, make_certificates, request, running, trusting, wait_for
+from harness import PATIENCE, PROGRAM, Scheduler, example, make_certificates, raw, request, running, trusting, wait_for
 
 TOKEN = "0123456789abcdef-token"
 
@@ -50,6 +50,30 @@ class SecurityTest(unittest.TestCase):
         with running("--token-file", tokens, "--open-paths", "/healthz,/metrics") as scheduler:
             self.assertEqual(request(scheduler, "GET", "/metrics").code, 200)
             self.assertEqual(request(scheduler, "GET", "/readyz").code, 401)
+
+    def test_other_names_are_refused_without_a_token(self):
+        def code(scheduler, method, host, **headers):
+            body = "{}" if method == "POST" else None
+            path = "/v1/plan" if method == "POST" else "/v1/planners"
+            answer = request(scheduler, method, path, body, {"Host": host, **headers})
+            return answer.code
+        with running("--rest-host", "medley.example") as scheduler:
+            for host in ("localhost", "127.0.0.1", f"127.0.0.1:{scheduler.rest}", "[::1]:80", "medley.example", "medley.example:8080"):
+                self.assertEqual(code(scheduler, "GET", host), 200, host)
+            for host in ("evil.example", "evil.example:7071", "", "127.0.0.1.evil.example", "localhost.evil.example"):
+                self.assertEqual(code(scheduler, "GET", host), 421, host)
+                self.assertEqual(code(scheduler, "POST", host), 421, host)
+            self.assertEqual(code(scheduler, "POST", "localhost", Origin="https://evil.example"), 403)
+            self.assertEqual(code(scheduler, "POST", "localhost", Origin="null"), 403)
+            self.assertEqual(code(scheduler, "POST", "localhost", Origin="http://localhost"), 400)  # not a plan request
+        with running("--token-file", self.file("tokens", TOKEN)) as scheduler:
+            self.assertEqual(code(scheduler, "GET", "medley.example", Authorization=f"Bearer {TOKEN}"), 200)
+
+    def test_a_body_without_a_token_is_not_read(self):
+        with running("--token-file", self.file("tokens", TOKEN)) as scheduler, raw(scheduler) as connection:
+            connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                               b"Content-Length: 100000\r\n\r\n")
+            self.assertIn(b"401", connection.recv(4096))  # while the body has not been sent
 
     def test_bad_token_files(self):
         self.assertIn("contains no token", self.refuses("--token-file", self.file("empty", "\n")))

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <list>
+#include <optional>
 #include <thread>
 
 #include "common/base/clock.h"
@@ -226,11 +227,80 @@ TEST_F(ServerTest, RequestsShareTheirMemory) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 
+TEST_F(ServerTest, ARequestIsRefusedBeforeItsBody) {
+  Start({.admit = [](const HttpRequest& header) -> std::optional<HttpResponse> {
+    if (header.authorization == "Bearer secret") return std::nullopt;
+    return HttpResponse{.code = 401, .body = fmt::format("{} bytes unread", header.content_length.value_or(0))};
+  }});
+  const std::string head = "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n";
+  EXPECT_THAT(Ask(head + "\r\n"), EndsWith("1000 bytes unread"));  // the body is never sent
+  RawClient client = Client();
+  ASSERT_TRUE(client.Send(Get("/x")));
+  EXPECT_THAT(client.Response(), StartsWith("HTTP/1.1 401"));  // and without a body the connection stays
+  ASSERT_TRUE(client.Send(head + "Authorization: Bearer secret\r\n\r\n" + std::string(1000, 'x')));
+  EXPECT_THAT(client.Response(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(ServerTest, TheHandlerLearnsThatItsClientHasLeft) {
+  base::CondVar left;
+  bool stopped = false;
+  server_ = std::make_unique<HttpServer>(HttpServer::Options(), [&](const HttpRequest& request) {
+    base::MutexLock lock(mutex_);
+    ++held_;
+    changed_.NotifyAll();
+    left.WaitFor(mutex_, request.stop, base::seconds(60), [] { return false; });
+    stopped = request.stop.stop_requested();
+    released_ = true;
+    changed_.NotifyAll();
+    return HttpResponse();
+  });
+  ASSERT_THAT(server_->Start(), IsOk());
+  {
+    RawClient client = Client();
+    ASSERT_TRUE(client.Send(Get("/work")));
+    WaitForHeld(1);
+  }
+  base::MutexLock lock(mutex_);
+  EXPECT_TRUE(changed_.WaitFor(mutex_, {}, base::seconds(60), [&] { return released_; }));
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(ServerTest, BrokenUploadsAreCountedOnce) {
+  std::atomic<int> broken = 0, other = 0;
+  Start({.ended = [&](const char* reason) { ++(std::string_view(reason) == "broken" ? broken : other); }});
+  for (int i = 0; i < 200; ++i) {
+    Client().Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{");
+    Client().Send("GET / HT");
+  }
+  EXPECT_THAT(Ask(Get("/served")), EndsWith("GET /served "));
+  base::SystemClock clock;
+  const base::SteadyTime deadline = clock.Steady() + base::seconds(60);
+  while ((broken < 400 || server_->open() > 1) && clock.Steady() < deadline) std::this_thread::yield();
+  EXPECT_EQ(broken, 400);
+  EXPECT_LE(server_->open(), 1);
+  EXPECT_EQ(other, 0);
+}
+
+TEST_F(ServerTest, SlowBodiesMakeRoom) {
+  Start({.max_connections = 4});
+  std::list<RawClient> slow;
+  for (int i = 0; i < 4; ++i) {
+    RawClient& client = slow.emplace_back(server_->port());
+    client.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n");
+    ASSERT_THAT(client.Response(), StartsWith("HTTP/1.1 100"));
+  }
+  // A body is waited for from a moment after the server asked for it.
+  ASSERT_TRUE(OtherThreadsSleep());
+  EXPECT_THAT(Ask(Get("/served")), EndsWith("GET /served "));
+}
+
 TEST_F(ServerTest, APortInUseIsNamed) {
   Start();
   HttpServer other({.port = server_->port()}, {});
   EXPECT_THAT(other.Start(), StatusIs(absl::StatusCode::kUnavailable,
                                       HasSubstr(fmt::format("127.0.0.1:{} is in use", server_->port()))));
+  HttpServer named({.address = "localhost"}, {});
+  EXPECT_THAT(named.Start(), IsOk());
   HttpServer nowhere({.address = "x"}, {});
   EXPECT_THAT(nowhere.Start(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("address 'x'")));
 }

@@ -325,7 +325,7 @@ TEST_F(ServerTest, NamesTheFileThatItCannotLoad) {
   ApiServer broken(clock_, {.crd_paths = {"/nonexistent/crd.yaml"}});
   EXPECT_FALSE(broken.Start().ok());
   ApiServer tls(clock_, {.tls_certificate = "/nonexistent.pem", .tls_key = "/nonexistent.key"});
-  EXPECT_THAT(tls.Start(), base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/nonexistent.pem")));
+  EXPECT_THAT(tls.Start(), base::StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nonexistent.pem")));
 }
 
 }  // namespace

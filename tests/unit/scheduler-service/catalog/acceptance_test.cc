@@ -35,10 +35,10 @@ class AcceptanceTest : public testing::Test {
 TEST_F(AcceptanceTest, ZeroNegativeInfiniteAndForeignPricesAreRejected) {
   CatalogEntry yuan = Spot("cn", 5);
   yuan.currency = "CNY";
-  const AcceptanceReport report = Take(
-      {Spot("ok", 1), Spot("zero", 0), Spot("minus", -1), Spot("inf", HUGE_VAL), Spot("nan", NAN), yuan, Spot("", 1)});
+  const AcceptanceReport report = Take({Spot("ok", 1), Spot("zero", 0), Spot("minus", -1), Spot("inf", HUGE_VAL),
+                                        Spot("nan", NAN), Spot("huge", 1e308), yuan, Spot("", 1)});
   EXPECT_TRUE(report.taken);
-  EXPECT_THAT(report.reasons, UnorderedElementsAre(Pair("price", 4), Pair("currency", 1), Pair("key", 1)));
+  EXPECT_THAT(report.reasons, UnorderedElementsAre(Pair("price", 5), Pair("currency", 1), Pair("key", 1)));
   EXPECT_EQ(prices_.known.size(), 1u);
   Take({Spot("ok", 0)});
   EXPECT_EQ(Known("ok"), 1);

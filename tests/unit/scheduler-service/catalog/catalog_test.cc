@@ -42,6 +42,11 @@ TEST(PriceFileTest, AnInvalidEntryRejectsTheWholeFile) {
                     "0}]"),
               StatusIs(kInvalid, HasSubstr("entries[1].pricePerUnitHour: must be finite and greater than 0")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: -1}]"), StatusIs(kInvalid));
+  EXPECT_THAT(
+      Parse("entries: [{resourceType: a, pricePerUnitHour: 1e308}]"),
+      StatusIs(kInvalid, HasSubstr("entries[0].pricePerUnitHour: must be finite and greater than 0, at most 1e9")));
+  EXPECT_THAT(Parse("InstanceType,Region,AvailabilityZone,Price,SpotPrice\nm5.large,r,,1e308,\n", "aws.csv"),
+              StatusIs(kInvalid, HasSubstr("line 2: Price: '1e308' is not a price greater than 0 and at most 1e9")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: .inf}]"), StatusIs(kInvalid));
   EXPECT_THAT(Parse("entries: [{pricePerUnitHour: 1}]"), StatusIs(kInvalid, HasSubstr("must have an offering or")));
   EXPECT_THAT(Parse("entries: [{resourceType: a, price: 1}]"), StatusIs(kInvalid, "entries[0].price: unknown field"));

@@ -133,6 +133,7 @@ TEST(SpotHistoryXmlTest, ErrorsNameTheRecord) {
     std::string text = whole;
     return text.replace(text.rfind(what), what.size(), instead);
   };
+  refused(with("<spotPrice>1.000000<", "<spotPrice>1e308<"), "record 1: spot price: '1e308' is not a price");
   refused(with("<spotPrice>1.000000<", "<spotPrice>0<"), "record 1: spot price: '0' is not a price");
   refused(with("<spotPrice>1.000000</spotPrice>", ""), "record 1: spot price: ''");
   refused(with("2020-03-01T00:00:00.000Z", "yesterday"), "record 1: timestamp 'yesterday'");
