@@ -15,6 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using Data = std::map<std::string, std::string>;
 
+constexpr mode_t kAnyMode = 07777;
+// On a cluster a volume is in the pod alone. Here other users of the machine could read the files.
+constexpr mode_t kOwnerOnly = 0700;
+
 absl::Status MakeFolder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -51,9 +55,9 @@ absl::StatusOr<std::map<std::string, fs::path>> Layout(const Json& spec, const D
   return layout;
 }
 
-absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& data) {
+absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& data, mode_t allowed) {
   MEDLEY_ASSIGN_OR_RETURN(const auto layout, Layout(spec, data));
-  const auto mode = static_cast<mode_t>(GetInt(spec, "defaultMode", 0644));
+  const auto mode = static_cast<mode_t>(GetInt(spec, "defaultMode", 0644)) & allowed;
   for (const auto& [key, path] : layout) {
     const fs::path file = folder / path;
     MEDLEY_RETURN_IF_ERROR(MakeFolder(file.parent_path()));
@@ -68,6 +72,8 @@ absl::Status FillFrom(DataKind kind, const fs::path& folder, const Json& spec, c
   const bool secret = kind == DataKind::kSecret;
   const std::string name = GetString(spec, secret ? "secretName" : "name");
   MEDLEY_RETURN_IF_ERROR(MakeFolder(folder));
+  // Files are written before they get their own modes.
+  if (secret && chmod(folder.c_str(), 0700) != 0) return base::ErrnoStatus(errno, "chmod " + folder.string());
   auto data = source(kind, name);
   if (!data.ok()) {
     const bool absent = data.status().code() == absl::StatusCode::kNotFound;
@@ -77,7 +83,7 @@ absl::Status FillFrom(DataKind kind, const fs::path& folder, const Json& spec, c
   if (!secret) {
     for (auto& [key, value] : *data) value = RewritePaths(value, mounts);
   }
-  return WriteFiles(folder, spec, *data);
+  return WriteFiles(folder, spec, *data, secret ? kOwnerOnly : kAnyMode);
 }
 
 absl::Status CheckHostPath(const Json& spec) {

@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
   const rpc::ServerOptions serve = {.host = options.host,
                                     .port = options.port,
                                     .max_threads = 1024,
+                                    .mutual_tls = options.tls,
                                     .keepalive_interval = options.keepalive_interval};
   MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
   if (options.metrics_port >= 0) {
