@@ -3,14 +3,28 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/support/channel_arguments.h>
 #include <grpcpp/support/time.h>
 
 #include <algorithm>
 
+#include "common/rpc/certificate_provider.h"
 #include "common/rpc/deadline.h"
 
 namespace medley::rpc {
+namespace {
+
+std::shared_ptr<grpc::ChannelCredentials> ClientCredentials(const MutualTls& tls) {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(tls.provider().certificates);
+  options.watch_identity_key_cert_pairs();
+  options.watch_root_certs();
+  return grpc::experimental::TlsCredentials(options);
+}
+
+}  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
@@ -30,7 +44,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const Chan
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
                    0);  // ignore proxies that the environment names
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
-  if (options.tls) {
+  if (options.mutual_tls) {
+    credentials = ClientCredentials(*options.mutual_tls);
+    // What the certificate of the server must name, instead of the address.
+    arguments.SetSslTargetNameOverride(options.mutual_tls->name());
+  } else if (options.tls) {
     credentials = grpc::SslCredentials({options.tls->root_certificates, options.tls->key, options.tls->certificate});
   }
   return grpc::CreateCustomChannel(target, credentials, arguments);

@@ -1,5 +1,5 @@
-// Client channels to Medley's processes. Channels within a job are plain text: the token authenticates the caller and a
-// NetworkPolicy isolates the pods. Channels to services can use TLS.
+// Client channels to Medley's processes. Channels within a job use mutual TLS unless its Secret has no CA. Channels to
+// services can use TLS.
 //
 // A channel is thread-safe and reconnects automatically, with backoff. Make one per peer and keep it.
 #pragma once
@@ -18,6 +18,8 @@ class Channel;
 
 namespace medley::rpc {
 
+class MutualTls;
+
 // PEM texts, not file names.
 struct ClientTls {
   std::string root_certificates;  // that sign the server's certificate; empty: the system's
@@ -26,7 +28,8 @@ struct ClientTls {
 };
 
 struct ChannelOptions {
-  std::optional<ClientTls> tls;  // nullopt: plain text
+  std::optional<ClientTls> tls;                           // nullopt: plain text
+  std::shared_ptr<const MutualTls> mutual_tls = nullptr;  // takes the place of `tls`
   int max_message_bytes = 64 << 20;
   base::milliseconds connect_backoff_first{100};
   base::milliseconds connect_backoff_max{2000};

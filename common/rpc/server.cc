@@ -10,6 +10,7 @@
 
 #include "common/base/host_port.h"
 #include "common/base/status.h"
+#include "common/rpc/certificate_provider.h"
 #include "common/rpc/deadline.h"
 
 namespace medley::rpc {
@@ -19,9 +20,18 @@ constexpr unsigned kTlsRefreshSeconds = 1;
 constexpr int kHandshakeMillis = 20000;
 constexpr int kMaxReadChunk = 256 << 10;
 
-std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const std::optional<ServerTls>& tls) {
+namespace experimental = grpc::experimental;
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const MutualTls& tls) {
+  experimental::TlsServerCredentialsOptions options(tls.provider().certificates);
+  options.watch_identity_key_cert_pairs();
+  options.watch_root_certs();
+  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  return experimental::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const std::optional<ServerTls>& tls) {
   if (!tls) return grpc::InsecureServerCredentials();
-  namespace experimental = grpc::experimental;
   const auto files = std::make_shared<experimental::FileWatcherCertificateProvider>(tls->key, tls->certificate,
                                                                                     tls->client_ca, kTlsRefreshSeconds);
   experimental::TlsServerCredentialsOptions options(files);
@@ -48,7 +58,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   quota.Resize(static_cast<size_t>(options.max_memory_bytes));
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(base::JoinHostPort(options.host, options.port), MakeCredentials(options.tls), &port);
+  builder.AddListeningPort(base::JoinHostPort(options.host, options.port),
+                           options.mutual_tls ? CredentialsOf(*options.mutual_tls) : CredentialsOf(options.tls), &port);
   // Refuse to share the port: otherwise a second process on it would silently receive half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Clients ping idle connections. By default the server closes a connection after two such pings.

@@ -22,6 +22,8 @@ class Service;
 
 namespace medley::rpc {
 
+class MutualTls;
+
 // Names of PEM files. The server checks them every second and uses a new certificate without a restart.
 struct ServerTls {
   std::string certificate;  // of the server, with its chain
@@ -43,7 +45,8 @@ struct ServerOptions {
   int read_ahead_bytes = 0;
   // Calls that a client may have open on one connection; further ones wait at the client.
   int max_calls_per_connection = 1000;
-  std::optional<ServerTls> tls;  // nullopt: plain text
+  std::optional<ServerTls> tls;                 // nullopt: plain text
+  std::shared_ptr<const MutualTls> mutual_tls;  // takes the place of `tls`, and requires certificates of clients
   // Interval of pings on an idle connection, which detect a client whose machine vanished; 0: no pings. A client
   // answers within 5 s even when no thread of it waits on the channel.
   base::milliseconds keepalive_interval{0};

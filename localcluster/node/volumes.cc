@@ -17,6 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 using Data = std::map<std::string, std::string>;
 
+constexpr mode_t kAnyMode = 07777;
+// On a cluster a volume is in the pod alone. Here other users of the machine could read the files.
+constexpr mode_t kOwnerOnly = 0700;
+
 // One part of a path: with a slash or as ".." it would lead to other folders.
 bool IsFileName(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
@@ -65,9 +69,9 @@ absl::StatusOr<std::map<std::string, fs::path>> Layout(const Json& spec, const D
   return layout;
 }
 
-absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& data) {
+absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& data, mode_t allowed) {
   MEDLEY_ASSIGN_OR_RETURN(const auto layout, Layout(spec, data));
-  const auto mode = static_cast<mode_t>(GetInt(spec, "defaultMode", 0644));
+  const auto mode = static_cast<mode_t>(GetInt(spec, "defaultMode", 0644)) & allowed;
   for (const auto& [key, path] : layout) {
     const fs::path file = folder / path;
     MEDLEY_RETURN_IF_ERROR(MakeFolder(file.parent_path()));
@@ -83,6 +87,8 @@ absl::Status FillFrom(DataKind kind, const fs::path& folder, const Json& spec, c
   const bool secret = kind == DataKind::kSecret;
   const std::string name = GetString(spec, secret ? "secretName" : "name");
   MEDLEY_RETURN_IF_ERROR(MakeFolder(folder));
+  // Files are written before they get their own modes.
+  if (secret && chmod(folder.c_str(), 0700) != 0) return base::ErrnoStatus(errno, "chmod " + folder.string());
   auto data = source(kind, name);
   if (!data.ok()) {
     const bool absent = data.status().code() == absl::StatusCode::kNotFound;
@@ -92,7 +98,7 @@ absl::Status FillFrom(DataKind kind, const fs::path& folder, const Json& spec, c
   if (!secret) {
     for (auto& [key, value] : *data) value = RewritePaths(value, mounts);
   }
-  return WriteFiles(folder, spec, *data);
+  return WriteFiles(folder, spec, *data, secret ? kOwnerOnly : kAnyMode);
 }
 
 absl::Status CheckHostPath(const Json& spec) {

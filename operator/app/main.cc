@@ -71,6 +71,9 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--operator-namespace", o.job.worker.operator_namespace,
                  "Namespace of the operator, which the jobs' NetworkPolicies admit; empty: that of the "
                  "service account in a cluster, else any");
+  app.add_flag("--job-tls,!--no-job-tls", o.job.worker.tls,
+               "Whether new jobs get a CA of their own, with which their processes encrypt and authenticate every call")
+      ->capture_default_str();
   app.add_option("--metrics-namespace", o.job.worker.metrics_namespace,
                  "Namespace whose pods may read the metrics of jobs; empty: any");
   app.add_option("--namespace", o.ns, "Run only the jobs of this namespace; empty: all");

@@ -11,6 +11,8 @@ namespace {
 using kube::Json;
 
 constexpr char kSpecVolume[] = "spec";
+constexpr char kCredentialsVolume[] = "credentials";
+constexpr int kSecretMode = 0440;  // the group is the pod's fsGroup
 
 // Replaces the entry of `list` with this value of `key`, or adds it.
 void SetEntry(Json& list, const char* key, const Json& entry) {
@@ -33,13 +35,21 @@ Json* WorkerOf(Json& pod_spec) {
 
 }  // namespace
 
-void KeepContract(const std::string& role, const std::string& spec_map, Json& pod_spec) {
+void KeepContract(const std::string& role, const std::string& spec_map, const std::string& secret, Json& pod_spec) {
   SetEntry(pod_spec["volumes"], "name", {{"name", kSpecVolume}, {"configMap", {{"name", spec_map}}}});
+  if (!secret.empty()) {
+    SetEntry(pod_spec["volumes"], "name",
+             {{"name", kCredentialsVolume}, {"secret", {{"secretName", secret}, {"defaultMode", kSecretMode}}}});
+  }
   Json* worker = WorkerOf(pod_spec);
   if (worker == nullptr) return;  // cannot be: a template cannot remove it
   (*worker)["args"] = Json::array({"--role=" + role});
   SetEntry((*worker)["volumeMounts"], "mountPath",
            {{"name", kSpecVolume}, {"mountPath", kSpecFolder}, {"readOnly", true}});
+  if (!secret.empty()) {
+    SetEntry((*worker)["volumeMounts"], "mountPath",
+             {{"name", kCredentialsVolume}, {"mountPath", kCredentialsFolder}, {"readOnly", true}});
+  }
 }
 
 void KeepPool(const ResourcePool& pool, Json& pod_spec) {

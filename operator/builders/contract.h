@@ -8,9 +8,10 @@
 
 namespace medley::ops {
 
-// `spec_map`: the ConfigMap of the job's spec. Sets the argument of the worker's container (--role) and the volume with
-// the spec.
-void KeepContract(const std::string& role, const std::string& spec_map, kube::Json& pod_spec);
+// `spec_map`: the ConfigMap of the job's spec. `secret`: the job's Secret; empty: the pod does not get it. Sets the
+// argument of the worker's container (--role) and the volumes of both, which only that container mounts.
+void KeepContract(const std::string& role, const std::string& spec_map, const std::string& secret,
+                  kube::Json& pod_spec);
 
 // Keeps a pod on the nodes of its pool and at the size of its unit: the pool's nodeSelector, tolerations and unit
 // resources win over the templates', and the pod names no node.

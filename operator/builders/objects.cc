@@ -1,24 +1,15 @@
 #include "operator/builders/objects.h"
 
-#include <absl/strings/escaping.h>
-
 #include <algorithm>
 
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/builders/owned.h"
 
 namespace medley::ops {
 namespace {
 
 using kube::Json;
-
-kube::Object Owned(const TrainingJob& job, const kube::Resource& resource, const std::string& name) {
-  kube::Object object(resource, {job.key().ns, name});
-  object.SetLabel(kJobNameLabel, job.name());
-  object.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
-  object.SetController(job.object).IgnoreError();  // cannot fail: a new object has no other controller
-  return object;
-}
 
 // A namespaceSelector for the namespace `name`; for every namespace when `name` is empty.
 Json Namespace(const std::string& name) {
@@ -47,14 +38,6 @@ kube::Object SpecConfigMap(const TrainingJob& job) {
   map.mutable_json()["data"] = {{"spec.json", spec.dump(2)}};
   map.mutable_json()["immutable"] = true;
   return map;
-}
-
-kube::Object TokenSecret(const TrainingJob& job, const std::string& token) {
-  kube::Object secret = Owned(job, kube::resources::Secrets(), TokenSecretName(job.name()));
-  secret.mutable_json()["type"] = "Opaque";
-  secret.mutable_json()["data"] = {{"token", absl::Base64Escape(token)}};
-  secret.mutable_json()["immutable"] = true;
-  return secret;
 }
 
 kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& settings) {
@@ -99,12 +82,6 @@ kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash, co
   map.SetLabel("app.kubernetes.io/managed-by", "medley-operator");
   map.mutable_json()["data"] = {{"profile.json", profile_json}};
   return map;
-}
-
-std::string TokenOf(const kube::Object& secret) {
-  std::string token;
-  const std::string encoded = secret.String("/data/token");
-  return absl::Base64Unescape(encoded, &token) ? token : "";
 }
 
 }  // namespace medley::ops

@@ -13,8 +13,6 @@ kube::Object CoordinatorService(const TrainingJob& job, const WorkerSettings& se
 // Holds "spec.json": the job's spec with defaults and without the pod template. Workers read it. The operator writes it
 // once, so that every process of the job reads the same spec; it is immutable.
 kube::Object SpecConfigMap(const TrainingJob& job);
-// Holds "token": the bearer token with which the job's processes authenticate each other. Immutable.
-kube::Object TokenSecret(const TrainingJob& job, const std::string& token);
 // Restricts ingress: the job's pods accept connections from each other, from the operator and, on the metrics port
 // only, from scrapers. Egress is not restricted.
 kube::Object JobNetworkPolicy(const TrainingJob& job, const WorkerSettings& settings);
@@ -26,8 +24,5 @@ kube::Object DisruptionBudget(const TrainingJob& job, int pods);
 // reuse it.
 kube::Object ProfileConfigMap(const std::string& ns, const std::string& hash, const std::string& pool,
                               const std::string& profile_json);
-
-// Decodes the token from a Secret as the API server returns it (base64 in `data`); empty when it has no token.
-std::string TokenOf(const kube::Object& secret);
 
 }  // namespace medley::ops

@@ -149,7 +149,9 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
   for (const PodTemplate* each : TemplatesOf(job, shape)) spec = OverlayPodSpec(std::move(spec), each->spec);
   FillRestricted(spec);
   spec["restartPolicy"] = shape.restart_policy;
-  KeepContract(std::string(ToString(shape.role)), SpecConfigMapName(job.name()), spec);
+  const bool is_profiler = shape.role == Role::kProfiler;
+  KeepContract(std::string(ToString(shape.role)), SpecConfigMapName(job.name()),
+               is_profiler ? "" : TokenSecretName(job.name()), spec);
   if (shape.pool != nullptr) KeepPool(*shape.pool, spec);
   PinToZone(shape.zone, spec);
   for (Json& container : spec["containers"]) {
@@ -167,7 +169,8 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
                                   shape.coordinator,
                                   CheckpointDir(job),
                                   ComputeThreads(shape),
-                                  shape.term};
+                                  shape.term,
+                                  is_profiler};
     for (const Json& entry : WorkerEnv(settings, identity)) {
       // OMP_NUM_THREADS is only a default: pool and template may set it.
       const bool is_default = entry["name"] == "OMP_NUM_THREADS";

@@ -1,7 +1,5 @@
 #include "operator/builders/worker_env.h"
 
-#include "operator/api/names.h"
-
 namespace medley::ops {
 
 using kube::Json;
@@ -16,8 +14,7 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   set("MEDLEY_MEMBER", identity.member);
   set("MEDLEY_POOL", identity.pool);
   set("MEDLEY_SPEC_FILE", std::string(kSpecFolder) + "/spec.json");
-  env.push_back({{"name", "MEDLEY_TOKEN"},
-                 {"valueFrom", {{"secretKeyRef", {{"name", TokenSecretName(identity.job)}, {"key", "token"}}}}}});
+  set("MEDLEY_CREDENTIALS_DIR", identity.is_profiler ? "" : kCredentialsFolder);
   env.push_back({{"name", "MEDLEY_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
   set(kCoordinatorVariable, identity.coordinator);
   set("MEDLEY_LISTEN_PORT", std::to_string(settings.listen_port));

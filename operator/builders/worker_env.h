@@ -16,6 +16,7 @@ struct WorkerSettings {
   std::string image = "medley-worker:0.1.0";
   int listen_port = 7070;
   int metrics_port = 0;                              // 0: off
+  bool tls = true;                                   // between the processes of new jobs, and with the operator
   std::string image_pull_policy = "";                // empty: Kubernetes decides by the tag
   std::vector<std::string> image_pull_secrets = {};  // names, in the job's namespace
   // The namespaces of the operator and of metrics scrapers, for the jobs' NetworkPolicies; empty: any.
@@ -32,9 +33,11 @@ struct WorkerIdentity {
   std::string checkpoint_dir;
   int threads = 1;               // that the process computes with: whole CPUs of its unit
   int64_t coordinator_term = 0;  // of a coordinator; 0: none
+  bool is_profiler = false;      // it talks to no other process, and gets no credentials
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";
+inline constexpr char kCredentialsFolder[] = "/etc/medley/credentials";  // files of the job's Secret (credentials.h)
 // A writable folder; the root file system is read-only. Not /tmp, because localcluster/node rewrites mount paths and
 // must not rewrite paths of data under /tmp.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";

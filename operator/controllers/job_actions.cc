@@ -240,7 +240,10 @@ SavePlan::Outcome JobActions::ReadOtherPlan(const kube::Object& map) {
 }
 
 Answer JobActions::Carry(const Connect& action) {
-  return deps_.links.For(key_, action.connection.address, action.connection.token)->latest();
+  const auto link = deps_.links.For(key_, action.connection);
+  if (link.ok()) return (*link)->latest();
+  log::Warn("cannot connect to the coordinator", {{"job", key_.ToString()}, {"error", base::ToString(link.status())}});
+  return Connect::Answer();
 }
 
 Answer JobActions::Carry(const SendPlan& action) {

@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/certificates/job_certificates.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -28,6 +29,21 @@ std::string FreshToken(const JobDeps& deps) {
   std::string token;
   for (int i = 0; i < 4; ++i) token += fmt::format("{:016x}", deps.entropy());
   return token;
+}
+
+// Each job has a CA of its own.
+JobCredentials FreshCredentials(const JobDeps& deps, const std::string& job_uid) {
+  JobCredentials credentials{FreshToken(deps), "", ""};
+  if (!deps.options.worker.tls) return credentials;
+  auto authority = certificates::MakeJobAuthority(job_uid, deps.clock.Now());
+  if (!authority.ok()) {
+    // Without credentials the job gets no Secret, and its pass fails.
+    log::Error("making the CA of a job failed", {{"error", base::ToString(authority.status())}});
+    return {};
+  }
+  credentials.ca_certificate = std::move(authority->certificate);
+  credentials.ca_key = std::move(authority->key);
+  return credentials;
 }
 
 std::map<std::string, kube::ObjectPtr> ReadObjects(const JobStores& stores, const kube::Key& job) {
@@ -168,7 +184,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   world.quota_changes = deps.capacity.QuotaChanges(object->key().ns);
   world.objects = ReadObjects(deps.stores, object->key());
   if (const auto link = deps.links.Find(object->key())) {
-    world.connection = lifecycle::Connection{link->address(), link->token()};
+    world.connection = link->connection();
     world.observed = link->latest();
   }
   if (first || !memory.status.written) {
@@ -176,7 +192,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
     const bool same = current != nullptr && current->uid() == object->uid();
     world.stored_status = same ? current->At("/status") : object->At("/status");
   }
-  if (first || memory.objects.token.empty()) world.fresh_token = FreshToken(deps);
+  if (first || memory.objects.credentials.empty()) world.fresh = FreshCredentials(deps, object->uid());
   return world;
 }
 

@@ -174,7 +174,7 @@ struct SavePlan {
 
 // --- The coordinator.
 
-// Connects, or reconnects when the address or the token has changed. Answer: the latest observation, or null.
+// Connects, or reconnects when the address or the credentials have changed. Answer: the latest observation, or null.
 struct Connect {
   using Answer = std::shared_ptr<const Observation>;
   Connection connection;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/builders/credentials.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/restarts.h"
@@ -40,9 +40,9 @@ std::string CoordinatorPodOf(const Pass& pass, const TrainingJob& job) {
 
 bool HasLostToken(const Pass& pass, const TrainingJob& job) {
   const kube::ObjectPtr pod = pass.Pod(CoordinatorPodOf(pass, job));
-  if (pod == nullptr || pass.IsTerminating(*pod) || pass.memory.objects.token.empty()) return false;
+  if (pod == nullptr || pass.IsTerminating(*pod) || pass.memory.objects.credentials.empty()) return false;
   const std::string made_with = pod->annotation(kTokenAnnotation);  // empty: by an operator that did not store it
-  return !made_with.empty() && made_with != base::HashHex(pass.memory.objects.token);
+  return !made_with.empty() && made_with != FingerprintOf(pass.memory.objects.credentials);
 }
 
 absl::Status TrainWithLostToken(Pass& pass, const TrainingJob& job) {

@@ -6,19 +6,20 @@
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
 #include "operator/lifecycle/pass.h"
 
 namespace medley::ops::lifecycle {
 namespace {
 
-// Creates the Secret again, with the token that the job's processes know, if another client has deleted it.
-absl::Status KeepToken(Pass& pass, const TrainingJob& job) {
+// Creates the Secret again, with what the job's processes know, if another client has deleted it.
+absl::Status KeepSecret(Pass& pass, const TrainingJob& job) {
   const kube::Resource secrets = kube::resources::Secrets();
   KeptObject& kept = pass.memory.objects.kept[secrets.kind];
   if (pass.world.steady < kept.next) return absl::OkStatus();
   LookLater(pass, kept);
-  const kube::Object secret = TokenSecret(job, pass.memory.objects.token);
+  const kube::Object secret = TokenSecret(job, pass.memory.objects.credentials);
   MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> live, pass.Ask(GetObject{secrets, secret.key()}));
   if (kube::IsNotFound(live.status())) {
     MEDLEY_RETURN_IF_ERROR(EnsureOwned(pass, secrets, secret).status());
@@ -26,10 +27,10 @@ absl::Status KeepToken(Pass& pass, const TrainingJob& job) {
     return absl::OkStatus();
   }
   if (!live.ok()) return base::Annotate(live.status(), "read Secret " + secret.key().ToString());
-  if (TokenOf(*live) == pass.memory.objects.token) return absl::OkStatus();
+  if (CredentialsOf(*live) == pass.memory.objects.credentials) return absl::OkStatus();
   const std::string what = fmt::format(
-      "Secret {} was replaced and holds another token than the job's pods, so new pods cannot join: delete it, and the "
-      "operator creates it again.",
+      "Secret {} was replaced and holds another token or CA than the job's pods, so new pods cannot join: delete it, "
+      "and the operator creates it again.",
       secret.key().name);
   pass.Warning("TokenReplaced", what);
   return base::FailedPrecondition("{}", what);
@@ -92,26 +93,27 @@ absl::Status DeleteBudget(Pass& pass) {
 
 }  // namespace
 
-absl::StatusOr<std::string> EnsureToken(Pass& pass, const TrainingJob& job) {
+absl::StatusOr<JobCredentials> EnsureCredentials(Pass& pass, const TrainingJob& job) {
   ObjectsState& state = pass.memory.objects;
-  if (!state.token.empty()) return state.token;
+  if (!state.credentials.empty()) return state.credentials;
   const bool planned = pass.memory.planning.record.has_value();
-  MEDLEY_ASSIGN_OR_RETURN(const kube::Object secret, EnsureOwned(pass, kube::resources::Secrets(),
-                                                                 TokenSecret(job, pass.world.fresh_token), planned));
-  state.token = TokenOf(secret);
-  if (state.token.empty()) {
-    return base::FailedPrecondition("Secret {} holds no token; delete it, and the operator creates it again",
-                                    secret.key().ToString());
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Object secret,
+                          EnsureOwned(pass, kube::resources::Secrets(), TokenSecret(job, pass.world.fresh), planned));
+  state.credentials = CredentialsOf(secret);
+  if (state.credentials.empty()) {
+    return base::FailedPrecondition(
+        "Secret {} holds no token, or half a CA; delete it, and the operator creates it again",
+        secret.key().ToString());
   }
   LookLater(pass, state.kept[kube::resources::Secrets().kind]);
-  return state.token;
+  return state.credentials;
 }
 
 absl::Status KeepBaseObjects(Pass& pass, const TrainingJob& job) {
   const WorkerSettings& worker = pass.options.worker;
-  MEDLEY_RETURN_IF_ERROR(EnsureToken(pass, job).status());
+  MEDLEY_RETURN_IF_ERROR(EnsureCredentials(pass, job).status());
   const std::function<absl::Status()> all[] = {
-      [&] { return KeepToken(pass, job); },
+      [&] { return KeepSecret(pass, job); },
       [&] { return KeepSpec(pass, job); },
       [&] {
         return KeepObject(pass, kube::resources::Services(), CoordinatorName(job.name()), false,

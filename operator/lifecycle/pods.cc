@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
 #include "operator/api/resources.h"
+#include "operator/builders/credentials.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/succession.h"
@@ -79,10 +79,10 @@ absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Sta
 }  // namespace
 
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes) {
-  const std::string& token = pass.memory.objects.token;
+  const std::string fingerprint = FingerprintOf(pass.memory.objects.credentials);
   for (kube::Object& pod : pods) {
     pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
-    if (!token.empty()) pod.SetAnnotation(kTokenAnnotation, base::HashHex(token));
+    if (!fingerprint.empty()) pod.SetAnnotation(kTokenAnnotation, fingerprint);
   }
   MEDLEY_ASSIGN_OR_RETURN(const CreatePods::Outcomes outcomes,
                           pass.Ask(CreatePods{pods, nodes == NodeChoice::kAvoidNoticed}));

@@ -50,11 +50,11 @@ absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job
 }
 
 absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& address) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string token, EnsureToken(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const JobCredentials credentials, EnsureCredentials(pass, job));
   pass.coordinator = address;
   const auto& now = pass.world.connection;
-  if (now && now->address == address && now->token == token) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(pass.observed, pass.Ask(Connect{{address, token}}));
+  if (now && now->address == address && now->credentials == credentials) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(pass.observed, pass.Ask(Connect{{job.object.uid(), address, credentials}}));
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "kube/object.h"
 #include "operator/api/resource_pool.h"
+#include "operator/records/connection.h"
 #include "operator/records/notices.h"
 #include "operator/records/observation.h"
 #include "operator/records/profile_id.h"
@@ -49,12 +50,6 @@ struct ProfilesView {
   bool operator==(const ProfilesView&) const = default;
 };
 
-// The operator's connection to the job's coordinator.
-struct Connection {
-  std::string address;
-  std::string token;
-};
-
 // A pod for which a job pays: of any role, profilers included.
 struct PaidPod {
   base::WallTime created;
@@ -79,14 +74,14 @@ struct World {
   // Of the nodes on which the job's pods run: those with a notice, and those that are not ready.
   std::map<std::string, Notice> node_notices;
   std::set<std::string> nodes_not_ready;
-  int64_t quota_changes = 0;  // how often the quotas of the job's namespace have come to allow more
-  std::optional<Connection> connection;
+  int64_t quota_changes = 0;                    // how often the quotas of the job's namespace have come to allow more
+  std::optional<Connection> connection;         // of the operator to the coordinator
   std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
   int64_t leader_term = 0;                      // of this operator; 0 without leader election
   // The stored status; set only in the first pass of an empty memory.
   kube::Json stored_status;
-  // Random; set only while the memory holds no token.
-  std::string fresh_token;
+  // Made for this pass; set only while the memory holds no credentials.
+  JobCredentials fresh;
 };
 
 }  // namespace medley::ops::lifecycle

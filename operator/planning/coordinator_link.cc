@@ -4,9 +4,11 @@
 #include <grpcpp/client_context.h>
 
 #include "common/base/status.h"
+#include "common/certificates/job_certificates.h"
 #include "common/model/convert.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
+#include "common/rpc/mutual_tls.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 #include "operator/planning/observation_stream.h"
@@ -109,16 +111,27 @@ Observation FromProto(const pb::Observation& in) {
   return out;
 }
 
+// Null: plain text. The key of the operator's certificate is only in this process, so the certificate need not end
+// before the CA does.
+absl::StatusOr<std::shared_ptr<const rpc::MutualTls>> TlsOf(const Connection& connection) {
+  const JobCredentials& credentials = connection.credentials;
+  if (credentials.ca_certificate.empty()) return nullptr;
+  const std::string name = certificates::JobName(connection.job_uid);
+  MEDLEY_ASSIGN_OR_RETURN(const auto validity, certificates::ValidityOf(credentials.ca_certificate));
+  MEDLEY_ASSIGN_OR_RETURN(const auto own,
+                          certificates::Issue({credentials.ca_certificate, credentials.ca_key}, name, validity));
+  return rpc::MutualTls::FromTexts({credentials.ca_certificate, own.certificate, own.key}, name);
+}
+
 }  // namespace
 
-CoordinatorLink::CoordinatorLink(StreamLoop& loop, std::string address, std::string token, uint64_t seed,
-                                 OnChange on_change)
-    : address_(std::move(address)),
-      token_(std::move(token)),
+CoordinatorLink::CoordinatorLink(StreamLoop& loop, Connection connection, std::shared_ptr<const rpc::MutualTls> tls,
+                                 uint64_t seed, OnChange on_change)
+    : connection_(std::move(connection)),
       on_change_(std::move(on_change)),
-      channel_(rpc::MakeChannel(address_, {.keepalive_interval = kPingInterval})) {
+      channel_(rpc::MakeChannel(address(), {.mutual_tls = std::move(tls), .keepalive_interval = kPingInterval})) {
   stream_ = std::make_unique<ObservationStream>(
-      loop, channel_, token_, seed,
+      loop, channel_, token(), seed,
       [this](const pb::Observation& observation, bool first) { Hear(observation, first); });
 }
 
@@ -156,12 +169,12 @@ absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int
   request.set_leader_term(term);
   for (const auto& [pool, price] : record.usd_per_unit_hour) (*request.mutable_usd_per_unit_hour())[pool] = price;
   grpc::ClientContext context;
-  rpc::Prepare(context, {.token = token_, .timeout = base::seconds(10)});
+  rpc::Prepare(context, {.token = token(), .timeout = base::seconds(10)});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::ApplyPlanResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
   MEDLEY_RETURN_IF_ERROR(
-      rpc::FromGrpc(stub->ApplyPlan(&context, request, &response), "coordinator " + address_ + ": ApplyPlan"));
+      rpc::FromGrpc(stub->ApplyPlan(&context, request, &response), "coordinator " + address() + ": ApplyPlan"));
   return response.generation();
 }
 
@@ -174,11 +187,11 @@ absl::Status CoordinatorLink::Drain(const std::vector<std::string>& members, bas
   request.mutable_notice()->set_seconds(whole.count());
   request.mutable_notice()->set_nanos(static_cast<int32_t>((notice - whole).count()));
   grpc::ClientContext context;
-  rpc::Prepare(context, {.token = token_, .timeout = base::seconds(10)});
+  rpc::Prepare(context, {.token = token(), .timeout = base::seconds(10)});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::DrainResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
-  return rpc::FromGrpc(stub->Drain(&context, request, &response), "coordinator " + address_ + ": Drain");
+  return rpc::FromGrpc(stub->Drain(&context, request, &response), "coordinator " + address() + ": Drain");
 }
 
 absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason, base::nanoseconds timeout, int64_t term,
@@ -187,12 +200,12 @@ absl::StatusOr<int64_t> CoordinatorLink::Suspend(const std::string& reason, base
   request.set_leader_term(term);
   request.set_reason(reason);
   grpc::ClientContext context;
-  rpc::Prepare(context, {.token = token_, .timeout = timeout});
+  rpc::Prepare(context, {.token = token(), .timeout = timeout});
   rpc::StopCancelsCall guard(context, std::move(stop));
   pb::SuspendResponse response;
   const auto stub = pb::CoordinatorService::NewStub(channel_);
   MEDLEY_RETURN_IF_ERROR(
-      rpc::FromGrpc(stub->Suspend(&context, request, &response), "coordinator " + address_ + ": Suspend"));
+      rpc::FromGrpc(stub->Suspend(&context, request, &response), "coordinator " + address() + ": Suspend"));
   return response.step();
 }
 
@@ -201,14 +214,17 @@ CoordinatorLinks::CoordinatorLinks(uint64_t seed, OnChange on_change)
 
 CoordinatorLinks::~CoordinatorLinks() = default;
 
-std::shared_ptr<CoordinatorLink> CoordinatorLinks::For(const kube::Key& job, const std::string& address,
-                                                       const std::string& token) {
+absl::StatusOr<std::shared_ptr<CoordinatorLink>> CoordinatorLinks::For(const kube::Key& job,
+                                                                       const Connection& connection) {
+  if (auto found = Find(job); found != nullptr && found->connection() == connection) return found;
+  MEDLEY_ASSIGN_OR_RETURN(auto tls, TlsOf(connection));
   std::shared_ptr<CoordinatorLink> old;  // destroyed, and so joined, outside of the lock
   base::MutexLock lock(mutex_);
   std::shared_ptr<CoordinatorLink>& link = links_[job];
-  if (link == nullptr || link->address() != address || link->token() != token) {
-    old = std::exchange(link, std::make_shared<CoordinatorLink>(*loop_, address, token, seed_ + links_.size(),
-                                                                [this, job](bool news) { on_change_(job, news); }));
+  if (link == nullptr || link->connection() != connection) {
+    old =
+        std::exchange(link, std::make_shared<CoordinatorLink>(*loop_, connection, std::move(tls), seed_ + links_.size(),
+                                                              [this, job](bool news) { on_change_(job, news); }));
   }
   return link;
 }

@@ -1,8 +1,8 @@
 // The connection to one job's coordinator: sends plans, and receives observations over a stream that reconnects by
 // itself. Thread-safe.
 //
-// Owner: CoordinatorLinks, by job. A link belongs to one address and one token: a coordinator that restarts at another
-// address gets a new link. One thread serves the streams of all links.
+// Owner: CoordinatorLinks, by job. A link belongs to one address and one set of credentials: a coordinator that
+// restarts at another address gets a new link. One thread serves the streams of all links.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "kube/object.h"
+#include "operator/records/connection.h"
 #include "operator/records/observation.h"
 #include "operator/records/plan_record.h"
 
@@ -24,6 +25,9 @@ class Channel;
 }
 namespace medley::job::v1 {
 class Observation;
+}
+namespace medley::rpc {
+class MutualTls;
 }
 
 namespace medley::ops {
@@ -36,11 +40,14 @@ class CoordinatorLink {
   // Called after each observation from the loop's thread, which all links share, so it must not block. `news`: IsNews,
   // compared with the last observation of this stream that was news.
   using OnChange = std::function<void(bool news)>;
-  CoordinatorLink(StreamLoop& loop, std::string address, std::string token, uint64_t seed, OnChange on_change);
+  // `tls`: null: plain text.
+  CoordinatorLink(StreamLoop& loop, Connection connection, std::shared_ptr<const rpc::MutualTls> tls, uint64_t seed,
+                  OnChange on_change);
   ~CoordinatorLink();
 
-  const std::string& address() const { return address_; }
-  const std::string& token() const { return token_; }
+  const Connection& connection() const { return connection_; }
+  const std::string& address() const { return connection_.address; }
+  const std::string& token() const { return connection_.credentials.token; }
   // The latest observation; null before the first.
   std::shared_ptr<const Observation> latest() const;
 
@@ -59,8 +66,7 @@ class CoordinatorLink {
  private:
   void Hear(const job::v1::Observation& observation, bool first);
 
-  const std::string address_;
-  const std::string token_;
+  const Connection connection_;
   const OnChange on_change_;
   const std::shared_ptr<grpc::Channel> channel_;
   mutable base::Mutex mutex_;
@@ -76,8 +82,9 @@ class CoordinatorLinks {
   CoordinatorLinks(uint64_t seed, OnChange on_change);
   ~CoordinatorLinks();
 
-  // The job's link; a new one when address or token changed.
-  std::shared_ptr<CoordinatorLink> For(const kube::Key& job, const std::string& address, const std::string& token);
+  // The job's link; a new one when the address or the credentials changed. The link has a certificate of its own, which
+  // is only in this process and valid as long as the CA. Errors: of the CA.
+  absl::StatusOr<std::shared_ptr<CoordinatorLink>> For(const kube::Key& job, const Connection& connection);
   // Null if the job has no link.
   std::shared_ptr<CoordinatorLink> Find(const kube::Key& job) const;
   void Drop(const kube::Key& job);

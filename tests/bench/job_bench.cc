@@ -1,7 +1,7 @@
 // Measures samples per second of a real job: medley-worker processes on loopback, with data from a CSV file, controlled
 // as the operator would control them.
 //
-//   job_bench --data FILE --set criteo|adult [--trainers 1] [--servers 0] [--batch 512] [--seconds 6]
+//   job_bench --data FILE --set criteo|adult [--trainers 1] [--servers 0] [--batch 512] [--seconds 6] [--no-tls]
 //
 // The job has one stage with `trainers` replicas (allreduce for dense parameters, tables on `servers`). --batch is the
 // batch size per trainer. Measures from step 20 for `seconds`, between two observations of the coordinator, and then
@@ -28,11 +28,13 @@ struct Settings {
   int servers = 0;
   int batch = 512;
   int seconds = 6;
+  bool tls = true;
 };
 
 JobOptions OptionsOf(const Settings& settings) {
   JobOptions options;
   options.train = settings.data;
+  options.tls = settings.tls;
   options.epochs = 100000;  // so that the job does not finish during the measurement
   options.batch_size = settings.batch * settings.trainers;
   if (settings.set == "criteo") {
@@ -92,6 +94,7 @@ int main(int argc, char** argv) {
   app.add_option("--servers", settings.servers, "parameter servers")->check(CLI::NonNegativeNumber);
   app.add_option("--batch", settings.batch, "samples a step of each trainer")->check(CLI::PositiveNumber);
   app.add_option("--seconds", settings.seconds, "of the measurement")->check(CLI::PositiveNumber);
+  app.add_flag("--tls,!--no-tls", settings.tls, "between the processes of the job")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   testing::InitGoogleTest(&argc, argv);
   return medley::worker::Measure(settings);

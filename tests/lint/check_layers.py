@@ -17,6 +17,7 @@ ARROWS = {
     "common/document": ["common/base"],
     "common/http_client": ["common/base"],
     "common/http_server": ["common/base"],
+    "common/certificates": ["common/base"],
     "common/model": ["common/base", "common/document", "proto"],
     "kube": ["common/base"],
     "kube/client": ["common/base", "common/document", "common/http_client", "kube"],
@@ -39,7 +40,7 @@ ARROWS = {
     # Prices and profiles of a request, for the service and the command line.
     "scheduler-service/prepare": ["common/base", "common/model", "scheduler-service/catalog",
                                   "scheduler-service/profile"],
-    "worker": ["common/base", "common/http_server", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
+    "worker": ["common/base", "common/certificates", "common/http_server", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
     "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline", "worker/scores"],
     "worker/scores": ["common/base", "common/model"],

@@ -37,6 +37,30 @@ absl::Status Require(const GetVariable& get, const char* name, std::string& valu
   return value.empty() ? base::InvalidArgument("the environment variable {} is not set", name) : absl::OkStatus();
 }
 
+// The files of the job's Secret.
+absl::Status ReadCredentials(const GetVariable& get, Environment& env) {
+  constexpr char kVariable[] = "MEDLEY_CREDENTIALS_DIR";
+  constexpr int64_t kMost = 1 << 20;
+  std::string folder;
+  MEDLEY_RETURN_IF_ERROR(Require(get, kVariable, folder));
+  const auto read = [&](const char* name, std::string& text, bool optional) {
+    auto file = base::ReadFile(std::filesystem::path(folder) / name, kMost);
+    if (optional && absl::IsNotFound(file.status())) return absl::OkStatus();
+    if (!file.ok()) return base::InvalidArgument("{}: {}", kVariable, base::Message(file.status()));
+    text = *std::move(file);
+    return absl::OkStatus();
+  };
+  MEDLEY_RETURN_IF_ERROR(read("token", env.token, false));
+  MEDLEY_RETURN_IF_ERROR(read("ca.crt", env.ca_certificate, true));
+  MEDLEY_RETURN_IF_ERROR(read("ca.key", env.ca_key, true));
+  if (env.token.empty()) return base::InvalidArgument("{}: {}/token is empty", kVariable, folder);
+  // Half a CA must not make the process talk in plain text.
+  if (env.ca_certificate.empty() != env.ca_key.empty()) {
+    return base::InvalidArgument("{}: {} has only one of ca.crt and ca.key", kVariable, folder);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string MapPath(const std::string& map, const std::string& uri) {
@@ -83,8 +107,13 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   env.member = get("MEDLEY_MEMBER").value_or("");
   if (need == Need::kSpec) return env;
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_JOB_UID", env.job_uid));
-  MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_TOKEN", env.token));
+  MEDLEY_RETURN_IF_ERROR(ReadCredentials(get, env));
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_POD_IP", env.pod_ip));
+  if (const std::string lifetime = get("MEDLEY_CERTIFICATE_LIFETIME").value_or(""); !lifetime.empty()) {
+    const auto parsed = base::ParseDuration(lifetime);
+    if (!parsed.ok()) return base::Annotate(parsed.status(), "MEDLEY_CERTIFICATE_LIFETIME");
+    env.certificate_lifetime = *parsed;
+  }
   MEDLEY_ASSIGN_OR_RETURN(env.listen_port, Port(get, "MEDLEY_LISTEN_PORT", env.listen_port));
   MEDLEY_ASSIGN_OR_RETURN(env.metrics_port, Port(get, "MEDLEY_METRICS_PORT", env.metrics_port));
   MEDLEY_ASSIGN_OR_RETURN(env.coordinator_term, Term(get, "MEDLEY_COORDINATOR_TERM"));

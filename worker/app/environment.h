@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/clock.h"
 #include "common/model/job_spec.h"
 
 namespace medley::worker {
@@ -21,6 +22,9 @@ struct Environment {
   std::string member;
   std::string pool;
   std::string token;
+  std::string ca_certificate;  // of the job's own CA, PEM; empty: the job's processes talk in plain text
+  std::string ca_key;
+  base::nanoseconds certificate_lifetime = std::chrono::hours(24);  // of this process; renewed before it ends
   std::string pod_ip;
   std::string coordinator;  // host:port
   int listen_port = 7070;

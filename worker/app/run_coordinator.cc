@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "worker/app/export_job.h"
 #include "worker/app/fingerprint.h"
+#include "worker/app/job_tls.h"
 #include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
@@ -51,6 +52,8 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   // Nobody can take over without a term and a journal.
   if (options.term > 0 && !env.checkpoint_root.empty()) options.notice = kStopNotice;
   options.token = env.token;
+  MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, JobTls::Make(env, clock));
+  options.tls = tls.credentials();
   options.checkpoint_root = env.checkpoint_root;
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.continue_from = env.continue_from;

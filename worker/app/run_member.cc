@@ -6,6 +6,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
+#include "worker/app/job_tls.h"
 #include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
 #include "worker/model/graph.h"
@@ -19,11 +20,12 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 
-SessionOptions MakeSession(const Environment& env, pb::MemberRole role, std::string address) {
+SessionOptions MakeSession(const Environment& env, const JobTls& tls, pb::MemberRole role, std::string address) {
   SessionOptions session;
   session.coordinator = env.coordinator;
   session.address_book = std::make_shared<CoordinatorAddress>(env.coordinator, env.checkpoint_root);
   session.token = env.token;
+  session.tls = tls.credentials();
   session.member = env.member;
   session.role = role;
   session.pool = env.pool;
@@ -52,7 +54,8 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   TrainerContext context;
   context.spec = &env.spec;
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
-  context.session = MakeSession(env, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
+  MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, JobTls::Make(env, clock));
+  context.session = MakeSession(env, tls, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
   context.ip = env.pod_ip;
   context.checkpoint_root = env.checkpoint_root;
   context.clock = &clock;
@@ -67,18 +70,20 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
 
 absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
   MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
+  MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, JobTls::Make(env, clock));
   ParameterServer service(env.token, clock);
   ServerContext context;
   context.tables = graph.Parameters(true);
   std::vector<int64_t> columns;
   for (const ParameterSpec& table : context.tables) columns.push_back(table.columns);
-  MEDLEY_ASSIGN_OR_RETURN(
-      const auto server,
-      rpc::Server::Start({.host = env.pod_ip, .port = env.listen_port, .max_message_bytes = AcceptedBytes(columns)},
-                         {&service.service()}));
+  const rpc::ServerOptions serve = {.host = env.pod_ip,
+                                    .port = env.listen_port,
+                                    .max_message_bytes = AcceptedBytes(columns),
+                                    .mutual_tls = tls.credentials()};
+  MEDLEY_ASSIGN_OR_RETURN(const auto server, rpc::Server::Start(serve, {&service.service()}));
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
   context.seed = env.spec.training.seed;
-  context.session = MakeSession(env, pb::MEMBER_ROLE_SERVER, server->address());
+  context.session = MakeSession(env, tls, pb::MEMBER_ROLE_SERVER, server->address());
   context.checkpoint_root = env.checkpoint_root;
   context.clock = &clock;
   Member member(context.session, clock);

@@ -146,7 +146,7 @@ class PsClient::Rep {
  public:
   Rep(PsClientOptions options, const base::Clock& clock) : options_(std::move(options)), clock_(clock) {
     for (const std::string& address : options_.shards) {
-      shards_.push_back({address, rpc::MakeChannel(address)});
+      shards_.push_back({address, rpc::MakeChannel(address, {.mutual_tls = options_.tls})});
     }
   }
 
@@ -280,7 +280,7 @@ absl::Status PsClient::Push(int64_t step, std::span<const TableKeys> tables,
 
 absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, const base::Clock& clock,
                                      const WaitLimit& limit) {
-  const auto stub = pb::ParameterServerService::NewStub(rpc::MakeChannel(query.address));
+  const auto stub = pb::ParameterServerService::NewStub(rpc::MakeChannel(query.address, {.mutual_tls = query.tls}));
   grpc::ClientContext context;
   rpc::Prepare(context,
                {.token = query.token, .timeout = Left(clock, base::seconds(120), limit), .wait_for_ready = true});

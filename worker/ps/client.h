@@ -18,6 +18,10 @@
 #include "worker/ps/message_pieces.h"
 #include "worker/ps/row_store.h"
 
+namespace medley::rpc {
+class MutualTls;
+}
+
 namespace medley::worker {
 
 struct PsClientOptions {
@@ -25,6 +29,7 @@ struct PsClientOptions {
   int trainer = 0;                  // rank of this trainer among those that push to the shards
   std::vector<std::string> shards;  // "ip:port" of each shard
   std::string token;
+  std::shared_ptr<const rpc::MutualTls> tls = nullptr;  // null: plain text
   base::nanoseconds timeout{base::seconds(60)};
   // Most bytes of keys and rows in one message; servers refuse more than AcceptedBytes. A row is not divided.
   size_t message_bytes = kMessageBytes;
@@ -51,6 +56,7 @@ class PsClient final : public SparseParameters {
 struct RowsQuery {
   std::string address;  // "ip:port" of the server that has the rows
   std::string token;
+  std::shared_ptr<const rpc::MutualTls> tls = nullptr;  // null: plain text
   int64_t source_generation = 0;
   int64_t since_step = 0;  // only rows that changed after this step; 0: all
   int shard = 0;           // index of the receiving shard in the new generation

@@ -213,6 +213,7 @@ absl::Status GenerationRuntime::ConnectServers(std::stop_token stop) {
   PsClientOptions options{.generation = generation(),
                           .trainer = TableRank(),
                           .token = context_.session.token,
+                          .tls = context_.session.tls,
                           .timeout = context_.step_timeout};
   for (const pb::Peer& peer : order_.peers()) {
     if (peer.slot().role() == pb::MEMBER_ROLE_SERVER) options.shards.push_back(peer.address());

@@ -107,6 +107,7 @@ void ServerGeneration::FindSources() {
 absl::StatusOr<RowsCopied> ServerGeneration::Fetch(const Source& source, const WaitLimit& limit) {
   return FetchRows({.address = source.address,
                     .token = context_.session.token,
+                    .tls = context_.session.tls,
                     .source_generation = order_.source_generation(),
                     .since_step = source.since_step,
                     .shard = shard_,

@@ -21,8 +21,10 @@ namespace {
 namespace pb = ::medley::job::v1;
 using Stream = grpc::ClientReaderWriter<pb::SessionRequest, pb::SessionResponse>;
 
-rpc::ChannelOptions Reconnecting() {
-  return {.connect_backoff_first = base::milliseconds(50), .connect_backoff_max = base::milliseconds(500)};
+rpc::ChannelOptions Reconnecting(const SessionOptions& options) {
+  return {.mutual_tls = options.tls,
+          .connect_backoff_first = base::milliseconds(50),
+          .connect_backoff_max = base::milliseconds(500)};
 }
 
 constexpr base::nanoseconds kLookAtClaims = base::seconds(1);
@@ -37,7 +39,7 @@ class RendezvousStore final : public KeyValueStore {
   RendezvousStore(const SessionOptions& options, int64_t generation)
       : token_(options.token),
         generation_(generation),
-        stub_(pb::MemberService::NewStub(rpc::MakeChannel(AddressOf(options), Reconnecting()))) {}
+        stub_(pb::MemberService::NewStub(rpc::MakeChannel(AddressOf(options), Reconnecting(options)))) {}
 
   absl::Status Put(const std::string& key, const std::string& value) override {
     grpc::ClientContext context;
@@ -138,7 +140,7 @@ class SessionClient::Rep {
     std::string address = book_->current().address;
     if (address != channel_address_) {
       channel_address_ = address;
-      channel_ = rpc::MakeChannel(address, Reconnecting());
+      channel_ = rpc::MakeChannel(address, Reconnecting(options_));
       stub_ = pb::MemberService::NewStub(channel_);
     }
     return address;

@@ -19,6 +19,10 @@
 #include "worker/collective/key_value_store.h"
 #include "worker/trainer/coordinator_address.h"
 
+namespace medley::rpc {
+class MutualTls;
+}
+
 namespace medley::worker {
 
 struct SessionOptions {
@@ -26,6 +30,7 @@ struct SessionOptions {
   // Where it is found when another one has taken its place; null: it stays at `coordinator`.
   std::shared_ptr<CoordinatorAddress> address_book;
   std::string token;
+  std::shared_ptr<const rpc::MutualTls> tls;  // null: plain text
   std::string member;
   job::v1::MemberRole role = job::v1::MEMBER_ROLE_TRAINER;
   std::string pool;

@@ -118,7 +118,8 @@ def main():
         port = wait_for("the scheduling service", lambda: os.path.exists(ports) and json.loads(read(ports)))["grpc"]
         operator = start("operator", f"{BIN}/medley-operator", "--kubeconfig", token_kubeconfig(folder, kubeconfig),
                          "--scheduler", f"127.0.0.1:{PLANNER_PORT}", "--plan-calls", "100", "--worker-port", "7079",
-                         "--warm-up-seconds", "0")
+                         # One process is the coordinator of all jobs, so it cannot have the certificates of each.
+                         "--no-job-tls", "--warm-up-seconds", "0")
         pids.update({"operator": operator.pid, "planner": scheduler.pid})
         command = [f"{BIN}/cluster_bench", "--kubeconfig", kubeconfig, "--prices", prices, "--worker-port", "7079",
                    "--planner", f"127.0.0.1:{port}", "--planner-port", str(PLANNER_PORT)]

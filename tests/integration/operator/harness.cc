@@ -192,6 +192,7 @@ OperatorOptions OperatorHarness::Options() {
   OperatorOptions options;
   options.scheduler_address = scheduler_.address();
   options.job.worker.listen_port = coordinator_.port();
+  options.job.worker.tls = false;  // one fake coordinator serves all jobs
   options.job.status_interval = base::milliseconds(200);
   options.max_profilers = max_profilers_;
   options.job.recheck = recheck_;

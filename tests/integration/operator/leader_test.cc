@@ -131,6 +131,7 @@ class LeaderTest : public OperatorHarness {
                                           scheduler_.address(),
                                           "--worker-port",
                                           std::to_string(coordinator_.port()),
+                                          "--no-job-tls",  // the fake coordinator has no certificate
                                           "--status-interval",
                                           "0.2",
                                           "--recheck",

@@ -6,6 +6,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "kube/errors.h"
+#include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/pods.h"
@@ -82,7 +83,7 @@ TEST_P(PodSecurityTest, TheOtherObjectsAreTaken) {
   const std::pair<kube::Resource, kube::Object> objects[] = {
       {kube::resources::Services(), CoordinatorService(job, settings_)},
       {kube::resources::ConfigMaps(), SpecConfigMap(job)},
-      {kube::resources::Secrets(), TokenSecret(job, "t")},
+      {kube::resources::Secrets(), TokenSecret(job, {"t", "", ""})},
       {kube::resources::NetworkPolicies(), JobNetworkPolicy(job, settings_)},
       {kube::resources::PodDisruptionBudgets(), DisruptionBudget(job, 4)},
       {kube::resources::ConfigMaps(), ProfileConfigMap(server_.ns(), "00ff", "v100-spot", "{}")},

@@ -23,12 +23,12 @@
 #include "common/base/testing/temp_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
+#include "common/rpc/mutual_tls.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
 namespace {
 
-constexpr char kToken[] = "harness-token";
 constexpr int kPort = 7070;
 constexpr size_t kLogTail = 6000;
 
@@ -63,6 +63,21 @@ JobHarness::JobHarness(const JobOptions& options)
       folder_(base::MakeTempDir("medley-job").value()) {
   std::filesystem::create_directories(checkpoints());
   std::ofstream(folder_ / "spec.json") << SpecJson(options_);
+  WriteCredentials();
+}
+
+// As the operator and the kubelet do. The harness calls with a certificate that no file has.
+void JobHarness::WriteCredentials() {
+  const std::filesystem::path credentials = folder_ / "credentials";
+  std::filesystem::create_directories(credentials);
+  std::ofstream(credentials / "token") << kToken;
+  if (!options_.tls) return;
+  const base::SystemClock clock;
+  authority_ = certificates::MakeJobAuthority(kUid, clock.Now()).value();
+  std::ofstream(credentials / "ca.crt") << authority_.certificate;
+  std::ofstream(credentials / "ca.key") << authority_.key;
+  const auto own = certificates::IssueForJob(authority_, kUid, clock.Now(), std::chrono::hours(24)).value();
+  tls_ = rpc::MutualTls::FromTexts({authority_.certificate, own.certificate, own.key}, certificates::JobName(kUid));
 }
 
 JobHarness::~JobHarness() {
@@ -84,6 +99,8 @@ std::string JobHarness::AddressOf(const std::string& name) {
   return addresses_[name] = fmt::format("127.{}.{}.{}", 10 + (pid / 128 + 31 * harness_count) % 200, 1 + pid % 128,
                                         1 + addresses_.size());
 }
+
+std::string JobHarness::Endpoint(const std::string& name) { return base::JoinHostPort(AddressOf(name), PortOf(name)); }
 
 int FreeIpv6Port() {
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -111,11 +128,13 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
   const std::string binary = std::string(bin == nullptr ? "build/bin" : bin) + "/medley-worker";
   std::vector<std::string> env = {
       "MEDLEY_JOB_NAME=job",
-      "MEDLEY_JOB_UID=uid",
+      std::string("MEDLEY_JOB_UID=") + kUid,
       "MEDLEY_MEMBER=" + name,
       "MEDLEY_POOL=cpu",
       "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(),
-      std::string("MEDLEY_TOKEN=") + kToken,
+      "MEDLEY_CREDENTIALS_DIR=" + (folder_ / "credentials").string(),
+      "MEDLEY_CERTIFICATE_LIFETIME=" + options_.certificate_lifetime,
+      "TMPDIR=" + folder_.string(),
       "MEDLEY_POD_IP=" + AddressOf(name),
       fmt::format("MEDLEY_LISTEN_PORT={}", PortOf(name)),
       "MEDLEY_COORDINATOR=" + base::JoinHostPort(AddressOf("coordinator"), PortOf("coordinator")),
@@ -162,10 +181,10 @@ void JobHarness::StartCoordinator(int term) {
 
 void JobHarness::Follow(int term) {
   leader_ = CoordinatorName(term);
-  rpc::ChannelOptions options{.connect_backoff_first = base::milliseconds(20),
+  rpc::ChannelOptions options{.mutual_tls = tls_,
+                              .connect_backoff_first = base::milliseconds(20),
                               .connect_backoff_max = base::milliseconds(100)};
-  stub_ = pb::CoordinatorService::NewStub(
-      rpc::MakeChannel(base::JoinHostPort(AddressOf(leader_), PortOf(leader_)), options));
+  stub_ = pb::CoordinatorService::NewStub(rpc::MakeChannel(Endpoint(leader_), options));
 }
 
 void JobHarness::Signal(const std::string& name, int signal) { kill(processes_.at(name)->pid, signal); }
@@ -183,7 +202,7 @@ void JobHarness::StartMembers(const JobShape& shape) {
 void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   pb::ApplyPlanRequest request;
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
-  plan.set_job_uid("uid");
+  plan.set_job_uid(kUid);
   plan.set_generation(++generation_ * 1000);  // leaves numbers for the generations of recoveries
   plan.mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_SYNC_1F1B);
   plan.mutable_schedule()->set_micro_batches(shape.micro_batches);

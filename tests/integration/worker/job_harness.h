@@ -14,7 +14,12 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/certificates/job_certificates.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
+
+namespace medley::rpc {
+class MutualTls;
+}
 
 namespace medley::worker {
 
@@ -43,10 +48,12 @@ struct JobOptions {
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
   int max_bad_rows = 0;
-  std::string schedule_json;  // spec.training.optimizer.schedule; empty: absent
-  std::string model_json;     // further fields of spec.model, each with a comma before it
-  std::string training_json;  // further fields of spec.training, each with a comma before it
-  bool ipv6 = false;          // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
+  std::string schedule_json;                 // spec.training.optimizer.schedule; empty: absent
+  std::string model_json;                    // further fields of spec.model, each with a comma before it
+  std::string training_json;                 // further fields of spec.training, each with a comma before it
+  bool tls = true;                           // mutual, with a CA of the harness
+  std::string certificate_lifetime = "24h";  // of each process
+  bool ipv6 = false;  // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.
   std::string schema =
       R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
@@ -61,6 +68,11 @@ class JobHarness {
   int operations() const { return operations_; }
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
+  std::string Endpoint(const std::string& name);                         // "host:port" of a process that listens
+  const certificates::KeyPair& authority() const { return authority_; }  // of the job
+  std::shared_ptr<const rpc::MutualTls> tls() const { return tls_; }     // of the harness
+  static constexpr char kUid[] = "uid";
+  static constexpr char kToken[] = "harness-token";
 
   // Without a term, the coordinator cannot be replaced by another one. A second one with a larger term has a name and
   // an address of its own ("coordinator-2"); Follow says when the harness talks to it. One with a term is started again
@@ -105,6 +117,7 @@ class JobHarness {
   std::string AddressOf(const std::string& name);
   int PortOf(const std::string& name);
   void Reap(Process& process);
+  void WriteCredentials();
 
   const JobOptions options_;
   const int operations_;
@@ -113,6 +126,8 @@ class JobHarness {
   std::map<std::string, std::string> wanted_;  // member of the last plan -> role
   std::map<std::string, std::string> addresses_;
   std::map<std::string, int> ipv6_ports_;  // of coordinators
+  certificates::KeyPair authority_;
+  std::shared_ptr<const rpc::MutualTls> tls_;
   int64_t generation_ = 0;
   std::string leader_ = "coordinator";  // the coordinator that the harness talks to
   std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;

@@ -20,7 +20,7 @@ namespace {
 constexpr base::milliseconds kConnectTimeout{2000};
 
 absl::Status AskToHandOver(const Claim& from, const CoordinatorOptions& options, std::stop_token stop) {
-  const auto channel = rpc::MakeChannel(from.address, {.connect_timeout = kConnectTimeout});
+  const auto channel = rpc::MakeChannel(from.address, {.mutual_tls = options.tls, .connect_timeout = kConnectTimeout});
   const auto stub = job::v1::CoordinatorService::NewStub(channel);
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options.token, .timeout = options.hand_over_timeout});

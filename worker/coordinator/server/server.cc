@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
                                     .max_message_bytes = kMaxMessageBytes,
                                     .max_memory_bytes = kMaxMemoryBytes,
                                     .read_ahead_bytes = kReadAheadBytes,
+                                    .mutual_tls = options.tls,
                                     .keepalive_interval = options.keepalive_interval};
   MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
   if (options.metrics_port >= 0) {

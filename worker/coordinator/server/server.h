@@ -20,6 +20,10 @@
 #include "worker/coordinator/core/commands.h"
 #include "worker/coordinator/core/options.h"
 
+namespace medley::rpc {
+class MutualTls;
+}
+
 namespace medley::worker {
 
 // Writes the finished model of a job. `checkpoint` is the last one, verified. Call `may_publish` before anything
@@ -41,6 +45,7 @@ struct CoordinatorOptions {
   // Random per process, for its claim: of two that claim the same term at once, one leads. Letters and digits.
   std::string instance;
   std::string token;
+  std::shared_ptr<const rpc::MutualTls> tls;  // null: plain text
   // Folder for the journal, checkpoints, steps.jsonl, the log and the finished model; should outlive the pod. Empty:
   // nothing is kept.
   Volume checkpoint_root;

@@ -46,7 +46,7 @@ class VolumesTest : public testing::Test {
 
 TEST_F(VolumesTest, FilesFoldersAndHostPaths) {
   const auto paths = Make(R"([{"name": "cfg", "configMap": {"name": "cm"}},
-                              {"name": "tok", "secret": {"secretName": "sec", "defaultMode": 256}},
+                              {"name": "tok", "secret": {"secretName": "sec", "defaultMode": 288}},
                               {"name": "tmp", "emptyDir": {}},
                               {"name": "data", "hostPath": {"path": "/usr"}},
                               {"name": "keep", "persistentVolumeClaim": {"claimName": "ckpt"}}])",
@@ -57,7 +57,9 @@ TEST_F(VolumesTest, FilesFoldersAndHostPaths) {
               IsOkAndHolds("/data"));  // never rewritten
   struct stat info = {};
   ASSERT_EQ(stat((paths->at("tok") + "/token").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777u, 0400u);
+  EXPECT_EQ(info.st_mode & 0777u, 0400u);  // other users of this machine get no rights, whatever the mode says
+  ASSERT_EQ(stat(paths->at("tok").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0700u);
   EXPECT_TRUE(fs::is_directory(paths->at("tmp")));
   EXPECT_EQ(paths->at("data"), "/usr");
   EXPECT_EQ(paths->at("keep"), (folder_ / "claims" / "n" / "ckpt").string());

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "operator/api/resources.h"
+#include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/pods.h"
@@ -83,7 +84,7 @@ TEST_F(GoldenTest, ProcessesThatComputeHaveAThreadForEachCpuOfTheirUnit) {
 TEST_F(GoldenTest, Others) {
   ExpectGolden("service", CoordinatorService(job_, settings_));
   ExpectGolden("spec-configmap", SpecConfigMap(job_));
-  ExpectGolden("token-secret", TokenSecret(job_, "0123"));
+  ExpectGolden("token-secret", TokenSecret(job_, {"0123", "certificate", "key"}));
   ExpectGolden("network-policy", JobNetworkPolicy(job_, settings_));
   ExpectGolden("disruption-budget", DisruptionBudget(job_, 4));
   ExpectGolden("pod-group", PodGroup(job_, PodGroupKind::kSchedulerPlugins, 3));
@@ -127,7 +128,21 @@ TEST_F(GoldenTest, APinHoldsInEveryTermAndGivesWayToANodeSelector) {
   EXPECT_TRUE(MemberPod(job_, slot, pool_, settings_, "10.0.0.7:1", 1).At("/spec/affinity").is_null());
 }
 
-TEST_F(GoldenTest, TheTokenSurvivesTheSecret) { EXPECT_EQ(TokenOf(TokenSecret(job_, "s3cret")), "s3cret"); }
+TEST_F(GoldenTest, TheCredentialsSurviveTheSecret) {
+  for (const JobCredentials& each :
+       {JobCredentials{"s3cret", "", ""}, JobCredentials{"s3cret", "certificate", "key"}}) {
+    EXPECT_EQ(CredentialsOf(TokenSecret(job_, each)), each);
+  }
+  // A process that found half a CA could not tell whether to encrypt.
+  EXPECT_TRUE(CredentialsOf(TokenSecret(job_, {"s3cret", "certificate", ""})).empty());
+  EXPECT_TRUE(CredentialsOf(TokenSecret(job_, {"", "certificate", "key"})).empty());
+}
+
+TEST_F(GoldenTest, TheFingerprintTellsCredentialsApart) {
+  EXPECT_EQ(FingerprintOf({}), "");
+  EXPECT_NE(FingerprintOf({"a", "", ""}), FingerprintOf({"b", "", ""}));
+  EXPECT_NE(FingerprintOf({"a", "", ""}), FingerprintOf({"a", "certificate", "key"}));
+}
 
 }  // namespace
 }  // namespace medley::ops

@@ -21,7 +21,7 @@ inline kube::Json SampleJobJson() {
         "template": {"metadata": {"labels": {"team": "ads", "medley.dev/role": "no"}, "annotations": {"a": "b"}},
           "spec": {"tolerations": [{"key": "team", "operator": "Exists"}],
                    "nodeSelector": {"zone": "a", "gpu": "wrong"},
-                   "containers": [{"env": [{"name": "MEDLEY_TOKEN", "value": "stolen"},
+                   "containers": [{"env": [{"name": "MEDLEY_CREDENTIALS_DIR", "value": "stolen"},
                                            {"name": "OMP_NUM_THREADS", "value": "2"}],
                                    "imagePullPolicy": "Always"}]}}}})");
 }

@@ -166,8 +166,8 @@ World FakeCluster::Observe() const {
   world.connection = connection_;
   if (connection_) world.observed = Talks() ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
   world.stored_status = job.value("status", Json());
-  world.fresh_token = "fresh";
-  if (operators_ > 0) world.fresh_token += "-" + std::to_string(operators_);
+  world.fresh.token = "fresh";
+  if (operators_ > 0) world.fresh.token += "-" + std::to_string(operators_);
   return world;
 }
 

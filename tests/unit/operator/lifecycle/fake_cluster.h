@@ -165,7 +165,7 @@ class FakeCluster {
   bool Obeys(const kube::Object& member) const;
   bool TalksToLeader() const;  // and not to a coordinator that has handed the job over
   // True when the operator is connected with the token that the coordinator knows.
-  bool Talks() const { return coordinator_ && connection_ && connection_->token == coordinator_->token; }
+  bool Talks() const { return coordinator_ && connection_ && connection_->credentials.token == coordinator_->token; }
   bool Runs(const std::string& member) const;
   int UnitsOf(const std::string& node) const;
   int FreeUnits(const std::string& pool, const std::string& zone) const;  // in any zone when `zone` is empty

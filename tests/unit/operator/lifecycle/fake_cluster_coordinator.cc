@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "operator/api/resources.h"
+#include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
@@ -94,7 +95,7 @@ bool FakeCluster::StepCoordinator() {
     coordinator_.emplace();
     coordinator_->pod_uid = uid;
     const kube::Json* secret = FindObject("Secret", "adult-token");
-    if (secret != nullptr) coordinator_->token = TokenOf(kube::Object(*secret));
+    if (secret != nullptr) coordinator_->token = CredentialsOf(kube::Object(*secret)).token;
     coordinator_->observation.phase = JobPhase::kWaiting;
     return true;
   }

@@ -3,6 +3,7 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
@@ -164,7 +165,7 @@ TEST_F(KeepingTest, AReplacedTokenIsReported) {
   cluster_.EraseObject("Secret", "adult-token");
   cluster_.PassFor(base::seconds(61));
   ASSERT_NE(cluster_.FindObject("Secret", "adult-token"), nullptr);
-  EXPECT_EQ(TokenOf(kube::Object(*cluster_.FindObject("Secret", "adult-token"))), "fresh");
+  EXPECT_EQ(CredentialsOf(kube::Object(*cluster_.FindObject("Secret", "adult-token"))).token, "fresh");
 }
 
 class LostTokenTest : public KeepingTest {

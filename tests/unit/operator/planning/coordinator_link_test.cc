@@ -113,7 +113,7 @@ TEST_F(CoordinatorLinkTest, TellsWhatTheCoordinatorSaysAndWhatOfItIsNews) {
   coordinator_.Tell(At(1, 10));
   coordinator_.Tell(At(1, 11));
   coordinator_.Tell(At(2, 12));
-  const auto link = links_.For({"ns", "a"}, server_->address(), kToken);
+  const auto link = links_.For({"ns", "a"}, {"uid", server_->address(), {kToken, "", ""}}).value();
   EXPECT_THAT(heard_.WaitFor(3), testing::ElementsAre(Pair("a", true), Pair("a", false), Pair("a", true)));
   ASSERT_NE(link->latest(), nullptr);
   EXPECT_EQ(link->latest()->generation, 2);
@@ -123,7 +123,7 @@ TEST_F(CoordinatorLinkTest, TellsWhatTheCoordinatorSaysAndWhatOfItIsNews) {
 TEST_F(CoordinatorLinkTest, CallsAgainWhenTheCoordinatorEndsTheCall) {
   Serve();
   coordinator_.Tell(At(1, 10));
-  const auto link = links_.For({"ns", "a"}, server_->address(), kToken);
+  const auto link = links_.For({"ns", "a"}, {"uid", server_->address(), {kToken, "", ""}}).value();
   heard_.WaitFor(1);
   coordinator_.EndCalls();
   // The first of a call is news, whatever was known: the coordinator may be another.
@@ -135,7 +135,7 @@ TEST_F(CoordinatorLinkTest, FindsACoordinatorThatComesLaterOrComesBack) {
   const int port = server_->port();
   const std::string address = server_->address();
   server_.reset();
-  const auto link = links_.For({"ns", "a"}, address, kToken);
+  const auto link = links_.For({"ns", "a"}, {"uid", address, {kToken, "", ""}}).value();
   coordinator_.Tell(At(1, 10));
   for (size_t n = 1; n <= 2; ++n) {
     Serve(port);
@@ -146,8 +146,8 @@ TEST_F(CoordinatorLinkTest, FindsACoordinatorThatComesLaterOrComesBack) {
 
 TEST_F(CoordinatorLinkTest, AWrongTokenHearsNothingAndIsTriedWithPauses) {
   Serve();
-  const auto refused = links_.For({"ns", "a"}, server_->address(), "wrong");
-  const auto link = links_.For({"ns", "b"}, server_->address(), kToken);
+  const auto refused = links_.For({"ns", "a"}, {"uid", server_->address(), {"wrong", "", ""}}).value();
+  const auto link = links_.For({"ns", "b"}, {"uid", server_->address(), {kToken, "", ""}}).value();
   coordinator_.Tell(At(1, 10));
   heard_.WaitFor(1);
   EXPECT_EQ(refused->latest(), nullptr);
@@ -157,9 +157,9 @@ TEST_F(CoordinatorLinkTest, AWrongTokenHearsNothingAndIsTriedWithPauses) {
 TEST_F(CoordinatorLinkTest, EndsWhateverItWaitsFor) {
   Serve();
   const std::string nobody = "127.0.0.1:1";
-  links_.For({"ns", "connecting"}, nobody, kToken);
-  links_.For({"ns", "refused"}, server_->address(), "wrong");
-  links_.For({"ns", "reading"}, server_->address(), kToken);
+  links_.For({"ns", "connecting"}, {"uid", nobody, {kToken, "", ""}}).value();
+  links_.For({"ns", "refused"}, {"uid", server_->address(), {"wrong", "", ""}}).value();
+  links_.For({"ns", "reading"}, {"uid", server_->address(), {kToken, "", ""}}).value();
   ASSERT_TRUE(coordinator_.WaitForCalls(1));
   EXPECT_NE(links_.Find({"ns", "reading"}), nullptr);
   for (const char* job : {"connecting", "refused", "reading"}) {
@@ -167,7 +167,8 @@ TEST_F(CoordinatorLinkTest, EndsWhateverItWaitsFor) {
     EXPECT_EQ(links_.Find({"ns", job}), nullptr);
   }
   // At once again, before anything could happen.
-  for (int i = 0; i < 50; ++i) links_.For({"ns", "a"}, server_->address(), "token" + std::to_string(i));
+  for (int i = 0; i < 50; ++i)
+    links_.For({"ns", "a"}, {"uid", server_->address(), {"token" + std::to_string(i), "", ""}}).value();
   links_.Clear();
   EXPECT_EQ(links_.Find({"ns", "a"}), nullptr);
 }
@@ -176,10 +177,11 @@ TEST_F(CoordinatorLinkTest, ManyLinksShareOneThread) {
   Serve();
   const auto threads = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
   coordinator_.Tell(At(1, 10));
-  const auto one = links_.For({"ns", "first"}, server_->address(), kToken);
+  const auto one = links_.For({"ns", "first"}, {"uid", server_->address(), {kToken, "", ""}}).value();
   heard_.WaitFor(1);
   const auto before = threads();
-  for (int i = 0; i < 500; ++i) links_.For({"ns", "away" + std::to_string(i)}, "127.0.0.1:1", kToken);
+  for (int i = 0; i < 500; ++i)
+    links_.For({"ns", "away" + std::to_string(i)}, {"uid", "127.0.0.1:1", {kToken, "", ""}}).value();
   EXPECT_LT(threads(), before + 50);  // gRPC's own may come and go
   links_.Clear();
 }
