@@ -16,14 +16,13 @@ namespace medley::http_server {
 struct HttpRequest {
   std::string method;
   std::string host;         // as sent, with the port; "" when none was sent
-  std::string origin;       // as sent; "" when none was sent
   std::string path;         // decoded
   base::QueryFields query;  // decoded
   std::string accept;
   std::string content_type;
   std::string authorization;
   std::string user_agent;
-  std::string origin;           // of the web page that sends it, or ""
+  std::string origin;           // of the web page that sends it, as sent; "" when none was sent
   std::string request_id;       // X-Request-Id
   std::string request_timeout;  // Request-Timeout
   std::string client_name;      // common name of a verified client certificate
