@@ -59,8 +59,8 @@ class HttpServer {
   HttpServer(Options options, Handler handler);
   ~HttpServer();
 
-  // Errors: Unavailable naming the address when it is in use; InvalidArgument for a bad address or certificate, NotFound
-  // for a missing one.
+  // Errors: Unavailable naming the address when it is in use; InvalidArgument for a bad address or certificate,
+  // NotFound for a missing one.
   absl::Status Start();
   void Stop();
   // With false, ends every connection and refuses new ones until called with true. Returns when this has taken effect.

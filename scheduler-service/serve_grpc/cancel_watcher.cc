@@ -27,7 +27,9 @@ void CancelWatcher::Run(std::stop_token stop) {
   base::MutexLock lock(mutex_);
   while (!stop.stop_requested()) {
     changed_.Wait(mutex_, stop, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !watches_.empty(); });
+    const int64_t now = clock_.Steady().time_since_epoch().count();
     for (Watch* watch : watches_) {
+      if (now > watch->cancel_at_) watch->context_.TryCancel();
       if (!watch->source_.stop_requested() && watch->context_.IsCancelled()) watch->source_.request_stop();
     }
     changed_.WaitFor(mutex_, stop, kPeriod, [] { return false; });

@@ -22,6 +22,11 @@ constexpr base::milliseconds kWatchPoll{200};
 // The share of the caller's time that planning may take; the rest is for sending the response.
 constexpr double kPlanningShare = 0.9;
 constexpr char kRetryAfterSeconds[] = "1";
+// Messages that are received at the same time.
+constexpr int kReceiving = 8;
+constexpr int kReceivingOfOperator = 2;
+constexpr int kWaitToReceive = 64;
+constexpr base::seconds kReceivingWait{5};
 
 std::string_view Metadata(const grpc::ServerContext& context, const char* name) {
   const auto found = context.client_metadata().find(name);
@@ -32,7 +37,17 @@ std::string_view Metadata(const grpc::ServerContext& context, const char* name) 
 class Service final : public pb::SchedulerService::Service {
  public:
   Service(Handlers& handlers, RequestIds& ids, std::stop_token drain, std::stop_token stop, GrpcServiceOptions options)
-      : handlers_(handlers), ids_(ids), drain_(std::move(drain)), stop_(std::move(stop)), options_(std::move(options)) {
+      : handlers_(handlers),
+        ids_(ids),
+        drain_(std::move(drain)),
+        stop_(std::move(stop)),
+        options_(std::move(options)),
+        receiving_({.max_running = kReceiving,
+                    .max_expensive = 0,
+                    .for_operator = kReceivingOfOperator,
+                    .max_waiting = kWaitToReceive,
+                    .max_wait = kReceivingWait},
+                   nullptr, handlers.clock()) {
     Answer("Plan", &Handlers::Plan);
     Answer("Pareto", &Handlers::Pareto);
     Answer("Provision", &Handlers::Provision);
@@ -83,10 +98,10 @@ class Service final : public pb::SchedulerService::Service {
                    absl::Status (Handlers::*handler)(const In&, Call&, Out&)) {
     Call call;
     if (grpc::Status refused = Begin(context, call); !refused.ok()) return refused;
-    const CancelWatcher::Watch watch(cancelled_, context, stop_);
+    CancelWatcher::Watch watch(cancelled_, context, stop_);
     call.stop = watch.token();
     In in;
-    if (const absl::Status status = Receive(streamer, call, in); !status.ok()) {
+    if (const absl::Status status = Receive(streamer, watch, call, in); !status.ok()) {
       handlers_.record().Answered(name, call, status, 0);
       return End(context, status);
     }
@@ -99,12 +114,18 @@ class Service final : public pb::SchedulerService::Service {
   }
 
   // Errors: InvalidArgument, those of Admission.
-  absl::Status Receive(Streamer& streamer, const Call& call, google::protobuf::Message& in) {
+  absl::Status Receive(Streamer& streamer, CancelWatcher::Watch& watch, const Call& call,
+                       google::protobuf::Message& in) {
+    MEDLEY_ASSIGN_OR_RETURN(
+        const Admission::Permit place,
+        receiving_.Enter(call.from_operator ? CostClass::kOperator : CostClass::kCheap, call.stop, call.deadline));
+    watch.CancelAt(handlers_.clock().Steady() + options_.receive);
     grpc::ByteBuffer buffer;
     if (!streamer.Read(&buffer)) {
       return base::ResourceExhausted(
           "the message cannot be received: it is larger than this service accepts, or incomplete");
     }
+    watch.CancelAt(base::SteadyTime::max());
     grpc::Slice whole;
     if (!buffer.DumpToSingleSlice(&whole).ok()) return base::InvalidArgument("the message cannot be read");
     buffer.Clear();
@@ -154,6 +175,7 @@ class Service final : public pb::SchedulerService::Service {
   const std::stop_token stop_;
   const GrpcServiceOptions options_;
   CancelWatcher cancelled_;
+  Admission receiving_;  // bounds the bytes of messages that are being received
   std::atomic<int> watches_{0};
 };
 

@@ -18,8 +18,9 @@ class Service;
 namespace medley::sched {
 
 struct GrpcServiceOptions {
-  int max_watches = 64;  // further watches get RESOURCE_EXHAUSTED
-  BearerTokens tokens;   // callers without a valid token get UNAUTHENTICATED
+  int max_watches = 64;                           // further watches get RESOURCE_EXHAUSTED
+  BearerTokens tokens;                            // callers without a valid token get UNAUTHENTICATED
+  base::nanoseconds receive = base::seconds(20);  // longest time to receive a message
 };
 
 // Borrows `handlers` and `ids`. `drain` ends open streams; `stop` also ends planning. Request both before shutting the

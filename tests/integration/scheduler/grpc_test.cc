@@ -1,5 +1,6 @@
 // The gRPC front end: cancellation, deadlines, rejections, tokens, TLS.
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -172,6 +173,24 @@ TEST_F(GrpcTest, TheTokenIsCheckedBeforeTheMessageIsRead) {
   EXPECT_EQ(Stub()->Plan(&without, large, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   rpc::Prepare(with, {.token = kToken, .timeout = base::seconds(60)});
   EXPECT_EQ(Stub()->Plan(&with, large, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcTest, ACallWithoutAMessageIsCancelled) {
+  Serve({.receive = base::milliseconds(50)});
+  grpc::GenericStub stub(rpc::MakeChannel(server_->address()));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, "/medley.scheduler.v1.SchedulerService/Plan", &queue);
+  grpc::Status status;
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(&tag);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  call->Finish(&status, &tag);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_FALSE(status.ok());
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) continue;
 }
 
 TEST_F(GrpcTest, MessagesOfManyObjectsAreRefused) {

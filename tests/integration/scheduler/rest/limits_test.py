@@ -96,6 +96,7 @@ class BrokenUploadTest(unittest.TestCase):
 
             def broken():
                 return scheduler.metric('medley_rest_connections_ended_total{reason="broken"}')
+            wait_for("its first lines", lambda: "prices published" in scheduler.log() and '"serving"' in scheduler.log())
             before, lines = descriptors(), scheduler.log().count("\n")
             for _ in range(500):
                 with raw(scheduler) as connection:
