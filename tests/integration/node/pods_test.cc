@@ -185,6 +185,25 @@ TEST_F(PodsTest, EnvironmentAndVolumes) {
                             "/x\nhost-file\n" + folder_.string() + "\n");
 }
 
+// Issue 13: what `kubectl logs` and other pods read must not be another file of the user.
+TEST_F(PodsTest, LinksInThePlaceOfALogOrAVolumeAreNotFollowed) {
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "secret", "2026-11-21T07:15:00.000000000Z the user's\n"), IsOk());
+  Create(MakePod("log", "cd logs/main && rm 0.log && ln -s " + (folder_ / "secret").string() + " 0.log"));
+  AwaitPhase("log", "Succeeded");
+  EXPECT_THAT(Log("log"), testing::AllOf(HasSubstr("symbolic link"), testing::Not(HasSubstr("the user's"))));
+
+  fs::create_directories(folder_ / "user");
+  const char* const claim = R"({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]})";
+  Create(MakePod("plants", "rmdir $MEDLEY_MOUNT_V && ln -s " + (folder_ / "user").string() + " $MEDLEY_MOUNT_V", claim,
+                 R"({"volumeMounts": [{"name": "v", "mountPath": "/v"}]})"));
+  AwaitPhase("plants", "Succeeded");
+  Create(MakePod("mounts", "echo evil > /v/file", claim, R"({"volumeMounts": [{"name": "v", "mountPath": "/v"}]})"));
+  EXPECT_TRUE(Eventually([&] {
+    return ContainerOf(Pod("mounts")).String("/state/waiting/message").find("symbolic link") != std::string::npos;
+  })) << Pod("mounts").At("/status").dump(1);
+  EXPECT_TRUE(fs::is_empty(folder_ / "user"));
+}
+
 TEST_F(PodsTest, WaitsForAConfigMapThenStarts) {
   Create(MakePod("waits", "exit 0", "{}",
                  R"({"env": [{"name": "K", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "k"}}}]})"));

@@ -62,7 +62,9 @@ class StrangersTest : public testing::Test {
     medley_ = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder", run_.string(), "--export",
                      (folder_ / "model").string()},
                     "out");
-    ASSERT_TRUE(Eventually([&] { return Output().find("export KUBECONFIG=") != std::string::npos; })) << Output();
+    ASSERT_TRUE(Eventually(
+        [&] { return Output().find("export KUBECONFIG=") != std::string::npos || medley_->Ended().has_value(); }));
+    ASSERT_EQ(medley_->Ended(), std::nullopt) << Output();
   }
   void TearDown() override {
     if (medley_ != nullptr) {
@@ -98,7 +100,7 @@ class StrangersTest : public testing::Test {
   // The address that `medley run` has printed for this, without "http://127.0.0.1".
   std::string Printed(const std::string& what) const {
     const std::string output = Output();
-    const size_t line = output.find(what + " ");
+    const size_t line = output.find("\n" + what + " ");
     const size_t at = output.find("127.0.0.1:", line);
     EXPECT_NE(line, std::string::npos) << what;
     return output.substr(at + 10, output.find('\n', at) - at - 10);
