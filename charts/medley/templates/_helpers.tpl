@@ -106,6 +106,17 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- end -}}
 {{- end -}}
 
+{{/* The source of the certificate: mode auto uses cert-manager where it is installed, but keeps a Secret that helm has made. */}}
+{{- define "medley.scheduler.tlsMode" -}}
+{{- if ne .Values.scheduler.tls.mode "auto" -}}
+{{- .Values.scheduler.tls.mode -}}
+{{- else -}}
+{{- $there := lookup "v1" "Secret" .Release.Namespace (printf "%s-tls" (include "medley.scheduler.name" .)) | default dict -}}
+{{- $made := dig "metadata" "annotations" "medley.dev/names" "" $there -}}
+{{- if and (not $made) (.Capabilities.APIVersions.Has "cert-manager.io/v1") -}}certManager{{- else -}}generated{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "medley.scheduler.hasTls" -}}
 {{- if ne .Values.scheduler.tls.mode "disabled" -}}true{{- end -}}
 {{- end -}}
@@ -150,7 +161,7 @@ answer, so that checksums match what is written. */}}
 {{- $parts := list -}}
 {{- if .Values.scheduler.enabled -}}
 {{- if not .Values.scheduler.token.existingSecret -}}{{- $parts = append $parts (include "medley.generated.token" .) -}}{{- end -}}
-{{- if eq .Values.scheduler.tls.mode "generated" -}}{{- $parts = append $parts (get (include "medley.generated.tls" . | fromJson) "ca.crt") -}}{{- end -}}
+{{- if eq (include "medley.scheduler.tlsMode" .) "generated" -}}{{- $parts = append $parts (get (include "medley.generated.tls" . | fromJson) "ca.crt") -}}{{- end -}}
 {{- end -}}
 {{- join "," $parts | sha256sum -}}
 {{- end -}}

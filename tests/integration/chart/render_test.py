@@ -90,6 +90,21 @@ class RenderTest(unittest.TestCase):
         for name in ("DNS:medley-scheduler.medley-system.svc,", "DNS:localhost", "DNS:medley.example.com", "IP Address:127.0.0.1"):
             self.assertIn(name, names)
 
+    def test_cert_manager_is_used_where_it_is_installed(self):
+        installed = ["--api-versions", "cert-manager.io/v1"]
+        for arguments, kind in (([], "Secret"), (installed, "Certificate"),
+                                (installed + ["--set", "scheduler.tls.mode=generated"], "Secret")):
+            with self.subTest(arguments=arguments):
+                _, objects = render(*arguments)
+                made = {o["kind"] for o in objects if o["metadata"]["name"] in ("medley-scheduler", "medley-scheduler-tls")}
+                self.assertEqual(made & {"Secret", "Certificate"}, {kind})
+
+    def test_jobs_are_encrypted_unless_turned_off(self):
+        for enabled in (True, False):
+            _, objects = render("--set", f"worker.tls.enabled={str(enabled).lower()}")
+            arguments = container(find(objects, "Deployment", "medley-operator"))["args"]
+            self.assertEqual("--no-job-tls" in arguments, not enabled)
+
     def test_images(self):
         _, objects = render("--set", "image.registry=medley.local,image.tag=test")
         operator = container(find(objects, "Deployment", "medley-operator"))

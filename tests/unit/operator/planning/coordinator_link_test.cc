@@ -7,7 +7,9 @@
 
 #include "common/base/mutex.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/certificates/job_certificates.h"
 #include "common/rpc/context.h"
+#include "common/rpc/mutual_tls.h"
 #include "common/rpc/server.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 
@@ -95,8 +97,8 @@ class Heard {
 
 class CoordinatorLinkTest : public testing::Test {
  protected:
-  void Serve(int port = 0) {
-    auto server = rpc::Server::Start({.port = port}, {&coordinator_});
+  void Serve(int port = 0, std::shared_ptr<const rpc::MutualTls> tls = nullptr) {
+    auto server = rpc::Server::Start({.port = port, .mutual_tls = std::move(tls)}, {&coordinator_});
     ASSERT_THAT(server, base::IsOk());
     server_ = std::move(*server);
   }
@@ -118,6 +120,35 @@ TEST_F(CoordinatorLinkTest, TellsWhatTheCoordinatorSaysAndWhatOfItIsNews) {
   ASSERT_NE(link->latest(), nullptr);
   EXPECT_EQ(link->latest()->generation, 2);
   EXPECT_EQ(link->latest()->step, 12);
+}
+
+// As a coordinator that has the job's Secret.
+std::shared_ptr<const rpc::MutualTls> TlsOfJob(const certificates::KeyPair& authority) {
+  const base::SystemClock clock;
+  const auto own = certificates::IssueForJob(authority, "uid", clock.Now(), std::chrono::hours(1)).value();
+  return rpc::MutualTls::FromTexts({authority.certificate, own.certificate, own.key}, certificates::JobName("uid"));
+}
+
+TEST_F(CoordinatorLinkTest, EncryptsWithTheCaOfTheJobAndTrustsNoOther) {
+  const base::SystemClock clock;
+  const auto authority = certificates::MakeJobAuthority("uid", clock.Now()).value();
+  const auto other = certificates::MakeJobAuthority("uid", clock.Now()).value();
+  Serve(0, TlsOfJob(authority));
+  coordinator_.Tell(At(1, 10));
+  const auto stranger =
+      links_.For({"ns", "stranger"}, {"uid", server_->address(), {kToken, other.certificate, other.key}}).value();
+  const auto plain = links_.For({"ns", "plain"}, {"uid", server_->address(), {kToken, "", ""}}).value();
+  const auto link =
+      links_.For({"ns", "a"}, {"uid", server_->address(), {kToken, authority.certificate, authority.key}}).value();
+  EXPECT_THAT(heard_.WaitFor(1), testing::ElementsAre(Pair("a", true)));
+  EXPECT_EQ(stranger->latest(), nullptr);
+  EXPECT_EQ(plain->latest(), nullptr);
+  EXPECT_EQ(stranger->Drain({"m"}, base::seconds(1), 1, {}).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CoordinatorLinkTest, ACaThatIsInvalidIsAnErrorAndNotPlainText) {
+  EXPECT_FALSE(links_.For({"ns", "a"}, {"uid", "127.0.0.1:1", {kToken, "no certificate", "no key"}}).ok());
+  EXPECT_EQ(links_.Find({"ns", "a"}), nullptr);
 }
 
 TEST_F(CoordinatorLinkTest, CallsAgainWhenTheCoordinatorEndsTheCall) {
