@@ -261,7 +261,6 @@ class Connection {
     out->content_type = Text(in[http::field::content_type]);
     out->authorization = Text(in[http::field::authorization]);
     out->user_agent = Text(in[http::field::user_agent]);
-    out->origin = Text(in[http::field::origin]);
     out->request_id = Text(in["X-Request-Id"]);
     out->request_timeout = Text(in["Request-Timeout"]);
     out->client_name = client_name_;
