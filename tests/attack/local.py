@@ -1,8 +1,10 @@
 """Attacks on the API server of `medley run` and on its node, by another user of this machine or a web page."""
+import base64
 import json
 import os
 import re
 import socket
+import ssl
 import stat
 import subprocess
 import time
@@ -12,18 +14,24 @@ from measure import Row, Watched
 
 
 class Api:
-    """Raw HTTP to the API server, so that every header is this file's choice."""
+    """HTTP to the API server by hand, so that every header is this file's choice."""
 
     def __init__(self, cluster):
         with open(cluster.kubeconfig, encoding="utf-8") as file:
             config = json.load(file)
-        server = config["clusters"][0]["cluster"]["server"]
-        self.host, port = re.match(r"http://(.+):(\d+)$", server).groups()
+        cluster_entry = config["clusters"][0]["cluster"]
+        scheme, self.host, port = re.match(r"(https?)://(.+):(\d+)$", cluster_entry["server"]).groups()
         self.port = int(port)
+        self.tls = None
+        if scheme == "https":
+            authority = base64.b64decode(cluster_entry["certificate-authority-data"]).decode("ascii")
+            self.tls = ssl.create_default_context(cadata=authority)
         self.token = config["users"][0]["user"].get("token", "")
 
-    def connect(self):
-        return socket.create_connection((self.host, self.port), timeout=60)
+    def connect(self, secure=True):
+        """A connection; without `secure`, one that has not begun the TLS handshake."""
+        raw = socket.create_connection((self.host, self.port), timeout=60)
+        return self.tls.wrap_socket(raw, server_hostname=self.host) if self.tls and secure else raw
 
     def request(self, method, path, body="", token=None, **headers):
         """The code of the answer and its body. `token` None: the right one; "": none."""
@@ -48,7 +56,7 @@ def read_all(connection):
     while True:
         try:
             piece = connection.recv(65536)
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             return answer
         if not piece:
             return answer
@@ -133,7 +141,7 @@ def connections(cluster, _):
     api = Api(cluster)
     medley = cluster.processes.running["medley"].pid
     with Watched(medley) as watched:
-        idle = [api.connect() for _ in range(300)]
+        idle = [api.connect(secure=i % 2 == 0) for i in range(300)]
         started = time.monotonic()
         code, _ = api.request("GET", "/api/v1/namespaces")
         seconds = time.monotonic() - started

@@ -1,10 +1,7 @@
-#!/usr/bin/python3
-"""Attacks a real medley-scheduler and prints what happened.
+"""Attacks on the scheduling service, by clients that know its address and some that have its token.
 
-    MEDLEY_BIN_DIR=build/bin python3 tests/attack/scheduler.py [NAME...]
-
-Every function in ATTACKS starts a service of its own and returns a row: attack, outcome, ok, peak_mib (the largest
-resident memory of the service), fds_before and fds_after. The exit code is 1 if a row is not ok. Needs only Python.
+Every function in ON_THEIR_OWN starts a service of its own and returns a row: attack, outcome, ok, peak_mib (the largest
+resident memory of the service), fds_before and fds_after.
 """
 import contextlib
 import http.client
@@ -16,10 +13,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
+
+from measure import Row
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(os.environ.get("MEDLEY_BIN_DIR", os.path.join(SOURCE, "build", "bin")), "medley-scheduler")
@@ -409,17 +407,14 @@ def mixture():
     return row
 
 
-ATTACKS = (alias_bombs, large_documents, broken_uploads, slow_bodies, endless_headers, silent_connections, expensive_plans,
-           rebinding, huge_numbers, mixture)
+def without_a_cluster(attack):
+    """Makes an attack one that tests/attack/run can start."""
+    def run(_cluster, _folder):
+        yield Row(**attack())
+    run.__name__ = attack.__name__
+    return run
 
 
-def main(names):
-    rows = [attack() for attack in ATTACKS if not names or attack.__name__ in names]
-    for row in rows:
-        print(f"{'ok  ' if row['ok'] else 'FAIL'} {row['attack']}: {row['outcome']} | peak {row['peak_mib']} MiB | "
-              f"fds {row['fds_before']} -> {row['fds_after']}")
-    return 0 if rows and all(row["ok"] for row in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+ON_THEIR_OWN = (alias_bombs, large_documents, broken_uploads, slow_bodies, endless_headers, silent_connections,
+                expensive_plans, rebinding, huge_numbers, mixture)
+ATTACKS = [without_a_cluster(attack) for attack in ON_THEIR_OWN]
