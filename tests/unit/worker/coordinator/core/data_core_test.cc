@@ -154,6 +154,13 @@ TEST_F(DataCoreTest, AReplacementThatReadsOtherDataIsRefusedAndTheOthersTrainOn)
                         "new job for the changed data",
                         Trainer(1)));
   EXPECT_THAT(logs_, Contains(HasSubstr("refused a member: the training data has changed")));
+  // The right data are back: the next process joins at the end of the leased steps.
+  TrainLeased(Trainer(1));
+  Advance(base::seconds(60));
+  Hello(plan_.slots(1), "i3");
+  Warm();
+  Ready(TrainLeased(Trainer(1)));
+  EXPECT_GT(core_->active_generation(), before);
 }
 
 // However often it comes back.
