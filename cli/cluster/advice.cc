@@ -62,6 +62,8 @@ const std::map<std::string_view, std::string_view>& Sentences() {
        "set spec.runPolicy.suspend to false; the job then continues, from its last checkpoint if it has one"},
       {"Resumed", "wait: the job is being planned again"},
       {"CoordinatorRestarted", "nothing; if it happens again, find the cause with medley logs JOB --role coordinator"},
+      {"VolumeNotWritable", "make room on the checkpoint volume; the job trains on and tries again"},
+      {"JournalNotWritable", "make room on the checkpoint volume; training continues by itself"},
       {"CoordinatorLost", "nothing; if it happens again, find out why its node or pod was lost: kubectl get events"},
       {"CoordinatorFailed", "read the coordinator's last log lines: medley logs JOB --role coordinator"},
       {"TrainingFailed",

@@ -68,7 +68,40 @@ absl::Status ReplaceFile(const std::filesystem::path& path, mode_t mode,
   return absl::OkStatus();
 }
 
+const char* KindOf(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a named pipe (FIFO)";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISDIR(mode)) return "a folder";
+  return "a device";
+}
+
+absl::Status NotRegular(const std::filesystem::path& path, mode_t mode) {
+  return InvalidArgument("opening {}: it is {}, not a regular file", path.string(), KindOf(mode));
+}
+
 }  // namespace
+
+absl::StatusOr<int> OpenRegularFile(const std::filesystem::path& path) {
+  struct stat found {};
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    const int error = errno;
+    // A socket cannot be opened at all.
+    if (error == ENXIO && stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+      return NotRegular(path, found.st_mode);
+    }
+    return ErrnoStatus(error, fmt::format("opening {}", path.string()));
+  }
+  if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode)) return fd;
+  close(fd);
+  return NotRegular(path, found.st_mode);
+}
+
+absl::Status CheckRegularFile(const std::filesystem::path& path) {
+  const absl::StatusOr<int> fd = OpenRegularFile(path);
+  if (fd.ok()) close(*fd);
+  return fd.status();
+}
 
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t max_bytes) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -22,12 +22,14 @@ inline constexpr char kRunningCondition[] = "Running";
 inline constexpr char kRescalingCondition[] = "Rescaling";
 inline constexpr char kSuspendedCondition[] = "Suspended";
 inline constexpr char kRestartingCondition[] = "Restarting";
+inline constexpr char kCheckpointFailingCondition[] = "CheckpointFailing";
 inline constexpr char kCompleteCondition[] = "Complete";
 inline constexpr char kFailedCondition[] = "Failed";
 // All of them. Conditions of other types belong to other controllers.
-inline constexpr std::array<std::string_view, 10> kJobConditions = {
-    kPlannedCondition,   kPodsReadyCondition, kPoolsUsableCondition, kNamesAvailableCondition, kRunningCondition,
-    kRescalingCondition, kSuspendedCondition, kRestartingCondition,  kCompleteCondition,       kFailedCondition};
+inline constexpr std::array<std::string_view, 11> kJobConditions = {
+    kPlannedCondition,           kPodsReadyCondition, kPoolsUsableCondition, kNamesAvailableCondition,
+    kRunningCondition,           kRescalingCondition, kSuspendedCondition,   kRestartingCondition,
+    kCheckpointFailingCondition, kCompleteCondition,  kFailedCondition};
 
 struct PlanStatus {
   struct Stage {

@@ -56,6 +56,10 @@ inline constexpr std::string_view kReasons[] = {
     "CoordinatorLost",
     "CoordinatorFailed",
     "Restarted",
+    // CheckpointFailing
+    "VolumeNotWritable",
+    "JournalNotWritable",
+    "CheckpointWritten",
     // Complete and Failed
     "TrainingComplete",
     "StoppedEarly",

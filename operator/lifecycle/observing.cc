@@ -74,6 +74,32 @@ void RecordSwitches(Pass& pass, const Observation& seen) {
   }
 }
 
+// The Event is published once; the sentence of the condition follows each further failure.
+void RecordCheckpointFailure(Pass& pass, const Observation& seen) {
+  Conditions& conditions = pass.memory.status.current.conditions;
+  if (!seen.checkpoint_failure) {
+    if (!conditions.IsTrue(kCheckpointFailingCondition)) return;
+    const std::string message = fmt::format("The last checkpoint is of step {}.", seen.last_checkpoint_step);
+    SetCondition(pass, kCheckpointFailingCondition, ConditionStatus::kFalse, "CheckpointWritten", message);
+    pass.Event("CheckpointWritten", message);
+    return;
+  }
+  const CheckpointFailure& failure = *seen.checkpoint_failure;
+  const char* const reason = failure.paused ? "JournalNotWritable" : "VolumeNotWritable";
+  const std::string last = seen.last_checkpoint_step > 0
+                               ? fmt::format("the last checkpoint is of step {}", seen.last_checkpoint_step)
+                               : std::string("there is no checkpoint yet");
+  const std::string message =
+      fmt::format("Since {}, checkpoints cannot be written; {}, and {}. The last error: {}", failure.since,
+                  failure.paused ? "training pauses, because the journal cannot be written either"
+                                 : "the job goes on and tries again",
+                  last, failure.message);
+  const Condition* const before = conditions.Find(kCheckpointFailingCondition);
+  const bool known = before != nullptr && before->status == ConditionStatus::kTrue && before->reason == reason;
+  SetCondition(pass, kCheckpointFailingCondition, ConditionStatus::kTrue, reason, message);
+  if (!known) pass.Warning(reason, message);
+}
+
 bool Trains(const Observation& seen) {
   return seen.generation > 0 && seen.phase != JobPhase::kUnknown && seen.phase != JobPhase::kWaiting &&
          seen.phase != JobPhase::kFailed && seen.phase != JobPhase::kSuspended;
@@ -88,6 +114,7 @@ void RecordObservation(Pass& pass) {
   if (seen.samples_total > 0 || !status.observed) status.observed = ObservedOf(seen);
   RecordSwitches(pass, seen);
   RecordCost(seen, status);
+  RecordCheckpointFailure(pass, seen);
   if (Trains(seen)) {
     SetCondition(pass, kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted",
                  "a generation has committed and samples are trained");

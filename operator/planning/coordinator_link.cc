@@ -105,6 +105,11 @@ Observation FromProto(const pb::Observation& in) {
   out.retryable = in.retryable();
   out.stopped_early = in.stopped_early();
   out.leader_term = in.leader_term();
+  if (in.has_checkpoint_failure()) {
+    const pb::CheckpointFailure& failure = in.checkpoint_failure();
+    out.checkpoint_failure =
+        CheckpointFailure{model::TimeFromProto(failure.since()), failure.message(), failure.paused()};
+  }
   if (in.has_refused()) {
     out.refused = RefusedPlan{in.refused().generation(), in.refused().member(), in.refused().message()};
   }

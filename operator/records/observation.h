@@ -61,6 +61,14 @@ struct RefusedPlan {
   bool operator==(const RefusedPlan&) const = default;
 };
 
+// Checkpoints, the model or the journal cannot be written.
+struct CheckpointFailure {
+  std::string since;  // RFC 3339
+  std::string message;
+  bool paused = false;  // no step is trained meanwhile
+  bool operator==(const CheckpointFailure&) const = default;
+};
+
 struct Observation {
   JobPhase phase = JobPhase::kUnknown;
   int64_t generation = 0;       // in force
@@ -88,6 +96,7 @@ struct Observation {
   bool stopped_early = false;  // complete before the last epoch; `message` says why
   int64_t leader_term = 0;     // the newest that the coordinator has seen
   std::optional<RefusedPlan> refused;
+  std::optional<CheckpointFailure> checkpoint_failure;
   bool operator==(const Observation&) const = default;
 };
 

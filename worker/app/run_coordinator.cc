@@ -34,6 +34,8 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   CoordinatorOptions options;
   options.core.job_uid = env.job_uid;
   options.core.job_digest = JobDigest(env.spec);
+  options.core.train_data = env.spec.data.train.uri;
+  if (env.spec.data.test) options.core.test_data = env.spec.data.test->uri;
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
   options.core.evaluation = EvaluationOf(env.spec.training);

@@ -6,6 +6,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
+#include "worker/app/fingerprint.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
@@ -58,6 +59,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   context.session = MakeSession(env, tls, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
   context.ip = env.pod_ip;
   context.checkpoint_root = env.checkpoint_root;
+  context.owner = {env.job_uid, ModelFingerprint(env.spec)};
   context.clock = &clock;
   context.threads = std::make_shared<ComputeThreads>(env.threads);
   log::Info("computing with the unit's CPUs", {{"threads", std::to_string(env.threads)}});
@@ -85,6 +87,7 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
   context.seed = env.spec.training.seed;
   context.session = MakeSession(env, tls, pb::MEMBER_ROLE_SERVER, server->address());
   context.checkpoint_root = env.checkpoint_root;
+  context.owner = {env.job_uid, ModelFingerprint(env.spec)};
   context.clock = &clock;
   Member member(context.session, clock);
   ServerRole role(context, service, [&member](pb::SessionRequest request) { member.Send(std::move(request)); });

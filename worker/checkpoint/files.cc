@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/file.h"
 #include "common/base/status.h"
 
 namespace medley::worker {
@@ -45,8 +46,9 @@ absl::StatusOr<FileStamp> Files::Stat(const fs::path& path) {
 }
 
 absl::StatusOr<int> Files::OpenToRead(const fs::path& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return base::ErrnoStatus(errno, "opening " + path.string());
+  absl::StatusOr<int> fd = base::OpenRegularFile(path);
+  // A pipe in the place of a checkpoint's file is damage, and no error that may pass.
+  if (absl::IsInvalidArgument(fd.status())) return base::DataLoss("{}", base::Message(fd.status()));
   return fd;
 }
 

@@ -98,6 +98,10 @@ absl::StatusOr<CheckpointManifest> ImportCheckpoint(const Volume& to, const fs::
     return Refuse(folder, fmt::format("it has trained {} epochs, this job trains {}; raise spec.training.epochs",
                                       own.data_epochs, job.epochs));
   }
+  if (own.origin_uid.empty()) {  // the copied files keep the header of the job that wrote them
+    own.origin_uid = own.job_uid;
+    own.origin_generation = own.generation;
+  }
   own.job_uid = job.uid;
   own.generation = 0;
   own.data_epochs = job.epochs;

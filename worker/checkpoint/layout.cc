@@ -1,10 +1,12 @@
 #include "worker/checkpoint/layout.h"
 
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/hasher.h"
 #include "common/base/status.h"
 
 namespace medley::worker {
@@ -39,6 +41,27 @@ bool Take(std::string_view prefix, std::string_view& rest, T& number) {
   return true;
 }
 
+constexpr int kFormat = 2;
+constexpr char kDigestMark[] = "xxh3 ";  // begins the last line, which holds the digest of the lines before
+
+std::string DigestOf(std::string_view text) {
+  base::Hasher hasher;
+  hasher.Add(text);
+  return hasher.Hex();
+}
+
+// Removes the last line and checks the rest by it. A manifest of format 1 has no such line.
+absl::Status TakeDigest(std::string_view& text) {
+  const size_t at = text.rfind(kDigestMark);
+  const std::string_view line = at == std::string_view::npos ? std::string_view() : text.substr(at);
+  if (line.empty()) return absl::OkStatus();
+  text = text.substr(0, at);
+  const std::string digest = DigestOf(text);
+  if (line == kDigestMark + digest + "\n") return absl::OkStatus();
+  return base::DataLoss("manifest: its digest is {}, its last line says {}", digest,
+                        line.substr(sizeof kDigestMark - 1, 32));
+}
+
 }  // namespace
 
 std::string CheckpointFolder(const CheckpointName& name) {
@@ -58,19 +81,17 @@ absl::StatusOr<CheckpointName> ParseCheckpointFolder(std::string_view folder) {
   return base::InvalidArgument("'{}' is not the name of a checkpoint folder (step-N-eG)", folder);
 }
 
-std::string DenseFileName(int64_t generation, int stage, int part) {
-  return fmt::format("dense-e{}-s{}-{}.mck", generation, stage, part);
-}
+std::string DenseFileName(int64_t generation, int stage) { return fmt::format("dense-e{}-s{}.mck", generation, stage); }
 
 std::string RowsFileName(int64_t generation, int shard) { return fmt::format("rows-e{}-{}.mck", generation, shard); }
 
 std::string ToJson(const CheckpointManifest& manifest) {
   Json files = Json::array();
   for (const CheckpointFileEntry& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32", file.crc32}});
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.digest}});
   }
-  const Json json = {
-      {"format", 1},
+  Json json = {
+      {"format", kFormat},
       {"jobUid", manifest.job_uid},
       {"modelFingerprint", manifest.model_fingerprint},
       {"generation", manifest.generation},
@@ -78,16 +99,26 @@ std::string ToJson(const CheckpointManifest& manifest) {
       {"ledger", {{"rows", manifest.rows}, {"dataEpochs", manifest.data_epochs}, {"batchSize", manifest.batch_size}}},
       {"folder", manifest.folder},
       {"files", files}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (!manifest.origin_uid.empty()) {
+    json["origin"] = {{"jobUid", manifest.origin_uid}, {"generation", manifest.origin_generation}};
+  }
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text + kDigestMark + DigestOf(text) + "\n";
 }
 
 absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
+  const size_t bytes = text.size();
+  MEDLEY_RETURN_IF_ERROR(TakeDigest(text));
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return base::DataLoss("manifest: the file is not a JSON object");
   CheckpointManifest manifest;
   int format = 0;
   MEDLEY_RETURN_IF_ERROR(Get(json, "format", format));
-  if (format != 1) return base::DataLoss("manifest: format {} is not supported, this program reads format 1", format);
+  if (format != kFormat) {
+    return base::DataLoss("manifest: format {} is of another version of Medley, this program reads format {}", format,
+                          kFormat);
+  }
+  if (text.size() == bytes) return base::DataLoss("manifest: the last line, which holds the digest, is missing");
   MEDLEY_RETURN_IF_ERROR(Get(json, "jobUid", manifest.job_uid));
   MEDLEY_RETURN_IF_ERROR(Get(json, "modelFingerprint", manifest.model_fingerprint));
   MEDLEY_RETURN_IF_ERROR(Get(json, "generation", manifest.generation));
@@ -102,15 +133,22 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   const auto files = json.find("files");
   if (files == json.end() || !files->is_array())
     return base::DataLoss("manifest: the field files is missing or not a list");
+  std::set<std::string> names;
   for (const Json& entry : *files) {
     if (!entry.is_object()) return base::DataLoss("manifest: an entry of files is not an object");
     CheckpointFileEntry& file = manifest.files.emplace_back();
     MEDLEY_RETURN_IF_ERROR(Get(entry, "name", file.name));
     MEDLEY_RETURN_IF_ERROR(Get(entry, "bytes", file.bytes));
-    MEDLEY_RETURN_IF_ERROR(Get(entry, "crc32", file.crc32));
+    MEDLEY_RETURN_IF_ERROR(Get(entry, "xxh3", file.digest));
     const bool plain = !file.name.empty() && file.name != "." && file.name != ".." &&
                        file.name.find('/') == std::string::npos && file.name != "manifest.json";
     if (!plain) return base::DataLoss("manifest: '{}' is not a plain file name", file.name);
+    if (!names.insert(file.name).second) return base::DataLoss("manifest: the file {} is named twice", file.name);
+  }
+  if (const auto origin = json.find("origin"); origin != json.end()) {
+    if (!origin->is_object()) return base::DataLoss("manifest: the field origin is not an object");
+    MEDLEY_RETURN_IF_ERROR(Get(*origin, "jobUid", manifest.origin_uid));
+    MEDLEY_RETURN_IF_ERROR(Get(*origin, "generation", manifest.origin_generation));
   }
   return manifest;
 }

@@ -16,16 +16,23 @@
 
 namespace medley::worker {
 
-// A data file of a checkpoint. `name` is relative to the folder; `crc32` is zlib's, over the whole file.
+// The job and model whose state a checkpoint holds.
+struct CheckpointOwner {
+  std::string job_uid;
+  std::string model_fingerprint;
+  bool operator==(const CheckpointOwner&) const = default;
+};
+
+// A data file of a checkpoint. `name` is relative to the folder; `digest` is that of base::Hasher over the whole file.
 struct CheckpointFileEntry {
   std::string name;
   int64_t bytes = 0;
-  uint32_t crc32 = 0;
+  std::string digest;
   bool operator==(const CheckpointFileEntry&) const = default;
 };
 
 // The content of manifest.json. The ledger (rows, data_epochs, batch_size) and `step` say which samples the state
-// contains.
+// contains. The last line of the file holds a digest of the others.
 struct CheckpointManifest {
   std::string job_uid;
   std::string model_fingerprint;
@@ -36,6 +43,9 @@ struct CheckpointManifest {
   int32_t batch_size = 0;
   std::string folder;  // "step-N-eG", relative to the root
   std::vector<CheckpointFileEntry> files;
+  // The job and generation that wrote the files of an imported checkpoint; an empty uid: those above.
+  std::string origin_uid;
+  int64_t origin_generation = 0;
   bool operator==(const CheckpointManifest&) const = default;
 };
 
@@ -54,13 +64,13 @@ std::string CheckpointFolder(const CheckpointName& name);
 // The inverse of CheckpointFolder; InvalidArgument for any other name.
 absl::StatusOr<CheckpointName> ParseCheckpointFolder(std::string_view folder);
 
-// "dense-e3-s1-0.mck": file of stage 1 written by generation 3; `part` tells several apart.
-std::string DenseFileName(int64_t generation, int stage, int part = 0);
+// "dense-e3-s1.mck": file of stage 1 written by generation 3.
+std::string DenseFileName(int64_t generation, int stage);
 // "rows-e3-2.mck": file of shard 2.
 std::string RowsFileName(int64_t generation, int shard);
 
 std::string ToJson(const CheckpointManifest& manifest);
-// Errors: DataLoss naming the field.
+// Errors: DataLoss naming the field, or saying that a byte of the file was changed.
 absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view json);
 
 }  // namespace medley::worker

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/hasher.h"
 #include "common/base/status.h"
 #include "worker/checkpoint/format.h"
+#include "worker/checkpoint/header.h"
 
 namespace medley::worker {
 namespace {
@@ -81,21 +83,17 @@ class DataFile {
  public:
   DataFile(Files& files, const std::filesystem::path& path) : source_(files, path), name_(path.filename().string()) {}
 
-  absl::Status Open() {
-    char head[16];
-    uint32_t version = 0;
-    uint32_t crc = 0;
-    if (!source_.Read(head, sizeof head)) return Cut();
-    std::memcpy(&version, head + 8, 4);
-    std::memcpy(&crc, head + 12, 4);
-    if (std::string_view(head, 8) != fmtn::kMagic || crc != fmtn::Crc32(0, head, 12)) {
-      return base::DataLoss("{}: the file is not a checkpoint file", name_);
-    }
-    if (version != fmtn::kVersion) {
-      return base::DataLoss("{}: version {} is not supported, this program reads version {}", name_, version,
-                            fmtn::kVersion);
-    }
-    return absl::OkStatus();
+  // Reads the header and checks that the manifest means this file.
+  absl::Status Open(const CheckpointManifest& manifest) {
+    std::string bytes(kHeaderStart, '\0');
+    if (!source_.Read(bytes.data(), bytes.size())) return Cut();
+    const absl::StatusOr<size_t> length = HeaderLength(bytes);
+    if (!length.ok()) return base::Annotate(length.status(), name_);
+    bytes.resize(*length);
+    if (!source_.Read(bytes.data() + kHeaderStart, bytes.size() - kHeaderStart)) return Cut();
+    const absl::StatusOr<CheckpointFileHeader> header = DecodeHeader(bytes);
+    if (!header.ok()) return base::Annotate(header.status(), name_);
+    return CheckBelongs(*header, name_, manifest);
   }
 
   // Reads the next section; returns false at the end mark.
@@ -150,9 +148,10 @@ class DataFile {
   const std::string name_;
 };
 
-absl::Status ReadFileSections(Files& files, const std::filesystem::path& path, CheckpointHandlers& handlers) {
-  DataFile file(files, path);
-  MEDLEY_RETURN_IF_ERROR(file.Open());
+absl::Status ReadFileSections(const Volume& volume, const CheckpointManifest& manifest, const std::string& name,
+                              CheckpointHandlers& handlers) {
+  DataFile file(volume.files(), volume / manifest.folder / name);
+  MEDLEY_RETURN_IF_ERROR(file.Open(manifest));
   Section section;
   std::vector<uint64_t> keys;
   std::vector<float> weights;
@@ -179,18 +178,18 @@ absl::Status ReadFileSections(Files& files, const std::filesystem::path& path, C
   }
 }
 
-absl::StatusOr<uint32_t> FileCrc(Files& files, const std::filesystem::path& path, int64_t bytes) {
+absl::StatusOr<std::string> FileDigest(Files& files, const std::filesystem::path& path, int64_t bytes) {
   Source source(files, path);
   const std::string name = path.filename().string();
   std::string buffer(size_t{1} << 20, '\0');
-  uint32_t crc = 0;
+  base::Hasher hasher;
   for (int64_t left = bytes; left > 0;) {
     const size_t n = std::min(buffer.size(), static_cast<size_t>(left));
     if (!source.Read(buffer.data(), n)) return WhyUnread(source, name, base::DataLoss("{}: the file is cut off", name));
-    crc = fmtn::Crc32(crc, buffer.data(), n);
+    hasher.Add({buffer.data(), n});
     left -= static_cast<int64_t>(n);
   }
-  return crc;
+  return hasher.Hex();
 }
 
 // Reads the manifest of `folder` and decides whether this job can restore the checkpoint.
@@ -242,12 +241,14 @@ absl::Status VerifyCheckpoint(const Volume& volume, const CheckpointManifest& ma
     const absl::StatusOr<FileStamp> stamp = volume.files().Stat(path);
     if (absl::IsNotFound(stamp.status())) return base::DataLoss("{}: the file does not exist", file.name);
     MEDLEY_RETURN_IF_ERROR(stamp.status());
+    // First the header, because it says where an exchanged file comes from.
+    MEDLEY_RETURN_IF_ERROR(DataFile(volume.files(), path).Open(manifest));
     if (stamp->bytes != file.bytes) {
       return base::DataLoss("{}: length is {} bytes, the manifest says {}", file.name, stamp->bytes, file.bytes);
     }
-    MEDLEY_ASSIGN_OR_RETURN(const uint32_t crc, FileCrc(volume.files(), path, file.bytes));
-    if (crc != file.crc32) {
-      return base::DataLoss("{}: crc32 is {:08x}, the manifest says {:08x}", file.name, crc, file.crc32);
+    MEDLEY_ASSIGN_OR_RETURN(const std::string digest, FileDigest(volume.files(), path, file.bytes));
+    if (digest != file.digest) {
+      return base::DataLoss("{}: its digest is {}, the manifest says {}", file.name, digest, file.digest);
     }
   }
   return absl::OkStatus();
@@ -255,7 +256,7 @@ absl::Status VerifyCheckpoint(const Volume& volume, const CheckpointManifest& ma
 
 absl::Status ReadCheckpoint(const Volume& volume, const CheckpointManifest& manifest, CheckpointHandlers handlers) {
   for (const CheckpointFileEntry& file : manifest.files) {
-    const absl::Status status = ReadFileSections(volume.files(), volume / manifest.folder / file.name, handlers);
+    const absl::Status status = ReadFileSections(volume, manifest, file.name, handlers);
     if (!status.ok()) return base::Annotate(status, manifest.folder);
   }
   return absl::OkStatus();

@@ -23,8 +23,9 @@ namespace medley::worker {
 // Returns the manifest of a folder. Errors: NotFound (no manifest), DataLoss (damaged), those of the file system.
 absl::StatusOr<CheckpointManifest> ReadManifest(const Volume& volume, std::string_view folder);
 
-// Checks that every file of the manifest exists with the right length and CRC. Errors: DataLoss naming the file and the
-// difference; those of the file system when a file cannot be read, which says nothing about its content.
+// Checks that every file of the manifest exists, says itself that it belongs to this checkpoint (header.h), and has the
+// right length and digest. Errors: DataLoss naming the file and the difference; those of the file system when a file
+// cannot be read, which says nothing about its content.
 absl::Status VerifyCheckpoint(const Volume& volume, const CheckpointManifest& manifest);
 
 // The callbacks of ReadCheckpoint. Spans are valid during the call. ReadCheckpoint stops at the first error of a
@@ -42,7 +43,8 @@ struct CheckpointHandlers {
 };
 
 // Calls the handlers for every wanted section, in the manifest's order. Sections whose handler is unset are skipped.
-// Each section's CRC is checked before the handler gets it. Errors: DataLoss naming the file; those of the file system.
+// Each file's header and each section's CRC are checked before a handler gets the section. Errors: DataLoss naming the
+// file; those of the file system.
 absl::Status ReadCheckpoint(const Volume& volume, const CheckpointManifest& manifest, CheckpointHandlers handlers);
 
 // Returns the folders of checkpoints, complete or not, newest first. Errors: those of the file system; NotFound when
@@ -50,7 +52,7 @@ absl::Status ReadCheckpoint(const Volume& volume, const CheckpointManifest& mani
 absl::StatusOr<std::vector<CheckpointName>> ListCheckpointFolders(const Volume& volume);
 
 // A checkpoint that FindCheckpoint skipped. Example of a `reason`:
-// "step-00000042-e3: rows-e3-1.mck: crc32 is 1f, the manifest says 2e".
+// "step-00000042-e3: rows-e3-1.mck: the file is of step 40, the manifest says 42".
 struct RejectedCheckpoint {
   enum class Why {
     kIncomplete,  // has no manifest: it was never completed

@@ -30,21 +30,17 @@ constexpr size_t kBuffer = size_t{1} << 20;
 
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const Volume& volume,
                                                                            std::string_view folder,
-                                                                           std::string_view name) {
-  for (std::string_view part : {folder, name}) {
-    if (part.empty() || part == "." || part == ".." || part.find('/') != std::string_view::npos) {
-      return base::InvalidArgument("'{}' is not a plain file or folder name", part);
-    }
+                                                                           const CheckpointFileHeader& identity) {
+  if (folder.empty() || folder == "." || folder == ".." || folder.find('/') != std::string_view::npos) {
+    return base::InvalidArgument("'{}' is not a plain folder name", folder);
   }
+  MEDLEY_ASSIGN_OR_RETURN(const std::string header, EncodeHeader(identity));
+  const std::string name = FileName(identity);
   const std::filesystem::path dir = volume / folder;
   MEDLEY_RETURN_IF_ERROR(volume.files().CreateFolder(dir));
   std::string temporary = (dir / name).string() + ".tmp.XXXXXX";
   MEDLEY_ASSIGN_OR_RETURN(const int fd, volume.files().CreateTemporary(temporary));
-  std::unique_ptr<CheckpointWriter> writer(
-      new CheckpointWriter(volume.files(), dir / name, std::string(name), temporary, fd));
-  std::string header(fmtn::kMagic);
-  fmtn::Append(header, fmtn::kVersion);
-  fmtn::Append(header, fmtn::Crc32(0, header.data(), header.size()));
+  std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(volume.files(), dir / name, name, temporary, fd));
   MEDLEY_RETURN_IF_ERROR(writer->Write(header.data(), header.size()));
   return writer;
 }
@@ -67,7 +63,7 @@ absl::Status CheckpointWriter::Flush() {
 
 absl::Status CheckpointWriter::Write(const void* data, size_t bytes) {
   if (fd_ < 0) return base::FailedPrecondition("checkpoint file {} is already finished", path_.string());
-  crc_ = fmtn::Crc32(crc_, data, bytes);
+  hasher_.Add({static_cast<const char*>(data), bytes});
   bytes_ += static_cast<int64_t>(bytes);
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -144,7 +140,7 @@ absl::StatusOr<CheckpointFileEntry> CheckpointWriter::Finish() {
   MEDLEY_RETURN_IF_ERROR(files_.Rename(temporary_, path_));
   close(fd_);
   fd_ = -1;
-  return CheckpointFileEntry{name_, bytes_, crc_};
+  return CheckpointFileEntry{name_, bytes_, hasher_.Hex()};
 }
 
 }  // namespace medley::worker

@@ -1,7 +1,7 @@
 // Writes one data file of a checkpoint: streams sections into a temporary file in the same folder, fsyncs and renames
 // it.
 //
-//   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(volume, folder, DenseFileName(generation, stage)));
+//   MEDLEY_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(volume, folder, header));
 //   writer->AddDense(operation, "weight", weights, optimizer_state);
 //   MEDLEY_ASSIGN_OR_RETURN(CheckpointFileEntry entry, writer->Finish());  // an element of Checkpointed.files
 //
@@ -18,16 +18,19 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/hasher.h"
 #include "worker/checkpoint/files.h"
+#include "worker/checkpoint/header.h"
 #include "worker/checkpoint/layout.h"
 
 namespace medley::worker {
 
 class CheckpointWriter {
  public:
-  // Creates the folder if necessary. Errors: those of the file system; InvalidArgument for a name with a slash.
+  // Creates the folder if necessary. The file's name is FileName(header). Errors: those of the file system;
+  // InvalidArgument for a folder with a slash.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(const Volume& volume, std::string_view folder,
-                                                                  std::string_view name);
+                                                                  const CheckpointFileHeader& header);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -51,7 +54,7 @@ class CheckpointWriter {
   const std::string name_;
   const std::string temporary_;
   int fd_;
-  uint32_t crc_ = 0;
+  base::Hasher hasher_;
   int64_t bytes_ = 0;
   std::string buffer_;
   absl::Status Flush();

@@ -10,6 +10,7 @@
 #include <span>
 #include <thread>
 
+#include "common/base/hasher.h"
 #include "common/base/status.h"
 #include "worker/data/columns.h"
 #include "worker/data/feature_encoder.h"
@@ -217,6 +218,21 @@ absl::Status CheckDiffer(const Batch& rows, const std::string& path, const model
   return absl::OkStatus();
 }
 
+template <typename T>
+std::string_view BytesOf(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+std::string DigestOf(const Batch& rows, const std::vector<std::string>& classes) {
+  base::Hasher hasher;
+  hasher.Add(fmt::format("{}/{}/{}/{}/", rows.samples, rows.shape.fields, rows.shape.numerics, rows.shape.labels));
+  for (const std::string& name : classes) hasher.Add(fmt::format("{}:{}/", name.size(), name));
+  hasher.Add(BytesOf(rows.ids));
+  hasher.Add(BytesOf(rows.numerics));
+  hasher.Add(BytesOf(rows.labels));
+  return hasher.Hex();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::SourceSpec& source,
@@ -252,6 +268,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
     return base::InvalidArgument("{}: the transform has {} numeric columns, the schema has {}", at.path,
                                  data->transform_.columns.size(), spec.schema.numeric.size());
   }
+  data->digest_ = DigestOf(data->rows_, data->transform_.label.classes);
   FeatureEncoder(data->transform_, spec.schema, options.embedding_rows).Encode(data->rows_);
   return data;
 }

@@ -45,6 +45,9 @@ class Dataset {
 
   int64_t rows() const { return rows_.samples; }
   int64_t bad_rows() const { return bad_rows_; }
+  // A hash of all values that were read, in their order, before any transform: two processes with the same one have
+  // read the same samples, whatever the files look like. Empty for FromBatch.
+  const std::string& digest() const { return digest_; }
   const SampleShape& shape() const { return rows_.shape; }
   const Transform& transform() const { return transform_; }
   const Batch& all() const { return rows_; }
@@ -58,6 +61,7 @@ class Dataset {
   Batch rows_;
   Transform transform_;
   int64_t bad_rows_ = 0;
+  std::string digest_;
 };
 
 }  // namespace medley::worker

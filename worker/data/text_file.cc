@@ -1,5 +1,6 @@
 #include "worker/data/text_file.h"
 
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/file.h"
 #include "common/base/status.h"
 
 namespace medley::worker {
@@ -109,8 +111,13 @@ struct TextFile::State {
 absl::StatusOr<TextFile> TextFile::Open(const std::string& path) {
   auto state = std::make_unique<State>();
   state->name = path;
-  state->file = std::fopen(path.c_str(), "rb");
-  if (state->file == nullptr) return base::ErrnoStatus(errno, "opening " + path);
+  MEDLEY_ASSIGN_OR_RETURN(const int fd, base::OpenRegularFile(path));
+  state->file = fdopen(fd, "rb");
+  if (state->file == nullptr) {
+    const int error = errno;
+    close(fd);
+    return base::ErrnoStatus(error, "opening " + path);
+  }
   std::setvbuf(state->file, nullptr, _IONBF, 0);
   return TextFile(std::move(state));
 }

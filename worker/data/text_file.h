@@ -14,7 +14,7 @@ namespace medley::worker {
 
 class TextFile {
  public:
-  // Errors: NotFound, PermissionDenied.
+  // Errors: NotFound, PermissionDenied; InvalidArgument (a pipe, a device, a socket or a folder).
   static absl::StatusOr<TextFile> Open(const std::string& path);
   static TextFile StandardInput();
   TextFile(TextFile&&) noexcept;

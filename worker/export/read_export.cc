@@ -45,6 +45,7 @@ absl::StatusOr<int64_t> OffsetOf(const nlohmann::json& header, const ExportedTen
 }
 
 absl::StatusOr<Weights> ReadWeights(const std::filesystem::path& path, const std::vector<ExportedTensor>& tensors) {
+  MEDLEY_RETURN_IF_ERROR(base::CheckRegularFile(path));
   std::ifstream file(path, std::ios::binary);
   if (!file) return base::ErrnoStatus(errno, "opening");
   MEDLEY_ASSIGN_OR_RETURN(const nlohmann::json header, ReadHeader(file));
@@ -66,6 +67,10 @@ absl::StatusOr<Weights> ReadWeights(const std::filesystem::path& path, const std
 }  // namespace
 
 absl::StatusOr<LoadedModel> ReadExport(const std::filesystem::path& folder) {
+  for (const std::string_view name : {kModelFile, kSchemaFile}) {
+    const absl::Status regular = base::CheckRegularFile(folder / name);
+    if (absl::IsInvalidArgument(regular)) return regular;
+  }
   const auto model = base::ReadFile(folder / kModelFile, kMostText);
   if (absl::IsNotFound(model.status())) {
     return base::NotFound("{} is not an exported model: it has no {}", folder.string(), kModelFile);

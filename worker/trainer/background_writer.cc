@@ -21,7 +21,7 @@ absl::Status OfTheVolume(const absl::Status& status) {
 absl::StatusOr<CheckpointFileEntry> BackgroundWriter::WriteFile(const Volume& volume, const File& file,
                                                                 const FileProgress& progress) {
   if (progress.cancelled()) return base::Cancelled("the checkpoint was given up");
-  MEDLEY_ASSIGN_OR_RETURN(const auto writer, CheckpointWriter::Create(volume, file.folder, file.name));
+  MEDLEY_ASSIGN_OR_RETURN(const auto writer, CheckpointWriter::Create(volume, file.folder, file.header));
   MEDLEY_RETURN_IF_ERROR(file.add(*writer, progress));
   return writer->Finish();
 }
@@ -41,7 +41,7 @@ void BackgroundWriter::Write(int64_t step, File file, Done done) {
           job::v1::CheckpointFile& written = *report.add_files();
           written.set_name(entry->name);
           written.set_bytes(entry->bytes);
-          written.set_crc32(entry->crc32);
+          written.set_digest(entry->digest);
           done(std::move(report));
         };
       });

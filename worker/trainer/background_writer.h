@@ -42,7 +42,7 @@ class BackgroundWriter {
   using Add = std::function<absl::Status(CheckpointWriter& writer, const FileProgress& progress)>;
   struct File {
     std::string folder;
-    std::string name;
+    CheckpointFileHeader header;
     Add add;
   };
 

@@ -227,6 +227,7 @@ pb::Warmed GenerationRuntime::warmed() const {
   warmed.set_generation(generation());
   if (trains()) {
     warmed.set_rows(data_->rows());
+    warmed.set_data_digest(data_->digest());
     warmed.set_bad_rows(data_->bad_rows());
   }
   return warmed;

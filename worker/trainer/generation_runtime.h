@@ -39,6 +39,7 @@ struct TrainerContext {
   SessionOptions session;  // member, instance, token, coordinator
   std::string ip;          // address on which gloo listens
   Volume checkpoint_root;
+  CheckpointOwner owner;                    // of the checkpoints that it writes
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};

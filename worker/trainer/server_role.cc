@@ -162,7 +162,7 @@ class ServerRole::Rep {
       store->EndSnapshot(*snapshot);
       return status;
     };
-    return BackgroundWriter::File{folder, RowsFileName(generation, shard_), add};
+    return BackgroundWriter::File{folder, {context_.owner, generation, step, CheckpointFileKind::kRows, shard_}, add};
   }
 
   const ServerContext context_;

@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "worker/checkpoint/files.h"
+#include "worker/checkpoint/layout.h"
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
 #include "worker/ps/parameter_server.h"
@@ -24,6 +25,7 @@ struct ServerContext {
   uint64_t seed = 1;
   SessionOptions session;
   Volume checkpoint_root;
+  CheckpointOwner owner;  // of the checkpoints that it writes
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
 };

@@ -153,6 +153,7 @@ class Trainer::Rep {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData(progressed));
       MEDLEY_ASSIGN_OR_RETURN(const ScoreSums scores, current_->Evaluate(*test, order.step(), progressed));
       ToProto(scores, evaluated);
+      evaluated.set_test_digest(test->digest());
     }
     if (current_->stage() == 0 && current_->replica() == 0) {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
@@ -200,7 +201,10 @@ class Trainer::Rep {
   BackgroundWriter::File Save(const std::string& folder) {
     const auto snapshot = std::make_shared<const TrainerSnapshot>(current_->state()->Snapshot());
     const auto add = [snapshot](CheckpointWriter& writer, const FileProgress&) { return snapshot->Write(writer); };
-    return {folder, DenseFileName(current_->generation(), current_->stage()), add};
+    return {folder,
+            {context_.owner, current_->generation(), current_->state()->AppliedStep(), CheckpointFileKind::kDense,
+             current_->stage()},
+            add};
   }
 
   void ForgetPrevious() {

@@ -62,6 +62,11 @@ struct WriteManifestCommand {
   std::vector<job::v1::CheckpointFile> files;
 };
 
+// A checkpoint was given up: remove its files, so that they take no room. A checkpoint with a manifest stays.
+struct DiscardCheckpointCommand {
+  std::string folder;
+};
+
 // The job is evaluated: write the finished model from its last checkpoint, then call OnExported.
 struct ExportCommand {
   int64_t step = 0;  // of the checkpoint
@@ -97,7 +102,7 @@ struct HandedOverCommand {
 };
 
 using Command = std::variant<SendCommand, JournalCommand, StepCommand, EvaluationCommand, RollbackCommand,
-                             FindCheckpointCommand, WriteManifestCommand, ExportCommand, DropCommand, FenceCommand,
-                             LogCommand, FinishCommand, HandedOverCommand>;
+                             FindCheckpointCommand, WriteManifestCommand, DiscardCheckpointCommand, ExportCommand,
+                             DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
 
 }  // namespace medley::worker

@@ -34,6 +34,10 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   last_checkpoint_ = journal.last_checkpoint_step();
   restarts_ = journal.restarts();
   bad_rows_ = journal.bad_rows();
+  train_digest_ = journal.train_digest();
+  test_digest_ = journal.test_digest();
+  if (journal.has_checkpoint_failure()) checkpoint_failure_ = journal.checkpoint_failure();
+  checkpoint_failures_ = journal.checkpoint_failures();
   switches_.assign(journal.switches().begin(), journal.switches().end());
   metrics_.insert(journal.metrics().begin(), journal.metrics().end());
   curve_.Restore({journal.evaluations().begin(), journal.evaluations().end()});

@@ -73,6 +73,8 @@ class CoordinatorCore {
   void OnManifestWritten(const std::string& folder, const absl::Status& status, Instant now);
   // The answer to the ExportCommand of `step`.
   void OnExported(int64_t step, const absl::Status& status, Instant now);
+  // The journal could be written again, after a time in which no command was carried out.
+  void OnVolumeReturned(Instant now);
   // Checks deadlines and intervals; call it about every 50 ms.
   void Tick(Instant now);
 
@@ -130,12 +132,17 @@ class CoordinatorCore {
   // `member` cannot take part in next_, and a retry would not help: the job trains on with the plan in force. It fails
   // only when no members hold its state.
   void RefuseNext(std::string member, const std::string& message, Instant now);
+  void ReleaseWithError(const std::string& member, const std::string& message);
   void AdvanceNext(Instant now);
   bool AdoptRows(Instant now);
   bool AllWarmed() const;
   void SendSwitch(int64_t step, Instant now);
   void PutInForce(Instant now);
   void RecordSwitch(Instant now);
+
+  // core_data.cc
+  bool CheckTrainData(Instant now);
+  bool CheckTestData(const std::string& member, const std::string& read, Instant now);
 
   // core_training.cc: leases, progress, changes while training
   void OnProgress(const std::string& member, const job::v1::Progress& progress, Instant now);
@@ -179,7 +186,9 @@ class CoordinatorCore {
   void StartCheckpoint(int64_t step, Instant now);
   void AdvanceCheckpoint(Instant now);
   void OnCheckpointFault(const std::string& member, const job::v1::Fault& fault, Instant now);
-  void CheckpointFailed(const std::string& why, Instant now);
+  // `folder`: of the checkpoint, whose files are removed; empty: none.
+  void CheckpointFailed(const std::string& why, const std::string& folder, Instant now);
+  void Saved();  // a checkpoint or the model was written
   void AdvanceEnding(Instant now);
   void AdvanceExport(Instant now);
   void Fail(const std::string& why, bool retryable, Instant now);
@@ -236,9 +245,13 @@ class CoordinatorCore {
   std::optional<PendingCheckpoint> checkpoint_;
   std::optional<PendingManifest> writing_manifest_;
   CheckpointAttempt last_attempt_;
-  bool checkpoint_wanted_ = false;    // a member without replacement leaves: checkpoint as soon as possible
-  int64_t last_checkpoint_ = 0;       // step of the last complete checkpoint; 0: none
-  base::SteadyTime checkpoint_at_{};  // when the last checkpoint was started
+  bool checkpoint_wanted_ = false;  // a member without replacement leaves: checkpoint as soon as possible
+  std::optional<job::v1::CheckpointFailure> checkpoint_failure_;  // since the last success
+  int64_t checkpoint_failures_ = 0;                               // since the job's start
+  int final_failures_ = 0;                                        // in a row, of saving the end of the job
+  base::SteadyTime final_since_{};                                // the first of them
+  int64_t last_checkpoint_ = 0;                                   // step of the last complete checkpoint; 0: none
+  base::SteadyTime checkpoint_at_{};                              // when the last checkpoint was started
   std::optional<PendingEvaluation> evaluation_;
   std::optional<PendingExport> export_;  // outlives evaluation_ when that is given up: one write at a time
   LearningCurve curve_;
@@ -266,6 +279,8 @@ class CoordinatorCore {
   StageMeter stage_times_;
   CostMeter cost_;
   int64_t bad_rows_ = 0;
+  std::string train_digest_;  // of the data that the job trains on; empty: not known yet
+  std::string test_digest_;
   base::SteadyTime committed_at_{};  // time of the last commit or, before it, of the generation's start
   base::SteadyTime journaled_at_{};
 };

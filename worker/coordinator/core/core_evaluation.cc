@@ -94,6 +94,7 @@ void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Eval
   if (!evaluation_) return;
   const auto found = evaluation_->done.find(member);
   if (found == evaluation_->done.end() || found->second) return;
+  if (!CheckTestData(member, part.test_digest(), now)) return;
   found->second = true;
   evaluation_->deadline = now.steady + options_.evaluate_timeout;
   evaluation_->scores.Add(FromProto(part));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "common/base/status.h"
@@ -62,9 +63,11 @@ void CoordinatorCore::OnManifestWritten(const std::string& folder, const absl::S
   writing_manifest_.reset();
   if (status.ok()) {
     last_checkpoint_ = step;
+    Saved();
     Journal(now);
   } else {
-    CheckpointFailed(fmt::format("completing the checkpoint of step {}: {}", step, std::string(status.message())), now);
+    CheckpointFailed(fmt::format("completing the checkpoint of step {}: {}", step, std::string(status.message())),
+                     folder, now);
   }
   if (!over()) Advance(now);
 }
@@ -76,16 +79,38 @@ void CoordinatorCore::OnCheckpointFault(const std::string& member, const job::v1
   const bool pending = active_ && fault.generation() == active_->generation && checkpoint_ &&
                        checkpoint_->step == fault.step() && checkpoint_->waiting.contains(member);
   if (!pending) return Log(true, why);
+  const std::string folder = checkpoint_->folder;
   checkpoint_.reset();
-  CheckpointFailed(why, now);
+  CheckpointFailed(why, folder, now);
 }
 
-void CoordinatorCore::CheckpointFailed(const std::string& why, Instant now) {
+// The job trains on, whatever is wrong with the volume. Only the end of the job must be saved.
+void CoordinatorCore::CheckpointFailed(const std::string& why, const std::string& folder, Instant now) {
   Log(true, why);
-  retry_at_ = now.steady + options_.retry_wait;  // delays the retry of the last checkpoint, which must succeed
-  if (suspending_) return;                       // until the deadline of the suspension
-  if (++failures_ > options_.max_fruitless) Fail(why, true, now);
+  ++checkpoint_failures_;
+  if (!checkpoint_failure_) {
+    const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(now.wall.time_since_epoch()).count();
+    checkpoint_failure_.emplace().mutable_since()->set_seconds(nanos / 1'000'000'000);
+  }
+  checkpoint_failure_->set_message(why);
+  if (!folder.empty()) commands_.push_back(DiscardCheckpointCommand{folder});
+  if (mode_ != Mode::kTraining || (!suspending_ && !AllCommitted())) return;  // the next one is due as usual
+  retry_at_ = now.steady + std::min<base::nanoseconds>(
+                               options_.retry_wait * (int64_t{1} << std::min(final_failures_, 5)), base::seconds(30));
+  if (final_failures_++ == 0) final_since_ = now.steady;
+  if (suspending_) return;  // until the deadline of the suspension
+  if (final_failures_ > options_.max_fruitless && now.steady - final_since_ >= options_.final_save_wait) {
+    Fail(why, true, now);
+  }
 }
+
+void CoordinatorCore::Saved() {
+  if (checkpoint_failure_) Log(false, "the checkpoint volume can be written again");
+  checkpoint_failure_.reset();
+  final_failures_ = 0;
+}
+
+void CoordinatorCore::OnVolumeReturned(Instant now) { committed_at_ = now.steady; }
 
 void CoordinatorCore::AdvanceEnding(Instant now) {
   if (over() || mode_ != Mode::kTraining || next_ || successor_) return;
@@ -122,7 +147,8 @@ void CoordinatorCore::OnExported(int64_t step, const absl::Status& status, Insta
   if (over() || handed_over_ || !export_ || step != export_->step) return;  // it came after the deadline
   export_.reset();
   if (evaluation_) evaluation_->exported = status.ok();
-  if (!status.ok()) CheckpointFailed(std::string(status.message()), now);
+  if (status.ok()) Saved();
+  if (!status.ok()) CheckpointFailed(std::string(status.message()), "", now);
   if (!over()) Advance(now);
 }
 

@@ -113,9 +113,13 @@ void CoordinatorCore::RefuseNext(std::string member, const std::string& message,
     Journal(now);
   }
   AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, fmt::format("{}: {}", member, message), member}, true, now);
+  if (replacement) ReleaseWithError(member, message);  // the plan runs without it
+}
+
+// Its pod ends with an error, and a new pod takes its place.
+void CoordinatorCore::ReleaseWithError(const std::string& member, const std::string& message) {
   const auto found = members_.find(member);
-  if (!replacement || found == members_.end()) return;
-  // The plan runs without it: its pod ends with an error, and a new pod takes its place.
+  if (found == members_.end()) return;
   found->second.released = true;
   job::v1::SessionResponse release;
   release.mutable_release()->set_exit_code(1);
@@ -129,6 +133,7 @@ void CoordinatorCore::OnWarmed(const std::string& member, const job::v1::Warmed&
   if (found == next_->members.end()) return;
   found->second.warmed = true;
   found->second.rows = warmed.rows();
+  found->second.data_digest = warmed.data_digest();
   bad_rows_ = std::max(bad_rows_, warmed.bad_rows());
   if (AllWarmed()) AdoptRows(now);
 }
@@ -140,6 +145,7 @@ bool CoordinatorCore::AllWarmed() const {
 // Checks that all trainers have read the same number of rows, and as many as before. Returns false when next_ was given
 // up or the job has failed.
 bool CoordinatorCore::AdoptRows(Instant now) {
+  if (!CheckTrainData(now)) return false;
   const int last = next_->plan.stages_size() - 1;
   std::string first_name;
   int64_t rows = ledger_ ? ledger_->rows() : -1;

@@ -79,6 +79,8 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   out.mutable_at()->set_seconds(nanos / 1'000'000'000);
   out.mutable_at()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
   out.set_bad_rows(bad_rows_);
+  if (checkpoint_failure_) *out.mutable_checkpoint_failure() = *checkpoint_failure_;
+  out.set_checkpoint_failures(checkpoint_failures_);
   out.set_last_checkpoint_step(last_checkpoint_);
   out.set_retryable(retryable_);
   out.set_leader_term(leader_term_);
@@ -115,6 +117,10 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   state.set_first_plan_throughput(cost_.first_throughput());
   state.set_paid_samples(cost_.paid_samples());
   state.set_bad_rows(bad_rows_);
+  state.set_train_digest(train_digest_);
+  state.set_test_digest(test_digest_);
+  if (checkpoint_failure_) *state.mutable_checkpoint_failure() = *checkpoint_failure_;
+  state.set_checkpoint_failures(checkpoint_failures_);
   for (const job::v1::SwitchRecord& record : switches_) *state.add_switches() = record;
   state.set_outcome(outcome_);
   state.set_message(message_);

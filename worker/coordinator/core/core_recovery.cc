@@ -230,8 +230,9 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
   if (mode_ != Mode::kTraining && desired_ && !next_ && !finding_ && mode_ != Mode::kHalting &&
       now.steady - waiting_since_ > options_.member_wait) {
     const double waited = base::ToSeconds(options_.member_wait);
-    return Fail(fmt::format("no generation could start for {:.0f} s; missing members: {}", waited,
-                            fmt::join(MissingMembers(), ", ")),
+    const std::string& cause = last_interruption_.text;
+    return Fail(fmt::format("no generation could start for {:.0f} s; missing members: {}{}", waited,
+                            fmt::join(MissingMembers(), ", "), cause.empty() ? "" : "; the last cause: " + cause),
                 true, now);
   }
   if (finding_ && now.steady >= find_deadline_) {
@@ -268,9 +269,10 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
   if (checkpoint_ && !checkpoint_->waiting.empty() && now.steady >= checkpoint_->deadline) {
     const std::string why = fmt::format("the checkpoint of step {} was not written in time; missing parts: {}",
                                         checkpoint_->step, fmt::join(checkpoint_->waiting, ", "));
+    const std::string folder = checkpoint_->folder;
     checkpoint_.reset();
     if (AllCommitted()) return Fail(why, true, now);
-    Log(true, why);
+    CheckpointFailed(why, folder, now);
   }
   CheckEvaluation(now);
   if (mode_ != Mode::kTraining) return;

@@ -44,6 +44,7 @@ struct GenerationMember {
   int64_t applied = 0;
   int64_t undo_to = 0;
   int64_t rows = 0;
+  std::string data_digest;
 };
 
 // A generation in force, or one being prepared.

@@ -21,6 +21,8 @@ struct CoreOptions {
   std::string job_digest;
   // Of the model. Empty: unknown, plans are checked without it.
   std::vector<model::OperationParts> operations;
+  std::string train_data;  // where the data are, for messages
+  std::string test_data;
   int32_t epochs = 1;      // passes over the data
   int32_t batch_size = 1;  // samples per step
   CurveOptions evaluation;
@@ -43,6 +45,9 @@ struct CoreOptions {
   base::nanoseconds evaluate_timeout = base::seconds(600);
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased
   base::nanoseconds retry_wait = base::seconds(1);       // before another preparation after a failure; doubles to 30 s
+  // The end of the job is saved again after waits of retry_wait, doubled to 30 s, for this long and more than
+  // max_fruitless times.
+  base::nanoseconds final_save_wait = base::seconds(600);
   int max_fruitless = 5;  // most recoveries and failed preparations in a row without a newly committed step
   int max_searches = 5;   // most failed searches for a checkpoint in a row
 };

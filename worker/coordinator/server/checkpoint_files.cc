@@ -76,13 +76,20 @@ absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
   manifest.batch_size = command.ledger.batch_size();
   manifest.folder = command.folder;
   for (const job::v1::CheckpointFile& file : command.files) {
-    manifest.files.push_back({file.name(), file.bytes(), file.crc32()});
+    manifest.files.push_back({file.name(), file.bytes(), file.digest()});
   }
   MEDLEY_RETURN_IF_ERROR(store_.Complete(manifest));
   if (const absl::Status pruned = Prune(); !pruned.ok()) {
     log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckpointFiles::Discard(const DiscardCheckpointCommand& command) {
+  MEDLEY_RETURN_IF_ERROR(StillLeads());
+  const auto manifest = volume_.files().Stat(volume_ / command.folder / "manifest.json");
+  if (!absl::IsNotFound(manifest.status())) return manifest.status();
+  return volume_.files().RemoveFolder(volume_ / command.folder);
 }
 
 absl::Status CheckpointFiles::Export(const ExportModel& write, const ExportCommand& command) {

@@ -34,6 +34,8 @@ class CheckpointFiles {
   // Completes the checkpoint, then removes old ones; logs a warning when the latter fails. Errors: DataLoss, Aborted
   // (a newer coordinator has claimed the job), those of the volume.
   absl::Status Publish(const WriteManifestCommand& command);
+  // Removes the files of a checkpoint that was given up. One with a manifest stays.
+  absl::Status Discard(const DiscardCheckpointCommand& command);
   // Lets `write` make the finished model from the newest checkpoint. Errors: DataLoss (the checkpoint of that step is
   // lost), Aborted (a newer coordinator has claimed the job), those of `write` and of the volume.
   absl::Status Export(const ExportModel& write, const ExportCommand& command);

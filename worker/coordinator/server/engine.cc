@@ -204,6 +204,15 @@ job::v1::Observation Engine::Observe() {
   MutexLock lock(mutex_);
   job::v1::Observation observation = core_->Observe(Now());
   observation.set_coordinator_term(options_.term);
+  if (journal_full_) {
+    job::v1::CheckpointFailure& failure = *observation.mutable_checkpoint_failure();
+    if (!failure.has_since()) {
+      const auto since = std::chrono::duration_cast<std::chrono::seconds>(journal_full_->since.time_since_epoch());
+      failure.mutable_since()->set_seconds(since.count());
+    }
+    failure.set_message(base::Message(journal_full_->why));
+    failure.set_paused(true);
+  }
   return observation;
 }
 
@@ -287,7 +296,8 @@ void Engine::Tick() {
     log::Info("member did not reconnect in time and is lost", {{"member", member}});
     core_->OnLost(member, instance, Now());
   }
-  core_->Tick(Now());
+  if (journal_full_) RetryJournal();
+  if (!journal_full_) core_->Tick(Now());  // its deadlines do not pass while nothing is carried out
   Carry();
   if (now >= next_log_flush_) {
     next_log_flush_ = now + kLogInterval;

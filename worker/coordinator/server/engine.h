@@ -9,6 +9,7 @@
 #include <absl/status/statusor.h>
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -79,6 +80,9 @@ class Engine {
   Engine(CoordinatorOptions options, base::Clock& clock);
   Instant Now() const { return {clock_.Steady(), clock_.Now()}; }
   void Carry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CarryHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RetryJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Discard(DiscardCheckpointCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The job is over or handed over.
   void Finish(int exit_code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -120,6 +124,16 @@ class Engine {
   Claim claim_ ABSL_GUARDED_BY(mutex_);                        // of this process; of term 0 without one
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by member
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
+  // The volume has no room for a record of the journal. No command is carried out until it has.
+  struct JournalFull {
+    job::v1::CoordinatorState state;
+    absl::Status why;
+    base::WallTime since;
+  };
+  std::optional<JournalFull> journal_full_ ABSL_GUARDED_BY(mutex_);
+  base::SteadyTime journal_retry_ ABSL_GUARDED_BY(mutex_){};
+  bool paused_before_ ABSL_GUARDED_BY(mutex_) = false;  // logged already
+  std::deque<Command> held_ ABSL_GUARDED_BY(mutex_);    // not carried out yet
   bool ends_early_ ABSL_GUARDED_BY(mutex_) = false;
   bool final_read_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> trains_ = false;

@@ -1,4 +1,6 @@
 // Engine: carrying out the commands of the core.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/log.h"
@@ -10,16 +12,47 @@ namespace medley::worker {
 
 using base::MutexLock;
 
+namespace {
+
+constexpr base::nanoseconds kJournalRetry = base::seconds(1);
+constexpr size_t kMostHeld = 100'000;
+
+}  // namespace
+
 void Engine::Carry() {
   trains_ = !core_->over() && core_->any_member_stays();
   for (std::vector<Command> commands = core_->TakeCommands(); !commands.empty(); commands = core_->TakeCommands()) {
-    for (Command& command : commands) {
-      // No later command may be carried out when a journal record could not be written.
-      if (stop_.stop_requested() || ends_early()) return;
-      Carry(command);
-    }
+    std::ranges::move(commands, std::back_inserter(held_));
+    CarryHeld();
+    if (journal_full_ || ends_early() || stop_.stop_requested()) return;
     changed_.NotifyAll();
   }
+}
+
+// No later command may be carried out while a record of the journal is not written.
+void Engine::CarryHeld() {
+  while (!held_.empty()) {
+    if (stop_.stop_requested() || ends_early()) return held_.clear();
+    if (journal_full_ && (core_->over() || core_->handed_over() || held_.size() > kMostHeld)) {
+      return GiveUp(1, journal_full_->why);  // nobody may believe an end that is not in the journal
+    }
+    if (journal_full_) return;
+    Command command = std::move(held_.front());
+    held_.pop_front();
+    Carry(command);
+  }
+}
+
+void Engine::RetryJournal() {
+  if (clock_.Steady() < journal_retry_) return;
+  const JournalFull before = *std::exchange(journal_full_, std::nullopt);
+  Append(before.state);
+  if (journal_full_) journal_full_->since = before.since;
+  if (journal_full_ || ends_early()) return;
+  paused_before_ = false;
+  log::Info("the journal can be written again: training continues");
+  core_->OnVolumeReturned(Now());
+  CarryHeld();
 }
 
 void Engine::Carry(Command& command) {
@@ -49,6 +82,8 @@ void Engine::Carry(Command& command) {
     LookForCheckpoint(*find);
   } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
     CompleteManifest(std::move(*manifest));
+  } else if (auto* discard = std::get_if<DiscardCheckpointCommand>(&command)) {
+    Discard(std::move(*discard));
   } else if (auto* order = std::get_if<ExportCommand>(&command)) {
     WriteModel(std::move(*order));
   } else if (auto* drop = std::get_if<DropCommand>(&command)) {
@@ -109,8 +144,7 @@ void Engine::LookAtClaims() {
 
 void Engine::Append(job::v1::CoordinatorState state) {
   if (!folder_) return;
-  const auto append = [folder = folder_, claims = claims_, own = claim_, state = std::move(state),
-                       now = clock_.Now()]() -> absl::Status {
+  const auto append = [folder = folder_, claims = claims_, own = claim_, state, now = clock_.Now()]() -> absl::Status {
     const bool last = state.has_handed_over() || state.outcome() != job::v1::JOB_PHASE_UNSPECIFIED;
     if (last && folder->board) (void)folder->board->Flush(now);  // the job does not depend on it
     if (state.has_handed_over()) {                               // the next one opens the files now
@@ -123,13 +157,26 @@ void Engine::Append(job::v1::CoordinatorState state) {
   };
   const absl::Status status =
       journal_thread_.Run("writing the journal", options_.journal_timeout, stop_.get_token(), append);
-  if (!status.ok() && !stop_.stop_requested()) GiveUp(absl::IsAborted(status) ? kSuperseded : 1, status);
+  if (status.ok() || stop_.stop_requested()) return;
+  // A full volume: the members keep the state, so it is better to wait for room than to end.
+  if (absl::IsResourceExhausted(status) && !core_->over() && !core_->handed_over()) {
+    if (!paused_before_) {
+      log::Error("training pauses, because the journal cannot be written", {{"error", base::Message(status)}});
+    }
+    paused_before_ = true;
+    journal_full_ = JournalFull{std::move(state), status, clock_.Now()};
+    journal_retry_ = clock_.Steady() + kJournalRetry;
+    return;
+  }
+  GiveUp(absl::IsAborted(status) ? kSuperseded : 1, status);
 }
 
 void Engine::WriteStep(std::function<absl::Status(Folder&)> write) {
   if (!folder_) return;
   const bool posted = journal_thread_.Post([folder = folder_, write = std::move(write)]() -> VolumeThread::Deliver {
-    if (const absl::Status status = write(*folder); !status.ok()) log::Error(base::Message(status));
+    const absl::Status status = write(*folder);  // logged once: a full volume fails every step
+    if (status.ok()) folder->records_failed = false;
+    if (!status.ok() && !folder->records_failed.exchange(true)) log::Error(base::Message(status));
     return {};
   });
   if (!posted && !stop_.stop_requested()) {
@@ -180,6 +227,17 @@ void Engine::CompleteManifest(WriteManifestCommand command) {
         };
       });
   if (!posted) log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
+}
+
+void Engine::Discard(DiscardCheckpointCommand command) {
+  if (!folder_) return;
+  // Best effort: what stays is removed after the next checkpoint.
+  (void)checkpoint_thread_.Post([folder = folder_, order = std::move(command)]() -> VolumeThread::Deliver {
+    if (const absl::Status status = folder->checkpoints->Discard(order); !status.ok()) {
+      log::Warn("the files of a checkpoint that was given up stay", {{"error", base::Message(status)}});
+    }
+    return {};
+  });
 }
 
 void Engine::WriteModel(ExportCommand command) {

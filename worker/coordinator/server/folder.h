@@ -21,7 +21,8 @@ struct Engine::Folder {
   std::unique_ptr<StepLog> evaluations;  // metrics.jsonl
   std::unique_ptr<TensorBoard> board;    // null: not wanted
   // Used by the threads for logs and for checkpoints.
-  std::unique_ptr<LogFiles> logs;  // null: it could not be opened
+  std::unique_ptr<LogFiles> logs;            // null: it could not be opened
+  std::atomic<bool> records_failed = false;  // since the last line that could be written to steps.jsonl
   std::atomic<bool> log_failed = false;
   // Used by the thread for checkpoints.
   std::unique_ptr<CheckpointFiles> checkpoints;

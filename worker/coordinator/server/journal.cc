@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ namespace {
 constexpr int64_t kCompactAt = int64_t{4} << 20;
 constexpr int64_t kMaxJournal = int64_t{1} << 32;
 constexpr size_t kHeader = 8;
+constexpr size_t kReserveBytes = size_t{1} << 20;  // more than any record
+constexpr size_t kLeastReserve = size_t{1} << 14;
+constexpr char kReserve[] = "journal.reserve";
 
 uint32_t Crc(std::string_view bytes) {
   return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
@@ -103,8 +107,11 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, const Clai
     if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", file.path.string()}});
     if (journal->restored_) break;
   }
+  journal->reserve_ = files.Stat(journal->volume_ / kReserve).ok();  // of an earlier process
   if (journal->restored_) {
-    MEDLEY_RETURN_IF_ERROR(journal->Compact(*journal->restored_));
+    absl::Status compacted = journal->Compact(*journal->restored_);
+    if (absl::IsResourceExhausted(compacted)) compacted = journal->WriteWithReserve(*journal->restored_);
+    MEDLEY_RETURN_IF_ERROR(compacted);
   } else {
     MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(journal->path_, ""));
     MEDLEY_RETURN_IF_ERROR(journal->Reopen());
@@ -112,6 +119,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, const Clai
   for (const JournalFile& file : earlier) {
     if (own.IsNewerThan(file.of)) (void)files.Remove(file.path);  // best effort: it is not read any more
   }
+  journal->KeepReserve();
   return journal;
 }
 
@@ -133,12 +141,50 @@ absl::Status Journal::Compact(const job::v1::CoordinatorState& state) {
 }
 
 absl::Status Journal::Append(const job::v1::CoordinatorState& state) {
-  if (bytes_ > kCompactAt) return Compact(state);
-  const std::string record = Record(state);
-  MEDLEY_RETURN_IF_ERROR(base::Annotate(volume_.files().Write(fd_, record), path_.string()));
-  MEDLEY_RETURN_IF_ERROR(base::Annotate(volume_.files().Sync(fd_), path_.string()));
-  bytes_ += static_cast<int64_t>(record.size());
-  return absl::OkStatus();
+  absl::Status status = bytes_ > kCompactAt ? Compact(state) : Write(Record(state));
+  if (absl::IsResourceExhausted(status)) status = WriteWithReserve(state);
+  if (status.ok()) KeepReserve();
+  return status;
+}
+
+absl::Status Journal::Write(const std::string& record) {
+  if (fd_ < 0) MEDLEY_RETURN_IF_ERROR(Reopen());
+  absl::Status status = volume_.files().Write(fd_, record);
+  if (status.ok()) status = volume_.files().Sync(fd_);
+  if (status.ok()) {
+    bytes_ += static_cast<int64_t>(record.size());
+    return status;
+  }
+  // Half a record would hide every later one.
+  if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) {
+    log::Warn("an incomplete record stays in the journal", {{"error", base::Message(base::ErrnoStatus(errno, ""))}});
+    return base::Internal("{}: {}", path_.string(), base::Message(status));
+  }
+  return base::Annotate(status, path_.string());
+}
+
+// The journal with one record takes the place of the one with many, so this frees more than it needs.
+absl::Status Journal::WriteWithReserve(const job::v1::CoordinatorState& state) {
+  if (reserve_) MEDLEY_RETURN_IF_ERROR(volume_.files().Remove(volume_ / kReserve));
+  reserve_ = false;
+  return Compact(state);
+}
+
+// Best effort. Other writers may take the room first; then the next record waits until they have given up. A smaller
+// reserve is better than none: with none, records would fill up the room of which a compaction needs a part.
+void Journal::KeepReserve() {
+  if (reserve_) return;
+  const std::filesystem::path path = volume_ / kReserve;
+  for (size_t bytes = kReserveBytes; bytes >= kLeastReserve && !reserve_; bytes /= 2) {
+    const absl::StatusOr<int> fd = volume_.files().Create(path);
+    if (!fd.ok()) return;
+    absl::Status status = volume_.files().Write(*fd, std::string(bytes, '\0'));
+    if (status.ok()) status = volume_.files().Sync(*fd);
+    close(*fd);
+    reserve_ = status.ok();
+    if (!status.ok()) (void)volume_.files().Remove(path);
+    if (!status.ok() && !absl::IsResourceExhausted(status)) return;
+  }
 }
 
 }  // namespace medley::worker

@@ -33,19 +33,24 @@ class Journal {
 
   // The state that Open read; nullopt for a new journal.
   const std::optional<job::v1::CoordinatorState>& restored() const { return restored_; }
-  // The record is on disk when this returns OK.
+  // The record is on disk when this returns OK. A full volume has room in journal.reserve, a file of zeros.
+  // Errors: ResourceExhausted: the volume has no room at all; a later call may succeed.
   absl::Status Append(const job::v1::CoordinatorState& state);
 
  private:
   Journal(Volume volume, const std::string& name) : volume_(std::move(volume)), path_(volume_ / name) {}
   absl::Status Compact(const job::v1::CoordinatorState& state);
   absl::Status Reopen();
+  absl::Status Write(const std::string& record);
+  absl::Status WriteWithReserve(const job::v1::CoordinatorState& state);
+  void KeepReserve();
 
   const Volume volume_;
   const std::filesystem::path path_;
   std::optional<job::v1::CoordinatorState> restored_;
   int fd_ = -1;
-  int64_t bytes_ = 0;
+  int64_t bytes_ = 0;  // whole records in the file
+  bool reserve_ = false;
 };
 
 }  // namespace medley::worker

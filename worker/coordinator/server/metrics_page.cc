@@ -40,6 +40,10 @@ std::string MetricsText(const job::v1::Observation& seen) {
   gauge("medley_coordinator_bad_rows", "Rows of the training data that were refused",
         static_cast<double>(seen.bad_rows()));
   counter("medley_coordinator_cost_usd_total", "USD spent: units held times the prices paid", seen.usd_spent());
+  counter("medley_coordinator_checkpoint_failures_total", "Checkpoints and models that could not be written",
+          static_cast<double>(seen.checkpoint_failures()));
+  gauge("medley_coordinator_checkpoint_failing", "1 while checkpoints, the model or the journal cannot be written",
+        seen.has_checkpoint_failure() ? 1 : 0);
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.switches_size() > 0) {
     gauge("medley_coordinator_last_switch_pause_seconds", "Seconds without training at the last generation switch",

@@ -78,19 +78,35 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
   return log;
 }
 
-StepLog::~StepLog() { close(fd_); }
+StepLog::~StepLog() {
+  (void)WritePending();
+  close(fd_);
+}
 
 absl::Status StepLog::Write(std::string_view line) {
-  while (!line.empty()) {
-    const ssize_t n = write(fd_, line.data(), line.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return base::ErrnoStatus(errno, "writing " + name_);
-    line.remove_prefix(static_cast<size_t>(n));
+  constexpr size_t kMostPending = size_t{64} << 20;
+  if (pending_.size() + line.size() > kMostPending) {
+    return base::ResourceExhausted("{}: lines are lost, because {} bytes wait for the volume", name_, pending_.size());
   }
-  return absl::OkStatus();
+  pending_ += line;
+  return WritePending();
+}
+
+absl::Status StepLog::WritePending() {
+  size_t written = 0;
+  absl::Status status;
+  while (written < pending_.size() && status.ok()) {
+    const ssize_t n = write(fd_, pending_.data() + written, pending_.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) status = base::ErrnoStatus(errno, "writing " + name_);
+    if (n > 0) written += static_cast<size_t>(n);
+  }
+  pending_.erase(0, written);
+  return status;
 }
 
 absl::Status StepLog::Sync() {
+  MEDLEY_RETURN_IF_ERROR(WritePending());
   return fdatasync(fd_) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "fdatasync " + name_);
 }
 

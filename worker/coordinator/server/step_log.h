@@ -22,7 +22,8 @@ class StepLog {
   static absl::StatusOr<std::unique_ptr<StepLog>> Open(const std::filesystem::path& path, bool take_over = false);
   ~StepLog();
 
-  // Ignores a step that the file already has; the core may report it again after a restart.
+  // Ignores a step that the file already has; the core may report it again after a restart. Lines that a full volume
+  // does not take wait in memory, up to 64 MiB, and are written with a later one.
   absl::Status Add(const StepCommand& step);
   absl::Status Add(const EvaluationCommand& evaluation);
   absl::Status Rollback(const RollbackCommand& rollback);
@@ -33,10 +34,12 @@ class StepLog {
  private:
   StepLog(int fd, std::string name, int64_t last_step) : fd_(fd), name_(std::move(name)), last_step_(last_step) {}
   absl::Status Write(std::string_view line);
+  absl::Status WritePending();
 
   const int fd_;
   const std::string name_;  // of the file
   int64_t last_step_;
+  std::string pending_;  // not written yet, because the volume is full; begins in the middle of a line perhaps
 };
 
 }  // namespace medley::worker

@@ -40,7 +40,7 @@ class ImportTest : public testing::Test {
                                 .batch_size = 10,
                                 .folder = CheckpointFolder({3, step, 0}),
                                 .files = {}};
-    auto writer = *CheckpointWriter::Create(Volume(old_), manifest.folder, DenseFileName(3, 0));
+    auto writer = *CheckpointWriter::Create(Volume(old_), manifest.folder, {{"first", fingerprint}, 3, step});
     const std::vector<float> weights(50, static_cast<float>(step));
     EXPECT_THAT(writer->AddDense(1, "weight", weights, {}), IsOk());
     manifest.files.push_back(*writer->Finish());
@@ -105,8 +105,8 @@ TEST_F(ImportTest, WhatDoesNotExistIsDamagedOrIsTrainedToTheEndIsRefused) {
   const CheckpointManifest last = Write(200);
   EXPECT_THAT(Import(old_), refused("it has trained 2 epochs, this job trains 2"));
   EXPECT_THAT(Import(old_, 3), IsOk());
-  fs::resize_file(old_ / last.folder / last.files[0].name, 10);
-  for (const fs::path& from : {old_, old_ / last.folder}) EXPECT_THAT(Import(from, 3), refused("length is 10 bytes"));
+  fs::resize_file(old_ / last.folder / last.files[0].name, 100);
+  for (const fs::path& from : {old_, old_ / last.folder}) EXPECT_THAT(Import(from, 3), refused("length is 100 bytes"));
 }
 
 }  // namespace

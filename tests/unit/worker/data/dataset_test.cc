@@ -56,6 +56,21 @@ TEST_F(DatasetTest, ReadsRows) {
   EXPECT_NEAR(rows.numerics[0], -rows.numerics[1], 1e-6);
 }
 
+TEST_F(DatasetTest, TheDigestIsThatOfTheParsedRows) {
+  const auto digest = [&](const std::string& text, int threads = 1) {
+    return (*Load(text, nullptr, threads))->digest();
+  };
+  const std::string first = digest("1,red,3\n0,blue,5\n1,red,4\n");
+  EXPECT_EQ(first.size(), 32u);
+  EXPECT_EQ(digest("1, red, 3.0\r\n\n0, blue, 5\n1,red,4"), first);  // the same values, written in another way
+  EXPECT_EQ(digest("1,red,3\n0,blue,5\n1,red,4\n", 4), first);
+  EXPECT_NE(digest("1,red,4\n0,blue,5\n1,red,3\n"), first);  // reversed
+  EXPECT_NE(digest("1,red,3\n0,blue,5\n1,red,4\n1,red,4\n"), first);
+  EXPECT_NE(digest("1,red,3\n0,blue,5\n1,green,4\n"), first);
+  EXPECT_NE(digest("1,red,3\n0,blue,5\n0,red,4\n"), first);
+  EXPECT_NE(digest("1,red,3\n0,blue,\n1,red,4\n"), first);
+}
+
 TEST_F(DatasetTest, NamesTheLineOfABadRow) {
   EXPECT_THAT(Error("1,a,3\n0,b,x7\n"), HasSubstr("x.csv:2: column 2: 'x7' is not a number"));
   EXPECT_THAT(Error("1,a,3\n\n0,b\n"), HasSubstr("x.csv:3: the line has 2 columns, the schema needs 3"));

@@ -1,6 +1,10 @@
 #include "worker/data/text_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -122,6 +126,31 @@ TEST_F(TextFileTest, ADataSetOfSeveralFiles) {
               HasSubstr("part-2.csv.gz: the header differs from that of "));
   Write("part-3.csv", "bought,country,age\n1,DE,3\n1,DE,x\n");
   EXPECT_THAT(base::Message(Load("part-*", schema).status()), HasSubstr("part-3.csv:3: column 2: 'x'"));
+}
+
+// open(2) of a pipe without a writer would never return.
+TEST_F(TextFileTest, APipeIsRefusedBeforeItIsOpened) {
+  const std::string pipe = (folder_ / "train.csv").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto refused = [](const std::string& what) {
+    return base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("it is " + what + ", not a regular file"));
+  };
+  EXPECT_THAT(ReadText(pipe), refused("a named pipe (FIFO)"));
+  EXPECT_THAT(ForEachLine(pipe, [](std::string_view) { return true; }), refused("a named pipe (FIFO)"));
+  EXPECT_THAT(ReadText(folder_.string()), refused("a folder"));
+  EXPECT_THAT(ReadText("/dev/zero"), refused("a device"));
+  model::DataSpec spec;
+  spec.schema.label_column = 0;
+  for (const char* uri : {"file:///train.csv", "file:///tr*.csv"}) {
+    EXPECT_THAT(Dataset::Load({uri, "csv"}, spec, nullptr, {.root = folder_.string()}), refused("a named pipe (FIFO)"));
+  }
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  (folder_ / "s").string().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_THAT(ReadText((folder_ / "s").string()), refused("a socket"));
+  close(fd);
 }
 
 }  // namespace

@@ -54,19 +54,21 @@ class WriteExportTest : public testing::Test {
   // Writes a checkpoint in which every dense weight is 0.5, row 3 has the weights 7 and row 5 the weights 8.
   void WriteCheckpoint(const std::string& without = "") {
     const Volume volume(root_);
-    auto dense = CheckpointWriter::Create(volume, "step-00000042-e1", "dense.mck");
+    auto dense = CheckpointWriter::Create(volume, "step-00000042-e1", {{}, 1, 42});
     ASSERT_THAT(dense, IsOk());
     for (const ExportedTensor& tensor : TensorsOf(request_.model.graph)) {
       if (tensor.spec.sparse || tensor.name == without) continue;
       const std::vector<float> weights(static_cast<size_t>(tensor.spec.Size()), 0.5F);
       ASSERT_THAT((*dense)->AddDense(tensor.spec.operation, tensor.spec.name, weights, {}), IsOk());
     }
-    auto rows = CheckpointWriter::Create(volume, "step-00000042-e1", "rows.mck");
+    auto rows = CheckpointWriter::Create(volume, "step-00000042-e1", {{}, 1, 42, CheckpointFileKind::kRows});
     ASSERT_THAT(rows, IsOk());
     std::vector<float> values(size_t{2} * 2 * kDim, -1);  // weights, then optimizer state
     std::fill_n(values.begin(), kDim, 7.0F);
     std::fill_n(values.begin() + 2 * kDim, kDim, 8.0F);
     ASSERT_THAT((*rows)->AddRows(0, 2 * kDim, std::vector<uint64_t>{3, 5}, values), IsOk());
+    request_.checkpoint.generation = 1;
+    request_.checkpoint.step = 42;
     request_.checkpoint.folder = "step-00000042-e1";
     request_.checkpoint.files = {*(*dense)->Finish(), *(*rows)->Finish()};
   }

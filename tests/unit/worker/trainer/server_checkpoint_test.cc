@@ -148,7 +148,7 @@ TEST_F(ServerCheckpointTest, IsTheSameAsIfTrainingHadWaitedForIt) {
   const auto found = trains.Next();
   ASSERT_THAT(found, IsOk());
   EXPECT_EQ(found->step(), 20);
-  EXPECT_EQ(found->files(0).crc32(), expected->files(0).crc32());
+  EXPECT_EQ(found->files(0).digest(), expected->files(0).digest());
   EXPECT_GT(Bytes("step-a").size(), size_t{2} << 20);  // more than one piece
   EXPECT_EQ(Bytes("step-a"), Bytes("step-b"));
 }

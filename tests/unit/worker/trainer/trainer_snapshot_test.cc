@@ -61,13 +61,13 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
     return manifest;
   }
 
-  CheckpointFileEntry Write(const TrainerSnapshot& snapshot, int64_t generation) {
-    auto writer = CheckpointWriter::Create(root_, "step-00000007-e3", DenseFileName(generation, 0)).value();
+  CheckpointFileEntry Write(const TrainerSnapshot& snapshot, const char* folder = "step-00000007-e3") {
+    auto writer = CheckpointWriter::Create(root_, folder, {{}, 3, 7}).value();
     EXPECT_THAT(snapshot.Write(*writer), IsOk());
     return writer->Finish().value();
   }
-  std::string Bytes(const CheckpointFileEntry& file) {
-    return base::ReadFile(root_ / "step-00000007-e3" / file.name).value();
+  std::string Bytes(const char* folder, const CheckpointFileEntry& file) {
+    return base::ReadFile(root_ / folder / file.name).value();
   }
   static std::vector<float> All(TrainerState& state) {
     std::vector<float> all;
@@ -93,13 +93,13 @@ TEST_P(TrainerSnapshotTest, DoesNotChangeWithTheState) {
       std::ranges::generate(values, [&] { return ++value; });
   }
   const TrainerSnapshot snapshot = state_->Snapshot();
-  const CheckpointFileEntry at_once = Write(snapshot, 1);
+  const CheckpointFileEntry at_once = Write(snapshot, "earlier");
   const std::vector<float> before = All(*state_);
   for (const int operation : state_->Holds()) {
     for (const std::span<float> values : state_->Values(operation)) std::ranges::fill(values, 5.0f);
   }
-  const CheckpointFileEntry later = Write(snapshot, 2);
-  EXPECT_EQ(Bytes(at_once), Bytes(later));
+  const CheckpointFileEntry later = Write(snapshot);
+  EXPECT_EQ(Bytes("earlier", at_once), Bytes("step-00000007-e3", later));
   ASSERT_THAT(state_->Load(root_, Manifest(7, later)), IsOk());
   EXPECT_EQ(All(*state_), before);
   EXPECT_EQ(state_->samples(), 70);
@@ -107,7 +107,7 @@ TEST_P(TrainerSnapshotTest, DoesNotChangeWithTheState) {
 
 TEST_P(TrainerSnapshotTest, ARestartFromACheckpointContinuesBitwise) {
   for (int64_t step = 1; step <= 7; ++step) Train(*state_, step);
-  const CheckpointFileEntry file = Write(state_->Snapshot(), 3);
+  const CheckpointFileEntry file = Write(state_->Snapshot());
   const auto restarted = Create();
   ASSERT_THAT(restarted->Load(root_, Manifest(7, file)), IsOk());
   for (int64_t step = 8; step <= 20; ++step) {

@@ -81,6 +81,7 @@ class CheckpointCoreTest : public testing::Test {
     for (Command& command : core_->TakeCommands()) {
       if (auto* find = std::get_if<FindCheckpointCommand>(&command)) searches_.push_back(*find);
       if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) manifests_.push_back(*manifest);
+      if (auto* discard = std::get_if<DiscardCheckpointCommand>(&command)) discarded_.push_back(*discard);
       if (auto* order = std::get_if<ExportCommand>(&command)) written_.push_back(*order);
       if (auto* finish = std::get_if<FinishCommand>(&command)) exit_code_ = finish->exit_code;
       if (auto* line = std::get_if<LogCommand>(&command)) logs_.push_back(line->message);
@@ -162,6 +163,7 @@ class CheckpointCoreTest : public testing::Test {
   job::v1::ApplyPlanRequest plan_;
   std::vector<FindCheckpointCommand> searches_;
   std::vector<WriteManifestCommand> manifests_;
+  std::vector<DiscardCheckpointCommand> discarded_;
   bool exports_ = false;
   std::vector<ExportCommand> written_;
   std::optional<job::v1::Prepare> prepare_;
@@ -278,16 +280,49 @@ TEST_F(CheckpointCoreTest, TrainingGoesOnWhenAMemberCannotWriteItsPart) {
   for (int64_t s = 12; s <= step; ++s) Progress(s);
   EXPECT_TRUE(manifests_.empty());
   EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING);
+  EXPECT_THAT(Seen().checkpoint_failure().message(), HasSubstr("no space left on device"));
+  EXPECT_EQ(Seen().checkpoint_failures(), 1);
+  ASSERT_EQ(discarded_.size(), 1u);  // the parts of the other members take no room
+  EXPECT_THAT(discarded_[0].folder, HasSubstr(fmt::format("{:08}", step)));
   Advance(base::seconds(10));
   EXPECT_GT(order_->step(), step);  // the next checkpoint is tried at its time
 }
 
+// Failures that never end must not use up the bounded number of attempts of anything else.
+TEST_F(CheckpointCoreTest, AFullVolumeNeverEndsATrainingJob) {
+  Train();
+  int64_t step = 11;
+  for (int round = 0; round < 20; ++round) {
+    Advance(base::seconds(10));
+    ASSERT_TRUE(order_.has_value());
+    CheckpointFault("no space left on device");
+    for (const int64_t leased = core_->ledger()->leased(); step <= std::min<int64_t>(leased, 90); ++step)
+      Progress(step);
+  }
+  EXPECT_FALSE(exit_code_.has_value());
+  EXPECT_EQ(halts_, 0);
+  const int64_t since = Seen().checkpoint_failure().since().seconds();
+  EXPECT_GT(since, 0);
+  Advance(base::seconds(10));
+  Checkpointed();
+  for (const int64_t leased = core_->ledger()->leased(); step <= leased; ++step) Progress(step);
+  ASSERT_FALSE(manifests_.empty());
+  core_->OnManifestWritten(manifests_.back().folder, absl::OkStatus(), Now());
+  EXPECT_FALSE(Seen().has_checkpoint_failure());
+  EXPECT_GE(Seen().checkpoint_failures(), 20);
+}
+
 TEST_F(CheckpointCoreTest, TheLastCheckpointIsTriedAgainBoundedly) {
   TrainToTheEnd();
-  for (int attempt = 0; attempt <= Options().max_fruitless && !exit_code_; ++attempt) {
+  int attempts = 0;
+  for (; attempts < 60 && !exit_code_; ++attempts) {
     CheckpointFault("no space left on device");
-    Advance(base::seconds(2));
+    if (exit_code_) break;
+    EXPECT_TRUE(Seen().has_checkpoint_failure());
+    EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING);  // and not complete
+    Advance(base::seconds(30));
   }
+  EXPECT_EQ(attempts, 20);  // of 30 s each: final_save_wait
   EXPECT_EQ(exit_code_, 1);
   EXPECT_TRUE(Seen().retryable());
   EXPECT_THAT(Seen().message(), HasSubstr("no space left on device"));
@@ -354,13 +389,13 @@ TEST_F(CheckpointCoreTest, TheJobIsCompleteWhenItsModelIsWritten) {
 
 TEST_F(CheckpointCoreTest, AModelThatCannotBeWrittenIsWrittenAgainAndThenFailsTheJobForARestart) {
   EvaluateAtTheEnd();
-  for (size_t attempt = 1; !exit_code_ && attempt < 20; ++attempt) {
+  for (size_t attempt = 1; !exit_code_ && attempt < 60; ++attempt) {
     ASSERT_EQ(written_.size(), attempt);
     Exported(base::Internal("writing the model into /ck/export: no space left"));
     Advance(base::seconds(30));
   }
   EXPECT_EQ(exit_code_, 1);
-  EXPECT_EQ(written_.size(), 6U) << "the first attempt and max_fruitless further ones";
+  EXPECT_EQ(written_.size(), 21U) << "the first attempt and one every 30 s of final_save_wait";
   EXPECT_THAT(Seen().message(), HasSubstr("no space left"));
 }
 

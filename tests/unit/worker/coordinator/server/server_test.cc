@@ -113,7 +113,8 @@ class Trainer {
       answer.mutable_halted()->set_applied_step(step_);
       answer.mutable_halted()->set_undo_to_step(step_);
     } else if (order.has_checkpoint()) {
-      auto writer = *CheckpointWriter::Create(root_, order.checkpoint().folder(), DenseFileName(generation_, 0));
+      const CheckpointFileHeader header{{prepare_.plan().job_uid(), ""}, generation_, order.checkpoint().step()};
+      auto writer = *CheckpointWriter::Create(root_, order.checkpoint().folder(), header);
       const std::vector<float> state = {static_cast<float>(samples_)};
       (void)writer->AddDense(0, "samples", state, {});
       const CheckpointFileEntry entry = *writer->Finish();
@@ -121,7 +122,7 @@ class Trainer {
       job::v1::CheckpointFile& file = *answer.mutable_checkpointed()->add_files();
       file.set_name(entry.name);
       file.set_bytes(entry.bytes);
-      file.set_crc32(entry.crc32);
+      file.set_digest(entry.digest);
     } else if (order.has_evaluate()) {
       answer.mutable_evaluated()->set_samples(2);
       job::v1::ScoreHistogram& histogram = *answer.mutable_evaluated()->add_histograms();

@@ -15,6 +15,7 @@
 #include "medley/job/v1/coordinator.grpc.pb.h"
 #include "medley/job/v1/journal.pb.h"
 #include "tests/unit/worker/checkpoint/faulty_files.h"
+#include "tests/unit/worker/checkpoint/small_volume.h"
 #include "worker/checkpoint/volume_thread.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/server/checkpoint_files.h"
@@ -319,6 +320,87 @@ TEST(VolumeThreadTest, NothingIsDeliveredAfterStop) {
   files.Release();
   while (!worked) std::this_thread::yield();
   EXPECT_FALSE(delivered);
+}
+
+job::v1::CoordinatorState StateOfStep(int64_t step) {
+  job::v1::CoordinatorState state;
+  state.set_last_generation(1);
+  state.mutable_ledger()->set_committed_step(step);
+  state.set_message(std::string(1000, 'x'));
+  return state;
+}
+
+// The reserve takes the records of a long time in which others leave no room.
+TEST_F(VolumeTest, AJournalOnAFullVolumeUsesItsReserve) {
+  SmallVolume files(root_);
+  const Volume volume(root_, files);
+  {
+    const auto journal = Journal::Open(volume);
+    ASSERT_THAT(journal, IsOk());
+    EXPECT_TRUE(fs::exists(root_ / "journal.reserve"));
+    files.Fill();
+    for (int64_t step = 1; step <= 5000; ++step) ASSERT_THAT((*journal)->Append(StateOfStep(step)), IsOk()) << step;
+    EXPECT_TRUE(fs::exists(root_ / "journal.reserve"));
+  }
+  const auto again = Journal::Open(volume);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ((*again)->restored()->ledger().committed_step(), 5000);
+}
+
+TEST_F(VolumeTest, ARecordThatHasNoRoomLeavesTheJournalWhole) {
+  SmallVolume files(root_);
+  const Volume volume(root_, files);
+  {
+    const auto journal = Journal::Open(volume);
+    ASSERT_THAT(journal, IsOk());
+    ASSERT_THAT((*journal)->Append(StateOfStep(1)), IsOk());
+    fs::remove(root_ / "journal.reserve");  // others took its room
+    files.Limit(files.Used() + 100);        // for less than a record
+    EXPECT_THAT((*journal)->Append(StateOfStep(2)), StatusIs(absl::StatusCode::kResourceExhausted));
+    files.Limit(int64_t{1} << 30);
+    EXPECT_EQ((*Journal::Open(volume))->restored()->ledger().committed_step(), 1);
+  }
+  const auto journal = Journal::Open(volume);
+  ASSERT_THAT(journal, IsOk());
+  ASSERT_THAT((*journal)->Append(StateOfStep(3)), IsOk());
+  EXPECT_EQ((*Journal::Open(volume))->restored()->ledger().committed_step(), 3);
+}
+
+// Nothing is announced that is not in the journal, and the process does not end.
+TEST_F(VolumeTest, TrainingWaitsWhileTheJournalHasNoRoom) {
+  static SmallVolume& files = *new SmallVolume(root_);
+  CoordinatorOptions options = Options();
+  options.checkpoint_root = Volume(root_, files);
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  fs::remove(root_ / "journal.reserve");
+  files.Fill();
+  ASSERT_THAT(Apply((*server)->port()), IsOk());  // its record waits
+  const auto stub =
+      job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string((*server)->port())));
+  const auto observe = [&] {
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(60), .wait_for_ready = true});
+    const auto stream = stub->WatchObservations(&context, {});
+    job::v1::WatchObservationsResponse seen;
+    EXPECT_TRUE(stream->Read(&seen));
+    context.TryCancel();
+    (void)stream->Finish();
+    return seen.observation();
+  };
+  const job::v1::Observation paused = observe();
+  EXPECT_TRUE(paused.checkpoint_failure().paused());
+  EXPECT_THAT(paused.checkpoint_failure().message(), HasSubstr("No space left on device"));
+  EXPECT_GT(paused.checkpoint_failure().since().seconds(), 0);
+  files.Limit(int64_t{1} << 30);
+  bool returned = false;
+  for (int i = 0; i < 600 && !returned; ++i) {
+    clock_.SleepFor(base::milliseconds(100), {});
+    returned = !observe().has_checkpoint_failure();
+  }
+  EXPECT_TRUE(returned);
+  EXPECT_EQ((*Journal::Open(root_))->restored()->desired().plan().generation(), 1);
+  (*server)->Stop();
 }
 
 }  // namespace
