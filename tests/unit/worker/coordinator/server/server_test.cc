@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <list>
 #include <thread>
 
 #include "common/base/file.h"
@@ -19,6 +20,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
+#include "tests/unit/common/http_server/raw_client.h"
 #include "tests/unit/worker/token_check.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/checkpoint/writer.h"
@@ -396,6 +398,20 @@ TEST_F(CoordinatorServerTest, APortInUseIsNamed) {
   options.port = (*server)->port();
   const std::string address = "127.0.0.1:" + std::to_string(options.port);
   EXPECT_THAT(CoordinatorServer::Start(options, clock_), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address)));
+}
+
+// Issue 13: 25 silent connections blocked the last one for 12 s.
+TEST_F(CoordinatorServerTest, SilentConnectionsDoNotBlockTheMetrics) {
+  auto server = CoordinatorServer::Start(Options(), clock_);
+  ASSERT_THAT(server, IsOk());
+  std::list<http_server::RawClient> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.emplace_back((*server)->metrics_port());
+    if (i % 2 == 0) silent.back().Send("GET /metrics HTTP/1.1\r\nHo");
+  }
+  http_server::RawClient client((*server)->metrics_port());
+  client.Send(http_server::Get("/metrics"));
+  EXPECT_THAT(client.Response(), HasSubstr("medley_coordinator_phase"));
 }
 
 TEST_F(CoordinatorServerTest, ServesMetrics) {
