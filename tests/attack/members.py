@@ -1,4 +1,5 @@
 """Attacks on the processes of a job, by someone who knows only their addresses."""
+import glob
 import json
 import os
 import socket
@@ -10,15 +11,22 @@ from measure import Watched
 
 BIN = os.environ["MEDLEY_BIN_DIR"]
 METRICS_PORT = 7201
-SHAPE = (128, 32, 16)
 # The chart's limits are higher: what a member needs follows from its model.
 LIMIT_MIB = 512
 
 
-def flood(address, method, connections, calls, mebibytes):
-    done = subprocess.run([os.path.join(BIN, "grpc_flood"), address, method, str(connections), str(calls),
-                           str(mebibytes)], capture_output=True, text=True, check=True, timeout=300)
+def flood(address, method, credentials=()):
+    """How 4,096 calls with 16 MiB each end. `credentials`: a folder with those of the job, and the job's UID."""
+    done = subprocess.run([os.path.join(BIN, "grpc_flood"), address, method, "128", "32", "16", *credentials],
+                          capture_output=True, text=True, check=True, timeout=300)
     return json.loads(done.stdout)
+
+
+def stolen_credentials(cluster, pod):
+    """What an attacker has who could read the certificates of a pod, but not its token."""
+    [folder] = glob.glob(os.path.join(cluster.run, "node", "pods", f"default_{pod['metadata']['name']}_*", "volumes", "*",
+                                      "ca.key"))
+    return os.path.dirname(folder), pod["metadata"]["ownerReferences"][0]["uid"]
 
 
 def text(ended):
@@ -27,18 +35,19 @@ def text(ended):
 
 def refused(ended):
     """No call may succeed, and none may hang until its own deadline."""
-    return not ended.keys() & {"OK", "DEADLINE_EXCEEDED"}
+    return bool(ended) and not ended.keys() & {"OK", "DEADLINE_EXCEEDED"}
 
 
 def floods(cluster, _):
-    """4,096 large messages at once, whose token is wrong, to the parameter server and to the coordinator."""
+    """4,096 large messages at once to the parameter server and to the coordinator."""
     for role, service in (("server", "ParameterServerService/Push"), ("coordinator", "CoordinatorService/ApplyPlan"),
                           ("coordinator", "MemberService/PutRendezvous")):
         pod = wait_for(f"a {role}", lambda role=role: cluster.pods(VICTIM, role))[0]
         pid = wait_for("its process", lambda pod=pod: cluster.process_of(pod))
-        with Watched(pid) as watched:
-            ended = flood(f"{pod['status']['podIP']}:7070", "/medley.job.v1." + service, *SHAPE)
-        yield watched.row(f"4,096 messages of 16 MiB without the token: {service}", text(ended), refused(ended), LIMIT_MIB)
+        for what, credentials in (("a certificate", ()), ("the token", stolen_credentials(cluster, pod))):
+            with Watched(pid) as watched:
+                ended = flood(f"{pod['status']['podIP']}:7070", "/medley.job.v1." + service, credentials)
+            yield watched.row(f"4,096 messages of 16 MiB without {what}: {service}", text(ended), refused(ended), LIMIT_MIB)
 
 
 def get(address, port, path, timeout=60):

@@ -21,6 +21,7 @@ from measure import Row
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(os.environ.get("MEDLEY_BIN_DIR", os.path.join(SOURCE, "build", "bin")), "medley-scheduler")
+FLOOD = os.path.join(os.path.dirname(PROGRAM), "grpc_flood")
 MOST_MIB = 256
 PATIENCE = 120
 TOKEN = "attack-token-0123456789"
@@ -45,7 +46,8 @@ class Service:
                  "--prices", os.path.join(self.folder, "prices.yaml"), *options], stdout=log, stderr=log)
         wait_for("the service starts", lambda: os.path.exists(ports) or self.process.poll() is not None)
         with open(ports, encoding="ascii") as file:
-            self.port = json.load(file)["rest"]
+            ports = json.load(file)
+        self.port, self.grpc = ports["rest"], ports["grpc"]
         wait_for("it has prices", lambda: self.ask("GET", "/readyz")[0] == 200)
 
     def close(self):
@@ -344,6 +346,22 @@ def paths(value, here=()):
     return [here] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
 
 
+def grpc_messages():
+    """512 large messages at once, without the token and with it."""
+    row = {}
+    with tempfile.TemporaryDirectory() as folder, attacked("1,024 gRPC messages of 16 MiB, half of them with the token",
+                                                           row, "--token-file", token_file(folder)) as service:
+        outcomes = []
+        for token in ("wrong", TOKEN):
+            done = subprocess.run([FLOOD, f"127.0.0.1:{service.grpc}", "/medley.scheduler.v1.SchedulerService/Plan", "16",
+                                   "32", "16"], capture_output=True, text=True, check=True, timeout=2 * PATIENCE,
+                                  env={**os.environ, "GRPC_FLOOD_TOKEN": token})
+            outcomes.append(json.loads(done.stdout))
+        row["outcome"] = "; ".join(", ".join(f"{count} {code}" for code, count in ended.items()) for ended in outcomes)
+        row["ok"] = all("OK" not in ended for ended in outcomes) and "UNAUTHENTICATED" in outcomes[0]
+    return row
+
+
 def huge_numbers():
     row = {}
     with attacked("1e308 and others in every number of a request", row) as service:
@@ -416,5 +434,5 @@ def without_a_cluster(attack):
 
 
 ON_THEIR_OWN = (alias_bombs, large_documents, broken_uploads, slow_bodies, endless_headers, silent_connections,
-                expensive_plans, rebinding, huge_numbers, mixture)
+                expensive_plans, rebinding, grpc_messages, huge_numbers, mixture)
 ATTACKS = [without_a_cluster(attack) for attack in ON_THEIR_OWN]
