@@ -50,7 +50,10 @@ class PodSecurityTest : public testing::TestWithParam<kube::ServerKind> {
   kube::TestServer server_;
   kube::HttpClient& client_;
   Json job_;
-  const WorkerSettings settings_{"registry/medley-worker:1", 7070, 9090, "IfNotPresent", {"site"}};
+  const WorkerSettings settings_{.image = "registry/medley-worker:1",
+                                 .metrics_port = 9090,
+                                 .image_pull_policy = "IfNotPresent",
+                                 .image_pull_secrets = {"site"}};
 };
 INSTANTIATE_TEST_SUITE_P(On, PodSecurityTest, testing::ValuesIn(kube::ServersUnderTest()), kube::ServerName);
 

@@ -74,8 +74,9 @@ class Caller {
     rpc::Prepare(context, {.token = token, .timeout = base::Patience(base::seconds(60))});
     pb::PullRequest request;
     request.set_generation(999);
-    pb::PullResponse response;
-    return stub->Pull(&context, request, &response).error_code();
+    const auto stream = stub->Pull(&context);
+    stream->WriteLast(request, {});
+    return stream->Finish().error_code();
   }
 
  private:
