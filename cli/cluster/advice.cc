@@ -97,6 +97,7 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"UnitsExist", ""},
       {"PoolsFound", ""},
       {"NamesFree", ""},
+      {"CheckpointWritten", ""},
       {"NameTaken", "delete the object that the message names if nobody needs it, or give the job another name"},
       {"PlanRefused",
        "correct the nodes or volumes of the pool that the message names, so that its pods find the same training data "
