@@ -36,7 +36,7 @@ def logged(cluster, name, *words):
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 if all(word in line for word in words):
-                    return line.strip()
+                    return json.loads(line[line.index("{"):])["msg"] if '"msg"' in line else line.strip()
     return None
 
 
@@ -142,7 +142,7 @@ def exchanged_checkpoints(cluster, folder):
     for each in names:
         suspend(cluster, each, False)
     for each in names:
-        sentence = wait_for(f"{each} refuses the files", lambda each=each: logged(cluster, each, "checkpoint", "belongs to"))
+        sentence = wait_for(f"{each} refuses the files", lambda each=each: logged(cluster, each, "skipped a checkpoint", "was written by the job"))
         wait_for(f"{each} is complete", lambda each=each: cluster.phase(each) == "Complete")
         trained = samples(cluster, each)
         yield Row(f"checkpoint files of two jobs are exchanged: {each}", f"{sentence}; {trained} samples trained",
@@ -164,13 +164,12 @@ def full_volume(cluster, folder):
         cluster.apply(job("full", mine, epochs))
         wait_for("a checkpoint", lambda: checkpoints(cluster, "full"))
         ballast = os.path.join(volume, "ballast")
-        with open(ballast, "wb") as file:
+        with open(ballast, "wb", buffering=0) as file:
             try:
-                while True:
-                    file.write(b"\0" * 4096)
-                    file.flush()
+                while file.write(b"\0" * 4096):
+                    pass
             except OSError:
-                pass
+                pass  # the volume is full
         message = wait_for("CheckpointFailing", lambda: condition(cluster, "full", "CheckpointFailing").get(
             "status") == "True" and condition(cluster, "full", "CheckpointFailing")["message"])
         before = samples(cluster, "full")
