@@ -154,7 +154,8 @@ class InstallTest(unittest.TestCase):
                 self.cluster.get("--namespace", "team-a", "pod", "adult-0-cpu-0")]
 
     def test_upgrade_from_changed_values(self):
-        self.release("medley", "--set", "operator.logLevel=debug,scheduler.limits.maxWaiting=32")
+        # Not auto: this cluster has the kinds of cert-manager, but nobody who makes certificates.
+        self.release("medley", "--set", "operator.logLevel=debug,scheduler.limits.maxWaiting=32,scheduler.tls.mode=generated")
         self.await_pods()
         jobs, secrets, scheduler = self.train(), self.secrets(), self.template("scheduler")
 
