@@ -88,7 +88,7 @@ def changed_data(cluster, folder):
     mine = own_folder(folder, "moved")
     path = os.path.join(mine, "train.csv")
     write_data(path)
-    epochs = 200
+    epochs = 140
     cluster.apply(job("moved", mine, epochs))
     wait_for("the job trains", lambda: samples(cluster, "moved") > 0)
     with open(path, encoding="utf-8") as file:
@@ -160,7 +160,7 @@ def full_volume(cluster, folder):
     os.makedirs(volume)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", volume], check=True)
     try:
-        epochs = 300
+        epochs = 160
         cluster.apply(job("full", mine, epochs))
         wait_for("a checkpoint", lambda: checkpoints(cluster, "full"))
         ballast = os.path.join(volume, "ballast")
