@@ -13,6 +13,7 @@ class Row:
     peak_mib: float = 0.0  # 0: no process was measured
     fds_before: int = 0
     fds_after: int = 0
+    made: bool = True  # False: this machine does not allow the attack; `outcome` says why
 
 
 def peak_mib(pid):
