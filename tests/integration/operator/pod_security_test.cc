@@ -1,5 +1,6 @@
 // A namespace that enforces the Pod Security Standard `restricted` takes each kind of pod that the
 // operator makes, and a real API server's own admission decides what restricted is.
+#include <absl/strings/match.h>
 #include <gmock/gmock.h>
 
 #include <iostream>
@@ -30,6 +31,7 @@ class PodSecurityTest : public testing::TestWithParam<kube::ServerKind> {
                    "MEDLEY_TEST_KUBECONFIG (./dev cluster test) for Pod Security\n";
     }
   }
+  // Returns when the server enforces it: its admission reads a namespace's labels from a cache that follows the store.
   void Enforce() {
     const Json labels = {{"metadata",
                           {{"labels",
@@ -37,6 +39,15 @@ class PodSecurityTest : public testing::TestWithParam<kube::ServerKind> {
                              {"pod-security.kubernetes.io/enforce-version", "latest"}}}}}};
     ASSERT_THAT(client_.Patch(kube::resources::Namespaces(), {"", server_.ns()}, kube::PatchType::kMerge, labels),
                 base::IsOk());
+    if (!server_.real()) return;
+    const kube::Object forbidden(Json::parse(R"({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "forbidden", "namespace": ")" +
+                                             server_.ns() + R"("},
+        "spec": {"hostNetwork": true, "containers": [{"name": "c", "image": "i"}]}})"));
+    ASSERT_TRUE(server_.Eventually([&] {
+      return absl::StrContains(Admit(forbidden).message(), "violates PodSecurity");
+    })) << "the server does not enforce restricted in "
+        << server_.ns();
   }
   // As a dry run does, but with the object stored and taken back.
   absl::Status Admit(const kube::Object& pod) {
