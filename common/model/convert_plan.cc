@@ -132,10 +132,15 @@ void SyncToProto(const Sync& sync, plan_pb::Sync& out) {
   out.set_mode(ModeToProto(sync.mode));
   out.set_fraction(sync.fraction);
   out.set_target_ratio(sync.target_ratio);
-  for (const std::vector<int>& level : sync.hierarchy) {
+  for (const HierarchyLevel& level : sync.hierarchy) {
     plan_pb::HierarchyLevel& to = *out.add_hierarchy();
-    for (const int id : level) to.add_group_ids(id);
+    to.set_algorithm(AlgorithmToProto(level.algorithm));
+    for (const std::vector<std::string>& group : level.groups) {
+      plan_pb::DeviceGroup& devices = *to.add_groups();
+      for (const std::string& device : group) devices.add_devices(device);
+    }
   }
+  out.set_root(sync.root);
   if (sync.detector == AnomalyDetector::kOff) return;
   out.mutable_anomaly()->set_detector(sync.detector == AnomalyDetector::kWindow
                                           ? plan_pb::ANOMALY_DETECTOR_WINDOW
@@ -152,8 +157,13 @@ absl::StatusOr<Sync> SyncFromProto(const plan_pb::Sync& in, const std::string& p
   sync.fraction = in.fraction() == 0 ? 1 : in.fraction();
   sync.target_ratio = in.target_ratio();
   for (const plan_pb::HierarchyLevel& level : in.hierarchy()) {
-    sync.hierarchy.emplace_back(level.group_ids().begin(), level.group_ids().end());
+    HierarchyLevel& to = sync.hierarchy.emplace_back();
+    MEDLEY_ASSIGN_OR_RETURN(to.algorithm, AlgorithmFromProto(level.algorithm(), path + ".hierarchy"));
+    for (const plan_pb::DeviceGroup& group : level.groups()) {
+      to.groups.emplace_back(group.devices().begin(), group.devices().end());
+    }
   }
+  sync.root = in.root();
   MEDLEY_ASSIGN_OR_RETURN(sync.detector, DetectorFromProto(in.anomaly().detector(), path));
   sync.anomaly_window = in.anomaly().window();
   sync.anomaly_threshold = in.anomaly().threshold();
@@ -188,6 +198,67 @@ absl::StatusOr<Stage> StageFromProto(const plan_pb::Stage& in, const std::string
   }
   stage.priority = in.priority();
   return stage;
+}
+
+void PlacementToProto(const Placement& placement, plan_pb::Placement& out) {
+  RangesToProto(placement.operations, *out.mutable_operations());
+  for (const Replica& replica : placement.replicas) {
+    plan_pb::Replica& to = *out.add_replicas();
+    to.set_device(replica.device);
+    to.set_share(replica.share);
+  }
+  SyncToProto(placement.sync, *out.mutable_sync());
+}
+
+absl::StatusOr<Placement> PlacementFromProto(const plan_pb::Placement& in, const std::string& path) {
+  Placement placement;
+  placement.operations = RangesFromProto(in.operations());
+  for (const plan_pb::Replica& replica : in.replicas())
+    placement.replicas.push_back({replica.device(), replica.share()});
+  MEDLEY_ASSIGN_OR_RETURN(placement.sync, SyncFromProto(in.sync(), path + ".sync"));
+  return placement;
+}
+
+// The devices, the placements and what belongs to them.
+void PlacedToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
+  for (const Device& device : plan.devices) {
+    plan_pb::Device& to = *out.add_devices();
+    to.set_id(device.id);
+    to.set_pool(device.pool);
+    to.set_machine(device.machine);
+    to.set_location(device.location);
+  }
+  for (const Placement& placement : plan.placements) PlacementToProto(placement, *out.add_placements());
+  for (const AlgorithmRule& rule : plan.algorithms) {
+    plan_pb::AlgorithmRule& to = *out.add_algorithms();
+    to.set_ranks(rule.ranks);
+    to.set_max_bytes(rule.max_bytes);
+    to.set_algorithm(AlgorithmToProto(rule.algorithm));
+  }
+  for (const OrderEntry& entry : plan.order) {
+    out.add_order(static_cast<uint32_t>(entry.operation) * 3 + static_cast<uint32_t>(entry.phase));
+  }
+}
+
+absl::Status PlacedFromProto(const plan_pb::ExecutionPlan& in, ExecutionPlan& plan) {
+  for (const plan_pb::Device& device : in.devices()) {
+    plan.devices.push_back({device.id(), device.pool(), device.machine(), device.location()});
+  }
+  for (int i = 0; i < in.placements_size(); ++i) {
+    MEDLEY_ASSIGN_OR_RETURN(Placement placement,
+                            PlacementFromProto(in.placements(i), fmt::format("placements[{}]", i)));
+    plan.placements.push_back(std::move(placement));
+  }
+  for (int i = 0; i < in.algorithms_size(); ++i) {
+    const plan_pb::AlgorithmRule& rule = in.algorithms(i);
+    MEDLEY_ASSIGN_OR_RETURN(const AllreduceAlgorithm algorithm,
+                            AlgorithmFromProto(rule.algorithm(), fmt::format("algorithms[{}]", i)));
+    plan.algorithms.push_back({rule.ranks(), rule.max_bytes(), algorithm});
+  }
+  for (const uint32_t entry : in.order()) {
+    plan.order.push_back({static_cast<int>(entry / 3), static_cast<Phase>(entry % 3)});
+  }
+  return absl::OkStatus();
 }
 
 void EstimateToProto(const Estimate& estimate, plan_pb::Estimate& out) {
@@ -250,7 +321,9 @@ void ToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
   out.mutable_schedule()->set_kind(ToProto(plan.schedule.kind));
   out.mutable_schedule()->set_micro_batches(plan.schedule.micro_batches);
   out.mutable_schedule()->set_max_staleness(plan.schedule.max_staleness);
-  for (const double priority : plan.order) out.add_order(priority);
+  out.mutable_schedule()->set_bucket_bytes(plan.schedule.bucket_bytes);
+  out.mutable_schedule()->set_without_undo(plan.schedule.without_undo);
+  PlacedToProto(plan, out);
   EstimateToProto(plan.estimate, *out.mutable_estimate());
   ProvenanceToProto(plan.provenance, *out.mutable_provenance());
 }
@@ -267,7 +340,9 @@ absl::StatusOr<ExecutionPlan> FromProto(const plan_pb::ExecutionPlan& in) {
   MEDLEY_ASSIGN_OR_RETURN(plan.schedule.kind, FromProto(in.schedule().kind(), "schedule.kind"));
   plan.schedule.micro_batches = in.schedule().micro_batches() == 0 ? 1 : in.schedule().micro_batches();
   plan.schedule.max_staleness = in.schedule().max_staleness();
-  plan.order.assign(in.order().begin(), in.order().end());
+  plan.schedule.bucket_bytes = in.schedule().bucket_bytes();
+  plan.schedule.without_undo = in.schedule().without_undo();
+  MEDLEY_RETURN_IF_ERROR(PlacedFromProto(in, plan));
   plan.estimate = EstimateFromProto(in.estimate());
   plan.provenance = ProvenanceFromProto(in.provenance());
   return plan;

@@ -34,6 +34,7 @@ constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, i
 constexpr char kEveryReplica[] = "every step synchronises all replicas of a stage";
 constexpr char kFlat[] = "all replicas of a stage form one group";
 constexpr char kNoDetector[] = "slow members are not detected";
+constexpr char kStagesOnly[] = "a plan consists of stages";
 constexpr char kInOrder[] = "operations run and communicate in topological order";
 
 // By full name without the package.
@@ -47,6 +48,24 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"ExecutionPlan.order", Refused(kInOrder)},
       {"ExecutionPlan.estimate", kDescription},
       {"ExecutionPlan.provenance", kDescription},
+      {"ExecutionPlan.devices", Refused(kStagesOnly)},
+      {"ExecutionPlan.placements", Refused(kStagesOnly)},
+      {"ExecutionPlan.algorithms", Refused("AUTO is RING")},
+      {"Device.id", kExecuted},
+      {"Device.pool", kExecuted},
+      {"Device.machine", kExecuted},
+      {"Device.location", kExecuted},
+      {"Replica.device", kExecuted},
+      {"Replica.share", kExecuted},
+      {"Placement.operations", kByParts},
+      {"Placement.replicas", kByParts},
+      {"Placement.sync", kByParts},
+      {"AlgorithmRule.ranks", kExecuted},
+      {"AlgorithmRule.max_bytes", kExecuted},
+      {"AlgorithmRule.algorithm", kByParts},
+      {"HierarchyLevel.groups", Refused(kFlat)},
+      {"HierarchyLevel.algorithm", Refused(kFlat)},
+      {"DeviceGroup.devices", kExecuted},
       {"OperationRange.first", kExecuted},
       {"OperationRange.end", kExecuted},
       {"Stage.operations", kByParts},
@@ -65,7 +84,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Sync.target_ratio", Refused(kEveryReplica)},
       {"Sync.hierarchy", Refused(kFlat)},
       {"Sync.anomaly", kByParts},
-      {"HierarchyLevel.group_ids", Refused(kFlat)},
+      {"Sync.root", Refused("the first replica adds")},
       {"AnomalyPolicy.detector", kByParts},
       {"AnomalyPolicy.window", Refused(kNoDetector)},
       {"AnomalyPolicy.threshold", Refused(kNoDetector)},
@@ -74,6 +93,8 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Schedule.kind", kByParts},
       {"Schedule.micro_batches", kExecuted},
       {"Schedule.max_staleness", Refused("every gradient is computed from the newest weights")},
+      {"Schedule.bucket_bytes", Refused("all gradients of a stage are reduced at once")},
+      {"Schedule.without_undo", Refused("one update can be undone")},
   };
   return fields;
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/base/status.h"
+#include "common/model/placement.h"
 
 namespace medley::model {
 namespace {
@@ -87,9 +88,9 @@ int Stage::Units() const {
   return std::accumulate(groups.begin(), groups.end(), 0, [](int sum, const Group& g) { return sum + g.units; });
 }
 
-absl::Status Validate(const ExecutionPlan& plan, int layers) {
-  if (plan.stages.empty()) return base::InvalidArgument("stages: a plan needs at least one stage");
-  std::vector<bool> seen(static_cast<size_t>(layers), false);
+namespace {
+
+absl::Status CheckStages(const ExecutionPlan& plan, int layers, std::vector<bool>& seen) {
   bool needs_servers = false;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const std::string path = fmt::format("stages[{}]", s);
@@ -99,22 +100,51 @@ absl::Status Validate(const ExecutionPlan& plan, int layers) {
     const auto& ranges = plan.stages[s].operations;
     if (ranges.empty()) return base::InvalidArgument("{}.operations: a stage needs operations", path);
   }
-  for (int i = 0; i < layers; ++i) {
-    if (!seen[static_cast<size_t>(i)]) return base::InvalidArgument("stages: operation {} is in no stage", i);
-  }
   if (needs_servers != plan.servers.has_value()) {
     return base::InvalidArgument("servers: {}", needs_servers ? "must be set, some operation is synchronised by servers"
                                                               : "must be unset, no operation is synchronised by them");
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlacements(const ExecutionPlan& plan, int layers, std::vector<bool>& seen) {
+  for (size_t p = 0; p < plan.placements.size(); ++p) {
+    const std::string path = fmt::format("placements[{}]", p);
+    MEDLEY_RETURN_IF_ERROR(Claim(plan.placements[p].operations, layers, path, seen));
+    if (plan.placements[p].operations.empty()) {
+      return base::InvalidArgument("{}.operations: a placement needs operations", path);
+    }
+  }
+  return CheckPlaced(plan);
+}
+
+absl::Status CheckSchedule(const Schedule& schedule) {
+  if (schedule.micro_batches < 1) return base::InvalidArgument("schedule.microBatches: must be at least 1");
+  if (schedule.max_staleness < 0) return base::InvalidArgument("schedule.maxStaleness: must not be negative");
+  if (schedule.bucket_bytes < 0) return base::InvalidArgument("schedule.bucketBytes: must not be negative");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Validate(const ExecutionPlan& plan, int layers) {
+  if (plan.stages.empty() && plan.placements.empty()) {
+    return base::InvalidArgument("stages: a plan needs at least one stage or placement");
+  }
+  if (!plan.stages.empty() && !(plan.placements.empty() && plan.devices.empty())) {
+    return base::InvalidArgument("stages: a plan has either stages or devices and placements, not both");
+  }
+  std::vector<bool> seen(static_cast<size_t>(layers), false);
+  MEDLEY_RETURN_IF_ERROR(plan.stages.empty() ? CheckPlacements(plan, layers, seen) : CheckStages(plan, layers, seen));
+  const char* where = plan.stages.empty() ? "placement" : "stage";
+  for (int i = 0; i < layers; ++i) {
+    if (!seen[static_cast<size_t>(i)]) return base::InvalidArgument("{}s: operation {} is in no {}", where, i, where);
+  }
   if (plan.servers && (plan.servers->units <= 0 || plan.servers->pool.empty())) {
     return base::InvalidArgument("servers: needs a pool and positive units");
   }
-  if (plan.schedule.micro_batches < 1) return base::InvalidArgument("schedule.microBatches: must be at least 1");
-  if (plan.schedule.max_staleness < 0) return base::InvalidArgument("schedule.maxStaleness: must not be negative");
-  if (!plan.order.empty() && plan.order.size() != static_cast<size_t>(layers)) {
-    return base::InvalidArgument("order: has {} entries for {} operations", plan.order.size(), layers);
-  }
-  return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(CheckSchedule(plan.schedule));
+  return CheckOrder(plan.order, layers);
 }
 
 std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names) {

@@ -23,13 +23,21 @@ struct OperationRange {
   bool operator==(const OperationRange&) const = default;
 };
 
+// Groups of devices of one level of a hierarchy, by device id.
+struct HierarchyLevel {
+  std::vector<std::vector<std::string>> groups;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kAuto;  // within each group
+  bool operator==(const HierarchyLevel&) const = default;
+};
+
 struct Sync {
   SyncKind kind = SyncKind::kNone;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kAuto;
   SyncMode mode = SyncMode::kFull;
   double fraction = 1;
   double target_ratio = 0;
-  std::vector<std::vector<int>> hierarchy;
+  std::vector<HierarchyLevel> hierarchy;  // innermost level first
+  std::string root;                       // device id; empty: the first replica
   AnomalyDetector detector = AnomalyDetector::kOff;
   int anomaly_window = 0;
   double anomaly_threshold = 0;
@@ -58,6 +66,43 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
+struct Device {
+  std::string id;
+  std::string pool;
+  std::string machine;
+  std::string location;
+  bool operator==(const Device&) const = default;
+};
+
+struct Replica {
+  std::string device;
+  double share = 1;
+  bool operator==(const Replica&) const = default;
+};
+
+struct Placement {
+  std::vector<OperationRange> operations;
+  std::vector<Replica> replicas;
+  Sync sync;
+  bool operator==(const Placement&) const = default;
+};
+
+// For reductions of at most `max_bytes` among `ranks` replicas.
+struct AlgorithmRule {
+  int ranks = 0;
+  int64_t max_bytes = 0;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;
+  bool operator==(const AlgorithmRule&) const = default;
+};
+
+// An entry of ExecutionPlan::order.
+enum class Phase { kForward, kBackward, kReduce };
+struct OrderEntry {
+  int operation = 0;
+  Phase phase = Phase::kForward;
+  bool operator==(const OrderEntry&) const = default;
+};
+
 struct Servers {
   std::string pool;
   int units = 0;
@@ -68,6 +113,8 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::kSync1F1B;
   int micro_batches = 1;
   int max_staleness = 0;
+  int64_t bucket_bytes = 0;
+  bool without_undo = false;
   bool operator==(const Schedule&) const = default;
 };
 
@@ -103,16 +150,20 @@ struct ExecutionPlan {
   std::string job_uid;
   int64_t generation = 0;
   std::vector<Stage> stages;
+  std::vector<Device> devices;
+  std::vector<Placement> placements;
+  std::vector<AlgorithmRule> algorithms;
   std::optional<Servers> servers;
   Schedule schedule;
-  std::vector<double> order;
+  std::vector<OrderEntry> order;
   Estimate estimate;
   Provenance provenance;
   bool operator==(const ExecutionPlan&) const = default;
 };
 
-// Checks that the stages cover operations [0, layers) exactly once each, units are positive, the shares of a stage sum
-// to 1, and `servers` is set exactly when some operation needs them. Errors: InvalidArgument naming the field.
+// Checks that the stages, or the placements, cover operations [0, layers) exactly once each, units are positive, the
+// shares of a stage or placement sum to 1, devices exist, levels of a hierarchy divide the replicas, and `servers` is set
+// exactly when some operation needs them. Errors: InvalidArgument naming the field.
 absl::Status Validate(const ExecutionPlan& plan, int layers);
 
 // One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot". Without names it prints operation indices.

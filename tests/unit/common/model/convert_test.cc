@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 #include "medley/plan/v1/plan.pb.h"
@@ -106,15 +108,19 @@ ExecutionPlan SomePlan() {
                 .algorithm = AllreduceAlgorithm::kRing,
                 .mode = SyncMode::kFlexible,
                 .target_ratio = 0.02,
-                .hierarchy = {{0, 0, 1}},
+                .hierarchy = {{{{"v100/0", "v100/1"}, {"t4/0"}}, AllreduceAlgorithm::kLinear}},
+                .root = "v100/1",
                 .detector = AnomalyDetector::kWindow,
                 .anomaly_window = 8,
                 .anomaly_threshold = 3};
   plan.stages = {{{{0, 1}}, {{"cpu", 4, 1}}, {{{{0, 1}}, ps}}, 1},
                  {{{1, 3}}, {{"v100", 1, 0.75}, {"t4", 1, 0.25}}, {{{{1, 2}}, flexible}}, 0}};
   plan.servers = Servers{"cpu", 2};
-  plan.schedule = {ScheduleKind::kAsync1F1B, 4, 2};
-  plan.order = {3, 2, 1};
+  plan.schedule = {ScheduleKind::kAsync1F1B, 4, 2, 1 << 20, true};
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kReduce}) {
+    for (int operation = 0; operation < 3; ++operation) plan.order.push_back({operation, phase});
+  }
+  plan.algorithms = {{2, 4096, AllreduceAlgorithm::kCentralized}};
   plan.estimate = {100, 2.5, 10, 14400, {{"fwd", 0, 0, 1}}};
   plan.provenance = {"exact", 7, 17, "2026-11-21T07:15:00Z", "p", 9, 0.1};
   return plan;
@@ -128,6 +134,62 @@ TEST(ConvertTest, ExecutionPlanRoundTrip) {
   EXPECT_EQ(*back, SomePlan());
   message.mutable_stages(0)->mutable_syncs(0)->mutable_sync()->set_kind(static_cast<plan::v1::SyncKind>(99));
   EXPECT_THAT(FromProto(message), StatusIs(kInvalid, "stages[0].syncs[0].sync.kind: unknown value 99"));
+}
+
+// A two-way replicated operation, then one on a third device.
+ExecutionPlan PlacedPlan() {
+  ExecutionPlan plan;
+  plan.job_uid = "u";
+  plan.devices = {
+      {"cpu/0", "cpu", "a", "zone-1/rack-1"}, {"cpu/1", "cpu", "b", "zone-1/rack-2"}, {"gpu/0", "gpu", "", ""}};
+  Sync sync{.kind = SyncKind::kAllreduce, .hierarchy = {{{{"cpu/0"}, {"cpu/1"}}}}, .root = "cpu/1"};
+  plan.placements = {{{{0, 1}}, {{"cpu/0", 0.25}, {"cpu/1", 0.75}}, sync}, {{{1, 3}}, {{"gpu/0", 1}}, {}}};
+  return plan;
+}
+
+TEST(ConvertTest, PlacedPlanRoundTrip) {
+  plan::v1::ExecutionPlan message;
+  ToProto(PlacedPlan(), message);
+  const auto back = FromProto(message);
+  ASSERT_THAT(back, base::IsOk());
+  EXPECT_EQ(*back, PlacedPlan());
+}
+
+TEST(ExecutionPlanTest, PlacementsAreChecked) {
+  EXPECT_THAT(Validate(PlacedPlan(), 3), base::IsOk());
+  const auto refused = [](const std::function<void(ExecutionPlan&)>& change) {
+    ExecutionPlan plan = PlacedPlan();
+    change(plan);
+    return std::string(Validate(plan, 3).message());
+  };
+  EXPECT_EQ(refused([](auto& p) { p.stages = SomePlan().stages; }),
+            "stages: a plan has either stages or devices and placements, not both");
+  EXPECT_EQ(refused([](auto& p) {
+              p.placements[1].operations = {{1, 2}};
+            }),
+            "placements: operation 2 is in no placement");
+  EXPECT_EQ(refused([](auto& p) {
+              p.placements[1].operations = {{0, 3}};
+            }),
+            "placements[1].operations[0]: operation 0 appears twice");
+  EXPECT_EQ(refused([](auto& p) { p.placements[0].replicas[1].share = 0.5; }),
+            "placements[0].replicas: the shares must sum to 1, they sum to 0.75");
+  EXPECT_EQ(refused([](auto& p) { p.placements[0].replicas[1].device = "cpu/7"; }),
+            "placements[0].replicas[1]: there is no device 'cpu/7'");
+  EXPECT_EQ(refused([](auto& p) { p.devices[1].id = "cpu/0"; }), "devices[1].id: 'cpu/0' appears twice");
+  EXPECT_EQ(refused([](auto& p) {
+              p.devices.push_back({"cpu/9", "cpu", "", ""});
+            }),
+            "devices[3]: 'cpu/9' is in no placement");
+  EXPECT_EQ(refused([](auto& p) { p.placements[0].sync.root = "gpu/0"; }),
+            "placements[0].sync.root: 'gpu/0' is no replica");
+  EXPECT_EQ(refused([](auto& p) { p.placements[0].sync.hierarchy[0].groups.pop_back(); }),
+            "placements[0].sync.hierarchy[0]: 1 of 2 replicas are in a group");
+  EXPECT_EQ(refused([](auto& p) {
+              p.order = {{0, Phase::kForward}};
+            }),
+            "order: has 1 entries, but 3 operations have 9 phases");
+  EXPECT_EQ(refused([](auto& p) { p.schedule.bucket_bytes = -1; }), "schedule.bucketBytes: must not be negative");
 }
 
 TEST(ExecutionPlanTest, ValidateAndSummary) {

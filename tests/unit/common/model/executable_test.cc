@@ -92,6 +92,14 @@ void Set(Message& message, const FieldDescriptor& field) {
                                  : reflection.SetDouble(&message, &field, 0.25);
     case FieldDescriptor::CPPTYPE_INT32:
       return field.is_repeated() ? reflection.AddInt32(&message, &field, 7) : reflection.SetInt32(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.SetInt64(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection.AddUInt32(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.SetBool(&message, &field, true);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection.SetString(&message, &field, "a");
     case FieldDescriptor::CPPTYPE_MESSAGE:
       if (field.is_repeated()) reflection.AddMessage(&message, &field);
       return;
@@ -138,7 +146,7 @@ TEST(ExecutableTest, EveryRefusedFieldIsRefusedByName) {
       ++refused;
     }
   });
-  EXPECT_EQ(refused, 8);
+  EXPECT_EQ(refused, 14);
   EXPECT_THAT(CheckExecutable(plan), IsOk());
 }
 

@@ -1,0 +1,120 @@
+#include "common/model/placement.h"
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "common/base/status.h"
+
+namespace medley::model {
+namespace {
+
+absl::Status CheckDevices(const std::vector<Device>& devices, std::set<std::string>& ids) {
+  for (size_t d = 0; d < devices.size(); ++d) {
+    if (devices[d].id.empty()) return base::InvalidArgument("devices[{}].id: must not be empty", d);
+    if (devices[d].pool.empty()) return base::InvalidArgument("devices[{}].pool: must not be empty", d);
+    if (!ids.insert(devices[d].id).second) {
+      return base::InvalidArgument("devices[{}].id: '{}' appears twice", d, devices[d].id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReplicas(const Placement& placement, const std::set<std::string>& ids, const std::string& path) {
+  if (placement.replicas.empty()) return base::InvalidArgument("{}.replicas: a placement needs at least one", path);
+  double sum = 0;
+  std::set<std::string> seen;
+  for (size_t r = 0; r < placement.replicas.size(); ++r) {
+    const Replica& replica = placement.replicas[r];
+    const std::string here = fmt::format("{}.replicas[{}]", path, r);
+    if (!ids.contains(replica.device))
+      return base::InvalidArgument("{}: there is no device '{}'", here, replica.device);
+    if (!seen.insert(replica.device).second) {
+      return base::InvalidArgument("{}: device '{}' appears twice", here, replica.device);
+    }
+    if (!(replica.share > 0 && replica.share <= 1)) {
+      return base::InvalidArgument("{}.share: must be in (0, 1], is {}", here, replica.share);
+    }
+    sum += replica.share;
+  }
+  if (std::abs(sum - 1) > 1e-6) {
+    return base::InvalidArgument("{}.replicas: the shares must sum to 1, they sum to {}", path, sum);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLevel(const HierarchyLevel& level, const std::set<std::string>& replicas, const std::string& path) {
+  std::set<std::string> seen;
+  for (const std::vector<std::string>& group : level.groups) {
+    if (group.empty()) return base::InvalidArgument("{}: a group is empty", path);
+    for (const std::string& device : group) {
+      if (!replicas.contains(device)) return base::InvalidArgument("{}: '{}' is no replica", path, device);
+      if (!seen.insert(device).second) return base::InvalidArgument("{}: '{}' is in two groups", path, device);
+    }
+  }
+  if (seen.size() != replicas.size()) {
+    return base::InvalidArgument("{}: {} of {} replicas are in a group", path, seen.size(), replicas.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSync(const Placement& placement, const std::string& path) {
+  const Sync& sync = placement.sync;
+  std::set<std::string> replicas;
+  for (const Replica& replica : placement.replicas) replicas.insert(replica.device);
+  if (!sync.root.empty() && !replicas.contains(sync.root)) {
+    return base::InvalidArgument("{}.root: '{}' is no replica", path, sync.root);
+  }
+  for (size_t l = 0; l < sync.hierarchy.size(); ++l) {
+    MEDLEY_RETURN_IF_ERROR(CheckLevel(sync.hierarchy[l], replicas, fmt::format("{}.hierarchy[{}]", path, l)));
+  }
+  if (sync.mode == SyncMode::kPercentage && !(sync.fraction > 0 && sync.fraction <= 1)) {
+    return base::InvalidArgument("{}.fraction: must be in (0, 1], is {}", path, sync.fraction);
+  }
+  if (sync.mode == SyncMode::kFlexible && !(sync.target_ratio > 0)) {
+    return base::InvalidArgument("{}.targetRatio: must be positive, is {}", path, sync.target_ratio);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckPlaced(const ExecutionPlan& plan) {
+  std::set<std::string> ids;
+  MEDLEY_RETURN_IF_ERROR(CheckDevices(plan.devices, ids));
+  std::set<std::string> used;
+  for (size_t p = 0; p < plan.placements.size(); ++p) {
+    const std::string path = fmt::format("placements[{}]", p);
+    MEDLEY_RETURN_IF_ERROR(CheckReplicas(plan.placements[p], ids, path));
+    MEDLEY_RETURN_IF_ERROR(CheckSync(plan.placements[p], path + ".sync"));
+    for (const Replica& replica : plan.placements[p].replicas) used.insert(replica.device);
+  }
+  for (size_t d = 0; d < plan.devices.size(); ++d) {
+    if (!used.contains(plan.devices[d].id)) {
+      return base::InvalidArgument("devices[{}]: '{}' is in no placement", d, plan.devices[d].id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOrder(const std::vector<OrderEntry>& order, int layers) {
+  if (order.empty()) return absl::OkStatus();
+  std::set<std::pair<int, Phase>> seen;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const OrderEntry& entry = order[i];
+    if (entry.operation < 0 || entry.operation >= layers) {
+      return base::InvalidArgument("order[{}]: operation {} does not exist, the model has {}", i, entry.operation,
+                                   layers);
+    }
+    if (!seen.emplace(entry.operation, entry.phase).second) {
+      return base::InvalidArgument("order[{}]: a phase of operation {} appears twice", i, entry.operation);
+    }
+  }
+  if (seen.size() != static_cast<size_t>(layers) * 3) {
+    return base::InvalidArgument("order: has {} entries, but {} operations have {} phases", order.size(), layers,
+                                 layers * 3);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace medley::model
