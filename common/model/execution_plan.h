@@ -162,8 +162,8 @@ struct ExecutionPlan {
 };
 
 // Checks that the stages, or the placements, cover operations [0, layers) exactly once each, units are positive, the
-// shares of a stage or placement sum to 1, devices exist, levels of a hierarchy divide the replicas, and `servers` is set
-// exactly when some operation needs them. Errors: InvalidArgument naming the field.
+// shares of a stage or placement sum to 1, devices exist, levels of a hierarchy divide the replicas, and `servers` is
+// set exactly when some operation of a stage needs them. Errors: InvalidArgument naming the field.
 absl::Status Validate(const ExecutionPlan& plan, int layers);
 
 // One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot". Without names it prints operation indices.

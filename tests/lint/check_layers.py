@@ -19,6 +19,8 @@ ARROWS = {
     "common/http_server": ["common/base"],
     "common/certificates": ["common/base"],
     "common/model": ["common/base", "common/document", "proto"],
+    # What a plan means; pure.
+    "common/program": ["common/base", "common/model"],
     "kube": ["common/base"],
     "kube/client": ["common/base", "common/document", "common/http_client", "kube"],
     "common/rpc": ["common/base", "common/model"],
@@ -26,7 +28,7 @@ ARROWS = {
     # A Kubernetes API server and a node on one machine; must not know Medley's types.
     "localcluster": ["common/base", "common/document", "common/http_client", "common/http_server", "kube"],
     "operator": ["common", "kube", "proto", "operator"],
-    "scheduler-service": ["common/base", "common/document", "common/http_server", "common/model", "common/rpc", "common/metrics", "proto", "scheduler-service"],
+    "scheduler-service": ["common/base", "common/document", "common/http_server", "common/model", "common/program", "common/rpc", "common/metrics", "proto", "scheduler-service"],
     # The planner does no I/O: no rpc, no metrics, no catalog.
     "scheduler-service/cost": ["common/base", "common/model"],
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
@@ -40,7 +42,7 @@ ARROWS = {
     # Prices and profiles of a request, for the service and the command line.
     "scheduler-service/prepare": ["common/base", "common/model", "scheduler-service/catalog",
                                   "scheduler-service/profile"],
-    "worker": ["common/base", "common/certificates", "common/http_server", "common/model", "common/rpc", "common/metrics", "proto", "worker"],
+    "worker": ["common/base", "common/certificates", "common/http_server", "common/model", "common/program", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
     "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline", "worker/scores"],
     "worker/scores": ["common/base", "common/model"],

@@ -1,0 +1,131 @@
+#include "common/program/check.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/program/text.h"
+
+namespace medley::program {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Program& program) : program_(program) {}
+
+  absl::Status Run() {
+    MEDLEY_RETURN_IF_ERROR(CheckChannels());
+    MEDLEY_RETURN_IF_ERROR(CheckUpdates());
+    return CheckOrder();
+  }
+
+ private:
+  const Instruction& At(int i) const { return program_.instructions[static_cast<size_t>(i)]; }
+  std::string Name(int i) const {
+    return fmt::format("{} on {}", Text(program_, At(i), {}), program_.devices[static_cast<size_t>(At(i).device)].id);
+  }
+
+  absl::Status CheckChannels() const {
+    for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
+      const Instruction& one = At(i);
+      if (one.kind != Kind::kSend && one.kind != Kind::kReceive) continue;
+      if (one.kind == Kind::kReceive && one.peer == one.device) continue;
+      const int other = one.match;
+      if (other < 0 || At(other).match != i || At(other).kind == one.kind || At(other).flow != one.flow ||
+          At(other).micro != one.micro || At(other).device != one.peer || At(other).shift != one.shift) {
+        return base::Internal("program: {} has no counterpart", Name(i));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckUpdates() const {
+    if (!program_.Trains()) return absl::OkStatus();
+    std::map<std::pair<int, int>, int> reduced, updated;  // (block, replica) -> how often
+    for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
+      const Instruction& instruction = At(i);
+      const std::pair key(instruction.block, instruction.replica);
+      if (instruction.kind == Kind::kAllReduce) ++reduced[key];
+      if (instruction.kind != Kind::kUpdate) continue;
+      if (++updated[key] > 1) return base::Internal("program: {} appears twice", Name(i));
+      if (program_.blocks[static_cast<size_t>(instruction.block)].group >= 0 && reduced[key] != 1) {
+        return base::Internal("program: {} follows {} reductions", Name(i), reduced[key]);
+      }
+    }
+    for (int b = 0; b < static_cast<int>(program_.blocks.size()); ++b) {
+      const Block& block = program_.blocks[static_cast<size_t>(b)];
+      const Layout& layout = program_.layouts[static_cast<size_t>(block.layout)];
+      for (int r = 0; block.dense && r < layout.replicas(); ++r) {
+        if (updated.contains({b, r})) continue;
+        return base::Internal("program: nothing updates {} on {}", BlockName(program_, b, {}),
+                              program_.devices[static_cast<size_t>(layout.devices[static_cast<size_t>(r)])].id);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A collective ends on all replicas or on none, so its instructions are one node.
+  int Node(int i) {
+    const Instruction& instruction = At(i);
+    if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage) return i;
+    return joint_.try_emplace({instruction.kind, instruction.block}, i).first->second;
+  }
+
+  // Iterations of different lists are independent, but nothing may need an instruction of a later iteration, and within
+  // one iteration nothing may wait in a circle: then the first iteration ends, hence the second, and so on.
+  absl::Status CheckOrder() {
+    const size_t size = program_.instructions.size();
+    std::vector<std::vector<int>> next(size);
+    std::vector<int> missing(size, 0);
+    const auto edge = [&](int from, int to) {
+      from = Node(from);
+      to = Node(to);
+      if (from == to) return;
+      next[static_cast<size_t>(from)].push_back(to);
+      ++missing[static_cast<size_t>(to)];
+    };
+    for (int i = 0; i < static_cast<int>(size); ++i) {
+      for (const Dependency& dependency : program_.DependenciesOf(At(i))) {
+        const int later = dependency.steps_back + At(i).shift - At(dependency.instruction).shift;
+        if (later < 0) {
+          return base::Internal("program: {} waits for {}, which its list starts later", Name(i),
+                                Name(dependency.instruction));
+        }
+        if (later == 0) edge(dependency.instruction, i);
+      }
+    }
+    for (const List& list : program_.lists) {
+      for (size_t i = 1; i < list.instructions.size(); ++i) edge(list.instructions[i - 1], list.instructions[i]);
+    }
+    std::vector<int> ready;
+    for (int i = 0; i < static_cast<int>(size); ++i) {
+      if (missing[static_cast<size_t>(i)] == 0) ready.push_back(i);  // also the other instructions of a collective
+    }
+    size_t done = 0;
+    while (!ready.empty()) {
+      const int i = ready.back();
+      ready.pop_back();
+      ++done;
+      for (const int to : next[static_cast<size_t>(i)]) {
+        if (--missing[static_cast<size_t>(to)] == 0) ready.push_back(to);
+      }
+    }
+    if (done == size) return absl::OkStatus();
+    for (int i = 0; i < static_cast<int>(size); ++i) {
+      if (missing[static_cast<size_t>(i)] > 0)
+        return base::Internal("program: {} waits for itself in a circle", Name(i));
+    }
+    return absl::OkStatus();
+  }
+
+  const Program& program_;
+  std::map<std::pair<Kind, int>, int> joint_;  // (kind, block) -> the node
+};
+
+}  // namespace
+
+absl::Status Check(const Program& program) { return Checker(program).Run(); }
+
+}  // namespace medley::program

@@ -1,0 +1,71 @@
+#include "common/program/compile.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/program/blocks.h"
+#include "common/program/check.h"
+#include "common/program/link.h"
+#include "common/program/lower.h"
+#include "common/program/order.h"
+
+namespace medley::program {
+namespace {
+
+using model::ScheduleKind;
+
+Form FormOf(const model::ExecutionPlan& plan) {
+  if (plan.schedule.kind == ScheduleKind::kAsync1F1B) return Form::kAsync1F1B;
+  if (!plan.order.empty()) return Form::kOrdered;
+  return plan.schedule.kind == ScheduleKind::kGpipe ? Form::kGPipe : Form::kSync1F1B;
+}
+
+Order OrderOf(Form form, const model::ExecutionPlan& plan, const Shape& shape) {
+  switch (form) {
+    case Form::kSync1F1B:
+      return Sync1F1B(shape);
+    case Form::kGPipe:
+      return GPipe(shape);
+    case Form::kAsync1F1B:
+      return Async1F1B(shape, plan.schedule.max_staleness);
+    case Form::kOrdered:
+      return Ordered(shape, plan.order);
+    case Form::kEvaluate:
+      return Evaluate(shape);
+  }
+  return {};
+}
+
+absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, const model::Model& model) {
+  MEDLEY_ASSIGN_OR_RETURN(const Lowered lowered, Lower(plan, model));
+  Program program;
+  program.form = form;
+  program.micro_batches = program.Trains() ? plan.schedule.micro_batches : 1;
+  program.devices = lowered.devices;
+  program.layouts = lowered.layouts;
+  for (const model::Sync& sync : lowered.syncs) {
+    if (sync.kind == model::SyncKind::kAllreduce) program.sync = sync;
+  }
+  MakeBlocks(plan, model, lowered, program.Trains(), program);
+  const Shape shape{&lowered, &program.blocks, program.micro_batches};
+  const Order order = OrderOf(form, plan, shape);
+  for (size_t b = 0; b < program.blocks.size(); ++b) program.blocks[b].lag = order.lag[b];
+  program.lag = program.Trains() ? *std::max_element(order.lag.begin(), order.lag.end()) : 1;
+  program.open_steps = program.lag + 1;
+  MEDLEY_RETURN_IF_ERROR(Link(lowered, order, program));
+  MEDLEY_RETURN_IF_ERROR(Check(program));
+  return program;
+}
+
+}  // namespace
+
+absl::StatusOr<Program> Compile(const model::ExecutionPlan& plan, const model::Model& model) {
+  return CompileAs(FormOf(plan), plan, model);
+}
+
+absl::StatusOr<Program> CompileEvaluation(const model::ExecutionPlan& plan, const model::Model& model) {
+  return CompileAs(Form::kEvaluate, plan, model);
+}
+
+}  // namespace medley::program
