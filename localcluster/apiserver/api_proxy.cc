@@ -7,6 +7,7 @@
 #include "common/http_client/connection.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/table.h"
 
 namespace medley::kube::apiserver {
 namespace {
