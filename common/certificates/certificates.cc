@@ -125,6 +125,22 @@ absl::Status CheckName(const std::string& dns_name) {
   return valid ? absl::OkStatus() : base::InvalidArgument("'{}' is no DNS name", dns_name);
 }
 
+bool IsAddress(const std::string& name) {
+  const std::unique_ptr<ASN1_OCTET_STRING, Free<ASN1_OCTET_STRING_free>> address(a2i_IPADDRESS(name.c_str()));
+  return address != nullptr;
+}
+
+absl::StatusOr<std::string> AlternativeNames(const std::vector<std::string>& names) {
+  if (names.empty()) return base::InvalidArgument("a certificate needs a name");
+  std::string text;
+  for (const std::string& name : names) {
+    const bool address = IsAddress(name);
+    if (!address) MEDLEY_RETURN_IF_ERROR(CheckName(name));
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", address ? "IP" : "DNS", name);
+  }
+  return text;
+}
+
 absl::StatusOr<base::WallTime> TimeOf(const ASN1_TIME* time) {
   const std::unique_ptr<ASN1_TIME, Free<ASN1_TIME_free>> epoch(ASN1_TIME_set(nullptr, 0));
   int days = 0, seconds = 0;
@@ -152,8 +168,9 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const std::string
   return Write(ca, key.get());
 }
 
-absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::string& dns_name, const Validity& validity) {
-  MEDLEY_RETURN_IF_ERROR(CheckName(dns_name));
+absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::vector<std::string>& names,
+                              const Validity& validity) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string alternatives, AlternativeNames(names));
   MEDLEY_ASSIGN_OR_RETURN(const Certificate issuer, ReadCertificate(authority.certificate));
   MEDLEY_ASSIGN_OR_RETURN(const Key issuer_key, ReadKey(authority.key));
   if (X509_check_private_key(issuer.get(), issuer_key.get()) != 1) {
@@ -168,8 +185,8 @@ absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::string& dns_n
   MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_basic_constraints, "critical,CA:FALSE"));
   MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_key_usage, "critical,digitalSignature"));
   MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth"));
-  MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_authority_key_identifier, "keyid:always"));
-  MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_subject_alt_name, "DNS:" + dns_name));
+  MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_authority_key_identifier, "keyid"));
+  MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_subject_alt_name, alternatives));
   MEDLEY_RETURN_IF_ERROR(Sign(leaf, issuer_key.get()));
   return Write(leaf, key.get());
 }

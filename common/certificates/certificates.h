@@ -9,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/clock.h"
 
@@ -29,8 +30,9 @@ struct Validity {
 // at most 64 characters.
 absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const std::string& dns_name, const Validity& validity);
 
-// A certificate for servers and clients with `dns_name` as its only name.
-absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::string& dns_name, const Validity& validity);
+// A certificate for servers and clients with these names: DNS names and IP addresses, at least one.
+absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::vector<std::string>& names,
+                              const Validity& validity);
 
 // Of the first certificate of a PEM text.
 absl::StatusOr<Validity> ValidityOf(std::string_view certificate);

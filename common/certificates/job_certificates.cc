@@ -20,7 +20,7 @@ absl::StatusOr<KeyPair> MakeJobAuthority(const std::string& job_uid, base::WallT
 absl::StatusOr<KeyPair> IssueForJob(const KeyPair& authority, const std::string& job_uid, base::WallTime now,
                                     base::nanoseconds lifetime) {
   const auto end = std::chrono::time_point_cast<base::WallTime::duration>(now + lifetime);
-  return Issue(authority, JobName(job_uid), {now - kClockSkew, end});
+  return Issue(authority, {JobName(job_uid)}, {now - kClockSkew, end});
 }
 
 }  // namespace medley::certificates

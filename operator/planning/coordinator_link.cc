@@ -124,7 +124,7 @@ absl::StatusOr<std::shared_ptr<const rpc::MutualTls>> TlsOf(const Connection& co
   const std::string name = certificates::JobName(connection.job_uid);
   MEDLEY_ASSIGN_OR_RETURN(const auto validity, certificates::ValidityOf(credentials.ca_certificate));
   MEDLEY_ASSIGN_OR_RETURN(const auto own,
-                          certificates::Issue({credentials.ca_certificate, credentials.ca_key}, name, validity));
+                          certificates::Issue({credentials.ca_certificate, credentials.ca_key}, {name}, validity));
   return rpc::MutualTls::FromTexts({credentials.ca_certificate, own.certificate, own.key}, name);
 }
 

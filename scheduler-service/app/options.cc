@@ -69,6 +69,14 @@ void AddLimits(CLI::App& app, Options& o) {
 void AddSecurity(CLI::App& app, Options& o) {
   app.add_option("--tls-cert", o.tls_cert, "certificate chain (PEM); the service reloads it when it changes");
   app.add_option("--tls-key", o.tls_key, "private key of the certificate (PEM)");
+  app.add_option("--tls-ca-cert", o.tls_ca_cert,
+                 "certificate of a CA (PEM) with which the service signs its own certificate, instead of --tls-cert");
+  app.add_option("--tls-ca-key", o.tls_ca_key, "private key of that CA (PEM)");
+  app.add_option("--tls-name", o.tls_names, "DNS name or IP address in that certificate; may be repeated");
+  app.add_option("--tls-lifetime-seconds", o.tls_lifetime_seconds,
+                 "lifetime of that certificate; it is renewed when two thirds have passed")
+      ->capture_default_str()
+      ->check(CLI::Range(3.0, 365.0 * 86400));
   app.add_option("--tls-client-ca", o.tls_client_ca,
                  "CA certificate (PEM); clients must present a certificate that it signed");
   app.add_option("--token-file", o.token_file, "file with one bearer token per line; callers must send one of them");
@@ -92,8 +100,16 @@ absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string&
 }
 
 absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest) {
-  const bool tls = !options.tls_cert.empty();
-  if (tls != !options.tls_key.empty()) return base::InvalidArgument("--tls-cert and --tls-key must be given together");
+  const bool signs = !options.tls_ca_cert.empty();
+  if (signs != !options.tls_ca_key.empty() || signs != !options.tls_names.empty()) {
+    return base::InvalidArgument("--tls-ca-cert, --tls-ca-key and --tls-name must be given together");
+  }
+  if (signs && !options.tls_cert.empty()) {
+    return base::InvalidArgument("--tls-cert and --tls-ca-cert exclude each other");
+  }
+  const bool tls = signs || !options.tls_cert.empty();
+  if (!options.tls_cert.empty() != !options.tls_key.empty())
+    return base::InvalidArgument("--tls-cert and --tls-key must be given together");
   if (!tls && !options.tls_client_ca.empty()) return base::InvalidArgument("--tls-client-ca needs --tls-cert");
   const bool secure = tls && !options.token_file.empty();
   if (secure || options.insecure) return absl::OkStatus();

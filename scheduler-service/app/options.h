@@ -33,6 +33,11 @@ struct Options {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_client_ca;
+  // Instead of tls_cert and tls_key: the service signs a certificate for tls_names itself, again and again.
+  std::string tls_ca_cert;
+  std::string tls_ca_key;
+  std::vector<std::string> tls_names;
+  double tls_lifetime_seconds = 86400;
   std::string token_file;
   std::vector<std::string> rest_hosts;
   std::vector<std::string> open_paths = {"/healthz", "/readyz"};

@@ -11,6 +11,8 @@
 #include "common/base/host_port.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/certificates/certificates.h"
+#include "common/certificates/renewed_files.h"
 #include "common/rpc/server.h"
 #include "scheduler-service/catalog/config.h"
 #include "scheduler-service/feeds/factory.h"
@@ -73,9 +75,27 @@ absl::StatusOr<CatalogConfig> ReadCatalogConfig(const Options& options, base::Cl
   return LoadCatalogConfig(options.catalog_config, HttpFeedFactories(clock));
 }
 
+// Reads the CA again for each certificate: it may have been replaced.
+absl::StatusOr<std::unique_ptr<certificates::RenewedFiles>> SignOwnCertificate(const Options& options,
+                                                                               base::Clock& clock) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string authority, base::ReadFile(options.tls_ca_cert));
+  const auto make = [cert = options.tls_ca_cert, key = options.tls_ca_key, names = options.tls_names](
+                        base::WallTime now, base::nanoseconds lifetime) -> absl::StatusOr<certificates::KeyPair> {
+    certificates::KeyPair ca;
+    MEDLEY_ASSIGN_OR_RETURN(ca.certificate, base::ReadFile(cert));
+    MEDLEY_ASSIGN_OR_RETURN(ca.key, base::ReadFile(key));
+    return certificates::Issue(ca, names, {now - std::chrono::hours(1), now + lifetime});
+  };
+  auto files =
+      certificates::RenewedFiles::Start(authority, make, base::FromSeconds(options.tls_lifetime_seconds), clock);
+  if (!files.ok()) return base::Annotate(files.status(), "--tls-ca-cert, --tls-ca-key, --tls-name");
+  return files;
+}
+
 }  // namespace
 
-absl::Status Serve(const Options& options, const std::function<void()>& wait_for_end) {
+absl::Status Serve(const Options& given, const std::function<void()>& wait_for_end) {
+  Options options = given;
   MEDLEY_ASSIGN_OR_RETURN(const Address grpc_at, ParseAddress(options.grpc_listen, "--grpc-listen"));
   MEDLEY_ASSIGN_OR_RETURN(const Address rest_at, ParseAddress(options.rest_listen, "--rest-listen"));
   MEDLEY_RETURN_IF_ERROR(CheckSecurity(options, grpc_at, rest_at));
@@ -85,6 +105,11 @@ absl::Status Serve(const Options& options, const std::function<void()>& wait_for
   }
   std::stop_source drain, stop;  // `drain` ends streams, `stop` also ends planning
   base::SystemClock clock;
+  std::unique_ptr<certificates::RenewedFiles> own_certificate;  // until the servers have ended
+  if (!options.tls_ca_cert.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(own_certificate, SignOwnCertificate(options, clock));
+    options.tls_cert = options.tls_key = own_certificate->identity();
+  }
   metrics::Registry metrics;
   CatalogStore catalog;
   const Registry planners = BuiltinPlanners();

@@ -106,14 +106,33 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- end -}}
 {{- end -}}
 
-{{/* The source of the certificate: mode auto uses cert-manager where it is installed, but keeps a Secret that helm has made. */}}
+{{/* The Secret with the CA that signs the scheduler's certificate in mode generated. */}}
+{{- define "medley.scheduler.caSecret" -}}
+{{ .Values.scheduler.tls.caSecret | default (printf "%s-ca" (include "medley.scheduler.name" .)) }}
+{{- end -}}
+
+{{/* The Secret whose ca.crt the scheduler's clients trust. */}}
+{{- define "medley.scheduler.trustSecret" -}}
+{{- if eq (include "medley.scheduler.tlsMode" .) "generated" -}}
+{{ include "medley.scheduler.caSecret" . }}
+{{- else -}}
+{{ include "medley.scheduler.tlsSecret" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* The source of the certificate: mode auto uses cert-manager where its controller runs, but keeps a CA that helm has made. */}}
 {{- define "medley.scheduler.tlsMode" -}}
 {{- if ne .Values.scheduler.tls.mode "auto" -}}
 {{- .Values.scheduler.tls.mode -}}
 {{- else -}}
-{{- $there := lookup "v1" "Secret" .Release.Namespace (printf "%s-tls" (include "medley.scheduler.name" .)) | default dict -}}
-{{- $made := dig "metadata" "annotations" "medley.dev/names" "" $there -}}
-{{- if and (not $made) (.Capabilities.APIVersions.Has "cert-manager.io/v1") -}}certManager{{- else -}}generated{{- end -}}
+{{- $made := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.caSecret" .) -}}
+{{- $runs := false -}}
+{{- if and (not $made) (.Capabilities.APIVersions.Has "cert-manager.io/v1") -}}
+{{- range (lookup "apps/v1" "Deployment" "" "" | default dict).items -}}
+{{- if eq (dig "metadata" "labels" "app.kubernetes.io/name" "" .) "cert-manager" -}}{{- $runs = true -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $runs -}}certManager{{- else -}}generated{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -140,20 +159,17 @@ answer, so that checksums match what is written. */}}
 {{- index .Values "_token" -}}
 {{- end -}}
 
-{{- define "medley.generated.tls" -}}
-{{- if not (hasKey .Values "_tls") -}}
-{{- $names := fromJsonArray (include "medley.scheduler.dnsNames" .) -}}
-{{- $there := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.tlsSecret" .) | default dict -}}
-{{- $same := eq (dig "metadata" "annotations" "medley.dev/names" "" $there) (join "," $names) -}}
-{{- if and $same (hasKey ($there.data | default dict) "ca.crt") -}}
-{{- $_ := set .Values "_tls" (pick $there.data "ca.crt" "tls.crt" "tls.key") -}}
+{{- define "medley.generated.ca" -}}
+{{- if not (hasKey .Values "_ca") -}}
+{{- $there := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.caSecret" .) | default dict -}}
+{{- if hasKey ($there.data | default dict) "ca.key" -}}
+{{- $_ := set .Values "_ca" (pick $there.data "ca.crt" "ca.key") -}}
 {{- else -}}
 {{- $ca := genCA (printf "%s-ca" (include "medley.scheduler.name" .)) 3650 -}}
-{{- $leaf := genSignedCert (first $names) (list "127.0.0.1") $names 3650 $ca -}}
-{{- $_ := set .Values "_tls" (dict "ca.crt" ($ca.Cert | b64enc) "tls.crt" ($leaf.Cert | b64enc) "tls.key" ($leaf.Key | b64enc)) -}}
+{{- $_ := set .Values "_ca" (dict "ca.crt" ($ca.Cert | b64enc) "ca.key" ($ca.Key | b64enc)) -}}
 {{- end -}}
 {{- end -}}
-{{- toJson (index .Values "_tls") -}}
+{{- toJson (index .Values "_ca") -}}
 {{- end -}}
 
 {{/* A program reads its Secrets when it starts, so a new Secret must restart it. */}}
@@ -161,7 +177,9 @@ answer, so that checksums match what is written. */}}
 {{- $parts := list -}}
 {{- if .Values.scheduler.enabled -}}
 {{- if not .Values.scheduler.token.existingSecret -}}{{- $parts = append $parts (include "medley.generated.token" .) -}}{{- end -}}
-{{- if eq (include "medley.scheduler.tlsMode" .) "generated" -}}{{- $parts = append $parts (get (include "medley.generated.tls" . | fromJson) "ca.crt") -}}{{- end -}}
+{{- if and (eq (include "medley.scheduler.tlsMode" .) "generated") (not .Values.scheduler.tls.caSecret) -}}
+{{- $parts = append $parts (get (include "medley.generated.ca" . | fromJson) "ca.crt") -}}
+{{- end -}}
 {{- end -}}
 {{- join "," $parts | sha256sum -}}
 {{- end -}}
@@ -251,7 +269,7 @@ topologySpreadConstraints:
 {{- if include "medley.scheduler.hasTls" . }}
 - name: scheduler-ca
   secret:
-    secretName: {{ include "medley.scheduler.tlsSecret" . }}
+    secretName: {{ include "medley.scheduler.trustSecret" . }}
     items: [{key: ca.crt, path: ca.crt}]
 {{- end }}
 {{- with .Values.operator.extraVolumes }}

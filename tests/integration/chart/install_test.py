@@ -94,19 +94,18 @@ class InstallTest(unittest.TestCase):
         self.addCleanup(lambda: self.cluster.kubectl("delete", "--ignore-not-found", "--timeout=60s", "--filename", "-",
                                                      stdin=mine))
         self.addCleanup(self.cluster.kubectl, "--namespace", NAMESPACE, "delete", "--timeout=60s",
-                        "--ignore-not-found", "secret", "medley-scheduler-token", "medley-scheduler-tls")
+                        "--ignore-not-found", "secret", "medley-scheduler-token", "medley-scheduler-ca")
         made = []
         for _ in range(2):
             run(os.path.join(SOURCE, "deploy/make-secrets"),
                 env={**self.cluster.env,
                      "PATH": os.path.dirname(harness.tool("kubectl")) + ":" + os.environ["PATH"]})
-            made.append((self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")))
+            made.append((self.secret("medley-scheduler-token"), self.secret("medley-scheduler-ca")))
         self.assertEqual(made[0], made[1], "a second run of make-secrets changed the Secrets")
-        token, tls = made[0]
+        token, ca = made[0]
         self.assertGreaterEqual(len(base64.b64decode(token["token"]).strip()), 16)
-        certificate = base64.b64decode(tls["tls.crt"]).decode()
-        self.assertIn("medley-scheduler.medley-system.svc,",
-                      run("openssl", "x509", "-noout", "-ext", "subjectAltName", stdin=certificate).stdout)
+        certificate = base64.b64decode(ca["ca.crt"]).decode()
+        self.assertIn("CA:TRUE", run("openssl", "x509", "-noout", "-ext", "basicConstraints", stdin=certificate).stdout)
         done = self.cluster.kubectl("apply", "--server-side", "--filename", path)
         self.assertEqual(len(done.stdout.splitlines()), len(objects))
         self.await_pods()
@@ -129,7 +128,7 @@ class InstallTest(unittest.TestCase):
         return self.template(part)["spec"]["containers"][0]["args"]
 
     def secrets(self):
-        return [self.secret("medley-scheduler-token"), self.secret("medley-scheduler-tls")]
+        return [self.secret("medley-scheduler-token"), self.secret("medley-scheduler-ca")]
 
     def train(self):
         """Creates a pool and a job with a pod, which must outlive each upgrade and the release. Returns these objects."""
@@ -154,8 +153,8 @@ class InstallTest(unittest.TestCase):
                 self.cluster.get("--namespace", "team-a", "pod", "adult-0-cpu-0")]
 
     def test_upgrade_from_changed_values(self):
-        # Not auto: this cluster has the kinds of cert-manager, but nobody who makes certificates.
-        self.release("medley", "--set", "operator.logLevel=debug,scheduler.limits.maxWaiting=32,scheduler.tls.mode=generated")
+        # This cluster has the kinds of cert-manager, but nobody who makes certificates, so the service signs its own.
+        self.release("medley", "--set", "operator.logLevel=debug,scheduler.limits.maxWaiting=32")
         self.await_pods()
         jobs, secrets, scheduler = self.train(), self.secrets(), self.template("scheduler")
 
@@ -179,12 +178,11 @@ class InstallTest(unittest.TestCase):
         self.assertIn("--namespace=team-a", self.arguments("operator"))
         self.assertEqual(self.arguments("scheduler"), scheduler["spec"]["containers"][0]["args"])
 
-        # Another name in the certificate creates a new certificate, and new pods that read it.
+        # Another name in the certificate replaces the pods that sign it, and keeps the CA.
         self.helm("upgrade", "medley", CHART, "--reset-then-reuse-values", "--set",
                   "scheduler.tls.extraNames={medley.example.com}")
-        self.assertEqual(self.secrets()[0], secrets[0])
-        self.assertNotEqual(self.secrets()[1], secrets[1])
-        self.assertNotEqual(self.template("scheduler"), scheduler)
+        self.assertEqual(self.secrets(), secrets)
+        self.assertIn("--tls-name=medley.example.com", self.arguments("scheduler"))
 
         # Values that the schema refuses change nothing.
         before = self.template("operator")

@@ -101,7 +101,7 @@ class RbacTest(unittest.TestCase):
     def files_of_release(cls):
         """Writes the Secrets of the release to files; returns {path in the pod: path here}."""
         paths = {}
-        for secret, mount in (("medley-scheduler-token", "scheduler-token"), ("medley-scheduler-tls", "scheduler-ca")):
+        for secret, mount in (("medley-scheduler-token", "scheduler-token"), ("medley-scheduler-ca", "scheduler-ca")):
             for key, data in cls.cluster.get("--namespace", NAMESPACE, "secret", secret)["data"].items():
                 here = os.path.join(cls.folder, f"{mount}-{key}")
                 with open(here, "wb") as file:
@@ -256,13 +256,13 @@ class RbacTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def scheduler(self):
-        """Runs the scheduling service with the release's token and certificate until the end of the block."""
+        """Runs the scheduling service with the release's token and CA until the end of the block."""
         paths = self.paths
         ports = os.path.join(self.folder, "scheduler-ports")
         with running(self.folder, "medley-scheduler", "--grpc-listen", "127.0.0.1:0", "--rest-listen", "127.0.0.1:0",
                      "--port-file", ports, "--token-file", paths["/etc/medley/scheduler-token/token"],
-                     "--tls-cert", paths["/etc/medley/scheduler-ca/tls.crt"],
-                     "--tls-key", paths["/etc/medley/scheduler-ca/tls.key"]):
+                     "--tls-ca-cert", paths["/etc/medley/scheduler-ca/ca.crt"],
+                     "--tls-ca-key", paths["/etc/medley/scheduler-ca/ca.key"], "--tls-name", "localhost"):
             wait_for("ports of the scheduling service", lambda: os.path.exists(ports))
             with open(ports, encoding="utf-8") as file:
                 found = json.load(file)

@@ -84,19 +84,31 @@ class RenderTest(unittest.TestCase):
         arguments = container(find(objects, "Deployment", "medley-operator"))["args"]
         address = [a.split("=")[1] for a in arguments if a.startswith("--scheduler=")][0]
         self.assertEqual(address, "medley-scheduler.medley-system.svc:7100")
-        secret = find(objects, "Secret", "medley-scheduler-tls")
-        pem = base64.b64decode(secret["data"]["tls.crt"]).decode()
-        names = run("openssl", "x509", "-noout", "-ext", "subjectAltName", stdin=pem).stdout
-        for name in ("DNS:medley-scheduler.medley-system.svc,", "DNS:localhost", "DNS:medley.example.com", "IP Address:127.0.0.1"):
-            self.assertIn(name, names)
+        names = container(find(objects, "Deployment", "medley-scheduler"))["args"]
+        for name in ("medley-scheduler.medley-system.svc", "localhost", "medley.example.com", "127.0.0.1"):
+            self.assertIn(f"--tls-name={name}", names)
 
-    def test_cert_manager_is_used_where_it_is_installed(self):
+    def test_only_the_scheduler_gets_the_key_of_the_ca(self):
+        _, objects = render()
+        secret = find(objects, "Secret", "medley-scheduler-ca")
+        pem = base64.b64decode(secret["data"]["ca.crt"]).decode()
+        self.assertIn("CA:TRUE", run("openssl", "x509", "-noout", "-ext", "basicConstraints", stdin=pem).stdout)
+        for name, keys in (("medley-scheduler", {"ca.crt", "ca.key"}), ("medley-operator", {"ca.crt"})):
+            mounted = {item["key"] for volume in find(objects, "Deployment", name)["spec"]["template"]["spec"]["volumes"]
+                       if volume.get("secret", {}).get("secretName") == "medley-scheduler-ca"
+                       for item in volume["secret"]["items"]}
+            self.assertEqual(mounted, keys)
+        _, objects = render("--set", "scheduler.tls.caSecret=mine,scheduler.tls.mode=generated")
+        self.assertNotIn("medley-scheduler-ca", [o["metadata"]["name"] for o in objects if o["kind"] == "Secret"])
+
+    def test_cert_manager_is_used_where_it_runs(self):
         installed = ["--api-versions", "cert-manager.io/v1"]
-        for arguments, kind in (([], "Secret"), (installed, "Certificate"),
-                                (installed + ["--set", "scheduler.tls.mode=generated"], "Secret")):
+        # Without a cluster, nobody can tell whether its controller runs.
+        for arguments, kind in (([], "Secret"), (installed, "Secret"),
+                                (installed + ["--set", "scheduler.tls.mode=certManager"], "Certificate")):
             with self.subTest(arguments=arguments):
                 _, objects = render(*arguments)
-                made = {o["kind"] for o in objects if o["metadata"]["name"] in ("medley-scheduler", "medley-scheduler-tls")}
+                made = {o["kind"] for o in objects if o["metadata"]["name"] in ("medley-scheduler", "medley-scheduler-ca")}
                 self.assertEqual(made & {"Secret", "Certificate"}, {kind})
 
     def test_jobs_are_encrypted_unless_turned_off(self):

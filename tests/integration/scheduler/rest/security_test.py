@@ -1,4 +1,5 @@
 """TLS and tokens, and that the service is not exposed by mistake."""
+import http.client
 import os
 import shutil
 import ssl
@@ -113,6 +114,31 @@ class SecurityTest(unittest.TestCase):
             self.file(os.path.basename(key), "not a key")
             wait_for("the bad key is seen", lambda: served() and "keeping the last one" in scheduler.log())
             self.assertTrue(served())
+
+    def test_signs_and_renews_its_own_certificate(self):
+        ca, _, _ = make_certificates(self.folder)
+        with running("--tls-ca-cert", ca, "--tls-ca-key", ca.replace(".pem", ".key"), "--tls-name", "127.0.0.1",
+                     "--tls-name", "localhost", "--tls-lifetime-seconds", "6") as scheduler:
+            def certificates():
+                return [ssl.get_server_certificate(("127.0.0.1", port)) for port in (scheduler.rest, scheduler.grpc)]
+            first = certificates()
+            kept = http.client.HTTPSConnection("127.0.0.1", scheduler.rest, timeout=PATIENCE, context=trusting(ca))
+            kept.request("GET", "/healthz")
+            kept.getresponse().read()
+            connection = kept.sock
+            for renewal in range(2):
+                wait_for(f"renewal {renewal + 1} of both ports", lambda: all(
+                    old != new for old, new in zip(first, certificates())))
+                first = certificates()
+                # New connections trust the new certificate, and those made before go on.
+                self.assertEqual(request(scheduler, "GET", "/healthz", context=trusting(ca)).code, 200)
+                kept.request("GET", "/healthz")
+                kept.getresponse().read()
+                self.assertIs(kept.sock, connection)
+        self.assertIn("must be given together", self.refuses("--tls-ca-cert", ca))
+        self.assertIn("exclude each other", self.refuses(
+            "--tls-ca-cert", ca, "--tls-ca-key", ca, "--tls-name", "a", "--tls-cert", ca, "--tls-key", ca))
+        self.assertIn("--tls-ca-key", self.refuses("--tls-ca-cert", ca, "--tls-ca-key", ca, "--tls-name", "a"))
 
     def test_client_certificates(self):
         ca, certificate, key = make_certificates(self.folder)

@@ -47,13 +47,13 @@ TEST_F(CertificatesTest, OfAnotherJobAreNotValid) {
 }
 
 TEST_F(CertificatesTest, OfACaForOtherNamesAreNotValid) {
-  const KeyPair foreign = Issue(authority_, "medley-scheduler.medley.svc", {kNow, kNow + kDay}).value();
+  const KeyPair foreign = Issue(authority_, {"medley-scheduler.medley.svc"}, {kNow, kNow + kDay}).value();
   EXPECT_THAT(Verify(foreign.certificate, authority_.certificate, "medley-scheduler.medley.svc", kNow),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("permitted subtree violation")));
 }
 
 TEST_F(CertificatesTest, CannotSignOthers) {
-  EXPECT_THAT(Issue(own_, JobName(kUid), {kNow, kNow + kDay}),
+  EXPECT_THAT(Issue(own_, {JobName(kUid)}, {kNow, kNow + kDay}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not one of a CA")));
   // Not even by a program that does not look.
   EXPECT_THAT(Verify(own_.certificate, own_.certificate, JobName(kUid), kNow),
@@ -76,15 +76,28 @@ TEST_F(CertificatesTest, TellTheirValidity) {
 TEST_F(CertificatesTest, TextsThatAreNoneAreRefused) {
   for (const std::string& text : {std::string(), std::string("-----BEGIN CERTIFICATE-----\n"), own_.key}) {
     EXPECT_THAT(ValidityOf(text), StatusIs(absl::StatusCode::kInvalidArgument)) << text;
-    EXPECT_THAT(Issue({text, authority_.key}, "a", {kNow, kNow}), StatusIs(absl::StatusCode::kInvalidArgument)) << text;
+    EXPECT_THAT(Issue({text, authority_.key}, {"a"}, {kNow, kNow}), StatusIs(absl::StatusCode::kInvalidArgument))
+        << text;
   }
-  EXPECT_THAT(Issue({authority_.certificate, own_.key}, "a", {kNow, kNow}),
+  EXPECT_THAT(Issue({authority_.certificate, own_.key}, {"a"}, {kNow, kNow}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the key of the CA")));
   for (const char* name : {"", "a,DNS:b", "a b", "a/b", "a=b"}) {
-    EXPECT_THAT(Issue(authority_, name, {kNow, kNow}), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
+    EXPECT_THAT(Issue(authority_, {name}, {kNow, kNow}), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
     EXPECT_THAT(MakeAuthority("ca", name, {kNow, kNow}), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
   }
   EXPECT_THAT(MakeAuthority(std::string(65, 'a'), "a", {kNow, kNow}), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(CertificatesTest, HaveAllNamesAndAddresses) {
+  const std::string name = JobName(kUid);
+  const KeyPair both = Issue(authority_, {"a." + name, name}, {kNow, kNow + kDay}).value();
+  for (const std::string& own : {"a." + name, name}) {
+    EXPECT_THAT(Verify(both.certificate, authority_.certificate, own, kNow), IsOk()) << own;
+  }
+  EXPECT_THAT(Verify(both.certificate, authority_.certificate, "b." + name, kNow),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("hostname mismatch")));
+  EXPECT_THAT(Issue(authority_, {name, "127.0.0.1", "::1"}, {kNow, kNow + kDay}), IsOk());
+  EXPECT_THAT(Issue(authority_, {}, {kNow, kNow + kDay}), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 // Another program agrees.
