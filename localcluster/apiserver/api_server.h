@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "kube/object.h"
 
 namespace medley::kube {
 
