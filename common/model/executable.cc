@@ -50,7 +50,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"ExecutionPlan.provenance", kDescription},
       {"ExecutionPlan.devices", Refused(kStagesOnly)},
       {"ExecutionPlan.placements", Refused(kStagesOnly)},
-      {"ExecutionPlan.algorithms", Refused("AUTO is RING")},
+      {"ExecutionPlan.algorithms", kByParts},
       {"Device.id", kExecuted},
       {"Device.pool", kExecuted},
       {"Device.machine", kExecuted},
@@ -93,7 +93,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Schedule.kind", kByParts},
       {"Schedule.micro_batches", kExecuted},
       {"Schedule.max_staleness", Refused("every gradient is computed from the newest weights")},
-      {"Schedule.bucket_bytes", Refused("all gradients of a stage are reduced at once")},
+      {"Schedule.bucket_bytes", kExecuted},
       {"Schedule.without_undo", Refused("one update can be undone")},
   };
   return fields;
@@ -199,13 +199,6 @@ absl::Status CheckMessage(const protobuf::Message& message, const std::string& p
   return absl::OkStatus();
 }
 
-plan_pb::AllreduceAlgorithm Chosen(plan_pb::AllreduceAlgorithm algorithm) {
-  const bool automatic =
-      algorithm == plan_pb::ALLREDUCE_ALGORITHM_UNSPECIFIED || algorithm == plan_pb::ALLREDUCE_ALGORITHM_AUTO;
-  return automatic ? plan_pb::ALLREDUCE_ALGORITHM_RING : algorithm;
-}
-
-// A stage sums all its dense gradients at once, with one algorithm.
 absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
   if (stage.operations_size() > 1) {
     return NotExecuted(path + ".operations", fmt::format("{} ranges", stage.operations_size()),
@@ -213,7 +206,6 @@ absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
   }
   int units = 0;
   for (const plan_pb::Group& group : stage.groups()) units += group.units();
-  const plan_pb::Sync* first = nullptr;
   for (int i = 0; i < stage.syncs_size(); ++i) {
     const plan_pb::Sync& sync = stage.syncs(i).sync();
     const std::string here = fmt::format("{}.syncs[{}].sync", path, i);
@@ -221,14 +213,6 @@ absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
     if (none && units > 1) {
       return NotExecuted(here + ".kind", fmt::format("SYNC_KIND_NONE with {} units", units),
                          "replicas of a stage always agree on their parameters");
-    }
-    if (sync.kind() != plan_pb::SYNC_KIND_ALLREDUCE) continue;
-    if (first == nullptr) first = &sync;
-    if (Chosen(sync.algorithm()) != Chosen(first->algorithm())) {
-      return NotExecuted(here + ".algorithm",
-                         plan_pb::AllreduceAlgorithm_Name(sync.algorithm()) + " beside " +
-                             plan_pb::AllreduceAlgorithm_Name(first->algorithm()),
-                         "all operations of a stage use one algorithm");
     }
   }
   return absl::OkStatus();
@@ -289,6 +273,10 @@ absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vect
   MEDLEY_RETURN_IF_ERROR(CheckMessage(plan, "plan"));
   for (int s = 0; s < plan.stages_size(); ++s) {
     MEDLEY_RETURN_IF_ERROR(CheckStage(plan.stages(s), fmt::format("plan.stages[{}]", s)));
+  }
+  if (plan.schedule().bucket_bytes() < 0) {
+    return base::InvalidArgument("plan.schedule.bucketBytes: must not be negative, is {}",
+                                 plan.schedule().bucket_bytes());
   }
   if (plan.schedule().micro_batches() < 0) {
     return base::InvalidArgument("plan.schedule.microBatches: must not be negative, is {}",

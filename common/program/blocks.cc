@@ -65,7 +65,7 @@ class Builder {
       const bool other = i + 1 < end && At(i).sync != At(i + 1).sync;
       const bool full = plan_.schedule.bucket_bytes > 0 && bytes > 0 && At(i).dense_bytes > 0 &&
                         bytes + At(i).dense_bytes > plan_.schedule.bucket_bytes;
-      if (train_ && (other || full)) {
+      if (other || full) {
         cut.push_back({i + 1, end});
         end = i + 1;
         bytes = 0;

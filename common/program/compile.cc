@@ -41,7 +41,8 @@ absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, c
   MEDLEY_ASSIGN_OR_RETURN(const Lowered lowered, Lower(plan, model));
   Program program;
   program.form = form;
-  program.micro_batches = program.Trains() ? plan.schedule.micro_batches : 1;
+  // Without a pipeline, dividing a batch gains nothing.
+  program.micro_batches = program.Trains() && lowered.depth > 1 ? plan.schedule.micro_batches : 1;
   program.devices = lowered.devices;
   program.layouts = lowered.layouts;
   for (const model::Sync& sync : lowered.syncs) {

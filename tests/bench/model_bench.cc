@@ -4,11 +4,12 @@
 #include <benchmark/benchmark.h>
 
 #include "common/base/status.h"
+#include "common/program/compile.h"
 #include "tests/bench/criteo_shape.h"
+#include "worker/model/block_model.h"
 #include "worker/model/graph.h"
-#include "worker/model/stage_model.h"
+#include "worker/pipeline/executor.h"
 #include "worker/pipeline/local_tables.h"
-#include "worker/pipeline/step_executor.h"
 
 namespace medley::worker {
 namespace {
@@ -39,19 +40,23 @@ void BM_TrainStep(benchmark::State& state) {
   const Graph graph = *BuildGraph(CriteoJob(batch));
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.05);
   const std::shared_ptr<const Dataset> data = CriteoShape(64 * batch, kEmbeddingRows, 1);
-  const std::unique_ptr<StageModel> model =
-      *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
+  const std::unique_ptr<BlockModel> model =
+      *BlockModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
   LocalTables tables(graph.Parameters(/*sparse=*/true), optimizer, 1);
   base::SystemClock clock;
-  StepExecutor executor({.shares = {{1.0}}}, {model.get(), data.get(), nullptr, &tables, nullptr, &clock}, optimizer);
+  model::ExecutionPlan plan;  // one stage of one unit
+  plan.stages = {{.operations = {{0, static_cast<int>(graph.operations.size())}}, .groups = {{"cpu", 1, 1}}}};
+  const Programs programs{*program::Compile(plan, graph.ToModel()), *program::CompileEvaluation(plan, graph.ToModel())};
+  ExecutorParts parts{.blocks = {model.get()}, .data = data.get(), .sparse = &tables, .clock = &clock};
+  const std::unique_ptr<Executor> executor = *Executor::Create(programs, 0, parts, optimizer, 1);
   const auto lease = [&](int64_t step) { return StepLease{step, (step - 1) / 64, (step - 1) % 64 * batch, batch}; };
   int64_t step = 0;
   double loss = 0;
   for (auto _ : state) {
     ++step;
-    executor.Prefetch(lease(step));
-    executor.Prefetch(lease(step + 1));
-    const absl::StatusOr<StepResult> result = executor.RunStep(lease(step), {});
+    executor->Prefetch(lease(step));
+    executor->Prefetch(lease(step + 1));
+    const absl::StatusOr<StepResult> result = executor->RunStep(lease(step), {});
     if (!result.ok()) {
       state.SkipWithError(base::ToString(result.status()).c_str());
       break;
@@ -69,8 +74,8 @@ void BM_DenseLayers(benchmark::State& state) {
   const Graph graph = *BuildGraph(CriteoJob(batch));
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.05);
   const std::shared_ptr<const Dataset> data = CriteoShape(batch, kEmbeddingRows, 1);
-  const std::unique_ptr<StageModel> model =
-      *StageModel::Create(graph, {1, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
+  const std::unique_ptr<BlockModel> model =
+      *BlockModel::Create(graph, {1, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
   const std::vector<float> input(static_cast<size_t>(batch) * static_cast<size_t>(model->InputWidth()), 0.01F);
   int64_t step = 0;
   for (auto _ : state) {

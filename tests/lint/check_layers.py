@@ -28,7 +28,8 @@ ARROWS = {
     # A Kubernetes API server and a node on one machine; must not know Medley's types.
     "localcluster": ["common/base", "common/document", "common/http_client", "common/http_server", "kube"],
     "operator": ["common", "kube", "proto", "operator"],
-    "scheduler-service": ["common/base", "common/document", "common/http_server", "common/model", "common/program", "common/rpc", "common/metrics", "proto", "scheduler-service"],
+    "scheduler-service": ["common/base", "common/certificates", "common/document", "common/http_server", "common/model",
+                          "common/program", "common/rpc", "common/metrics", "proto", "scheduler-service"],
     # The planner does no I/O: no rpc, no metrics, no catalog.
     "scheduler-service/cost": ["common/base", "common/model"],
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
@@ -44,11 +45,11 @@ ARROWS = {
                                   "scheduler-service/profile"],
     "worker": ["common/base", "common/certificates", "common/http_server", "common/model", "common/program", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
-    "worker/model": ["common/base", "common/model", "worker/params", "worker/data", "worker/pipeline", "worker/scores"],
+    "worker/model": ["common/base", "common/model", "common/program", "worker/params", "worker/data", "worker/pipeline", "worker/scores"],
     "worker/scores": ["common/base", "common/model"],
     "worker/data": ["common/base", "common/model"],
     "worker/collective": ["common/base", "common/model"],
-    "worker/pipeline": ["common/base", "common/model", "worker/params", "worker/data", "worker/scores"],
+    "worker/pipeline": ["common/base", "common/model", "common/program", "worker/params", "worker/data", "worker/scores"],
     "worker/checkpoint": ["common/base", "common/model", "worker/params"],
     "worker/claim": ["common/base", "worker/checkpoint"],
     # Linked by `medley`, which has no LibTorch: of worker/model only the graph.

@@ -1,4 +1,4 @@
-#include "worker/model/stage_model.h"
+#include "worker/model/block_model.h"
 
 #include <algorithm>
 #include <cstring>
@@ -39,7 +39,7 @@ void PassFirst(std::span<float> weights, size_t outputs) {
 
 }  // namespace
 
-class StageModel::Rep {
+class BlockModel::Rep {
  public:
   Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed,
       std::shared_ptr<ComputeThreads> threads)
@@ -143,7 +143,7 @@ class StageModel::Rep {
   int64_t loss_samples_ = 0;
 };
 
-absl::Status StageModel::Rep::CheckSizes(const BatchView& features, std::span<const float> input) const {
+absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, std::span<const float> input) const {
   const size_t samples = static_cast<size_t>(features.samples);
   const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
   if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
@@ -159,14 +159,14 @@ absl::Status StageModel::Rep::CheckSizes(const BatchView& features, std::span<co
   return absl::OkStatus();
 }
 
-Matrix StageModel::Rep::InputOf(const MicroBatchState& batch, size_t index) const {
+Matrix BlockModel::Rep::InputOf(const MicroBatchState& batch, size_t index) const {
   const Operation& operation = operations_[index];
   const int64_t samples = batch.features.samples;
   if (operation.reads_numerics) return {batch.features.numerics.data(), samples, shape_.numerics};
   return {index == 0 ? batch.input : batch.outputs[index - 1].data(), samples, operation.input_width};
 }
 
-std::span<const float> StageModel::Rep::Run(MicroBatchState& batch, const BatchView& features,
+std::span<const float> BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features,
                                             std::span<const float> input, bool training) {
   batch.features = features;
   batch.input = input.data();
@@ -199,7 +199,7 @@ std::span<const float> StageModel::Rep::Run(MicroBatchState& batch, const BatchV
   return batch.outputs.back().First(samples * static_cast<size_t>(OutputWidth()));
 }
 
-void StageModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& batch, Matrix dz) {
+void BlockModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& batch, Matrix dz) {
   const ParameterSpec& spec = operations_[index].parameters.front();
   const std::span<float> dw = dense_.Gradient(first_dense_[index]);
   LinearBackwardWeights(InputOf(batch, index), dz, touched_[index], {dw.data(), spec.rows, spec.columns},
@@ -213,7 +213,7 @@ void StageModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& ba
   LinearBackwardInput(dz, Weights(index), {dx_.data(), dz.rows, spec.rows}, *threads_);
 }
 
-std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> output_gradient) {
+std::span<const float> BlockModel::Rep::Back(int micro, std::span<const float> output_gradient) {
   MicroBatchState& batch = micro_batches_.at(static_cast<size_t>(micro));
   const int64_t samples = batch.features.samples;
   if (samples == 0) return {};
@@ -248,10 +248,10 @@ std::span<const float> StageModel::Rep::Back(int micro, std::span<const float> o
   return {gradient, static_cast<size_t>(samples * InputWidth())};
 }
 
-StageModel::StageModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
-StageModel::~StageModel() = default;
+BlockModel::BlockModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+BlockModel::~BlockModel() = default;
 
-absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& graph, model::OperationRange range,
+absl::StatusOr<std::unique_ptr<BlockModel>> BlockModel::Create(const Graph& graph, model::OperationRange range,
                                                                const Optimizer& optimizer, uint64_t seed,
                                                                std::shared_ptr<ComputeThreads> threads) {
   const int count = static_cast<int>(graph.operations.size());
@@ -259,18 +259,18 @@ absl::StatusOr<std::unique_ptr<StageModel>> StageModel::Create(const Graph& grap
     return base::InvalidArgument("a stage cannot have operations [{}, {}): the model has {}", range.first, range.end,
                                  count);
   }
-  return std::unique_ptr<StageModel>(
-      new StageModel(std::make_unique<Rep>(graph, range, optimizer, seed, std::move(threads))));
+  return std::unique_ptr<BlockModel>(
+      new BlockModel(std::make_unique<Rep>(graph, range, optimizer, seed, std::move(threads))));
 }
 
-int StageModel::InputWidth() const { return rep_->InputWidth(); }
-int StageModel::OutputWidth() const { return rep_->OutputWidth(); }
-bool StageModel::IsLast() const { return rep_->IsLast(); }
-const std::vector<ParameterSpec>& StageModel::Tables() const { return rep_->tables(); }
-void StageModel::BeginStep(const StepShape& shape) { rep_->BeginStep(shape); }
-void StageModel::SetRows(int table, std::span<const float> rows) { rep_->SetRows(table, rows); }
+int BlockModel::InputWidth() const { return rep_->InputWidth(); }
+int BlockModel::OutputWidth() const { return rep_->OutputWidth(); }
+bool BlockModel::IsLast() const { return rep_->IsLast(); }
+const std::vector<ParameterSpec>& BlockModel::Tables() const { return rep_->tables(); }
+void BlockModel::BeginStep(const StepShape& shape) { rep_->BeginStep(shape); }
+void BlockModel::SetRows(int table, std::span<const float> rows) { rep_->SetRows(table, rows); }
 
-absl::StatusOr<std::span<const float>> StageModel::Forward(int micro, const BatchView& features,
+absl::StatusOr<std::span<const float>> BlockModel::Forward(int micro, const BatchView& features,
                                                            std::span<const float> input) try {
   MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
   return rep_->Run(rep_->micro_batch(micro), features, input, /*training=*/true);
@@ -278,7 +278,7 @@ absl::StatusOr<std::span<const float>> StageModel::Forward(int micro, const Batc
   return base::Internal("forward pass of micro-batch {}: {}", micro, error.what());
 }
 
-absl::StatusOr<std::span<const float>> StageModel::Backward(int micro, std::span<const float> output_gradient) try {
+absl::StatusOr<std::span<const float>> BlockModel::Backward(int micro, std::span<const float> output_gradient) try {
   const size_t samples = static_cast<size_t>(rep_->micro_batch(micro).features.samples);
   if (output_gradient.size() != samples * static_cast<size_t>(OutputWidth())) {
     return base::InvalidArgument("the output gradient of {} samples has {} floats, the stage needs {} per sample",
@@ -289,30 +289,30 @@ absl::StatusOr<std::span<const float>> StageModel::Backward(int micro, std::span
   return base::Internal("backward pass of micro-batch {}: {}", micro, error.what());
 }
 
-absl::StatusOr<std::span<const float>> StageModel::Infer(const BatchView& features, std::span<const float> input) try {
+absl::StatusOr<std::span<const float>> BlockModel::Infer(const BatchView& features, std::span<const float> input) try {
   MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
   return rep_->Run(rep_->inference(), features, input, /*training=*/false);
 } catch (const std::exception& error) {
   return base::Internal("inference: {}", error.what());
 }
 
-std::span<const float> StageModel::RowGradients(int table) const {
+std::span<const float> BlockModel::RowGradients(int table) const {
   MEDLEY_CHECK(table == 0 && rep_->tables().size() == 1, "a stage has at most one table, number 0");
   return rep_->RowGradients();
 }
-std::span<float> StageModel::Gradients() { return rep_->Gradients(); }
-std::vector<DenseParameter> StageModel::Parameters() { return rep_->dense().Parameters(); }
-double StageModel::LossSum() const { return rep_->loss_sum(); }
-int64_t StageModel::LossSamples() const { return rep_->loss_samples(); }
+std::span<float> BlockModel::Gradients() { return rep_->Gradients(); }
+std::vector<DenseParameter> BlockModel::Parameters() { return rep_->dense().Parameters(); }
+double BlockModel::LossSum() const { return rep_->loss_sum(); }
+int64_t BlockModel::LossSamples() const { return rep_->loss_samples(); }
 
-absl::Status StageModel::ApplyUpdate(const Optimizer& optimizer) {
+absl::Status BlockModel::ApplyUpdate(const Optimizer& optimizer) {
   rep_->Gradients();
   rep_->dense().ApplyUpdate(optimizer);
   return absl::OkStatus();
 }
-int64_t StageModel::AppliedStep() const { return rep_->dense().applied_step(); }
-int64_t StageModel::UndoLimit() const { return rep_->dense().undo_limit(); }
-absl::Status StageModel::UndoTo(int64_t step) { return rep_->dense().UndoTo(step); }
-void StageModel::SetAppliedStep(int64_t step) { rep_->dense().SetAppliedStep(step); }
+int64_t BlockModel::AppliedStep() const { return rep_->dense().applied_step(); }
+int64_t BlockModel::UndoLimit() const { return rep_->dense().undo_limit(); }
+absl::Status BlockModel::UndoTo(int64_t step) { return rep_->dense().UndoTo(step); }
+void BlockModel::SetAppliedStep(int64_t step) { rep_->dense().SetAppliedStep(step); }
 
 }  // namespace medley::worker

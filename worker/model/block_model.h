@@ -1,7 +1,7 @@
 // Holds the weights of an operation range and computes its forward and backward passes and updates, on the CPU.
 //
 // Backward passes are written by hand, without an autograd graph. A step allocates nothing, except that buffers grow to
-// the largest micro-batch seen. StageCompute documents the functions.
+// the largest micro-batch seen. BlockCompute documents the functions.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,19 +11,19 @@
 #include "common/model/execution_plan.h"
 #include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
-#include "worker/pipeline/stage_compute.h"
+#include "worker/pipeline/block_compute.h"
 
 namespace medley::worker {
 
-class StageModel final : public StageCompute {
+class BlockModel final : public BlockCompute {
  public:
   // `seed` determines the initial weights, optimizer.initial_state the optimizer state. Errors: InvalidArgument for a
   // range that is empty or exceeds the graph. `threads` compute together with the calling thread, which must be one at
   // a time for all models that share them; null: the calling thread only. They do not change the results.
-  static absl::StatusOr<std::unique_ptr<StageModel>> Create(const Graph& graph, model::OperationRange range,
+  static absl::StatusOr<std::unique_ptr<BlockModel>> Create(const Graph& graph, model::OperationRange range,
                                                             const Optimizer& optimizer, uint64_t seed,
                                                             std::shared_ptr<ComputeThreads> threads = nullptr);
-  ~StageModel() override;
+  ~BlockModel() override;
 
   int InputWidth() const override;
   int OutputWidth() const override;
@@ -51,7 +51,7 @@ class StageModel final : public StageCompute {
 
  private:
   class Rep;
-  explicit StageModel(std::unique_ptr<Rep> rep);
+  explicit BlockModel(std::unique_ptr<Rep> rep);
   std::unique_ptr<Rep> rep_;
 };
 

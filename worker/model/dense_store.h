@@ -14,7 +14,7 @@
 #include "worker/model/aligned_floats.h"
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
-#include "worker/pipeline/stage_compute.h"
+#include "worker/pipeline/block_compute.h"
 
 namespace medley::worker {
 

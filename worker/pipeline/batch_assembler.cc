@@ -1,34 +1,27 @@
 #include "worker/pipeline/batch_assembler.h"
 
-#include <algorithm>
-
 #include "common/base/status.h"
 #include "worker/data/permutation.h"
 
 namespace medley::worker {
 
-int MicroBatches(const StagePlace& place, int count) {
-  if (place.shares.size() == 1) return 1;
-  return std::clamp(place.micro_batches, 1, std::max(1, count));
-}
-
-BatchAssembler::BatchAssembler(const StagePlace& place, const Dataset& data, std::vector<ParameterSpec> tables)
-    : place_(place), data_(data), tables_(std::move(tables)) {}
+BatchAssembler::BatchAssembler(const program::Program& program, const BatchShare& share, const Dataset& data,
+                               std::vector<ParameterSpec> tables)
+    : program_(program), share_(share), data_(data), tables_(std::move(tables)) {}
 
 absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step) {
   if (lease.first < 0 || lease.count <= 0 || lease.first + lease.count > data_.rows()) {
     return base::OutOfRange("the lease of step {} has samples [{}, {}), but the data has {}", lease.step, lease.first,
                             lease.first + lease.count, data_.rows());
   }
-  const Permutation order(data_.rows(), place_.seed, lease.data_epoch);
-  const int micros = MicroBatches(place_, lease.count);
+  const Permutation order(data_.rows(), share_.seed, lease.data_epoch);
+  const program::Layout& layout = program_.layouts[static_cast<size_t>(share_.layout)];
   step.lease = lease;
   step.micros.clear();
   indices_.clear();
-  for (int micro = 0; micro < micros; ++micro) {
-    const SampleRange whole = MicroBatch(lease.count, micro, micros);
-    const SampleRange mine =
-        Split(whole.count, place_.shares[static_cast<size_t>(place_.stage)])[static_cast<size_t>(place_.replica)];
+  for (int micro = 0; micro < program_.micro_batches; ++micro) {
+    const SampleRange whole = program::MicroBatch(lease.count, micro, program_.micro_batches);
+    const SampleRange mine = program::ShareOf(whole.count, layout.cuts, share_.replica);
     step.micros.push_back({static_cast<int>(indices_.size()), mine.count});
     for (int i = 0; i < mine.count; ++i) indices_.push_back(order(lease.first + whole.first + mine.first + i));
   }

@@ -1,20 +1,24 @@
-// Collects what one replica needs for a leased step: its samples, and the keys of the table rows that they use.
+// Collects what one device needs for a leased step: its samples, and the keys of the table rows that they use.
 //
 // Not thread-safe; the executor has one for its background thread and one for its own thread.
 #pragma once
 
 #include <vector>
 
+#include "common/program/program.h"
+#include "common/program/samples.h"
 #include "worker/data/dataset.h"
 #include "worker/params/parameter_spec.h"
+#include "worker/pipeline/batch_share.h"
 #include "worker/pipeline/key_indexer.h"
-#include "worker/pipeline/reshard.h"
 #include "worker/pipeline/sparse_parameters.h"
-#include "worker/pipeline/step_executor.h"
+#include "worker/pipeline/step.h"
 
 namespace medley::worker {
 
-// The data of one step for one replica.
+using program::SampleRange;
+
+// The data of one step for one device.
 struct PreparedStep {
   StepLease lease;
   Batch batch;                      // the samples of all micro-batches; ids are positions in tables[0].keys
@@ -25,8 +29,9 @@ struct PreparedStep {
 
 class BatchAssembler {
  public:
-  // `place` and `data` must outlive the assembler. `tables` are the stage's; at most one, which all fields share.
-  BatchAssembler(const StagePlace& place, const Dataset& data, std::vector<ParameterSpec> tables);
+  // `program` and `data` must outlive the assembler. `tables` are the device's; at most one, which all fields share.
+  BatchAssembler(const program::Program& program, const BatchShare& share, const Dataset& data,
+                 std::vector<ParameterSpec> tables);
 
   // Fills all of `step` except `rows`. Errors: OutOfRange for a lease beyond the data.
   absl::Status Assemble(const StepLease& lease, PreparedStep& step);
@@ -36,14 +41,12 @@ class BatchAssembler {
  private:
   void IndexKeys(PreparedStep& step);
 
-  const StagePlace& place_;
+  const program::Program& program_;
+  const BatchShare share_;
   const Dataset& data_;
   const std::vector<ParameterSpec> tables_;
   KeyIndexer indexer_;
   std::vector<int64_t> indices_;
 };
-
-// The number of micro-batches of a step: 1 in a plan with a single stage, where more would not help.
-int MicroBatches(const StagePlace& place, int count);
 
 }  // namespace medley::worker

@@ -1,4 +1,4 @@
-// The interface of the computation of one stage replica. StageModel (worker/model) implements it.
+// The interface of the computation of one block of a program. BlockModel (worker/model) implements it.
 //
 // Not thread-safe: one thread at a time. The order of calls in a step:
 //   1. BeginStep
@@ -36,12 +36,12 @@ struct StepShape {
   int global_samples = 0;  // of all replicas; gradients are sums over samples divided by this
 };
 
-class StageCompute {
+class BlockCompute {
  public:
-  virtual ~StageCompute() = default;
+  virtual ~BlockCompute() = default;
 
-  virtual int InputWidth() const = 0;   // floats per sample from the previous stage; 0 for the first stage
-  virtual int OutputWidth() const = 0;  // floats per sample to the next stage; 0 for the last stage
+  virtual int InputWidth() const = 0;   // floats per sample of its input; 0 for the first block
+  virtual int OutputWidth() const = 0;  // floats per sample of its output; 0 for the last block
   virtual bool IsLast() const = 0;
   virtual const std::vector<ParameterSpec>& Tables() const = 0;  // sparse parameters; SetRows supplies their rows
 
@@ -49,25 +49,25 @@ class StageCompute {
   // Copies the rows of Tables()[table] that this step uses (row-major, distinct keys x columns) and sets their
   // gradients to zero. The `features.ids` of Forward are positions in these rows.
   virtual void SetRows(int table, std::span<const float> rows) = 0;
-  // `input` is samples x InputWidth (empty for the first stage). Returns samples x OutputWidth; the last stage returns
+  // `input` is samples x InputWidth (empty for the first block). Returns samples x OutputWidth; the last block returns
   // an empty span and adds to LossSum. Refers to `features` and `input` until Backward of the same micro-batch.
   virtual absl::StatusOr<std::span<const float>> Forward(int micro, const BatchView& features,
                                                          std::span<const float> input) = 0;
-  // `output_gradient` is samples x OutputWidth (empty for the last stage). Returns samples x InputWidth.
+  // `output_gradient` is samples x OutputWidth (empty for the last block). Returns samples x InputWidth.
   virtual absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) = 0;
-  // A forward pass without loss and gradients. The last stage returns the logits, samples x the model's outputs. Uses
+  // A forward pass without loss and gradients. The last block returns the logits, samples x the model's outputs. Uses
   // the rows of SetRows.
   virtual absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) = 0;
 
   // The gradients of the rows of SetRows, in their order: summed over this replica's samples since BeginStep, divided
   // by global_samples.
   virtual std::span<const float> RowGradients(int table) const = 0;
-  // All dense gradients of the stage in one span, in the order of Parameters(). The caller sums them over the replicas.
+  // All dense gradients of the block in one span, in the order of Parameters(). The caller sums them over the replicas.
   virtual std::span<float> Gradients() = 0;
   // The current values. ApplyUpdate and UndoTo invalidate the spans: call Parameters() again.
   virtual std::vector<DenseParameter> Parameters() = 0;
 
-  virtual double LossSum() const = 0;  // over this replica's samples since BeginStep; last stage only
+  virtual double LossSum() const = 0;  // over this replica's samples since BeginStep; last block only
   virtual int64_t LossSamples() const = 0;
 
   // Applies Gradients() and keeps the old values, so that one update can be undone.

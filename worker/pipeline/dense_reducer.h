@@ -1,4 +1,4 @@
-// Sums the dense gradients over the replicas of a stage.
+// Sums the dense gradients of a block over its replicas.
 #pragma once
 
 #include <absl/status/status.h>
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/program/program.h"
 #include "worker/pipeline/wait_limit.h"
 
 namespace medley::worker {
@@ -14,8 +15,10 @@ namespace medley::worker {
 class DenseReducer {
  public:
   virtual ~DenseReducer() = default;
-  // Replaces `values` with the sums over all replicas. Every replica gets the same bits.
-  virtual absl::Status SumAll(int64_t step, std::span<float> values, const WaitLimit& limit) = 0;
+  // Replaces `values` with the sums over the members of `group`. Every member gets the same bits. `block`: whose
+  // gradients they are.
+  virtual absl::Status SumAll(int64_t step, int block, const program::Group& group, std::span<float> values,
+                              const WaitLimit& limit) = 0;
 };
 
 }  // namespace medley::worker

@@ -17,7 +17,7 @@ Prefetcher::~Prefetcher() {
 
 void Prefetcher::Add(const StepLease& lease) {
   base::MutexLock lock(mutex_);
-  if (entries_.size() >= StepExecutor::kMaxPrefetched) return;
+  if (entries_.size() >= kMaxPrefetched) return;
   if (std::ranges::find(entries_, lease, &Entry::lease) != entries_.end()) return;
   entries_.push_back({lease, std::nullopt});
   changed_.NotifyAll();

@@ -18,6 +18,8 @@ namespace medley::worker {
 
 class Prefetcher {
  public:
+  static constexpr int kMaxPrefetched = 2;
+
   // `sparse` is null when the stage has no tables.
   Prefetcher(BatchAssembler assembler, SparseParameters* sparse);
   ~Prefetcher();

@@ -8,13 +8,13 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/program/samples.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
+#include "worker/model/block_model.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
-#include "worker/model/stage_model.h"
 #include "worker/pipeline/batch_assembler.h"
-#include "worker/pipeline/reshard.h"
 #include "worker/profiler/statistics.h"
 
 namespace medley::worker {
@@ -47,7 +47,7 @@ class LayerTimer {
 
  private:
   // Runs one step of the operation alone, with everything that a trainer computes for it, in its micro-batches.
-  absl::Status Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
+  absl::Status Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
                     std::span<const float> activations) const;
 
   const ProfilerOptions& options_;
@@ -56,7 +56,7 @@ class LayerTimer {
   const Optimizer& optimizer_;
 };
 
-absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
+absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
                               int samples, std::span<const float> activations) const {
   const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
   const int64_t first = number * samples % (data_.rows() - usable + 1);
@@ -70,7 +70,7 @@ absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, Prep
     model.SetRows(static_cast<int>(t), step.rows[t]);
   }
   for (int micro = 0; micro < micros; ++micro) {
-    const SampleRange range = MicroBatch(usable, micro, micros);
+    const SampleRange range = program::MicroBatch(usable, micro, micros);
     if (range.count == 0) continue;  // fewer samples than micro-batches
     const size_t count = static_cast<size_t>(range.count);
     const BatchView view = step.batch.View(range.first, range.count);
@@ -84,10 +84,10 @@ absl::Status LayerTimer::Step(StageModel& model, BatchAssembler& assembler, Prep
 
 absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget) const {
   MEDLEY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<StageModel> model,
-      StageModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
-  const StagePlace place{.shares = {{1.0}}};
-  BatchAssembler assembler(place, data_, model->Tables());
+      const std::unique_ptr<BlockModel> model,
+      BlockModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
+  const program::Program no_program;  // ranges of the data only
+  BatchAssembler assembler(no_program, BatchShare{}, data_, model->Tables());
   const std::vector<float> activations(
       static_cast<size_t>(samples) * static_cast<size_t>(std::max(model->InputWidth(), model->OutputWidth())), 0.01F);
   PreparedStep step;

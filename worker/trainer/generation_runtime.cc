@@ -6,6 +6,8 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/program/compile.h"
+#include "common/program/text.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/trainer/background_writer.h"
 
@@ -18,24 +20,6 @@ constexpr uint64_t kHeaderTag = uint64_t{1} << 40;  // larger than the tag of an
 int RankIn(const std::vector<std::string>& members, const std::string& name) {
   const auto it = std::find(members.begin(), members.end(), name);
   return it == members.end() ? -1 : static_cast<int>(it - members.begin());
-}
-
-// Returns the algorithm that sums the gradients of a stage's dense operations.
-absl::StatusOr<model::AllreduceAlgorithm> DenseAlgorithm(const model::Stage& stage, const Graph& graph) {
-  for (const model::OperationSync& sync : stage.syncs) {
-    for (const model::OperationRange& range : sync.operations) {
-      for (int op = range.first; op < range.end && op < static_cast<int>(graph.operations.size()); ++op) {
-        const auto& parameters = graph.operations[static_cast<size_t>(op)].parameters;
-        const bool dense = std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return !p.sparse; });
-        if (!dense) continue;
-        if (sync.sync.kind == model::SyncKind::kAllreduce) return sync.sync.algorithm;
-        return base::Unimplemented(
-            "operation '{}' is dense and its stage has several replicas: the plan must synchronise it by allreduce",
-            graph.operations[static_cast<size_t>(op)].name);
-      }
-    }
-  }
-  return model::AllreduceAlgorithm::kRing;
 }
 
 }  // namespace
@@ -53,6 +37,7 @@ absl::StatusOr<std::shared_ptr<GenerationRuntime>> GenerationRuntime::Build(cons
   if (order.origin() == pb::STATE_ORIGIN_PEERS) runtime->held_ = std::move(held);
   MEDLEY_ASSIGN_OR_RETURN(runtime->plan_, model::FromProto(order.plan()));
   MEDLEY_RETURN_IF_ERROR(runtime->FindPlace());
+  if (runtime->trains()) MEDLEY_RETURN_IF_ERROR(runtime->Compile());
   MEDLEY_RETURN_IF_ERROR(runtime->MakeState(stop));
   const auto store = MakeRendezvousStore(context.session, order.generation());
   if (order.origin() == pb::STATE_ORIGIN_PEERS) MEDLEY_RETURN_IF_ERROR(runtime->AgreeOnMoves(*store, stop));
@@ -61,11 +46,18 @@ absl::StatusOr<std::shared_ptr<GenerationRuntime>> GenerationRuntime::Build(cons
   MEDLEY_RETURN_IF_ERROR(runtime->ConnectServers(stop));
   SparseParameters* sparse = runtime->servers_.get();
   if (sparse == nullptr) sparse = runtime->state_->tables();
-  runtime->executor_ = std::make_unique<StepExecutor>(
-      PlaceOf(runtime->plan_, runtime->stage(), runtime->replica(), context.spec->training.seed),
-      StepParts{&runtime->state_->model(), runtime->data_.get(), runtime->channel_.get(), sparse,
-                runtime->reducer_.get(), context.clock},
-      context.optimizer);
+  ExecutorParts parts{.blocks = std::vector<BlockCompute*>(runtime->programs_.training.blocks.size(), nullptr),
+                      .data = runtime->data_.get(),
+                      .channel = runtime->channel_.get(),
+                      .sparse = sparse,
+                      .reducer = runtime->reducer_.get(),
+                      .clock = context.clock};
+  size_t model = 0;
+  for (const int block : runtime->sequence_.blocks) {
+    parts.blocks[static_cast<size_t>(block)] = runtime->state_->models()[model++].get();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(runtime->executor_, Executor::Create(runtime->programs_, runtime->Device(), std::move(parts),
+                                                               context.optimizer, context.spec->training.seed));
   return runtime;
 }
 
@@ -77,25 +69,31 @@ absl::Status GenerationRuntime::FindPlace() {
       place_ = Place{peer.slot().stage(), peer.slot().index()};
     }
   }
-  if (plan_.schedule.kind == model::ScheduleKind::kAsync1F1B) {
-    return base::Unimplemented("plan.schedule.kind: this runtime executes only synchronous schedules, not ASYNC_1F1B");
-  }
-  if (place_.has_value()) {
-    if (place_->stage < 0 || static_cast<size_t>(place_->stage) >= plan_.stages.size()) {
-      return base::InvalidArgument("stage {} does not exist, the plan has {} stages", place_->stage,
-                                   plan_.stages.size());
-    }
-    const auto& operations = plan_.stages[static_cast<size_t>(place_->stage)].operations;
-    if (operations.size() != 1) {
-      return base::Unimplemented("stage {} has {} ranges of operations: this runtime executes only one range per stage",
-                                 place_->stage, operations.size());
-    }
+  if (place_.has_value() && (place_->stage < 0 || static_cast<size_t>(place_->stage) >= plan_.stages.size())) {
+    return base::InvalidArgument("stage {} does not exist, the plan has {} stages", place_->stage, plan_.stages.size());
   }
   return absl::OkStatus();
 }
 
-model::OperationRange GenerationRuntime::Range() const {
-  return plan_.stages[static_cast<size_t>(place_->stage)].operations.front();
+absl::Status GenerationRuntime::Compile() {
+  const model::Model model = context_.graph->ToModel();
+  MEDLEY_ASSIGN_OR_RETURN(programs_.training, program::Compile(plan_, model));
+  MEDLEY_ASSIGN_OR_RETURN(programs_.evaluation, program::CompileEvaluation(plan_, model));
+  const program::Program& program = programs_.training;
+  if (program.flows.size() > kMaxFlows || program.micro_batches > kMaxMicroBatches) {
+    return base::Unimplemented("the plan moves {} values in {} micro-batches: this runtime numbers {} and {}",
+                               program.flows.size(), program.micro_batches, kMaxFlows, kMaxMicroBatches);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(sequence_, SequenceOf(program, Device()));
+  program_hash_ = program::Hash(program);
+  return absl::OkStatus();
+}
+
+// Devices are numbered stage by stage.
+int GenerationRuntime::Device() const {
+  int device = replica();
+  for (int s = 0; s < stage(); ++s) device += plan_.stages[static_cast<size_t>(s)].Units();
+  return device;
 }
 
 bool GenerationRuntime::HasTables(int stage) const {
@@ -119,12 +117,15 @@ bool GenerationRuntime::NeedsServers() const { return plan_.servers.has_value() 
 
 absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   if (!trains()) return absl::OkStatus();
-  TrainerState::Options options{.range = Range(),
+  TrainerState::Options options{.blocks = {},
                                 .local_tables = !NeedsServers(),
                                 .optimizer = context_.optimizer,
                                 .seed = context_.spec->training.seed,
                                 .threads = context_.threads};
-  if (held_ != nullptr && held_->options().range == options.range &&
+  for (const int block : sequence_.blocks) {
+    options.blocks.push_back(programs_.training.blocks[static_cast<size_t>(block)].operations);
+  }
+  if (held_ != nullptr && held_->options().blocks == options.blocks &&
       held_->options().local_tables == options.local_tables) {
     state_ = held_;
     return absl::OkStatus();
@@ -180,36 +181,23 @@ absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::str
 }
 
 absl::Status GenerationRuntime::ConnectGroups(KeyValueStore& store, std::stop_token stop) {
-  std::vector<std::string> world, mine;
-  std::vector<int> previous, next;
+  std::vector<std::string> world, mine;  // by device, by replica
   for (const pb::Peer& peer : trainers_) {
-    const int rank = static_cast<int>(world.size());
     world.push_back(peer.slot().member());
     if (peer.slot().stage() == stage()) mine.push_back(peer.slot().member());
-    if (peer.slot().stage() == stage() - 1) previous.push_back(rank);
-    if (peer.slot().stage() == stage() + 1) next.push_back(rank);
   }
-  if (plan_.stages.size() > 1) {
+  if (programs_.training.flows.size() > 0) {
     MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", world, store, stop));
-    channel_ = std::make_unique<GroupChannel>(*world_, std::move(previous), std::move(next));
+    channel_ = std::make_unique<GroupChannel>(*world_);
   }
   if (mine.size() == 1) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const model::AllreduceAlgorithm algorithm,
-                          DenseAlgorithm(plan_.stages[static_cast<size_t>(stage())], *context_.graph));
   MEDLEY_ASSIGN_OR_RETURN(stage_group_, Connect(fmt::format("stage-{}", stage()), mine, store, stop));
-  reducer_ = std::make_unique<GroupReducer>(*stage_group_, algorithm);
+  reducer_ = std::make_unique<GroupReducer>(*stage_group_);
   return absl::OkStatus();
 }
 
 absl::Status GenerationRuntime::ConnectServers(std::stop_token stop) {
-  if (!NeedsServers()) {
-    if (state_->tables() != nullptr && plan_.stages[static_cast<size_t>(stage())].Units() > 1) {
-      return base::InvalidArgument(
-          "plan.servers: stage {} has embedding tables and {} replicas, so the plan needs parameter servers", stage(),
-          plan_.stages[static_cast<size_t>(stage())].Units());
-    }
-    return absl::OkStatus();
-  }
+  if (!NeedsServers()) return absl::OkStatus();
   PsClientOptions options{.generation = generation(),
                           .trainer = TableRank(),
                           .token = context_.session.token,
@@ -228,6 +216,7 @@ pb::Warmed GenerationRuntime::warmed() const {
   if (trains()) {
     warmed.set_rows(data_->rows());
     warmed.set_data_digest(data_->digest());
+    warmed.set_program(program_hash_);
     warmed.set_bad_rows(data_->bad_rows());
   }
   return warmed;

@@ -22,7 +22,8 @@
 #include "worker/collective/group.h"
 #include "worker/data/dataset.h"
 #include "worker/model/graph.h"
-#include "worker/pipeline/step_executor.h"
+#include "worker/pipeline/executor.h"
+#include "worker/pipeline/sequence.h"
 #include "worker/ps/client.h"
 #include "worker/trainer/group_links.h"
 #include "worker/trainer/role.h"
@@ -87,7 +88,8 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::Status SendAndReceive(const job::v1::Switch& order, int64_t& samples);
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
                                                  KeyValueStore& store, std::stop_token stop);
-  model::OperationRange Range() const;
+  absl::Status Compile();
+  int Device() const;  // index of this trainer in the program
   bool HasTables(int stage) const;
   int TableRank() const;  // this trainer's rank among the trainers of all stages with tables, which push to the servers
   bool NeedsServers() const;
@@ -98,6 +100,9 @@ class GenerationRuntime final : public PreparedGeneration {
   const TrainerContext& context_;
   model::ExecutionPlan plan_;
   std::optional<Place> place_;
+  Programs programs_;  // of the plan; empty unless trains()
+  Sequence sequence_;  // this device's part of the training program
+  std::string program_hash_;
   std::vector<job::v1::Peer> trainers_;        // all trainers of the generation, by (stage, index)
   std::vector<std::string> transfer_members_;  // names of the transfer group's members, by rank
   int transfer_rank_ = -1;
@@ -113,7 +118,7 @@ class GenerationRuntime final : public PreparedGeneration {
   std::unique_ptr<GroupChannel> channel_;
   std::unique_ptr<GroupReducer> reducer_;
   std::unique_ptr<PsClient> servers_;
-  std::unique_ptr<StepExecutor> executor_;  // last member: joins its thread before the links are destroyed
+  std::unique_ptr<Executor> executor_;  // last member: joins its thread before the links are destroyed
 };
 
 }  // namespace medley::worker

@@ -10,33 +10,58 @@
 namespace medley::worker {
 
 absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& graph, const Options& options) {
-  MEDLEY_ASSIGN_OR_RETURN(auto model,
-                          StageModel::Create(graph, options.range, options.optimizer, options.seed, options.threads));
+  std::vector<std::unique_ptr<BlockModel>> models;
   std::vector<ParameterSpec> tables;
-  if (options.local_tables) tables = model->Tables();
-  return std::shared_ptr<TrainerState>(new TrainerState(options, std::move(model), std::move(tables)));
+  for (const model::OperationRange& block : options.blocks) {
+    MEDLEY_ASSIGN_OR_RETURN(auto model,
+                            BlockModel::Create(graph, block, options.optimizer, options.seed, options.threads));
+    if (options.local_tables) tables.insert(tables.end(), model->Tables().begin(), model->Tables().end());
+    models.push_back(std::move(model));
+  }
+  return std::shared_ptr<TrainerState>(new TrainerState(options, std::move(models), std::move(tables)));
 }
 
-TrainerState::TrainerState(Options options, std::unique_ptr<StageModel> model, std::vector<ParameterSpec> tables)
-    : options_(options),
-      model_(std::move(model)),
+TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockModel>> models,
+                           std::vector<ParameterSpec> tables)
+    : options_(std::move(options)),
+      models_(std::move(models)),
       table_specs_(std::move(tables)),
       tables_(table_specs_.empty() ? nullptr
                                    : std::make_unique<LocalTables>(table_specs_, options_.optimizer, options_.seed)) {
   std::set<int> operations;
-  for (const DenseParameter& parameter : model_->Parameters()) operations.insert(parameter.spec.operation);
+  for (const DenseParameter& parameter : Parameters()) operations.insert(parameter.spec.operation);
   for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
   holds_.assign(operations.begin(), operations.end());
 }
 
-int64_t TrainerState::AppliedStep() const {
-  const int64_t dense = model_->AppliedStep();
-  return tables_ == nullptr ? dense : std::min(dense, tables_->AppliedStep());
+std::vector<DenseParameter> TrainerState::Parameters() {
+  std::vector<DenseParameter> all;
+  for (const auto& model : models_) {
+    for (DenseParameter& parameter : model->Parameters()) all.push_back(std::move(parameter));
+  }
+  return all;
 }
 
+bool TrainerState::Has(int operation) const {
+  return std::ranges::any_of(options_.blocks, [&](const auto& block) { return block.Contains(operation); });
+}
+
+int64_t TrainerState::DenseStep() const {
+  int64_t step = models_.front()->AppliedStep();
+  for (const auto& model : models_) step = std::min(step, model->AppliedStep());
+  return step;
+}
+
+int64_t TrainerState::AppliedStep() const {
+  return tables_ == nullptr ? DenseStep() : std::min(DenseStep(), tables_->AppliedStep());
+}
+
+// Parts that have applied one step more than others can only return to the common step, or before it.
 int64_t TrainerState::UndoLimit() const {
-  const int64_t dense = model_->UndoLimit();
-  return tables_ == nullptr ? dense : std::max(dense, std::min(tables_->UndoLimit(), AppliedStep()));
+  const int64_t applied = AppliedStep();
+  int64_t limit = tables_ == nullptr ? 0 : std::min(tables_->UndoLimit(), applied);
+  for (const auto& model : models_) limit = std::max(limit, std::min(model->UndoLimit(), applied));
+  return limit;
 }
 
 void TrainerState::CountStep(int64_t samples) {
@@ -45,26 +70,26 @@ void TrainerState::CountStep(int64_t samples) {
 }
 
 absl::Status TrainerState::UndoTo(int64_t step) {
-  const bool counted = model_->AppliedStep() > step;
+  const bool counted = DenseStep() > step;
   if (step > AppliedStep()) {
     return base::FailedPrecondition("the trainer has applied step {} and cannot roll back to the later step {}",
                                     AppliedStep(), step);
   }
-  MEDLEY_RETURN_IF_ERROR(model_->UndoTo(step));
+  for (const auto& model : models_) MEDLEY_RETURN_IF_ERROR(model->UndoTo(step));
   if (tables_ != nullptr) MEDLEY_RETURN_IF_ERROR(tables_->UndoTo(step));
   if (counted) samples_ = undo_samples_;
   return absl::OkStatus();
 }
 
 void TrainerState::SetApplied(int64_t step, int64_t samples) {
-  model_->SetAppliedStep(step);
+  for (const auto& model : models_) model->SetAppliedStep(step);
   if (tables_ != nullptr) tables_->SetAppliedStep(step);
   samples_ = undo_samples_ = samples;
 }
 
 std::vector<std::span<float>> TrainerState::Values(int operation) {
   std::vector<std::span<float>> values;
-  for (const DenseParameter& parameter : model_->Parameters()) {
+  for (const DenseParameter& parameter : Parameters()) {
     if (parameter.spec.operation != operation) continue;
     values.push_back(parameter.weights);
     values.push_back(parameter.state);
@@ -78,10 +103,10 @@ std::vector<std::span<float>> TrainerState::Values(int operation) {
 }
 
 absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& manifest) {
-  std::vector<DenseParameter> parameters = model_->Parameters();
+  std::vector<DenseParameter> parameters = Parameters();
   size_t loaded = 0;
   CheckpointHandlers handlers;
-  handlers.wanted_dense = [&](int32_t operation) { return options_.range.Contains(operation); };
+  handlers.wanted_dense = [&](int32_t operation) { return Has(operation); };
   handlers.dense = [&](int32_t operation, std::string_view name, std::span<const float> weights,
                        std::span<const float> state) -> absl::Status {
     for (DenseParameter& parameter : parameters) {
@@ -96,7 +121,7 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
     }
     return absl::OkStatus();
   };
-  handlers.wanted_rows = [&](int32_t table) { return tables_ != nullptr && options_.range.Contains(table); };
+  handlers.wanted_rows = [&](int32_t table) { return tables_ != nullptr && Has(table); };
   handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys,
                       std::span<const float> values) -> absl::Status {
     const std::span<float> weights = tables_->Weights(table), state = tables_->State(table);
@@ -122,8 +147,8 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
   };
   MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(volume, manifest, std::move(handlers)));
   if (loaded != parameters.size()) {
-    return base::DataLoss("checkpoint {} has {} of the {} dense parameters of operations [{}, {})", manifest.folder,
-                          loaded, parameters.size(), options_.range.first, options_.range.end);
+    return base::DataLoss("checkpoint {} has {} of the {} dense parameters of this trainer", manifest.folder, loaded,
+                          parameters.size());
   }
   SetApplied(manifest.step, SamplesAt(manifest));
   return absl::OkStatus();
@@ -132,7 +157,7 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
 TrainerSnapshot TrainerState::Snapshot() {
   const auto copy = [](std::span<const float> values) { return std::vector<float>(values.begin(), values.end()); };
   TrainerSnapshot snapshot;
-  for (const DenseParameter& parameter : model_->Parameters()) {
+  for (const DenseParameter& parameter : Parameters()) {
     snapshot.dense.push_back(
         {parameter.spec.operation, parameter.spec.name, copy(parameter.weights), copy(parameter.state)});
   }

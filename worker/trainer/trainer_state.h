@@ -15,8 +15,8 @@
 
 #include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
+#include "worker/model/block_model.h"
 #include "worker/model/graph.h"
-#include "worker/model/stage_model.h"
 #include "worker/pipeline/local_tables.h"
 #include "worker/trainer/trainer_snapshot.h"
 
@@ -25,8 +25,8 @@ namespace medley::worker {
 class TrainerState {
  public:
   struct Options {
-    model::OperationRange range;
-    bool local_tables = false;  // keep the range's sparse parameters in this process
+    std::vector<model::OperationRange> blocks;  // of the program, on this device; ascending
+    bool local_tables = false;                  // keep the blocks' sparse parameters in this process
     Optimizer optimizer;
     uint64_t seed = 1;
     std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
@@ -35,7 +35,8 @@ class TrainerState {
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);
 
   const Options& options() const { return options_; }
-  StageModel& model() { return *model_; }
+  // One a block, in the order of options().blocks.
+  const std::vector<std::unique_ptr<BlockModel>>& models() const { return models_; }
   LocalTables* tables() { return tables_.get(); }
 
   int64_t AppliedStep() const;
@@ -60,10 +61,13 @@ class TrainerState {
   TrainerSnapshot Snapshot();
 
  private:
-  TrainerState(Options options, std::unique_ptr<StageModel> model, std::vector<ParameterSpec> tables);
+  TrainerState(Options options, std::vector<std::unique_ptr<BlockModel>> models, std::vector<ParameterSpec> tables);
+  int64_t DenseStep() const;  // the step that all blocks have applied
+  std::vector<DenseParameter> Parameters();
+  bool Has(int operation) const;
 
   const Options options_;
-  const std::unique_ptr<StageModel> model_;
+  const std::vector<std::unique_ptr<BlockModel>> models_;
   const std::vector<ParameterSpec> table_specs_;  // the specs of tables_
   const std::unique_ptr<LocalTables> tables_;     // null: no tables in this process
   std::vector<int> holds_;                        // constant after construction

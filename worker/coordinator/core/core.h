@@ -42,6 +42,17 @@ struct CheckpointSearch {
   std::string refused;  // why the job cannot continue from the checkpoint that it names; empty: it can, or names none
 };
 
+// An evaluation that the trainers run. Outside of the class, because clang cannot construct its members inside.
+struct PendingEvaluation {
+  bool AllDone() const;
+  bool last = false;                 // at the end; the finished model is written after it
+  std::map<std::string, bool> done;  // by member
+  base::SteadyTime deadline{};
+  ScoreSums scores;
+  std::optional<job::v1::FittedTransform> transform;
+  bool exported = false;
+};
+
 class CoordinatorCore {
  public:
   // `journal`: the last state that an earlier process of this coordinator wrote; nullopt at the first start.
@@ -96,16 +107,6 @@ class CoordinatorCore {
     kHalting,   // the survivors of the active generation are asked to halt
     kHalted     // the survivors have halted; their state is at halted_step_
   };
-  struct PendingEvaluation {
-    bool AllDone() const;
-    bool last = false;                 // at the end; the finished model is written after it
-    std::map<std::string, bool> done;  // by member
-    base::SteadyTime deadline{};
-    ScoreSums scores;
-    std::optional<job::v1::FittedTransform> transform;
-    bool exported = false;
-  };
-
   // core.cc: inputs
   absl::Status AcceptTerm(int64_t leader_term, Instant now);
   void PlanOut(const std::vector<std::string>& members, Instant now);
@@ -141,6 +142,7 @@ class CoordinatorCore {
   void RecordSwitch(Instant now);
 
   // core_data.cc
+  bool CheckPrograms(Instant now);
   bool CheckTrainData(Instant now);
   bool CheckTestData(const std::string& member, const std::string& read, Instant now);
 

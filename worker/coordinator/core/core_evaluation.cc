@@ -30,7 +30,7 @@ ScoreSums FromProto(const job::v1::Evaluated& part) {
 
 }  // namespace
 
-bool CoordinatorCore::PendingEvaluation::AllDone() const {
+bool PendingEvaluation::AllDone() const {
   return std::all_of(done.begin(), done.end(), [](const auto& at) { return at.second; });
 }
 

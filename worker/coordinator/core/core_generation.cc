@@ -134,6 +134,7 @@ void CoordinatorCore::OnWarmed(const std::string& member, const job::v1::Warmed&
   found->second.warmed = true;
   found->second.rows = warmed.rows();
   found->second.data_digest = warmed.data_digest();
+  found->second.program = warmed.program();
   bad_rows_ = std::max(bad_rows_, warmed.bad_rows());
   if (AllWarmed()) AdoptRows(now);
 }
@@ -142,10 +143,36 @@ bool CoordinatorCore::AllWarmed() const {
   return std::all_of(next_->members.begin(), next_->members.end(), [](const auto& at) { return at.second.warmed; });
 }
 
+// All trainers must have compiled the plan to the same program: builds that differ would wait for messages that nobody
+// sends. What most have is right. Returns false when next_ was given up.
+bool CoordinatorCore::CheckPrograms(Instant now) {
+  std::map<std::string, int> trainers;  // by program
+  for (const auto& [name, member] : next_->members) {
+    if (!member.program.empty()) ++trainers[member.program];
+  }
+  if (trainers.size() < 2) return true;
+  const auto right = std::max_element(trainers.begin(), trainers.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<std::pair<std::string, std::string>> wrong;  // member, sentence
+  for (const auto& [name, member] : next_->members) {
+    if (member.program.empty() || member.program == right->first) continue;
+    wrong.emplace_back(name, fmt::format("{} compiled the plan to program {}, {} trainers to {}: the members run "
+                                         "different builds of medley-worker",
+                                         name, member.program, right->second, right->first));
+  }
+  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, wrong.front().second, wrong.front().first}, true, now);
+  if (over()) return false;
+  for (const auto& [name, why] : wrong) {
+    Log(true, "refused a member: " + why);
+    ReleaseWithError(name, why);
+  }
+  return false;
+}
+
 // Checks that all trainers have read the same number of rows, and as many as before. Returns false when next_ was given
 // up or the job has failed.
 bool CoordinatorCore::AdoptRows(Instant now) {
-  if (!CheckTrainData(now)) return false;
+  if (!CheckPrograms(now) || !CheckTrainData(now)) return false;
   const int last = next_->plan.stages_size() - 1;
   std::string first_name;
   int64_t rows = ledger_ ? ledger_->rows() : -1;

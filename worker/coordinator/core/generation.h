@@ -45,6 +45,7 @@ struct GenerationMember {
   int64_t undo_to = 0;
   int64_t rows = 0;
   std::string data_digest;
+  std::string program;  // hash
 };
 
 // A generation in force, or one being prepared.

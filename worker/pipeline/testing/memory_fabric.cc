@@ -14,26 +14,22 @@ absl::Status WaitFailed(const WaitLimit& limit, std::string_view what) {
 
 }  // namespace
 
-class MemoryChannel final : public ActivationChannel {
+class MemoryChannel final : public FlowChannel {
  public:
-  MemoryChannel(MemoryFabric& fabric, MemoryFabric::Address self) : fabric_(fabric), self_(self) {}
+  MemoryChannel(MemoryFabric& fabric, int self) : fabric_(fabric), self_(self) {}
   absl::Status Send(const Tag& tag, int peer, std::span<const float> data, const WaitLimit&) override {
-    const int stage = self_.stage + (tag.direction == Direction::kBackward ? -1 : 1);
-    return fabric_.Put({tag, self_, {stage, peer}}, data);
+    return fabric_.Put({tag, self_, peer}, data);
   }
   absl::Status Recv(const Tag& tag, int peer, std::span<float> data, const WaitLimit& limit) override {
-    const int stage = self_.stage + (tag.direction == Direction::kBackward ? 1 : -1);
-    return fabric_.Take({tag, {stage, peer}, self_}, data, limit);
+    return fabric_.Take({tag, peer, self_}, data, limit);
   }
 
  private:
   MemoryFabric& fabric_;
-  const MemoryFabric::Address self_;
+  const int self_;
 };
 
-std::unique_ptr<ActivationChannel> MemoryFabric::End(int stage, int replica) {
-  return std::make_unique<MemoryChannel>(*this, Address{stage, replica});
-}
+std::unique_ptr<FlowChannel> MemoryFabric::End(int device) { return std::make_unique<MemoryChannel>(*this, device); }
 
 int64_t MemoryFabric::floats_sent() const {
   base::MutexLock lock(mutex_);
@@ -66,8 +62,9 @@ absl::Status MemoryFabric::Take(const Key& key, std::span<float> data, const Wai
 class MemoryReducer final : public DenseReducer {
  public:
   MemoryReducer(MemorySum& sum, int replica) : sum_(sum), replica_(replica) {}
-  absl::Status SumAll(int64_t step, std::span<float> values, const WaitLimit& limit) override {
-    return sum_.Sum(step, replica_, values, limit);
+  absl::Status SumAll(int64_t step, int block, const program::Group&, std::span<float> values,
+                      const WaitLimit& limit) override {
+    return sum_.Sum({step, block}, replica_, values, limit);
   }
 
  private:
@@ -77,9 +74,10 @@ class MemoryReducer final : public DenseReducer {
 
 std::unique_ptr<DenseReducer> MemorySum::End(int replica) { return std::make_unique<MemoryReducer>(*this, replica); }
 
-absl::Status MemorySum::Sum(int64_t step, int replica, std::span<float> values, const WaitLimit& limit) {
+absl::Status MemorySum::Sum(std::pair<int64_t, int> step_and_block, int replica, std::span<float> values,
+                            const WaitLimit& limit) {
   base::MutexLock lock(mutex_);
-  Round& round = rounds_[step];
+  Round& round = rounds_[step_and_block];
   round.parts.emplace(replica, std::vector<float>(values.begin(), values.end()));
   if (std::ssize(round.parts) == replicas_) {
     round.sum.assign(values.size(), 0);
@@ -92,7 +90,7 @@ absl::Status MemorySum::Sum(int64_t step, int replica, std::span<float> values, 
     return WaitFailed(limit, "a sum");
   }
   std::ranges::copy(round.sum, values.begin());
-  if (++round.taken == replicas_) rounds_.erase(step);
+  if (++round.taken == replicas_) rounds_.erase(step_and_block);
   return absl::OkStatus();
 }
 

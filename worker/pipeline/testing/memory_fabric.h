@@ -6,30 +6,25 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/base/mutex.h"
-#include "worker/pipeline/activation_channel.h"
 #include "worker/pipeline/dense_reducer.h"
+#include "worker/pipeline/flow_channel.h"
 #include "worker/pipeline/local_tables.h"
 
 namespace medley::worker::testing {
 
-// Passes messages between stages, by (tag, sender, receiver). The queue has no bound, because tests are finite.
+// Passes messages between devices, by (tag, sender, receiver). The queue has no bound, because tests are finite.
 class MemoryFabric {
  public:
-  // The channel of replica `replica` of `stage`.
-  std::unique_ptr<ActivationChannel> End(int stage, int replica);
+  std::unique_ptr<FlowChannel> End(int device);
   int64_t floats_sent() const;
 
  private:
   friend class MemoryChannel;
-  struct Address {
-    int stage = 0;
-    int replica = 0;
-    auto operator<=>(const Address&) const = default;
-  };
-  using Key = std::tuple<Tag, Address, Address>;
+  using Key = std::tuple<Tag, int, int>;
   absl::Status Put(const Key& key, std::span<const float> data);
   absl::Status Take(const Key& key, std::span<float> data, const WaitLimit& limit);
 
@@ -39,7 +34,7 @@ class MemoryFabric {
   int64_t floats_sent_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Sums over `replicas` in the order of their numbers, whichever arrives first.
+// Sums blocks over `replicas` in the order of their numbers, whichever arrives first.
 class MemorySum {
  public:
   explicit MemorySum(int replicas) : replicas_(replicas) {}
@@ -52,12 +47,13 @@ class MemorySum {
     std::vector<float> sum;
     int taken = 0;
   };
-  absl::Status Sum(int64_t step, int replica, std::span<float> values, const WaitLimit& limit);
+  absl::Status Sum(std::pair<int64_t, int> step_and_block, int replica, std::span<float> values,
+                   const WaitLimit& limit);
 
   const int replicas_;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::map<int64_t, Round> rounds_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<int64_t, int>, Round> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Tables shared by `replicas`. Like parameter servers, applies a step when all replicas have pushed it.

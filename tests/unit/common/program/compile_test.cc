@@ -118,12 +118,11 @@ TEST(CompileTest, TablesOnServersAndReplicas) {
 
 // Buckets end where their size would be exceeded, counted from the end, where the backward pass begins.
 TEST(CompileTest, Buckets) {
-  model::ExecutionPlan plan = StagesPlan({{3, 2}}, 2);
+  model::ExecutionPlan plan = StagesPlan({{3, 2}}, 2);  // no pipeline: one micro-batch
   plan.schedule.bucket_bytes = 500;
   EXPECT_EQ(Lists(plan, ThreeLayers(), "p0/0"),
             "  host: LoadBatch, Report\n"
-            "  compute: F a m0, F b..loss m0, B b..loss m0, B a m0, F a m1, F b..loss m1, B b..loss m1, B a m1, "
-            "Update b..loss, Update a\n"
+            "  compute: F a m0, F b..loss m0, B b..loss m0, B a m0, Update b..loss, Update a\n"
             "  collective: AllReduce b..loss, AllReduce a\n");
 }
 
@@ -202,7 +201,7 @@ TEST(CompileTest, RefusalsNameTheFieldOrOperation) {
   EXPECT_EQ(refused(StagesPlan({{3, 1}}, 1), model), "operation 'b': its input 2 is not an operation before it");
   plan = StagesPlan({{1, 1}, {2, 1}, {6, 1}}, 1, ScheduleKind::kAsync1F1B);
   EXPECT_EQ(refused(plan, TowersModel()), "schedule.kind: ASYNC_1F1B needs stages that form a chain");
-  plan = StagesPlan({{3, 1}}, 2'000'000);
+  plan = StagesPlan({{1, 1}, {3, 1}}, 2'000'000);
   EXPECT_THAT(Compile(plan, ThreeLayers()), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 

@@ -1,4 +1,4 @@
-#include "worker/model/stage_model.h"
+#include "worker/model/block_model.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ std::vector<float> Rows(size_t columns) {
 }
 
 // Runs forward and backward passes of the whole batch in micro-batches of `size`; returns the mean loss.
-double Pass(StageModel& model, const Batch& batch, std::span<const float> rows, int size) {
+double Pass(BlockModel& model, const Batch& batch, std::span<const float> rows, int size) {
   model.BeginStep({1, (kSamples + size - 1) / size, kSamples});
   if (!model.Tables().empty()) model.SetRows(0, rows);
   for (int first = 0, micro = 0; first < kSamples; first += size, ++micro) {
@@ -76,8 +76,8 @@ double Pass(StageModel& model, const Batch& batch, std::span<const float> rows, 
   return model.LossSum() / kSamples;
 }
 
-std::unique_ptr<StageModel> Whole(const Graph& graph) {
-  return *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, *MakeOptimizer("adagrad", 0.1),
+std::unique_ptr<BlockModel> Whole(const Graph& graph) {
+  return *BlockModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, *MakeOptimizer("adagrad", 0.1),
                              kSeed);
 }
 
@@ -93,7 +93,7 @@ class GradientTest : public ::testing::TestWithParam<Case> {};
 TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   const model::JobSpec job = Job(GetParam().name, GetParam().activation, GetParam().task);
   const Graph graph = *BuildGraph(job);
-  const std::unique_ptr<StageModel> model = Whole(graph);
+  const std::unique_ptr<BlockModel> model = Whole(graph);
   const Batch batch = Samples(job.data.schema);
   // With zero biases, a sample for which all units of a layer are 0 is exactly at the kinks of the next layer.
   for (const DenseParameter& parameter : model->Parameters()) {
@@ -145,9 +145,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"logistic", "", model::Task::kMultiClass}, Case{"logistic", "", model::Task::kMultiLabel},
                       Case{"ctrdnn", "", model::Task::kMultiLabel}));
 
-TEST(StageModelTest, MicroBatchesAddUp) {
+TEST(BlockModelTest, MicroBatchesAddUp) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
-  const std::unique_ptr<StageModel> model = Whole(graph);
+  const std::unique_ptr<BlockModel> model = Whole(graph);
   const std::vector<float> rows = Rows(kDim);
   const double whole_loss = Pass(*model, Samples(), rows, kSamples);
   const std::vector<float> whole(model->Gradients().begin(), model->Gradients().end());
@@ -155,12 +155,12 @@ TEST(StageModelTest, MicroBatchesAddUp) {
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(model->Gradients()[i], whole[i], 1e-6F);
 }
 
-TEST(StageModelTest, TwoStagesEqualOne) {
+TEST(BlockModelTest, TwoStagesEqualOne) {
   const Graph graph = *BuildGraph(Job("", "relu"));
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.1);
-  const std::unique_ptr<StageModel> whole = Whole(graph);
-  const std::unique_ptr<StageModel> first = *StageModel::Create(graph, {0, 2}, optimizer, kSeed);
-  const std::unique_ptr<StageModel> second = *StageModel::Create(graph, {2, 5}, optimizer, kSeed);
+  const std::unique_ptr<BlockModel> whole = Whole(graph);
+  const std::unique_ptr<BlockModel> first = *BlockModel::Create(graph, {0, 2}, optimizer, kSeed);
+  const std::unique_ptr<BlockModel> second = *BlockModel::Create(graph, {2, 5}, optimizer, kSeed);
   EXPECT_EQ(first->OutputWidth(), 5);
   EXPECT_EQ(second->InputWidth(), 5);
   const Batch batch = Samples();
@@ -181,10 +181,10 @@ TEST(StageModelTest, TwoStagesEqualOne) {
   for (size_t i = 0; i < both.size(); ++i) EXPECT_FLOAT_EQ(both[i], whole->Gradients()[i]);
 }
 
-TEST(StageModelTest, UndoesOneStepAndNoMore) {
+TEST(BlockModelTest, UndoesOneStepAndNoMore) {
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.1);
   const Graph graph = *BuildGraph(Job("", "tanh"));
-  const std::unique_ptr<StageModel> model = Whole(graph);
+  const std::unique_ptr<BlockModel> model = Whole(graph);
   const auto values = [&] {
     std::vector<float> all;
     for (const DenseParameter& parameter : model->Parameters()) {
@@ -211,9 +211,9 @@ TEST(StageModelTest, UndoesOneStepAndNoMore) {
   EXPECT_EQ(values(), two);
 }
 
-TEST(StageModelTest, EmptyMicroBatchesLeaveZeroGradients) {
+TEST(BlockModelTest, EmptyMicroBatchesLeaveZeroGradients) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
-  const std::unique_ptr<StageModel> model = Whole(graph);
+  const std::unique_ptr<BlockModel> model = Whole(graph);
   Pass(*model, Samples(), Rows(kDim), kSamples);
   model->BeginStep({2, 1, kSamples});
   model->SetRows(0, {});
@@ -222,20 +222,20 @@ TEST(StageModelTest, EmptyMicroBatchesLeaveZeroGradients) {
   for (const float g : model->Gradients()) EXPECT_EQ(g, 0);
 }
 
-TEST(StageModelTest, RefusesWrongShapes) {
+TEST(BlockModelTest, RefusesWrongShapes) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
-  EXPECT_FALSE(StageModel::Create(graph, {3, 3}, {}, 1).ok());
-  EXPECT_FALSE(StageModel::Create(graph, {0, 6}, {}, 1).ok());
-  const std::unique_ptr<StageModel> dense = *StageModel::Create(graph, {1, 5}, {}, 1);
+  EXPECT_FALSE(BlockModel::Create(graph, {3, 3}, {}, 1).ok());
+  EXPECT_FALSE(BlockModel::Create(graph, {0, 6}, {}, 1).ok());
+  const std::unique_ptr<BlockModel> dense = *BlockModel::Create(graph, {1, 5}, {}, 1);
   dense->BeginStep({1, 1, kSamples});
   const Batch batch = Samples();
   EXPECT_FALSE(dense->Forward(0, batch.View(0, kSamples), std::vector<float>(7)).ok());
 }
 
-TEST(StageModelTest, ParametersDoNotDependOnTheRange) {
+TEST(BlockModelTest, ParametersDoNotDependOnTheRange) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
-  const std::unique_ptr<StageModel> part = *StageModel::Create(graph, {2, 3}, {}, kSeed);
-  const std::unique_ptr<StageModel> whole = Whole(graph);
+  const std::unique_ptr<BlockModel> part = *BlockModel::Create(graph, {2, 3}, {}, kSeed);
+  const std::unique_ptr<BlockModel> whole = Whole(graph);
   const DenseParameter expected = whole->Parameters()[2];
   const DenseParameter found = part->Parameters()[0];
   EXPECT_EQ(found.spec, expected.spec);
@@ -243,7 +243,7 @@ TEST(StageModelTest, ParametersDoNotDependOnTheRange) {
 }
 
 // A plan with other units must not train other numbers.
-TEST(StageModelThreadsTest, TheNumberOfThreadsChangesNoBit) {
+TEST(BlockModelThreadsTest, TheNumberOfThreadsChangesNoBit) {
   constexpr int kMany = 700;  // no multiple of 16
   model::JobSpec job = Job("ctrdnn", "");
   job.model.hidden = {130, 300, 64};
@@ -261,7 +261,7 @@ TEST(StageModelThreadsTest, TheNumberOfThreadsChangesNoBit) {
   std::vector<std::vector<float>> weights;
   std::vector<double> losses;
   for (const int threads : {1, 2, 3, 8}) {
-    const auto model = *StageModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, kSeed,
+    const auto model = *BlockModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, kSeed,
                                            std::make_shared<ComputeThreads>(threads));
     for (int64_t step = 1; step <= 3; ++step) {
       model->BeginStep({step, 2, kMany});

@@ -1,4 +1,4 @@
-#include "worker/pipeline/step_executor.h"
+#include "worker/pipeline/executor.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,9 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/fake_clock.h"
+#include "common/program/compile.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
-#include "worker/model/stage_model.h"
+#include "worker/model/block_model.h"
 #include "worker/pipeline/local_tables.h"
 #include "worker/pipeline/testing/memory_fabric.h"
 
@@ -15,9 +16,9 @@ namespace medley::worker::testing {
 namespace {
 
 // Tests one trainer with a few rows and local tables.
-class StepExecutorTest : public ::testing::Test {
+class ExecutorTest : public ::testing::Test {
  protected:
-  StepExecutorTest() {
+  ExecutorTest() {
     job_ = AdultJob();
     job_.data.train = {"file:///none", "csv"};
     job_.data.schema = {.label_column = 0, .categorical = {1, 2}, .numeric = {3}};
@@ -34,11 +35,24 @@ class StepExecutorTest : public ::testing::Test {
     data_ = Dataset::FromBatch(std::move(rows));
     graph_ = *BuildGraph(job_);
     tables_ = std::make_unique<LocalTables>(graph_.Parameters(true), optimizer_, 1);
-    model_ = *StageModel::Create(graph_, {0, 4}, optimizer_, 1);
+    model_ = *BlockModel::Create(graph_, {0, 4}, optimizer_, 1);
   }
-  std::unique_ptr<StepExecutor> Executor(StagePlace place = {.shares = {{1.0}}}, ActivationChannel* channel = nullptr) {
-    return std::make_unique<StepExecutor>(
-        std::move(place), StepParts{model_.get(), data_.get(), channel, tables_.get(), nullptr, &clock_}, optimizer_);
+  // The executor of one device of a plan with these stages and two micro-batches.
+  std::unique_ptr<Executor> MakeExecutor(const std::vector<model::OperationRange>& stages = {{0, 4}}, int device = 0,
+                                         FlowChannel* channel = nullptr) {
+    Layout layout{stages, std::vector<std::vector<double>>(stages.size(), {1.0}), 2};
+    const model::ExecutionPlan plan = PlanOf(layout, graph_);
+    programs_ = {*program::Compile(plan, graph_.ToModel()), *program::CompileEvaluation(plan, graph_.ToModel())};
+    return *Executor::Create(programs_, device, Parts(device, channel), optimizer_, 1);
+  }
+  ExecutorParts Parts(int device, FlowChannel* channel) {
+    ExecutorParts parts{.blocks = std::vector<BlockCompute*>(programs_.training.blocks.size(), nullptr),
+                        .data = data_.get(),
+                        .channel = channel,
+                        .sparse = tables_.get(),
+                        .clock = &clock_};
+    parts.blocks[static_cast<size_t>(device)] = model_.get();
+    return parts;
   }
 
   model::JobSpec job_;
@@ -46,12 +60,13 @@ class StepExecutorTest : public ::testing::Test {
   std::shared_ptr<const Dataset> data_;
   Graph graph_;
   std::unique_ptr<LocalTables> tables_;
-  std::unique_ptr<StageModel> model_;
+  std::unique_ptr<BlockModel> model_;
+  Programs programs_;
   base::SystemClock clock_;
 };
 
-TEST_F(StepExecutorTest, RunsStepsWithAndWithoutPrefetch) {
-  const auto executor = Executor();
+TEST_F(ExecutorTest, RunsStepsWithAndWithoutPrefetch) {
+  const auto executor = MakeExecutor();
   executor->Prefetch({1, 0, 0, 16});
   executor->Prefetch({2, 0, 16, 16});
   for (int64_t step = 1; step <= 2; ++step) {
@@ -65,15 +80,15 @@ TEST_F(StepExecutorTest, RunsStepsWithAndWithoutPrefetch) {
   EXPECT_EQ(model_->AppliedStep(), 3);
 }
 
-TEST_F(StepExecutorTest, RefusesLeasesOutOfOrderAndBeyondTheData) {
-  const auto executor = Executor();
+TEST_F(ExecutorTest, RefusesLeasesOutOfOrderAndBeyondTheData) {
+  const auto executor = MakeExecutor();
   EXPECT_EQ(executor->RunStep({2, 0, 0, 16}, {}).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(executor->RunStep({1, 0, 32, 16}, {}).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(executor->RunStep({1, 0, 0, 16}, {}).ok());
 }
 
-TEST_F(StepExecutorTest, RollsBackAndRunsTheStepAgainWithTheSameResult) {
-  const auto executor = Executor();
+TEST_F(ExecutorTest, RollsBackAndRunsTheStepAgainWithTheSameResult) {
+  const auto executor = MakeExecutor();
   ASSERT_TRUE(executor->RunStep({1, 0, 0, 16}, {}).ok());
   executor->Prefetch({2, 0, 16, 16});
   executor->Prefetch({3, 1, 0, 16});
@@ -87,11 +102,11 @@ TEST_F(StepExecutorTest, RollsBackAndRunsTheStepAgainWithTheSameResult) {
   EXPECT_EQ(first->loss_sum, again->loss_sum);
 }
 
-TEST_F(StepExecutorTest, AStopEndsAWaitForAPeer) {
+TEST_F(ExecutorTest, AStopEndsAWaitForAPeer) {
   MemoryFabric fabric;
-  model_ = *StageModel::Create(graph_, {1, 4}, optimizer_, 1);
-  const std::unique_ptr<ActivationChannel> channel = fabric.End(1, 0);
-  const auto executor = Executor({.stage = 1, .shares = {{1.0}, {1.0}}, .micro_batches = 2}, channel.get());
+  model_ = *BlockModel::Create(graph_, {1, 4}, optimizer_, 1);
+  const std::unique_ptr<FlowChannel> channel = fabric.End(1);
+  const auto executor = MakeExecutor({{0, 1}, {1, 4}}, 1, channel.get());
   std::stop_source stop;
   absl::Status status;
   std::jthread runner([&] { status = executor->RunStep({1, 0, 0, 16}, {stop.get_token()}).status(); });
@@ -126,31 +141,33 @@ class SlowRows final : public SparseParameters {
   base::FakeClock& clock_;
 };
 
-TEST_F(StepExecutorTest, AnEvaluationHasADeadlineForEachChunkOnly) {
+TEST_F(ExecutorTest, AnEvaluationHasADeadlineForEachChunkOnly) {
   base::FakeClock clock;
   SlowRows rows(*tables_, clock);
-  StepExecutor executor({.shares = {{1.0}}}, {model_.get(), data_.get(), nullptr, &rows, nullptr, &clock}, optimizer_);
+  MakeExecutor();
+  ExecutorParts parts = Parts(0, nullptr);
+  parts.sparse = &rows;
+  parts.clock = &clock;
+  const auto executor = *Executor::Create(programs_, 0, parts, optimizer_, 1);
   int chunks = 0;
   const EvaluationOptions options{
       .chunk = 4, .chunk_timeout = std::chrono::hours(2), .stop = {}, .on_chunk = [&] { ++chunks; }};
-  const auto result = executor.Evaluate(*data_, 0, options);
+  const auto result = executor->Evaluate(*data_, 0, options);
   ASSERT_TRUE(result.ok()) << base::ToString(result.status());
   EXPECT_EQ(result->samples, 40);
   EXPECT_EQ(chunks, 10);
   EXPECT_EQ(rows.left, std::vector<base::nanoseconds>(10, std::chrono::hours(2)));
   rows.stuck = true;
-  EXPECT_EQ(executor.Evaluate(*data_, 0, options).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(executor->Evaluate(*data_, 0, options).status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(chunks, 10);
 }
 
-TEST_F(StepExecutorTest, ThePlanDeterminesAReplicasPlace) {
-  model::ExecutionPlan plan;
-  plan.stages = {{.operations = {{0, 1}}, .groups = {{"a", 2, 1}}}, {.operations = {{1, 4}}, .groups = {{"b", 1, 1}}}};
-  plan.schedule.micro_batches = 3;
-  const StagePlace place = PlaceOf(plan, 1, 0, 7);
-  EXPECT_EQ(place.shares, (std::vector<std::vector<double>>{{0.5, 0.5}, {1}}));
-  EXPECT_EQ(place.micro_batches, 3);
-  EXPECT_EQ(place.seed, 7U);
+TEST_F(ExecutorTest, RefusesWhatItCannotRunByName) {
+  model::ExecutionPlan plan = PlanOf({{{0, 2}, {2, 4}}, {{1.0}, {1.0}}, 2}, graph_);
+  plan.schedule.kind = model::ScheduleKind::kAsync1F1B;
+  programs_ = {*program::Compile(plan, graph_.ToModel()), *program::CompileEvaluation(plan, graph_.ToModel())};
+  EXPECT_EQ(Executor::Create(programs_, 0, Parts(0, nullptr), optimizer_, 1).status().message(),
+            "plan.schedule.kind: this runtime executes only synchronous schedules, not ASYNC_1F1B");
 }
 
 }  // namespace

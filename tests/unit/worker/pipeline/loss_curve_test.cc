@@ -71,6 +71,12 @@ TEST_F(LossCurveTest, GpipeWithManyMicroBatches) {
   ExpectSame(Run(Job(), {{{0, 2}, {2, 4}, {4, 5}}, {{1, 1}, {1}, {1}}, 7, model::ScheduleKind::kGpipe}));
 }
 
+// Every operation is a bucket, so gradients are reduced while the backward pass goes on.
+TEST_F(LossCurveTest, BucketsReducedDuringTheBackwardPass) {
+  ExpectSame(Run(Job(), {{{0, 5}}, {{1, 1, 1}}, 1, model::ScheduleKind::kSync1F1B, 1}));
+  ExpectSame(Run(Job(), {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4, model::ScheduleKind::kSync1F1B, 1}));
+}
+
 TEST_F(LossCurveTest, ReluInShort) {
   model::JobSpec job = Job();
   job.model.layers.clear();

@@ -6,8 +6,9 @@
 #include <thread>
 
 #include "common/base/status.h"
+#include "common/program/compile.h"
+#include "worker/model/block_model.h"
 #include "worker/model/graph.h"
-#include "worker/model/stage_model.h"
 #include "worker/pipeline/testing/memory_fabric.h"
 
 namespace medley::worker::testing {
@@ -22,6 +23,7 @@ struct World {
   std::vector<StepLease> leases;
   Graph graph;
   Optimizer optimizer;
+  Programs programs;
   MemoryFabric fabric;
   std::vector<std::unique_ptr<MemorySum>> sums;
   std::vector<std::unique_ptr<SharedTables>> tables;
@@ -35,29 +37,40 @@ struct Part {
   ScoreSums evaluation;
 };
 
-absl::Status RunReplica(World& world, int stage, int replica, Part& part) {
+absl::Status RunReplica(World& world, int stage, int replica, int device, Part& part) {
   const size_t s = static_cast<size_t>(stage);
-  MEDLEY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<StageModel> model,
-      StageModel::Create(world.graph, world.layout.stages[s], world.optimizer, world.job.training.seed));
-  const std::unique_ptr<ActivationChannel> channel = world.fabric.End(stage, replica);
+  ExecutorParts parts{.blocks = std::vector<BlockCompute*>(world.programs.training.blocks.size(), nullptr),
+                      .data = &world.train,
+                      .clock = &world.clock};
+  std::vector<std::unique_ptr<BlockModel>> models;
+  for (size_t b = 0; b < world.programs.training.blocks.size(); ++b) {
+    const program::Block& block = world.programs.training.blocks[b];
+    if (block.layout != stage) continue;
+    MEDLEY_ASSIGN_OR_RETURN(models.emplace_back(), BlockModel::Create(world.graph, block.operations, world.optimizer,
+                                                                      world.job.training.seed));
+    parts.blocks[b] = models.back().get();
+  }
+  const std::unique_ptr<FlowChannel> channel = world.fabric.End(device);
   const std::unique_ptr<DenseReducer> reducer = world.sums[s]->End(replica);
   const std::unique_ptr<SparseParameters> sparse = world.tables[s]->End(replica);
-  const StagePlace place{
-      stage, replica, world.layout.shares, world.layout.schedule, world.layout.micro_batches, world.job.training.seed};
-  StepExecutor executor(place, {model.get(), &world.train, channel.get(), sparse.get(), reducer.get(), &world.clock},
-                        world.optimizer);
+  parts.channel = channel.get();
+  parts.reducer = reducer.get();
+  parts.sparse = sparse.get();
+  MEDLEY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Executor> executor,
+      Executor::Create(world.programs, device, std::move(parts), world.optimizer, world.job.training.seed));
   const WaitLimit limit{world.stop.get_token(), world.clock.Steady() + std::chrono::minutes(2)};
   for (size_t i = 0; i < world.leases.size(); ++i) {
     for (size_t ahead = i; ahead < std::min(i + 2, world.leases.size()); ++ahead) {
-      executor.Prefetch(world.leases[ahead]);
+      executor->Prefetch(world.leases[ahead]);
     }
-    MEDLEY_ASSIGN_OR_RETURN(const StepResult result, executor.RunStep(world.leases[i], limit));
+    MEDLEY_ASSIGN_OR_RETURN(const StepResult result, executor->RunStep(world.leases[i], limit));
     part.steps.push_back(result);
   }
   if (world.test != nullptr) {
     const int64_t step = world.leases.empty() ? 0 : world.leases.back().step;
-    MEDLEY_ASSIGN_OR_RETURN(part.evaluation, executor.Evaluate(*world.test, step, {.chunk = 4096, .stop = limit.stop}));
+    MEDLEY_ASSIGN_OR_RETURN(part.evaluation,
+                            executor->Evaluate(*world.test, step, {.chunk = 4096, .stop = limit.stop}));
   }
   return absl::OkStatus();
 }
@@ -116,12 +129,39 @@ std::vector<StepLease> Leases(const model::JobSpec& job, int64_t rows) {
   return leases;
 }
 
+model::ExecutionPlan PlanOf(const Layout& layout, const Graph& graph) {
+  model::ExecutionPlan plan;
+  bool servers = false;
+  for (size_t s = 0; s < layout.stages.size(); ++s) {
+    model::Stage stage;
+    stage.operations = {layout.stages[s]};
+    double total = 0;
+    for (const double share : layout.shares[s]) total += share;
+    for (const double share : layout.shares[s]) stage.groups.push_back({"p" + std::to_string(s), 1, share / total});
+    for (int i = layout.stages[s].first; i < layout.stages[s].end; ++i) {
+      const auto& parameters = graph.operations[static_cast<size_t>(i)].parameters;
+      const bool table = std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return p.sparse; });
+      const bool served = table && layout.shares[s].size() > 1;
+      servers |= served;
+      const model::SyncKind kind = served ? model::SyncKind::kParameterServer : model::SyncKind::kAllreduce;
+      stage.syncs.push_back({{{i, i + 1}}, {.kind = kind}});
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+  if (servers) plan.servers = model::Servers{"servers", 1};
+  plan.schedule = {layout.schedule, layout.micro_batches, 0, layout.bucket_bytes};
+  return plan;
+}
+
 absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout, const Dataset& train,
                                  const Dataset* test, int64_t steps) {
   World world{job, layout, train, test, Leases(job, train.rows())};
   if (steps > 0 && steps < std::ssize(world.leases)) world.leases.resize(static_cast<size_t>(steps));
   MEDLEY_ASSIGN_OR_RETURN(world.graph, BuildGraph(job));
   MEDLEY_ASSIGN_OR_RETURN(world.optimizer, MakeOptimizer(job.training.optimizer, job.training.learning_rate));
+  const model::ExecutionPlan plan = PlanOf(layout, world.graph);
+  MEDLEY_ASSIGN_OR_RETURN(world.programs.training, program::Compile(plan, world.graph.ToModel()));
+  MEDLEY_ASSIGN_OR_RETURN(world.programs.evaluation, program::CompileEvaluation(plan, world.graph.ToModel()));
   std::vector<std::pair<int, int>> replicas;
   for (size_t s = 0; s < layout.stages.size(); ++s) {
     const int count = static_cast<int>(layout.shares[s].size());
@@ -138,7 +178,7 @@ absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < replicas.size(); ++i) {
       threads.emplace_back([&, i] {
-        parts[i].status = RunReplica(world, replicas[i].first, replicas[i].second, parts[i]);
+        parts[i].status = RunReplica(world, replicas[i].first, replicas[i].second, static_cast<int>(i), parts[i]);
         if (!parts[i].status.ok()) world.stop.request_stop();
       });
     }

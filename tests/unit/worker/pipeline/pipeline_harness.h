@@ -7,7 +7,8 @@
 
 #include "common/model/job_spec.h"
 #include "worker/data/dataset.h"
-#include "worker/pipeline/step_executor.h"
+#include "worker/model/graph.h"
+#include "worker/pipeline/executor.h"
 
 namespace medley::worker::testing {
 
@@ -17,7 +18,11 @@ struct Layout {
   std::vector<std::vector<double>> shares;
   int micro_batches = 1;
   model::ScheduleKind schedule = model::ScheduleKind::kSync1F1B;
+  int64_t bucket_bytes = 0;
 };
+
+// The plan of such a layout; stage s is of pool "p<s>".
+model::ExecutionPlan PlanOf(const Layout& layout, const Graph& graph);
 
 struct RunOutcome {
   std::vector<double> losses;  // mean loss of each step's batch

@@ -8,7 +8,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
-#include "worker/model/stage_model.h"
+#include "worker/model/block_model.h"
 
 namespace medley::worker {
 namespace {
@@ -58,7 +58,7 @@ TEST_P(NetworkTest, ComputesWhatTheTrainerComputes) {
   const absl::StatusOr<Graph> graph = BuildGraph(JobOf(GetParam()));
   ASSERT_THAT(graph, base::IsOk());
   const int end = static_cast<int>(graph->operations.size());
-  const auto trainer = StageModel::Create(*graph, {0, end}, *MakeOptimizer("sgd", 0.1), 3);
+  const auto trainer = BlockModel::Create(*graph, {0, end}, *MakeOptimizer("sgd", 0.1), 3);
   ASSERT_THAT(trainer, base::IsOk());
   base::Rng rng(7);
   LoadedModel loaded{.model = {.graph = *graph}, .weights = {}};

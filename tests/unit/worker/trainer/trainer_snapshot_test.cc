@@ -30,7 +30,7 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
   void TearDown() override { base::RemoveTempDir(root_); }
 
   std::shared_ptr<TrainerState> Create() {
-    return TrainerState::Create(graph_, {.range = {0, static_cast<int>(graph_.operations.size())},
+    return TrainerState::Create(graph_, {.blocks = {{0, static_cast<int>(graph_.operations.size())}},
                                          .local_tables = true,
                                          .optimizer = optimizer_})
         .value();
@@ -39,9 +39,10 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
   void Train(TrainerState& state, int64_t step) {
     float value = static_cast<float>(step % 7) - 3;
     const auto next = [&value] { return value = -0.9F * value + 0.01F; };
-    state.model().Gradients();
-    for (const DenseParameter& parameter : state.model().Parameters()) std::ranges::generate(parameter.gradient, next);
-    ASSERT_THAT(state.model().ApplyUpdate(optimizer_.AtStep(step)), IsOk());
+    state.models().front()->Gradients();
+    for (const DenseParameter& parameter : state.models().front()->Parameters())
+      std::ranges::generate(parameter.gradient, next);
+    ASSERT_THAT(state.models().front()->ApplyUpdate(optimizer_.AtStep(step)), IsOk());
     const std::vector<TableKeys> keys = {
         {graph_.Parameters(true).at(0).operation, 4, {5, static_cast<uint64_t>(step)}}};
     std::vector<float> gradient(8);

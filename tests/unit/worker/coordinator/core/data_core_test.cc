@@ -67,6 +67,8 @@ class DataCoreTest : public testing::Test {
         const auto found = digests.find(slot.member());
         message.mutable_warmed()->set_rows(100);
         message.mutable_warmed()->set_data_digest(found == digests.end() ? "right" : found->second);
+        const auto program = programs_.find(slot.member());
+        message.mutable_warmed()->set_program(program == programs_.end() ? "p1" : program->second);
       }
       Say(slot.member(), message);
     }
@@ -118,6 +120,7 @@ class DataCoreTest : public testing::Test {
   base::nanoseconds time_{base::seconds(100)};
   std::optional<CoordinatorCore> core_;
   job::v1::ApplyPlanRequest plan_;
+  std::map<std::string, std::string> programs_;  // of those who have not compiled "p1"
   std::map<std::string, std::string> instances_;
   std::map<std::string, job::v1::Release> releases_;
   std::optional<job::v1::CoordinatorState> journal_;
@@ -164,6 +167,29 @@ TEST_F(DataCoreTest, AReplacementThatReadsOtherDataIsRefusedAndTheOthersTrainOn)
 }
 
 // However often it comes back.
+// A replacement of another build would wait for messages that nobody sends.
+TEST_F(DataCoreTest, AReplacementWithAnotherProgramIsRefusedAndTheOthersTrainOn) {
+  Start();
+  Warm();
+  Ready();
+  Replace(Trainer(1), "i2");
+  const int64_t before = core_->active_generation();
+  programs_ = {{Trainer(1), "p2"}};
+  Warm();
+  EXPECT_EQ(core_->active_generation(), before);
+  EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING);
+  ASSERT_EQ(releases_.size(), 1u);
+  EXPECT_EQ(releases_[Trainer(1)].exit_code(), 1);
+  EXPECT_THAT(releases_[Trainer(1)].reason(),
+              HasSubstr("compiled the plan to program p2, 2 trainers to p1: the members run different builds"));
+  TrainLeased(Trainer(1));
+  Advance(base::seconds(10));
+  Hello(plan_.slots(1), "i3");
+  programs_.clear();
+  Warm();
+  EXPECT_GT(prepared_, before);
+}
+
 TEST_F(DataCoreTest, RefusedReplacementsNeverEndATrainingJob) {
   Start();
   Warm();

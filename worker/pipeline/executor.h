@@ -1,0 +1,81 @@
+// Runs the program of a plan on one device: the steps that train, and the evaluation. Knows nothing of schedules.
+//
+// Prefetch() starts assembling a step's batch and pulling its rows in a background thread, at most
+// Prefetcher::kMaxPrefetched steps ahead. Steps stay synchronous, because a pull for step s+1 waits at the owner of the
+// rows for update s. When the device reduces several blocks, a second thread does it while the backward pass goes on.
+// One thread calls Prefetch, RunStep, Evaluate and DropPrefetched. A trainer owns one executor per generation; programs
+// and `parts` must outlive it. The destructor stops and joins the threads.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/program/program.h"
+#include "worker/data/dataset.h"
+#include "worker/pipeline/block_compute.h"
+#include "worker/pipeline/dense_reducer.h"
+#include "worker/pipeline/flow_channel.h"
+#include "worker/pipeline/sparse_parameters.h"
+#include "worker/pipeline/step.h"
+#include "worker/pipeline/wait_limit.h"
+#include "worker/scores/scorer.h"
+
+namespace medley::worker {
+
+// The programs of one plan, for training and for evaluation. Their blocks are the same.
+struct Programs {
+  program::Program training;
+  program::Program evaluation;
+};
+
+struct ExecutorParts {
+  std::vector<BlockCompute*> blocks;  // by block of the program; null for those of other devices
+  const Dataset* data = nullptr;
+  FlowChannel* channel = nullptr;      // null when no flow begins or ends here
+  SparseParameters* sparse = nullptr;  // null without tables
+  DenseReducer* reducer = nullptr;     // null when nothing is reduced here
+  const base::Clock* clock = nullptr;
+};
+
+// How to score test data.
+struct EvaluationOptions {
+  Scoring scoring;
+  int chunk = 1024;                                    // samples scored at a time, over all replicas
+  base::nanoseconds chunk_timeout{base::seconds(90)};  // for one chunk; the whole evaluation has no deadline
+  std::stop_token stop;
+  std::function<void()> on_chunk;  // called after each chunk
+};
+
+class Executor {
+ public:
+  // `seed`: of the data's permutation. Errors: those of SequenceOf.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(const Programs& programs, int device, ExecutorParts parts,
+                                                          const Optimizer& optimizer, uint64_t seed);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Starts to prepare a step; does nothing when it is already prefetched or the queue is full.
+  void Prefetch(const StepLease& lease);
+  // Call in the order of steps. After an error some blocks may have applied the step and others not: the device must be
+  // rolled back before another step runs. Errors: those of the parts, Cancelled, DeadlineExceeded.
+  absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
+  // Scores `test` with the model of `step`, chunk by chunk, together with the other devices. Returns the counts of this
+  // device's share; empty unless it has the loss. Errors: those of the parts, Cancelled, DeadlineExceeded.
+  absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
+  // Cancels and drops all prefetched steps (for a rollback or a switch of generation).
+  void DropPrefetched();
+
+ private:
+  class Rep;
+  explicit Executor(std::unique_ptr<Rep> rep);
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace medley::worker
