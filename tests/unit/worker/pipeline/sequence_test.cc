@@ -65,8 +65,8 @@ TEST(SequenceTest, RefusesWhatTheExecutorCannotRun) {
   plan.placements[0].sync.mode = model::SyncMode::kNone;
   EXPECT_EQ(Text(plan, kThree, 1), "d1: this runtime synchronises all replicas in every step");
   EXPECT_EQ(Text(StagesPlan({{3, 1}}, 1), kThree, 4), "device 4 does not exist, the program has 1");
-  EXPECT_EQ(Text(StagesPlan({{1, 1}, {6, 1}}, 1), program::TowersModel(), 0),
-            "p0/0: this runtime executes blocks with one input and one output");
+  EXPECT_EQ(Text(StagesPlan({{2, 1}, {4, 1}, {6, 1}}, 1), program::TowersModel(), 2),
+            "p2/0: this runtime executes blocks with one input and one output");
 }
 
 }  // namespace

@@ -143,10 +143,15 @@ class MembersTest : public testing::Test {
       group.set_pool("cpu");
       group.set_units(stages[s].units);
       group.set_share(1);
-      auto& sync = *stage.add_syncs();
-      sync.add_operations()->set_first(std::max(1, stages[s].first));
-      sync.mutable_operations(0)->set_end(stages[s].end);
-      sync.mutable_sync()->set_kind(plan::v1::SYNC_KIND_ALLREDUCE);
+      const auto synchronise = [&](int first, int end, plan::v1::SyncKind kind) {
+        if (first >= end) return;
+        auto& sync = *stage.add_syncs();
+        sync.add_operations()->set_first(first);
+        sync.mutable_operations(0)->set_end(end);
+        sync.mutable_sync()->set_kind(kind);
+      };
+      if (servers > 0 && stages[s].first == 0) synchronise(0, 1, plan::v1::SYNC_KIND_PARAMETER_SERVER);
+      synchronise(std::max(1, stages[s].first), stages[s].end, plan::v1::SYNC_KIND_ALLREDUCE);
       for (int i = 0; i < stages[s].units; ++i)
         add("t" + std::to_string(s) + "-" + std::to_string(i), false, static_cast<int>(s), i);
     }
