@@ -19,7 +19,7 @@ function(medley_embed)
     math(EXPR index "${index} + 1")
   endforeach()
   file(GENERATE OUTPUT ${out} CONTENT
-"#include \"common/base/embedded_file.h\"\n\n${externs}\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}();\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}() {\n  static const medley::base::EmbeddedFile files[] = {\n${rows}  };\n  return files;\n}\n")
+"// ccache:disable (it does not see the files that the assembler reads)\n#include \"common/base/embedded_file.h\"\n\n${externs}\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}();\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}() {\n  static const medley::base::EmbeddedFile files[] = {\n${rows}  };\n  return files;\n}\n")
   # The assembler reads the files, so the compiler's own list of dependencies does not have them.
   set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS "${paths}")
   target_sources(${A_TARGET} PRIVATE ${out})
