@@ -33,7 +33,7 @@ struct Settings {
 
 JobOptions OptionsOf(const Settings& settings) {
   JobOptions options;
-  options.train = settings.data;
+  options.train = std::filesystem::absolute(settings.data);
   options.tls = settings.tls;
   options.epochs = 100000;  // so that the job does not finish during the measurement
   options.batch_size = settings.batch * settings.trainers;

@@ -30,6 +30,7 @@ absl::StatusOr<JobTls> JobTls::Make(const Environment& env, base::Clock& clock) 
   const std::string identity = tls.files_->identity();
   tls.credentials_ =
       rpc::MutualTls::FromFiles({tls.files_->authority(), identity, identity}, certificates::JobName(env.job_uid));
+  tls.tensors_ = GroupTls{tls.files_->authority(), identity, certificates::JobName(env.job_uid)};
   return tls;
 }
 

@@ -4,9 +4,11 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
+#include <optional>
 
 #include "common/base/clock.h"
 #include "worker/app/environment.h"
+#include "worker/collective/tls_stream.h"
 
 namespace medley::rpc {
 class MutualTls;
@@ -27,11 +29,14 @@ class JobTls {
 
   // Null: the job has no CA, and its processes talk in plain text.
   const std::shared_ptr<const rpc::MutualTls>& credentials() const { return credentials_; }
+  // The same for the tensors of trainers.
+  const std::optional<GroupTls>& tensors() const { return tensors_; }
 
  private:
   JobTls();
   std::unique_ptr<certificates::RenewedFiles> files_;
   std::shared_ptr<const rpc::MutualTls> credentials_;
+  std::optional<GroupTls> tensors_;
 };
 
 }  // namespace medley::worker

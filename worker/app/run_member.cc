@@ -58,6 +58,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, JobTls::Make(env, clock));
   context.session = MakeSession(env, tls, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
   context.ip = env.pod_ip;
+  context.tensor_tls = tls.tensors();
   context.checkpoint_root = env.checkpoint_root;
   context.owner = {env.job_uid, ModelFingerprint(env.spec)};
   context.clock = &clock;

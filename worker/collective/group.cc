@@ -17,6 +17,7 @@
 
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "worker/collective/tls_group.h"
 
 namespace medley::worker {
 namespace {
@@ -307,6 +308,7 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupOptions& option
     return base::InvalidArgument("group {}: rank {} does not exist among {} members", options.name, options.rank, size);
   }
   if (size == 1) return std::make_unique<GlooGroup>(options, nullptr);
+  if (options.tls.has_value()) return ConnectTlsGroup(options, store, std::move(stop));
   try {
     auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, size);

@@ -1,9 +1,12 @@
 // A fixed set of processes that exchange spans of memory, point to point and in collectives. Knows no tensors.
 //
-// Uses gloo's TCP transport: a full mesh with one I/O thread per group. Results do not depend on timing, because each
-// algorithm adds in an order that only (ranks, size) determines. A group closes for good at its first error: a broken
-// connection closes the group, which breaks the group's other connections. So every member learns at once that one was
-// lost, and none waits for its timeout.
+// With GroupOptions::tls every connection is encrypted, and only processes of the job take part (tls_group.h). Without
+// it, gloo's TCP transport is used: a full mesh with one I/O thread. Results do not depend on timing, because each
+// algorithm adds in an order that only (ranks, size) determines.
+//
+// A group closes for good at its first error: a broken connection closes the group, which breaks the group's other
+// connections. So every member learns at once that one was lost, and none waits for its timeout. A rank that destroys
+// an open group leaves in order: only calls that need this rank fail.
 //
 // Thread-safe, except that each rank must call a group's collectives from one thread, and all ranks in the same order.
 // Any thread may call Close(); it wakes every waiter. The caller keeps the spans alive during a call.
@@ -14,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -22,6 +26,7 @@
 #include "common/base/clock.h"
 #include "common/model/execution_plan.h"
 #include "worker/collective/key_value_store.h"
+#include "worker/collective/tls_stream.h"
 
 namespace medley::worker {
 
@@ -33,6 +38,7 @@ struct GroupOptions {
   base::milliseconds rendezvous_timeout{120000};  // longest wait for the other members to register in the store
   base::milliseconds connect_timeout{3000};       // for one connection, once both ends have registered; not stoppable
   base::milliseconds timeout{60000};              // longest wait for a peer in any later call
+  std::optional<GroupTls> tls;                    // nullopt: plain text over gloo
 };
 
 class Group {
@@ -47,9 +53,8 @@ class Group {
   virtual int size() const = 0;
 
   // Replaces `values` with their sum over all ranks; sizes must agree. Every rank gets the same bits.
-  // kAuto and kRing: ring. kRecursiveDoubling: gloo's halving-doubling (bcube). kCentralized: rank 0 gathers, adds in
-  // rank order and broadcasts. kLinear: each rank adds its values and passes the sum to the next; the result comes
-  // back.
+  // kAuto is kRing; algorithms.h describes them. Over gloo, kRing is gloo's, and kRecursiveDoubling is gloo's
+  // halving-doubling (bcube).
   virtual absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) = 0;
   virtual absl::Status Broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual absl::Status Barrier() = 0;

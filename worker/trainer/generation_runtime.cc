@@ -176,6 +176,7 @@ absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::str
                                                                   KeyValueStore& store, std::stop_token stop) {
   GroupOptions options{
       .name = name, .rank = RankIn(members, context_.session.member), .members = members, .address = context_.ip};
+  options.tls = context_.tensor_tls;
   options.timeout = std::chrono::duration_cast<base::milliseconds>(context_.step_timeout);
   return Group::Connect(options, store, std::move(stop));
 }

@@ -37,8 +37,9 @@ struct TrainerContext {
   const model::JobSpec* spec = nullptr;
   const Graph* graph = nullptr;  // set by Trainer when it has read the training data
   Optimizer optimizer;
-  SessionOptions session;  // member, instance, token, coordinator
-  std::string ip;          // address on which gloo listens
+  SessionOptions session;              // member, instance, token, coordinator
+  std::string ip;                      // address on which tensors of peers arrive
+  std::optional<GroupTls> tensor_tls;  // nullopt: tensors travel in plain text
   Volume checkpoint_root;
   CheckpointOwner owner;                    // of the checkpoints that it writes
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it

@@ -1,28 +1,72 @@
 // Tests Group with many ranks as threads of one process, over real loopback sockets.
 #include "worker/collective/group.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <latch>
 #include <thread>
 
+#include "common/base/file.h"
+#include "common/base/host_port.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
+#include "common/certificates/job_certificates.h"
 
 namespace medley::worker {
 namespace {
 
+using base::IsOk;
+using base::StatusIs;
 using model::AllreduceAlgorithm;
 
 // Longer than any test may last: a wait that only its timeout would end is reported as a test that hangs.
 constexpr base::milliseconds kForever{3'600'000};
 
-void RunRanks(int size, const std::function<void(Group&)>& body, base::milliseconds timeout = kForever) {
+// The certificates of a job.
+class Certificates {
+ public:
+  explicit Certificates(const std::string& uid) : folder_(base::MakeTempDir("medley-group").value()) {
+    base::SystemClock clock;
+    const certificates::KeyPair ca = certificates::MakeJobAuthority(uid, clock.Now()).value();
+    const certificates::KeyPair own = certificates::IssueForJob(ca, uid, clock.Now(), std::chrono::hours(1)).value();
+    tls_ = {folder_ / "ca.crt", folder_ / "identity.pem", certificates::JobName(uid)};
+    EXPECT_EQ(base::WriteFileAtomic(tls_.authority, ca.certificate), absl::OkStatus());
+    EXPECT_EQ(base::WriteFileAtomic(tls_.identity, own.certificate + own.key), absl::OkStatus());
+  }
+  ~Certificates() { base::RemoveTempDir(folder_); }
+  const GroupTls& tls() const { return tls_; }
+
+ private:
+  const std::filesystem::path folder_;
+  GroupTls tls_;
+};
+
+[[maybe_unused]] const auto g_ignored = std::signal(SIGPIPE, SIG_IGN);  // as the worker does
+
+// Over gloo in plain text, or over TLS.
+std::optional<GroupTls> Tls(bool encrypted) {
+  static const Certificates certificates("4f1c0a9e-58a3-4c52-9d4e-0c6a7c1f2b3d");
+  return encrypted ? std::optional(certificates.tls()) : std::nullopt;
+}
+
+void RunRanks(bool encrypted, int size, const std::function<void(Group&)>& body,
+              base::milliseconds timeout = kForever) {
   MemoryStore store;
-  GroupOptions options{
-      .name = "test", .address = "127.0.0.1", .connect_timeout = base::milliseconds(60'000), .timeout = timeout};
+  GroupOptions options{.name = "test",
+                       .address = "127.0.0.1",
+                       .connect_timeout = base::milliseconds(60'000),
+                       .timeout = timeout,
+                       .tls = Tls(encrypted)};
   for (int rank = 0; rank < size; ++rank) options.members.push_back("member-" + std::to_string(rank));
   std::latch end(size);  // destroying a group makes the others fail, so all ranks wait for each other
   std::vector<std::jthread> ranks;
@@ -45,17 +89,17 @@ std::vector<float> Values(int rank, size_t count) {
   return values;
 }
 
-class AllreduceTest : public testing::TestWithParam<std::tuple<AllreduceAlgorithm, int, size_t>> {};
+class AllreduceTest : public testing::TestWithParam<std::tuple<bool, AllreduceAlgorithm, int, size_t>> {};
 
 TEST_P(AllreduceTest, EveryRankHoldsTheSameSumTwice) {
-  const auto [algorithm, size, count] = GetParam();
+  const auto [encrypted, algorithm, size, count] = GetParam();
   std::vector<double> expected(count);
   for (int rank = 0; rank < size; ++rank) {
     const std::vector<float> values = Values(rank, count);
     for (size_t i = 0; i < count; ++i) expected[i] += static_cast<double>(values[i]);
   }
   std::vector<std::vector<float>> first(static_cast<size_t>(size)), second(static_cast<size_t>(size));
-  RunRanks(size, [&, algorithm = algorithm, count = count](Group& group) {
+  RunRanks(encrypted, size, [&, algorithm = algorithm, count = count](Group& group) {
     for (auto* result : {&first, &second}) {
       std::vector<float> values = Values(group.rank(), count);
       EXPECT_EQ(group.AllreduceSum(values, algorithm), absl::OkStatus());
@@ -70,21 +114,30 @@ TEST_P(AllreduceTest, EveryRankHoldsTheSameSumTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AllreduceTest,
-                         testing::Combine(testing::Values(AllreduceAlgorithm::kRing, AllreduceAlgorithm::kCentralized,
+                         testing::Combine(testing::Bool(),
+                                          testing::Values(AllreduceAlgorithm::kRing, AllreduceAlgorithm::kCentralized,
                                                           AllreduceAlgorithm::kRecursiveDoubling,
                                                           AllreduceAlgorithm::kLinear),
-                                          testing::Values(1, 2, 3, 5), testing::Values(1, 7, 100000)));
+                                          testing::Values(1, 2, 3, 5, 8), testing::Values(1, 7, 100000)));
 
-TEST(GroupTest, BroadcastReachesAll) {
-  RunRanks(4, [](Group& group) {
-    std::vector<float> values(1000, group.rank() == 2 ? 3.5f : 0.0f);
-    EXPECT_EQ(group.Broadcast(std::as_writable_bytes(std::span(values)), 2), absl::OkStatus());
-    EXPECT_EQ(values, std::vector<float>(1000, 3.5f));
-  });
+class GroupTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Encrypted, GroupTest, testing::Bool());
+
+TEST_P(GroupTest, BroadcastReachesAll) {
+  for (int size = 2; size <= 7; ++size) {
+    for (int root = 0; root < size; ++root) {
+      RunRanks(GetParam(), size, [&](Group& group) {
+        std::vector<float> values(1000, group.rank() == root ? 3.5f : 0.0f);
+        EXPECT_EQ(group.Broadcast(std::as_writable_bytes(std::span(values)), root), absl::OkStatus());
+        EXPECT_EQ(values, std::vector<float>(1000, 3.5f));
+        EXPECT_EQ(group.Barrier(), absl::OkStatus());
+      });
+    }
+  }
 }
 
-TEST(GroupTest, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
-  RunRanks(2, [](Group& group) {
+TEST_P(GroupTest, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
+  RunRanks(GetParam(), 2, [](Group& group) {
     const int peer = 1 - group.rank();
     for (int i = 0; i < 20; ++i) {  // both ranks send before either receives
       const std::array<int, 2> message{group.rank(), i};
@@ -101,9 +154,9 @@ TEST(GroupTest, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver
   });
 }
 
-TEST(GroupTest, AClosedRankFailsTheOthersAtOnce) {
+TEST_P(GroupTest, AClosedRankFailsTheOthersAtOnce) {
   std::latch trained(5);
-  RunRanks(5, [&](Group& group) {
+  RunRanks(GetParam(), 5, [&](Group& group) {
     std::vector<float> values(100000, 1.0f);
     EXPECT_EQ(group.AllreduceSum(values, AllreduceAlgorithm::kRing), absl::OkStatus());
     trained.arrive_and_wait();
@@ -114,8 +167,8 @@ TEST(GroupTest, AClosedRankFailsTheOthersAtOnce) {
   });
 }
 
-TEST(GroupTest, CloseWakesALocalReceiver) {
-  RunRanks(2, [](Group& group) {
+TEST_P(GroupTest, CloseWakesALocalReceiver) {
+  RunRanks(GetParam(), 2, [](Group& group) {
     if (group.rank() == 1) return;
     std::jthread closer([&] { group.Close("halt"); });
     float value = 0;
@@ -125,9 +178,9 @@ TEST(GroupTest, CloseWakesALocalReceiver) {
   });
 }
 
-TEST(GroupTest, AWaitForAPeerEndsAtItsTimeout) {
+TEST_P(GroupTest, AWaitForAPeerEndsAtItsTimeout) {
   RunRanks(
-      2,
+      GetParam(), 2,
       [](Group& group) {
         if (group.rank() == 1) return;
         float value = 0;
@@ -138,15 +191,131 @@ TEST(GroupTest, AWaitForAPeerEndsAtItsTimeout) {
       base::milliseconds(100));
 }
 
-TEST(GroupTest, ConnectIsBoundedAndStoppable) {
+TEST_P(GroupTest, ConnectIsBoundedAndStoppable) {
   MemoryStore store;
-  GroupOptions options{.name = "lonely", .members = {"a", "b"}, .address = "127.0.0.1"};
+  GroupOptions options{.name = "lonely", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(GetParam())};
   options.rendezvous_timeout = base::milliseconds(50);
   EXPECT_EQ(Group::Connect(options, store, {}).status().code(), absl::StatusCode::kDeadlineExceeded);
   std::stop_source source;
   source.request_stop();
   options.name = "stopped";
   EXPECT_EQ(Group::Connect(options, store, source.get_token()).status().code(), absl::StatusCode::kCancelled);
+}
+
+// Large messages in both directions at once fill every buffer of the system.
+TEST_P(GroupTest, LargeMessagesInBothDirections) {
+  constexpr size_t kBytes = size_t{48} << 20;
+  RunRanks(GetParam(), 2, [](Group& group) {
+    const int peer = 1 - group.rank();
+    const std::vector<std::byte> sent(kBytes, static_cast<std::byte>(group.rank() + 1));
+    std::vector<std::byte> received(kBytes);
+    EXPECT_EQ(group.Send(peer, 1, sent), absl::OkStatus());
+    EXPECT_EQ(group.Recv(peer, 1, received), absl::OkStatus());
+    EXPECT_EQ(received, std::vector<std::byte>(kBytes, static_cast<std::byte>(peer + 1)));
+    std::vector<float> values(kBytes / 4, 1.0f);
+    EXPECT_EQ(group.AllreduceSum(values, AllreduceAlgorithm::kRing), absl::OkStatus());
+    EXPECT_EQ(values.back(), 2.0f);
+  });
+}
+
+TEST(TlsGroupTest, AMessageOfAnotherSizeIsAnError) {
+  RunRanks(true, 2, [](Group& group) {
+    std::array<std::byte, 4> bytes{};
+    if (group.rank() == 0) {
+      EXPECT_EQ(group.Send(1, 1, bytes), absl::OkStatus());
+      return;
+    }
+    const absl::Status status = group.Recv(0, 1, std::span(bytes).first(3));
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(base::Message(status), testing::HasSubstr("4 bytes, expected 3"));
+  });
+}
+
+// The ranks of a generation end it at different times.
+TEST(TlsGroupTest, ARankThatLeavesInOrderFailsOnlyCallsThatNeedIt) {
+  MemoryStore store;
+  GroupOptions options{.name = "g", .members = {"a", "b", "c"}, .address = "127.0.0.1", .tls = Tls(true)};
+  options.connect_timeout = base::milliseconds(60'000);
+  std::vector<absl::StatusOr<std::unique_ptr<Group>>> groups(3);
+  {
+    std::vector<std::jthread> connecting;
+    for (int rank = 0; rank < 3; ++rank) {
+      connecting.emplace_back([&, rank] {
+        GroupOptions mine = options;
+        mine.rank = rank;
+        groups[static_cast<size_t>(rank)] = Group::Connect(mine, store, {});
+      });
+    }
+  }
+  for (const auto& group : groups) ASSERT_THAT(group, IsOk());
+  std::vector<std::byte> bytes(3'000'000, std::byte{7});
+  ASSERT_THAT((*groups[2])->Send(0, 1, bytes), IsOk());
+  ASSERT_THAT((*groups[2])->Flush(), IsOk());
+  groups[2] = nullptr;
+  for (int i = 0; i < 100; ++i) {  // the loss of a rank has reached the others after some of them
+    ASSERT_THAT((*groups[0])->Send(1, 1, bytes), IsOk()) << i;
+    ASSERT_THAT((*groups[1])->Recv(0, 1, bytes), IsOk()) << i;
+  }
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  EXPECT_THAT((*groups[0])->Recv(2, 1, bytes), IsOk());  // sent before
+  EXPECT_EQ(bytes, std::vector<std::byte>(bytes.size(), std::byte{7}));
+  EXPECT_THAT((*groups[0])->Recv(2, 1, bytes), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// Calls `between` when the rank that has it has registered and not yet connected.
+class StoreWithPause final : public KeyValueStore {
+ public:
+  StoreWithPause(KeyValueStore& store, std::function<void()> between) : store_(store), between_(std::move(between)) {}
+  absl::Status Put(const std::string& key, const std::string& value) override { return store_.Put(key, value); }
+  absl::StatusOr<std::vector<std::string>> Get(const std::vector<std::string>& keys, base::nanoseconds timeout,
+                                               std::stop_token stop) override {
+    between_();
+    return store_.Get(keys, timeout, std::move(stop));
+  }
+
+ private:
+  KeyValueStore& store_;
+  const std::function<void()> between_;
+};
+
+// Only a process of the same job takes part: not one in plain text, nor one of another job or another CA of this job.
+TEST(TlsGroupTest, StrangersAreIgnoredAndTheMembersFindOneAnother) {
+  const Certificates other("4f1c0a9e-58a3-4c52-9d4e-0c6a7c1f2b3d"), job("another-job");
+  MemoryStore store;
+  GroupOptions options{.name = "g", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(true)};
+  options.connect_timeout = base::milliseconds(60'000);
+  std::vector<int> sockets;
+  StoreWithPause paused(store, [&] {
+    const std::string address = store.Get({"g/tls/0"}, base::seconds(60), {}).value().front();
+    for (const GroupTls& tls : {other.tls(), job.tls()}) {
+      MemoryStore forged;  // the stranger knows where rank 0 listens
+      ASSERT_THAT(forged.Put("g/tls/0", address), IsOk());
+      GroupOptions stranger = options;
+      stranger.rank = 1;
+      stranger.tls = tls;
+      EXPECT_THAT(Group::Connect(stranger, forged, {}), StatusIs(absl::StatusCode::kUnavailable));
+    }
+    sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(base::SplitHostPort(address)->port))};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 40; ++i) {  // half of them say nothing
+      sockets.push_back(::socket(AF_INET, SOCK_STREAM, 0));
+      ASSERT_EQ(::connect(sockets.back(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0) << std::strerror(errno);
+      const std::string_view request = i % 2 == 0 ? "GET / HTTP/1.1\r\n\r\n" : "";
+      EXPECT_EQ(::send(sockets.back(), request.data(), request.size(), MSG_NOSIGNAL), std::ssize(request));
+    }
+  });
+  absl::StatusOr<std::unique_ptr<Group>> a, b;
+  std::jthread listening([&] { a = Group::Connect(options, store, {}); });
+  GroupOptions mine = options;
+  mine.rank = 1;
+  b = Group::Connect(mine, paused, {});
+  listening.join();
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  std::array<std::byte, 3> bytes{};
+  EXPECT_EQ((*a)->Send(1, 1, bytes), absl::OkStatus());
+  EXPECT_EQ((*b)->Recv(0, 1, bytes), absl::OkStatus());
+  for (const int stranger : sockets) ::close(stranger);
 }
 
 }  // namespace

@@ -1,0 +1,187 @@
+// Measures an allreduce among processes of this machine, over loopback, in plain text (gloo) or with TLS.
+//
+//   allreduce_bench [--ranks 2] [--bytes 4096] [--algorithm ring] [--tls] [--seconds 1]
+//
+// Prints one line of JSON: the median time of a call, and the processor time of all ranks per call, which depends less
+// on how busy the machine is.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
+#include "common/certificates/job_certificates.h"
+#include "worker/collective/group.h"
+
+namespace medley::bench {
+namespace {
+
+using model::AllreduceAlgorithm;
+namespace fs = std::filesystem;
+
+struct Settings {
+  int ranks = 2;
+  size_t bytes = 4096;
+  std::string name = "ring";
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;
+  bool tls = false;
+  double seconds = 1;
+};
+
+// One file a key, so that processes find one another.
+class FolderStore final : public worker::KeyValueStore {
+ public:
+  explicit FolderStore(fs::path folder) : folder_(std::move(folder)) {}
+  absl::Status Put(const std::string& key, const std::string& value) override {
+    return base::WriteFileAtomic(Path(key), value);
+  }
+  absl::StatusOr<std::vector<std::string>> Get(const std::vector<std::string>& keys, base::nanoseconds timeout,
+                                               std::stop_token stop) override {
+    base::SystemClock clock;
+    std::vector<std::string> values;
+    for (const base::SteadyTime end = clock.Steady() + timeout; values.size() < keys.size();) {
+      auto value = base::ReadFile(Path(keys[values.size()]));
+      if (value.ok()) {
+        values.push_back(*std::move(value));
+      } else if (clock.Steady() > end || !clock.SleepFor(base::milliseconds(1), stop)) {
+        return base::DeadlineExceeded("{} was not written", keys[values.size()]);
+      }
+    }
+    return values;
+  }
+
+ private:
+  fs::path Path(std::string key) const {
+    std::replace(key.begin(), key.end(), '/', '_');
+    return folder_ / key;
+  }
+  const fs::path folder_;
+};
+
+double CpuSeconds(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Calls until `calls` are made. Returns the time of each.
+std::vector<double> Call(worker::Group& group, const Settings& settings, int64_t calls) {
+  const base::SystemClock clock;
+  std::vector<float> values(settings.bytes / sizeof(float), 1.0f);
+  std::vector<double> times;
+  for (int64_t i = 0; i < calls; ++i) {
+    std::fill(values.begin(), values.end(), 1.0f);
+    const base::SteadyTime begin = clock.Steady();
+    const absl::Status status = group.AllreduceSum(values, settings.algorithm);
+    MEDLEY_CHECK(status.ok() && values.back() == static_cast<float>(settings.ranks), base::ToString(status));
+    times.push_back(base::ToSeconds(clock.Steady() - begin));
+  }
+  return times;
+}
+
+// Rank 0 says how many calls fill the time, and writes the result to `folder`/result.
+void RunRank(const Settings& settings, const fs::path& folder, int rank) {
+  FolderStore store(folder);
+  worker::GroupOptions options{.name = "bench", .rank = rank, .address = "127.0.0.1"};
+  for (int i = 0; i < settings.ranks; ++i) options.members.push_back(fmt::format("rank {}", i));
+  if (settings.tls) {
+    options.tls = worker::GroupTls{folder / "ca.crt", folder / "identity.pem", certificates::JobName("bench")};
+  }
+  const auto group = worker::Group::Connect(options, store, {});
+  MEDLEY_CHECK(group.ok(), base::ToString(group.status()));
+  const base::SystemClock clock;
+  const base::SteadyTime begin = clock.Steady();
+  int64_t calls = 20;
+  Call(**group, settings, calls);
+  calls = std::max(int64_t{20}, static_cast<int64_t>(settings.seconds * 20 / base::ToSeconds(clock.Steady() - begin)));
+  MEDLEY_CHECK((*group)->Broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0).ok(), "broadcast");
+  const double cpu_begin = CpuSeconds(RUSAGE_SELF);
+  std::vector<double> times = Call(**group, settings, calls);
+  MEDLEY_CHECK((*group)->Barrier().ok(), "barrier");
+  double cpu = (CpuSeconds(RUSAGE_SELF) - cpu_begin) / static_cast<double>(calls);
+  for (int from = 1; from < settings.ranks && rank == 0; ++from) {
+    double other = 0;
+    MEDLEY_CHECK((*group)->Recv(from, 1, std::as_writable_bytes(std::span(&other, 1))).ok(), "receive");
+    cpu += other;
+  }
+  if (rank > 0) {
+    MEDLEY_CHECK((*group)->Send(0, 1, std::as_bytes(std::span(&cpu, 1))).ok() && (*group)->Flush().ok(), "send");
+    (void)(*group)->Barrier();
+    return;
+  }
+  (void)(*group)->Barrier();
+  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size()) / 2, times.end());
+  const double median = times[times.size() / 2];
+  fmt::print(
+      R"({{"ranks": {}, "bytes": {}, "algorithm": "{}", "tls": {}, "calls": {}, "us": {:.1f}, "cpu_us": {:.1f}, )"
+      R"("gb_per_s": {:.3f}}})"
+      "\n",
+      settings.ranks, settings.bytes, settings.name, settings.tls, calls, median * 1e6, cpu * 1e6,
+      static_cast<double>(settings.bytes) / median / 1e9);
+}
+
+int Run(const Settings& settings) {
+  signal(SIGPIPE, SIG_IGN);
+  const base::SystemClock clock;
+  const auto authority = certificates::MakeJobAuthority("bench", clock.Now()).value();
+  const auto own = certificates::IssueForJob(authority, "bench", clock.Now(), std::chrono::hours(1)).value();
+  const fs::path folder = base::MakeTempDir("medley-allreduce").value();
+  MEDLEY_CHECK(base::WriteFileAtomic(folder / "ca.crt", authority.certificate).ok() &&
+                   base::WriteFileAtomic(folder / "identity.pem", own.certificate + own.key).ok(),
+               "write certificates");
+  std::vector<pid_t> processes;
+  for (int rank = 0; rank < settings.ranks; ++rank) {
+    processes.push_back(fork());
+    if (processes.back() == 0) {
+      RunRank(settings, folder, rank);
+      std::fflush(stdout);
+      _exit(0);
+    }
+  }
+  int failed = 0;
+  for (const pid_t process : processes) {
+    int status = 0;
+    waitpid(process, &status, 0);
+    failed += status == 0 ? 0 : 1;
+  }
+  base::RemoveTempDir(folder);
+  return failed;
+}
+
+}  // namespace
+}  // namespace medley::bench
+
+int main(int argc, char** argv) {
+  using medley::model::AllreduceAlgorithm;
+  const std::map<std::string, AllreduceAlgorithm> algorithms{
+      {"auto", AllreduceAlgorithm::kAuto},
+      {"ring", AllreduceAlgorithm::kRing},
+      {"centralized", AllreduceAlgorithm::kCentralized},
+      {"recursive-doubling", AllreduceAlgorithm::kRecursiveDoubling},
+      {"linear", AllreduceAlgorithm::kLinear}};
+  medley::bench::Settings settings;
+  CLI::App app("An allreduce among processes of this machine");
+  app.add_option("--ranks", settings.ranks)->check(CLI::Range(2, 64));
+  app.add_option("--bytes", settings.bytes)->check(CLI::Range(size_t{4}, size_t{1} << 30));
+  app.add_option("--algorithm", settings.name)->check(CLI::IsMember(algorithms));
+  app.add_flag("--tls", settings.tls);
+  app.add_option("--seconds", settings.seconds)->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  settings.algorithm = algorithms.at(settings.name);
+  return medley::bench::Run(settings);
+}

@@ -1,0 +1,372 @@
+#include "worker/collective/tls_group.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "worker/collective/algorithms.h"
+#include "worker/collective/mesh.h"
+
+namespace medley::worker {
+namespace {
+
+// The top byte of a tag separates messages of the caller from those of collectives.
+constexpr uint64_t kUserTags = uint64_t{0x40} << 56;
+constexpr uint64_t kCollectiveTag = uint64_t{0x41} << 56;
+constexpr size_t kMaxQueuedMessages = 1024;
+constexpr size_t kMaxWaitingBytes = size_t{256} << 20;  // queued for sending, or arrived before a receiver
+constexpr uint64_t kMaxMessageBytes = uint64_t{8} << 30;
+
+struct Header {
+  uint64_t tag = 0;
+  uint64_t size = 0;
+};
+
+// One that waits for a message.
+struct Receiver {
+  std::span<std::byte> bytes;
+  enum class State { kWaiting, kReading, kDone } state = State::kWaiting;
+};
+
+struct Outgoing {
+  uint64_t tag = 0;
+  std::vector<std::byte> bytes;
+};
+
+struct Peer {
+  std::unique_ptr<TlsStream> stream;
+  base::Mutex write_mutex;                                         // a message is written as a whole
+  std::map<uint64_t, std::deque<Receiver*>> receivers;             // by tag; guarded by the group's mutex
+  std::map<uint64_t, std::deque<std::vector<std::byte>>> arrived;  // likewise
+  size_t arrived_bytes = 0;                                        // likewise
+  std::deque<Outgoing> queue;                                      // likewise
+  size_t queued_bytes = 0;                                         // likewise
+  bool sending = false;                                            // likewise
+  bool left = false;                                               // likewise; it has ended its group in order
+};
+
+// A peer that leaves within a message has not left in order.
+absl::Status Whole(absl::Status read) {
+  return absl::IsOutOfRange(read) ? base::Unavailable("{}", base::Message(read)) : read;
+}
+
+class TlsGroup final : public Group, private Messages {
+ public:
+  TlsGroup(GroupOptions options, std::vector<std::unique_ptr<TlsStream>> streams)
+      : options_(std::move(options)), peers_(options_.members.size()) {
+    for (size_t i = 0; i < peers_.size(); ++i) peers_[i].stream = std::move(streams[i]);
+    for (size_t i = 0; i < peers_.size(); ++i) {
+      if (peers_[i].stream == nullptr) continue;
+      threads_.emplace_back([this, i] { Read(i); });
+      threads_.emplace_back([this, i] { Write(i); });
+    }
+  }
+  ~TlsGroup() override {
+    Leave();
+    threads_.clear();  // joins them
+  }
+
+  int rank() const override { return options_.rank; }
+  int size() const override { return static_cast<int>(options_.members.size()); }
+  absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) override {
+    return Ended(fmt::format("allreduce of {} values", values.size()), SumOver(*this, values, algorithm));
+  }
+  absl::Status Broadcast(std::span<std::byte> bytes, int root) override {
+    if (root < 0 || root >= size()) {
+      return base::InvalidArgument("broadcast from rank {}, but the group has {} ranks", root, size());
+    }
+    return Ended(fmt::format("broadcast from {}", Name(root)), BroadcastOver(*this, bytes, root));
+  }
+  absl::Status Barrier() override { return Ended("barrier", BarrierOver(*this)); }
+  absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) override;
+  absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) override {
+    MEDLEY_RETURN_IF_ERROR(CheckPeer(from));
+    return Ended("receive from " + Name(from), Receive(from, kUserTags | tag, bytes));
+  }
+  absl::Status Flush() override;
+  void Close(std::string_view why) override;
+
+ private:
+  const std::string& Name(int rank) const { return options_.members[static_cast<size_t>(rank)]; }
+  Peer& At(int rank) { return peers_[static_cast<size_t>(rank)]; }
+  absl::Status CheckPeer(int peer) const {
+    if (peer >= 0 && peer < size() && peer != rank()) return absl::OkStatus();
+    return base::InvalidArgument("group {}: rank {} is not a peer of rank {} of {}", options_.name, peer, rank(),
+                                 size());
+  }
+
+  // Messages: of collectives, in the caller's thread.
+  absl::Status SendTo(int to, std::span<const std::byte> bytes) override {
+    return WriteMessage(At(to), kCollectiveTag, bytes);
+  }
+  absl::Status ReceiveFrom(int from, std::span<std::byte> bytes) override {
+    return Receive(from, kCollectiveTag, bytes);
+  }
+
+  static absl::Status WriteMessage(Peer& peer, uint64_t tag, std::span<const std::byte> bytes) {
+    const Header header{tag, bytes.size()};
+    base::MutexLock lock(peer.write_mutex);
+    MEDLEY_RETURN_IF_ERROR(peer.stream->Write(std::as_bytes(std::span(&header, 1))));
+    return peer.stream->Write(bytes);
+  }
+  absl::Status Receive(int from, uint64_t tag, std::span<std::byte> bytes);
+  // The error of a call: of one that failed first, the group's end; of later ones, why it is closed.
+  absl::Status Ended(const std::string& what, absl::Status status);
+  // Ends the connections so that the others, which may still need one another, lose only this rank.
+  void Leave();
+  void Read(size_t peer);
+  absl::Status ReadMessage(Peer& peer);
+  void Write(size_t peer);
+
+  const GroupOptions options_;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string why_ ABSL_GUARDED_BY(mutex_);
+  std::string lost_ ABSL_GUARDED_BY(mutex_);       // the peer whose connection broke, if that closed the group
+  bool reported_ ABSL_GUARDED_BY(mutex_) = false;  // a call has returned the loss
+  std::deque<Peer> peers_;                         // Peer cannot move
+  std::vector<std::jthread> threads_;              // last: they use all of the above
+};
+
+absl::Status TlsGroup::Ended(const std::string& what, absl::Status status) {
+  if (status.ok()) return status;
+  bool first = false;
+  {
+    base::MutexLock lock(mutex_);
+    first = !closed_ || (!lost_.empty() && !reported_);
+    reported_ = true;
+  }
+  if (first) {
+    Close(fmt::format("{} failed: {}", what, base::Message(status)));
+    return base::Unavailable("{} in group {}: {}", what, options_.name, base::Message(status));
+  }
+  base::MutexLock lock(mutex_);
+  return base::Aborted("{}: group {} is closed: {}", what, options_.name, why_);
+}
+
+absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> bytes) {
+  MEDLEY_RETURN_IF_ERROR(CheckPeer(to));
+  Peer& peer = At(to);
+  absl::Status status;
+  {
+    base::MutexLock lock(mutex_);
+    const auto room = [&] {
+      return closed_ || peer.left || peer.queue.empty() ||
+             (peer.queue.size() < kMaxQueuedMessages && peer.queued_bytes + bytes.size() <= kMaxWaitingBytes);
+    };
+    if (!changed_.WaitFor(mutex_, {}, options_.timeout, room)) {
+      status = base::DeadlineExceeded("{} takes no messages", Name(to));
+    } else if (closed_) {
+      status = base::Aborted("{}", why_);
+    } else if (peer.left) {
+      status = base::Unavailable("{} has left", Name(to));
+    } else {
+      peer.queue.push_back({kUserTags | tag, {bytes.begin(), bytes.end()}});
+      peer.queued_bytes += bytes.size();
+      changed_.NotifyAll();
+    }
+  }
+  return Ended("send to " + Name(to), status);
+}
+
+absl::Status TlsGroup::Flush() {
+  absl::Status status;
+  {
+    base::MutexLock lock(mutex_);
+    const auto sent = [&] {
+      return closed_ || std::all_of(peers_.begin(), peers_.end(),
+                                    [](const Peer& peer) { return peer.queue.empty() && !peer.sending; });
+    };
+    if (!changed_.WaitFor(mutex_, {}, options_.timeout, sent)) {
+      status = base::DeadlineExceeded("messages are still unsent");
+    } else if (closed_) {
+      status = base::Aborted("{}", why_);
+    }
+  }
+  return Ended("flush", status);
+}
+
+absl::Status TlsGroup::Receive(int from, uint64_t tag, std::span<std::byte> bytes) {
+  Peer& peer = At(from);
+  base::MutexLock lock(mutex_);
+  auto& arrived = peer.arrived[tag];
+  if (!arrived.empty()) {
+    const std::vector<std::byte> message = std::move(arrived.front());
+    arrived.pop_front();
+    if (arrived.empty()) peer.arrived.erase(tag);
+    peer.arrived_bytes -= message.size();
+    changed_.NotifyAll();
+    if (message.size() != bytes.size()) {
+      return base::DataLoss("{} sent {} bytes, expected {}", Name(from), message.size(), bytes.size());
+    }
+    std::copy(message.begin(), message.end(), bytes.begin());
+    return absl::OkStatus();
+  }
+  peer.arrived.erase(tag);
+  if (closed_) return base::Unavailable("{}", why_);
+  if (peer.left) return base::Unavailable("{} has left", Name(from));
+  Receiver receiver{bytes};
+  peer.receivers[tag].push_back(&receiver);
+  changed_.NotifyAll();
+  const bool ended = changed_.WaitFor(mutex_, {}, options_.timeout, [&] {
+    return receiver.state == Receiver::State::kDone ||
+           ((closed_ || peer.left) && receiver.state == Receiver::State::kWaiting);
+  });
+  if (receiver.state == Receiver::State::kDone) return absl::OkStatus();
+  if (receiver.state == Receiver::State::kReading) {  // the reader uses our memory: end it, then go
+    peer.stream->Shutdown();
+    changed_.Wait(mutex_, {}, [&] { return receiver.state != Receiver::State::kReading; });
+    if (receiver.state == Receiver::State::kDone) return absl::OkStatus();
+  }
+  auto& waiting = peer.receivers[tag];
+  std::erase(waiting, &receiver);
+  if (waiting.empty()) peer.receivers.erase(tag);
+  if (closed_) return base::Unavailable("{}", why_);
+  if (peer.left) return base::Unavailable("{} has left", Name(from));
+  if (!ended) return base::Unavailable("no message from {} in time", Name(from));
+  return base::Unavailable("{}: the connection broke", Name(from));
+}
+
+void TlsGroup::Read(size_t index) {
+  Peer& peer = peers_[index];
+  absl::Status status;
+  do {
+    status = ReadMessage(peer);
+  } while (status.ok());
+  {
+    base::MutexLock lock(mutex_);
+    if (absl::IsOutOfRange(status)) {
+      peer.left = true;
+      return changed_.NotifyAll();
+    }
+    if (!closed_) lost_ = options_.members[index];
+  }
+  Close(fmt::format("{}: {}", options_.members[index], base::Message(status)));
+}
+
+// OutOfRange: the peer has left, between two messages.
+absl::Status TlsGroup::ReadMessage(Peer& peer) {
+  Header header;
+  const std::span<std::byte> head = std::as_writable_bytes(std::span(&header, 1));
+  MEDLEY_RETURN_IF_ERROR(peer.stream->Read(head.first(1)));
+  MEDLEY_RETURN_IF_ERROR(Whole(peer.stream->Read(head.subspan(1))));
+  if (header.size > kMaxMessageBytes) return base::DataLoss("a message of {} bytes", header.size);
+  Receiver* receiver = nullptr;
+  {
+    base::MutexLock lock(mutex_);
+    const auto waits = [&] {
+      const auto found = peer.receivers.find(header.tag);
+      if (found == peer.receivers.end()) return false;
+      receiver = found->second.front();
+      return true;
+    };
+    // What arrived before its receiver is kept, up to a bound; a single message always is.
+    changed_.Wait(mutex_, {}, [&] {
+      return closed_ || waits() || peer.arrived_bytes == 0 || peer.arrived_bytes + header.size <= kMaxWaitingBytes;
+    });
+    if (closed_) return base::Aborted("{}", why_);
+    if (receiver != nullptr) {
+      if (receiver->bytes.size() != header.size) {
+        return base::DataLoss("a message of {} bytes, expected {}", header.size, receiver->bytes.size());
+      }
+      auto& waiting = peer.receivers[header.tag];
+      waiting.pop_front();
+      if (waiting.empty()) peer.receivers.erase(header.tag);
+      receiver->state = Receiver::State::kReading;
+    } else {
+      peer.arrived_bytes += header.size;
+    }
+  }
+  if (receiver == nullptr) {
+    std::vector<std::byte> bytes(header.size);
+    const absl::Status read = Whole(peer.stream->Read(bytes));
+    base::MutexLock lock(mutex_);
+    // A receiver may have begun to wait meanwhile.
+    const auto found = peer.receivers.find(header.tag);
+    if (read.ok() && found != peer.receivers.end()) {
+      Receiver* late = found->second.front();
+      if (late->bytes.size() != bytes.size()) {
+        return base::DataLoss("a message of {} bytes, expected {}", bytes.size(), late->bytes.size());
+      }
+      found->second.pop_front();
+      if (found->second.empty()) peer.receivers.erase(found);
+      std::copy(bytes.begin(), bytes.end(), late->bytes.begin());
+      late->state = Receiver::State::kDone;
+      peer.arrived_bytes -= header.size;
+    } else if (read.ok()) {
+      peer.arrived[header.tag].push_back(std::move(bytes));
+    }
+    changed_.NotifyAll();
+    return read;
+  }
+  const absl::Status read = Whole(peer.stream->Read(receiver->bytes));
+  base::MutexLock lock(mutex_);
+  receiver->state = read.ok() ? Receiver::State::kDone : Receiver::State::kWaiting;
+  changed_.NotifyAll();
+  return read;
+}
+
+void TlsGroup::Write(size_t index) {
+  Peer& peer = peers_[index];
+  while (true) {
+    Outgoing message;
+    {
+      base::MutexLock lock(mutex_);
+      peer.sending = false;
+      changed_.NotifyAll();
+      changed_.Wait(mutex_, {}, [&] { return closed_ || !peer.queue.empty(); });
+      if (closed_) return;
+      message = std::move(peer.queue.front());
+      peer.queue.pop_front();
+      peer.queued_bytes -= message.bytes.size();
+      peer.sending = true;
+    }
+    const absl::Status written = WriteMessage(peer, message.tag, message.bytes);
+    if (!written.ok()) return Close(fmt::format("{}: {}", options_.members[index], base::Message(written)));
+  }
+}
+
+void TlsGroup::Leave() {
+  base::MutexLock lock(mutex_);
+  if (closed_) return;
+  closed_ = true;
+  why_ = "the group is destroyed";
+  for (Peer& peer : peers_) {
+    if (peer.stream == nullptr) continue;
+    if (peer.sending || !peer.queue.empty()) {
+      peer.stream->Shutdown();  // not in order: it would miss messages
+    } else {
+      peer.stream->Leave();
+    }
+  }
+  changed_.NotifyAll();
+}
+
+void TlsGroup::Close(std::string_view why) {
+  base::MutexLock lock(mutex_);
+  if (closed_) return;
+  closed_ = true;
+  why_ = why;
+  for (Peer& peer : peers_) {
+    if (peer.stream != nullptr) peer.stream->Shutdown();
+  }
+  changed_.NotifyAll();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Group>> ConnectTlsGroup(const GroupOptions& options, KeyValueStore& store,
+                                                       std::stop_token stop) {
+  auto streams = ConnectMesh(options, store, stop);
+  if (!streams.ok()) return base::Annotate(streams.status(), fmt::format("connecting group {}", options.name));
+  return std::make_unique<TlsGroup>(options, *std::move(streams));
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,82 @@
+// One encrypted connection between two processes of a job (TLS 1.3), both of which show a certificate of the job's CA.
+//
+// One thread may read and another write at the same time; any thread may call Shutdown. Errors: Unavailable with the
+// cause, DeadlineExceeded, Cancelled. The process must ignore SIGPIPE: OpenSSL writes to a connection that has broken.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace medley::worker {
+
+// PEM files, and the name that is in every certificate of the job.
+struct GroupTls {
+  std::string authority;
+  std::string identity;  // certificate and key
+  std::string name;
+};
+
+// What all connections of a group share: the certificate as the files held it when the group began. Thread-safe.
+class TlsContext {
+ public:
+  static absl::StatusOr<std::shared_ptr<TlsContext>> Make(const GroupTls& tls);
+  ~TlsContext();
+
+ private:
+  friend class TlsStream;
+  TlsContext(ssl_ctx_st* context, std::string name) : context_(context), name_(std::move(name)) {}
+  ssl_ctx_st* const context_;
+  const std::string name_;
+};
+
+// How long a call may wait.
+struct Patience {
+  base::SteadyTime deadline;
+  std::stop_token stop;  // looked at every 100 ms
+};
+
+// Waits until the socket is ready for `events` of poll(2). Errors, in which `what` names the wait: DeadlineExceeded,
+// Cancelled.
+absl::Status AwaitSocket(int socket, short events, const Patience& patience, std::string_view what);
+
+class TlsStream {
+ public:
+  // Shakes hands on a connected socket, which it owns from now on; `client`: this end has connected.
+  static absl::StatusOr<std::unique_ptr<TlsStream>> Start(int socket, bool client, std::shared_ptr<TlsContext> context,
+                                                          const Patience& patience);
+  ~TlsStream();
+
+  // All of `bytes`. Ends with an error when the connection broke or Shutdown was called. Without `patience` it waits
+  // until then. OutOfRange: the peer has called Leave; the bytes are those before that.
+  absl::Status Read(std::span<std::byte> bytes, const Patience* patience = nullptr);
+  absl::Status Write(std::span<const std::byte> bytes);
+  // Tells the peer that no more will come, then ends as Shutdown does. No other thread may be writing.
+  void Leave();
+  // Ends all running and later calls. To the peer the connection is broken.
+  void Shutdown();
+
+ private:
+  TlsStream(int socket, std::shared_ptr<TlsContext> context);
+  // Repeats `step`, which returns what SSL_read and the like return, until it has succeeded.
+  template <typename Step>
+  absl::StatusOr<int> Repeat(std::string_view what, const Patience* patience, Step step);
+
+  const int socket_;
+  const std::shared_ptr<TlsContext> context_;
+  base::Mutex mutex_;  // OpenSSL's connections are not thread-safe
+  ssl_st* ssl_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace medley::worker
