@@ -96,15 +96,17 @@ absl::Status LocalCluster::StartScheduler() {
   const auto ports = options_.run_folder / "scheduler.ports";
   scheduler_token_ = base::RandomToken();
   MEDLEY_RETURN_IF_ERROR(base::WriteSecretFile(scheduler_token_file(), scheduler_token_ + "\n"));
+  MEDLEY_RETURN_IF_ERROR(base::WriteSecretFile(operator_token_file(), base::RandomToken() + "\n"));
   std::error_code absent;
   std::filesystem::remove(ports, absent);  // of an earlier run in this folder, whose ports no one listens on
   // The metrics are open to this machine, as those of the operator and the coordinators are.
-  std::vector<std::string> arguments = {"--grpc-listen",  "127.0.0.1:0",
-                                        "--rest-listen",  "127.0.0.1:0",
-                                        "--port-file",    ports.string(),
-                                        "--poll-seconds", "0.2",
-                                        "--token-file",   scheduler_token_file().string(),
-                                        "--open-paths",   "/healthz,/readyz,/metrics"};
+  std::vector<std::string> arguments = {"--grpc-listen",         "127.0.0.1:0",
+                                        "--rest-listen",         "127.0.0.1:0",
+                                        "--port-file",           ports.string(),
+                                        "--poll-seconds",        "0.2",
+                                        "--token-file",          scheduler_token_file().string(),
+                                        "--operator-token-file", operator_token_file().string(),
+                                        "--open-paths",          "/healthz,/readyz,/metrics"};
   if (!options_.prices.empty()) {
     MEDLEY_RETURN_IF_ERROR(SetPrices(options_.prices));
     arguments.insert(arguments.end(), {"--prices", (options_.run_folder / "prices.yaml").string()});
@@ -128,7 +130,7 @@ absl::Status LocalCluster::StartOperator() {
       ChildProcess::Start(
           {.program = options_.programs / "medley-operator",
            .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
-                         "--scheduler-token-file", scheduler_token_file().string(), "--worker-image", "medley-worker",
+                         "--scheduler-token-file", operator_token_file().string(), "--worker-image", "medley-worker",
                          "--status-interval", "0.5", "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
            .log = options_.run_folder / "operator.log"}));
   // Only for its address: the operator retries until it can work.

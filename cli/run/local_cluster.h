@@ -55,6 +55,7 @@ class LocalCluster {
   // What listens where, in words and as an address: every one that Start has opened, except those of pods.
   std::vector<std::pair<std::string, std::string>> Addresses() const;
   std::filesystem::path scheduler_token_file() const { return options_.run_folder / kSchedulerTokenFile; }
+  std::filesystem::path operator_token_file() const { return options_.run_folder / "operator.token"; }
   const kube::ApiServer& server() const { return *server_; }
   // Replaces the price file; the scheduler reads it again.
   absl::Status SetPrices(const std::filesystem::path& file);

@@ -62,7 +62,6 @@ absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options_.token,
                          .timeout = base::FromSeconds(request.planner.time_budget_seconds) + options_.plan_slack});
-  context.AddMetadata("x-medley-caller", "operator");  // its plans have places of their own
   rpc::StopCancelsCall guard(context, std::move(stop));
   sched_pb::PlanResponse response;
   const auto stub = sched_pb::SchedulerService::NewStub(channel_);

@@ -79,7 +79,11 @@ void AddSecurity(CLI::App& app, Options& o) {
       ->check(CLI::Range(3.0, 365.0 * 86400));
   app.add_option("--tls-client-ca", o.tls_client_ca,
                  "CA certificate (PEM); clients must present a certificate that it signed");
-  app.add_option("--token-file", o.token_file, "file with one bearer token per line; callers must send one of them");
+  CLI::Option* tokens = app.add_option("--token-file", o.token_file,
+                                       "file with one bearer token per line; callers must send one of them");
+  app.add_option("--operator-token-file", o.operator_token_file,
+                 "file with further bearer tokens, of the operator: its requests have places that no others can take")
+      ->needs(tokens);
   app.add_option("--rest-host", o.rest_hosts,
                  "a name by which clients reach REST, besides localhost; may be repeated. Without a token, requests to "
                  "other names are refused");

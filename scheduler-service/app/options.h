@@ -39,6 +39,7 @@ struct Options {
   std::vector<std::string> tls_names;
   double tls_lifetime_seconds = 86400;
   std::string token_file;
+  std::string operator_token_file;
   std::vector<std::string> rest_hosts;
   std::vector<std::string> open_paths = {"/healthz", "/readyz"};
   bool insecure = false;

@@ -103,6 +103,10 @@ absl::Status Serve(const Options& given, const std::function<void()>& wait_for_e
   if (!options.token_file.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(tokens, BearerTokens::Load(options.token_file));
   }
+  if (!options.operator_token_file.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(BearerTokens own, BearerTokens::Load(options.operator_token_file));
+    tokens.SetOperator(std::move(own));
+  }
   std::stop_source drain, stop;  // `drain` ends streams, `stop` also ends planning
   base::SystemClock clock;
   std::unique_ptr<certificates::RenewedFiles> own_certificate;  // until the servers have ended

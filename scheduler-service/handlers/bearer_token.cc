@@ -28,6 +28,14 @@ bool StartsWithBearer(std::string_view value) {
                     [](char want, char is) { return want == std::tolower(static_cast<unsigned char>(is)); });
 }
 
+bool Has(const std::vector<std::string>& tokens, std::string_view authorization) {
+  if (!StartsWithBearer(authorization)) return false;
+  const std::string_view shown = authorization.substr(kBearer.size());
+  bool has = false;
+  for (const std::string& token : tokens) has = EqualConstantTime(shown, token) || has;
+  return has;
+}
+
 }  // namespace
 
 absl::StatusOr<BearerTokens> BearerTokens::Load(const std::filesystem::path& file) {
@@ -58,11 +66,10 @@ absl::StatusOr<BearerTokens> BearerTokens::Parse(std::string_view text) {
 
 bool BearerTokens::Allow(std::string_view authorization) const {
   if (tokens_.empty()) return true;
-  if (!StartsWithBearer(authorization)) return false;
-  const std::string_view shown = authorization.substr(kBearer.size());
-  bool allowed = false;
-  for (const std::string& token : tokens_) allowed = EqualConstantTime(shown, token) || allowed;
-  return allowed;
+  const bool common = Has(tokens_, authorization);
+  return FromOperator(authorization) || common;
 }
+
+bool BearerTokens::FromOperator(std::string_view authorization) const { return Has(operator_tokens_, authorization); }
 
 }  // namespace medley::sched

@@ -20,13 +20,19 @@ class BearerTokens {
   static absl::StatusOr<BearerTokens> Load(const std::filesystem::path& file);
   static absl::StatusOr<BearerTokens> Parse(std::string_view text);
 
+  // Makes the tokens of `tokens` valid too, for the operator. Where callers need none, Allow does not change.
+  void SetOperator(BearerTokens tokens) { operator_tokens_ = std::move(tokens.tokens_); }
+
   bool required() const { return !tokens_.empty(); }
   // True if no token is required, or if `authorization` (the header's value) has a valid one. Compares in constant
   // time, so timing reveals nothing about a token.
   bool Allow(std::string_view authorization) const;
+  // True if `authorization` has a token of the operator.
+  bool FromOperator(std::string_view authorization) const;
 
  private:
   std::vector<std::string> tokens_;
+  std::vector<std::string> operator_tokens_;
 };
 
 }  // namespace medley::sched

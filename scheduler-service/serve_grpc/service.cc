@@ -138,12 +138,13 @@ class Service final : public pb::SchedulerService::Service {
   grpc::Status Begin(grpc::ServerContext& context, Call& call) {
     call.id = ids_.Choose(Metadata(context, "x-request-id"));
     context.AddTrailingMetadata("x-request-id", call.id);
-    if (!options_.tokens.Allow(Metadata(context, "authorization"))) {
+    const std::string_view authorization = Metadata(context, "authorization");
+    if (!options_.tokens.Allow(authorization)) {
       const absl::Status refused = base::Unauthenticated("the call has no valid bearer token");
       handlers_.record().Answered("unauthenticated", call, refused, 0);
       return rpc::ToGrpc(refused);
     }
-    call.from_operator = Metadata(context, "x-medley-caller") == "operator";
+    call.from_operator = options_.tokens.FromOperator(authorization);
     const gpr_timespec deadline = context.raw_deadline();
     if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return grpc::Status::OK;
     const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));

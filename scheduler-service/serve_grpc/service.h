@@ -1,7 +1,7 @@
 // SchedulerService over gRPC. The caller's deadline bounds the planning time, and cancellation stops the planner.
 // Catalog streams end when the caller cancels or the service stops. RESOURCE_EXHAUSTED responses have the trailing
-// metadata `retry-after` (seconds); every response has `x-request-id`. The metadata `x-medley-caller: operator` of an
-// authenticated caller puts its calls into the operator's class of cost.
+// metadata `retry-after` (seconds); every response has `x-request-id`. The operator's token puts a call into the
+// operator's class of cost.
 #pragma once
 
 #include <memory>

@@ -126,7 +126,7 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- .Values.scheduler.tls.mode -}}
 {{- else -}}
 {{- $made := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.caSecret" .) -}}
-{{- $runs := false -}}
+{{- $runs := lookup "cert-manager.io/v1" "Certificate" .Release.Namespace (include "medley.scheduler.name" .) | empty | not -}}
 {{- if and (not $made) (.Capabilities.APIVersions.Has "cert-manager.io/v1") -}}
 {{- range (lookup "apps/v1" "Deployment" "" "" | default dict).items -}}
 {{- if eq (dig "metadata" "labels" "app.kubernetes.io/name" "" .) "cert-manager" -}}{{- $runs = true -}}{{- end -}}
@@ -149,14 +149,23 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 
 {{/* Generated once and then kept: the data of the Secret in the cluster, or new data. All templates of a rendering get the same
 answer, so that checksums match what is written. */}}
-{{- define "medley.generated.token" -}}
-{{- if not (hasKey .Values "_token") -}}
-{{- $name := include "medley.scheduler.tokenSecret" . -}}
-{{- $there := lookup "v1" "Secret" .Release.Namespace $name -}}
-{{- $old := dig "data" .Values.scheduler.token.key "" ($there | default dict) -}}
-{{- $_ := set .Values "_token" ($old | default (randAlphaNum 48 | b64enc)) -}}
+{{/* Key of the operator's own token in the Secret; empty: it has none. */}}
+{{- define "medley.scheduler.operatorKey" -}}
+{{- $token := .Values.scheduler.token -}}
+{{- $token.operatorKey | default (ternary "" "operator-token" (not (empty $token.existingSecret))) -}}
 {{- end -}}
-{{- index .Values "_token" -}}
+
+{{/* The data of the Secret of tokens, which upgrades keep. */}}
+{{- define "medley.generated.tokens" -}}
+{{- if not (hasKey .Values "_tokens") -}}
+{{- $there := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.tokenSecret" .) | default dict -}}
+{{- $tokens := dict -}}
+{{- range list .Values.scheduler.token.key (include "medley.scheduler.operatorKey" .) -}}
+{{- $_ := set $tokens . (dig "data" . "" $there | default (randAlphaNum 48 | b64enc)) -}}
+{{- end -}}
+{{- $_ := set .Values "_tokens" $tokens -}}
+{{- end -}}
+{{- toJson (index .Values "_tokens") -}}
 {{- end -}}
 
 {{- define "medley.generated.ca" -}}
@@ -176,7 +185,7 @@ answer, so that checksums match what is written. */}}
 {{- define "medley.secrets.checksum" -}}
 {{- $parts := list -}}
 {{- if .Values.scheduler.enabled -}}
-{{- if not .Values.scheduler.token.existingSecret -}}{{- $parts = append $parts (include "medley.generated.token" .) -}}{{- end -}}
+{{- if not .Values.scheduler.token.existingSecret -}}{{- $parts = append $parts (include "medley.generated.tokens" .) -}}{{- end -}}
 {{- if and (eq (include "medley.scheduler.tlsMode" .) "generated") (not .Values.scheduler.tls.caSecret) -}}
 {{- $parts = append $parts (get (include "medley.generated.ca" . | fromJson) "ca.crt") -}}
 {{- end -}}
@@ -231,7 +240,7 @@ topologySpreadConstraints:
 {{/* Flags, and their files, by which the operator and its check reach the scheduling service. */}}
 {{- define "medley.operator.reach" -}}
 - --scheduler={{ include "medley.scheduler.address" . }}
-- --scheduler-token-file=/etc/medley/scheduler-token/{{ .Values.scheduler.token.key }}
+- --scheduler-token-file=/etc/medley/scheduler-token/{{ include "medley.scheduler.operatorKey" . | default .Values.scheduler.token.key }}
 {{- if include "medley.scheduler.hasTls" . }}
 - --scheduler-ca=/etc/medley/scheduler-ca/ca.crt
 {{- end }}

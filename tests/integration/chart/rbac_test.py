@@ -261,6 +261,7 @@ class RbacTest(unittest.TestCase):
         ports = os.path.join(self.folder, "scheduler-ports")
         with running(self.folder, "medley-scheduler", "--grpc-listen", "127.0.0.1:0", "--rest-listen", "127.0.0.1:0",
                      "--port-file", ports, "--token-file", paths["/etc/medley/scheduler-token/token"],
+                     "--operator-token-file", paths["/etc/medley/scheduler-token/operator-token"],
                      "--tls-ca-cert", paths["/etc/medley/scheduler-ca/ca.crt"],
                      "--tls-ca-key", paths["/etc/medley/scheduler-ca/ca.key"], "--tls-name", "localhost"):
             wait_for("ports of the scheduling service", lambda: os.path.exists(ports))

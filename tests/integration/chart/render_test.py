@@ -79,6 +79,21 @@ class RenderTest(unittest.TestCase):
         again = find(render()[1], "Secret", "medley-scheduler-token")
         self.assertNotEqual(again["data"]["token"], secret["data"]["token"])
 
+    def test_the_operator_has_a_token_of_its_own(self):
+        for arguments, key in (([], "operator-token"), (["--set", "scheduler.token.existingSecret=mine"], None),
+                               (["--set", "scheduler.token.existingSecret=mine,scheduler.token.operatorKey=own"], "own")):
+            with self.subTest(arguments=arguments):
+                _, objects = render(*arguments)
+                scheduler = find(objects, "Deployment", "medley-scheduler")
+                flag = f"--operator-token-file=/etc/medley/token/{key}"
+                self.assertEqual(flag in container(scheduler)["args"], key is not None)
+                volume = next(v for v in scheduler["spec"]["template"]["spec"]["volumes"] if v["name"] == "token")
+                self.assertEqual({item["key"] for item in volume["secret"]["items"]}, {"token", key} - {None})
+                sent = f"--scheduler-token-file=/etc/medley/scheduler-token/{key or 'token'}"
+                self.assertIn(sent, container(find(objects, "Deployment", "medley-operator"))["args"])
+        data = find(render()[1], "Secret", "medley-scheduler-token")["data"]
+        self.assertEqual(len({data["token"], data["operator-token"]}), 2)
+
     def test_the_certificate_is_for_the_name_that_the_operator_calls(self):
         _, objects = render("--set", "scheduler.tls.extraNames={medley.example.com}")
         arguments = container(find(objects, "Deployment", "medley-operator"))["args"]

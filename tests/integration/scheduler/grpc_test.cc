@@ -90,8 +90,9 @@ class GrpcTest : public testing::Test {
   Registry planners_ = BuiltinPlanners();
   const HardwareCatalog hardware_ = *HardwareCatalog::Builtin();
   LearnedStateStore learned_{"", false, metrics_};
-  Handlers handlers_{{planners_, catalog_, hardware_, learned_, metrics_, clock_},
-                     {.admission = {.max_running = 1, .max_waiting = 0, .max_wait = base::seconds(1)}}};
+  Handlers handlers_{
+      {planners_, catalog_, hardware_, learned_, metrics_, clock_},
+      {.admission = {.max_running = 1, .for_operator = 1, .max_waiting = 0, .max_wait = base::seconds(1)}}};
   RequestIds ids_{1};
   std::stop_source stop_;
   std::unique_ptr<grpc::Service> service_;
@@ -173,6 +174,33 @@ TEST_F(GrpcTest, TheTokenIsCheckedBeforeTheMessageIsRead) {
   EXPECT_EQ(Stub()->Plan(&without, large, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   rpc::Prepare(with, {.token = kToken, .timeout = base::seconds(60)});
   EXPECT_EQ(Stub()->Plan(&with, large, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// Not whoever says so.
+TEST_F(GrpcTest, OnlyTheOperatorsTokenTakesTheOperatorsPlace) {
+  constexpr char kOperator[] = "token-of-the-operator";
+  BearerTokens tokens = *BearerTokens::Parse(kToken);
+  tokens.SetOperator(*BearerTokens::Parse(kOperator));
+  Serve({.tokens = tokens});
+  const auto stub = Stub();
+  grpc::ClientContext first;
+  rpc::Prepare(first, {.token = kToken, .timeout = base::seconds(600)});
+  std::jthread caller([&] {
+    pb::PlanResponse response;
+    static_cast<void>(stub->Plan(&first, Request("endless"), &response));
+  });
+  ASSERT_TRUE(WaitFor([&] { return handlers_.admission().running() == 1; }));
+  const auto ask = [&](const char* token) {
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = token, .timeout = base::seconds(60)});
+    context.AddMetadata("x-medley-caller", "operator");
+    pb::PlanResponse response;
+    return stub->Plan(&context, Request("exact"), &response).error_code();
+  };
+  EXPECT_EQ(ask(kToken), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ask(kOperator), grpc::StatusCode::OK);
+  EXPECT_EQ(ask("token-of-the-operator2"), grpc::StatusCode::UNAUTHENTICATED);
+  first.TryCancel();
 }
 
 TEST_F(GrpcTest, ACallWithoutAMessageIsCancelled) {

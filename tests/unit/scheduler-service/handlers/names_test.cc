@@ -41,7 +41,15 @@ TEST(BearerTokensTest, AllowsTheTokensOfTheFile) {
                           "Bearer 0123456789abcdeF", "Bearer 0123456789abcdef ", "Basic 0123456789abcdef"}) {
     EXPECT_FALSE(tokens->Allow(bad)) << bad;
   }
+  EXPECT_FALSE(tokens->FromOperator("Bearer 0123456789abcdef"));
+  BearerTokens more = *tokens;
+  more.SetOperator(*BearerTokens::Parse("the-operators-own"));
+  EXPECT_TRUE(more.Allow("Bearer the-operators-own"));
+  EXPECT_TRUE(more.Allow("Bearer 0123456789abcdef"));
+  EXPECT_TRUE(more.FromOperator("Bearer the-operators-own"));
+  EXPECT_FALSE(more.FromOperator("Bearer 0123456789abcdef"));
   EXPECT_TRUE(BearerTokens().Allow(""));
+  EXPECT_FALSE(BearerTokens().FromOperator(""));
   for (const char* bad : {"", "\n", "short", "0123456789abc def0", "0123456789abcdef\x01"}) {
     EXPECT_THAT(BearerTokens::Parse(bad), base::StatusIs(absl::StatusCode::kInvalidArgument)) << bad;
   }
