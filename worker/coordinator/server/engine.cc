@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
   Lead lead;
   if (engine->claims_) {
-    MEDLEY_ASSIGN_OR_RETURN(lead, TakeLead(engine->journal_thread_, engine->options_, stop));
+    MEDLEY_ASSIGN_OR_RETURN(lead, TakeLead(engine->journal_thread_, engine->options_, clock, stop));
   }
   {
     MutexLock lock(engine->mutex_);
@@ -83,8 +83,9 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
     folder->checkpoints = std::make_unique<CheckpointFiles>(files, root);
     return absl::OkStatus();
   };
-  MEDLEY_RETURN_IF_ERROR(
-      journal_thread_.Run("opening " + root.root().string(), options_.journal_timeout, std::move(stop), open));
+  MEDLEY_RETURN_IF_ERROR(AwaitRoom(clock_, stop, [&] {
+    return journal_thread_.Run("opening " + root.root().string(), options_.journal_timeout, stop, open);
+  }));
   folder_ = folder;
   std::optional<job::v1::CoordinatorState> restored = folder->journal->restored();
   const std::string& uid = options_.core.job_uid;

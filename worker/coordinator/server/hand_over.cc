@@ -44,20 +44,35 @@ absl::StatusOr<Claim> NewestClaim(VolumeThread& volume, const CoordinatorOptions
   return *found;
 }
 
-absl::StatusOr<Claim> TakeClaim(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
+absl::StatusOr<Claim> TakeClaim(VolumeThread& volume, const CoordinatorOptions& options, base::Clock& clock,
+                                std::stop_token stop) {
   const auto taken = std::make_shared<Claim>();  // the operation may outlive this function
   const auto take = [taken, claims = Claims(options.checkpoint_root), term = options.term, address = options.address,
                      instance = options.instance]() -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(*taken, claims.Take(term, address, instance));
     return absl::OkStatus();
   };
-  MEDLEY_RETURN_IF_ERROR(volume.Run("claiming the job", options.journal_timeout, std::move(stop), take));
+  MEDLEY_RETURN_IF_ERROR(
+      AwaitRoom(clock, stop, [&] { return volume.Run("claiming the job", options.journal_timeout, stop, take); }));
   return *taken;
 }
 
 }  // namespace
 
-absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop) {
+absl::Status AwaitRoom(base::Clock& clock, std::stop_token stop, const std::function<absl::Status()>& write) {
+  constexpr base::nanoseconds kInterval = base::seconds(1);
+  bool logged = false;
+  for (;;) {
+    absl::Status status = write();
+    if (!absl::IsResourceExhausted(status)) return status;
+    if (!logged) log::Warn("waits for room on the job's volume before it leads", {{"error", base::Message(status)}});
+    logged = true;
+    if (!clock.SleepFor(kInterval, stop)) return base::Cancelled("stopped while the job's volume had no room");
+  }
+}
+
+absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, base::Clock& clock,
+                              std::stop_token stop) {
   MEDLEY_ASSIGN_OR_RETURN(const Claim before, NewestClaim(volume, options, stop));
   if (before.term > options.term) return Superseded(Claim{.term = options.term}, before);
   if (options.term == 0) return Lead();  // it claims nothing, and leads as long as nobody does
@@ -74,7 +89,7 @@ absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& op
       log::Warn("takes the job over without its coordinator", {{"error", base::ToString(handed_over)}});
     }
   }
-  MEDLEY_ASSIGN_OR_RETURN(lead.claim, TakeClaim(volume, options, std::move(stop)));
+  MEDLEY_ASSIGN_OR_RETURN(lead.claim, TakeClaim(volume, options, clock, std::move(stop)));
   return lead;
 }
 

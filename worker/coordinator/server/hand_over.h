@@ -3,8 +3,10 @@
 
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <stop_token>
 
+#include "common/base/clock.h"
 #include "worker/checkpoint/volume_thread.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/server/server.h"
@@ -19,12 +21,18 @@ struct Lead {
   bool handed_over = false;
 };
 
+// Repeats `write` every second until it returns something else than ResourceExhausted: a full volume must not end the
+// coordinator, because each of its ends counts towards backoffLimit. Members keep their state meanwhile.
+// Errors: Cancelled: `stop` was requested first; those of `write`.
+absl::Status AwaitRoom(base::Clock& clock, std::stop_token stop, const std::function<absl::Status()>& write);
+
 // Blocks for options.hand_over_timeout at most, and for options.journal_timeout for each of the two accesses to the
-// volume, which `volume` runs. A process of the same term is not asked: it is a former one of this pod, or one that
-// should not exist, and it stops as soon as it sees the new claim. Without a term nothing is taken over. Errors:
-// Aborted (a newer coordinator leads), FailedPrecondition (the other one refuses: the job is being suspended or over,
-// or a newer coordinator takes over; the process exits and asks again when it is started again), Cancelled,
-// DeadlineExceeded (the volume does not answer), those of the file system.
-absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, std::stop_token stop);
+// volume, which `volume` runs; longer only while the volume has no room for the claim. A process of the same term is
+// not asked: it is a former one of this pod, or one that should not exist, and it stops as soon as it sees the new
+// claim. Without a term nothing is taken over. Errors: Aborted (a newer coordinator leads), FailedPrecondition (the
+// other one refuses: the job is being suspended or over, or a newer coordinator takes over; the process exits and asks
+// again when it is started again), Cancelled, DeadlineExceeded (the volume does not answer), those of the file system.
+absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& options, base::Clock& clock,
+                              std::stop_token stop);
 
 }  // namespace medley::worker

@@ -3,10 +3,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <cerrno>
+#include <deque>
 #include <filesystem>
 #include <thread>
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/rpc/channel.h"
@@ -19,6 +23,7 @@
 #include "worker/checkpoint/volume_thread.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/server/checkpoint_files.h"
+#include "worker/coordinator/server/hand_over.h"
 #include "worker/coordinator/server/journal.h"
 #include "worker/coordinator/server/server.h"
 
@@ -364,6 +369,57 @@ TEST_F(VolumeTest, ARecordThatHasNoRoomLeavesTheJournalWhole) {
   ASSERT_THAT(journal, IsOk());
   ASSERT_THAT((*journal)->Append(StateOfStep(3)), IsOk());
   EXPECT_EQ((*Journal::Open(volume))->restored()->ledger().committed_step(), 3);
+}
+
+// Makes room when the coordinator has waited three times.
+class ClockThatMakesRoom final : public base::Clock {
+ public:
+  explicit ClockThatMakesRoom(SmallVolume& files) : files_(files) {}
+  base::WallTime Now() const override { return clock_.Now(); }
+  base::SteadyTime Steady() const override { return clock_.Steady(); }
+  bool SleepUntil(base::SteadyTime deadline, std::stop_token stop) override {
+    if (waits_ >= 3) return clock_.SleepUntil(deadline, std::move(stop));
+    if (++waits_ == 3) files_.Limit(int64_t{1} << 30);
+    return !stop.stop_requested();
+  }
+  int waits() const { return waits_; }
+
+ private:
+  SmallVolume& files_;
+  base::SystemClock clock_;
+  std::atomic<int> waits_ = 0;
+};
+
+class VolumeStartTest : public VolumeTest, public testing::WithParamInterface<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Terms, VolumeStartTest, testing::Values(0, 2));
+
+// A coordinator that ended here would count towards backoffLimit.
+TEST_P(VolumeStartTest, ACoordinatorThatStartsWithoutRoomWaitsForIt) {
+  WriteJournal();
+  fs::remove(root_ / "journal.reserve");  // others took its room
+  static std::deque<SmallVolume>& all = *new std::deque<SmallVolume>;
+  SmallVolume& files = all.emplace_back(root_);
+  files.Fill();
+  CoordinatorOptions options = WithTerm(GetParam());
+  options.checkpoint_root = Volume(root_, files);
+  ClockThatMakesRoom clock(files);
+  auto server = CoordinatorServer::Start(options, clock);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_GE(clock.waits(), 3);
+  (*server)->Stop();
+  const Claim own = GetParam() == 0 ? Claim() : *Claims(Volume(root_)).Newest();
+  EXPECT_EQ((*Journal::Open(root_, own))->restored()->last_checkpoint_step(), 4);
+}
+
+TEST_F(VolumeTest, TheWaitForRoomCanBeStopped) {
+  std::stop_source stop;
+  int calls = 0;
+  const absl::Status status = AwaitRoom(clock_, stop.get_token(), [&]() -> absl::Status {
+    if (++calls == 1) stop.request_stop();
+    return base::ErrnoStatus(ENOSPC, "writing");
+  });
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(calls, 1);
 }
 
 // Nothing is announced that is not in the journal, and the process does not end.
