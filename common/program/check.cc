@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ class Checker {
 
   absl::Status Run() {
     MEDLEY_RETURN_IF_ERROR(CheckChannels());
+    MEDLEY_RETURN_IF_ERROR(CheckMicroBatches());
     MEDLEY_RETURN_IF_ERROR(CheckUpdates());
     return CheckOrder();
   }
@@ -36,6 +38,41 @@ class Checker {
       if (other < 0 || At(other).match != i || At(other).kind == one.kind || At(other).flow != one.flow ||
           At(other).micro != one.micro || At(other).device != one.peer || At(other).shift != one.shift) {
         return base::Internal("program: {} has no counterpart", Name(i));
+      }
+    }
+    return CheckMessages();
+  }
+
+  // Messages arrive in the order sent, so both ends of a channel have the same order.
+  absl::Status CheckMessages() const {
+    std::map<std::pair<int, int>, const List*> receives;  // (from, to)
+    for (const List& list : program_.lists) {
+      if (list.kind == ListKind::kReceive) receives[{list.peer, list.device}] = &list;
+    }
+    for (const List& list : program_.lists) {
+      if (list.kind != ListKind::kSend) continue;
+      const auto other = receives.find({list.device, list.peer});
+      for (size_t k = 0; k < list.instructions.size(); ++k) {
+        if (other != receives.end() && k < other->second->instructions.size() &&
+            other->second->instructions[k] == At(list.instructions[k]).match) {
+          continue;
+        }
+        return base::Internal("program: {} is not received in its turn", Name(list.instructions[k]));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A replica's passes of a block follow each other: what needs all gradients needs the last one.
+  absl::Status CheckMicroBatches() const {
+    std::map<std::tuple<Kind, int, int>, int> next;  // (kind, block, replica)
+    for (const List& list : program_.lists) {
+      if (list.kind != ListKind::kCompute) continue;
+      for (const int i : list.instructions) {
+        if (At(i).kind != Kind::kForward && At(i).kind != Kind::kBackward) continue;
+        const int micro = At(i).micro - At(i).shift * program_.micro_batches;  // from the iteration's own step on
+        const auto [expected, inserted] = next.try_emplace({At(i).kind, At(i).block, At(i).replica}, micro);
+        if (expected->second++ != micro) return base::Internal("program: {} is not in its turn", Name(i));
       }
     }
     return absl::OkStatus();

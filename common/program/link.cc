@@ -377,13 +377,13 @@ class Linker {
     if (order_.update_at_end) {
       for (const auto& [block, shift] : ended_) Update(block, shift);
     }
-    if (!program_.Trains()) {
-      for (size_t b = 0; b < program_.blocks.size(); ++b) {
-        const Layout& layout = this->layout(program_.blocks[b].layout);
-        for (int r = 0; r < layout.replicas(); ++r) {
-          done_[static_cast<size_t>(layout.devices[static_cast<size_t>(r)])].push_back(
-              forward_[b].At(0, static_cast<size_t>(r)));
-        }
+    // The last use of a step's buffers is the last pass of a block, even where nothing is updated.
+    for (size_t b = 0; b < program_.blocks.size(); ++b) {
+      const Layout& layout = this->layout(program_.blocks[b].layout);
+      for (int r = 0; r < layout.replicas(); ++r) {
+        Ids& passes = program_.Trains() ? backward_[b] : forward_[b];
+        done_[static_cast<size_t>(layout.devices[static_cast<size_t>(r)])].push_back(
+            passes.At(micros_ - 1, static_cast<size_t>(r)));
       }
     }
     // A step computes with the parameters of `lag` steps before.
@@ -403,11 +403,27 @@ class Linker {
         shift = std::max(shift, program_.instructions[static_cast<size_t>(instruction)].shift);
       }
       report_[static_cast<size_t>(d)] = Add({.kind = Kind::kReport, .shift = shift, .device = d});
-      // The buffers of a step are those of the step `open_steps` before.
-      const int load = load_[static_cast<size_t>(d)];
-      if (load != kNone) AddNeed(load, {nullptr, report_[static_cast<size_t>(d)], program_.open_steps});
     }
+    ReuseBuffers();
     Resolve();
+  }
+
+  // The buffers of a step are those of the step `open_steps` before. What a device computes follows from its batch and
+  // from what it receives, so it is enough that these wait: of each list, what comes first of a step.
+  void ReuseBuffers() {
+    std::map<std::pair<int, int>, int> first;  // (device, peer): a receive
+    for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
+      const Instruction& one = program_.instructions[static_cast<size_t>(i)];
+      if (one.kind != Kind::kReceive || one.peer == one.device) continue;
+      const auto [it, inserted] = first.try_emplace({one.device, one.peer}, i);
+      if (!inserted && one.shift < program_.instructions[static_cast<size_t>(it->second)].shift) it->second = i;
+    }
+    for (const auto& [channel, i] : first) {
+      AddNeed(i, {nullptr, report_[static_cast<size_t>(channel.first)], program_.open_steps});
+    }
+    for (size_t d = 0; d < load_.size(); ++d) {
+      if (load_[d] != kNone) AddNeed(load_[d], {nullptr, report_[d], program_.open_steps});
+    }
   }
 
   void Resolve() {
