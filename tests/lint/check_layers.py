@@ -36,6 +36,8 @@ ARROWS = {
     "scheduler-service/policy_net": ["common/base"],
     "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision",
                                   "scheduler-service/policy_net"],
+    # Time and memory of a program: pure.
+    "scheduler-service/simulate": ["common/base", "common/model", "common/program"],
     "scheduler-service/feeds": ["common/base", "common/document", "common/http_client", "common/model", "common/metrics",
                                 "scheduler-service/catalog"],
     # Datasheets, analytic profiles, calibration: also pure.
@@ -57,7 +59,7 @@ ARROWS = {
                       "worker/model", "worker/params"],
     "worker/predict": ["common/base", "common/model", "worker/data", "worker/export", "worker/scores"],
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
-            "scheduler-service/cost", "scheduler-service/provision",
+            "scheduler-service/cost", "scheduler-service/provision", "scheduler-service/simulate",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
             "scheduler-service/prepare", "worker/data", "worker/export", "worker/predict"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],

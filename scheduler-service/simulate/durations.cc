@@ -1,0 +1,197 @@
+#include "scheduler-service/simulate/durations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "common/base/status.h"
+
+namespace medley::sched {
+namespace {
+
+bool Good(double value) { return std::isfinite(value) && value >= 0; }
+bool Good(const Linear& value) { return Good(value.fixed) && Good(value.per_sample); }
+bool Good(const LinkSpeed& value) { return Good(value.latency_seconds) && Good(value.bytes_per_second); }
+
+absl::Status CheckSize(const char* what, size_t has, size_t needs) {
+  if (has == needs) return absl::OkStatus();
+  return base::InvalidArgument("durations: {} has {} entries, the program needs {}", what, has, needs);
+}
+
+template <typename T>
+absl::Status CheckAll(const char* what, const std::vector<T>& values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!Good(values[i])) return base::InvalidArgument("durations: {}[{}] is negative or not finite", what, i);
+  }
+  return absl::OkStatus();
+}
+
+// The slowest link among members of one group of a level.
+LinkSpeed Slowest(const std::vector<int>& devices, const Durations& durations) {
+  // One device, or two of one machine, stand for all of their kind.
+  std::map<std::pair<int, int>, int> kinds;  // (machine, location) -> device
+  std::map<int, int> by_location;            // -> a device; two devices of a location may be on different machines
+  bool local = false;
+  LinkSpeed slowest;
+  const auto add = [&](const LinkSpeed& link) {
+    slowest.latency_seconds = std::max(slowest.latency_seconds, link.latency_seconds);
+    if (link.bytes_per_second <= 0) return;
+    slowest.bytes_per_second = slowest.bytes_per_second <= 0
+                                   ? link.bytes_per_second
+                                   : std::min(slowest.bytes_per_second, link.bytes_per_second);
+  };
+  const auto at = [](const std::vector<int>& all, int i) { return all[static_cast<size_t>(i)]; };
+  for (const int device : devices) {
+    const int location = at(durations.location, device);
+    if (!kinds.try_emplace({at(durations.machine, device), location}, device).second) local = true;
+    const auto [known, added] = by_location.try_emplace(location, device);
+    if (!added && at(durations.machine, known->second) != at(durations.machine, device)) {
+      add(durations.Link(known->second, device));
+    }
+  }
+  if (local) add(durations.local);
+  for (const auto& [a, from] : by_location) {
+    for (const auto& [b, to] : by_location) {
+      if (a != b) add(durations.Link(from, to));
+    }
+  }
+  return slowest;
+}
+
+double AmongSeconds(model::AllreduceAlgorithm algorithm, int members, const LinkSpeed& link, double bytes) {
+  if (members < 2) return 0;
+  const auto message = [&](double size) {
+    return link.latency_seconds + (link.bytes_per_second > 0 ? size / link.bytes_per_second : 0);
+  };
+  const double n = members;
+  switch (algorithm) {
+    case model::AllreduceAlgorithm::kCentralized:  // the root's link carries all of them, in and out
+      return 2 * message((n - 1) * bytes);
+    case model::AllreduceAlgorithm::kLinear:  // along the chain and back
+      return 2 * (n - 1) * message(bytes);
+    case model::AllreduceAlgorithm::kRecursiveDoubling:
+      return std::ceil(std::log2(n)) * message(bytes);
+    case model::AllreduceAlgorithm::kAuto:
+    case model::AllreduceAlgorithm::kRing:
+      return 2 * (n - 1) * message(bytes / n);
+  }
+  return 0;
+}
+
+}  // namespace
+
+const LinkSpeed& Durations::Link(int from, int to) const {
+  const auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
+  if (machine[f] == machine[t]) return local;
+  return links[static_cast<size_t>(location[f] * locations + location[t])];
+}
+
+Durations NoTime(const program::Program& program) {
+  Durations out;
+  for (const program::Block& block : program.blocks) {
+    out.passes.emplace_back(program.layouts[static_cast<size_t>(block.layout)].devices.size());
+  }
+  out.reductions.assign(program.blocks.size(), 0);
+  out.averages.assign(program.blocks.size(), 0);
+  const size_t devices = program.devices.size();
+  out.load.resize(devices);
+  out.copy_bytes_per_second.assign(devices, 0);
+  out.location.assign(devices, 0);
+  out.links.resize(1);
+  out.cores.assign(devices, 0);
+  std::map<std::string, int> machines;
+  int next = 0;
+  for (const program::Device& device : program.devices) {
+    if (device.machine.empty()) {
+      out.machine.push_back(next++);
+      continue;
+    }
+    const auto [found, added] = machines.try_emplace(device.machine, next);
+    if (added) ++next;
+    out.machine.push_back(found->second);
+  }
+  out.card_bytes_per_second.assign(static_cast<size_t>(next), 0);
+  return out;
+}
+
+absl::Status CheckDurations(const program::Program& program, const Durations& durations) {
+  const size_t blocks = program.blocks.size(), devices = program.devices.size();
+  MEDLEY_RETURN_IF_ERROR(CheckSize("passes", durations.passes.size(), blocks));
+  for (size_t b = 0; b < blocks; ++b) {
+    const size_t replicas = program.layouts[static_cast<size_t>(program.blocks[b].layout)].devices.size();
+    MEDLEY_RETURN_IF_ERROR(CheckSize("the passes of a block", durations.passes[b].size(), replicas));
+    for (const Durations::Passes& passes : durations.passes[b]) {
+      if (Good(passes.forward) && Good(passes.backward) && Good(passes.update)) continue;
+      return base::InvalidArgument("durations: the passes of block {} are negative or not finite", b);
+    }
+  }
+  MEDLEY_RETURN_IF_ERROR(CheckSize("reductions", durations.reductions.size(), blocks));
+  MEDLEY_RETURN_IF_ERROR(CheckSize("averages", durations.averages.size(), blocks));
+  MEDLEY_RETURN_IF_ERROR(CheckSize("load", durations.load.size(), devices));
+  MEDLEY_RETURN_IF_ERROR(CheckSize("copy_bytes_per_second", durations.copy_bytes_per_second.size(), devices));
+  MEDLEY_RETURN_IF_ERROR(CheckSize("location", durations.location.size(), devices));
+  MEDLEY_RETURN_IF_ERROR(CheckSize("machine", durations.machine.size(), devices));
+  MEDLEY_RETURN_IF_ERROR(CheckSize("cores", durations.cores.size(), devices));
+  if (durations.locations < 1 || durations.locations > 4096) {
+    return base::InvalidArgument("durations: {} locations; 1 to 4096 are possible", durations.locations);
+  }
+  const auto locations = static_cast<size_t>(durations.locations);
+  MEDLEY_RETURN_IF_ERROR(CheckSize("links", durations.links.size(), locations * locations));
+  if (!durations.flow_bytes_per_second.empty()) {
+    MEDLEY_RETURN_IF_ERROR(
+        CheckSize("flow_bytes_per_second", durations.flow_bytes_per_second.size(), program.flows.size()));
+  }
+  if (!durations.reduction_cpu_seconds.empty()) {
+    MEDLEY_RETURN_IF_ERROR(CheckSize("reduction_cpu_seconds", durations.reduction_cpu_seconds.size(), blocks));
+  }
+  for (size_t d = 0; d < devices; ++d) {
+    if (durations.location[d] < 0 || durations.location[d] >= durations.locations) {
+      return base::InvalidArgument("durations: location[{}] does not exist", d);
+    }
+    if (durations.machine[d] < 0 || durations.machine[d] >= static_cast<int>(durations.card_bytes_per_second.size())) {
+      return base::InvalidArgument("durations: machine[{}] has no network card", d);
+    }
+  }
+  MEDLEY_RETURN_IF_ERROR(CheckAll("reductions", durations.reductions));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("averages", durations.averages));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("reduction_cpu_seconds", durations.reduction_cpu_seconds));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("load", durations.load));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("copy_bytes_per_second", durations.copy_bytes_per_second));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("links", durations.links));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("flow_bytes_per_second", durations.flow_bytes_per_second));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("card_bytes_per_second", durations.card_bytes_per_second));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("cores", durations.cores));
+  for (const auto& [table, rows] : durations.rows) {
+    if (Good(rows.pull) && Good(rows.push) && Good(rows.update)) continue;
+    return base::InvalidArgument("durations: the rows of operation {} are negative or not finite", table);
+  }
+  if (!Good(durations.local) || !Good(durations.cpu_seconds_per_message) || !Good(durations.cpu_seconds_per_byte)) {
+    return base::InvalidArgument("durations: a cost of messages is negative or not finite");
+  }
+  return absl::OkStatus();
+}
+
+double ReductionSeconds(const program::Program& program, const program::Group& group, const Durations& durations,
+                        double bytes) {
+  const program::Layout& layout = program.layouts[static_cast<size_t>(group.layout)];
+  double seconds = 0;
+  for (size_t l = 0; l < group.levels.size(); ++l) {
+    double slowest = 0;
+    for (const std::vector<int>& members : group.levels[l].groups) {
+      std::vector<int> devices;
+      for (const int member : members) devices.push_back(layout.devices[static_cast<size_t>(member)]);
+      const LinkSpeed link = Slowest(devices, durations);
+      const int count = static_cast<int>(members.size());
+      double own = AmongSeconds(group.levels[l].algorithm, count, link, bytes);
+      if (l + 1 < group.levels.size()) {  // the leader tells its group the sum of all
+        own += AmongSeconds(model::AllreduceAlgorithm::kRecursiveDoubling, count, link, bytes);
+      }
+      slowest = std::max(slowest, own);
+    }
+    seconds += slowest;
+  }
+  return seconds;
+}
+
+}  // namespace medley::sched

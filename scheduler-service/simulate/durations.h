@@ -1,0 +1,81 @@
+// What the simulator knows about time: seconds of every instruction of one program, from measurements or made up by a
+// test. Pure values.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/program/program.h"
+
+namespace medley::sched {
+
+// Seconds as a function of samples; no samples take no time.
+struct Linear {
+  double fixed = 0;
+  double per_sample = 0;
+  double At(int samples) const { return samples == 0 ? 0 : fixed + per_sample * samples; }
+};
+
+struct LinkSpeed {
+  double latency_seconds = 0;
+  double bytes_per_second = 0;  // 0: no limit
+};
+
+struct Durations {
+  // One replica of a block.
+  struct Passes {
+    Linear forward;  // one micro-batch
+    Linear backward;
+    double update = 0;
+  };
+  // One replica and step of an embedding table.
+  struct Rows {
+    double pull = 0;
+    double push = 0;
+    double update = 0;  // on each server
+  };
+
+  std::vector<std::vector<Passes>> passes;    // by block and replica
+  std::vector<double> reductions;             // by block: AllReduce
+  std::vector<double> averages;               // by block: Average
+  std::map<int, Rows> rows;                   // by operation; missing: no time
+  std::vector<Linear> load;                   // by device; samples of the step
+  std::vector<double> copy_bytes_per_second;  // by device: sums and copies; 0: they take no time
+
+  // Devices of one location are alike to the network. links[a * locations + b] is for a message from a to b.
+  int locations = 1;
+  std::vector<int> location;  // by device
+  std::vector<LinkSpeed> links;
+  LinkSpeed local;                            // between devices of one machine
+  std::vector<double> flow_bytes_per_second;  // by flow, instead of the link's; empty, or 0: the link's
+
+  // Devices with the same number share a network card, whose rate holds in each direction.
+  std::vector<int> machine;                   // by device
+  std::vector<double> card_bytes_per_second;  // by machine; 0: no limit
+
+  // A message or a reduction costs processor time at both ends, which computation then lacks.
+  std::vector<double> cores;  // by device; 0: it computes on something else than the CPU
+  double cpu_seconds_per_message = 0;
+  double cpu_seconds_per_byte = 0;
+
+  std::vector<double> reduction_cpu_seconds;  // by block, on each replica; empty: none
+
+  const LinkSpeed& Link(int from, int to) const;
+};
+
+// Durations of the right shape for `program` in which nothing takes time and each device is a machine, except that
+// devices with the same non-empty Device::machine share one.
+Durations NoTime(const program::Program& program);
+
+// Errors: InvalidArgument that names what is missing, negative, infinite or not a number.
+absl::Status CheckDurations(const program::Program& program, const Durations& durations);
+
+// Seconds of a reduction of `bytes` among the replicas of a group, level by level. Each inner level also broadcasts the
+// sum to its members. The slowest link between members counts.
+double ReductionSeconds(const program::Program& program, const program::Group& group, const Durations& durations,
+                        double bytes);
+
+}  // namespace medley::sched

@@ -1,0 +1,439 @@
+#include "scheduler-service/simulate/simulate.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/program/samples.h"
+#include "common/program/text.h"
+#include "scheduler-service/simulate/network.h"
+
+namespace medley::sched {
+namespace {
+
+using program::Instruction;
+using program::Kind;
+using program::ListKind;
+using program::Program;
+
+constexpr int kNone = -1;
+
+class Run {
+ public:
+  Run(const Program& program, const Durations& durations, const SimulationOptions& options)
+      : program_(program),
+        durations_(durations),
+        options_(options),
+        network_(durations.card_bytes_per_second, static_cast<int>(program.instructions.size())) {}
+
+  absl::StatusOr<Simulation> Simulate() {
+    Prepare();
+    for (int l = 0; l < static_cast<int>(lists_.size()); ++l) ready_.push_back(l);
+    Settle(0);
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      if (event.message) {
+        if (!network_.End(event.id, event.version, event.time, changes_)) continue;
+        Reschedule();
+        MessageLeft(event.id, event.time);
+      } else {
+        if (lists_[static_cast<size_t>(event.id)].version != event.version) continue;
+        ListEnds(event.id, event.time);
+      }
+      Settle(event.time);
+    }
+    for (const ListState& list : lists_) {
+      if (list.iteration < iterations_) {
+        return base::Internal("simulating: the lists wait for one another; {} never starts",
+                              program::Text(program_, At(list.Current()), {}));
+      }
+    }
+    Summarise();
+    return std::move(out_);
+  }
+
+ private:
+  struct ListState {
+    const program::List* list = nullptr;
+    int iteration = 0;
+    size_t position = 0;
+    int dependency = 0;  // those before it are done
+    int next_waiter = kNone;
+    int version = 0;  // of the event that ends the current instruction
+    double start = 0;
+    double end = 0;
+    int Current() const { return list->instructions[position]; }
+  };
+  struct Event {
+    double time = 0;
+    int64_t order = 0;
+    int id = 0;  // list or message (the Send)
+    int version = 0;
+    bool message = false;
+    bool operator<(const Event& other) const {  // the earliest is on top
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+  struct Joint {
+    int members = 0;
+    std::vector<int> waiting;  // lists
+    double seconds = 0;
+    double cpu_seconds = 0;  // on each member
+  };
+
+  const Instruction& At(int i) const { return program_.instructions[static_cast<size_t>(i)]; }
+
+  void Prepare() {
+    const size_t count = program_.instructions.size();
+    done_.assign(count, 0);
+    waiter_.assign(count, kNone);
+    seconds_.assign(count, 0);
+    bytes_.assign(count, 0);
+    arrival_.assign(count, 0);
+    sender_.assign(count, kNone);
+    joint_.assign(count, kNone);
+    int shift = 0;
+    std::map<std::pair<Kind, int>, int> joints;
+    const program::Binding binding(program_, options_.samples);
+    const std::vector<int> samples = SamplesOfDevices(binding);
+    for (size_t i = 0; i < count; ++i) {
+      const Instruction& instruction = program_.instructions[i];
+      shift = std::max<int>(shift, instruction.shift);
+      Measure(binding, samples, instruction, i);
+      if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage) continue;
+      const auto [found, added] =
+          joints.try_emplace({instruction.kind, instruction.block}, static_cast<int>(joints_.size()));
+      if (added) joints_.push_back({0, {}, seconds_[i], ReductionCpu(instruction.block)});
+      ++joints_[static_cast<size_t>(found->second)].members;
+      joint_[i] = found->second;
+    }
+    for (const program::List& list : program_.lists) {
+      lists_.push_back({.list = &list});
+      if (list.instructions.empty()) lists_.back().iteration = options_.steps + shift;
+    }
+    compute_.assign(program_.devices.size(), kNone);
+    cpu_free_.assign(program_.devices.size(), 0);
+    for (size_t l = 0; l < program_.lists.size(); ++l) {
+      const program::List& list = program_.lists[l];
+      if (list.kind == ListKind::kCompute) compute_[static_cast<size_t>(list.device)] = static_cast<int>(l);
+      for (const int i : list.instructions) {
+        if (At(i).kind == Kind::kSend) sender_[static_cast<size_t>(i)] = static_cast<int>(l);
+      }
+    }
+    shift_ = shift;
+    iterations_ = options_.steps + shift;
+    out_.step_end.assign(static_cast<size_t>(options_.steps), 0);
+    out_.busy.assign(program_.devices.size(), 0);
+  }
+
+  // The samples of a step that each device loads: those of its first block that reads the batch.
+  std::vector<int> SamplesOfDevices(const program::Binding& binding) const {
+    std::vector<int> samples(program_.devices.size(), 0);
+    for (const program::Block& block : program_.blocks) {
+      if (!block.reads_batch) continue;
+      const program::Layout& layout = program_.layouts[static_cast<size_t>(block.layout)];
+      for (int r = 0; r < layout.replicas(); ++r) {
+        int sum = 0;
+        for (int m = 0; m < program_.micro_batches; ++m) sum += binding.Replica(block.layout, r, m).count;
+        int& most = samples[static_cast<size_t>(layout.devices[static_cast<size_t>(r)])];
+        most = std::max(most, sum);
+      }
+    }
+    return samples;
+  }
+
+  double ReductionCpu(int block) const {
+    return durations_.reduction_cpu_seconds.empty() ? 0 : durations_.reduction_cpu_seconds[static_cast<size_t>(block)];
+  }
+
+  // Fills in seconds_ or bytes_ of an instruction.
+  void Measure(const program::Binding& binding, const std::vector<int>& samples, const Instruction& instruction,
+               size_t i) {
+    const auto device = static_cast<size_t>(instruction.device);
+    const auto passes = [&]() -> const Durations::Passes& {
+      return durations_.passes[static_cast<size_t>(instruction.block)][static_cast<size_t>(instruction.replica)];
+    };
+    const auto own = [&] {
+      return binding
+          .Replica(program_.blocks[static_cast<size_t>(instruction.block)].layout, instruction.replica,
+                   instruction.micro)
+          .count;
+    };
+    const auto rows = [&] {
+      const auto found = durations_.rows.find(instruction.table);
+      return found == durations_.rows.end() ? Durations::Rows{} : found->second;
+    };
+    const auto copy = [&](double bytes) {
+      const double rate = durations_.copy_bytes_per_second[device];
+      return rate > 0 ? bytes / rate : 0;
+    };
+    switch (instruction.kind) {
+      case Kind::kLoadBatch:
+        seconds_[i] = durations_.load[device].At(samples[device]);
+        break;
+      case Kind::kForward:
+        seconds_[i] = passes().forward.At(own());
+        break;
+      case Kind::kBackward:
+        seconds_[i] = passes().backward.At(own());
+        break;
+      case Kind::kUpdate:
+        seconds_[i] = passes().update;
+        break;
+      case Kind::kSum: {
+        const program::Gradient& gradient = program_.gradients[static_cast<size_t>(instruction.gradient)];
+        const int count = binding.Replica(gradient.layout, instruction.replica, instruction.micro).count;
+        seconds_[i] = copy(static_cast<double>(BytesPerSample(gradient.value)) * count * gradient.parts());
+        break;
+      }
+      case Kind::kSend:
+        bytes_[i] = MovedBytes(binding, instruction);
+        break;
+      case Kind::kReceive:
+        if (instruction.peer == instruction.device) {
+          seconds_[i] = copy(MovedBytes(binding, instruction));
+        } else {
+          bytes_[i] = MovedBytes(binding, instruction);
+        }
+        break;
+      case Kind::kPullRows:
+        seconds_[i] = rows().pull;
+        break;
+      case Kind::kPushRows:
+        seconds_[i] = rows().push;
+        break;
+      case Kind::kUpdateRows:
+        seconds_[i] = rows().update;
+        break;
+      case Kind::kAllReduce:
+        seconds_[i] = durations_.reductions[static_cast<size_t>(instruction.block)];
+        break;
+      case Kind::kAverage:
+        seconds_[i] = durations_.averages[static_cast<size_t>(instruction.block)];
+        break;
+      case Kind::kReport:
+        break;
+    }
+  }
+  int64_t BytesPerSample(int value) const { return program_.values[static_cast<size_t>(value)].bytes_per_sample; }
+  double MovedBytes(const program::Binding& binding, const Instruction& instruction) const {
+    const program::Flow& flow = program_.flows[static_cast<size_t>(instruction.flow)];
+    const auto index = [&](int layout, int device) {
+      const std::vector<int>& devices = program_.layouts[static_cast<size_t>(layout)].devices;
+      return static_cast<int>(std::find(devices.begin(), devices.end(), device) - devices.begin());
+    };
+    const bool send = instruction.kind == Kind::kSend;
+    const program::Pair pair{send ? instruction.replica : index(flow.from_layout, instruction.peer),
+                             send ? index(flow.to_layout, instruction.peer) : instruction.replica};
+    return static_cast<double>(BytesPerSample(flow.value)) * binding.Moved(flow, pair, instruction.micro).count;
+  }
+
+  // Lets all lists go on that can, at `now`.
+  void Settle(double now) {
+    while (!ready_.empty()) {
+      const int list = ready_.back();
+      ready_.pop_back();
+      Advance(list, now);
+    }
+  }
+
+  // Starts the instruction at the head of a list, or lets the list wait for a dependency.
+  void Advance(int l, double now) {
+    ListState& list = lists_[static_cast<size_t>(l)];
+    while (list.iteration < iterations_) {
+      const int i = list.Current();
+      const Instruction& instruction = At(i);
+      const int step = list.iteration - instruction.shift;
+      if (step < 0 || step >= options_.steps) {
+        Next(list);
+        continue;
+      }
+      for (; list.dependency < instruction.dependencies; ++list.dependency) {
+        const program::Dependency& needs =
+            program_.all_dependencies[static_cast<size_t>(instruction.first_dependency + list.dependency)];
+        if (done_[static_cast<size_t>(needs.instruction)] > step - needs.steps_back) continue;
+        list.next_waiter = waiter_[static_cast<size_t>(needs.instruction)];
+        waiter_[static_cast<size_t>(needs.instruction)] = l;
+        return;
+      }
+      list.start = now;
+      if (!Start(l, list, i, instruction, now)) return;
+      Done(l, list, i, step, now);
+    }
+  }
+
+  // False if the instruction ends later.
+  bool Start(int l, ListState& list, int i, const Instruction& instruction, double now) {
+    const auto index = static_cast<size_t>(i);
+    switch (instruction.kind) {
+      case Kind::kSend: {
+        const auto flow = static_cast<size_t>(instruction.flow);
+        double rate = durations_.Link(instruction.device, instruction.peer).bytes_per_second;
+        if (!durations_.flow_bytes_per_second.empty() && durations_.flow_bytes_per_second[flow] > 0) {
+          rate = durations_.flow_bytes_per_second[flow];
+        }
+        TakeCpu(instruction.device, MessageCpu(bytes_[index]), now);
+        network_.Start(i, durations_.machine[static_cast<size_t>(instruction.device)],
+                       durations_.machine[static_cast<size_t>(instruction.peer)], bytes_[index], rate, now, changes_);
+        Reschedule();
+        return false;
+      }
+      case Kind::kReceive:
+        if (instruction.match != kNone) {
+          TakeCpu(instruction.device, MessageCpu(bytes_[index]), now);
+          EndAt(l, list, std::max(now, arrival_[static_cast<size_t>(instruction.match)]));
+          return false;
+        }
+        break;
+      case Kind::kAllReduce:
+      case Kind::kAverage: {
+        Joint& joint = joints_[static_cast<size_t>(joint_[index])];
+        joint.waiting.push_back(l);
+        if (static_cast<int>(joint.waiting.size()) < joint.members) return false;
+        for (const int member : joint.waiting) {
+          ListState& other = lists_[static_cast<size_t>(member)];
+          other.start = now;
+          TakeCpu(other.list->device, joint.cpu_seconds, now);
+          EndAt(member, other, now + joint.seconds);
+        }
+        joint.waiting.clear();
+        return false;
+      }
+      default:
+        break;
+    }
+    double seconds = seconds_[index];
+    if (list.list->kind == ListKind::kCompute) {
+      const double late = cpu_free_[static_cast<size_t>(instruction.device)] - now;
+      if (late > 0 && seconds > 0) seconds += late;
+    }
+    if (seconds <= 0) return true;
+    EndAt(l, list, now + seconds);
+    return false;
+  }
+
+  void EndAt(int l, ListState& list, double end) {
+    list.end = end;
+    events_.push({end, order_++, l, ++list.version, false});
+  }
+  void Reschedule() {
+    for (const Network::Change& change : changes_) {
+      events_.push({change.end, order_++, change.id, change.version, true});
+    }
+    changes_.clear();
+  }
+
+  double MessageCpu(double bytes) const {
+    return durations_.cpu_seconds_per_message + durations_.cpu_seconds_per_byte * bytes;
+  }
+  // Takes processor time of one core from the computation of the device that runs now, or else from the next.
+  void TakeCpu(int device, double seconds, double now) {
+    const double cores = durations_.cores[static_cast<size_t>(device)];
+    if (cores <= 0 || seconds <= 0) return;
+    seconds /= cores;
+    const int l = compute_[static_cast<size_t>(device)];
+    if (l != kNone && lists_[static_cast<size_t>(l)].end > now) {
+      EndAt(l, lists_[static_cast<size_t>(l)], lists_[static_cast<size_t>(l)].end + seconds);
+      return;
+    }
+    double& free = cpu_free_[static_cast<size_t>(device)];
+    free = std::max(free, now) + seconds;
+  }
+
+  void MessageLeft(int send, double now) {
+    const Instruction& instruction = At(send);
+    arrival_[static_cast<size_t>(send)] = now + durations_.Link(instruction.device, instruction.peer).latency_seconds;
+    ListEnds(sender_[static_cast<size_t>(send)], now);
+  }
+
+  void ListEnds(int l, double now) {
+    ListState& list = lists_[static_cast<size_t>(l)];
+    const int i = list.Current();
+    Done(l, list, i, list.iteration - At(i).shift, now);
+    ready_.push_back(l);
+  }
+
+  // The current instruction of a list is done; wakes the lists that wait for it.
+  void Done(int l, ListState& list, int i, int step, double now) {
+    ++done_[static_cast<size_t>(i)];
+    ++out_.instructions;
+    if (list.list->kind == ListKind::kCompute) out_.busy[static_cast<size_t>(list.list->device)] += now - list.start;
+    if (At(i).kind == Kind::kReport) {
+      double& end = out_.step_end[static_cast<size_t>(step)];
+      end = std::max(end, now);
+    }
+    out_.total_seconds = std::max(out_.total_seconds, now);
+    if (options_.max_spans > 0 && step >= options_.first_span_step) {
+      if (static_cast<int64_t>(out_.spans.size()) < options_.max_spans) {
+        out_.spans.push_back({l, i, step, list.start, now});
+      } else {
+        out_.spans_left_out = true;
+      }
+    }
+    for (int w = std::exchange(waiter_[static_cast<size_t>(i)], kNone); w != kNone;) {
+      ready_.push_back(w);
+      w = std::exchange(lists_[static_cast<size_t>(w)].next_waiter, kNone);
+    }
+    Next(list);
+  }
+  static void Next(ListState& list) {
+    list.dependency = 0;
+    if (++list.position < list.list->instructions.size()) return;
+    list.position = 0;
+    ++list.iteration;
+  }
+
+  void Summarise() {
+    // Between the ends of two steps, without the first, which fill the pipeline, and the last, which drain it.
+    const int first = program_.open_steps, last = options_.steps - 1 - shift_;
+    if (last > first) {
+      out_.seconds_per_step =
+          (out_.step_end[static_cast<size_t>(last)] - out_.step_end[static_cast<size_t>(first)]) / (last - first);
+    } else {
+      out_.seconds_per_step = out_.total_seconds / options_.steps;
+    }
+  }
+
+  const Program& program_;
+  const Durations& durations_;
+  const SimulationOptions& options_;
+  Network network_;
+  std::vector<Network::Change> changes_;
+  std::vector<int> done_;        // by instruction: steps; its list executes steps in their order
+  std::vector<int> waiter_;      // by instruction: the first list that waits for it
+  std::vector<double> seconds_;  // by instruction
+  std::vector<double> bytes_;    // by instruction: of messages
+  std::vector<double> arrival_;  // by Send: of its newest message
+  std::vector<int> sender_;      // by Send: its list
+  std::vector<int> joint_;       // by collective instruction
+  std::vector<Joint> joints_;
+  std::vector<ListState> lists_;
+  std::vector<int> compute_;      // by device: its compute list
+  std::vector<double> cpu_free_;  // by device: until then, processor time is taken
+  std::vector<int> ready_;        // lists that may go on
+  std::priority_queue<Event> events_;
+  int64_t order_ = 0;
+  int shift_ = 0;
+  int iterations_ = 0;
+  Simulation out_;
+};
+
+}  // namespace
+
+absl::StatusOr<Simulation> Simulate(const Program& program, const Durations& durations,
+                                    const SimulationOptions& options) {
+  if (options.samples < 1) return base::InvalidArgument("simulating: {} samples a step", options.samples);
+  if (options.steps < 1) return base::InvalidArgument("simulating: {} steps", options.steps);
+  const auto count = static_cast<int64_t>(program.instructions.size());
+  if (count > 0 && options.steps > kMaxSimulated / count) {
+    return base::ResourceExhausted("simulating {} steps of {} instructions: at most {} instructions are simulated",
+                                   options.steps, count, kMaxSimulated);
+  }
+  MEDLEY_RETURN_IF_ERROR(CheckDurations(program, durations));
+  return Run(program, durations, options).Simulate();
+}
+
+}  // namespace medley::sched

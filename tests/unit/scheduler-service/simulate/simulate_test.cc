@@ -1,0 +1,242 @@
+// Timelines that were computed by hand.
+#include "scheduler-service/simulate/simulate.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "common/base/testing/status_matchers.h"
+#include "common/program/compile.h"
+#include "common/program/text.h"
+#include "scheduler-service/simulate/network.h"
+#include "tests/unit/common/program/sample_models.h"
+
+namespace medley::sched {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using model::ScheduleKind;
+using program::Program;
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+constexpr double kNear = 1e-9;
+
+model::Model TwoLayers() { return {"two", {program::Dense("a"), program::Dense("loss", 0)}}; }
+
+Program Compiled(const model::ExecutionPlan& plan, const model::Model& model) {
+  auto compiled = program::Compile(plan, model);
+  EXPECT_THAT(compiled, IsOk());
+  return compiled.ok() ? *std::move(compiled) : Program{};
+}
+
+// Forward passes take 1 s, backward passes 2 s on every device; nothing else takes time.
+Durations OneAndTwo(const Program& program) {
+  Durations durations = NoTime(program);
+  for (auto& block : durations.passes) {
+    for (Durations::Passes& passes : block) passes = {{1, 0}, {2, 0}, 0};
+  }
+  return durations;
+}
+
+Simulation Simulated(const Program& program, const Durations& durations, int steps, int samples) {
+  auto result = Simulate(program, durations, {.samples = samples, .steps = steps, .max_spans = 1000});
+  EXPECT_THAT(result, IsOk());
+  return result.ok() ? *std::move(result) : Simulation{};
+}
+
+// "F a m0 0-1" of the instructions of one step and list kind on a device, in the order of their ends; those without
+// length are left out.
+std::vector<std::string> Lines(const Program& program, const Simulation& simulation, int device, int step) {
+  std::vector<std::string> lines;
+  for (const Span& span : simulation.spans) {
+    const program::Instruction& instruction = program.instructions[static_cast<size_t>(span.instruction)];
+    if (instruction.device != device || span.step != step || span.end == span.start) continue;
+    lines.push_back(fmt::format("{} {:g}-{:g}", program::Text(program, instruction, {"a", "b"}), span.start, span.end));
+  }
+  return lines;
+}
+
+// Two stages, three micro-batches. A step: F0 at 0-1, then stage 1 has F0 1-2 B0 2-4, F1 4-5 ...; stage 0 is one
+// forward pass ahead, so that its B0 is at 4-6.
+TEST(SimulateTest, Sync1F1B) {
+  const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 3), TwoLayers());
+  const Simulation simulation = Simulated(program, OneAndTwo(program), 8, 3);
+  EXPECT_THAT(Lines(program, simulation, 0, 0), testing::ElementsAre("F a m0 0-1", "F a m1 1-2", "B a m0 4-6",
+                                                                     "F a m2 6-7", "B a m1 7-9", "B a m2 10-12"));
+  EXPECT_THAT(Lines(program, simulation, 1, 0), testing::ElementsAre("F b m0 1-2", "B b m0 2-4", "F b m1 4-5",
+                                                                     "B b m1 5-7", "F b m2 7-8", "B b m2 8-10"));
+  EXPECT_THAT(simulation.seconds_per_step, DoubleNear(12, kNear));
+  EXPECT_THAT(simulation.total_seconds, DoubleNear(96, kNear));
+  EXPECT_THAT(simulation.busy[0], DoubleNear(72, kNear));
+}
+
+TEST(SimulateTest, GPipe) {
+  const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 3, ScheduleKind::kGpipe), TwoLayers());
+  const Simulation simulation = Simulated(program, OneAndTwo(program), 8, 3);
+  EXPECT_THAT(Lines(program, simulation, 0, 0), testing::ElementsAre("F a m0 0-1", "F a m1 1-2", "F a m2 2-3",
+                                                                     "B a m0 6-8", "B a m1 8-10", "B a m2 10-12"));
+  EXPECT_THAT(Lines(program, simulation, 1, 0), testing::ElementsAre("F b m0 1-2", "F b m1 2-3", "F b m2 3-4",
+                                                                     "B b m0 4-6", "B b m1 6-8", "B b m2 8-10"));
+  EXPECT_THAT(simulation.seconds_per_step, DoubleNear(12, kNear));
+}
+
+// Without drain, each of two equal stages works all the time: 3 s for each micro-batch.
+TEST(SimulateTest, Async1F1BKeepsBothStagesBusy) {
+  for (const int micros : {1, 3}) {
+    const Program program =
+        Compiled(program::StagesPlan({{1, 1}, {2, 1}}, micros, ScheduleKind::kAsync1F1B), TwoLayers());
+    const Simulation simulation = Simulated(program, OneAndTwo(program), 12, micros);
+    EXPECT_THAT(simulation.seconds_per_step, DoubleNear(3 * micros, kNear));
+  }
+}
+
+// A message of 40 bytes takes 4 s at 10 bytes/s and arrives 0.5 s later. The next may leave meanwhile.
+TEST(SimulateTest, MessagesTakeBytesOverBandwidthAndLatency) {
+  const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
+  Durations durations = OneAndTwo(program);
+  durations.links[0] = {0.5, 10};
+  const Simulation simulation = Simulated(program, durations, 1, 2);
+  EXPECT_THAT(Lines(program, simulation, 0, 0),
+              testing::ElementsAre("F a m0 0-1", "F a m1 1-2", "Send a m0 1-5", "Send a m1 5-9",
+                                   "Receive da m0 12.5-13", "B a m0 13-15", "Receive da m1 16.5-17", "B a m1 17-19"));
+  EXPECT_THAT(
+      Lines(program, simulation, 1, 0),
+      testing::ElementsAre("Receive a m0 5-5.5", "F b m0 5.5-6.5", "B b m0 6.5-8.5", "Receive a m1 9-9.5",
+                           "F b m1 9.5-10.5", "Send da m0 8.5-12.5", "B b m1 10.5-12.5", "Send da m1 12.5-16.5"));
+}
+
+// Two replicas in two blocks: the reduction of the upper one (3 s) hides behind the backward pass of the lower one
+// (2 s) except for 1 s, then comes the reduction of the lower one.
+TEST(SimulateTest, ReductionsOverlapTheBackwardPass) {
+  const model::Model model{"three", {program::Dense("a"), program::Dense("b"), program::Dense("loss", 0)}};
+  model::ExecutionPlan plan = program::StagesPlan({{3, 2}}, 1);
+  plan.schedule.bucket_bytes = 400;
+  const Program program = Compiled(plan, model);
+  ASSERT_EQ(program.blocks.size(), 2u);
+  Durations durations = OneAndTwo(program);
+  durations.reductions = {1, 3};
+  const Simulation simulation = Simulated(program, durations, 10, 2);
+  // F 0-1, 1-2; B of the upper block 2-4, reduction 4-7; B of the lower 4-6, reduction 7-8.
+  EXPECT_THAT(simulation.step_end[0], DoubleNear(8, kNear));
+  EXPECT_THAT(simulation.seconds_per_step, DoubleNear(8, kNear));
+}
+
+// A collective waits for its slowest member.
+TEST(SimulateTest, ReductionsWaitForTheSlowestReplica) {
+  const Program program = Compiled(program::StagesPlan({{2, 2}}, 1), TwoLayers());
+  Durations durations = OneAndTwo(program);
+  durations.passes[0][1].backward = {5, 0};
+  durations.reductions = {1};
+  EXPECT_THAT(Simulated(program, durations, 1, 2).total_seconds, DoubleNear(1 + 5 + 1, kNear));
+}
+
+// Two devices of one machine send to two others: they share the card.
+TEST(SimulateTest, MessagesShareANetworkCard) {
+  model::ExecutionPlan plan;
+  plan.devices = {{"a0", "p", "m0", ""}, {"a1", "p", "m0", ""}, {"b0", "p", "", ""}, {"b1", "p", "", ""}};
+  plan.placements = {{{{0, 1}}, {{"a0", 0.5}, {"a1", 0.5}}, program::Allreduce()},
+                     {{{1, 2}}, {{"b0", 0.5}, {"b1", 0.5}}, {}}};
+  plan.schedule = {ScheduleKind::kSync1F1B, 1};
+  const Program program = Compiled(plan, TwoLayers());
+  Durations durations = OneAndTwo(program);
+  durations.links[0] = {0, 10};
+  // 40 bytes: 4 s alone; there and back, with 1 + 1 + 2 + 2 s of passes.
+  EXPECT_THAT(Simulated(program, durations, 1, 2).total_seconds, DoubleNear(6 + 8, kNear));
+  durations.card_bytes_per_second[static_cast<size_t>(durations.machine[0])] = 10;
+  EXPECT_THAT(Simulated(program, durations, 1, 2).total_seconds, DoubleNear(6 + 16, kNear));
+  durations.card_bytes_per_second[static_cast<size_t>(durations.machine[0])] = 20;
+  EXPECT_THAT(Simulated(program, durations, 1, 2).total_seconds, DoubleNear(6 + 8, kNear));
+}
+
+// The second message joins when the first has 20 of 40 bytes left; each then goes at half the rate, and the rest of the
+// second alone at the full one.
+TEST(NetworkTest, SharesOverTime) {
+  Network network({10, 0, 0}, 2);
+  std::vector<Network::Change> changes;
+  network.Start(0, 0, 1, 40, 0, 0, changes);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_THAT(changes[0].end, DoubleNear(4, kNear));
+  network.Start(1, 0, 2, 40, 0, 2, changes);
+  ASSERT_EQ(changes.size(), 3u);
+  EXPECT_EQ(changes[1].id, 1);
+  EXPECT_THAT(changes[1].end, DoubleNear(10, kNear));
+  EXPECT_EQ(changes[2].id, 0);
+  EXPECT_THAT(changes[2].end, DoubleNear(6, kNear));
+  EXPECT_FALSE(network.End(0, changes[0].version, 4, changes)) << "an end that was put off";
+  ASSERT_TRUE(network.End(0, changes[2].version, 6, changes));
+  ASSERT_EQ(changes.size(), 4u);
+  EXPECT_EQ(changes[3].id, 1);
+  EXPECT_THAT(changes[3].end, DoubleNear(8, kNear));
+}
+
+// A device with two cores: a message of 1 s of processor time puts the computation that runs off by 0.5 s.
+TEST(SimulateTest, MessagesTakeProcessorTime) {
+  const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
+  Durations durations = OneAndTwo(program);
+  durations.cores = {2, 0};
+  durations.cpu_seconds_per_message = 1;
+  const Simulation simulation = Simulated(program, durations, 1, 2);
+  // m0 is sent at 1, while F m1 begins; the gradients arrive at 4 and 7.
+  EXPECT_THAT(Lines(program, simulation, 0, 0),
+              testing::ElementsAre("F a m0 0-1", "F a m1 1-2.5", "B a m0 4-6.5", "B a m1 7-9.5"));
+}
+
+TEST(SimulateTest, ServersUpdateRowsBeforeTheNextPull) {
+  model::ExecutionPlan plan = program::StagesPlan({{4, 2}}, 1);
+  plan.stages[0].syncs = {{{{0, 1}}, {.kind = model::SyncKind::kParameterServer}}, {{{1, 4}}, program::Allreduce()}};
+  plan.servers = model::Servers{"cpu", 1};
+  const Program program = Compiled(plan, program::ChainModel());
+  Durations durations = NoTime(program);
+  durations.rows[0] = {1, 2, 4};
+  const Simulation simulation = Simulated(program, durations, 6, 2);
+  EXPECT_THAT(simulation.seconds_per_step, DoubleNear(7, kNear));
+}
+
+TEST(SimulateTest, RefusesDurationsThatAreNotFinite) {
+  const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
+  for (const double bad : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    Durations durations = NoTime(program);
+    durations.passes[1][0].forward.per_sample = bad;
+    EXPECT_THAT(Simulate(program, durations, {}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("passes of block 1")));
+    durations = NoTime(program);
+    durations.links[0].latency_seconds = bad;
+    EXPECT_THAT(Simulate(program, durations, {}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("links[0]")));
+    durations = NoTime(program);
+    durations.cores[1] = bad;
+    EXPECT_THAT(Simulate(program, durations, {}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cores[1]")));
+  }
+}
+
+TEST(SimulateTest, RefusesForeignDurationsAndTooMuchWork) {
+  const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
+  EXPECT_THAT(Simulate(program, {}, {}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("passes has 0")));
+  EXPECT_THAT(Simulate(program, NoTime(program), {.samples = 0}), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Simulate(program, NoTime(program), {.steps = 0}), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Simulate(program, NoTime(program), {.steps = 1'000'000'000}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// Ring: 2 (n - 1) messages of bytes / n; recursive doubling: log2 n messages.
+TEST(ReductionSecondsTest, FollowsTheAlgorithm) {
+  const Program program = Compiled(program::StagesPlan({{2, 4}}, 1), TwoLayers());
+  Durations durations = NoTime(program);
+  durations.links[0] = {0.5, 100};
+  program::Group group = program.groups[0];
+  EXPECT_THAT(ReductionSeconds(program, group, durations, 400), DoubleNear(6 * (0.5 + 1), kNear));
+  group.levels[0].algorithm = model::AllreduceAlgorithm::kRecursiveDoubling;
+  EXPECT_THAT(ReductionSeconds(program, group, durations, 400), DoubleNear(2 * (0.5 + 4), kNear));
+  group.levels[0].algorithm = model::AllreduceAlgorithm::kLinear;
+  EXPECT_THAT(ReductionSeconds(program, group, durations, 400), DoubleNear(6 * (0.5 + 4), kNear));
+  group.levels[0].algorithm = model::AllreduceAlgorithm::kCentralized;
+  EXPECT_THAT(ReductionSeconds(program, group, durations, 400), DoubleNear(2 * (0.5 + 12), kNear));
+  // Two groups of two, then their leaders.
+  group.levels = {{{{0, 1}, {2, 3}}, model::AllreduceAlgorithm::kRing}, {{{0, 2}}, model::AllreduceAlgorithm::kRing}};
+  EXPECT_THAT(ReductionSeconds(program, group, durations, 400), DoubleNear(2 * 2.5 + 4.5 + 2 * 2.5, kNear));
+}
+
+}  // namespace
+}  // namespace medley::sched
