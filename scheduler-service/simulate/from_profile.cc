@@ -1,0 +1,215 @@
+#include "scheduler-service/simulate/from_profile.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "common/base/status.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr double kForwardPart = 1.0 / 3;  // of forward and backward pass; a backward pass computes two products for one
+
+using program::Program;
+
+const model::LayerProfile* Find(const model::Layer& layer, const std::string& pool) {
+  for (const model::LayerProfile& profile : layer.profiles) {
+    if (profile.resource_type == pool) return &profile;
+  }
+  return nullptr;
+}
+
+// (1 - beta) seconds + beta seconds / units.
+double Shared(double seconds, double parallel, int units) {
+  return (1 - parallel) * seconds + parallel * seconds / units;
+}
+
+class Filler {
+ public:
+  Filler(const Program& program, const model::Profile& profile, int samples)
+      : program_(program), profile_(profile), samples_(samples), out_(NoTime(program)) {}
+
+  absl::StatusOr<Durations> Fill() {
+    FillLinks();
+    for (size_t b = 0; b < program_.blocks.size(); ++b) {
+      MEDLEY_RETURN_IF_ERROR(FillPasses(b));
+      FillReduction(b);
+      FillRows(b);
+    }
+    FillFlows();
+    MEDLEY_RETURN_IF_ERROR(CheckDurations(program_, out_));
+    return std::move(out_);
+  }
+
+ private:
+  double Scale() const { return static_cast<double>(samples_) / profile_.profile_batch_size; }
+  const program::Layout& LayoutOf(const program::Block& block) const {
+    return program_.layouts[static_cast<size_t>(block.layout)];
+  }
+  const std::string& Pool(int device) const { return program_.devices[static_cast<size_t>(device)].pool; }
+  const model::Layer& Layer(int operation) const { return profile_.model.layers[static_cast<size_t>(operation)]; }
+  size_t LinkIndex(int from, int to) const {
+    return static_cast<size_t>(out_.location[static_cast<size_t>(from)] * out_.locations +
+                               out_.location[static_cast<size_t>(to)]);
+  }
+
+  // Each pool is a location. A card carries what its fastest link can.
+  void FillLinks() {
+    std::map<std::string, int> pools;
+    for (size_t d = 0; d < program_.devices.size(); ++d) {
+      out_.location[d] = pools.try_emplace(program_.devices[d].pool, static_cast<int>(pools.size())).first->second;
+    }
+    out_.locations = static_cast<int>(pools.size());
+    const size_t count = pools.size() * pools.size();
+    out_.links.assign(count, {});
+    known_.assign(count, false);
+    std::vector<double> fastest(pools.size(), 0);
+    for (const model::Link& link : profile_.links) {
+      const auto from = pools.find(link.from), to = pools.find(link.to);
+      if (from == pools.end() || to == pools.end()) continue;
+      for (const auto& [a, b] : {std::pair(from->second, to->second), std::pair(to->second, from->second)}) {
+        const auto index = static_cast<size_t>(a * out_.locations + b);
+        if (known_[index] && a != from->second) continue;  // the other direction has its own link
+        out_.links[index] = {link.latency_seconds, link.bytes_per_second};
+        known_[index] = true;
+        fastest[static_cast<size_t>(a)] = std::max(fastest[static_cast<size_t>(a)], link.bytes_per_second);
+      }
+    }
+    for (size_t d = 0; d < program_.devices.size(); ++d) {
+      double& card = out_.card_bytes_per_second[static_cast<size_t>(out_.machine[d])];
+      card = std::max(card, fastest[static_cast<size_t>(out_.location[d])]);
+    }
+  }
+
+  absl::Status FillPasses(size_t b) {
+    const program::Block& block = program_.blocks[b];
+    const program::Layout& layout = LayoutOf(block);
+    const double micros = program_.micro_batches;
+    for (int r = 0; r < layout.replicas(); ++r) {
+      const auto index = static_cast<size_t>(r);
+      Linear step;  // a whole step: fixed, and by sample of the replica
+      for (int i = block.operations.first; i < block.operations.end; ++i) {
+        const std::string& pool = Pool(layout.devices[index]);
+        MEDLEY_ASSIGN_OR_RETURN(const double fixed, ComputeSeconds(profile_, i, pool, 0, samples_));
+        MEDLEY_ASSIGN_OR_RETURN(const double whole, ComputeSeconds(profile_, i, pool, 1, samples_));
+        step.fixed += fixed;
+        step.per_sample += (whole - fixed) / samples_;
+      }
+      out_.passes[b][index].forward = {kForwardPart * step.fixed / micros, kForwardPart * step.per_sample};
+      out_.passes[b][index].backward = {(1 - kForwardPart) * step.fixed / micros, (1 - kForwardPart) * step.per_sample};
+    }
+    return absl::OkStatus();
+  }
+
+  bool LinksKnown(const program::Layout& layout) const {
+    // One device for each pool is enough.
+    std::map<int, int> pools;
+    for (const int device : layout.devices) pools.try_emplace(out_.location[static_cast<size_t>(device)], device);
+    for (const auto& [a, from] : pools) {
+      for (const auto& [b, to] : pools) {
+        if ((a != b || pools.size() == 1) && !known_[LinkIndex(from, to)]) return false;
+      }
+    }
+    return true;
+  }
+
+  void FillReduction(size_t b) {
+    const program::Block& block = program_.blocks[b];
+    const int group = block.group >= 0 ? block.group : block.average;
+    if (group < 0) return;
+    const program::Layout& layout = LayoutOf(block);
+    double bytes = 0;
+    for (int i = block.operations.first; i < block.operations.end; ++i) {
+      if (!Layer(i).sparse) bytes += Layer(i).weight_bytes;
+    }
+    double seconds = 0;
+    if (LinksKnown(layout)) {
+      seconds = ReductionSeconds(program_, program_.groups[static_cast<size_t>(group)], out_, bytes);
+    } else {
+      for (const int device : layout.devices) {
+        double own = 0;
+        for (int i = block.operations.first; i < block.operations.end; ++i) {
+          const model::LayerProfile* times = Find(Layer(i), Pool(device));
+          if (times == nullptr || Layer(i).sparse) continue;
+          own += Shared(times->sync_seconds, times->comm_parallel, layout.replicas());
+        }
+        seconds = std::max(seconds, own);
+      }
+    }
+    out_.reductions[b] = seconds;
+    out_.averages[b] = seconds * std::max(profile_.state_factor - 1, 1.0);  // parameters and optimizer state
+  }
+
+  // Half of a table's synchronisation is its pull, half its push; the servers divide their own work.
+  void FillRows(size_t b) {
+    const program::Block& block = program_.blocks[b];
+    const program::Layout& layout = LayoutOf(block);
+    const auto servers = std::count_if(program_.devices.begin(), program_.devices.end(),
+                                       [](const program::Device& device) { return device.server; });
+    if (servers == 0) return;
+    for (const int table : block.tables) {
+      Durations::Rows rows;
+      for (const int device : layout.devices) {
+        const model::LayerProfile* times = Find(Layer(table), Pool(device));
+        if (times == nullptr) continue;
+        const double seconds = Shared(times->sync_seconds, times->comm_parallel, layout.replicas()) * Scale() / 2;
+        rows.pull = std::max(rows.pull, seconds);
+        rows.push = rows.pull;
+        rows.update = std::max(rows.update, times->server_seconds * Scale() / static_cast<double>(servers));
+      }
+      out_.rows[table] = rows;
+    }
+  }
+
+  // Without a link, transferSeconds is the time of the value and its gradient; each replica sends its part of it.
+  void FillFlows() {
+    out_.flow_bytes_per_second.assign(program_.flows.size(), 0);
+    for (size_t f = 0; f < program_.flows.size(); ++f) {
+      const program::Flow& flow = program_.flows[f];
+      const program::Value& value = program_.values[static_cast<size_t>(flow.value)];
+      const int from = program_.layouts[static_cast<size_t>(flow.from_layout)].devices.front();
+      const int to = program_.layouts[static_cast<size_t>(flow.to_layout)].devices.front();
+      if (known_[LinkIndex(from, to)]) continue;
+      const program::Layout& producer = LayoutOf(program_.blocks[static_cast<size_t>(value.block)]);
+      const model::LayerProfile* times = Find(Layer(value.operation), Pool(producer.devices.front()));
+      if (times == nullptr) continue;
+      const double seconds = Shared(times->transfer_seconds, times->comm_parallel, producer.replicas());
+      if (seconds <= 0) continue;
+      out_.flow_bytes_per_second[f] = 2.0 * static_cast<double>(value.bytes_per_sample) * profile_.profile_batch_size /
+                                      (producer.replicas() * seconds);
+    }
+  }
+
+  const Program& program_;
+  const model::Profile& profile_;
+  const int samples_;
+  Durations out_;
+  std::vector<bool> known_;  // by link
+};
+
+}  // namespace
+
+absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, int operation, const std::string& pool,
+                                      double share, int samples) {
+  const model::Layer& layer = profile.model.layers[static_cast<size_t>(operation)];
+  const model::LayerProfile* times = Find(layer, pool);
+  if (times == nullptr) {
+    return base::InvalidArgument("operation '{}' has no profile for pool '{}'", layer.name, pool);
+  }
+  const double seconds = times->compute_seconds * samples / profile.profile_batch_size;
+  return (1 - times->compute_parallel) * seconds + times->compute_parallel * seconds * share;
+}
+
+absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const model::Profile& profile, int samples) {
+  if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
+  if (samples < 1) return base::InvalidArgument("simulating: {} samples a step", samples);
+  for (const program::Block& block : program.blocks) {
+    if (block.operations.end > static_cast<int>(profile.model.layers.size())) {
+      return base::InvalidArgument("the profile has {} layers, the plan more", profile.model.layers.size());
+    }
+  }
+  return Filler(program, profile, samples).Fill();
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,19 @@
+// Orders the operations of a plan by upward rank (HeteroG, order scheduling): the length of the longest path of
+// computations and transfers from the start of an operation's pass to the end of the step. Pure.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <vector>
+
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+
+namespace medley::sched {
+
+// ExecutionPlan::order for `plan`: passes and reductions by falling rank; of equal ranks, those before others in the
+// model first. Errors: those of program::Lower; InvalidArgument as DurationsFromProfile.
+absl::StatusOr<std::vector<model::OrderEntry>> RankOrder(const model::ExecutionPlan& plan,
+                                                         const model::Profile& profile, int samples);
+
+}  // namespace medley::sched

@@ -1,0 +1,133 @@
+// Durations from profiles, orders by rank, and the forms of a timeline.
+#include "scheduler-service/simulate/from_profile.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/testing/status_matchers.h"
+#include "common/program/compile.h"
+#include "scheduler-service/simulate/rank.h"
+#include "scheduler-service/simulate/simulate.h"
+#include "scheduler-service/simulate/timeline.h"
+#include "tests/unit/common/program/sample_models.h"
+
+namespace medley::sched {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using model::Phase;
+using program::Program;
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+constexpr double kClose = 1e-9;
+
+// Layers of c = 6 s of which half divides; x = 4 s, and y = 2 s for the one that has weights.
+model::Profile SampleProfile(const std::vector<std::string>& pools, int batch = 8) {
+  model::Profile profile;
+  profile.profile_batch_size = batch;
+  profile.model = {"two", {program::Dense("a"), program::Dense("loss", 0)}};
+  for (model::Layer& layer : profile.model.layers) {
+    for (const std::string& pool : pools) {
+      model::LayerProfile times;
+      times.resource_type = pool;
+      times.compute_seconds = 6;
+      times.compute_parallel = 0.5;
+      times.sync_seconds = layer.weight_bytes > 0 ? 2 : 0;
+      times.transfer_seconds = 4;
+      layer.profiles.push_back(times);
+    }
+  }
+  return profile;
+}
+
+double SecondsPerStep(const model::ExecutionPlan& plan, const model::Profile& profile, int samples) {
+  const auto program = program::Compile(plan, profile.model);
+  EXPECT_THAT(program, IsOk());
+  const auto durations = DurationsFromProfile(*program, profile, samples);
+  EXPECT_THAT(durations, IsOk());
+  if (!program.ok() || !durations.ok()) return 0;
+  const auto result = Simulate(*program, *durations, {.samples = samples});
+  EXPECT_THAT(result, IsOk());
+  return result.ok() ? result->seconds_per_step : 0;
+}
+
+// CT(k) of the cost model: 12 / 2 + 12 / 2 / k, then the reduction of 2 s; in any number of micro-batches.
+TEST(FromProfileTest, OneStageTakesWhatTheCostModelSays) {
+  const model::Profile profile = SampleProfile({"p0"});
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 1}}, 1), profile, 8), DoubleNear(12, kClose));
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 1}}, 4), profile, 8), DoubleNear(12, kClose));
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 + 2, kClose));
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 1}}, 1), profile, 16), DoubleNear(24, kClose));
+}
+
+// Without links, x is the value's time and the gradient's; with them, 8 x 40 bytes at 160 bytes/s.
+TEST(FromProfileTest, MessagesTakeTransferSecondsOrTheLink) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  const model::ExecutionPlan plan = program::StagesPlan({{1, 1}, {2, 1}}, 1);
+  EXPECT_THAT(SecondsPerStep(plan, profile, 8), DoubleNear(12 + 4, kClose));
+  profile.links = {{"p0", "p1", 0.5, 160}};
+  EXPECT_THAT(SecondsPerStep(plan, profile, 8), DoubleNear(12 + 2 * 2.5, kClose));
+}
+
+TEST(FromProfileTest, ReductionsFollowTheLinkWhereItIsKnown) {
+  model::Profile profile = SampleProfile({"p0"});
+  profile.links = {{"p0", "p0", 0, 100}};
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 + 2 * 2, kClose));
+}
+
+TEST(FromProfileTest, NamesWhatIsMissing) {
+  const model::Profile profile = SampleProfile({"p0"});
+  const auto program = program::Compile(program::StagesPlan({{1, 1}, {2, 1}}, 1), profile.model);
+  ASSERT_THAT(program, IsOk());
+  EXPECT_THAT(DurationsFromProfile(*program, profile, 8),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'loss' has no profile for pool 'p1'")));
+  model::Profile empty = SampleProfile({"p0", "p1"}, 0);
+  EXPECT_THAT(DurationsFromProfile(*program, empty, 8),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("profileBatchSize")));
+}
+
+// Two branches from one operation on their own devices; the long one goes first on the device that sends to both.
+TEST(RankOrderTest, TheLongestPathGoesFirst) {
+  model::Profile profile;
+  profile.profile_batch_size = 1;
+  profile.model = program::TowersModel();
+  const double seconds[] = {1, 1, 9, 9, 1, 1};
+  for (size_t i = 0; i < profile.model.layers.size(); ++i) {
+    profile.model.layers[i].profiles = {{.resource_type = "p0", .compute_seconds = 3 * seconds[i]}};
+  }
+  const model::ExecutionPlan plan = program::StagesPlan({{6, 1}}, 1);
+  const auto order = RankOrder(plan, profile, 1);
+  ASSERT_THAT(order, IsOk());
+  ASSERT_EQ(order->size(), 18u);
+  EXPECT_EQ((*order)[0], (model::OrderEntry{2, Phase::kForward}));
+  EXPECT_EQ((*order)[1], (model::OrderEntry{3, Phase::kForward}));
+  model::ExecutionPlan ordered = plan;
+  ordered.order = *order;
+  EXPECT_THAT(program::Compile(ordered, profile.model), IsOk());
+}
+
+TEST(TimelineTest, TraceIsJsonAndThePictureShowsBothThemes) {
+  const model::Profile profile = SampleProfile({"p0", "p1"});
+  const auto program = program::Compile(program::StagesPlan({{1, 1}, {2, 1}}, 2), profile.model);
+  ASSERT_THAT(program, IsOk());
+  const auto durations = DurationsFromProfile(*program, profile, 8);
+  ASSERT_THAT(durations, IsOk());
+  const auto result = Simulate(*program, *durations, {.samples = 8, .steps = 2, .max_spans = 1000});
+  ASSERT_THAT(result, IsOk());
+  const std::vector<std::string> names = {"a \"quoted\" <name>", "loss"};
+  const auto trace = nlohmann::json::parse(ChromeTrace(*program, *result, names), nullptr, false);
+  ASSERT_FALSE(trace.is_discarded());
+  int spans = 0;
+  for (const auto& event : trace["traceEvents"]) spans += event["ph"] == "X" ? 1 : 0;
+  EXPECT_EQ(spans, 2 * (8 + 4));  // two steps of 8 passes and 4 messages; receiving takes no time
+  const std::string svg = TimelineSvg(*program, *result, names);
+  EXPECT_THAT(svg, HasSubstr("prefers-color-scheme:dark"));
+  EXPECT_THAT(svg, HasSubstr("F a &quot;quoted&quot; &lt;name&gt; m0"));
+  EXPECT_THAT(svg, HasSubstr(">p1/0</text>"));
+}
+
+}  // namespace
+}  // namespace medley::sched
