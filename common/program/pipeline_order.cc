@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <limits>
+#include <set>
 
 #include "common/base/status.h"
 
@@ -76,19 +78,32 @@ class Merger {
   // In each round every device starts at most one pass, which needs only passes of earlier rounds.
   std::vector<Action> Merge() {
     std::vector<Action> order;
-    for (int round = 0;; ++round) {
+    std::set<size_t, std::greater<>> ready;  // the last segments first: their backward passes free the others
+    const auto look = [&](size_t segment, int round) {
+      if (!left_[segment].empty() && Ready(segment, left_[segment].front(), round)) ready.insert(segment);
+    };
+    for (size_t i = 0; i < left_.size(); ++i) look(i, 0);
+    std::vector<size_t> changed;
+    for (int round = 0; !ready.empty(); ++round) {
       std::vector<bool> busy(plan_.devices.size(), false);
-      bool left = false, any = false;
-      for (size_t i = left_.size(); i-- > 0;) {  // the last segments first: their backward passes free the others
-        if (left_[i].empty()) continue;
-        left = true;
-        if (Busy(i, busy) || !Ready(i, left_[i].front(), round)) continue;
-        Start(i, round, busy, order);
-        any = true;
+      changed.clear();
+      for (auto it = ready.begin(); it != ready.end();) {
+        const size_t segment = *it;
+        if (Busy(segment, busy)) {
+          ++it;
+          continue;
+        }
+        it = ready.erase(it);
+        const std::vector<size_t>& after = left_[segment].front().backward ? producers_[segment] : consumers_[segment];
+        changed.insert(changed.end(), after.begin(), after.end());
+        changed.push_back(segment);
+        Start(segment, round, busy, order);
       }
-      if (!left) return order;
-      MEDLEY_CHECK(any, "the sequences of a pipeline wait for one another");
+      for (const size_t segment : changed) look(segment, round + 1);
     }
+    const bool all = std::all_of(left_.begin(), left_.end(), [](const auto& passes) { return passes.empty(); });
+    MEDLEY_CHECK(all, "the sequences of a pipeline wait for one another");
+    return order;
   }
 
  private:
