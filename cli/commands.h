@@ -23,6 +23,8 @@ void AddData(CLI::App& app, int& exit_status);
 void AddEvaluate(CLI::App& app, int& exit_status);
 void AddOnnx(CLI::App& app, int& exit_status);
 void AddProfile(CLI::App& app, int& exit_status);
+void AddProgram(CLI::App& app, int& exit_status);
+void AddSimulate(CLI::App& app, int& exit_status);
 void AddVersion(CLI::App& app, int& exit_status);
 void AddCompletion(CLI::App& app, int& exit_status);
 

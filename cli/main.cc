@@ -26,6 +26,8 @@ int main(int argc, char** argv) {
   medley::cli::AddDashboard(app, exit_status);
   medley::cli::AddExplain(app, exit_status);
   medley::cli::AddPlan(app, exit_status);
+  medley::cli::AddSimulate(app, exit_status);
+  medley::cli::AddProgram(app, exit_status);
   medley::cli::AddLogs(app, exit_status);
   medley::cli::AddDownload(app, exit_status);
   medley::cli::AddPredict(app, exit_status);

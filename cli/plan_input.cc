@@ -21,19 +21,6 @@ namespace {
 
 constexpr int64_t kMaxBytes = int64_t{16} << 20;
 
-absl::StatusOr<std::string> ReadText(const std::string& file) {
-  return base::ReadFile(file == "-" ? "/dev/stdin" : file, kMaxBytes);
-}
-
-absl::StatusOr<model::Profile> ReadProfile(const std::string& file) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
-  profile::v1::Profile message;
-  const absl::Status parsed = model::ParseText(text, message);
-  if (!parsed.ok()) return base::Annotate(parsed, file);
-  auto profile = model::FromProto(message);
-  return profile.ok() ? std::move(profile) : base::Annotate(profile.status(), file);
-}
-
 // Replaces the request's model, and the values that belong to it, with the profile's.
 absl::Status UseProfile(const std::string& file, model::PlanRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, ReadProfile(file));
@@ -79,6 +66,19 @@ absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadText(const std::string& file) {
+  return base::ReadFile(file == "-" ? "/dev/stdin" : file, kMaxBytes);
+}
+
+absl::StatusOr<model::Profile> ReadProfile(const std::string& file) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  profile::v1::Profile message;
+  const absl::Status parsed = model::ParseText(text, message);
+  if (!parsed.ok()) return base::Annotate(parsed, file);
+  auto profile = model::FromProto(message);
+  return profile.ok() ? std::move(profile) : base::Annotate(profile.status(), file);
+}
 
 void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   std::string planners;

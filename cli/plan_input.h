@@ -52,6 +52,11 @@ struct Planned {
   model::PlanResult result;
 };
 
+// Reads a file of at most 16 MiB; "-": standard input.
+absl::StatusOr<std::string> ReadText(const std::string& file);
+// Reads a profile. Errors name the file and the field's path.
+absl::StatusOr<model::Profile> ReadProfile(const std::string& file);
+
 // Plans the request of flags.file. Errors name the file and the field's path, or the planner.
 absl::StatusOr<Planned> PlanFile(const PlanFlags& flags);
 // Plans a request. `what` is the prefix of errors.

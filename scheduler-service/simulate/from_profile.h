@@ -12,15 +12,15 @@
 
 namespace medley::sched {
 
-// Seconds of an operation on one replica that takes `share` of a step of `samples` (the terms of scheduler-service/cost:
-// (1 - alpha) c + alpha c share, for `samples` instead of the profile's batch). The forward pass takes a third.
-// Errors: InvalidArgument naming the operation and the pool that it has no profile for.
+// Seconds of an operation on one replica that takes `share` of a step of `samples` (the terms of
+// scheduler-service/cost: (1 - alpha) c + alpha c share, for `samples` instead of the profile's batch). The forward
+// pass takes a third. Errors: InvalidArgument naming the operation and the pool that it has no profile for.
 absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, int operation, const std::string& pool,
                                       double share, int samples);
 
-// `samples`: of a step. Where the profile has a link between two pools, messages and reductions follow from their bytes;
-// elsewhere from the layers' transferSeconds and syncSeconds. Errors: InvalidArgument naming the operation and the pool
-// that it has no profile for, or a value that is negative or not finite.
+// `samples`: of a step. Where the profile has a link between two pools, messages and reductions follow from their
+// bytes; elsewhere from the layers' transferSeconds and syncSeconds. Errors: InvalidArgument naming the operation and
+// the pool that it has no profile for, or a value that is negative or not finite.
 absl::StatusOr<Durations> DurationsFromProfile(const program::Program& program, const model::Profile& profile,
                                                int samples);
 

@@ -104,7 +104,7 @@ constexpr const char* kStyle =
     ".f{fill:#5b9be0}.b{fill:#36ae85}.u{fill:#d79a30}.r{fill:#c4649f}.m{fill:#7d8791}.n{fill:#ffffff}}\n"
     "</style>\n";
 
-constexpr double kWidth = 1200, kLeft = 150, kRight = 20, kTop = 46, kBottom = 34;
+constexpr double kWidth = 1200, kLeft = 150, kRight = 40, kTop = 46, kBottom = 34;
 constexpr size_t kMaxRectangles = 20'000;
 
 std::string Seconds(double value) {

@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/document/parse.h"
 
 namespace medley {
 namespace {
@@ -133,6 +135,41 @@ TEST(ProgramTest, InfeasibleIsStatusTwo) {
   EXPECT_THAT(ended.output, HasSubstr("raise the limit of cpu to 32"));
   EXPECT_EQ(Start("medley", "explain examples/plan/infeasible.yaml").status, 2);
   EXPECT_THAT(Start("medley", "plan examples/plan/infeasible.yaml -o json").output, HasSubstr("\"feasible\": false"));
+}
+
+// A plan that was made, read again with its profile, is the same program; the simulator says what it costs.
+TEST(ProgramTest, ProgramsArePrintedAndSimulated) {
+  const std::string folder = base::MakeTempDir("medley-program").value();
+  const std::string plan = folder + "/plan.yaml", profile = folder + "/profile.yaml";
+  ASSERT_EQ(Start("medley", "plan examples/plan/ctrdnn-16.yaml -o yaml > " + plan).status, 0);
+  const Ended made = Start("medley", "program examples/plan/ctrdnn-16.yaml");
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, testing::StartsWith("program "));
+  EXPECT_THAT(made.output, HasSubstr("\nv100/0\n  host: LoadBatch, Report\n  compute: F concat..loss m0"));
+  EXPECT_THAT(Start("medley", "program " + plan).output, HasSubstr("name its profile with --profile"));
+  // The request has the model and its times; a profile file has the same.
+  const auto request =
+      document::Parse(*base::ReadFile(std::getenv("MEDLEY_SOURCE_DIR") + std::string("/examples/plan/ctrdnn-16.yaml")));
+  ASSERT_THAT(request, base::IsOk());
+  const nlohmann::json file = {{"model", (*request)["model"]},
+                               {"profileBatchSize", (*request)["training"]["profileBatchSize"]}};
+  ASSERT_THAT(base::WriteFileAtomic(profile, file.dump()), base::IsOk());
+  EXPECT_EQ(Start("medley", "program " + plan + " --profile " + profile).output, made.output);
+  const Ended simulated = Start("medley", "simulate " + plan + " --profile " + profile + " -o json --trace " + folder +
+                                              "/trace.json --svg " + folder + "/timeline.svg");
+  ASSERT_EQ(simulated.status, 0) << simulated.output;
+  const auto result = nlohmann::json::parse(simulated.output, nullptr, false);
+  ASSERT_TRUE(result.is_object()) << simulated.output;
+  EXPECT_THAT(made.output, HasSubstr(result["program"].get<std::string>()));
+  EXPECT_GT(result["secondsPerStep"], 0);
+  const double samples = result["samples"], step = result["secondsPerStep"];
+  EXPECT_NEAR(result["throughput"].get<double>() * step, samples, 1e-6 * samples);
+  const auto trace = nlohmann::json::parse(*base::ReadFile(folder + "/trace.json"), nullptr, false);
+  EXPECT_GT(trace["traceEvents"].size(), 100U);
+  EXPECT_THAT(*base::ReadFile(folder + "/timeline.svg"), HasSubstr("F concat..loss m0"));
+  EXPECT_EQ(Start("medley", "simulate examples/plan/infeasible.yaml").status, 2);
+  EXPECT_EQ(Start("medley", "simulate nothing.yaml").status, 1);
+  base::RemoveTempDir(folder);
 }
 
 TEST(ProgramTest, BadInputIsStatusOne) {

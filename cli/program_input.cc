@@ -1,0 +1,74 @@
+#include "cli/program_input.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/document/parse.h"
+#include "common/model/convert.h"
+#include "medley/plan/v1/plan.pb.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+
+namespace medley::cli {
+namespace {
+
+// The plan of a file that holds one; nullopt: the file holds something to plan.
+absl::StatusOr<std::optional<model::ExecutionPlan>> PlanOf(const std::string& text) {
+  MEDLEY_ASSIGN_OR_RETURN(const nlohmann::json tree, document::Parse(text));
+  if (!tree.is_object()) return std::nullopt;
+  plan::v1::ExecutionPlan message;
+  if (tree.contains("stages") || tree.contains("placements")) {
+    MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
+  } else if (tree.contains("executionPlan")) {
+    scheduler::v1::PlanResponse response;
+    MEDLEY_RETURN_IF_ERROR(model::ParseText(text, response));
+    message = response.execution_plan();
+  } else {
+    return std::nullopt;
+  }
+  MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, model::FromProto(message));
+  return plan;
+}
+
+absl::StatusOr<ProgramInput> PlanFirst(const PlanFlags& flags) {
+  MEDLEY_ASSIGN_OR_RETURN(cli::Planned planned, PlanFile(flags));
+  if (!planned.result.execution_plan) {
+    const std::string why = planned.result.reasons.empty() ? "" : ": " + planned.result.reasons[0].message;
+    return base::FailedPrecondition("no plan is feasible{}", why);
+  }
+  ProgramInput input{*std::move(planned.result.execution_plan), {}, {}};
+  input.profile.model = std::move(planned.request.model);
+  input.profile.profile_batch_size = static_cast<int>(planned.request.training.profile_batch_size);
+  input.profile.state_factor = planned.request.training.state_factor;
+  return input;
+}
+
+absl::StatusOr<ProgramInput> ReadPlanOrRequest(const PlanFlags& flags) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
+  MEDLEY_ASSIGN_OR_RETURN(std::optional<model::ExecutionPlan> plan, PlanOf(text));
+  if (!plan) {
+    if (flags.file == "-") {
+      return base::InvalidArgument(
+          "standard input holds no execution plan (stages or placements); name the file of what is "
+          "to be planned");
+    }
+    return PlanFirst(flags);
+  }
+  if (flags.profile.empty()) {
+    return base::InvalidArgument("the plan names no model: name its profile with --profile (medley profile)");
+  }
+  ProgramInput input{*std::move(plan), {}, {}};
+  MEDLEY_ASSIGN_OR_RETURN(input.profile, ReadProfile(flags.profile));
+  return input;
+}
+
+}  // namespace
+
+absl::StatusOr<ProgramInput> ReadProgramInput(const PlanFlags& flags) {
+  auto input = ReadPlanOrRequest(flags);
+  if (!input.ok()) return base::Annotate(input.status(), flags.file);
+  for (const model::Layer& layer : input->profile.model.layers) input->names.push_back(layer.name);
+  return input;
+}
+
+}  // namespace medley::cli
