@@ -11,12 +11,8 @@
 #include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
-#include "common/program/compile.h"
-#include "common/program/memory.h"
 #include "common/program/text.h"
-#include "scheduler-service/simulate/from_profile.h"
-#include "scheduler-service/simulate/rank.h"
-#include "scheduler-service/simulate/simulate.h"
+#include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/simulate/timeline.h"
 
 namespace medley::cli {
@@ -35,42 +31,17 @@ struct SimulateFlags {
   std::string svg;
 };
 
-struct Simulated {
-  program::Program program;
-  sched::Simulation simulation;
-  std::vector<program::DeviceMemory> memory;  // by device
-  int samples = 0;
-};
-
-absl::StatusOr<Simulated> Compute(const SimulateFlags& flags, ProgramInput& input) {
-  Simulated out;
-  out.samples = flags.batch > 0 ? flags.batch : input.profile.profile_batch_size;
-  if (flags.rank) {
-    MEDLEY_ASSIGN_OR_RETURN(input.plan.order, sched::RankOrder(input.plan, input.profile, out.samples));
-  }
-  MEDLEY_ASSIGN_OR_RETURN(out.program, program::Compile(input.plan, input.profile.model));
-  MEDLEY_ASSIGN_OR_RETURN(const sched::Durations durations,
-                          sched::DurationsFromProfile(out.program, input.profile, out.samples));
-  sched::SimulationOptions options{.samples = out.samples, .steps = flags.steps};
-  if (!flags.trace.empty() || !flags.svg.empty()) {
-    options.max_spans = kMaxSpans;
-    options.first_span_step = std::max(0, flags.steps - 3);  // the last three steps: all are alike by then
-  }
-  MEDLEY_ASSIGN_OR_RETURN(out.simulation, sched::Simulate(out.program, durations, options));
-  out.memory = program::CountMemory(out.program, input.profile.model,
-                                    {out.samples, input.profile.state_factor, input.plan.schedule.without_undo});
-  return out;
+absl::StatusOr<sched::PlanSimulation> Compute(const SimulateFlags& flags, const ProgramInput& input) {
+  const bool timeline = !flags.trace.empty() || !flags.svg.empty();
+  return sched::SimulatePlan(
+      input.plan, input.profile,
+      {.samples = flags.batch, .steps = flags.steps, .rank = flags.rank, .max_spans = timeline ? kMaxSpans : 0});
 }
 
-double BusyShare(const Simulated& simulated, size_t device) {
-  const double total = simulated.simulation.total_seconds;
-  return total > 0 ? simulated.simulation.busy[device] / total : 0;
-}
-
-void PrintSimulated(const Simulated& simulated) {
+void PrintSimulated(const sched::PlanSimulation& simulated) {
   const double seconds = simulated.simulation.seconds_per_step;
   std::printf("step         %s s\n", FormatDecimal(seconds, 6).c_str());
-  if (seconds > 0) std::printf("throughput   %s samples/s\n", FormatDecimal(simulated.samples / seconds, 1).c_str());
+  if (seconds > 0) std::printf("throughput   %s samples/s\n", FormatDecimal(simulated.throughput(), 1).c_str());
   std::printf("program      %s, %zu instructions a step\n\n", program::Hash(simulated.program).c_str(),
               simulated.program.instructions.size());
   Table table({"DEVICES", "POOL", "COMPUTES", "MEMORY MIB", "MOST OF IT"});
@@ -85,7 +56,7 @@ void PrintSimulated(const Simulated& simulated) {
   for (size_t d = 0; d < simulated.program.devices.size(); ++d) {  // devices that are alike have one row
     const program::Device& device = simulated.program.devices[d];
     const program::DeviceMemory& memory = simulated.memory[d];
-    std::vector<std::string> row = {device.pool, fmt::format("{:.0f} %", 100 * BusyShare(simulated, d)),
+    std::vector<std::string> row = {device.pool, fmt::format("{:.0f} %", 100 * simulated.computes(d)),
                                     FormatDecimal(memory.peak / (1 << 20), 1),
                                     memory.holders.empty() ? "" : memory.holders.front().name};
     if (row != last) {
@@ -99,11 +70,10 @@ void PrintSimulated(const Simulated& simulated) {
   std::fputs(table.Text().c_str(), stdout);
 }
 
-void PrintSimulatedJson(const Simulated& simulated) {
+void PrintSimulatedJson(const sched::PlanSimulation& simulated) {
   nlohmann::ordered_json out;
-  const double seconds = simulated.simulation.seconds_per_step;
-  out["secondsPerStep"] = seconds;
-  if (seconds > 0) out["throughput"] = simulated.samples / seconds;
+  out["secondsPerStep"] = simulated.simulation.seconds_per_step;
+  out["throughput"] = simulated.throughput();
   out["samples"] = simulated.samples;
   out["program"] = program::Hash(simulated.program);
   out["instructions"] = simulated.program.instructions.size();
@@ -116,7 +86,7 @@ void PrintSimulatedJson(const Simulated& simulated) {
     }
     out["devices"].push_back({{"id", device.id},
                               {"pool", device.pool},
-                              {"computes", BusyShare(simulated, d)},
+                              {"computes", simulated.computes(d)},
                               {"memoryBytes", simulated.memory[d].peak},
                               {"holders", holders}});
   }
@@ -124,7 +94,7 @@ void PrintSimulatedJson(const Simulated& simulated) {
 }
 
 absl::Status RunSimulate(const SimulateFlags& flags) {
-  MEDLEY_ASSIGN_OR_RETURN(ProgramInput input, ReadProgramInput(flags.plan));
+  MEDLEY_ASSIGN_OR_RETURN(const ProgramInput input, ReadProgramInput(flags.plan));
   const auto simulated = Compute(flags, input);
   if (!simulated.ok()) return base::Annotate(simulated.status(), flags.plan.file);
   if (!flags.trace.empty()) {

@@ -19,8 +19,11 @@ function(medley_embed)
     math(EXPR index "${index} + 1")
   endforeach()
   file(GENERATE OUTPUT ${out} CONTENT
-"// ccache:disable (it does not see the files that the assembler reads)\n#include \"common/base/embedded_file.h\"\n\n${externs}\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}();\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}() {\n  static const medley::base::EmbeddedFile files[] = {\n${rows}  };\n  return files;\n}\n")
-  # The assembler reads the files, so the compiler's own list of dependencies does not have them.
+"#include \"common/base/embedded_file.h\"\n\n${externs}\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}();\nstd::span<const medley::base::EmbeddedFile> medley_embedded_${A_NAME}() {\n  static const medley::base::EmbeddedFile files[] = {\n${rows}  };\n  return files;\n}\n")
+  # The assembler reads the files, so neither the compiler's own list of dependencies nor ccache knows them.
   set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS "${paths}")
-  target_sources(${A_TARGET} PRIVATE ${out})
+  add_library(${A_TARGET}_${A_NAME} OBJECT ${out})
+  set_target_properties(${A_TARGET}_${A_NAME} PROPERTIES CXX_COMPILER_LAUNCHER "" POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${A_TARGET}_${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_sources(${A_TARGET} PRIVATE $<TARGET_OBJECTS:${A_TARGET}_${A_NAME}>)
 endfunction()

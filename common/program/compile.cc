@@ -37,7 +37,8 @@ Order OrderOf(Form form, const model::ExecutionPlan& plan, const Shape& shape) {
   return {};
 }
 
-absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, const model::Model& model) {
+absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, const model::Model& model,
+                                  int64_t max_instructions) {
   MEDLEY_ASSIGN_OR_RETURN(const Lowered lowered, Lower(plan, model));
   Program program;
   program.form = form;
@@ -54,19 +55,19 @@ absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, c
   for (size_t b = 0; b < program.blocks.size(); ++b) program.blocks[b].lag = order.lag[b];
   program.lag = program.Trains() ? *std::max_element(order.lag.begin(), order.lag.end()) : 1;
   program.open_steps = program.lag + 1;
-  MEDLEY_RETURN_IF_ERROR(Link(lowered, order, program));
+  MEDLEY_RETURN_IF_ERROR(Link(lowered, order, max_instructions, program));
   MEDLEY_RETURN_IF_ERROR(Check(program));
   return program;
 }
 
 }  // namespace
 
-absl::StatusOr<Program> Compile(const model::ExecutionPlan& plan, const model::Model& model) {
-  return CompileAs(FormOf(plan), plan, model);
+absl::StatusOr<Program> Compile(const model::ExecutionPlan& plan, const model::Model& model, int64_t max_instructions) {
+  return CompileAs(FormOf(plan), plan, model, max_instructions);
 }
 
 absl::StatusOr<Program> CompileEvaluation(const model::ExecutionPlan& plan, const model::Model& model) {
-  return CompileAs(Form::kEvaluate, plan, model);
+  return CompileAs(Form::kEvaluate, plan, model, kMaxInstructions);
 }
 
 }  // namespace medley::program

@@ -11,9 +11,10 @@ namespace medley::program {
 
 // The program that trains. A plan that is no pipeline has one micro-batch a step. `model`: with the inputs, sizes and
 // kinds of its layers; profiles are not read. Errors: InvalidArgument for a plan that contradicts itself or the model,
-// Unimplemented for a combination that no generator makes, ResourceExhausted for more than kMaxInstructions; each names
+// Unimplemented for a combination that no generator makes, ResourceExhausted for more than max_instructions; each names
 // the field, the operation or the device.
-absl::StatusOr<Program> Compile(const model::ExecutionPlan& plan, const model::Model& model);
+absl::StatusOr<Program> Compile(const model::ExecutionPlan& plan, const model::Model& model,
+                                int64_t max_instructions = kMaxInstructions);
 
 // The program that scores test data with the same devices: forward passes, one micro-batch a step.
 absl::StatusOr<Program> CompileEvaluation(const model::ExecutionPlan& plan, const model::Model& model);

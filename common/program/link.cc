@@ -14,16 +14,20 @@ constexpr int kNone = -1;
 
 class Linker {
  public:
-  Linker(const Lowered& lowered, const Order& order, Program& program)
-      : lowered_(lowered), order_(order), program_(program), micros_(program.micro_batches) {}
+  Linker(const Lowered& lowered, const Order& order, int64_t max_instructions, Program& program)
+      : lowered_(lowered),
+        order_(order),
+        max_instructions_(max_instructions),
+        program_(program),
+        micros_(program.micro_batches) {}
 
   absl::Status Link() {
     Prepare();
-    if (Estimate() > kMaxInstructions) {
+    if (Estimate() > max_instructions_) {
       return base::ResourceExhausted(
           "the plan needs about {} instructions, more than {}: fewer micro-batches, devices "
           "or changes of placement are needed",
-          Estimate(), kMaxInstructions);
+          Estimate(), max_instructions_);
     }
     Begin();
     for (const Action& action : order_.actions) {
@@ -482,6 +486,7 @@ class Linker {
 
   const Lowered& lowered_;
   const Order& order_;
+  const int64_t max_instructions_;
   Program& program_;
   const int micros_;
   std::vector<Need> needs_;                                      // of the next instruction
@@ -503,8 +508,8 @@ class Linker {
 
 }  // namespace
 
-absl::Status Link(const Lowered& lowered, const Order& order, Program& program) {
-  return Linker(lowered, order, program).Link();
+absl::Status Link(const Lowered& lowered, const Order& order, int64_t max_instructions, Program& program) {
+  return Linker(lowered, order, max_instructions, program).Link();
 }
 
 }  // namespace medley::program

@@ -10,7 +10,7 @@
 namespace medley::program {
 
 // Fills instructions, all_dependencies and lists of `program`, whose other fields are set. Errors: ResourceExhausted
-// for more than kMaxInstructions.
-absl::Status Link(const Lowered& lowered, const Order& order, Program& program);
+// for more than max_instructions.
+absl::Status Link(const Lowered& lowered, const Order& order, int64_t max_instructions, Program& program);
 
 }  // namespace medley::program

@@ -49,6 +49,7 @@ CostClass CostClassOf(const pb::PlanRequest& in) {
 CostClass CostClassOf(const pb::ParetoRequest&) { return CostClass::kExpensive; }
 CostClass CostClassOf(const pb::ProvisionRequest& in) { return BySize(in.request()); }
 CostClass CostClassOf(const pb::EvaluateRequest& in) { return BySize(in.request()); }
+CostClass CostClassOf(const pb::SimulateRequest&) { return CostClass::kExpensive; }
 CostClass CostClassOf(const pb::ProfileRequest& in) { return BySize(in.model().layers_size(), in.hardware_size()); }
 
 }  // namespace medley::sched

@@ -18,6 +18,7 @@ CostClass CostClassOf(const scheduler::v1::PlanRequest& in);
 CostClass CostClassOf(const scheduler::v1::ParetoRequest& in);
 CostClass CostClassOf(const scheduler::v1::ProvisionRequest& in);
 CostClass CostClassOf(const scheduler::v1::EvaluateRequest& in);
+CostClass CostClassOf(const scheduler::v1::SimulateRequest& in);
 CostClass CostClassOf(const scheduler::v1::ProfileRequest& in);
 
 }  // namespace medley::sched

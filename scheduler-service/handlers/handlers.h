@@ -52,6 +52,7 @@ class Handlers {
   absl::Status Pareto(const scheduler::v1::ParetoRequest& in, Call& call, scheduler::v1::ParetoResponse& out);
   absl::Status Provision(const scheduler::v1::ProvisionRequest& in, Call& call, scheduler::v1::ProvisionResponse& out);
   absl::Status Evaluate(const scheduler::v1::EvaluateRequest& in, Call& call, scheduler::v1::EvaluateResponse& out);
+  absl::Status Simulate(const scheduler::v1::SimulateRequest& in, Call& call, scheduler::v1::SimulateResponse& out);
   absl::Status Profile(const scheduler::v1::ProfileRequest& in, Call& call, scheduler::v1::ProfileResponse& out);
   absl::Status Observe(const scheduler::v1::ObserveRequest& in, Call& call, scheduler::v1::ObserveResponse& out);
   absl::Status ListHardware(const scheduler::v1::ListHardwareRequest& in, Call& call,

@@ -52,6 +52,7 @@ class Service final : public pb::SchedulerService::Service {
     Answer("Pareto", &Handlers::Pareto);
     Answer("Provision", &Handlers::Provision);
     Answer("Evaluate", &Handlers::Evaluate);
+    Answer("Simulate", &Handlers::Simulate);
     Answer("Profile", &Handlers::Profile);
     Answer("Observe", &Handlers::Observe);
     Answer("ListHardware", &Handlers::ListHardware);

@@ -77,6 +77,7 @@ std::vector<Route> MakeRoutes(Handlers& handlers) {
   routes.push_back(MakeRoute(handlers, "POST", "/v1/pareto", "Pareto", &Handlers::Pareto));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/provision", "Provision", &Handlers::Provision));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/evaluate", "Evaluate", &Handlers::Evaluate));
+  routes.push_back(MakeRoute(handlers, "POST", "/v1/simulate", "Simulate", &Handlers::Simulate));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/profile", "Profile", &Handlers::Profile));
   routes.push_back(MakeRoute(handlers, "POST", "/v1/observations", "Observe", &Handlers::Observe));
   routes.push_back(Normalize(handlers));

@@ -32,7 +32,8 @@ class Run {
     Prepare();
     for (int l = 0; l < static_cast<int>(lists_.size()); ++l) ready_.push_back(l);
     Settle(0);
-    while (!events_.empty()) {
+    for (int64_t count = 0; !events_.empty(); ++count) {
+      if (count % 4096 == 0 && options_.stop.stop_requested()) return base::Cancelled("simulating was stopped");
       const Event event = events_.top();
       events_.pop();
       if (event.message) {

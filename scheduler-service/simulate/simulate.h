@@ -11,6 +11,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "common/program/program.h"
@@ -23,6 +24,7 @@ struct SimulationOptions {
   int steps = 10;
   int first_span_step = 0;  // spans of earlier steps are left out
   int64_t max_spans = 0;    // 0: no timeline; when there are more, the last are left out
+  std::stop_token stop;     // looked at every few thousand instructions
 };
 
 struct Span {
@@ -47,7 +49,7 @@ struct Simulation {
 inline constexpr int64_t kMaxSimulated = 100'000'000;
 
 // Errors: InvalidArgument for durations of the wrong shape (CheckDurations), samples or steps below 1;
-// ResourceExhausted above kMaxSimulated; Internal when the lists wait in a circle, which Check excludes.
+// ResourceExhausted above kMaxSimulated; Cancelled; Internal when the lists wait in a circle, which Check excludes.
 absl::StatusOr<Simulation> Simulate(const program::Program& program, const Durations& durations,
                                     const SimulationOptions& options);
 

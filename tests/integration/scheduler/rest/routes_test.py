@@ -67,6 +67,16 @@ class RoutesTest(SchemaCase):
         units = [stage["units"] for stage in provisioned["plan"]["stages"]]
         evaluated = ask("POST", "/v1/evaluate", {"request": plan, "schedule": schedule, "units": units})
         self.assertEqual(evaluated["plan"], provisioned["plan"])
+        profile = {"model": plan["model"], "profileBatchSize": plan["training"]["profileBatchSize"]}
+        simulated = ask("POST", "/v1/simulate", {"plan": made["executionPlan"], "profile": profile, "timeline": True})
+        self.assertAlmostEqual(simulated["throughput"] * simulated["secondsPerStep"], simulated["samples"])
+        self.assertIn(made["plan"]["stages"][0]["resourceType"], {d["pool"] for d in simulated["devices"]})
+        self.assertTrue(json.loads(simulated["trace"])["traceEvents"])
+        self.assertTrue(simulated["svg"].startswith("<svg "))
+        for wrong, sentence in (({"plan": made["executionPlan"], "profile": {}}, "profile.profileBatchSize: must"),
+                                ({"plan": {}, "profile": profile}, "plan"),
+                                ({"plan": made["executionPlan"], "profile": profile, "steps": 101}, "steps: 101")):
+            self.assertIn(sentence, self.ask("POST", "/v1/simulate", wrong, code=400).json()["message"])
         self.assertIn("exact", [p["name"] for p in ask("GET", "/v1/planners")["planners"]])
         self.assertEqual(len(ask("GET", "/v1/catalog")["catalog"]["entries"]), 2)
         hardware = [h["name"] for h in ask("GET", "/v1/hardware")["hardware"]]

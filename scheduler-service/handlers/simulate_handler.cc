@@ -1,0 +1,78 @@
+// The handler that times a plan.
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/program/text.h"
+#include "scheduler-service/handlers/answer.h"
+#include "scheduler-service/handlers/field_path.h"
+#include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/simulate/plan_simulation.h"
+#include "scheduler-service/simulate/timeline.h"
+
+namespace medley::sched {
+namespace {
+
+namespace pb = scheduler::v1;
+
+// So that a request takes seconds and tens of MiB at most. `medley simulate` has no such limits.
+constexpr int64_t kMaxStepInstructions = 100'000;
+constexpr int64_t kMaxSpans = 20'000;
+constexpr int kMaxSteps = 100, kDefaultSteps = 10;
+
+absl::Status CheckRange(const char* field, int64_t value, int64_t most) {
+  if (value >= 0 && value <= most) return absl::OkStatus();
+  return base::InvalidArgument("{}: {} is not within 0 to {}", field, value, most);
+}
+
+}  // namespace
+
+absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::SimulateResponse& out) {
+  return Answer("Simulate", in, call, out, [&](pb::SimulateResponse& o, base::SteadyTime) -> absl::Status {
+    MEDLEY_RETURN_IF_ERROR(CheckRange("samples", in.samples(), 1 << 30));
+    MEDLEY_RETURN_IF_ERROR(CheckRange("steps", in.steps(), kMaxSteps));
+    const auto plan = model::FromProto(in.plan());
+    if (!plan.ok()) return WithinField("plan", plan.status());
+    const auto profile = model::FromProto(in.profile());
+    if (!profile.ok()) return WithinField("profile", profile.status());
+    if (profile->profile_batch_size < 1) return base::InvalidArgument("profile.profileBatchSize: must be positive");
+    PlanSimulationOptions options{.samples = in.samples(), .steps = in.steps() > 0 ? in.steps() : kDefaultSteps};
+    options.rank = in.rank_order();
+    options.max_spans = in.timeline() ? kMaxSpans : 0;
+    options.max_instructions = kMaxStepInstructions;
+    options.stop = call.stop;
+    const auto result = SimulatePlan(*plan, *profile, options);
+    // Of the plan, not of the service's load: it is no use to try again.
+    if (absl::IsResourceExhausted(result.status())) {
+      return base::InvalidArgument("plan: {}", base::Message(result.status()));
+    }
+    if (!result.ok()) return WithinField("plan", result.status());
+    const PlanSimulation& simulated = *result;
+    o.set_seconds_per_step(simulated.simulation.seconds_per_step);
+    o.set_throughput(simulated.throughput());
+    o.set_samples(simulated.samples);
+    o.set_program(program::Hash(simulated.program));
+    o.set_instructions(static_cast<int64_t>(simulated.program.instructions.size()));
+    for (size_t d = 0; d < simulated.program.devices.size(); ++d) {
+      pb::SimulatedDevice& device = *o.add_devices();
+      device.set_id(simulated.program.devices[d].id);
+      device.set_pool(simulated.program.devices[d].pool);
+      device.set_computes(simulated.computes(d));
+      device.set_memory_bytes(simulated.memory[d].peak);
+      if (!simulated.memory[d].holders.empty()) device.set_largest(simulated.memory[d].holders.front().name);
+    }
+    model::ExecutionPlan ordered;
+    ordered.order = simulated.order;
+    plan::v1::ExecutionPlan order;
+    model::ToProto(ordered, order);
+    o.mutable_order()->Swap(order.mutable_order());
+    if (in.timeline()) {
+      std::vector<std::string> names;
+      for (const model::Layer& layer : profile->model.layers) names.push_back(layer.name);
+      o.set_trace(ChromeTrace(simulated.program, simulated.simulation, names));
+      o.set_svg(TimelineSvg(simulated.program, simulated.simulation, names));
+    }
+    call.reproducible = true;
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,41 @@
+#include "scheduler-service/simulate/plan_simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/program/compile.h"
+#include "scheduler-service/simulate/from_profile.h"
+#include "scheduler-service/simulate/rank.h"
+
+namespace medley::sched {
+
+double PlanSimulation::throughput() const {
+  return simulation.seconds_per_step > 0 ? samples / simulation.seconds_per_step : 0;
+}
+
+double PlanSimulation::computes(size_t device) const {
+  return simulation.total_seconds > 0 ? simulation.busy[device] / simulation.total_seconds : 0;
+}
+
+absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const model::Profile& profile,
+                                            const PlanSimulationOptions& options) {
+  PlanSimulation out;
+  out.samples = options.samples > 0 ? options.samples : profile.profile_batch_size;
+  if (options.rank) {
+    MEDLEY_ASSIGN_OR_RETURN(out.order, RankOrder(plan, profile, out.samples));
+    plan.order = out.order;
+  }
+  MEDLEY_ASSIGN_OR_RETURN(out.program, program::Compile(plan, profile.model, options.max_instructions));
+  if (options.stop.stop_requested()) return base::Cancelled("simulating was stopped");
+  MEDLEY_ASSIGN_OR_RETURN(const Durations durations, DurationsFromProfile(out.program, profile, out.samples));
+  SimulationOptions simulation{.samples = out.samples, .steps = options.steps, .stop = options.stop};
+  simulation.max_spans = options.max_spans;
+  simulation.first_span_step = std::max(0, options.steps - kTimelineSteps);
+  MEDLEY_ASSIGN_OR_RETURN(out.simulation, Simulate(out.program, durations, simulation));
+  out.memory =
+      program::CountMemory(out.program, profile.model, {out.samples, profile.state_factor, plan.schedule.without_undo});
+  return out;
+}
+
+}  // namespace medley::sched

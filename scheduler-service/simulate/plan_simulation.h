@@ -1,0 +1,43 @@
+// Compiles, times and counts a plan: what `medley simulate` and the scheduling service show of it. Pure.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/program/memory.h"
+#include "common/program/program.h"
+#include "scheduler-service/simulate/simulate.h"
+
+namespace medley::sched {
+
+struct PlanSimulationOptions {
+  int samples = 0;  // of a step; 0: the profile's batch
+  int steps = 10;
+  bool rank = false;      // order the operations by upward rank (rank.h)
+  int64_t max_spans = 0;  // 0: no timeline. A timeline has the last kTimelineSteps steps, which are in steady state
+  int64_t max_instructions = program::kMaxInstructions;  // of a step
+  std::stop_token stop;
+};
+inline constexpr int kTimelineSteps = 3;
+
+struct PlanSimulation {
+  program::Program program;
+  Simulation simulation;
+  std::vector<program::DeviceMemory> memory;  // by device
+  std::vector<model::OrderEntry> order;       // with `rank`
+  int samples = 0;
+
+  double throughput() const;             // samples/s; 0 where a step takes no time
+  double computes(size_t device) const;  // part of the time, 0 to 1
+};
+
+// Errors: those of program::Compile, DurationsFromProfile and Simulate; Cancelled.
+absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const model::Profile& profile,
+                                            const PlanSimulationOptions& options);
+
+}  // namespace medley::sched
