@@ -59,8 +59,10 @@ class Group {
   virtual absl::Status Broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual absl::Status Barrier() = 0;
 
-  // Messages from one rank to another with the same tag (< 2^56) arrive in the order sent; sizes must match.
-  // Send copies `bytes` and returns; it waits only while more than 1024 messages or 256 MiB are unsent.
+  // Messages from one rank to another with the same tag (< 2^56) arrive in the order sent; sizes must match. Send
+  // copies `bytes` and returns; it waits only while more than 1024 messages or 256 MiB are unsent. A rank that is sent
+  // much should receive in the order sent: what it has not received may hold up what comes after it from the same rank,
+  // collectives included, beyond 64 MiB.
   virtual absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) = 0;
   virtual absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) = 0;
   // Waits until all sent messages have left this process.

@@ -7,17 +7,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <absl/strings/numbers.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <list>
+#include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
-#include "common/base/hash.h"
 #include "common/base/host_port.h"
 #include "common/base/mutex.h"
+#include "common/base/rng.h"
 #include "common/base/status.h"
 
 namespace medley::worker {
@@ -81,10 +86,15 @@ absl::StatusOr<Socket> Listen(const std::string& ip, int backlog, uint16_t& port
 
 base::SteadyTime After(base::nanoseconds time) { return base::SystemClock().Steady() + time; }
 
-absl::StatusOr<Socket> Dial(const std::string& ip, uint16_t port, const Patience& patience) {
+// From the address that the others know of this process.
+absl::StatusOr<Socket> Dial(const std::string& own, const std::string& ip, uint16_t port, const Patience& patience) {
   MEDLEY_ASSIGN_OR_RETURN(Address address, ParseAddress(ip, port));
+  MEDLEY_ASSIGN_OR_RETURN(Address source, ParseAddress(own, 0));
   Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return Failed("connecting to", ip);
+  if (source.storage.ss_family == address.storage.ss_family && ::bind(socket.get(), source.get(), source.size) != 0) {
+    return Failed("connecting from", own);
+  }
   if (::connect(socket.get(), address.get(), address.size) == 0) return socket;
   if (errno != EINPROGRESS) return Failed("connecting to", ip);
   MEDLEY_RETURN_IF_ERROR(AwaitSocket(socket.get(), POLLOUT, patience, "the connection"));
@@ -101,36 +111,62 @@ void SetOptions(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-// The first bytes of the connecting rank: which group it wants, and its rank.
+// The first bytes of the connecting rank: the number that the accepting one has published, and its own rank.
 struct Hello {
-  uint64_t group = 0;
+  uint64_t nonce = 0;
   uint64_t rank = 0;
 };
 
+// What a rank publishes: "HOST:PORT NONCE". The nonce tells connections of this group from late ones of another that
+// had the same port.
+std::string Published(const std::string& host, uint16_t port, uint64_t nonce) {
+  return fmt::format("{} {:016x}", base::JoinHostPort(host, port), nonce);
+}
+struct Listener {
+  std::string host;
+  uint16_t port = 0;
+  uint64_t nonce = 0;
+};
+absl::StatusOr<Listener> ParseListener(const std::string& text) {
+  const size_t space = text.find(' ');
+  const auto parts = base::SplitHostPort(text.substr(0, space));
+  if (!parts.ok()) return parts.status();
+  Listener listener{parts->host, static_cast<uint16_t>(parts->port), 0};
+  if (space == std::string::npos || !absl::SimpleHexAtoi(text.substr(space + 1), &listener.nonce)) {
+    return base::InvalidArgument("'{}' is not 'HOST:PORT NONCE'", text);
+  }
+  return listener;
+}
+
+// The address of a socket's other end, as text.
+std::string AddressOf(const sockaddr_storage& storage) {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* ip = storage.ss_family == AF_INET
+                       ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr)
+                       : &reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  return ::inet_ntop(storage.ss_family, ip, text, sizeof text) == nullptr ? "" : text;
+}
+
 // Takes the connections of the larger ranks. Each handshake has its own thread, so that a stranger who says nothing
-// holds up nobody; at most kMaxHandshakes run at once.
+// holds up nobody. Of those from other addresses than the members', at most kMaxStrangers shake hands at once; such a
+// one can be a member all the same, behind a proxy.
 class Acceptor {
  public:
-  Acceptor(const GroupOptions& options, std::shared_ptr<TlsContext> context)
-      : options_(options), context_(std::move(context)), streams_(options.members.size()) {}
+  Acceptor(const GroupOptions& options, std::shared_ptr<TlsContext> context, uint64_t nonce,
+           std::set<std::string> hosts)
+      : options_(options),
+        context_(std::move(context)),
+        nonce_(nonce),
+        hosts_(std::move(hosts)),
+        streams_(options.members.size()) {}
 
   absl::StatusOr<std::vector<std::unique_ptr<TlsStream>>> Accept(const Socket& listener, base::SteadyTime deadline,
                                                                  const std::stop_token& stop) {
-    std::list<std::jthread> handshakes;
+    std::list<Handshake> handshakes;
     std::jthread accepting([&](const std::stop_token& own_stop) {
       while (AwaitSocket(listener.get(), POLLIN, {deadline, own_stop}, "the wait for the other members").ok()) {
-        {
-          base::MutexLock lock(mutex_);
-          const auto room = [this] { return handshakes_ < kMaxHandshakes; };
-          if (!changed_.WaitFor(mutex_, own_stop, base::seconds(1), room)) continue;
-        }
-        const int socket = ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (socket < 0) continue;  // closed before it was accepted
-        Count(+1);
-        handshakes.emplace_back([this, socket, deadline](const std::stop_token& handshake_stop) {
-          Take(socket, {deadline, handshake_stop});
-          Count(-1);
-        });
+        std::erase_if(handshakes, [](const Handshake& one) { return one.done.load(); });
+        AcceptOne(listener.get(), deadline, handshakes);
       }
     });
     absl::Status status;
@@ -145,7 +181,7 @@ class Acceptor {
     accepting.request_stop();
     ::shutdown(listener.get(), SHUT_RDWR);  // wakes the thread
     accepting.join();
-    for (std::jthread& handshake : handshakes) handshake.request_stop();  // of strangers
+    for (Handshake& handshake : handshakes) handshake.thread.request_stop();  // of strangers
     handshakes.clear();
     MEDLEY_RETURN_IF_ERROR(status);
     base::MutexLock lock(mutex_);
@@ -153,22 +189,49 @@ class Acceptor {
   }
 
  private:
-  static constexpr int kMaxHandshakes = 64;
+  static constexpr int kMaxStrangers = 64;
 
-  void Count(int change) {
-    base::MutexLock lock(mutex_);
-    handshakes_ += change;
-    changed_.NotifyAll();
+  struct Handshake {
+    bool stranger = false;
+    std::atomic<bool> done = false;
+    std::jthread thread;
+  };
+
+  void AcceptOne(int listener, base::SteadyTime deadline, std::list<Handshake>& handshakes) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    Socket socket(::accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.get() < 0) {  // closed before it was accepted, or there are no descriptors: they come back
+      base::SystemClock().SleepFor(base::milliseconds(10), {});
+      return;
+    }
+    const bool stranger = !hosts_.contains(AddressOf(from));
+    const auto strangers =
+        std::count_if(handshakes.begin(), handshakes.end(), [](const Handshake& one) { return one.stranger; });
+    const size_t members = handshakes.size() - static_cast<size_t>(strangers);
+    if (stranger ? strangers >= kMaxStrangers : members >= 4 * options_.members.size() + kMaxStrangers) return;
+    SetOptions(socket.get());
+    // A busy member may take its time; another process may not.
+    const base::SteadyTime end = stranger ? std::min(deadline, After(options_.connect_timeout)) : deadline;
+    Handshake& handshake = handshakes.emplace_back();
+    handshake.stranger = stranger;
+    try {
+      handshake.thread = std::jthread([this, end, &handshake, fd = socket.get()](const std::stop_token& stop) {
+        Take(fd, {end, stop});
+        handshake.done = true;
+      });
+      socket.Release();
+    } catch (const std::system_error&) {  // no more threads: the member fails for want of a connection
+      handshakes.pop_back();
+    }
   }
   void Take(int socket, const Patience& patience) {
-    SetOptions(socket);
-    const Patience own{std::min(patience.deadline, After(options_.connect_timeout)), patience.stop};
-    auto stream = TlsStream::Start(socket, false, context_, own);
+    auto stream = TlsStream::Start(socket, false, context_, patience);
     if (!stream.ok()) return;
     Hello hello;
-    if (!(*stream)->Read(std::as_writable_bytes(std::span(&hello, 1)), &own).ok()) return;
+    if (!(*stream)->Read(std::as_writable_bytes(std::span(&hello, 1)), &patience).ok()) return;
     base::MutexLock lock(mutex_);
-    const bool expected = hello.group == base::Hash64(options_.name) && hello.rank < streams_.size() &&
+    const bool expected = hello.nonce == nonce_ && hello.rank < streams_.size() &&
                           hello.rank > static_cast<uint64_t>(options_.rank) && streams_[hello.rank] == nullptr;
     if (expected) streams_[hello.rank] = *std::move(stream);
     changed_.NotifyAll();
@@ -182,21 +245,21 @@ class Acceptor {
 
   const GroupOptions& options_;
   const std::shared_ptr<TlsContext> context_;
+  const uint64_t nonce_;
+  const std::set<std::string> hosts_;  // of the other members
   base::Mutex mutex_;
   base::CondVar changed_;
-  int handshakes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<TlsStream>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<std::unique_ptr<TlsStream>> ConnectTo(const GroupOptions& options, const std::string& address,
                                                      const std::shared_ptr<TlsContext>& context,
                                                      const Patience& patience) {
-  const auto parts = base::SplitHostPort(address);
-  if (!parts.ok()) return parts.status();
-  MEDLEY_ASSIGN_OR_RETURN(Socket socket, Dial(parts->host, static_cast<uint16_t>(parts->port), patience));
+  MEDLEY_ASSIGN_OR_RETURN(const Listener listener, ParseListener(address));
+  MEDLEY_ASSIGN_OR_RETURN(Socket socket, Dial(options.address, listener.host, listener.port, patience));
   SetOptions(socket.get());
   MEDLEY_ASSIGN_OR_RETURN(auto stream, TlsStream::Start(socket.Release(), true, context, patience));
-  const Hello hello{base::Hash64(options.name), static_cast<uint64_t>(options.rank)};
+  const Hello hello{listener.nonce, static_cast<uint64_t>(options.rank)};
   MEDLEY_RETURN_IF_ERROR(stream->Write(std::as_bytes(std::span(&hello, 1))));
   return stream;
 }
@@ -209,9 +272,9 @@ absl::StatusOr<std::vector<std::unique_ptr<TlsStream>>> ConnectMesh(const GroupO
   const auto own = static_cast<size_t>(options.rank);
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> context, TlsContext::Make(*options.tls));
   uint16_t port = 0;
-  MEDLEY_ASSIGN_OR_RETURN(const Socket listener,
-                          Listen(options.address, static_cast<int>(options.members.size()) + 8, port));
-  MEDLEY_RETURN_IF_ERROR(store.Put(key(own), base::JoinHostPort(options.address, port)));
+  MEDLEY_ASSIGN_OR_RETURN(const Socket listener, Listen(options.address, SOMAXCONN, port));
+  const uint64_t nonce = base::SystemSeed();
+  MEDLEY_RETURN_IF_ERROR(store.Put(key(own), Published(options.address, port, nonce)));
   std::vector<std::string> keys;
   for (size_t rank = 0; rank < options.members.size(); ++rank) keys.push_back(key(rank));
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, store.Get(keys, options.rendezvous_timeout, stop));
@@ -223,7 +286,12 @@ absl::StatusOr<std::vector<std::unique_ptr<TlsStream>>> ConnectMesh(const GroupO
     if (!stream.ok()) return base::Annotate(stream.status(), options.members[rank]);
     smaller[rank] = *std::move(stream);
   }
-  auto streams = Acceptor(options, context).Accept(listener, deadline, stop);
+  std::set<std::string> hosts;
+  for (size_t rank = own + 1; rank < addresses.size(); ++rank) {
+    MEDLEY_ASSIGN_OR_RETURN(const Listener other, ParseListener(addresses[rank]));
+    hosts.insert(other.host);
+  }
+  auto streams = Acceptor(options, context, nonce, std::move(hosts)).Accept(listener, deadline, stop);
   if (streams.ok()) std::move(smaller.begin(), smaller.end(), streams->begin());
   return streams;
 }

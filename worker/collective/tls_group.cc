@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,7 +21,8 @@ namespace {
 constexpr uint64_t kUserTags = uint64_t{0x40} << 56;
 constexpr uint64_t kCollectiveTag = uint64_t{0x41} << 56;
 constexpr size_t kMaxQueuedMessages = 1024;
-constexpr size_t kMaxWaitingBytes = size_t{256} << 20;  // queued for sending, or arrived before a receiver
+constexpr size_t kMaxQueuedBytes = size_t{256} << 20;  // of all peers
+constexpr size_t kMaxArrivedBytes = size_t{64} << 20;  // of one peer, before a receiver
 constexpr uint64_t kMaxMessageBytes = uint64_t{8} << 30;
 
 struct Header {
@@ -46,7 +48,6 @@ struct Peer {
   std::map<uint64_t, std::deque<std::vector<std::byte>>> arrived;  // likewise
   size_t arrived_bytes = 0;                                        // likewise
   std::deque<Outgoing> queue;                                      // likewise
-  size_t queued_bytes = 0;                                         // likewise
   bool sending = false;                                            // likewise
   bool left = false;                                               // likewise; it has ended its group in order
 };
@@ -61,11 +62,20 @@ class TlsGroup final : public Group, private Messages {
   TlsGroup(GroupOptions options, std::vector<std::unique_ptr<TlsStream>> streams)
       : options_(std::move(options)), peers_(options_.members.size()) {
     for (size_t i = 0; i < peers_.size(); ++i) peers_[i].stream = std::move(streams[i]);
-    for (size_t i = 0; i < peers_.size(); ++i) {
-      if (peers_[i].stream == nullptr) continue;
-      threads_.emplace_back([this, i] { Read(i); });
-      threads_.emplace_back([this, i] { Write(i); });
+  }
+  // ResourceExhausted: the system gives this process no more threads.
+  absl::Status Start() {
+    try {
+      for (size_t i = 0; i < peers_.size(); ++i) {
+        if (peers_[i].stream == nullptr) continue;
+        threads_.emplace_back([this, i] { Read(i); });
+        threads_.emplace_back([this, i] { Write(i); });
+      }
+    } catch (const std::system_error& error) {
+      Close(error.what());
+      return base::ResourceExhausted("starting two threads for each of {} peers: {}", peers_.size() - 1, error.what());
     }
+    return absl::OkStatus();
   }
   ~TlsGroup() override {
     Leave();
@@ -103,17 +113,19 @@ class TlsGroup final : public Group, private Messages {
 
   // Messages: of collectives, in the caller's thread.
   absl::Status SendTo(int to, std::span<const std::byte> bytes) override {
-    return WriteMessage(At(to), kCollectiveTag, bytes);
+    const Patience patience{base::SystemClock().Steady() + options_.timeout, {}};
+    return WriteMessage(At(to), kCollectiveTag, bytes, &patience);
   }
   absl::Status ReceiveFrom(int from, std::span<std::byte> bytes) override {
     return Receive(from, kCollectiveTag, bytes);
   }
 
-  static absl::Status WriteMessage(Peer& peer, uint64_t tag, std::span<const std::byte> bytes) {
+  static absl::Status WriteMessage(Peer& peer, uint64_t tag, std::span<const std::byte> bytes,
+                                   const Patience* patience) {
     const Header header{tag, bytes.size()};
     base::MutexLock lock(peer.write_mutex);
-    MEDLEY_RETURN_IF_ERROR(peer.stream->Write(std::as_bytes(std::span(&header, 1))));
-    return peer.stream->Write(bytes);
+    MEDLEY_RETURN_IF_ERROR(peer.stream->Write(std::as_bytes(std::span(&header, 1)), patience));
+    return peer.stream->Write(bytes, patience);
   }
   absl::Status Receive(int from, uint64_t tag, std::span<std::byte> bytes);
   // The error of a call: of one that failed first, the group's end; of later ones, why it is closed.
@@ -129,10 +141,12 @@ class TlsGroup final : public Group, private Messages {
   base::CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::string why_ ABSL_GUARDED_BY(mutex_);
-  std::string lost_ ABSL_GUARDED_BY(mutex_);       // the peer whose connection broke, if that closed the group
-  bool reported_ ABSL_GUARDED_BY(mutex_) = false;  // a call has returned the loss
-  std::deque<Peer> peers_;                         // Peer cannot move
-  std::vector<std::jthread> threads_;              // last: they use all of the above
+  std::string lost_ ABSL_GUARDED_BY(mutex_);            // the peer whose connection broke, if that closed the group
+  bool reported_ ABSL_GUARDED_BY(mutex_) = false;       // a call has returned the loss
+  size_t queued_messages_ ABSL_GUARDED_BY(mutex_) = 0;  // of all peers, with those that are being written
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Peer> peers_;             // Peer cannot move
+  std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
 absl::Status TlsGroup::Ended(const std::string& what, absl::Status status) {
@@ -153,13 +167,16 @@ absl::Status TlsGroup::Ended(const std::string& what, absl::Status status) {
 
 absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> bytes) {
   MEDLEY_RETURN_IF_ERROR(CheckPeer(to));
+  if (bytes.size() > kMaxMessageBytes) {
+    return base::InvalidArgument("a message of {} bytes; at most {} are possible", bytes.size(), kMaxMessageBytes);
+  }
   Peer& peer = At(to);
   absl::Status status;
   {
     base::MutexLock lock(mutex_);
     const auto room = [&] {
-      return closed_ || peer.left || peer.queue.empty() ||
-             (peer.queue.size() < kMaxQueuedMessages && peer.queued_bytes + bytes.size() <= kMaxWaitingBytes);
+      return closed_ || peer.left || queued_messages_ == 0 ||
+             (queued_messages_ < kMaxQueuedMessages && queued_bytes_ + bytes.size() <= kMaxQueuedBytes);
     };
     if (!changed_.WaitFor(mutex_, {}, options_.timeout, room)) {
       status = base::DeadlineExceeded("{} takes no messages", Name(to));
@@ -169,7 +186,8 @@ absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> byt
       status = base::Unavailable("{} has left", Name(to));
     } else {
       peer.queue.push_back({kUserTags | tag, {bytes.begin(), bytes.end()}});
-      peer.queued_bytes += bytes.size();
+      ++queued_messages_;
+      queued_bytes_ += bytes.size();
       changed_.NotifyAll();
     }
   }
@@ -269,7 +287,7 @@ absl::Status TlsGroup::ReadMessage(Peer& peer) {
     };
     // What arrived before its receiver is kept, up to a bound; a single message always is.
     changed_.Wait(mutex_, {}, [&] {
-      return closed_ || waits() || peer.arrived_bytes == 0 || peer.arrived_bytes + header.size <= kMaxWaitingBytes;
+      return closed_ || waits() || peer.arrived_bytes == 0 || peer.arrived_bytes + header.size <= kMaxArrivedBytes;
     });
     if (closed_) return base::Aborted("{}", why_);
     if (receiver != nullptr) {
@@ -315,38 +333,51 @@ absl::Status TlsGroup::ReadMessage(Peer& peer) {
 
 void TlsGroup::Write(size_t index) {
   Peer& peer = peers_[index];
+  Outgoing message;
   while (true) {
-    Outgoing message;
     {
       base::MutexLock lock(mutex_);
+      if (peer.sending) {
+        --queued_messages_;
+        queued_bytes_ -= message.bytes.size();
+      }
       peer.sending = false;
       changed_.NotifyAll();
       changed_.Wait(mutex_, {}, [&] { return closed_ || !peer.queue.empty(); });
       if (closed_) return;
       message = std::move(peer.queue.front());
       peer.queue.pop_front();
-      peer.queued_bytes -= message.bytes.size();
       peer.sending = true;
     }
-    const absl::Status written = WriteMessage(peer, message.tag, message.bytes);
-    if (!written.ok()) return Close(fmt::format("{}: {}", options_.members[index], base::Message(written)));
+    const absl::Status written = WriteMessage(peer, message.tag, message.bytes, nullptr);
+    if (written.ok()) continue;
+    {
+      base::MutexLock lock(mutex_);
+      if (peer.left) continue;  // it does not want the message
+    }
+    return Close(fmt::format("{}: {}", options_.members[index], base::Message(written)));
   }
 }
 
 void TlsGroup::Leave() {
-  base::MutexLock lock(mutex_);
-  if (closed_) return;
-  closed_ = true;
-  why_ = "the group is destroyed";
-  for (Peer& peer : peers_) {
-    if (peer.stream == nullptr) continue;
-    if (peer.sending || !peer.queue.empty()) {
-      peer.stream->Shutdown();  // not in order: it would miss messages
-    } else {
-      peer.stream->Leave();
+  std::vector<TlsStream*> in_order;
+  {
+    base::MutexLock lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+    why_ = "the group is destroyed";
+    for (Peer& peer : peers_) {
+      if (peer.stream == nullptr) continue;
+      if (peer.sending || !peer.queue.empty()) {
+        peer.stream->Shutdown();  // it would miss messages
+      } else {
+        in_order.push_back(peer.stream.get());
+      }
     }
+    changed_.NotifyAll();
   }
-  changed_.NotifyAll();
+  const base::SteadyTime deadline = base::SystemClock().Steady() + base::seconds(1);
+  for (TlsStream* stream : in_order) stream->Leave(deadline);
 }
 
 void TlsGroup::Close(std::string_view why) {
@@ -366,7 +397,9 @@ absl::StatusOr<std::unique_ptr<Group>> ConnectTlsGroup(const GroupOptions& optio
                                                        std::stop_token stop) {
   auto streams = ConnectMesh(options, store, stop);
   if (!streams.ok()) return base::Annotate(streams.status(), fmt::format("connecting group {}", options.name));
-  return std::make_unique<TlsGroup>(options, *std::move(streams));
+  auto group = std::make_unique<TlsGroup>(options, *std::move(streams));
+  MEDLEY_RETURN_IF_ERROR(group->Start());
+  return group;
 }
 
 }  // namespace medley::worker

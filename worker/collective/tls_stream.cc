@@ -46,10 +46,15 @@ absl::Status AwaitSocket(int socket, short events, const Patience& patience, std
 }
 
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(const GroupTls& tls) {
+  auto made = TryMake(tls);
+  return made.ok() ? std::move(made) : TryMake(tls);  // the file may have been replaced between two looks at it
+}
+
+absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::TryMake(const GroupTls& tls) {
   ERR_clear_error();
   ssl_ctx_st* context = SSL_CTX_new(TLS_method());
   if (context == nullptr) return base::Internal("TLS: {}", Reason());
-  std::shared_ptr<TlsContext> made(new TlsContext(context, tls.name));
+  std::shared_ptr<TlsContext> made(new TlsContext(context, tls));
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
@@ -69,7 +74,8 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(const GroupTls& tls
 
 TlsContext::~TlsContext() { SSL_CTX_free(context_); }
 
-TlsStream::TlsStream(int socket, std::shared_ptr<TlsContext> context) : socket_(socket), context_(std::move(context)) {}
+TlsStream::TlsStream(int socket, std::shared_ptr<TlsContext> context)
+    : socket_(socket), context_(std::move(context)), left_of_key_(context_->tls_.bytes_per_key) {}
 
 TlsStream::~TlsStream() {
   {
@@ -112,7 +118,7 @@ absl::StatusOr<std::unique_ptr<TlsStream>> TlsStream::Start(int socket, bool cli
     base::MutexLock lock(stream->mutex_);
     stream->ssl_ = SSL_new(stream->context_->context_);
     if (stream->ssl_ == nullptr || SSL_set_fd(stream->ssl_, socket) != 1 ||
-        SSL_set1_host(stream->ssl_, stream->context_->name_.c_str()) != 1) {
+        SSL_set1_host(stream->ssl_, stream->context_->tls_.name.c_str()) != 1) {
       return base::Internal("TLS: {}", Reason());
     }
     if (client) {
@@ -136,22 +142,29 @@ absl::Status TlsStream::Read(std::span<std::byte> bytes, const Patience* patienc
   return absl::OkStatus();
 }
 
-absl::Status TlsStream::Write(std::span<const std::byte> bytes) {
+absl::Status TlsStream::Write(std::span<const std::byte> bytes, const Patience* patience) {
+  if (left_of_key_ <= 0) {
+    left_of_key_ = context_->tls_.bytes_per_key;
+    base::MutexLock lock(mutex_);
+    if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return base::Unavailable("a new key: {}", Reason());
+  }
+  left_of_key_ -= static_cast<int64_t>(bytes.size());
   while (!bytes.empty()) {
     const int size = static_cast<int>(std::min(bytes.size(), kPiece));
     MEDLEY_ASSIGN_OR_RETURN(
-        const int done, Repeat("writing", nullptr, [&](ssl_st* ssl) { return SSL_write(ssl, bytes.data(), size); }));
+        const int done, Repeat("writing", patience, [&](ssl_st* ssl) { return SSL_write(ssl, bytes.data(), size); }));
     bytes = bytes.subspan(static_cast<size_t>(done));
   }
   return absl::OkStatus();
 }
 
-void TlsStream::Leave() {
-  {
-    base::MutexLock lock(mutex_);
-    ERR_clear_error();
-    SSL_shutdown(ssl_);
-  }
+void TlsStream::Leave(base::SteadyTime deadline) {
+  const Patience patience{deadline, {}};
+  // 0: sent, and not answered yet.
+  (void)Repeat("leaving", &patience, [](ssl_st* ssl) {
+    const int done = SSL_shutdown(ssl);
+    return done == 0 ? 1 : done;
+  });
   Shutdown();
 }
 

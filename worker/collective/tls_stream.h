@@ -26,6 +26,7 @@ struct GroupTls {
   std::string authority;
   std::string identity;  // certificate and key
   std::string name;
+  int64_t bytes_per_key = int64_t{64} << 30;  // after so many a direction gets a new key (RFC 8446, 5.5)
 };
 
 // What all connections of a group share: the certificate as the files held it when the group began. Thread-safe.
@@ -36,9 +37,10 @@ class TlsContext {
 
  private:
   friend class TlsStream;
-  TlsContext(ssl_ctx_st* context, std::string name) : context_(context), name_(std::move(name)) {}
+  TlsContext(ssl_ctx_st* context, GroupTls tls) : context_(context), tls_(std::move(tls)) {}
+  static absl::StatusOr<std::shared_ptr<TlsContext>> TryMake(const GroupTls& tls);
   ssl_ctx_st* const context_;
-  const std::string name_;
+  const GroupTls tls_;
 };
 
 // How long a call may wait.
@@ -61,9 +63,9 @@ class TlsStream {
   // All of `bytes`. Ends with an error when the connection broke or Shutdown was called. Without `patience` it waits
   // until then. OutOfRange: the peer has called Leave; the bytes are those before that.
   absl::Status Read(std::span<std::byte> bytes, const Patience* patience = nullptr);
-  absl::Status Write(std::span<const std::byte> bytes);
+  absl::Status Write(std::span<const std::byte> bytes, const Patience* patience = nullptr);
   // Tells the peer that no more will come, then ends as Shutdown does. No other thread may be writing.
-  void Leave();
+  void Leave(base::SteadyTime deadline);
   // Ends all running and later calls. To the peer the connection is broken.
   void Shutdown();
 
@@ -75,7 +77,8 @@ class TlsStream {
 
   const int socket_;
   const std::shared_ptr<TlsContext> context_;
-  base::Mutex mutex_;  // OpenSSL's connections are not thread-safe
+  int64_t left_of_key_;  // bytes to write; only the writing thread uses it
+  base::Mutex mutex_;    // OpenSSL's connections are not thread-safe
   ssl_st* ssl_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 

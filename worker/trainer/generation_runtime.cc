@@ -17,6 +17,15 @@ namespace {
 
 constexpr uint64_t kHeaderTag = uint64_t{1} << 40;  // larger than the tag of any operation
 
+// State moves in messages of at most 16 MiB, so that a table of any size can move.
+std::vector<std::span<float>> Pieces(std::span<float> values) {
+  constexpr size_t kMost = size_t{4} << 20;
+  std::vector<std::span<float>> pieces;
+  for (; values.size() > kMost; values = values.subspan(kMost)) pieces.push_back(values.first(kMost));
+  if (!values.empty()) pieces.push_back(values);
+  return pieces;
+}
+
 int RankIn(const std::vector<std::string>& members, const std::string& name) {
   const auto it = std::find(members.begin(), members.end(), name);
   return it == members.end() ? -1 : static_cast<int>(it - members.begin());
@@ -259,17 +268,40 @@ absl::Status GenerationRuntime::TakeState(const pb::Switch& order) {
   return absl::OkStatus();
 }
 
+// Both at once: two trainers that exchange more than a group holds would wait for each other otherwise.
 absl::Status GenerationRuntime::SendAndReceive(const pb::Switch& order, int64_t& samples) {
+  absl::Status sent, received;
+  {
+    const std::jthread sending([&] {
+      sent = SendState(order);
+      if (!sent.ok()) transfer_->Close(base::Message(sent));
+    });
+    received = ReceiveState(order, samples);
+    if (!received.ok()) transfer_->Close(base::Message(received));
+  }
+  if (!received.ok() && !absl::IsAborted(received)) return received;
+  MEDLEY_RETURN_IF_ERROR(sent);
+  MEDLEY_RETURN_IF_ERROR(received);
+  return transfer_->Flush();
+}
+
+absl::Status GenerationRuntime::SendState(const pb::Switch& order) {
   for (const Move& move : moves_) {
     if (move.from != transfer_rank_) continue;
     const std::array<int64_t, 2> header{order.step(), held_->samples()};
     MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, kHeaderTag, std::as_bytes(std::span(header))));
     uint64_t tag = static_cast<uint64_t>(move.operation) << 8;
     for (const std::span<float> values : held_->Values(move.operation)) {
-      if (values.empty()) continue;
-      MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, tag++, std::as_bytes(values)));
+      for (const std::span<float> piece : Pieces(values)) {
+        MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, tag, std::as_bytes(piece)));
+      }
+      ++tag;
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status GenerationRuntime::ReceiveState(const pb::Switch& order, int64_t& samples) {
   for (const Move& move : moves_) {
     if (move.to != transfer_rank_) continue;
     std::array<int64_t, 2> header{};
@@ -281,11 +313,13 @@ absl::Status GenerationRuntime::SendAndReceive(const pb::Switch& order, int64_t&
     samples = header[1];
     uint64_t tag = static_cast<uint64_t>(move.operation) << 8;
     for (const std::span<float> values : state_->Values(move.operation)) {
-      if (values.empty()) continue;
-      MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, tag++, std::as_writable_bytes(values)));
+      for (const std::span<float> piece : Pieces(values)) {
+        MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, tag, std::as_writable_bytes(piece)));
+      }
+      ++tag;
     }
   }
-  return transfer_->Flush();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StepResult> GenerationRuntime::RunStep(const StepLease& lease, const StepLease* ahead) {

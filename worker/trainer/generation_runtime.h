@@ -87,6 +87,8 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::Status ConnectGroups(KeyValueStore& store, std::stop_token stop);
   absl::Status ConnectServers(std::stop_token stop);
   absl::Status SendAndReceive(const job::v1::Switch& order, int64_t& samples);
+  absl::Status SendState(const job::v1::Switch& order);
+  absl::Status ReceiveState(const job::v1::Switch& order, int64_t& samples);
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
                                                  KeyValueStore& store, std::stop_token stop);
   absl::Status Compile();
