@@ -3,15 +3,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace medley::document {
 
 using nlohmann::json;
 
+namespace {
+
+// Code points that are no characters in any plane (Unicode, 23.7). JSON can write them, YAML cannot.
+bool HasNoncharacter(std::string_view text) {
+  const auto at = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned lead = at(i);
+    if (lead == 0xEF) {
+      if (at(i + 1) == 0xB7 && at(i + 2) >= 0x90 && at(i + 2) <= 0xAF) return true;  // U+FDD0 to U+FDEF
+      if (at(i + 1) == 0xBF && at(i + 2) >= 0xBE) return true;                       // U+FFFE, U+FFFF
+    } else if (lead >= 0xF0 && (at(i + 1) & 0x0F) == 0x0F && at(i + 2) == 0xBF && at(i + 3) >= 0xBE) {
+      return true;
+    }
+  }
+  return false;
+}
+
+constexpr char kNoncharacter[] = "has a code point that is no character, such as U+FFFF";
+
+}  // namespace
+
 TreeBuilder::TreeBuilder(const Limits& limits, size_t text_bytes, std::vector<std::string>* duplicates)
     : limits_(limits), extra_budget_(kAliasFactor * text_bytes), duplicates_(duplicates) {}
 
 bool TreeBuilder::Key(std::string name) {
+  if (HasNoncharacter(name)) return Fail(kNoncharacter);
   Frame& frame = frames_.back();
   cost_ += name.size() + 1;
   frame.key = std::move(name);
@@ -24,6 +47,7 @@ bool TreeBuilder::Key(std::string name) {
 
 bool TreeBuilder::Put(json value, size_t anchor) {
   if (ExpectsKey()) return Fail("the name of a field must be a string");
+  if (value.is_string() && HasNoncharacter(value.get_ref<const std::string&>())) return Fail(kNoncharacter);
   const size_t cost = 1 + (value.is_string() ? value.get_ref<const std::string&>().size() : 0);
   if (!Count(1, cost)) return false;
   const json* const placed = Insert(std::move(value));

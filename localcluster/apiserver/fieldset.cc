@@ -103,7 +103,7 @@ void Parse(const Json& fields, const FieldPath& path, FieldSet* out) {
   if (!fields.is_object()) return;
   for (const auto& [name, child] : fields.items()) {
     if (name == ".") {
-      out->insert(path);
+      if (!path.empty()) out->insert(path);  // the object as a whole is no field
     } else if (child.is_object() && child.empty()) {
       out->insert(Plus(path, name));
     } else {

@@ -76,8 +76,8 @@ void ParsePiece(const model::SchemaSpec& schema, char delimiter, const std::vect
 // `classes`: those of the training data, when they are known.
 void ParseAll(std::span<Piece> pieces, const model::SchemaSpec& schema, char delimiter,
               const std::vector<std::string>& classes, const LoadOptions& options) {
-  std::vector<std::jthread> threads;
   const size_t count = std::min(pieces.size(), static_cast<size_t>(std::max(1, options.threads)));
+  std::vector<std::jthread> threads;  // after what they use: they end last
   for (size_t t = 0; t < count; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = t; i < pieces.size(); i += count) {

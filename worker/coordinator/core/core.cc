@@ -28,7 +28,8 @@ CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
 void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant now) {
   last_generation_ = journal.last_generation();
   leader_term_ = journal.leader_term();
-  if (journal.has_desired()) desired_ = journal.desired();
+  // The operator sends its plan again, so one that cannot be carried out is forgotten.
+  if (journal.has_desired() && CheckPlan(journal.desired()).ok()) desired_ = journal.desired();
   if (journal.has_first_plan()) first_plan_ = journal.first_plan();
   from_generation_ = journal.from_generation();
   last_checkpoint_ = journal.last_checkpoint_step();
@@ -55,7 +56,7 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
     commands_.push_back(FinishCommand{outcome_ == job::v1::JOB_PHASE_COMPLETE ? 0 : 2});
     return;
   }
-  if (journal.active().generation() == 0 || !ledger_) return;
+  if (journal.active().generation() == 0 || !ledger_ || !CheckPlan(journal.active_plan()).ok()) return;
   GenerationInfo& active = active_.emplace();
   active.generation = journal.active().generation();
   active.plan = journal.active().plan();
@@ -95,9 +96,13 @@ absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now) {
+absl::Status CoordinatorCore::CheckPlan(const job::v1::ApplyPlanRequest& request) const {
   MEDLEY_RETURN_IF_ERROR(ValidateApply(request));
-  MEDLEY_RETURN_IF_ERROR(model::CheckExecutable(request.plan(), options_.operations));
+  return model::CheckExecutable(request.plan(), options_.operations);
+}
+
+absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now) {
+  MEDLEY_RETURN_IF_ERROR(CheckPlan(request));
   if (const std::string& uid = request.plan().job_uid(); !uid.empty() && uid != options_.job_uid) {
     return base::InvalidArgument("plan.jobUid: this coordinator leads the job with uid '{}', not '{}'",
                                  options_.job_uid, uid);

@@ -115,6 +115,7 @@ class CoordinatorCore {
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   // Refuses next_ if the fault belongs to it; ignores a fault of a generation that has ended; otherwise the job fails.
   void OnPermanentFault(const std::string& member, const job::v1::Fault& fault, Instant now);
+  absl::Status CheckPlan(const job::v1::ApplyPlanRequest& request) const;
   void Restore(const job::v1::CoordinatorState& journal, Instant now);
   void Advance(Instant now);  // takes every step that is possible now; called after every input
   void CheckDeadlines(Instant now);

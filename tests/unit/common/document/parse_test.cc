@@ -61,6 +61,18 @@ TEST(ParseTest, DuplicatesAreReportedWhereTheCallerAsks) {
   EXPECT_EQ(*tree, json::parse(R"({"a":{"b":2},"c":{"x":[{"y":3}]}})"));
 }
 
+// JSON can write what YAML cannot, and a file of one must mean the same as a file of the other.
+TEST(ParseTest, CodePointsThatAreNoCharactersAreRefused) {
+  for (const char* text : {"{\"a\": \"\\uFFFF\"}", "{\"\\uFDD0\": 1}", "[\"x\\uD83F\\uDFFE\"]", "a: \"\\uFFFE\""}) {
+    EXPECT_FALSE(Parse(text).ok()) << text;
+  }
+  for (const char* text : {"{\"a\": \"\\uFFFD\"}", "{\"a\": \"\\uFDCF\\uFDF0\"}", "[\"\\uD83D\\uDE00\"]"}) {
+    const auto tree = Parse(text);
+    ASSERT_TRUE(tree.ok()) << text;
+    EXPECT_EQ(*ParseYaml(ToYaml(*tree)), *tree) << text;
+  }
+}
+
 TEST(ParseTest, BrokenTextSaysWhere) {
   EXPECT_THAT(Parse("{\n  \"model\": }"), StatusIs(kInvalid, HasSubstr("broken JSON at line 2, column 12: ")));
   EXPECT_THAT(Parse("a: 1\nb: [x\n"), StatusIs(kInvalid, HasSubstr("broken YAML at line 3, column 1: ")));

@@ -291,5 +291,19 @@ TEST_F(HandOverTest, TheLastRecordCountsTheCheckpointsOfItsStep) {
   EXPECT_EQ(last->handed_over().checkpoint_attempts(), 1);
 }
 
+// A journal of another release, or one that was edited: the operator's next plan is carried out.
+TEST_F(HandOverTest, APlanInTheJournalThatCannotBeCarriedOutIsForgotten) {
+  job::v1::CoordinatorState state = HandedOver(4);
+  const job::v1::ApplyPlanRequest good = plan_;
+  state.clear_handed_over();
+  state.mutable_desired()->mutable_slots()->Clear();
+  state.mutable_active_plan()->mutable_slots()->Clear();
+  CoordinatorCore restored(CoreOptions{.epochs = 2, .batch_size = 10}, Now(), state);
+  restored.OnCheckpointFound(CheckpointSearch(), Now());
+  EXPECT_EQ(restored.ledger()->committed(), 4);
+  EXPECT_FALSE(restored.over());
+  EXPECT_TRUE(restored.ApplyPlan(good, Now()).ok());
+}
+
 }  // namespace
 }  // namespace medley::worker
