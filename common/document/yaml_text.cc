@@ -2,6 +2,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <sstream>
@@ -58,6 +59,11 @@ json PlainScalar(const std::string& text, bool& finite) {
   if (rest != end) return text;
   finite = error == std::errc();
   return finite ? json(real) : json(text);
+}
+
+// yaml-cpp writes some of these as they are, and reads them as the end of a line.
+bool HasControl(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
 
 bool IsPlainString(const std::string& text) {
@@ -154,7 +160,9 @@ void Emit(const json& tree, YAML::Emitter& out) {
     case json::value_t::object:
       out << YAML::BeginMap;
       for (const auto& [key, value] : tree.items()) {
-        out << YAML::Key << key << YAML::Value;
+        out << YAML::Key;
+        if (HasControl(key)) out << YAML::DoubleQuoted;
+        out << key << YAML::Value;
         Emit(value, out);
       }
       out << YAML::EndMap;
@@ -166,7 +174,7 @@ void Emit(const json& tree, YAML::Emitter& out) {
       return;
     case json::value_t::string: {
       const auto& text = tree.get_ref<const std::string&>();
-      if (!IsPlainString(text)) out << YAML::DoubleQuoted;
+      if (!IsPlainString(text) || HasControl(text)) out << YAML::DoubleQuoted;
       out << text;
       return;
     }

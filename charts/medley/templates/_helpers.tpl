@@ -126,8 +126,9 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- .Values.scheduler.tls.mode -}}
 {{- else -}}
 {{- $made := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.caSecret" .) -}}
-{{- $runs := lookup "cert-manager.io/v1" "Certificate" .Release.Namespace (include "medley.scheduler.name" .) | empty | not -}}
-{{- if and (not $made) (.Capabilities.APIVersions.Has "cert-manager.io/v1") -}}
+{{- $runs := false -}}
+{{- if and (not $made) (.Capabilities.APIVersions.Has "cert-manager.io/v1/Certificate") -}}
+{{- $runs = lookup "cert-manager.io/v1" "Certificate" .Release.Namespace (include "medley.scheduler.name" .) | empty | not -}}
 {{- range (lookup "apps/v1" "Deployment" "" "" | default dict).items -}}
 {{- if eq (dig "metadata" "labels" "app.kubernetes.io/name" "" .) "cert-manager" -}}{{- $runs = true -}}{{- end -}}
 {{- end -}}
