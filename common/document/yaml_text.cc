@@ -61,9 +61,10 @@ json PlainScalar(const std::string& text, bool& finite) {
   return finite ? json(real) : json(text);
 }
 
-// yaml-cpp writes some of these as they are, and reads them as the end of a line.
-bool HasControl(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+// What yaml-cpp writes as it is, and reads as the end of a line or of a document.
+bool NeedsQuotes(std::string_view text) {
+  return text.starts_with("---") || text.starts_with("...") ||
+         std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
 
 bool IsPlainString(const std::string& text) {
@@ -161,7 +162,7 @@ void Emit(const json& tree, YAML::Emitter& out) {
       out << YAML::BeginMap;
       for (const auto& [key, value] : tree.items()) {
         out << YAML::Key;
-        if (HasControl(key)) out << YAML::DoubleQuoted;
+        if (NeedsQuotes(key)) out << YAML::DoubleQuoted;
         out << key << YAML::Value;
         Emit(value, out);
       }
@@ -174,7 +175,7 @@ void Emit(const json& tree, YAML::Emitter& out) {
       return;
     case json::value_t::string: {
       const auto& text = tree.get_ref<const std::string&>();
-      if (!IsPlainString(text) || HasControl(text)) out << YAML::DoubleQuoted;
+      if (!IsPlainString(text) || NeedsQuotes(text)) out << YAML::DoubleQuoted;
       out << text;
       return;
     }

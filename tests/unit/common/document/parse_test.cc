@@ -66,8 +66,8 @@ TEST(ParseTest, CodePointsThatAreNoCharactersAreRefused) {
   for (const char* text : {"{\"a\": \"\\uFFFF\"}", "{\"\\uFDD0\": 1}", "[\"x\\uD83F\\uDFFE\"]", "a: \"\\uFFFE\""}) {
     EXPECT_FALSE(Parse(text).ok()) << text;
   }
-  for (const char* text : {"{\"a\": \"1.5e\\r\", \"b\\r\": \"\\u007F\\n\"}", "{\"a\": \"\\uFFFD\"}",
-                           "{\"a\": \"\\uFDCF\\uFDF0\"}", "[\"\\uD83D\\uDE00\"]"}) {
+  for (const char* text : {"{\"a\": \"1.5e\\r\", \"b\\r\": \"\\u007F\\n\"}", "{\"--- a\": \"... b\"}",
+                           "{\"a\": \"\\uFFFD\"}", "{\"a\": \"\\uFDCF\\uFDF0\"}", "[\"\\uD83D\\uDE00\"]"}) {
     const auto tree = Parse(text);
     ASSERT_TRUE(tree.ok()) << text;
     EXPECT_EQ(*ParseYaml(ToYaml(*tree)), *tree) << text;
