@@ -156,6 +156,11 @@ answer, so that checksums match what is written. */}}
 {{- $token.operatorKey | default (ternary "" "operator-token" (not (empty $token.existingSecret))) -}}
 {{- end -}}
 
+{{/* Key of the token that the operator sends: its own, else that of every client. */}}
+{{- define "medley.operator.tokenKey" -}}
+{{- include "medley.scheduler.operatorKey" . | default .Values.scheduler.token.key -}}
+{{- end -}}
+
 {{/* The data of the Secret of tokens, which upgrades keep. */}}
 {{- define "medley.generated.tokens" -}}
 {{- if not (hasKey .Values "_tokens") -}}
@@ -241,7 +246,7 @@ topologySpreadConstraints:
 {{/* Flags, and their files, by which the operator and its check reach the scheduling service. */}}
 {{- define "medley.operator.reach" -}}
 - --scheduler={{ include "medley.scheduler.address" . }}
-- --scheduler-token-file=/etc/medley/scheduler-token/{{ include "medley.scheduler.operatorKey" . | default .Values.scheduler.token.key }}
+- --scheduler-token-file=/etc/medley/scheduler-token/{{ include "medley.operator.tokenKey" . }}
 {{- if include "medley.scheduler.hasTls" . }}
 - --scheduler-ca=/etc/medley/scheduler-ca/ca.crt
 {{- end }}
@@ -275,7 +280,7 @@ topologySpreadConstraints:
 - name: scheduler-token
   secret:
     secretName: {{ include "medley.scheduler.tokenSecret" . }}
-    items: [{key: {{ .Values.scheduler.token.key }}, path: {{ .Values.scheduler.token.key }}}]
+    items: [{key: {{ include "medley.operator.tokenKey" . }}, path: {{ include "medley.operator.tokenKey" . }}}]
 {{- if include "medley.scheduler.hasTls" . }}
 - name: scheduler-ca
   secret:

@@ -48,20 +48,21 @@ def prepare(arguments):
     return steps.World(kube, world.make_volumes(kube))
 
 
-def report(w, folder):
-    """Writes objects, Events and logs to the folder, to find out why a step failed."""
+def report(kube, folder):
+    """Writes objects, Events and logs to the folder, to find out why a step or the installation failed."""
     os.makedirs(folder, exist_ok=True)
     commands = {
         "jobs.yaml": ["-n", NAMESPACE, "get", "mtj", "-o", "yaml"], "pods.txt": ["get", "pods", "-A", "-o", "wide"],
         "pods.yaml": ["-n", NAMESPACE, "get", "pods", "-o", "yaml"], "nodes.txt": ["describe", "nodes"],
         "events.txt": ["-n", NAMESPACE, "get", "events", "--sort-by=.lastTimestamp"],
+        "medley.txt": ["-n", world.SYSTEM, "describe", "pods"],
         "operator.log": ["-n", world.SYSTEM, "logs", "-l", "app.kubernetes.io/name=medley-operator", "--tail=2000"],
         "scheduler.log": ["-n", world.SYSTEM, "logs", "-l", "app.kubernetes.io/name=medley-scheduler", "--tail=500"],
         "workers.log": ["-n", NAMESPACE, "logs", "-l", "app.kubernetes.io/name=medley-worker", "--tail=300", "--prefix"]}
     for name, command in commands.items():
         with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
             try:
-                f.write(w.kube.kubectl(*command, check=False, timeout=30))
+                f.write(kube.kubectl(*command, check=False, timeout=30))
             except OSError as error:
                 f.write(str(error))
     say(f"      see {folder}")
@@ -98,8 +99,8 @@ def main():
         code = 0
     except (Failure, ApiError, OSError) as error:
         say(f"FAIL  {name if w else 'preparation'}: {error}")
-        if w:
-            report(w, arguments.out)
+        if os.path.exists(f"{world.STATE}/kubeconfig"):
+            report(Kube(world.STATE, f"{world.CACHE}/bin"), arguments.out)
     finally:
         if not arguments.keep:
             world.stop_cluster()

@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import re
 import unittest
 
 import harness
@@ -50,6 +51,38 @@ class RenderTest(unittest.TestCase):
                         if part["name"] != "check":
                             self.assertIn("readinessProbe", part)
                             self.assertIn("livenessProbe", part)
+
+    def test_files_named_by_flags_are_mounted(self):
+        for values in values_files():
+            _, objects = render("--values", values)
+            for name, spec in pod_specs(objects):
+                volumes = {v["name"]: v for v in spec.get("volumes", [])}
+                for part in spec["containers"]:
+                    for flag in part.get("args", []):
+                        for path in re.findall(r"=(/etc/medley/[^,=]+)", flag):
+                            with self.subTest(values=values, pod=name, flag=flag):
+                                self.assertTrue(self.mounted(path, part, volumes, objects))
+
+    @staticmethod
+    def mounted(path, part, volumes, objects):
+        """Whether a volume of the container has the path; of a Secret or ConfigMap that the chart writes, its data too."""
+        for mount in part["volumeMounts"]:
+            folder = mount["mountPath"]
+            if not (path + "/").startswith(folder + "/"):
+                continue
+            volume, inside = volumes[mount["name"]], path[len(folder) + 1:]
+            source = volume.get("secret") or volume.get("configMap")
+            if not source or not inside:
+                return True
+            keys = {i["path"]: i["key"] for i in source["items"]} if "items" in source else None
+            if keys is not None and inside not in keys:
+                return False
+            kind = "Secret" if "secret" in volume else "ConfigMap"
+            written = [o for o in objects
+                       if o["kind"] == kind and o["metadata"]["name"] == source.get("secretName", source.get("name"))]
+            key = keys[inside] if keys else inside
+            return not written or key in {**written[0].get("data", {}), **written[0].get("stringData", {})}
+        return False
 
     def test_selectors_select_the_pods(self):
         _, objects = render()
