@@ -92,6 +92,9 @@ class ElectorTest : public testing::Test {
   LeaseServer server_;
   std::stop_source stop_;
   bool slow_ = false;  // the work ends only after finish_
+  // Used by hooks of the server, which threads call until the destructor has joined them: not locals of a test.
+  std::atomic<bool> down_ = false, hang_ = false;
+  Signal hanging_, answer_;
   Signal started_, end_requested_, finish_, stopped_, ended_;
   absl::Status result_;
   std::unique_ptr<LeaderElector> elector_;
@@ -203,16 +206,15 @@ TEST_F(ElectorTest, G2_WakesWhenTheLeaseRunsOutInsteadOfAPollLater) {
 TEST_F(ElectorTest, G2_ALeaseThatIsGivenUpIsTakenAtOnce) {
   server_.Set({.holder = "other", .lease_seconds = 15, .transitions = 3});
   LeaderElector& elector = Make(Options());
-  Signal released;
   Object given_up;
-  server_.client.ScriptWatch({.events = {}, .hold = false, .before_end = [&] { released.Wait(); }});
+  server_.client.ScriptWatch({.events = {}, .hold = false, .before_end = [this] { answer_.Wait(); }});
   Run();
   ASSERT_TRUE(server_.client.WaitForWatches(1));
   ASSERT_TRUE(clock_.WaitForSleepers(1));
   EXPECT_FALSE(elector.leading());
   server_.Set({.holder = "", .lease_seconds = 1, .transitions = 3});
   server_.client.ScriptWatch({.events = {{WatchEvent::Type::kModified, server_.object()}}, .hold = true});
-  released.Set();
+  answer_.Set();
   ASSERT_TRUE(clock_.WaitForSleepers(2));  // the candidate, and the watch that pauses
   clock_.Advance(milliseconds(1200));      // the watch is opened again; the next attempt would come after 2 s
   EXPECT_TRUE(started_.Wait());
@@ -231,12 +233,11 @@ TEST_F(ElectorTest, G4_RenewsEveryTwoSecondsWithoutReading) {
 }
 
 TEST_F(ElectorTest, G4_NoSuccessWithinTheDeadlineIsALoss) {
-  std::atomic<bool> down = false;
-  server_.before = [&](const std::string&) { return down ? base::Unavailable("down") : absl::OkStatus(); };
+  server_.before = [this](const std::string&) { return down_ ? base::Unavailable("down") : absl::OkStatus(); };
   LeaderElector& elector = Make(Options());
   Run();
   ASSERT_TRUE(started_.Wait());
-  down = true;
+  down_ = true;
   for (int i = 0; i < 4; ++i) AdvanceToNextRenewal();
   EXPECT_FALSE(stopped_.Wait(base::nanoseconds(0)));
   EXPECT_TRUE(elector.leading());  // after 8 s it may still succeed
@@ -250,12 +251,10 @@ TEST_F(ElectorTest, G4_NoSuccessWithinTheDeadlineIsALoss) {
 }
 
 TEST_F(ElectorTest, G4_ARequestThatHangsDoesNotHideTheDeadline) {
-  Signal hanging, answer;
-  std::atomic<bool> hang = false;
-  server_.before = [&](const std::string&) {
-    if (hang) {
-      hanging.Set();
-      answer.Wait();
+  server_.before = [this](const std::string&) {
+    if (hang_) {
+      hanging_.Set();
+      answer_.Wait();
     }
     return absl::OkStatus();
   };
@@ -263,14 +262,14 @@ TEST_F(ElectorTest, G4_ARequestThatHangsDoesNotHideTheDeadline) {
   Make(Options());
   Run();
   ASSERT_TRUE(started_.Wait());
-  hang = true;
+  hang_ = true;
   ASSERT_TRUE(clock_.WaitForSleepers(2));
   clock_.Advance(seconds(2));
-  ASSERT_TRUE(hanging.Wait());
+  ASSERT_TRUE(hanging_.Wait());
   clock_.Advance(seconds(8));
   EXPECT_TRUE(stopped_.Wait());  // while the request hangs and the work continues
   EXPECT_FALSE(ended_.Wait(base::nanoseconds(0)));
-  answer.Set();
+  answer_.Set();
   finish_.Set();
   ASSERT_TRUE(ended_.Wait());
   EXPECT_THAT(result_, base::StatusIs(absl::StatusCode::kAborted));
@@ -348,11 +347,9 @@ TEST_F(ElectorTest, G6_ReleasedOnlyAfterTheWorkHasEndedAndRenewedUntilThen) {
 
 TEST_F(ElectorTest, G7_HealthFailsWhenALeaderDidNotRenewForLeaseAndTolerance) {
   server_.Set({.holder = "other", .lease_seconds = 15, .transitions = 1});
-  std::atomic<bool> down = false;
-  Signal take;
-  server_.before = [&](const std::string& verb) {
-    if (verb == "update") take.Wait();
-    return down ? base::Unavailable("down") : absl::OkStatus();
+  server_.before = [this](const std::string& verb) {
+    if (verb == "update") answer_.Wait();
+    return down_ ? base::Unavailable("down") : absl::OkStatus();
   };
   slow_ = true;  // the work should end, but does not
   Make(Options());
@@ -362,11 +359,11 @@ TEST_F(ElectorTest, G7_HealthFailsWhenALeaderDidNotRenewForLeaseAndTolerance) {
   clock_.Advance(seconds(100));
   EXPECT_THAT(elector_->Check(seconds(20)), base::IsOk());  // a standby is healthy
   EXPECT_THAT(elector_->Guard(), base::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("does not lead")));
-  take.Set();
+  answer_.Set();
   ASSERT_TRUE(started_.Wait());
   EXPECT_EQ(elector_->term(), 2);
   EXPECT_THAT(elector_->Guard(), base::IsOk());
-  down = true;
+  down_ = true;
   ASSERT_TRUE(clock_.WaitForSleepers(2));
   clock_.Advance(seconds(10));
   EXPECT_THAT(elector_->Guard(), base::StatusIs(absl::StatusCode::kFailedPrecondition));
