@@ -32,7 +32,6 @@ constexpr FieldRule kDescription{FieldUse::kDescription};
 constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, instead}; }
 
 constexpr char kEveryReplica[] = "every step synchronises all replicas of a stage";
-constexpr char kFlat[] = "all replicas of a stage form one group";
 constexpr char kNoDetector[] = "slow members are not detected";
 constexpr char kStagesOnly[] = "a plan consists of stages";
 constexpr char kInOrder[] = "operations run and communicate in topological order";
@@ -63,8 +62,8 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"AlgorithmRule.ranks", kExecuted},
       {"AlgorithmRule.max_bytes", kExecuted},
       {"AlgorithmRule.algorithm", kByParts},
-      {"HierarchyLevel.groups", Refused(kFlat)},
-      {"HierarchyLevel.algorithm", Refused(kFlat)},
+      {"HierarchyLevel.groups", kByParts},
+      {"HierarchyLevel.algorithm", kByParts},
       {"DeviceGroup.devices", kExecuted},
       {"OperationRange.first", kExecuted},
       {"OperationRange.end", kExecuted},
@@ -82,9 +81,9 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Sync.mode", kByParts},
       {"Sync.fraction", Refused(kEveryReplica)},  // except 1
       {"Sync.target_ratio", Refused(kEveryReplica)},
-      {"Sync.hierarchy", Refused(kFlat)},
+      {"Sync.hierarchy", kByParts},
       {"Sync.anomaly", kByParts},
-      {"Sync.root", Refused("the first replica adds")},
+      {"Sync.root", kExecuted},
       {"AnomalyPolicy.detector", kByParts},
       {"AnomalyPolicy.window", Refused(kNoDetector)},
       {"AnomalyPolicy.threshold", Refused(kNoDetector)},

@@ -1,7 +1,10 @@
 #include "common/model/execution_plan.h"
 
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "common/base/status.h"
 #include "common/model/placement.h"
@@ -51,7 +54,8 @@ absl::Status CheckGroups(const Stage& stage, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSyncs(const Stage& stage, int layers, const std::string& path, bool& needs_servers) {
+absl::Status CheckSyncs(const Stage& stage, const std::set<std::string>& replicas, int layers, const std::string& path,
+                        bool& needs_servers) {
   std::vector<bool> own(static_cast<size_t>(layers), false);
   for (const OperationRange& range : stage.operations) {
     for (int i = range.first; i < range.end; ++i) own[static_cast<size_t>(i)] = true;
@@ -62,9 +66,7 @@ absl::Status CheckSyncs(const Stage& stage, int layers, const std::string& path,
     MEDLEY_RETURN_IF_ERROR(Claim(stage.syncs[s].operations, layers, here, seen));
     const Sync& sync = stage.syncs[s].sync;
     if (sync.kind == SyncKind::kParameterServer) needs_servers = true;
-    if (sync.mode == SyncMode::kPercentage && !(sync.fraction > 0 && sync.fraction <= 1)) {
-      return base::InvalidArgument("{}.sync.fraction: must be in (0, 1], is {}", here, sync.fraction);
-    }
+    MEDLEY_RETURN_IF_ERROR(CheckSync(sync, replicas, here + ".sync"));
   }
   for (int i = 0; i < layers; ++i) {
     if (seen[static_cast<size_t>(i)] && !own[static_cast<size_t>(i)]) {
@@ -92,11 +94,16 @@ namespace {
 
 absl::Status CheckStages(const ExecutionPlan& plan, int layers, std::vector<bool>& seen) {
   bool needs_servers = false;
+  std::map<std::string, int> units;  // by pool
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const std::string path = fmt::format("stages[{}]", s);
     MEDLEY_RETURN_IF_ERROR(Claim(plan.stages[s].operations, layers, path, seen));
     MEDLEY_RETURN_IF_ERROR(CheckGroups(plan.stages[s], path));
-    MEDLEY_RETURN_IF_ERROR(CheckSyncs(plan.stages[s], layers, path, needs_servers));
+    std::set<std::string> replicas;
+    for (const Group& group : plan.stages[s].groups) {
+      for (int u = 0; u < group.units; ++u) replicas.insert(StageDeviceId(group.pool, units[group.pool]++));
+    }
+    MEDLEY_RETURN_IF_ERROR(CheckSyncs(plan.stages[s], replicas, layers, path, needs_servers));
     const auto& ranges = plan.stages[s].operations;
     if (ranges.empty()) return base::InvalidArgument("{}.operations: a stage needs operations", path);
   }

@@ -58,10 +58,11 @@ absl::Status CheckLevel(const HierarchyLevel& level, const std::set<std::string>
   return absl::OkStatus();
 }
 
-absl::Status CheckSync(const Placement& placement, const std::string& path) {
-  const Sync& sync = placement.sync;
-  std::set<std::string> replicas;
-  for (const Replica& replica : placement.replicas) replicas.insert(replica.device);
+}  // namespace
+
+std::string StageDeviceId(const std::string& pool, int index) { return fmt::format("{}/{}", pool, index); }
+
+absl::Status CheckSync(const Sync& sync, const std::set<std::string>& replicas, const std::string& path) {
   if (!sync.root.empty() && !replicas.contains(sync.root)) {
     return base::InvalidArgument("{}.root: '{}' is no replica", path, sync.root);
   }
@@ -77,8 +78,6 @@ absl::Status CheckSync(const Placement& placement, const std::string& path) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
 absl::Status CheckPlaced(const ExecutionPlan& plan) {
   std::set<std::string> ids;
   MEDLEY_RETURN_IF_ERROR(CheckDevices(plan.devices, ids));
@@ -86,8 +85,10 @@ absl::Status CheckPlaced(const ExecutionPlan& plan) {
   for (size_t p = 0; p < plan.placements.size(); ++p) {
     const std::string path = fmt::format("placements[{}]", p);
     MEDLEY_RETURN_IF_ERROR(CheckReplicas(plan.placements[p], ids, path));
-    MEDLEY_RETURN_IF_ERROR(CheckSync(plan.placements[p], path + ".sync"));
-    for (const Replica& replica : plan.placements[p].replicas) used.insert(replica.device);
+    std::set<std::string> replicas;
+    for (const Replica& replica : plan.placements[p].replicas) replicas.insert(replica.device);
+    MEDLEY_RETURN_IF_ERROR(CheckSync(plan.placements[p].sync, replicas, path + ".sync"));
+    used.insert(replicas.begin(), replicas.end());
   }
   for (size_t d = 0; d < plan.devices.size(); ++d) {
     if (!used.contains(plan.devices[d].id)) {

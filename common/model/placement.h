@@ -3,11 +3,19 @@
 
 #include <absl/status/status.h>
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "common/model/execution_plan.h"
 
 namespace medley::model {
+
+// The id of a device that a plan with stages implies: unit `index` of the pool, counted over all stages.
+std::string StageDeviceId(const std::string& pool, int index);
+
+// How these replicas agree: root, levels, numbers of the mode. Errors: InvalidArgument naming the field behind `path`.
+absl::Status CheckSync(const Sync& sync, const std::set<std::string>& replicas, const std::string& path);
 
 // Devices, replicas, roots and levels of a plan with placements; not which operations are placed. Errors:
 // InvalidArgument naming the field.

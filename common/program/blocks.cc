@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "common/model/allreduce.h"
+
 namespace medley::program {
 namespace {
 
@@ -25,13 +27,7 @@ std::vector<Pair> Overlaps(const Layout& from, const Layout& to) {
 AllreduceAlgorithm Resolve(AllreduceAlgorithm algorithm, const model::ExecutionPlan& plan, size_t ranks,
                            int64_t bytes) {
   if (algorithm != AllreduceAlgorithm::kAuto) return algorithm;
-  const model::AlgorithmRule* best = nullptr;
-  for (const model::AlgorithmRule& rule : plan.algorithms) {
-    if (rule.ranks != static_cast<int>(ranks) || rule.max_bytes < bytes) continue;
-    if (best == nullptr || rule.max_bytes < best->max_bytes) best = &rule;
-  }
-  if (best == nullptr || best->algorithm == AllreduceAlgorithm::kAuto) return AllreduceAlgorithm::kRing;
-  return best->algorithm;
+  return model::ChooseAllreduce(plan.algorithms, static_cast<int>(ranks), bytes);
 }
 
 class Builder {

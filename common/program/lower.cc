@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/placement.h"
 #include "common/program/samples.h"
 
 namespace medley::program {
@@ -64,7 +65,7 @@ void LowerStages(const ExecutionPlan& plan, Lowered& out) {
       for (int u = 0; u < group.units; ++u) {
         layout.devices.push_back(static_cast<int>(out.devices.size()));
         shares.push_back(group.share / group.units);
-        out.devices.push_back({DeviceId(group.pool, units[group.pool]++), group.pool, "", "", false});
+        out.devices.push_back({model::StageDeviceId(group.pool, units[group.pool]++), group.pool, "", "", false});
       }
     }
     layout.cuts = Cuts(shares);
@@ -198,8 +199,6 @@ absl::Status CheckCombination(const ExecutionPlan& plan, const model::Model& mod
 }
 
 }  // namespace
-
-std::string DeviceId(const std::string& pool, int index) { return fmt::format("{}/{}", pool, index); }
 
 absl::StatusOr<Lowered> Lower(const ExecutionPlan& plan, const model::Model& model) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(plan, static_cast<int>(model.layers.size())));

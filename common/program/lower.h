@@ -40,9 +40,6 @@ struct Lowered {
   int trainers = 0;               // devices before the servers
 };
 
-// The id of unit `index` of a pool; plans with stages number the units of each pool over all stages, in their order.
-std::string DeviceId(const std::string& pool, int index);
-
 // A layer's inputs; an empty list means the layer before, and -1 in it the batch. Errors: InvalidArgument for an input
 // that does not come before its consumer. Checks the plan (model::Validate), and refuses what no generator makes a
 // program of (Unimplemented): each error names the field.

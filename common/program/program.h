@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/model/execution_plan.h"
+#include "common/model/reduce_level.h"
 
 namespace medley::program {
 
@@ -106,11 +107,7 @@ struct Gradient {
   int parts() const { return static_cast<int>(blocks.size() + flows.size()); }
 };
 
-// One level of groups, by replica index; the last level has one group of the leaders (the first of each group below).
-struct ReduceLevel {
-  std::vector<std::vector<int>> groups;
-  model::AllreduceAlgorithm algorithm = model::AllreduceAlgorithm::kRing;  // never kAuto
-};
+using model::ReduceLevel;  // by replica index
 
 // The replicas of a layout that reduce together.
 struct Group {

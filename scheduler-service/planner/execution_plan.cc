@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "common/model/allreduce.h"
 #include "scheduler-service/cost/evaluate.h"
 
 namespace medley::sched {
@@ -18,7 +19,6 @@ std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const Stage
   if (op.weight_bytes <= 0) return std::nullopt;
   if (stage.units > 1) {
     sync.kind = model::SyncKind::kAllreduce;
-    sync.algorithm = model::AllreduceAlgorithm::kRing;
   }
   return sync;
 }
@@ -37,6 +37,15 @@ void AddSync(std::vector<model::OperationSync>& syncs, const model::Sync& sync, 
   syncs.push_back({{{layer, layer + 1}}, sync});
 }
 
+// The rules that resolve AUTO among `units` replicas. Profilers measure allreduces with the same rules.
+void AddRules(int units, std::vector<model::AlgorithmRule>& rules) {
+  for (const model::AlgorithmRule& rule : rules) {
+    if (rule.ranks == units) return;
+  }
+  const auto added = model::AllreduceRules(units, model::kUnmeasuredLink);
+  rules.insert(rules.end(), added.begin(), added.end());
+}
+
 }  // namespace
 
 model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages) {
@@ -51,6 +60,7 @@ model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vecto
       if (sync) AddSync(stage.syncs, *sync, layer);
     }
     plan.stages.push_back(std::move(stage));
+    AddRules(choice.units, plan.algorithms);
   }
   if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
   plan.schedule.kind = problem.request().planner.schedule;

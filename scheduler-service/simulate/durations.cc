@@ -59,26 +59,6 @@ LinkSpeed Slowest(const std::vector<int>& devices, const Durations& durations) {
   return slowest;
 }
 
-double AmongSeconds(model::AllreduceAlgorithm algorithm, int members, const LinkSpeed& link, double bytes) {
-  if (members < 2) return 0;
-  const auto message = [&](double size) {
-    return link.latency_seconds + (link.bytes_per_second > 0 ? size / link.bytes_per_second : 0);
-  };
-  const double n = members;
-  switch (algorithm) {
-    case model::AllreduceAlgorithm::kCentralized:  // the root's link carries all of them, in and out
-      return 2 * message((n - 1) * bytes);
-    case model::AllreduceAlgorithm::kLinear:  // along the chain and back
-      return 2 * (n - 1) * message(bytes);
-    case model::AllreduceAlgorithm::kRecursiveDoubling:
-      return std::ceil(std::log2(n)) * message(bytes);
-    case model::AllreduceAlgorithm::kAuto:
-    case model::AllreduceAlgorithm::kRing:
-      return 2 * (n - 1) * message(bytes / n);
-  }
-  return 0;
-}
-
 }  // namespace
 
 const LinkSpeed& Durations::Link(int from, int to) const {
@@ -183,9 +163,9 @@ double ReductionSeconds(const program::Program& program, const program::Group& g
       for (const int member : members) devices.push_back(layout.devices[static_cast<size_t>(member)]);
       const LinkSpeed link = Slowest(devices, durations);
       const int count = static_cast<int>(members.size());
-      double own = AmongSeconds(group.levels[l].algorithm, count, link, bytes);
+      double own = model::AllreduceSeconds(group.levels[l].algorithm, count, link, bytes);
       if (l + 1 < group.levels.size()) {  // the leader tells its group the sum of all
-        own += AmongSeconds(model::AllreduceAlgorithm::kRecursiveDoubling, count, link, bytes);
+        own += model::AllreduceSeconds(model::AllreduceAlgorithm::kRecursiveDoubling, count, link, bytes);
       }
       slowest = std::max(slowest, own);
     }

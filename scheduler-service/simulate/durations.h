@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "common/model/allreduce.h"
 #include "common/program/program.h"
 
 namespace medley::sched {
@@ -19,10 +20,7 @@ struct Linear {
   double At(int samples) const { return samples == 0 ? 0 : fixed + per_sample * samples; }
 };
 
-struct LinkSpeed {
-  double latency_seconds = 0;
-  double bytes_per_second = 0;  // 0: no limit
-};
+using model::LinkSpeed;
 
 struct Durations {
   // One replica of a block.

@@ -23,6 +23,7 @@
 #include "common/base/status.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/certificates/job_certificates.h"
+#include "common/model/allreduce.h"
 #include "worker/collective/group.h"
 
 namespace medley::bench {
@@ -183,5 +184,10 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   settings.algorithm = algorithms.at(settings.name);
+  if (settings.algorithm == AllreduceAlgorithm::kAuto) {  // as the program of a plan resolves it
+    settings.algorithm =
+        medley::model::ChooseAllreduce(medley::model::AllreduceRules(settings.ranks, medley::model::kUnmeasuredLink),
+                                       settings.ranks, static_cast<int64_t>(settings.bytes));
+  }
   return medley::bench::Run(settings);
 }

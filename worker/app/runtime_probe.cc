@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
 #include "common/rpc/server.h"
 #include "worker/collective/group.h"
 #include "worker/ps/client.h"
@@ -111,8 +112,10 @@ absl::StatusOr<Traffic> RuntimeProbe::Allreduce(int64_t bytes, int replicas) {
     return base::Unimplemented("runtime probe: measures an allreduce of 2 replicas, not of {}", replicas);
   std::vector<float> values[2];
   for (auto& side : values) side.assign(static_cast<size_t>(bytes / 4), 0.0F);
-  return rep_->TimeBoth(
-      [&](Group& group, int rank) { return group.AllreduceSum(values[rank], model::AllreduceAlgorithm::kRing); });
+  // As a plan's AUTO is resolved, so that the time is that of the job.
+  const auto algorithm =
+      model::ChooseAllreduce(model::AllreduceRules(replicas, model::kUnmeasuredLink), replicas, bytes);
+  return rep_->TimeBoth([&](Group& group, int rank) { return group.AllreduceSum(values[rank], algorithm); });
 }
 
 absl::StatusOr<Traffic> RuntimeProbe::Exchange(int64_t bytes) {

@@ -1,8 +1,6 @@
 #include "worker/collective/group.h"
 
 #include <gloo/allreduce.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -17,6 +15,7 @@
 
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "worker/collective/collective_group.h"
 #include "worker/collective/tls_group.h"
 
 namespace medley::worker {
@@ -61,7 +60,7 @@ class GlooStore final : public gloo::rendezvous::Store {
 
 // The top byte of gloo's 64-bit slot separates these messages from those of gloo's collectives, which use 1 to 8.
 constexpr uint64_t kUserSlots = uint64_t{0x40} << 56;
-constexpr uint64_t kRelaySlot = uint64_t{0x41} << 56;
+constexpr uint64_t kCollectiveSlot = uint64_t{0x41} << 56;
 constexpr size_t kMaxPendingMessages = 1024;
 constexpr size_t kMaxPendingBytes = size_t{256} << 20;
 
@@ -71,37 +70,84 @@ struct PendingSend {
   std::unique_ptr<UnboundBuffer> buffer;
 };
 
-class GlooGroup final : public Group {
- public:
-  GlooGroup(GroupOptions options, std::shared_ptr<gloo::Context> context)
-      : options_(std::move(options)), context_(std::move(context)) {}
-  ~GlooGroup() override { Close("the group is destroyed"); }
+// gloo reports errors by exceptions.
+template <typename Body>
+absl::Status Caught(const Body& body) {
+  try {
+    body();
+    return absl::OkStatus();
+  } catch (const std::exception& e) {
+    return base::Unavailable("{}", e.what());
+  }
+}
 
+// The messages of collectives. A send ends when the peer receives.
+class GlooMessages final : public Messages {
+ public:
+  GlooMessages(const GroupOptions& options, gloo::Context* context) : options_(options), context_(context) {}
   int rank() const override { return options_.rank; }
   int size() const override { return static_cast<int>(options_.members.size()); }
-  absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) override;
-  absl::Status Broadcast(std::span<std::byte> bytes, int root) override;
-  absl::Status Barrier() override;
+  absl::Status Send(int to, std::span<const std::byte> bytes) override {
+    return Caught([&] {
+      const auto buffer = Buffer(bytes);
+      buffer->send(to, kCollectiveSlot);
+      WaitSend(*buffer);
+    });
+  }
+  absl::Status Receive(int from, std::span<std::byte> bytes) override {
+    return Caught([&] {
+      const auto buffer = Buffer(bytes);
+      buffer->recv(from, kCollectiveSlot);
+      WaitReceive(*buffer);
+    });
+  }
+  absl::Status Exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) override {
+    return Caught([&] {
+      const auto received = Buffer(in), sent = Buffer(out);
+      received->recv(from, kCollectiveSlot);
+      sent->send(to, kCollectiveSlot);
+      WaitReceive(*received);
+      WaitSend(*sent);
+    });
+  }
+  std::span<float> Scratch(size_t count) override { return scratch_.Get(count); }
+
+ private:
+  std::unique_ptr<UnboundBuffer> Buffer(std::span<const std::byte> bytes) {
+    return context_->createUnboundBuffer(const_cast<std::byte*>(bytes.data()), bytes.size());
+  }
+  void WaitSend(UnboundBuffer& buffer) {
+    if (!buffer.waitSend(options_.timeout)) throw std::runtime_error("the send was aborted");
+  }
+  void WaitReceive(UnboundBuffer& buffer) {
+    if (!buffer.waitRecv(options_.timeout)) throw std::runtime_error("the receive was aborted");
+  }
+
+  const GroupOptions& options_;
+  gloo::Context* const context_;
+  ScratchMemory scratch_;
+};
+
+class GlooGroup final : public CollectiveGroup {
+ public:
+  GlooGroup(GroupOptions given, std::shared_ptr<gloo::Context> context)
+      : CollectiveGroup(std::move(given)), context_(std::move(context)), messages_(options(), context_.get()) {}
+  ~GlooGroup() override { Close("the group is destroyed"); }
+
   absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) override;
   absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) override;
   absl::Status Flush() override;
   void Close(std::string_view why) override;
 
  private:
-  // Runs `body`, which may throw gloo's exceptions; an exception closes the group and becomes a status.
-  template <typename Body>
-  absl::Status Guarded(std::string_view what, const Body& body);
-  absl::Status CheckPeer(int peer) const;
-  void SendRaw(int to, uint64_t slot, std::span<float> values);
-  void RecvRaw(int from, uint64_t slot, std::span<float> values);
-  void SumCentralized(std::span<float> values);
-  void SumLinear(std::span<float> values);
-  void GlooAllreduce(std::span<float> values, gloo::AllreduceOptions::Algorithm algorithm);
-  void GlooBroadcast(std::span<std::byte> bytes, int root);
+  Messages& messages() override { return messages_; }
+  absl::Status Guarded(const std::string& what, absl::FunctionRef<absl::Status()> body) override;
+  absl::Status Sum(std::span<float> values, model::AllreduceAlgorithm algorithm) override;
+  absl::Status Closed(const std::string& what) ABSL_LOCKS_EXCLUDED(close_mutex_);
   void WaitOldest(std::deque<PendingSend>& done);
 
-  const GroupOptions options_;
   const std::shared_ptr<gloo::Context> context_;
+  GlooMessages messages_;
   base::Mutex send_mutex_;
   std::deque<PendingSend> pending_ ABSL_GUARDED_BY(send_mutex_);
   size_t pending_bytes_ ABSL_GUARDED_BY(send_mutex_) = 0;
@@ -110,173 +156,90 @@ class GlooGroup final : public Group {
   std::string why_ ABSL_GUARDED_BY(close_mutex_);
 };
 
-template <typename Body>
-absl::Status GlooGroup::Guarded(std::string_view what, const Body& body) {
-  {
-    base::MutexLock lock(close_mutex_);
-    if (closed_) return base::Aborted("{}: group {} is closed: {}", what, options_.name, why_);
-  }
-  std::string cause;
-  try {
-    body();
-    return absl::OkStatus();
-  } catch (const std::exception& e) {
-    cause = e.what();
-  }
-  {
-    base::MutexLock lock(close_mutex_);
-    if (closed_) return base::Aborted("{}: group {} is closed: {}", what, options_.name, why_);
-  }
-  Close(fmt::format("{} failed: {}", what, cause));
-  return base::Unavailable("{} in group {}: {}", what, options_.name, cause);
+absl::Status GlooGroup::Closed(const std::string& what) {
+  base::MutexLock lock(close_mutex_);
+  if (!closed_) return absl::OkStatus();
+  return base::Aborted("{}: group {} is closed: {}", what, options().name, why_);
 }
 
-absl::Status GlooGroup::CheckPeer(int peer) const {
-  if (peer < 0 || peer >= size() || peer == rank()) {
-    return base::InvalidArgument("group {}: rank {} is not a peer of rank {} of {}", options_.name, peer, rank(),
-                                 size());
-  }
-  return absl::OkStatus();
+absl::Status GlooGroup::Guarded(const std::string& what, absl::FunctionRef<absl::Status()> body) {
+  MEDLEY_RETURN_IF_ERROR(Closed(what));
+  const absl::Status status = body();
+  if (status.ok()) return status;
+  MEDLEY_RETURN_IF_ERROR(Closed(what));
+  Close(fmt::format("{} failed: {}", what, base::Message(status)));
+  return base::Unavailable("{} in group {}: {}", what, options().name, base::Message(status));
 }
 
-absl::Status GlooGroup::AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) {
-  if (size() == 1 || values.empty()) return absl::OkStatus();
+// gloo's ring overlaps sums with messages.
+absl::Status GlooGroup::Sum(std::span<float> values, model::AllreduceAlgorithm algorithm) {
   using model::AllreduceAlgorithm;
-  return Guarded(fmt::format("allreduce of {} values", values.size()), [&] {
-    switch (algorithm) {
-      case AllreduceAlgorithm::kAuto:
-      case AllreduceAlgorithm::kRing:
-        return GlooAllreduce(values, gloo::AllreduceOptions::Algorithm::RING);
-      case AllreduceAlgorithm::kRecursiveDoubling:
-        return GlooAllreduce(values, gloo::AllreduceOptions::Algorithm::BCUBE);
-      case AllreduceAlgorithm::kCentralized:
-        return SumCentralized(values);
-      case AllreduceAlgorithm::kLinear:
-        return SumLinear(values);
-    }
-  });
-}
-
-void GlooGroup::GlooAllreduce(std::span<float> values, gloo::AllreduceOptions::Algorithm algorithm) {
-  gloo::AllreduceOptions options(context_);
-  options.setAlgorithm(algorithm);
-  options.setOutput(values.data(), values.size());
-  options.setReduceFunction(static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
-  options.setTimeout(options_.timeout);
-  gloo::allreduce(options);
-}
-
-void GlooGroup::SumCentralized(std::span<float> values) {
-  if (rank() == 0) {
-    std::vector<float> other(values.size());
-    for (int from = 1; from < size(); ++from) {
-      RecvRaw(from, kRelaySlot, other);
-      for (size_t i = 0; i < values.size(); ++i) values[i] += other[i];
-    }
-  } else {
-    SendRaw(0, kRelaySlot, values);
+  if (algorithm != AllreduceAlgorithm::kAuto && algorithm != AllreduceAlgorithm::kRing) {
+    return SumOver(messages_, values, algorithm);
   }
-  GlooBroadcast(std::as_writable_bytes(values), 0);
-}
-
-void GlooGroup::SumLinear(std::span<float> values) {
-  const int last = size() - 1;
-  if (rank() > 0) {
-    std::vector<float> sum(values.size());
-    RecvRaw(rank() - 1, kRelaySlot, sum);
-    for (size_t i = 0; i < values.size(); ++i) values[i] += sum[i];
-  }
-  if (rank() < last) {
-    SendRaw(rank() + 1, kRelaySlot, values);
-    RecvRaw(rank() + 1, kRelaySlot + 1, values);
-  }
-  if (rank() > 0) SendRaw(rank() - 1, kRelaySlot + 1, values);
-}
-
-void GlooGroup::SendRaw(int to, uint64_t slot, std::span<float> values) {
-  const auto buffer = context_->createUnboundBuffer(values.data(), values.size_bytes());
-  buffer->send(to, slot);
-  if (!buffer->waitSend(options_.timeout)) throw std::runtime_error("the send was aborted");
-}
-
-void GlooGroup::RecvRaw(int from, uint64_t slot, std::span<float> values) {
-  const auto buffer = context_->createUnboundBuffer(values.data(), values.size_bytes());
-  buffer->recv(from, slot);
-  if (!buffer->waitRecv(options_.timeout)) throw std::runtime_error("the receive was aborted");
-}
-
-absl::Status GlooGroup::Broadcast(std::span<std::byte> bytes, int root) {
-  if (root < 0 || root >= size())
-    return base::InvalidArgument("broadcast from rank {}, but the group has {} ranks", root, size());
-  if (size() == 1 || bytes.empty()) return absl::OkStatus();
-  return Guarded(fmt::format("broadcast from {}", options_.members[static_cast<size_t>(root)]),
-                 [&] { GlooBroadcast(bytes, root); });
-}
-
-void GlooGroup::GlooBroadcast(std::span<std::byte> bytes, int root) {
-  gloo::BroadcastOptions options(context_);
-  options.setOutput(reinterpret_cast<char*>(bytes.data()), bytes.size());
-  options.setRoot(root);
-  options.setTimeout(options_.timeout);
-  gloo::broadcast(options);
-}
-
-absl::Status GlooGroup::Barrier() {
-  if (size() == 1) return absl::OkStatus();
-  return Guarded("barrier", [&] {
-    gloo::BarrierOptions options(context_);
-    options.setTimeout(options_.timeout);
-    gloo::barrier(options);
+  return Caught([&] {
+    gloo::AllreduceOptions ring(context_);
+    ring.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+    ring.setOutput(values.data(), values.size());
+    ring.setReduceFunction(static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
+    ring.setTimeout(options().timeout);
+    gloo::allreduce(ring);
   });
 }
 
 void GlooGroup::WaitOldest(std::deque<PendingSend>& done) {
   for (PendingSend& send : done) {
-    if (!send.buffer->waitSend(options_.timeout)) throw std::runtime_error("the send was aborted");
+    if (!send.buffer->waitSend(options().timeout)) throw std::runtime_error("the send was aborted");
   }
 }
 
 absl::Status GlooGroup::Send(int to, uint64_t tag, std::span<const std::byte> bytes) {
   MEDLEY_RETURN_IF_ERROR(CheckPeer(to));
-  return Guarded(fmt::format("send to {}", options_.members[static_cast<size_t>(to)]), [&] {
-    std::deque<PendingSend> oldest;  // taken out of pending_, so that the wait does not hold the lock
-    {
-      base::MutexLock lock(send_mutex_);
-      while (!pending_.empty() &&
-             (pending_.size() >= kMaxPendingMessages || pending_bytes_ + bytes.size() > kMaxPendingBytes)) {
-        pending_bytes_ -= pending_.front().bytes.size();
-        oldest.push_back(std::move(pending_.front()));
-        pending_.pop_front();
+  return Guarded("send to " + Name(to), [&] {
+    return Caught([&] {
+      std::deque<PendingSend> oldest;  // taken out of pending_, so that the wait does not hold the lock
+      {
+        base::MutexLock lock(send_mutex_);
+        while (!pending_.empty() &&
+               (pending_.size() >= kMaxPendingMessages || pending_bytes_ + bytes.size() > kMaxPendingBytes)) {
+          pending_bytes_ -= pending_.front().bytes.size();
+          oldest.push_back(std::move(pending_.front()));
+          pending_.pop_front();
+        }
       }
-    }
-    WaitOldest(oldest);
-    PendingSend send{to, {bytes.begin(), bytes.end()}, nullptr};
-    send.buffer = context_->createUnboundBuffer(send.bytes.data(), send.bytes.size());
-    send.buffer->send(to, kUserSlots | tag);
-    base::MutexLock lock(send_mutex_);
-    pending_bytes_ += send.bytes.size();
-    pending_.push_back(std::move(send));
+      WaitOldest(oldest);
+      PendingSend send{to, {bytes.begin(), bytes.end()}, nullptr};
+      send.buffer = context_->createUnboundBuffer(send.bytes.data(), send.bytes.size());
+      send.buffer->send(to, kUserSlots | tag);
+      base::MutexLock lock(send_mutex_);
+      pending_bytes_ += send.bytes.size();
+      pending_.push_back(std::move(send));
+    });
   });
 }
 
 absl::Status GlooGroup::Recv(int from, uint64_t tag, std::span<std::byte> bytes) {
   MEDLEY_RETURN_IF_ERROR(CheckPeer(from));
-  return Guarded(fmt::format("receive from {}", options_.members[static_cast<size_t>(from)]), [&] {
-    const auto buffer = context_->createUnboundBuffer(bytes.data(), bytes.size());
-    buffer->recv(from, kUserSlots | tag);
-    if (!buffer->waitRecv(options_.timeout)) throw std::runtime_error("the receive was aborted");
+  return Guarded("receive from " + Name(from), [&] {
+    return Caught([&] {
+      const auto buffer = context_->createUnboundBuffer(bytes.data(), bytes.size());
+      buffer->recv(from, kUserSlots | tag);
+      if (!buffer->waitRecv(options().timeout)) throw std::runtime_error("the receive was aborted");
+    });
   });
 }
 
 absl::Status GlooGroup::Flush() {
   return Guarded("flush", [&] {
-    std::deque<PendingSend> all;
-    {
-      base::MutexLock lock(send_mutex_);
-      all.swap(pending_);
-      pending_bytes_ = 0;
-    }
-    WaitOldest(all);
+    return Caught([&] {
+      std::deque<PendingSend> all;
+      {
+        base::MutexLock lock(send_mutex_);
+        all.swap(pending_);
+        pending_bytes_ = 0;
+      }
+      WaitOldest(all);
+    });
   });
 }
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/execution_plan.h"
+#include "common/model/reduce_level.h"
 #include "worker/collective/key_value_store.h"
 #include "worker/collective/tls_stream.h"
 
@@ -52,10 +52,17 @@ class Group {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Replaces `values` with their sum over all ranks; sizes must agree. Every rank gets the same bits.
-  // kAuto is kRing; algorithms.h describes them. Over gloo, kRing is gloo's, and kRecursiveDoubling is gloo's
-  // halving-doubling (bcube).
+  // Replaces `values` with their sum over all ranks; sizes must agree. Every rank gets the same bits. algorithms.h
+  // describes the algorithms; kAuto is kRing, and over gloo that of all ranks is gloo's own.
   virtual absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) = 0;
+  // The sum over groups of ranks, innermost first. A rank that no group contains must not call it. `root` adds where a
+  // level is centralized and its group contains it, else the first of the group. Errors: InvalidArgument for a rank
+  // that does not exist.
+  virtual absl::Status AllreduceSum(std::span<float> values, std::span<const model::ReduceLevel> levels, int root) = 0;
+  // The two halves of a ring (PartOf in algorithms.h says which part is whose): `values` become the sum in this rank's
+  // part and are undefined elsewhere; each rank gives its part to all.
+  virtual absl::Status ReduceScatterSum(std::span<float> values) = 0;
+  virtual absl::Status AllGather(std::span<float> values) = 0;
   virtual absl::Status Broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual absl::Status Barrier() = 0;
 

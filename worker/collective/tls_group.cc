@@ -11,7 +11,7 @@
 
 #include "common/base/mutex.h"
 #include "common/base/status.h"
-#include "worker/collective/algorithms.h"
+#include "worker/collective/collective_group.h"
 #include "worker/collective/mesh.h"
 
 namespace medley::worker {
@@ -57,10 +57,10 @@ absl::Status Whole(absl::Status read) {
   return absl::IsOutOfRange(read) ? base::Unavailable("{}", base::Message(read)) : read;
 }
 
-class TlsGroup final : public Group, private Messages {
+class TlsGroup final : public CollectiveGroup {
  public:
-  TlsGroup(GroupOptions options, std::vector<std::unique_ptr<TlsStream>> streams)
-      : options_(std::move(options)), peers_(options_.members.size()) {
+  TlsGroup(GroupOptions given, std::vector<std::unique_ptr<TlsStream>> streams)
+      : CollectiveGroup(std::move(given)), peers_(options().members.size()) {
     for (size_t i = 0; i < peers_.size(); ++i) peers_[i].stream = std::move(streams[i]);
   }
   // ResourceExhausted: the system gives this process no more threads.
@@ -82,44 +82,50 @@ class TlsGroup final : public Group, private Messages {
     threads_.clear();  // joins them
   }
 
-  int rank() const override { return options_.rank; }
-  int size() const override { return static_cast<int>(options_.members.size()); }
-  absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) override {
-    return Ended(fmt::format("allreduce of {} values", values.size()), SumOver(*this, values, algorithm));
-  }
-  absl::Status Broadcast(std::span<std::byte> bytes, int root) override {
-    if (root < 0 || root >= size()) {
-      return base::InvalidArgument("broadcast from rank {}, but the group has {} ranks", root, size());
-    }
-    return Ended(fmt::format("broadcast from {}", Name(root)), BroadcastOver(*this, bytes, root));
-  }
-  absl::Status Barrier() override { return Ended("barrier", BarrierOver(*this)); }
   absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) override;
   absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) override {
     MEDLEY_RETURN_IF_ERROR(CheckPeer(from));
-    return Ended("receive from " + Name(from), Receive(from, kUserTags | tag, bytes));
+    return Ended("receive from " + Name(from), ReceiveMessage(from, kUserTags | tag, bytes));
   }
   absl::Status Flush() override;
   void Close(std::string_view why) override;
 
  private:
-  const std::string& Name(int rank) const { return options_.members[static_cast<size_t>(rank)]; }
-  Peer& At(int rank) { return peers_[static_cast<size_t>(rank)]; }
-  absl::Status CheckPeer(int peer) const {
-    if (peer >= 0 && peer < size() && peer != rank()) return absl::OkStatus();
-    return base::InvalidArgument("group {}: rank {} is not a peer of rank {} of {}", options_.name, peer, rank(),
-                                 size());
-  }
+  // Those of collectives; they are written in the caller's thread.
+  class CollectiveMessages final : public Messages {
+   public:
+    explicit CollectiveMessages(TlsGroup& group) : group_(group) {}
+    int rank() const override { return group_.rank(); }
+    int size() const override { return group_.size(); }
+    absl::Status Send(int to, std::span<const std::byte> bytes) override { return group_.WriteCollective(to, bytes); }
+    absl::Status Receive(int from, std::span<std::byte> bytes) override {
+      return group_.ReceiveMessage(from, kCollectiveTag, bytes);
+    }
+    absl::Status Exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) override {
+      Receiver receiver{in};
+      MEDLEY_RETURN_IF_ERROR(group_.Begin(from, kCollectiveTag, receiver));
+      const absl::Status written = group_.WriteCollective(to, out);
+      const absl::Status received =
+          group_.End(from, kCollectiveTag, receiver, written.ok() ? group_.options().timeout : base::milliseconds(0));
+      return written.ok() ? received : written;
+    }
+    std::span<float> Scratch(size_t count) override { return scratch_.Get(count); }
 
-  // Messages: of collectives, in the caller's thread.
-  absl::Status SendTo(int to, std::span<const std::byte> bytes) override {
-    const Patience patience{base::SystemClock().Steady() + options_.timeout, {}};
+   private:
+    TlsGroup& group_;
+    ScratchMemory scratch_;
+  };
+
+  Messages& messages() override { return messages_; }
+  absl::Status Guarded(const std::string& what, absl::FunctionRef<absl::Status()> body) override {
+    return Ended(what, body());
+  }
+  Peer& At(int rank) { return peers_[static_cast<size_t>(rank)]; }
+
+  absl::Status WriteCollective(int to, std::span<const std::byte> bytes) {
+    const Patience patience{base::SystemClock().Steady() + options().timeout, {}};
     return WriteMessage(At(to), kCollectiveTag, bytes, &patience);
   }
-  absl::Status ReceiveFrom(int from, std::span<std::byte> bytes) override {
-    return Receive(from, kCollectiveTag, bytes);
-  }
-
   static absl::Status WriteMessage(Peer& peer, uint64_t tag, std::span<const std::byte> bytes,
                                    const Patience* patience) {
     const Header header{tag, bytes.size()};
@@ -127,7 +133,16 @@ class TlsGroup final : public Group, private Messages {
     MEDLEY_RETURN_IF_ERROR(peer.stream->Write(std::as_bytes(std::span(&header, 1)), patience));
     return peer.stream->Write(bytes, patience);
   }
-  absl::Status Receive(int from, uint64_t tag, std::span<std::byte> bytes);
+  absl::Status ReceiveMessage(int from, uint64_t tag, std::span<std::byte> bytes) {
+    Receiver receiver{bytes};
+    MEDLEY_RETURN_IF_ERROR(Begin(from, tag, receiver));
+    return End(from, tag, receiver, options().timeout);
+  }
+  // Gives the receiver the message that has arrived, or registers it for the one that will. After an error it is not
+  // registered.
+  absl::Status Begin(int from, uint64_t tag, Receiver& receiver);
+  // Waits for the message, for `patience` at most. The receiver is not registered any more.
+  absl::Status End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience);
   // The error of a call: of one that failed first, the group's end; of later ones, why it is closed.
   absl::Status Ended(const std::string& what, absl::Status status);
   // Ends the connections so that the others, which may still need one another, lose only this rank.
@@ -136,7 +151,7 @@ class TlsGroup final : public Group, private Messages {
   absl::Status ReadMessage(Peer& peer);
   void Write(size_t peer);
 
-  const GroupOptions options_;
+  CollectiveMessages messages_{*this};
   base::Mutex mutex_;
   base::CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -159,10 +174,10 @@ absl::Status TlsGroup::Ended(const std::string& what, absl::Status status) {
   }
   if (first) {
     Close(fmt::format("{} failed: {}", what, base::Message(status)));
-    return base::Unavailable("{} in group {}: {}", what, options_.name, base::Message(status));
+    return base::Unavailable("{} in group {}: {}", what, options().name, base::Message(status));
   }
   base::MutexLock lock(mutex_);
-  return base::Aborted("{}: group {} is closed: {}", what, options_.name, why_);
+  return base::Aborted("{}: group {} is closed: {}", what, options().name, why_);
 }
 
 absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> bytes) {
@@ -178,7 +193,7 @@ absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> byt
       return closed_ || peer.left || queued_messages_ == 0 ||
              (queued_messages_ < kMaxQueuedMessages && queued_bytes_ + bytes.size() <= kMaxQueuedBytes);
     };
-    if (!changed_.WaitFor(mutex_, {}, options_.timeout, room)) {
+    if (!changed_.WaitFor(mutex_, {}, options().timeout, room)) {
       status = base::DeadlineExceeded("{} takes no messages", Name(to));
     } else if (closed_) {
       status = base::Aborted("{}", why_);
@@ -202,7 +217,7 @@ absl::Status TlsGroup::Flush() {
       return closed_ || std::all_of(peers_.begin(), peers_.end(),
                                     [](const Peer& peer) { return peer.queue.empty() && !peer.sending; });
     };
-    if (!changed_.WaitFor(mutex_, {}, options_.timeout, sent)) {
+    if (!changed_.WaitFor(mutex_, {}, options().timeout, sent)) {
       status = base::DeadlineExceeded("messages are still unsent");
     } else if (closed_) {
       status = base::Aborted("{}", why_);
@@ -211,29 +226,34 @@ absl::Status TlsGroup::Flush() {
   return Ended("flush", status);
 }
 
-absl::Status TlsGroup::Receive(int from, uint64_t tag, std::span<std::byte> bytes) {
+absl::Status TlsGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
   Peer& peer = At(from);
   base::MutexLock lock(mutex_);
-  auto& arrived = peer.arrived[tag];
-  if (!arrived.empty()) {
-    const std::vector<std::byte> message = std::move(arrived.front());
-    arrived.pop_front();
-    if (arrived.empty()) peer.arrived.erase(tag);
+  const auto arrived = peer.arrived.find(tag);
+  if (arrived != peer.arrived.end()) {
+    const std::vector<std::byte> message = std::move(arrived->second.front());
+    arrived->second.pop_front();
+    if (arrived->second.empty()) peer.arrived.erase(arrived);
     peer.arrived_bytes -= message.size();
     changed_.NotifyAll();
-    if (message.size() != bytes.size()) {
-      return base::DataLoss("{} sent {} bytes, expected {}", Name(from), message.size(), bytes.size());
+    if (message.size() != receiver.bytes.size()) {
+      return base::DataLoss("{} sent {} bytes, expected {}", Name(from), message.size(), receiver.bytes.size());
     }
-    std::copy(message.begin(), message.end(), bytes.begin());
+    std::copy(message.begin(), message.end(), receiver.bytes.begin());
+    receiver.state = Receiver::State::kDone;
     return absl::OkStatus();
   }
-  peer.arrived.erase(tag);
   if (closed_) return base::Unavailable("{}", why_);
   if (peer.left) return base::Unavailable("{} has left", Name(from));
-  Receiver receiver{bytes};
   peer.receivers[tag].push_back(&receiver);
   changed_.NotifyAll();
-  const bool ended = changed_.WaitFor(mutex_, {}, options_.timeout, [&] {
+  return absl::OkStatus();
+}
+
+absl::Status TlsGroup::End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience) {
+  Peer& peer = At(from);
+  base::MutexLock lock(mutex_);
+  const bool ended = changed_.WaitFor(mutex_, {}, patience, [&] {
     return receiver.state == Receiver::State::kDone ||
            ((closed_ || peer.left) && receiver.state == Receiver::State::kWaiting);
   });
@@ -243,9 +263,10 @@ absl::Status TlsGroup::Receive(int from, uint64_t tag, std::span<std::byte> byte
     changed_.Wait(mutex_, {}, [&] { return receiver.state != Receiver::State::kReading; });
     if (receiver.state == Receiver::State::kDone) return absl::OkStatus();
   }
-  auto& waiting = peer.receivers[tag];
-  std::erase(waiting, &receiver);
-  if (waiting.empty()) peer.receivers.erase(tag);
+  if (const auto waiting = peer.receivers.find(tag); waiting != peer.receivers.end()) {
+    std::erase(waiting->second, &receiver);
+    if (waiting->second.empty()) peer.receivers.erase(waiting);
+  }
   if (closed_) return base::Unavailable("{}", why_);
   if (peer.left) return base::Unavailable("{} has left", Name(from));
   if (!ended) return base::Unavailable("no message from {} in time", Name(from));
@@ -264,9 +285,9 @@ void TlsGroup::Read(size_t index) {
       peer.left = true;
       return changed_.NotifyAll();
     }
-    if (!closed_) lost_ = options_.members[index];
+    if (!closed_) lost_ = options().members[index];
   }
-  Close(fmt::format("{}: {}", options_.members[index], base::Message(status)));
+  Close(fmt::format("{}: {}", options().members[index], base::Message(status)));
 }
 
 // OutOfRange: the peer has left, between two messages.
@@ -355,7 +376,7 @@ void TlsGroup::Write(size_t index) {
       base::MutexLock lock(mutex_);
       if (peer.left) continue;  // it does not want the message
     }
-    return Close(fmt::format("{}: {}", options_.members[index], base::Message(written)));
+    return Close(fmt::format("{}: {}", options().members[index], base::Message(written)));
   }
 }
 

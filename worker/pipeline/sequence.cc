@@ -23,12 +23,6 @@ absl::Status CheckRunnable(const Program& program, const Instruction& instructio
   if (instruction.kind == Kind::kAverage) {
     return base::Unimplemented("{}: this runtime synchronises all replicas in every step", device);
   }
-  if (instruction.kind == Kind::kAllReduce) {
-    const int group = program.blocks[static_cast<size_t>(instruction.block)].group;
-    if (program.groups[static_cast<size_t>(group)].levels.size() > 1) {
-      return base::Unimplemented("{}: this runtime reduces over all replicas of a stage at once", device);
-    }
-  }
   return absl::OkStatus();
 }
 

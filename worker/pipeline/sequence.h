@@ -20,7 +20,7 @@ struct Sequence {
 };
 
 // Errors: Unimplemented for what this executor cannot run, naming it: asynchronous programs, sums of gradients,
-// averages, hierarchies, blocks of several layouts on one device, blocks with several inputs or outputs.
+// averages, blocks of several layouts on one device, blocks with several inputs or outputs.
 absl::StatusOr<Sequence> SequenceOf(const program::Program& program, int device);
 
 }  // namespace medley::worker

@@ -100,5 +100,32 @@ TEST(EquivalenceTest, AdagradOnANarrowModel) { Compare(Narrow()); }
 TEST(EquivalenceTest, AdamOnANarrowModel) { Compare(NarrowAdam()); }
 TEST(EquivalenceTest, SgdOnAWideModel) { Compare(Wide()); }
 
+// Every algorithm gives the curve of one process, with groups too, before and after a rescale; those that add in rank
+// order give the same bits twice.
+TEST(EquivalenceTest, AlgorithmsAndGroups) {
+  JobOptions options = Narrow();
+  options.epochs = 4;
+  const int operations = 5;
+  const Curve reference = Train(options, {.stages = {{0, operations, 1}}}, nullptr);
+  const auto shape = [&](plan::v1::AllreduceAlgorithm algorithm, int units, int group, int root) {
+    return JobShape{.stages = {{0, 1, 1}, {1, operations, units, algorithm, group, root}}, .servers = 1};
+  };
+  struct Case {
+    const char* name;
+    plan::v1::AllreduceAlgorithm algorithm;
+    int units, group, root;
+  };
+  for (const Case& one : {Case{"recursive doubling of 3", plan::v1::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING, 3, 0, 0},
+                          Case{"centralized at 2 of 3", plan::v1::ALLREDUCE_ALGORITHM_CENTRALIZED, 3, 0, 2},
+                          Case{"linear of 3", plan::v1::ALLREDUCE_ALGORITHM_LINEAR, 3, 0, 0},
+                          Case{"ring over groups of 2", plan::v1::ALLREDUCE_ALGORITHM_RING, 4, 2, 0}}) {
+    const JobShape first = shape(one.algorithm, one.units, one.group, one.root), then = shape(one.algorithm, 2, 1, 1);
+    ExpectSame(reference, Train(options, first, &then), one.name);
+    ASSERT_FALSE(HasFailure()) << one.name;
+  }
+  const JobShape centralized = shape(plan::v1::ALLREDUCE_ALGORITHM_CENTRALIZED, 3, 2, 1);
+  EXPECT_EQ(Train(options, centralized, nullptr).losses, Train(options, centralized, nullptr).losses);
+}
+
 }  // namespace
 }  // namespace medley::worker

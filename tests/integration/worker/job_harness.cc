@@ -199,6 +199,20 @@ void JobHarness::StartMembers(const JobShape& shape) {
   for (int i = 0; i < shape.servers; ++i) start(fmt::format("server-{}", i), "server");
 }
 
+// How the trainers of a stage add, whose first one is device `first`.
+void SetReduction(const StageShape& stage, int first, plan::v1::Sync& sync) {
+  sync.set_algorithm(stage.algorithm);
+  if (stage.root > 0) sync.set_root(fmt::format("cpu/{}", first + stage.root));
+  if (stage.group == 0) return;
+  plan::v1::HierarchyLevel& level = *sync.add_hierarchy();
+  level.set_algorithm(plan::v1::ALLREDUCE_ALGORITHM_LINEAR);
+  for (int i = 0; i < stage.units; ++i) {
+    plan::v1::DeviceGroup* group =
+        i % stage.group == 0 ? level.add_groups() : level.mutable_groups(level.groups_size() - 1);
+    group->add_devices(fmt::format("cpu/{}", first + i));
+  }
+}
+
 void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   pb::ApplyPlanRequest request;
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
@@ -216,6 +230,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     slot.set_index(index);
     wanted_[member] = role == pb::MEMBER_ROLE_SERVER ? "server" : "trainer";
   };
+  int devices = 0;  // of the stages before
   for (size_t s = 0; s < shape.stages.size(); ++s) {
     const StageShape& from = shape.stages[s];
     plan::v1::Stage& stage = *plan.add_stages();
@@ -234,8 +249,9 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
       sync.mutable_sync()->set_kind(sparse           ? plan::v1::SYNC_KIND_PARAMETER_SERVER
                                     : from.units > 1 ? plan::v1::SYNC_KIND_ALLREDUCE
                                                      : plan::v1::SYNC_KIND_NONE);
-      sync.mutable_sync()->set_algorithm(plan::v1::ALLREDUCE_ALGORITHM_RING);
+      SetReduction(from, devices, *sync.mutable_sync());
     }
+    devices += from.units;
     for (int i = 0; i < from.units; ++i) {
       add_slot(fmt::format("t{}-{}", s, i), pb::MEMBER_ROLE_TRAINER, static_cast<int>(s), i);
     }

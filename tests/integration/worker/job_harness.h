@@ -28,6 +28,9 @@ struct StageShape {
   int first = 0;
   int end = 0;
   int units = 1;
+  plan::v1::AllreduceAlgorithm algorithm = plan::v1::ALLREDUCE_ALGORITHM_RING;
+  int group = 0;  // trainers of each group, which add linearly before the groups do; 0: without groups
+  int root = 0;   // index of the trainer that adds where an algorithm is centralized
 };
 
 struct JobShape {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/placement.h"
 
 namespace medley::worker {
 namespace {
@@ -69,6 +70,44 @@ void CutGroups(plan::v1::Stage& stage, const std::map<std::string, int>& present
     group.set_share(sum > 0 ? group.share() / sum : 1.0 / kept.size());
   }
   stage.mutable_groups()->Swap(&kept);
+}
+
+// New ids of devices by old ones; those of lost devices are missing.
+using NewIds = std::map<std::string, std::string>;
+
+// A plan with stages numbers the units of a pool over all stages (StageDeviceId), so a lost unit renames those after
+// it. `slots`: of trainers, in order.
+NewIds RenamedDevices(const std::vector<const MemberSlot*>& slots, const std::vector<std::string>& missing) {
+  std::map<std::string, int> before, after;  // by pool
+  NewIds ids;
+  for (const MemberSlot* slot : slots) {
+    if (slot->role() != MEMBER_ROLE_TRAINER) continue;
+    const std::string old_id = model::StageDeviceId(slot->pool(), before[slot->pool()]++);
+    if (std::find(missing.begin(), missing.end(), slot->member()) != missing.end()) continue;
+    ids[old_id] = model::StageDeviceId(slot->pool(), after[slot->pool()]++);
+  }
+  return ids;
+}
+
+// The groups keep those of their devices that are left; without a root, the first replica adds.
+void CutHierarchy(plan::v1::Sync& sync, const NewIds& ids) {
+  const auto root = ids.find(sync.root());
+  sync.set_root(root == ids.end() ? "" : root->second);
+  google::protobuf::RepeatedPtrField<plan::v1::HierarchyLevel> levels;
+  for (const plan::v1::HierarchyLevel& level : sync.hierarchy()) {
+    plan::v1::HierarchyLevel kept;
+    kept.set_algorithm(level.algorithm());
+    for (const plan::v1::DeviceGroup& group : level.groups()) {
+      plan::v1::DeviceGroup devices;
+      for (const std::string& device : group.devices()) {
+        const auto id = ids.find(device);
+        if (id != ids.end()) devices.add_devices(id->second);
+      }
+      if (devices.devices_size() > 0) *kept.add_groups() = std::move(devices);
+    }
+    if (kept.groups_size() > 0) *levels.Add() = std::move(kept);
+  }
+  sync.mutable_hierarchy()->Swap(&levels);
 }
 
 std::tuple<bool, int, int> Order(const MemberSlot& slot) {
@@ -143,6 +182,11 @@ RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& fi
   for (int s = 0; s < fit.plan.stages_size(); ++s) {
     fit.covers = fit.covers && present.contains(s);
     CutGroups(*fit.plan.mutable_stages(s), present[s]);
+  }
+  if (fit.missing.empty()) return fit;
+  const NewIds ids = RenamedDevices(slots, fit.missing);
+  for (plan::v1::Stage& stage : *fit.plan.mutable_stages()) {
+    for (plan::v1::OperationSync& sync : *stage.mutable_syncs()) CutHierarchy(*sync.mutable_sync(), ids);
   }
   return fit;
 }

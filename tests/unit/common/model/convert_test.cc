@@ -108,8 +108,8 @@ ExecutionPlan SomePlan() {
                 .algorithm = AllreduceAlgorithm::kRing,
                 .mode = SyncMode::kFlexible,
                 .target_ratio = 0.02,
-                .hierarchy = {{{{"v100/0", "v100/1"}, {"t4/0"}}, AllreduceAlgorithm::kLinear}},
-                .root = "v100/1",
+                .hierarchy = {{{{"v100/0"}, {"t4/0"}}, AllreduceAlgorithm::kLinear}},
+                .root = "v100/0",
                 .detector = AnomalyDetector::kWindow,
                 .anomaly_window = 8,
                 .anomaly_threshold = 3};
@@ -207,6 +207,12 @@ TEST(ExecutionPlanTest, ValidateAndSummary) {
   plan = SomePlan();
   plan.stages[1].groups[0].share = 0.5;
   EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].groups: the shares must sum to 1")));
+  plan = SomePlan();
+  plan.stages[1].syncs[0].sync.root = "cpu/0";
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("stages[1].syncs[0].sync.root: 'cpu/0' is no replica")));
+  plan = SomePlan();
+  plan.stages[1].syncs[0].sync.hierarchy[0].groups.pop_back();
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("sync.hierarchy[0]: 1 of 2 replicas are in a group")));
 }
 
 // yaml-cpp's LoadAll never returns from the garbage after the first document, and uses all memory meanwhile.

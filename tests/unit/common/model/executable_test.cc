@@ -146,7 +146,7 @@ TEST(ExecutableTest, EveryRefusedFieldIsRefusedByName) {
       ++refused;
     }
   });
-  EXPECT_EQ(refused, 12);
+  EXPECT_EQ(refused, 10);
   EXPECT_THAT(CheckExecutable(plan), IsOk());
 }
 

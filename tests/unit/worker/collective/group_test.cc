@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <latch>
+#include <set>
 #include <thread>
 
 #include "common/base/file.h"
@@ -21,6 +22,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/certificates/job_certificates.h"
+#include "worker/collective/algorithms.h"
 
 namespace medley::worker {
 namespace {
@@ -89,6 +91,8 @@ std::vector<float> Values(int rank, size_t count) {
   return values;
 }
 
+class EncryptedOrNot : public testing::TestWithParam<bool> {};
+
 class AllreduceTest : public testing::TestWithParam<std::tuple<bool, AllreduceAlgorithm, int, size_t>> {};
 
 TEST_P(AllreduceTest, EveryRankHoldsTheSameSumTwice) {
@@ -120,10 +124,115 @@ INSTANTIATE_TEST_SUITE_P(All, AllreduceTest,
                                                           AllreduceAlgorithm::kLinear),
                                           testing::Values(1, 2, 3, 5, 8), testing::Values(1, 7, 100000)));
 
-class GroupTest : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Encrypted, GroupTest, testing::Bool());
+using model::ReduceLevel;
 
-TEST_P(GroupTest, BroadcastReachesAll) {
+// Which ranks share a sum, by rank: those that the levels connect.
+std::vector<std::set<int>> SharersOf(const std::vector<ReduceLevel>& levels, int size) {
+  std::vector<std::set<int>> sharers;
+  for (int rank = 0; rank < size; ++rank) sharers.push_back({rank});
+  for (const ReduceLevel& level : levels) {
+    for (const std::vector<int>& group : level.groups) {
+      std::set<int> all;
+      for (const int member : group) all.merge(std::set<int>(sharers[static_cast<size_t>(member)]));
+      for (const int member : all) sharers[static_cast<size_t>(member)] = all;
+    }
+  }
+  return sharers;
+}
+
+// One or two levels over random groups of all ranks; with one level, the groups do not meet.
+std::vector<ReduceLevel> RandomLevels(base::Rng& rng, int size) {
+  const auto algorithm = [&] {
+    constexpr AllreduceAlgorithm kAll[] = {AllreduceAlgorithm::kCentralized, AllreduceAlgorithm::kRing,
+                                           AllreduceAlgorithm::kRecursiveDoubling, AllreduceAlgorithm::kLinear};
+    return kAll[rng.Below(4)];
+  };
+  const auto groups = 1 + rng.Below(static_cast<uint64_t>(size));
+  std::vector<std::vector<int>> drawn(groups);
+  for (int rank = 0; rank < size; ++rank) drawn[rng.Below(groups)].push_back(rank);
+  std::erase_if(drawn, [](const std::vector<int>& group) { return group.empty(); });
+  std::vector<ReduceLevel> levels = {{drawn, algorithm()}};
+  if (rng.Below(3) == 0) return levels;
+  ReduceLevel& outer = levels.emplace_back(ReduceLevel{{{}}, algorithm()});
+  for (const std::vector<int>& group : drawn) outer.groups[0].push_back(group.front());
+  return levels;
+}
+
+TEST_P(EncryptedOrNot, GroupsOfRanksHoldTheirSums) {
+  constexpr int kRounds = 12;
+  for (const int size : {2, 3, 5, 7}) {
+    RunRanks(GetParam(), size, [&](Group& group) {
+      base::Rng rng(static_cast<uint64_t>(size));  // the same on every rank
+      for (int round = 0; round < kRounds; ++round) {
+        const std::vector<ReduceLevel> levels = RandomLevels(rng, size);
+        const int root = static_cast<int>(rng.Below(static_cast<uint64_t>(size)));
+        const size_t count = rng.Below(3000);
+        std::vector<float> values = Values(group.rank(), count);
+        ASSERT_EQ(group.AllreduceSum(values, levels, root), absl::OkStatus());
+        std::vector<double> expected(count);
+        const std::set<int> sharers = SharersOf(levels, size)[static_cast<size_t>(group.rank())];
+        for (const int rank : sharers) {
+          const std::vector<float> theirs = Values(rank, count);
+          for (size_t i = 0; i < count; ++i) expected[i] += static_cast<double>(theirs[i]);
+        }
+        for (size_t i = 0; i < count; ++i) ASSERT_NEAR(values[i], expected[i], 1e-4) << "round " << round;
+        // The same bits as the smallest rank that shares the sum.
+        std::vector<float> smallest = values;
+        for (int rank = 0; rank < size; ++rank) {
+          std::vector<float> shown = values;
+          ASSERT_EQ(group.Broadcast(std::as_writable_bytes(std::span(shown)), rank), absl::OkStatus());
+          if (rank == *sharers.begin()) smallest = shown;
+        }
+        ASSERT_EQ(values, smallest) << "round " << round;
+      }
+    });
+  }
+}
+
+TEST_P(EncryptedOrNot, ARankThatDoesNotExistIsRefused) {
+  RunRanks(GetParam(), 2, [](Group& group) {
+    std::vector<float> values = {1};
+    const std::vector<ReduceLevel> levels = {{{{0, 2}}, AllreduceAlgorithm::kRing}};
+    EXPECT_EQ(base::Message(group.AllreduceSum(values, levels, 0)), "allreduce with rank 2, but the group has 2 ranks");
+  });
+}
+
+TEST_P(EncryptedOrNot, TheHalvesOfARingAreItsWhole) {
+  for (const int size : {1, 2, 3, 5}) {
+    for (const size_t count : {0, 1, 4, 1001}) {
+      RunRanks(GetParam(), size, [&, count = count](Group& group) {
+        std::vector<float> whole = Values(group.rank(), count), halves = whole;
+        ASSERT_EQ(group.AllreduceSum(whole, AllreduceAlgorithm::kLinear), absl::OkStatus());
+        ASSERT_EQ(group.ReduceScatterSum(halves), absl::OkStatus());
+        const Part own = PartOf(count, group.rank(), size);
+        for (size_t i = own.first; i < own.first + own.count; ++i) ASSERT_NEAR(halves[i], whole[i], 1e-4);
+        ASSERT_EQ(group.AllGather(halves), absl::OkStatus());
+        for (size_t i = 0; i < count; ++i) ASSERT_NEAR(halves[i], whole[i], 1e-4);
+      });
+    }
+  }
+}
+
+TEST(PartOfTest, PartsAreNeighboursAndEqualButForOne) {
+  for (const int size : {1, 2, 3, 7, 16}) {
+    for (const size_t count : {0, 1, 6, 7, 8, 1000}) {
+      size_t next = 0, least = count, most = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const Part part = PartOf(count, rank, size);
+        EXPECT_EQ(part.first, next);
+        next += part.count;
+        least = std::min(least, part.count);
+        most = std::max(most, part.count);
+      }
+      EXPECT_EQ(next, count);
+      EXPECT_LE(most - least, 1U);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EncryptedOrNot, testing::Bool());
+
+TEST_P(EncryptedOrNot, BroadcastReachesAll) {
   for (int size = 2; size <= 7; ++size) {
     for (int root = 0; root < size; ++root) {
       RunRanks(GetParam(), size, [&](Group& group) {
@@ -136,7 +245,7 @@ TEST_P(GroupTest, BroadcastReachesAll) {
   }
 }
 
-TEST_P(GroupTest, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
+TEST_P(EncryptedOrNot, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
   RunRanks(GetParam(), 2, [](Group& group) {
     const int peer = 1 - group.rank();
     for (int i = 0; i < 20; ++i) {  // both ranks send before either receives
@@ -154,7 +263,7 @@ TEST_P(GroupTest, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiv
   });
 }
 
-TEST_P(GroupTest, AClosedRankFailsTheOthersAtOnce) {
+TEST_P(EncryptedOrNot, AClosedRankFailsTheOthersAtOnce) {
   std::latch trained(5);
   RunRanks(GetParam(), 5, [&](Group& group) {
     std::vector<float> values(100000, 1.0f);
@@ -167,7 +276,7 @@ TEST_P(GroupTest, AClosedRankFailsTheOthersAtOnce) {
   });
 }
 
-TEST_P(GroupTest, CloseWakesALocalReceiver) {
+TEST_P(EncryptedOrNot, CloseWakesALocalReceiver) {
   RunRanks(GetParam(), 2, [](Group& group) {
     if (group.rank() == 1) return;
     std::jthread closer([&] { group.Close("halt"); });
@@ -178,7 +287,7 @@ TEST_P(GroupTest, CloseWakesALocalReceiver) {
   });
 }
 
-TEST_P(GroupTest, AWaitForAPeerEndsAtItsTimeout) {
+TEST_P(EncryptedOrNot, AWaitForAPeerEndsAtItsTimeout) {
   RunRanks(
       GetParam(), 2,
       [](Group& group) {
@@ -191,7 +300,7 @@ TEST_P(GroupTest, AWaitForAPeerEndsAtItsTimeout) {
       base::milliseconds(100));
 }
 
-TEST_P(GroupTest, ConnectIsBoundedAndStoppable) {
+TEST_P(EncryptedOrNot, ConnectIsBoundedAndStoppable) {
   MemoryStore store;
   GroupOptions options{.name = "lonely", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(GetParam())};
   options.rendezvous_timeout = base::milliseconds(50);
@@ -203,7 +312,7 @@ TEST_P(GroupTest, ConnectIsBoundedAndStoppable) {
 }
 
 // Large messages in both directions at once fill every buffer of the system.
-TEST_P(GroupTest, LargeMessagesInBothDirections) {
+TEST_P(EncryptedOrNot, LargeMessagesInBothDirections) {
   constexpr size_t kBytes = size_t{48} << 20;
   RunRanks(GetParam(), 2, [](Group& group) {
     const int peer = 1 - group.rank();

@@ -61,7 +61,6 @@ TEST(SequenceTest, RefusesWhatTheExecutorCannotRun) {
   EXPECT_EQ(Text(plan, kThree, 0), "d0: this runtime executes blocks of one layout on a device");
   plan.placements = {{{{0, 3}}, {{"d0", 0.5}, {"d1", 0.5}}, program::Allreduce()}};
   plan.placements[0].sync.hierarchy = {{{{"d0"}, {"d1"}}, model::AllreduceAlgorithm::kRing}};
-  EXPECT_EQ(Text(plan, kThree, 0), "d0: this runtime reduces over all replicas of a stage at once");
   plan.placements[0].sync.mode = model::SyncMode::kNone;
   EXPECT_EQ(Text(plan, kThree, 1), "d1: this runtime synchronises all replicas in every step");
   EXPECT_EQ(Text(StagesPlan({{3, 1}}, 1), kThree, 4), "device 4 does not exist, the program has 1");

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Measures every allreduce algorithm among 2 and 4 processes over loopback: a table, and with --docs the plot of
+docs/design/collectives.md.
+
+  tests/bench/allreduce.py [--rounds 5] [--seconds 0.3] [--docs]
+
+Needs build/bin/allreduce_bench. Writes build/allreduce.json. The algorithms take turns, so other load meets all of them;
+of each, the median round counts. "ring" without TLS is gloo's own.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RANKS = (2, 4)
+SIZES = [4096 << (2 * i) for i in range(8)]  # 4 KiB to 64 MiB
+ALGORITHMS = ("auto", "ring", "recursive-doubling", "centralized", "linear")
+COLOURS = {"auto": "#1f6f43", "ring": "#b3541e", "recursive-doubling": "#3b5b92", "centralized": "#777777", "linear": "#a08020"}
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 430, 300, 56, 40, 56
+
+
+def once(ranks, size, algorithm, tls, seconds):
+    command = [os.path.join(ROOT, "build/bin/allreduce_bench"), "--ranks", str(ranks), "--bytes", str(size), "--algorithm",
+               algorithm, "--seconds", str(seconds)] + (["--tls"] if tls else [])
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)["us"]
+
+
+def measure(rounds, seconds):
+    """Microseconds by (ranks, tls, size, algorithm), all rounds."""
+    found = {}
+    for ranks in RANKS:
+        for size in SIZES:
+            for _ in range(rounds):
+                for tls in (False, True):
+                    for algorithm in ALGORITHMS:
+                        key = (ranks, tls, size, algorithm)
+                        found.setdefault(key, []).append(once(ranks, size, algorithm, tls, seconds))
+    return found
+
+
+def name_of(size):
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def table(found):
+    rows = ["| processes | size | " + " | ".join(ALGORITHMS) + " | ring / auto | the same with TLS |",
+            "|---|---|" + "---|" * (len(ALGORITHMS) + 2)]
+    for ranks in RANKS:
+        for size in SIZES:
+            plain = [statistics.median(found[ranks, False, size, a]) for a in ALGORITHMS]
+            cells = [f"{us / 1000:.2f}" for us in plain]
+            ratios = [gain(found, ranks, tls, size) for tls in (False, True)]
+            rows.append(f"| {ranks} | {name_of(size)} | " + " | ".join(cells) + f" | {ratios[0]:.2f} | {ratios[1]:.2f} |")
+    return "\n".join(rows)
+
+
+def gain(found, ranks, tls, size):
+    """How many times as fast AUTO is as the ring: the median over rounds, in each of which both took turns."""
+    pairs = zip(found[ranks, tls, size, "ring"], found[ranks, tls, size, "auto"])
+    return statistics.median(ring / auto for ring, auto in pairs)
+
+
+def panel(found, ranks, offset):
+    """Bandwidth (bytes of the result per second) over size, both logarithmic."""
+    least, most = 0.0005, 4.0  # GB/s
+    out = [f'<text x="{offset + LEFT}" y="46" font-weight="bold">{ranks} processes</text>']
+
+    def y(value):
+        part = (math.log10(max(value, least)) - math.log10(least)) / (math.log10(most) - math.log10(least))
+        return HEIGHT - BOTTOM - part * (HEIGHT - BOTTOM - TOP)
+    step = (WIDTH - LEFT - 14) / (len(SIZES) - 1)
+    for value in (0.001, 0.01, 0.1, 1):
+        out.append(f'<path d="M{offset + LEFT} {y(value):.1f}h{WIDTH - LEFT - 14}" stroke="#ddd"/>'
+                   f'<text x="{offset + LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+    for i, size in enumerate(SIZES):
+        if i % 2 == 0 or i == len(SIZES) - 1:
+            out.append(f'<text x="{offset + LEFT + i * step:.1f}" y="{HEIGHT - 20}" text-anchor="middle">{name_of(size)}</text>')
+    for algorithm in reversed(ALGORITHMS):
+        points = [f"{offset + LEFT + i * step:.1f} "
+                  f"{y(size / statistics.median(found[ranks, False, size, algorithm]) / 1000):.1f}"
+                  for i, size in enumerate(SIZES)]
+        width = 3 if algorithm == "auto" else 1.6
+        out.append(f'<path d="M{"L".join(points)}" fill="none" stroke="{COLOURS[algorithm]}" stroke-width="{width}"/>')
+    return out
+
+
+def plot(found):
+    width = WIDTH * len(RANKS)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" font-family="sans-serif" font-size="12">',
+           "<title>Bandwidth of allreduce algorithms over loopback, by size</title>",
+           f'<rect width="{width}" height="{HEIGHT}" fill="white"/>']
+    for i, algorithm in enumerate(ALGORITHMS):
+        label = "ring (gloo)" if algorithm == "ring" else "AUTO" if algorithm == "auto" else algorithm
+        x = LEFT + i * 150
+        out.append(f'<path d="M{x} 14h22" stroke="{COLOURS[algorithm]}" stroke-width="3"/><text x="{x + 28}" y="18">{label}</text>')
+    for i, ranks in enumerate(RANKS):
+        out += panel(found, ranks, i * WIDTH)
+    out.append(f'<text x="14" y="{HEIGHT / 2:.0f}" transform="rotate(-90 14 {HEIGHT / 2:.0f})" text-anchor="middle">GB/s</text>')
+    out.append("</svg>\n")
+    return "\n".join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--docs", action="store_true", help="write docs/design/allreduce.svg")
+    options = parser.parse_args()
+    found = measure(options.rounds, options.seconds)
+    plain = {f"{r}/{s}": gain(found, r, False, s) for r in RANKS for s in SIZES}
+    tls = {f"{r}/{s}": gain(found, r, True, s) for r in RANKS for s in SIZES}
+    with open(os.path.join(ROOT, "build/allreduce.json"), "w", encoding="utf-8") as out:
+        json.dump({"ringOverAuto": plain, "ringOverAutoTls": tls,
+                   "microseconds": [[*key, values] for key, values in found.items()]}, out, indent=1)
+    if options.docs:
+        with open(os.path.join(ROOT, "docs/design/allreduce.svg"), "w", encoding="utf-8") as out:
+            out.write(plot(found))
+    print(table(found))
+    print(f"ring / AUTO: least {min(plain.values()):.2f}, most {max(plain.values()):.2f}; "
+          f"with TLS {min(tls.values()):.2f}, {max(tls.values()):.2f}")
+
+
+if __name__ == "__main__":
+    main()
