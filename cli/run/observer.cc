@@ -47,6 +47,7 @@ absl::Status Observer::Step(RunRecord& record) {
   const ops::RescaleStatus* switched = view.rescales.empty() ? nullptr : &view.rescales.back();
   record.points.push_back({base::ToSeconds(clock_.Steady() - start_), view.observed.samples,
                            switched != nullptr ? switched->to_generation : 1, view.plan ? view.plan->throughput : 0,
+                           view.plan ? view.plan->simulated_throughput : 0,
                            !view.rescaling && (switched == nullptr || !switched->recovery)});
   NotePlan(view);
   NoteMoves(view, record);

@@ -64,7 +64,7 @@ std::vector<PlanThroughput> ThroughputOfPlans(const std::vector<SamplePoint>& po
   for (const SamplePoint& point : points) {
     if (point.generation <= 0 || point.samples <= 0 || !point.whole) continue;
     if (plans.empty() || plans.back().generation != point.generation) {
-      plans.push_back({point.generation, point.expected_throughput, 0});
+      plans.push_back({point.generation, point.expected_throughput, point.simulated_throughput, 0});
       first = nullptr;
       latest = nullptr;
     }
@@ -112,6 +112,10 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
     summary.lines.push_back(fmt::format("{:<23} generation {}: {} samples/s expected, {} measured ({:+.0f} %)",
                                         "throughput", plan.generation, Thousands(plan.expected),
                                         Thousands(plan.measured), 100 * (plan.measured / plan.expected - 1)));
+    if (plan.simulated <= 0) continue;
+    summary.lines.push_back(fmt::format("{:<23} generation {}: {} samples/s predicted, {} measured ({:+.0f} %)",
+                                        "simulator", plan.generation, Thousands(plan.simulated),
+                                        Thousands(plan.measured), 100 * (plan.measured / plan.simulated - 1)));
   }
   Moves(record.rescales, "rescale", scenario.expect.rescales, summary);
   Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);

@@ -13,9 +13,10 @@ namespace medley::cli {
 struct SamplePoint {
   double seconds = 0;  // since the run started
   int64_t samples = 0;
-  int64_t generation = 0;          // in force
-  double expected_throughput = 0;  // samples/s, as the plan estimates
-  bool whole = true;               // every member of the plan trains, and no other plan is being prepared
+  int64_t generation = 0;           // in force
+  double expected_throughput = 0;   // samples/s, as the plan estimates
+  double simulated_throughput = 0;  // samples/s in simulated time; 0: not simulated
+  bool whole = true;                // every member of the plan trains, and no other plan is being prepared
 };
 
 struct RunRecord {
@@ -36,8 +37,9 @@ struct Summary {
 // What a plan promised and what was trained in a generation that runs the whole plan.
 struct PlanThroughput {
   int64_t generation = 0;
-  double expected = 0;  // samples/s
-  double measured = 0;  // samples/s
+  double expected = 0;   // samples/s
+  double simulated = 0;  // samples/s; 0: not simulated
+  double measured = 0;   // samples/s
 };
 
 // One entry for each whole generation that was seen to train for 5 s or longer, in order: the status is read about

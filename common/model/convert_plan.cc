@@ -266,6 +266,7 @@ void EstimateToProto(const Estimate& estimate, plan_pb::Estimate& out) {
   out.set_usd_per_hour(estimate.usd_per_hour);
   out.set_usd_total(estimate.usd_total);
   out.set_seconds_total(estimate.seconds_total);
+  out.set_simulated_throughput(estimate.simulated_throughput);
   for (const TimelineSpan& span : estimate.timeline) {
     plan_pb::TimelineSpan& to = *out.add_timeline();
     to.set_name(span.name);
@@ -276,7 +277,7 @@ void EstimateToProto(const Estimate& estimate, plan_pb::Estimate& out) {
 }
 
 Estimate EstimateFromProto(const plan_pb::Estimate& in) {
-  Estimate out{in.throughput(), in.usd_per_hour(), in.usd_total(), in.seconds_total(), {}};
+  Estimate out{in.throughput(), in.usd_per_hour(), in.usd_total(), in.seconds_total(), {}, in.simulated_throughput()};
   for (const plan_pb::TimelineSpan& span : in.timeline()) {
     out.timeline.push_back({span.name(), span.stage(), span.start_seconds(), span.seconds()});
   }

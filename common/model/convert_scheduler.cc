@@ -146,6 +146,7 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   out.set_server_memory_bytes(request.server_memory_bytes);
   OptionsToProto(request.planner, *out.mutable_planner());
   out.set_profile_id(request.profile_id);
+  out.set_simulate(request.simulate);
 }
 
 absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
@@ -158,6 +159,7 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
   request.server_memory_bytes = in.server_memory_bytes();
   MEDLEY_ASSIGN_OR_RETURN(request.planner, OptionsFromProto(in.planner()));
   request.profile_id = in.profile_id();
+  request.simulate = in.simulate();
   return request;
 }
 

@@ -132,6 +132,7 @@ struct Estimate {
   double usd_total = 0;
   double seconds_total = 0;
   std::vector<TimelineSpan> timeline;
+  double simulated_throughput = 0;  // samples/s; 0: not simulated
   bool operator==(const Estimate&) const = default;
 };
 

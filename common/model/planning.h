@@ -103,6 +103,7 @@ struct PlanRequest {
   double server_memory_bytes = 0;  // 0: unlimited
   PlannerOptions planner;
   std::string profile_id;
+  bool simulate = false;  // fill in Estimate::simulated_throughput
 };
 
 // Checks all that planners rely on: sizes, ranges, and that names are unique and known. Errors: InvalidArgument naming

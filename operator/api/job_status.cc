@@ -39,6 +39,7 @@ PlanStatus ReadPlan(const Reader& reader) {
   plan.usd_per_hour = reader.Quantity("usdPerHour", 0);
   plan.throughput = reader.Number("throughput", 0);
   plan.throughput_spread = reader.Number("throughputSpread", 0);
+  plan.simulated_throughput = reader.Number("simulatedThroughput", 0);
   plan.catalog_revision = reader.Int("catalogRevision", 0);
   plan.price_time = reader.String("priceTime");
   return plan;
@@ -77,6 +78,7 @@ Json PlanJson(const PlanStatus& plan) {
                {"alternatives", std::move(alternatives)},
                {"catalogRevision", plan.catalog_revision}};
   if (plan.throughput_spread > 0) json["throughputSpread"] = Rounded(plan.throughput_spread, 1e4);
+  if (plan.simulated_throughput > 0) json["simulatedThroughput"] = Rounded(plan.simulated_throughput, 10);
   if (!plan.server_pool.empty()) json["serverPool"] = plan.server_pool;
   if (!plan.price_time.empty()) json["priceTime"] = plan.price_time;
   return json;

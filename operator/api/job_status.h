@@ -61,7 +61,8 @@ struct PlanStatus {
   std::vector<Alternative> alternatives;
   int64_t catalog_revision = 0;
   std::string price_time;
-  double throughput_spread = 0;  // relative standard deviation of throughput, by that of the layers; 0: not known
+  double throughput_spread = 0;     // relative standard deviation of throughput, by that of the layers; 0: not known
+  double simulated_throughput = 0;  // samples/s; 0: not simulated
   bool operator==(const PlanStatus&) const = default;
 };
 

@@ -111,6 +111,7 @@ void FillPlanStatus(Pass& pass) {
   status.usd_per_hour = record.UsdPerHour({});
   status.throughput = plan.estimate.throughput;
   status.throughput_spread = record.throughput_spread;
+  status.simulated_throughput = plan.estimate.simulated_throughput;
   status.usd_total = plan.estimate.usd_total;
   status.alternatives = record.alternatives;
   status.catalog_revision = plan.provenance.catalog_revision;

@@ -73,6 +73,10 @@ class RoutesTest(SchemaCase):
         self.assertIn(made["plan"]["stages"][0]["resourceType"], {d["pool"] for d in simulated["devices"]})
         self.assertTrue(json.loads(simulated["trace"])["traceEvents"])
         self.assertTrue(simulated["svg"].startswith("<svg "))
+        self.assertEqual(made["executionPlan"]["estimate"]["simulatedThroughput"], 0)
+        with_it = ask("POST", "/v1/plan", {**plan, "simulate": True})["executionPlan"]["estimate"]
+        self.assertAlmostEqual(with_it["simulatedThroughput"] / simulated["throughput"], 1, delta=0.01)
+        self.assertEqual(with_it["throughput"], made["executionPlan"]["estimate"]["throughput"])
         for wrong, sentence in (({"plan": made["executionPlan"], "profile": {}}, "profile.profileBatchSize: must"),
                                 ({"plan": {}, "profile": profile}, "plan"),
                                 ({"plan": made["executionPlan"], "profile": profile, "steps": 101}, "steps: 101")):

@@ -25,10 +25,11 @@ RunRecord Good() {
   record.last.cost.saved_usd = 0.25;
   record.rescales = {{1, 2, "PriceChanged", 0.05, "", false, 0}};
   record.recoveries = {{2, 3, "MemberLost", 0.1, "", true, 1}};
-  record.points = {{0, 0, 1, 25, true},      {10, 10, 1, 25, true},    {15, 10, 1, 25, true},   {20, 300, 1, 25, true},
-                   {30, 500, 1, 25, true},   {35, 550, 1, 40, false},  {40, 600, 2, 40, true},  {50, 700, 2, 40, true},
-                   {60, 999, 2, 40, true},   {61, 1000, 3, 40, true},  {62, 1100, 3, 40, true}, {66, 1700, 3, 40, true},
-                   {70, 1800, 4, 40, false}, {80, 1900, 4, 40, false}, {90, 1900, 5, 40, true}};
+  record.points = {{0, 0, 1, 25, 16, true},     {10, 10, 1, 25, 16, true},   {15, 10, 1, 25, 16, true},
+                   {20, 300, 1, 25, 16, true},  {30, 500, 1, 25, 16, true},  {35, 550, 1, 40, 16, false},
+                   {40, 600, 2, 40, 0, true},   {50, 700, 2, 40, 0, true},   {60, 999, 2, 40, 0, true},
+                   {61, 1000, 3, 40, 0, true},  {62, 1100, 3, 40, 0, true},  {66, 1700, 3, 40, 0, true},
+                   {70, 1800, 4, 40, 0, false}, {80, 1900, 4, 40, 0, false}, {90, 1900, 5, 40, 0, true}};
   record.seconds = 10;
   return record;
 }
@@ -40,6 +41,8 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   // From 300 samples at 20 s to 500 at 30 s; then from 700 at 50 s to 999 at 60 s. Neither the switch, nor generation
   // 3, which trained for too short a time, nor generation 4, which lacks a member, nor the evaluation counts.
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 1: 25 samples/s expected, 20 measured (-20 %)")));
+  EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 1: 16 samples/s predicted, 20 measured (+25 %)")));
+  EXPECT_THAT(summary.lines, Not(Contains(HasSubstr("generation 2: 0 samples/s predicted"))));
   EXPECT_THAT(summary.lines, Contains(HasSubstr("generation 2: 40 samples/s expected, 30 measured (-25 %)")));
   EXPECT_THAT(summary.lines, Not(Contains(HasSubstr("generation 3:"))));
 }
