@@ -17,6 +17,8 @@ void AddServing(CLI::App& app, Options& o) {
   app.add_option("--catalog-config", o.catalog_config,
                  "configuration of price feeds and resource types (docs/operate/prices.md)")
       ->excludes(prices);
+  app.add_option("--planners", o.planners,
+                 "configuration of further planners, which are processes of their own (docs/operate/planners.md)");
   app.add_option("--port-file", o.port_file,
                  "write the gRPC and REST ports to this file as JSON once the service is ready");
   app.add_option("--state-dir", o.state_dir,
@@ -90,7 +92,8 @@ void AddSecurity(CLI::App& app, Options& o) {
   app.add_option("--open-paths", o.open_paths, "REST paths that need no token, besides the web page's files")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_flag("--insecure", o.insecure, "allow listening on non-loopback addresses without TLS and token");
+  app.add_flag("--insecure", o.insecure,
+               "allow listening on non-loopback addresses without TLS and token, and planners there without TLS");
 }
 
 }  // namespace

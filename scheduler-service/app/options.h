@@ -15,6 +15,7 @@ struct Options {
   std::string rest_listen = "127.0.0.1:7071";
   std::string prices;
   std::string catalog_config;
+  std::string planners;
   std::string port_file;
   std::string state_dir;
   bool learn_online = false;
