@@ -2,11 +2,12 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <absl/status/statusor.h>
 
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "scheduler-service/process/address.h"
 
 namespace medley::sched {
 
@@ -46,16 +47,6 @@ struct Options {
   bool insecure = false;
   std::string log_level = "info";
 };
-
-struct Address {
-  std::string host;
-  int port = 0;
-  bool loopback() const;
-};
-
-// Parses "HOST:PORT", or "[ADDRESS]:PORT" for IPv6; ":PORT" means all interfaces. Errors: InvalidArgument naming
-// `flag`.
-absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string& flag);
 
 // Checks that the security options are consistent: TLS needs a certificate and a key, and a non-loopback address needs
 // TLS and a token file unless `insecure` is set. Errors: InvalidArgument, FailedPrecondition.

@@ -85,7 +85,7 @@ HEAVY = {
     r"boost/": ["common/http_server", "operator/controllers",
                 "tests/integration/scheduler"],
     r"curl/": ["common/http_client"],
-    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
+    r"CLI/": ["operator/app", "scheduler-service/app", "scheduler-service/app_planner", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/document"],
 }
