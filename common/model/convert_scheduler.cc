@@ -231,6 +231,7 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
   for (const Resource& resource : result.resources) ToProto(resource, *out.add_resources());
   if (result.prediction) ToProto(*result.prediction, *out.mutable_prediction());
   out.set_policy(result.policy);
+  for (const std::string& note : result.notes) out.add_notes(note);
 }
 
 absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
@@ -260,6 +261,7 @@ absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
   MEDLEY_RETURN_IF_ERROR(ResourcesFromProto(in.resources(), result.resources));
   if (in.has_prediction()) result.prediction = FromProto(in.prediction());
   result.policy = in.policy();
+  result.notes.assign(in.notes().begin(), in.notes().end());
   return result;
 }
 

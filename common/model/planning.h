@@ -190,7 +190,9 @@ struct PlanResult {
   std::vector<Resource> resources;       // those of the request, with prices filled in
   std::optional<Prediction> prediction;  // nullopt: nothing was observed yet
   std::string policy;                    // bytes; set if RecurrentOptions::return_policy
-  // Not in the proto. False if the time budget or the caller ended planning early; another run may find another plan.
+  std::vector<std::string> notes;        // sentences, for example why the plan is not of the requested planner
+  // Not in the proto. False if the time budget or the caller ended planning early, or if the planner is not
+  // deterministic: another run may find another plan.
   bool complete = true;
 };
 

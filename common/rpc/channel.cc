@@ -29,7 +29,7 @@ std::shared_ptr<grpc::ChannelCredentials> ClientCredentials(const MutualTls& tls
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
-  arguments.SetMaxSendMessageSize(options.max_message_bytes);
+  arguments.SetMaxSendMessageSize(options.max_send_bytes);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const int first = static_cast<int>(options.connect_backoff_first.count());
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, first);
@@ -50,6 +50,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const Chan
     arguments.SetSslTargetNameOverride(options.mutual_tls->name());
   } else if (options.tls) {
     credentials = grpc::SslCredentials({options.tls->root_certificates, options.tls->key, options.tls->certificate});
+    if (!options.tls->server_name.empty()) arguments.SetSslTargetNameOverride(options.tls->server_name);
   }
   return grpc::CreateCustomChannel(target, credentials, arguments);
 }

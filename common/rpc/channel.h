@@ -25,12 +25,14 @@ struct ClientTls {
   std::string root_certificates;  // that sign the server's certificate; empty: the system's
   std::string certificate;        // of the client, if the server asks for one
   std::string key;
+  std::string server_name;  // that the server's certificate must have; empty: the host of the target
 };
 
 struct ChannelOptions {
   std::optional<ClientTls> tls;                           // nullopt: plain text
   std::shared_ptr<const MutualTls> mutual_tls = nullptr;  // takes the place of `tls`
-  int max_message_bytes = 64 << 20;
+  int max_message_bytes = 64 << 20;                       // of a received message
+  int max_send_bytes = 64 << 20;
   base::milliseconds connect_backoff_first{100};
   base::milliseconds connect_backoff_max{2000};
   // For one attempt to connect, handshake included. A busy machine needs much more time than the network does.
@@ -40,7 +42,7 @@ struct ChannelOptions {
   base::milliseconds keepalive_timeout{5000};
 };
 
-// `target`: "host:port". The channel shares no connection with other channels of the process.
+// `target`: "host:port", or "unix:path". The channel shares no connection with other channels of the process.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options = {});
 
 // Waits before a loop calls a failed peer again. Without a connection it makes the channel connect and returns as soon

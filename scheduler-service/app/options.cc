@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/base/host_port.h"
 #include "common/base/status.h"
 
 namespace medley::sched {
@@ -17,6 +16,8 @@ void AddServing(CLI::App& app, Options& o) {
   app.add_option("--catalog-config", o.catalog_config,
                  "configuration of price feeds and resource types (docs/operate/prices.md)")
       ->excludes(prices);
+  app.add_option("--planners", o.planners,
+                 "configuration of further planners, which are processes of their own (docs/operate/planners.md)");
   app.add_option("--port-file", o.port_file,
                  "write the gRPC and REST ports to this file as JSON once the service is ready");
   app.add_option("--state-dir", o.state_dir,
@@ -90,18 +91,11 @@ void AddSecurity(CLI::App& app, Options& o) {
   app.add_option("--open-paths", o.open_paths, "REST paths that need no token, besides the web page's files")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_flag("--insecure", o.insecure, "allow listening on non-loopback addresses without TLS and token");
+  app.add_flag("--insecure", o.insecure,
+               "allow listening on non-loopback addresses without TLS and token, and planners there without TLS");
 }
 
 }  // namespace
-
-bool Address::loopback() const { return base::IsLoopback(host); }
-
-absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string& flag) {
-  const auto parts = base::SplitHostPort(text);
-  if (!parts.ok()) return base::Annotate(parts.status(), flag);
-  return Address{parts->host, parts->port};
-}
 
 absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest) {
   const bool signs = !options.tls_ca_cert.empty();
@@ -115,15 +109,9 @@ absl::Status CheckSecurity(const Options& options, const Address& grpc, const Ad
   if (!options.tls_cert.empty() != !options.tls_key.empty())
     return base::InvalidArgument("--tls-cert and --tls-key must be given together");
   if (!tls && !options.tls_client_ca.empty()) return base::InvalidArgument("--tls-client-ca needs --tls-cert");
-  const bool secure = tls && !options.token_file.empty();
-  if (secure || options.insecure) return absl::OkStatus();
-  for (const auto& [address, flag] : {std::pair(grpc, "--grpc-listen"), std::pair(rest, "--rest-listen")}) {
-    if (address.loopback()) continue;
-    return base::FailedPrecondition(
-        "{}: {} is not a loopback address: set --tls-cert, --tls-key and --token-file, or allow it with --insecure",
-        flag, address.host);
-  }
-  return absl::OkStatus();
+  const bool secure = options.insecure || (tls && !options.token_file.empty());
+  MEDLEY_RETURN_IF_ERROR(CheckExposure(grpc, "--grpc-listen", secure));
+  return CheckExposure(rest, "--rest-listen", secure);
 }
 
 std::optional<int> ParseOptions(int argc, char** argv, Options& options) {

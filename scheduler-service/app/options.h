@@ -2,11 +2,12 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <absl/status/statusor.h>
 
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "scheduler-service/process/address.h"
 
 namespace medley::sched {
 
@@ -15,6 +16,7 @@ struct Options {
   std::string rest_listen = "127.0.0.1:7071";
   std::string prices;
   std::string catalog_config;
+  std::string planners;
   std::string port_file;
   std::string state_dir;
   bool learn_online = false;
@@ -45,16 +47,6 @@ struct Options {
   bool insecure = false;
   std::string log_level = "info";
 };
-
-struct Address {
-  std::string host;
-  int port = 0;
-  bool loopback() const;
-};
-
-// Parses "HOST:PORT", or "[ADDRESS]:PORT" for IPv6; ":PORT" means all interfaces. Errors: InvalidArgument naming
-// `flag`.
-absl::StatusOr<Address> ParseAddress(const std::string& text, const std::string& flag);
 
 // Checks that the security options are consistent: TLS needs a certificate and a key, and a non-loopback address needs
 // TLS and a token file unless `insecure` is set. Errors: InvalidArgument, FailedPrecondition.

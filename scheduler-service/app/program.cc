@@ -17,6 +17,7 @@
 #include "scheduler-service/catalog/config.h"
 #include "scheduler-service/feeds/factory.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/remote_planner/remote_planner.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "scheduler-service/serve_rest/rest_server.h"
 #include "scheduler-service/web/web_page.h"
@@ -116,7 +117,10 @@ absl::Status Serve(const Options& given, const std::function<void()>& wait_for_e
   }
   metrics::Registry metrics;
   CatalogStore catalog;
-  const Registry planners = BuiltinPlanners();
+  Registry planners = BuiltinPlanners();
+  if (!options.planners.empty()) {
+    MEDLEY_RETURN_IF_ERROR(AddRemotePlanners(options.planners, options.insecure, planners));
+  }
   MEDLEY_ASSIGN_OR_RETURN(const HardwareCatalog hardware, HardwareCatalog::Builtin());
   LearnedStateStore learned_state(options.state_dir, options.learn_online, metrics);
   MEDLEY_RETURN_IF_ERROR(learned_state.Open());

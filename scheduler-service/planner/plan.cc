@@ -6,6 +6,7 @@
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/reasons.h"
+#include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/planner/stage_graph.h"
 #include "scheduler-service/provision/methods.h"
 
@@ -83,26 +84,6 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem,
-                                                      const std::vector<std::string>& schedule) {
-  if (schedule.size() != static_cast<size_t>(problem.layers())) {
-    return base::InvalidArgument("schedule: has {} entries for {} layers", schedule.size(), problem.layers());
-  }
-  std::vector<int> types;
-  for (size_t i = 0; i < schedule.size(); ++i) {
-    int found = -1;
-    for (int t = 0; t < problem.types(); ++t) {
-      if (problem.type(t).name == schedule[i]) found = t;
-    }
-    if (found < 0) return base::InvalidArgument("schedule[{}]: '{}' is not in resources", i, schedule[i]);
-    if (!problem.Profiled(static_cast<int>(i), found)) {
-      return base::InvalidArgument("schedule[{}]: layer {} has no profile on '{}'", i, i, schedule[i]);
-    }
-    types.push_back(found);
-  }
-  return StagesOf(types);
-}
-
 }  // namespace
 
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
@@ -135,8 +116,9 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }
   result.policy = solution.policy;
+  result.notes = solution.notes;
   AddAlternatives(problem, result);
-  result.complete = solution.complete && !budget.Spent();
+  result.complete = solution.complete && planner->deterministic() && !budget.Spent();
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
   return result;
 }
@@ -171,13 +153,7 @@ absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request
   if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
-  if (units.size() != stages.size()) {
-    return base::InvalidArgument("units: has {} entries, the schedule has {} stages", units.size(), stages.size());
-  }
-  for (size_t i = 0; i < stages.size(); ++i) {
-    if (units[i] <= 0) return base::InvalidArgument("units[{}]: must be positive, is {}", i, units[i]);
-    stages[i].units = units[i];
-  }
+  MEDLEY_RETURN_IF_ERROR(SetUnits(units, stages));
   Evaluation evaluation = Evaluate(problem, stages);
   return ProvisionResult{std::move(evaluation.plan), std::move(evaluation.violations)};
 }

@@ -22,8 +22,9 @@ struct PriceOrigin {
 // Runs the planner that the request names. Returns its plan with alternatives and the execution plan, or the reasons
 // why there is none. Prices must be filled in; a resource without a price makes the request infeasible (constraint
 // "price"). At the end of the time budget, at `deadline` or when `stop` is requested, returns the best plan found so
-// far. Unless the time ran out, the result depends only on (request, seed), except for planning_seconds. Errors:
-// InvalidArgument (invalid request, unknown planner), DeadlineExceeded (no plan was found in time). Thread-safe.
+// far. Unless the time ran out or the planner is not deterministic(), the result depends only on (request, seed), not
+// counting planning_seconds. Errors: InvalidArgument (invalid request, unknown planner), DeadlineExceeded (no plan was
+// found in time). Thread-safe.
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
                                            const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline = base::SteadyTime::max());

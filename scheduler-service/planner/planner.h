@@ -1,7 +1,7 @@
 // The interface of all planners, and the registry that finds them by name.
 //
-// A planner is const and thread-safe. It does no I/O and uses only the clock that it is given. The same (problem, seed)
-// gives the same result unless the time runs out.
+// A planner is const and thread-safe. The planners of this folder do no I/O and use only the clock that they are given.
+// The same (problem, seed) gives the same result unless the time runs out, or the planner is not deterministic().
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -35,8 +35,14 @@ class Budget {
     const double left = base::ToSeconds(deadline_ - now);
     return {clock_, now + base::FromSeconds(std::max(left * fraction, 0.0)), stop_};
   }
+  // Until the deadline, in seconds; at least 0, and infinite without a deadline.
+  double RemainingSeconds() const {
+    if (deadline_ == base::SteadyTime::max()) return kInfinity;
+    return std::max(base::ToSeconds(deadline_ - clock_.Steady()), 0.0);
+  }
   bool Spent() const { return stop_.stop_requested() || clock_.Steady() >= deadline_; }
   const base::Clock& clock() const { return clock_; }
+  const std::stop_token& stop() const { return stop_; }
 
  private:
   const base::Clock& clock_;
@@ -50,8 +56,10 @@ struct Solution {
   std::optional<Provisioned> best;
   std::optional<double> lower_bound;  // proven lower bound of the cost of all feasible plans, in USD
   bool complete = true;               // false: the budget ended the search
-  std::string_view planner;           // the planner that made the plan, if it is not the requested one; a literal
-  std::string policy;                 // the trained policy as bytes, if the request asks for it
+  // The planner that made the plan, if it is not the requested one. Valid as long as the planners.
+  std::string_view planner;
+  std::string policy;              // the trained policy as bytes, if the request asks for it
+  std::vector<std::string> notes;  // sentences for the answer, for example why another planner made the plan
 };
 
 class Planner {
@@ -60,6 +68,8 @@ class Planner {
   virtual std::string_view name() const = 0;
   virtual std::string_view description() const = 0;
   virtual bool proves_optimality() const { return false; }
+  // False if the same (problem, seed) may give another result although the time did not run out.
+  virtual bool deterministic() const { return true; }
   // Errors: InvalidArgument for a problem that this planner cannot handle (too large for brute force, no CPU type,
   // ...).
   virtual absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const = 0;

@@ -7,10 +7,10 @@
 #include <atomic>
 
 #include "common/base/status.h"
+#include "common/rpc/decode.h"
 #include "common/rpc/status.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
 #include "scheduler-service/serve_grpc/cancel_watcher.h"
-#include "scheduler-service/serve_grpc/decode.h"
 
 namespace medley::sched {
 namespace {
@@ -132,7 +132,7 @@ class Service final : public pb::SchedulerService::Service {
     buffer.Clear();
     MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit,
                             handlers_.parsing().Enter(CostClass::kCheap, call.stop, call.deadline));
-    return Decode({reinterpret_cast<const char*>(whole.begin()), whole.size()}, in);
+    return rpc::Decode({reinterpret_cast<const char*>(whole.begin()), whole.size()}, in);
   }
 
   // Sets request ID and deadline of the call, and authenticates the caller.

@@ -29,7 +29,8 @@ export function summary(answer) {
     : "; this is proven to be the cheapest plan";
   return `${number(plan.throughput)} samples/s for ${usd(plan.costPerHour)}/h, ${usd(plan.costUsd)} in ` +
     `${duration(plan.executionSeconds)}${proof}. Planned by ${answer.planner} in ${number(answer.planningSeconds * 1000, 3)} ms ` +
-    `with prices of catalog revision ${answer.catalogRevision}${answer.prediction ? `, corrected with ${answer.prediction.observations} observations` : ""}.`;
+    `with prices of catalog revision ${answer.catalogRevision}${answer.prediction ? `, corrected with ${answer.prediction.observations} observations` : ""}.` +
+    answer.notes.map((note) => ` Note: ${note}.`).join("");
 }
 
 export function reasons(list, title) {

@@ -95,7 +95,8 @@ int main(int argc, char** argv) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   std::vector<std::unique_ptr<Call>> open;
   for (int c = 0; c < connections; ++c) {
-    channels.push_back(medley::rpc::MakeChannel(argv[1], {.mutual_tls = tls, .max_message_bytes = -1}));
+    channels.push_back(
+        medley::rpc::MakeChannel(argv[1], {.mutual_tls = tls, .max_message_bytes = -1, .max_send_bytes = -1}));
     grpc::GenericStub stub(channels.back());
     for (int i = 0; i < calls; ++i) {
       Call& call = *open.emplace_back(std::make_unique<Call>());

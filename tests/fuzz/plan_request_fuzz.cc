@@ -10,9 +10,9 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/rpc/decode.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/plan.h"
-#include "scheduler-service/serve_grpc/decode.h"
 
 namespace medley::sched {
 namespace {
@@ -24,7 +24,7 @@ bool Small(const model::PlanRequest& request) {
 }
 
 bool Read(std::string_view input, scheduler::v1::PlanRequest& message) {
-  if (input.front() == '\0') return Decode(input.substr(1), message).ok();
+  if (input.front() == '\0') return rpc::Decode(input.substr(1), message).ok();
   if (!model::ParseText(input, message).ok()) return false;
   scheduler::v1::PlanRequest again;
   MEDLEY_CHECK(model::ParseText(model::ToJson(message), again).ok(), "JSON that was written is not read");

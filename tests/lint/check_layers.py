@@ -36,6 +36,10 @@ ARROWS = {
     "scheduler-service/policy_net": ["common/base"],
     "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision",
                                   "scheduler-service/policy_net"],
+    # Planners of other processes: the network, but not the front ends.
+    "scheduler-service/remote_planner": ["common/base", "common/document", "common/model", "common/rpc", "proto",
+                                         "scheduler-service/cost", "scheduler-service/planner",
+                                         "scheduler-service/provision"],
     # Time and memory of a program: pure.
     "scheduler-service/simulate": ["common/base", "common/model", "common/program"],
     "scheduler-service/feeds": ["common/base", "common/document", "common/http_client", "common/model", "common/metrics",
@@ -81,7 +85,7 @@ HEAVY = {
     r"boost/": ["common/http_server", "operator/controllers",
                 "tests/integration/scheduler"],
     r"curl/": ["common/http_client"],
-    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
+    r"CLI/": ["operator/app", "scheduler-service/app", "scheduler-service/app_planner", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/document"],
 }

@@ -195,6 +195,22 @@ class RenderTest(unittest.TestCase):
         annotations = scheduler["spec"]["template"]["metadata"]["annotations"]
         self.assertEqual(set(annotations), {"checksum/secrets"}, "a new price must not restart the service")
 
+    def test_planners_reach_the_program(self):
+        planners = [{"name": "mine", "address": "planner.team-a:7072", "timeoutSeconds": 2.5,
+                     "tls": {"ca": "/etc/medley/secrets/planner/ca.crt"}, "tokenFile": "/etc/medley/secrets/planner/token"}]
+        _, objects = render("--set-json", "scheduler.planners=" + json.dumps(planners),
+                            "--set-json", 'scheduler.prices.secrets=["planner"]')
+        scheduler = find(objects, "Deployment", "medley-scheduler")
+        part = container(scheduler)
+        self.assertIn("--planners=/etc/medley/planners/planners.yaml", part["args"])
+        mounts = {m["name"]: m["mountPath"] for m in part["volumeMounts"]}
+        self.assertEqual((mounts["planners"], mounts["secret-planner"]),
+                         ("/etc/medley/planners", "/etc/medley/secrets/planner"))
+        held = yaml.safe_load(find(objects, "ConfigMap", "medley-scheduler-planners")["data"]["planners.yaml"])
+        self.assertEqual(held, {"planners": planners})
+        annotations = scheduler["spec"]["template"]["metadata"]["annotations"]
+        self.assertIn("checksum/planners", annotations, "the file is read only at the start")
+
     def test_contradictions_are_refused_with_a_sentence(self):
         for arguments, sentence in (
                 (["--set", "scheduler.tls.mode=maybe"], "value must be one of"),
@@ -210,6 +226,8 @@ class RenderTest(unittest.TestCase):
                 (["--set-json", 'scheduler.prices={"catalog":{"tick":"5s"},"existingConfigMap":"x"}'],
                  "catalog and existingConfigMap exclude each other"),
                 (["--set-json", 'scheduler.prices.files={"a.csv":"x"}'], "no feed reads them"),
+                (["--set-json", 'scheduler.planners=[{"name":"Mine","address":"a:1"}]'], "does not match pattern"),
+                (["--set-json", 'scheduler.planners=[{"name":"mine"}]'], "missing property 'address'"),
                 (["--set", "operator.serviceAccount.create=false"], "operator.serviceAccount.name is needed")):
             with self.subTest(arguments=arguments):
                 self.assertIn(sentence, self.refused(*arguments))

@@ -147,6 +147,17 @@ ExecutionPlan PlacedPlan() {
   return plan;
 }
 
+TEST(ConvertTest, NotesRoundTrip) {
+  PlanResult result;
+  result.planner = "exact";
+  result.notes = {"planner mine failed; the answer is the service's own", "another"};
+  scheduler::v1::PlanResponse message;
+  ToProto(result, message);
+  const auto back = FromProto(message);
+  ASSERT_THAT(back, base::IsOk());
+  EXPECT_EQ(back->notes, result.notes);
+}
+
 TEST(ConvertTest, PlacedPlanRoundTrip) {
   plan::v1::ExecutionPlan message;
   ToProto(PlacedPlan(), message);

@@ -1,4 +1,4 @@
-#include "scheduler-service/serve_grpc/decode.h"
+#include "common/rpc/decode.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
@@ -6,7 +6,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::sched {
+namespace medley::rpc {
 namespace {
 
 using google::protobuf::Descriptor;
@@ -40,15 +40,15 @@ bool HasFewObjects(CodedInputStream& in, const Descriptor& type, int& left) {
 
 }  // namespace
 
-absl::Status Decode(std::string_view bytes, google::protobuf::Message& message) {
+absl::Status Decode(std::string_view bytes, google::protobuf::Message& message, int max_objects) {
   CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
-  int left = kMaxObjectsOfMessage * kTextsOfAnObject;
+  int left = max_objects * kTextsOfAnObject;
   if (!HasFewObjects(in, *message.GetDescriptor(), left)) {
-    return base::InvalidArgument("the request has more than {} objects: split it, or leave out what is not used",
-                                 kMaxObjectsOfMessage);
+    return base::InvalidArgument("the message has more than {} objects: split it, or leave out what is not used",
+                                 max_objects);
   }
   if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return absl::OkStatus();
-  return base::InvalidArgument("the request is not a message of type {}", message.GetDescriptor()->full_name());
+  return base::InvalidArgument("the bytes are not a message of type {}", message.GetDescriptor()->full_name());
 }
 
-}  // namespace medley::sched
+}  // namespace medley::rpc

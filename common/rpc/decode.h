@@ -1,4 +1,4 @@
-// Reads a message that a client has sent, within a bound of objects. Pure, thread-safe.
+// Reads a message that another process has sent, within a bound of objects. Pure, thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -6,13 +6,13 @@
 
 #include <string_view>
 
-namespace medley::sched {
+namespace medley::rpc {
 
 // More than any request needs. It bounds the memory of a message by more than its bytes: an empty object has two bytes
 // on the wire, and hundreds in memory.
 inline constexpr int kMaxObjectsOfMessage = 32'768;
 
 // Errors: InvalidArgument (malformed, or more objects; a text counts as a quarter of one).
-absl::Status Decode(std::string_view bytes, google::protobuf::Message& message);
+absl::Status Decode(std::string_view bytes, google::protobuf::Message& message, int max_objects = kMaxObjectsOfMessage);
 
-}  // namespace medley::sched
+}  // namespace medley::rpc

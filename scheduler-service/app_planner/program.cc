@@ -1,0 +1,77 @@
+#include "scheduler-service/app_planner/program.h"
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/rpc/server.h"
+#include "scheduler-service/process/address.h"
+#include "scheduler-service/serve_planner/planner_service.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr base::seconds kMaxWait{1};  // of a request in the queue: the service that asks has a plan of its own
+constexpr base::seconds kLastPlanning{5};
+constexpr base::seconds kLastCalls{1};
+
+// Errors: InvalidArgument, FailedPrecondition.
+absl::Status CheckPlannerSecurity(const PlannerProgramOptions& options, const Address& address) {
+  const bool tls = !options.tls_cert.empty();
+  if (tls == options.tls_key.empty()) {
+    return base::InvalidArgument("--tls-cert and --tls-key must be given together");
+  }
+  if (!tls && !options.tls_client_ca.empty()) return base::InvalidArgument("--tls-client-ca needs --tls-cert");
+  return CheckExposure(address, "--listen", options.insecure || (tls && !options.token_file.empty()));
+}
+
+rpc::ServerOptions MakePlannerServerOptions(const PlannerProgramOptions& options, const Address& address) {
+  rpc::ServerOptions out;
+  out.host = address.host.empty() ? "::" : address.host;  // of both families
+  out.port = address.port;
+  out.max_message_bytes = options.max_message_kib << 10;
+  if (!options.tls_cert.empty()) out.tls = {options.tls_cert, options.tls_key, options.tls_client_ca};
+  return out;
+}
+
+}  // namespace
+
+absl::Status Serve(const PlannerProgramOptions& options, const std::function<void()>& wait_for_end) {
+  MEDLEY_ASSIGN_OR_RETURN(const Address address, ParseAddress(options.listen, "--listen"));
+  MEDLEY_RETURN_IF_ERROR(CheckPlannerSecurity(options, address));
+  const Registry planners = BuiltinPlanners();
+  if (planners.Find(options.planner) == nullptr) {
+    return base::InvalidArgument("--planner: '{}' is unknown", options.planner);
+  }
+  PlannerServiceOptions service_options{.default_planner = options.planner, .tokens = {}};
+  if (!options.token_file.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(service_options.tokens, BearerTokens::Load(options.token_file));
+  }
+  const base::SystemClock clock;
+  std::stop_source stop;
+  Admission admission({.max_running = options.max_concurrent,
+                       .max_expensive = options.max_concurrent,
+                       .max_waiting = options.max_waiting,
+                       .max_wait = kMaxWait},
+                      nullptr, clock);
+  const auto service = MakePlannerService(planners, admission, clock, stop.get_token(), std::move(service_options));
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Server> server,
+                          rpc::Server::Start(MakePlannerServerOptions(options, address), {service.get()}));
+  if (!options.port_file.empty()) {
+    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(options.port_file, fmt::format("{{\"grpc\": {}}}\n", server->port())));
+  }
+  log::Info("serving", {{"grpc", server->address()}, {"planner", options.planner}});
+  wait_for_end();
+
+  log::Info("stopping", {{"running", std::to_string(admission.running())}});
+  admission.Close();
+  admission.WaitIdle(base::FromSeconds(options.grace_seconds));
+  stop.request_stop();
+  admission.WaitIdle(kLastPlanning);
+  server->Stop(kLastCalls);
+  log::Info("stopped");
+  return absl::OkStatus();
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,17 @@
+// The planner process: creates its parts, serves, and shuts down in order.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <functional>
+
+#include "scheduler-service/app_planner/options.h"
+
+namespace medley::sched {
+
+// Serves until `wait_for_end` returns. Then refuses new requests, waits for running ones for the grace period, stops
+// the remaining ones (they answer with their best plan), and returns. Errors: an address in use, an invalid option or
+// file.
+absl::Status Serve(const PlannerProgramOptions& options, const std::function<void()>& wait_for_end);
+
+}  // namespace medley::sched

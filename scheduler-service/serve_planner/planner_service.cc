@@ -1,0 +1,121 @@
+#include "scheduler-service/serve_planner/planner_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <cmath>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/rpc/decode.h"
+#include "common/rpc/status.h"
+#include "medley/planner/v1/planner.grpc.pb.h"
+#include "scheduler-service/serve_grpc/cancel_watcher.h"
+
+namespace medley::sched {
+namespace {
+
+namespace pb = medley::planner::v1;
+
+constexpr double kMaxBudgetSeconds = 3600;
+// The scheduling service fills in profiles, so its questions may be larger than the requests of its clients.
+constexpr int kMaxObjects = 10 * rpc::kMaxObjectsOfMessage;
+
+class PlannerService final : public pb::PlannerService::Service {
+ public:
+  PlannerService(const Registry& planners, Admission& admission, const base::Clock& clock, std::stop_token stop,
+                 PlannerServiceOptions options)
+      : planners_(planners),
+        admission_(admission),
+        clock_(clock),
+        stop_(std::move(stop)),
+        options_(std::move(options)) {
+    const auto* const service = pb::SolveRequest::descriptor()->file()->FindServiceByName("PlannerService");
+    // gRPC's own handler parses the message before anything of ours is called. This one reads it after the token was
+    // checked and a place is free, and bounds its objects.
+    MarkMethodStreamed(service->FindMethodByName("Solve")->index(),
+                       new grpc::internal::SplitServerStreamingHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+                           [this](grpc::ServerContext* context, Streamer* streamer) {
+                             return rpc::ToGrpc(Run(*context, *streamer));
+                           }));
+  }
+
+ private:
+  using Streamer = grpc::ServerSplitStreamer<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+  absl::Status Run(grpc::ServerContext& context, Streamer& streamer) {
+    const auto authorization = context.client_metadata().find("authorization");
+    const bool shown = authorization != context.client_metadata().end();
+    if (!options_.tokens.Allow(shown ? std::string_view(authorization->second.data(), authorization->second.size())
+                                     : "")) {
+      return base::Unauthenticated("the call has no valid bearer token");
+    }
+    CancelWatcher::Watch watch(cancelled_, context, stop_);
+    MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit,
+                            admission_.Enter(CostClass::kExpensive, watch.token(), base::SteadyTime::max()));
+    pb::SolveRequest request;
+    MEDLEY_RETURN_IF_ERROR(Receive(streamer, watch, request));
+    pb::SolveResponse response;
+    MEDLEY_RETURN_IF_ERROR(Solve(request, watch.token(), response));
+    response.set_done(true);
+    const grpc::Slice bytes(response.SerializeAsString());
+    streamer.Write(grpc::ByteBuffer(&bytes, 1));
+    return absl::OkStatus();
+  }
+
+  absl::Status Receive(Streamer& streamer, CancelWatcher::Watch& watch, pb::SolveRequest& request) const {
+    watch.CancelAt(clock_.Steady() + options_.receive);
+    grpc::ByteBuffer buffer;
+    grpc::Slice whole;
+    if (!streamer.Read(&buffer) || !buffer.DumpToSingleSlice(&whole).ok()) {
+      return base::ResourceExhausted(
+          "the message cannot be received: it is larger than this planner accepts, or incomplete");
+    }
+    watch.CancelAt(base::SteadyTime::max());
+    return rpc::Decode({reinterpret_cast<const char*>(whole.begin()), whole.size()}, request, kMaxObjects);
+  }
+
+  absl::Status Solve(const pb::SolveRequest& in, std::stop_token stop, pb::SolveResponse& out) const {
+    const double seconds = in.budget_seconds();
+    if (!(seconds > 0 && seconds <= kMaxBudgetSeconds)) {
+      return base::InvalidArgument("budgetSeconds: must be above 0 and at most {}, is {}", kMaxBudgetSeconds, seconds);
+    }
+    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, model::FromProto(in.request()));
+    const Planner* planner = planners_.Find(request.planner.name);
+    if (planner == nullptr) planner = planners_.Find(options_.default_planner);
+    MEDLEY_CHECK(planner != nullptr, "the default planner is not in the registry");
+    MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
+    const base::SteadyTime begin = clock_.Steady();
+    const Budget budget(clock_, begin + base::FromSeconds(seconds), std::move(stop));
+    MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner->Solve(problem, in.seed(), budget));
+    log::Info("solved", {{"model", problem.request().model.name},
+                         {"planner", std::string(planner->name())},
+                         {"seconds", fmt::format("{:.6f}", base::ToSeconds(clock_.Steady() - begin))},
+                         {"found", solution.best ? "true" : "false"}});
+    if (!solution.best) return absl::OkStatus();
+    for (const StageChoice& stage : solution.best->stages) {
+      for (int layer = stage.first; layer <= stage.last; ++layer) out.add_schedule(problem.type(stage.type).name);
+      out.add_units(stage.units);
+    }
+    const double bound = solution.lower_bound.value_or(0);
+    out.set_claimed_lower_bound_usd(std::isfinite(bound) && bound > 0 ? bound : 0);
+    return absl::OkStatus();
+  }
+
+  const Registry& planners_;
+  Admission& admission_;
+  const base::Clock& clock_;
+  const std::stop_token stop_;
+  const PlannerServiceOptions options_;
+  CancelWatcher cancelled_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakePlannerService(const Registry& planners, Admission& admission,
+                                                  const base::Clock& clock, std::stop_token stop,
+                                                  PlannerServiceOptions options) {
+  return std::make_unique<PlannerService>(planners, admission, clock, std::move(stop), std::move(options));
+}
+
+}  // namespace medley::sched

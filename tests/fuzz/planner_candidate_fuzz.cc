@@ -1,0 +1,57 @@
+// Decodes and scores what a planner process sends. A plan that is kept must meet all constraints.
+#include <google/protobuf/stubs/logging.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "scheduler-service/remote_planner/candidates.h"
+
+namespace medley::sched {
+namespace {
+
+Problem SmallProblem() {
+  model::PlanRequest request;
+  request.model.name = "m";
+  request.resources = {{"c", model::ResourceClass::kCpu, 0.04, 64}, {"g", model::ResourceClass::kGpu, 2.4, 16}};
+  for (int l = 0; l < 3; ++l) {
+    model::Layer layer;
+    layer.name = "l" + std::to_string(l);
+    for (const char* type : {"c", "g"}) {
+      model::LayerProfile profile;
+      profile.resource_type = type;
+      profile.compute_seconds = type[0] == 'c' ? 0.1 : 0.01;
+      profile.compute_parallel = 0.9;
+      layer.profiles.push_back(profile);
+    }
+    request.model.layers.push_back(layer);
+  }
+  request.training.profile_batch_size = 64;
+  request.training.samples_per_epoch = 1e6;
+  return Problem::Compile(request).value();
+}
+
+void FuzzCandidate(std::string_view input) {
+  static const Problem problem = SmallProblem();
+  Candidates candidates(problem);
+  candidates.Take(input);
+  MEDLEY_CHECK(candidates.taken() <= 1, "one message was counted twice");
+  for (const char c : candidates.first_refusal()) MEDLEY_CHECK(c >= ' ' && c <= '~', "a refusal is not printable");
+  if (!candidates.best()) return;
+  MEDLEY_CHECK(KeepsConstraints(problem, candidates.best()->stages, candidates.best()->score),
+               "a constraint is violated");
+}
+
+}  // namespace
+}  // namespace medley::sched
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  google::protobuf::SetLogHandler(nullptr);  // otherwise the log is full of protobuf's messages
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  medley::sched::FuzzCandidate({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

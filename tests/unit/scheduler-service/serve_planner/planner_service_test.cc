@@ -1,0 +1,161 @@
+// The planners over PlannerService give what they give in the process of the caller, and bad requests are refused.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "common/base/status.h"
+#include "common/base/testing/patience.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/model/convert.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/context.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status.h"
+#include "medley/planner/v1/planner.grpc.pb.h"
+#include "scheduler-service/remote_planner/remote_planner.h"
+#include "scheduler-service/serve_planner/planner_service.h"
+#include "tests/unit/scheduler-service/planner/random_request.h"
+
+namespace medley::sched {
+namespace {
+
+namespace pb = planner::v1;
+using testing::HasSubstr;
+
+constexpr double kSeconds = 600;
+
+model::PlanRequest Request(uint64_t seed) {
+  model::PlanRequest request = RandomRequest(seed, {.most_layers = 6, .most_types = 3});
+  request.planner.recurrent.rounds = 20;
+  request.planner.recurrent.samples_per_round = 8;
+  request.planner.recurrent.hidden_units = 8;
+  request.planner.genetic = {20, 10, 0};
+  request.planner.bayesian = {30, 10};
+  return request;
+}
+
+class PlannerServiceTest : public testing::Test {
+ protected:
+  ~PlannerServiceTest() override { server_->Stop(base::nanoseconds(0)); }
+
+  pb::SolveRequest Question(const model::PlanRequest& request, const std::string& planner, uint64_t seed) {
+    pb::SolveRequest question;
+    model::ToProto(request, *question.mutable_request());
+    question.mutable_request()->mutable_planner()->set_name(planner);
+    question.set_seed(seed);
+    question.set_budget_seconds(kSeconds);
+    return question;
+  }
+  absl::StatusOr<std::vector<pb::SolveResponse>> Ask(const pb::SolveRequest& question,
+                                                     const std::string& token = "sesame-sesame-sesame") {
+    grpc::ClientContext context;
+    rpc::Prepare(context, {.token = token, .timeout = base::Patience(base::seconds(120))});
+    const auto reader = stub_->Solve(&context, question);
+    std::vector<pb::SolveResponse> responses;
+    pb::SolveResponse response;
+    while (reader->Read(&response)) responses.push_back(response);
+    MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(reader->Finish()));
+    return responses;
+  }
+
+  const base::SystemClock clock_;
+  const Registry planners_ = BuiltinPlanners();
+  Admission admission_{{}, nullptr, clock_};
+  std::stop_source stop_;
+  const std::unique_ptr<grpc::Service> service_ =
+      MakePlannerService(planners_, admission_, clock_, stop_.get_token(),
+                         {.default_planner = "greedy", .tokens = BearerTokens::Parse("sesame-sesame-sesame").value()});
+  const std::unique_ptr<rpc::Server> server_ = rpc::Server::Start({}, {service_.get()}).value();
+  const std::unique_ptr<pb::PlannerService::Stub> stub_ =
+      pb::PlannerService::NewStub(rpc::MakeChannel(server_->address()));
+};
+
+TEST_F(PlannerServiceTest, GivesWhatThePlannerGivesInProcess) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const auto problem = Problem::Compile(Request(seed));
+    ASSERT_THAT(problem, base::IsOk());
+    for (const auto& planner : planners_.planners()) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", planner->name(), seed));
+      const auto want = planner->Solve(*problem, seed, Budget(clock_, clock_.Steady() + base::seconds(600), {}));
+      const auto is = Ask(Question(Request(seed), std::string(planner->name()), seed));
+      ASSERT_EQ(base::ToString(is.status()), base::ToString(want.status()));
+      if (!want.ok()) continue;
+      ASSERT_EQ(is->size(), 1u);
+      const pb::SolveResponse& answer = is->front();
+      EXPECT_TRUE(answer.done());
+      std::vector<std::string> schedule;
+      std::vector<int> units;
+      for (const StageChoice& stage : want->best ? want->best->stages : std::vector<StageChoice>{}) {
+        units.push_back(stage.units);
+        for (int l = stage.first; l <= stage.last; ++l) schedule.push_back(problem->type(stage.type).name);
+      }
+      EXPECT_THAT(answer.schedule(), testing::ElementsAreArray(schedule));
+      EXPECT_THAT(answer.units(), testing::ElementsAreArray(units));
+      found += want->best ? 1 : 0;
+    }
+  }
+  EXPECT_GT(found, 10);
+}
+
+TEST_F(PlannerServiceTest, AnUnknownNameMeansTheDefault) {
+  const auto greedy = Ask(Question(Request(2), "greedy", 1)), unknown = Ask(Question(Request(2), "mine", 1));
+  ASSERT_THAT(unknown, base::IsOk());
+  EXPECT_EQ(unknown->front().SerializeAsString(), greedy->front().SerializeAsString());
+}
+
+TEST_F(PlannerServiceTest, RefusesBadRequests) {
+  const pb::SolveRequest good = Question(Request(1), "exact", 1);
+  EXPECT_THAT(Ask(good, "sesame-sesame-sesamE"), base::StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(Ask(good, ""), base::StatusIs(absl::StatusCode::kUnauthenticated));
+  for (const double seconds :
+       {0.0, -1.0, 3601.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    pb::SolveRequest bad = good;
+    bad.set_budget_seconds(seconds);
+    EXPECT_THAT(Ask(bad), base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("budgetSeconds: ")));
+  }
+  pb::SolveRequest unpriced = good;
+  unpriced.mutable_request()->mutable_resources(0)->set_price_per_unit_hour(0);
+  EXPECT_THAT(Ask(unpriced), base::StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Ask(pb::SolveRequest()), base::StatusIs(absl::StatusCode::kInvalidArgument));
+  pb::SolveRequest many = good;
+  for (int i = 0; i < 400'000; ++i) many.mutable_request()->add_resources();
+  EXPECT_THAT(Ask(many), base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the message has more than")));
+}
+
+TEST_F(PlannerServiceTest, RefusesRequestsWhenItStops) {
+  admission_.Close();
+  EXPECT_THAT(Ask(Question(Request(1), "exact", 1)), base::StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// Both ends together: the scheduling service's side gets the plan that it would have made itself.
+TEST_F(PlannerServiceTest, ARemotePlannerAsksIt) {
+  const Planner& own = *planners_.Find("auto");
+  const BearerTokens none;
+  Admission admission({}, nullptr, clock_);
+  const auto service =
+      MakePlannerService(planners_, admission, clock_, {}, {.default_planner = "exact", .tokens = none});
+  const auto server = rpc::Server::Start({}, {service.get()}).value();
+  const auto remote =
+      MakeRemotePlanner({.name = "far", .address = server->address(), .planner = "far", .timeout_seconds = kSeconds},
+                        own)
+          .value();
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const Problem problem = Problem::Compile(Request(seed)).value();
+    const Budget budget(clock_, clock_.Steady() + base::seconds(600), {});
+    const Solution here = own.Solve(problem, 1, budget).value(), there = remote->Solve(problem, 1, budget).value();
+    ASSERT_EQ(there.best.has_value(), here.best.has_value());
+    if (!here.best) continue;
+    ++found;
+    EXPECT_EQ(there.best->stages, here.best->stages);
+    EXPECT_EQ(there.planner, "");
+    EXPECT_THAT(there.notes, testing::IsEmpty());
+  }
+  EXPECT_GT(found, 1);
+}
+
+}  // namespace
+}  // namespace medley::sched
