@@ -107,9 +107,9 @@ void RunRank(const Settings& settings, const fs::path& folder, int rank) {
   MEDLEY_CHECK(group.ok(), base::ToString(group.status()));
   const base::SystemClock clock;
   const base::SteadyTime begin = clock.Steady();
-  int64_t calls = 20;
+  int64_t calls = 5;
   Call(**group, settings, calls);
-  calls = std::max(int64_t{20}, static_cast<int64_t>(settings.seconds * 20 / base::ToSeconds(clock.Steady() - begin)));
+  calls = std::max(int64_t{10}, static_cast<int64_t>(settings.seconds * 5 / base::ToSeconds(clock.Steady() - begin)));
   MEDLEY_CHECK((*group)->Broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0).ok(), "broadcast");
   const double cpu_begin = CpuSeconds(RUSAGE_SELF);
   std::vector<double> times = Call(**group, settings, calls);
