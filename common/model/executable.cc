@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/convert_enums.h"
+#include "common/model/placement.h"
 #include "medley/plan/v1/plan.pb.h"
 
 namespace medley::model {
@@ -208,10 +209,29 @@ absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
   for (int i = 0; i < stage.syncs_size(); ++i) {
     const plan_pb::Sync& sync = stage.syncs(i).sync();
     const std::string here = fmt::format("{}.syncs[{}].sync", path, i);
+    if (sync.hierarchy_size() > 1) {
+      return NotExecuted(here + ".hierarchy", fmt::format("{} levels", sync.hierarchy_size()),
+                         "groups have one level, and agree among themselves");
+    }
     const bool none = sync.kind() == plan_pb::SYNC_KIND_UNSPECIFIED || sync.kind() == plan_pb::SYNC_KIND_NONE;
     if (none && units > 1) {
       return NotExecuted(here + ".kind", fmt::format("SYNC_KIND_NONE with {} units", units),
                          "replicas of a stage always agree on their parameters");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRanges(const ExecutionPlan& plan, int operations) {
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const std::string path = fmt::format("plan.stages[{}]", s);
+    for (const OperationRange& range : plan.stages[s].operations) {
+      MEDLEY_RETURN_IF_ERROR(CheckRange(range, operations, path + ".operations"));
+    }
+    for (const OperationSync& sync : plan.stages[s].syncs) {
+      for (const OperationRange& range : sync.operations) {
+        MEDLEY_RETURN_IF_ERROR(CheckRange(range, operations, path + ".syncs"));
+      }
     }
   }
   return absl::OkStatus();
@@ -281,8 +301,12 @@ absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vect
     return base::InvalidArgument("plan.schedule.microBatches: must not be negative, is {}",
                                  plan.schedule().micro_batches());
   }
-  if (operations.empty()) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const ExecutionPlan domain, FromProto(plan));
+  if (const absl::Status syncs = CheckStageSyncs(domain); !syncs.ok()) {
+    return base::InvalidArgument("plan.{}", base::Message(syncs));
+  }
+  if (operations.empty()) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(CheckRanges(domain, static_cast<int>(operations.size())));
   return CheckOperations(domain, operations);
 }
 

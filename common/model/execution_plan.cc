@@ -1,24 +1,13 @@
 #include "common/model/execution_plan.h"
 
 #include <cmath>
-#include <map>
 #include <numeric>
-#include <set>
-#include <string>
 
 #include "common/base/status.h"
 #include "common/model/placement.h"
 
 namespace medley::model {
 namespace {
-
-absl::Status CheckRange(const OperationRange& range, int layers, const std::string& path) {
-  if (range.first < 0 || range.end > layers || range.first >= range.end) {
-    return base::InvalidArgument("{}: [{}, {}) is not a range of operations within [0, {})", path, range.first,
-                                 range.end, layers);
-  }
-  return absl::OkStatus();
-}
 
 // Marks the operations in `seen`. Refuses an operation that is already marked.
 absl::Status Claim(const std::vector<OperationRange>& ranges, int layers, const std::string& path,
@@ -54,8 +43,7 @@ absl::Status CheckGroups(const Stage& stage, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSyncs(const Stage& stage, const std::set<std::string>& replicas, int layers, const std::string& path,
-                        bool& needs_servers) {
+absl::Status CheckSyncs(const Stage& stage, int layers, const std::string& path, bool& needs_servers) {
   std::vector<bool> own(static_cast<size_t>(layers), false);
   for (const OperationRange& range : stage.operations) {
     for (int i = range.first; i < range.end; ++i) own[static_cast<size_t>(i)] = true;
@@ -66,7 +54,6 @@ absl::Status CheckSyncs(const Stage& stage, const std::set<std::string>& replica
     MEDLEY_RETURN_IF_ERROR(Claim(stage.syncs[s].operations, layers, here, seen));
     const Sync& sync = stage.syncs[s].sync;
     if (sync.kind == SyncKind::kParameterServer) needs_servers = true;
-    MEDLEY_RETURN_IF_ERROR(CheckSync(sync, replicas, here + ".sync"));
   }
   for (int i = 0; i < layers; ++i) {
     if (seen[static_cast<size_t>(i)] && !own[static_cast<size_t>(i)]) {
@@ -94,19 +81,15 @@ namespace {
 
 absl::Status CheckStages(const ExecutionPlan& plan, int layers, std::vector<bool>& seen) {
   bool needs_servers = false;
-  std::map<std::string, int> units;  // by pool
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const std::string path = fmt::format("stages[{}]", s);
     MEDLEY_RETURN_IF_ERROR(Claim(plan.stages[s].operations, layers, path, seen));
     MEDLEY_RETURN_IF_ERROR(CheckGroups(plan.stages[s], path));
-    std::set<std::string> replicas;
-    for (const Group& group : plan.stages[s].groups) {
-      for (int u = 0; u < group.units; ++u) replicas.insert(StageDeviceId(group.pool, units[group.pool]++));
-    }
-    MEDLEY_RETURN_IF_ERROR(CheckSyncs(plan.stages[s], replicas, layers, path, needs_servers));
+    MEDLEY_RETURN_IF_ERROR(CheckSyncs(plan.stages[s], layers, path, needs_servers));
     const auto& ranges = plan.stages[s].operations;
     if (ranges.empty()) return base::InvalidArgument("{}.operations: a stage needs operations", path);
   }
+  MEDLEY_RETURN_IF_ERROR(CheckStageSyncs(plan));
   if (needs_servers != plan.servers.has_value()) {
     return base::InvalidArgument("servers: {}", needs_servers ? "must be set, some operation is synchronised by servers"
                                                               : "must be unset, no operation is synchronised by them");
@@ -126,7 +109,10 @@ absl::Status CheckPlacements(const ExecutionPlan& plan, int layers, std::vector<
 }
 
 absl::Status CheckSchedule(const Schedule& schedule) {
-  if (schedule.micro_batches < 1) return base::InvalidArgument("schedule.microBatches: must be at least 1");
+  if (schedule.micro_batches < 1 || schedule.micro_batches > kMaxMicroBatches) {
+    return base::InvalidArgument("schedule.microBatches: must be from 1 to {}, is {}", kMaxMicroBatches,
+                                 schedule.micro_batches);
+  }
   if (schedule.max_staleness < 0) return base::InvalidArgument("schedule.maxStaleness: must not be negative");
   if (schedule.bucket_bytes < 0) return base::InvalidArgument("schedule.bucketBytes: must not be negative");
   return absl::OkStatus();
@@ -141,6 +127,7 @@ absl::Status Validate(const ExecutionPlan& plan, int layers) {
   if (!plan.stages.empty() && !(plan.placements.empty() && plan.devices.empty())) {
     return base::InvalidArgument("stages: a plan has either stages or devices and placements, not both");
   }
+  MEDLEY_RETURN_IF_ERROR(CheckUnits(plan));
   std::vector<bool> seen(static_cast<size_t>(layers), false);
   MEDLEY_RETURN_IF_ERROR(plan.stages.empty() ? CheckPlacements(plan, layers, seen) : CheckStages(plan, layers, seen));
   const char* where = plan.stages.empty() ? "placement" : "stage";

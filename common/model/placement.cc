@@ -1,6 +1,8 @@
 #include "common/model/placement.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
 
@@ -74,6 +76,46 @@ absl::Status CheckSync(const Sync& sync, const std::set<std::string>& replicas, 
   }
   if (sync.mode == SyncMode::kFlexible && !(sync.target_ratio > 0)) {
     return base::InvalidArgument("{}.targetRatio: must be positive, is {}", path, sync.target_ratio);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRange(const OperationRange& range, int operations, const std::string& path) {
+  if (range.first < 0 || range.end > operations || range.first >= range.end) {
+    return base::InvalidArgument("{}: [{}, {}) is not a range of operations within [0, {})", path, range.first,
+                                 range.end, operations);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUnits(const ExecutionPlan& plan) {
+  int64_t units = 0;
+  const auto add = [&](int more, const std::string& path) {
+    units += std::max(more, 0);
+    if (units <= kMaxUnits) return absl::OkStatus();
+    return base::InvalidArgument("{}.units: the plan has more than {} units", path, kMaxUnits);
+  };
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const std::vector<Group>& groups = plan.stages[s].groups;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      MEDLEY_RETURN_IF_ERROR(add(groups[g].units, fmt::format("stages[{}].groups[{}]", s, g)));
+    }
+  }
+  return plan.servers ? add(plan.servers->units, "servers") : absl::OkStatus();
+}
+
+absl::Status CheckStageSyncs(const ExecutionPlan& plan) {
+  MEDLEY_RETURN_IF_ERROR(CheckUnits(plan));
+  std::map<std::string, int> units;  // by pool
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    std::set<std::string> replicas;
+    for (const Group& group : plan.stages[s].groups) {
+      for (int u = 0; u < group.units; ++u) replicas.insert(StageDeviceId(group.pool, units[group.pool]++));
+    }
+    const std::vector<OperationSync>& syncs = plan.stages[s].syncs;
+    for (size_t i = 0; i < syncs.size(); ++i) {
+      MEDLEY_RETURN_IF_ERROR(CheckSync(syncs[i].sync, replicas, fmt::format("stages[{}].syncs[{}].sync", s, i)));
+    }
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,18 @@ std::string StageDeviceId(const std::string& pool, int index);
 
 // How these replicas agree: root, levels, numbers of the mode. Errors: InvalidArgument naming the field behind `path`.
 absl::Status CheckSync(const Sync& sync, const std::set<std::string>& replicas, const std::string& path);
+
+// A range that is not empty, of a model with `operations` operations.
+absl::Status CheckRange(const OperationRange& range, int operations, const std::string& path);
+
+// At most kMaxUnits units in all, servers included: whoever reads a plan may make a device of each. Errors:
+// InvalidArgument naming the field at which there are too many.
+inline constexpr int64_t kMaxUnits = 100'000;
+inline constexpr int kMaxMicroBatches = 1 << 16;
+absl::Status CheckUnits(const ExecutionPlan& plan);
+
+// CheckUnits, and CheckSync of every synchronisation of the plan's stages.
+absl::Status CheckStageSyncs(const ExecutionPlan& plan);
 
 // Devices, replicas, roots and levels of a plan with placements; not which operations are placed. Errors:
 // InvalidArgument naming the field.

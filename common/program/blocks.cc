@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "common/base/status.h"
 #include "common/model/allreduce.h"
 
 namespace medley::program {
@@ -32,24 +33,47 @@ AllreduceAlgorithm Resolve(AllreduceAlgorithm algorithm, const model::ExecutionP
 
 class Builder {
  public:
-  Builder(const model::ExecutionPlan& plan, const model::Model& model, const Lowered& lowered, bool train,
+  Builder(const model::ExecutionPlan& plan, const model::Model& model, const Lowered& lowered, int64_t max_instructions,
           Program& program)
-      : plan_(plan), model_(model), lowered_(lowered), train_(train), program_(program) {}
+      : plan_(plan), model_(model), lowered_(lowered), program_(program), room_(max_instructions) {}
 
-  void Build() {
+  // Every replica of a block and every pair of a flow is at least one instruction of each micro-batch, so a program
+  // that is too large is given up before it takes memory.
+  absl::Status Build() {
+    const int64_t most = room_;
     for (size_t s = 0; s < lowered_.segments.size(); ++s) Cut(static_cast<int>(s));
+    for (const Block& block : program_.blocks) {
+      room_ -= int64_t{program_.layouts[static_cast<size_t>(block.layout)].replicas()} * program_.micro_batches;
+    }
+    if (room_ >= 0) Connect();
+    if (room_ >= 0) return absl::OkStatus();
+    return base::ResourceExhausted(
+        "the plan needs more than {} instructions: fewer micro-batches, devices or changes of placement are needed",
+        most);
+  }
+
+ private:
+  void Connect() {
     block_of_.resize(lowered_.operations.size());
     for (size_t b = 0; b < program_.blocks.size(); ++b) {
       const model::OperationRange& range = program_.blocks[b].operations;
       for (int i = range.first; i < range.end; ++i) block_of_[static_cast<size_t>(i)] = static_cast<int>(b);
     }
     for (size_t i = 0; i < lowered_.operations.size(); ++i) AddValue(static_cast<int>(i));
-    if (!train_) return;
+    if (!program_.Trains()) return;
     for (size_t v = 0; v < program_.values.size(); ++v) AddGradients(static_cast<int>(v));
     for (Block& block : program_.blocks) AddGroups(block);
   }
 
- private:
+  // Nothing when there is no room left.
+  std::vector<Pair> Pairs(int from, int to) {
+    if (room_ < 0) return {};
+    std::vector<Pair> pairs =
+        Overlaps(program_.layouts[static_cast<size_t>(from)], program_.layouts[static_cast<size_t>(to)]);
+    room_ -= static_cast<int64_t>(pairs.size()) * program_.micro_batches;
+    return pairs;
+  }
+
   const Operation& At(int operation) const { return lowered_.operations[static_cast<size_t>(operation)]; }
 
   void Cut(int segment) {
@@ -114,9 +138,7 @@ class Builder {
       if (program_.flows[static_cast<size_t>(flow)].to_layout == layout) return;
     }
     value.flows.push_back(static_cast<int>(program_.flows.size()));
-    program_.flows.push_back(
-        {index, false, from, layout,
-         Overlaps(program_.layouts[static_cast<size_t>(from)], program_.layouts[static_cast<size_t>(layout)])});
+    program_.flows.push_back({index, false, from, layout, Pairs(from, layout)});
   }
 
   void AddGradients(int index) {
@@ -131,9 +153,7 @@ class Builder {
     for (auto& [layout, blocks] : elsewhere) {
       program_.gradients.push_back({index, layout, std::move(blocks), {}});
       at_home.flows.push_back(static_cast<int>(program_.flows.size()));
-      program_.flows.push_back(
-          {index, true, layout, home,
-           Overlaps(program_.layouts[static_cast<size_t>(layout)], program_.layouts[static_cast<size_t>(home)])});
+      program_.flows.push_back({index, true, layout, home, Pairs(layout, home)});
     }
     program_.gradients.push_back(std::move(at_home));
   }
@@ -205,16 +225,16 @@ class Builder {
   const model::ExecutionPlan& plan_;
   const model::Model& model_;
   const Lowered& lowered_;
-  const bool train_;
   Program& program_;
+  int64_t room_;  // instructions that are left; negative: the plan is refused
   std::vector<int> block_of_;
 };
 
 }  // namespace
 
-void MakeBlocks(const model::ExecutionPlan& plan, const model::Model& model, const Lowered& lowered, bool train,
-                Program& program) {
-  Builder(plan, model, lowered, train, program).Build();
+absl::Status MakeBlocks(const model::ExecutionPlan& plan, const model::Model& model, const Lowered& lowered,
+                        int64_t max_instructions, Program& program) {
+  return Builder(plan, model, lowered, max_instructions, program).Build();
 }
 
 }  // namespace medley::program

@@ -49,7 +49,7 @@ absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, c
   for (const model::Sync& sync : lowered.syncs) {
     if (sync.kind == model::SyncKind::kAllreduce) program.sync = sync;
   }
-  MakeBlocks(plan, model, lowered, program.Trains(), program);
+  MEDLEY_RETURN_IF_ERROR(MakeBlocks(plan, model, lowered, max_instructions, program));
   const Shape shape{&lowered, &program.blocks, program.micro_batches};
   const Order order = OrderOf(form, plan, shape);
   for (size_t b = 0; b < program.blocks.size(); ++b) program.blocks[b].lag = order.lag[b];

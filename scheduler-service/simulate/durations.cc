@@ -113,8 +113,8 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   MEDLEY_RETURN_IF_ERROR(CheckSize("location", durations.location.size(), devices));
   MEDLEY_RETURN_IF_ERROR(CheckSize("machine", durations.machine.size(), devices));
   MEDLEY_RETURN_IF_ERROR(CheckSize("cores", durations.cores.size(), devices));
-  if (durations.locations < 1 || durations.locations > 4096) {
-    return base::InvalidArgument("durations: {} locations; 1 to 4096 are possible", durations.locations);
+  if (durations.locations < 1 || durations.locations > kMaxLocations) {
+    return base::InvalidArgument("durations: {} locations; 1 to {} are possible", durations.locations, kMaxLocations);
   }
   const auto locations = static_cast<size_t>(durations.locations);
   MEDLEY_RETURN_IF_ERROR(CheckSize("links", durations.links.size(), locations * locations));

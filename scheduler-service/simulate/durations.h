@@ -22,6 +22,9 @@ struct Linear {
 
 using model::LinkSpeed;
 
+// The links between all pairs of them take 16 MiB.
+inline constexpr int kMaxLocations = 1024;
+
 struct Durations {
   // One replica of a block.
   struct Passes {

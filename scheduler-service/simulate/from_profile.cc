@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "common/base/status.h"
@@ -208,6 +210,12 @@ absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const mod
     if (block.operations.end > static_cast<int>(profile.model.layers.size())) {
       return base::InvalidArgument("the profile has {} layers, the plan more", profile.model.layers.size());
     }
+  }
+  std::set<std::string_view> pools;
+  for (const program::Device& device : program.devices) pools.insert(device.pool);
+  if (pools.size() > kMaxLocations) {
+    return base::InvalidArgument("simulating: the plan has {} pools; at most {} are possible", pools.size(),
+                                 kMaxLocations);
   }
   return Filler(program, profile, samples).Fill();
 }

@@ -23,6 +23,8 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
   PlanSimulation out;
   out.samples = options.samples > 0 ? options.samples : profile.profile_batch_size;
   if (options.rank) {
+    // Ranks look at every replica of every operation, so a plan that is too large must be refused before.
+    MEDLEY_RETURN_IF_ERROR(program::Compile(plan, profile.model, options.max_instructions).status());
     MEDLEY_ASSIGN_OR_RETURN(out.order, RankOrder(plan, profile, out.samples));
     plan.order = out.order;
   }

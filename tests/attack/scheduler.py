@@ -389,6 +389,37 @@ def huge_numbers():
     return row
 
 
+def plans_too_large():
+    """Small requests whose plans would need gigabytes when they are simulated."""
+    row = {}
+    layers = [{"name": f"l{i}", "weightBytes": 1, "profiles": [{"resourceType": "p", "computeSeconds": 1}]} for i in range(1000)]
+    profile = {"model": {"layers": layers}, "profileBatchSize": 8}
+
+    def stage(first, end, pools, units):
+        return {"operations": [{"first": first, "end": end}],
+                "groups": [{"pool": pool, "units": units, "share": 1 / len(pools)} for pool in pools],
+                "syncs": [{"operations": [{"first": first, "end": end}], "sync": {"kind": "SYNC_KIND_ALLREDUCE"}}]}
+    most = 2**31 - 1
+    plans = [
+        {"stages": [stage(0, 1000, ["p"], most)], "schedule": {"microBatches": 1}},
+        {"stages": [stage(0, 1000, ["p"], 99_999)], "schedule": {"microBatches": 1, "bucketBytes": 1}},
+        {"stages": [stage(0, 500, ["p"], 1), stage(500, 1000, ["p"], 1)], "schedule": {"microBatches": most}},
+        {"stages": [stage(0, 500, ["p"], 1), stage(500, 1000, ["p"], 1)], "schedule": {"microBatches": 65_536}},
+        {"stages": [stage(0, 1000, [f"p{i}" for i in range(20_000)], 1)], "schedule": {"microBatches": 1}},
+        {"stages": [stage(i, i + 1, ["p"], 50) for i in range(1000)], "schedule": {"microBatches": 60_000}},
+    ]
+    bodies = [json.dumps({"plan": p, "profile": profile, "timeline": True, "steps": 100, "rankOrder": rank})
+              for p in plans for rank in (False, True)]
+    asked = plan_request()
+    asked["training"]["microBatches"] = most
+    bodies = [("/v1/simulate", body) for body in bodies] + [("/v1/plan", json.dumps({**asked, "simulate": True}))]
+    with attacked(f"{len(bodies)} plans that would need gigabytes when simulated, 4 times", row) as service:
+        codes = at_once(4 * len(bodies), lambda i: service.ask("POST", *bodies[i % len(bodies)])[0])
+        row["outcome"] = f"codes {sorted(set(codes))}"
+        row["ok"] = set(codes) <= {200, 400, 429} and 400 in codes
+    return row
+
+
 def mixture():
     """All of the above at the same time."""
     row = {}
@@ -434,5 +465,5 @@ def without_a_cluster(attack):
 
 
 ON_THEIR_OWN = (alias_bombs, large_documents, broken_uploads, slow_bodies, endless_headers, silent_connections,
-                expensive_plans, rebinding, grpc_messages, huge_numbers, mixture)
+                expensive_plans, rebinding, grpc_messages, huge_numbers, plans_too_large, mixture)
 ATTACKS = [without_a_cluster(attack) for attack in ON_THEIR_OWN]

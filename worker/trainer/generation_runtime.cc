@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/placement.h"
 #include "common/program/compile.h"
 #include "common/program/text.h"
 #include "worker/checkpoint/reader.h"
@@ -89,9 +90,9 @@ absl::Status GenerationRuntime::Compile() {
   MEDLEY_ASSIGN_OR_RETURN(programs_.training, program::Compile(plan_, model));
   MEDLEY_ASSIGN_OR_RETURN(programs_.evaluation, program::CompileEvaluation(plan_, model));
   const program::Program& program = programs_.training;
-  if (program.flows.size() > kMaxFlows || program.micro_batches > kMaxMicroBatches) {
+  if (program.flows.size() > kMaxFlows || program.micro_batches > model::kMaxMicroBatches) {
     return base::Unimplemented("the plan moves {} values in {} micro-batches: this runtime numbers {} and {}",
-                               program.flows.size(), program.micro_batches, kMaxFlows, kMaxMicroBatches);
+                               program.flows.size(), program.micro_batches, kMaxFlows, model::kMaxMicroBatches);
   }
   MEDLEY_ASSIGN_OR_RETURN(sequence_, SequenceOf(program, Device()));
   program_hash_ = program::Hash(program);

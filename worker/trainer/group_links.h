@@ -21,9 +21,8 @@ class GroupChannel final : public FlowChannel {
   Group& group_;
 };
 
-// The largest numbers of flows and micro-batches that a message's tag can name.
+// The largest number of flows that a message's tag can name; it can name model::kMaxMicroBatches micro-batches.
 inline constexpr int kMaxFlows = 1 << 15;
-inline constexpr int kMaxMicroBatches = 1 << 16;
 
 class GroupReducer final : public DenseReducer {
  public:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
@@ -224,6 +225,17 @@ TEST(ExecutionPlanTest, ValidateAndSummary) {
   plan = SomePlan();
   plan.stages[1].syncs[0].sync.hierarchy[0].groups.pop_back();
   EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("sync.hierarchy[0]: 1 of 2 replicas are in a group")));
+  // Whoever reads a plan makes a device of each unit, and an action of each micro-batch.
+  plan = SomePlan();
+  plan.stages[0].groups[0].units = std::numeric_limits<int>::max();
+  EXPECT_THAT(Validate(plan, 3),
+              StatusIs(kInvalid, HasSubstr("stages[0].groups[0].units: the plan has more than 100000 units")));
+  plan = SomePlan();
+  plan.servers->units = std::numeric_limits<int>::max();
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("servers.units: the plan has more than 100000 units")));
+  plan = SomePlan();
+  plan.schedule.micro_batches = 65537;
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("schedule.microBatches: must be from 1 to 65536")));
 }
 
 // yaml-cpp's LoadAll never returns from the garbage after the first document, and uses all memory meanwhile.

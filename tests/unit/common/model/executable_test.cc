@@ -26,6 +26,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 // Two units with tables on servers, then one unit with a dense operation.
 plan_pb::ExecutionPlan GoodPlan() {
@@ -211,6 +212,41 @@ TEST(ExecutableTest, AStageHasOneRange) {
   stage.mutable_syncs(0)->mutable_sync()->set_algorithm(plan_pb::ALLREDUCE_ALGORITHM_RING);
   stage.mutable_syncs(1)->mutable_sync()->set_algorithm(plan_pb::ALLREDUCE_ALGORITHM_LINEAR);
   EXPECT_THAT(CheckExecutable(plan), IsOk()) << "each block has its own algorithm";
+}
+
+TEST(ExecutableTest, GroupsAreOfTheStagesDevicesInOneLevel) {
+  plan_pb::ExecutionPlan plan = GoodPlan();
+  plan_pb::Sync& sync = *plan.mutable_stages(0)->mutable_syncs(0)->mutable_sync();
+  plan_pb::HierarchyLevel& level = *sync.add_hierarchy();
+  level.add_groups()->add_devices("cpu/0");
+  EXPECT_THAT(
+      CheckExecutable(plan),
+      StatusIs(kRefused, HasSubstr("plan.stages[0].syncs[0].sync.hierarchy[0]: 1 of 2 replicas are in a group")));
+  level.add_groups()->add_devices("cpu/2");
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kRefused, HasSubstr("'cpu/2' is no replica")));
+  level.mutable_groups(1)->set_devices(0, "cpu/1");
+  EXPECT_THAT(CheckExecutable(plan), IsOk());
+  sync.set_root("cpu/2");
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kRefused, HasSubstr("sync.root: 'cpu/2' is no replica")));
+  sync.clear_root();
+  *sync.add_hierarchy() = level;
+  EXPECT_THAT(CheckExecutable(plan),
+              StatusIs(kUnimplemented, HasSubstr("sync.hierarchy: the runtime does not execute")));
+}
+
+TEST(ExecutableTest, RangesAreOfTheModel) {
+  for (const bool sync : {false, true}) {
+    for (const auto& [first, end] : {std::pair(0, 2'000'000'000), std::pair(-1, 1), std::pair(1, 1), std::pair(1, 3)}) {
+      plan_pb::ExecutionPlan plan = GoodPlan();
+      plan_pb::Stage& stage = *plan.mutable_stages(1);
+      plan_pb::OperationRange& range =
+          sync ? *stage.mutable_syncs(0)->mutable_operations(0) : *stage.mutable_operations(0);
+      range.set_first(first);
+      range.set_end(end);
+      EXPECT_THAT(CheckExecutable(plan, kOperations),
+                  StatusIs(kRefused, HasSubstr("is not a range of operations within [0, 2)")));
+    }
+  }
 }
 
 TEST(ExecutableTest, HowOperationsAreSynchronisedFitsWhatTheyConsistOf) {

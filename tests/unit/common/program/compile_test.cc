@@ -201,8 +201,28 @@ TEST(CompileTest, RefusalsNameTheFieldOrOperation) {
   EXPECT_EQ(refused(StagesPlan({{3, 1}}, 1), model), "operation 'b': its input 2 is not an operation before it");
   plan = StagesPlan({{1, 1}, {2, 1}, {6, 1}}, 1, ScheduleKind::kAsync1F1B);
   EXPECT_EQ(refused(plan, TowersModel()), "schedule.kind: ASYNC_1F1B needs stages that form a chain");
-  plan = StagesPlan({{1, 1}, {3, 1}}, 2'000'000);
-  EXPECT_THAT(Compile(plan, ThreeLayers()), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// What would need gigabytes is refused before it is made.
+TEST(CompileTest, LargePlansAreRefusedWhileTheyAreSmall) {
+  constexpr auto kLarge = absl::StatusCode::kResourceExhausted;
+  // A replica of a block, in each micro-batch.
+  EXPECT_THAT(Compile(StagesPlan({{1, 1}, {3, 1}}, 65'536), ThreeLayers(), 100'000), StatusIs(kLarge));
+  EXPECT_THAT(Compile(StagesPlan({{1, 50'000}, {3, 49'000}}, 65'536), ThreeLayers()), StatusIs(kLarge));
+  // A group of 90,000 members for each of 10,000 blocks.
+  model::Model chain{"chain", {}};
+  for (int i = 0; i < 10'000; ++i) chain.layers.push_back(Dense("l" + std::to_string(i)));
+  model::ExecutionPlan buckets = StagesPlan({{10'000, 90'000}}, 1);
+  buckets.schedule.bucket_bytes = 1;
+  EXPECT_THAT(Compile(buckets, chain), StatusIs(kLarge));
+  // A flow from 40,000 replicas to each of 5,000 stages.
+  model::Model star{"star", {Dense("source", 400, {-1})}};
+  std::vector<std::pair<int, int>> stages = {{1, 40'000}};
+  for (int i = 1; i <= 5'000; ++i) {
+    star.layers.push_back(Dense("s" + std::to_string(i), 400, {0}));
+    stages.emplace_back(i + 1, 1);
+  }
+  EXPECT_THAT(Compile(StagesPlan(stages, 1), star), StatusIs(kLarge));
 }
 
 TEST(CompileTest, EqualPlansHaveEqualHashes) {

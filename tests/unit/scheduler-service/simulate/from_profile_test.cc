@@ -129,5 +129,20 @@ TEST(TimelineTest, TraceIsJsonAndThePictureShowsBothThemes) {
   EXPECT_THAT(svg, HasSubstr(">p1/0</text>"));
 }
 
+TEST(FromProfileTest, ManyPoolsAreRefused) {
+  std::vector<std::string> pools;
+  model::ExecutionPlan plan = program::StagesPlan({{2, 1}}, 1);
+  plan.stages[0].groups.clear();
+  for (int i = 0; i < 1025; ++i) {
+    pools.push_back("p" + std::to_string(i));
+    plan.stages[0].groups.push_back({pools.back(), 1, 1.0 / 1025});
+  }
+  const model::Profile profile = SampleProfile(pools);
+  const auto program = program::Compile(plan, profile.model);
+  ASSERT_THAT(program, IsOk());
+  EXPECT_THAT(DurationsFromProfile(*program, profile, 8),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1025 pools; at most 1024 are possible")));
+}
+
 }  // namespace
 }  // namespace medley::sched
