@@ -318,9 +318,8 @@ std::vector<DeviceMemory> CountMemory(const Program& program, const model::Model
   return Counter(program, model, options).Count();
 }
 
-absl::Status CheckMemory(const Program& program, const model::Model& model, const std::vector<double>& capacities,
-                         const MemoryOptions& options) {
-  const std::vector<DeviceMemory> memory = CountMemory(program, model, options);
+absl::Status CheckMemory(const Program& program, const std::vector<DeviceMemory>& memory,
+                         const std::vector<double>& capacities) {
   for (size_t d = 0; d < memory.size() && d < capacities.size(); ++d) {
     if (capacities[d] <= 0 || memory[d].peak <= capacities[d]) continue;
     std::string largest;
@@ -332,6 +331,11 @@ absl::Status CheckMemory(const Program& program, const model::Model& model, cons
                                    program.devices[d].id, Size(capacities[d]), Size(memory[d].peak), largest);
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckMemory(const Program& program, const model::Model& model, const std::vector<double>& capacities,
+                         const MemoryOptions& options) {
+  return CheckMemory(program, CountMemory(program, model, options), capacities);
 }
 
 }  // namespace medley::program

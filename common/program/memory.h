@@ -41,8 +41,11 @@ struct DeviceMemory {
 //   gradients and their sums, until the last instruction that uses them.
 std::vector<DeviceMemory> CountMemory(const Program& program, const model::Model& model, const MemoryOptions& options);
 
-// `capacities`: bytes by device; 0: no limit. Errors: ResourceExhausted, a sentence that names the device and its
-// largest tensors.
+// `memory`: of CountMemory; `capacities`: bytes by device; 0: no limit. Errors: ResourceExhausted, a sentence that
+// names the first device that lacks memory and its largest tensors.
+absl::Status CheckMemory(const Program& program, const std::vector<DeviceMemory>& memory,
+                         const std::vector<double>& capacities);
+// The same, counting first.
 absl::Status CheckMemory(const Program& program, const model::Model& model, const std::vector<double>& capacities,
                          const MemoryOptions& options);
 

@@ -92,6 +92,9 @@ class Handlers {
   // The request as planned with: the catalog's prices, analytic profiles, corrections.
   // Errors: InvalidArgument with the field's path.
   absl::StatusOr<Prepared> Prepare(const scheduler::v1::PlanRequest& in) const;
+  // The model and its times, from the profile or the request of `in`; and the limits on memory of the request.
+  struct ToSimulate;
+  absl::StatusOr<ToSimulate> PrepareSimulation(const scheduler::v1::SimulateRequest& in, Call& call) const;
   absl::Status DoPlan(const scheduler::v1::PlanRequest& in, Call& call, base::SteadyTime end,
                       scheduler::v1::PlanResponse& out);
   template <typename In, typename Out, typename Work>

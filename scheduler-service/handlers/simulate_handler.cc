@@ -1,10 +1,16 @@
 // The handler that times a plan.
+#include <algorithm>
+#include <map>
+#include <string>
+
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/program/memory.h"
 #include "common/program/text.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/field_path.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/handlers/prepared.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/simulate/timeline.h"
 
@@ -25,21 +31,52 @@ absl::Status CheckRange(const char* field, int64_t value, int64_t most) {
 
 }  // namespace
 
+struct Handlers::ToSimulate {
+  model::Profile profile;
+  std::map<std::string, double> unit_memory;  // bytes by resource type; 0: unlimited
+  double server_memory = 0;
+};
+
+absl::StatusOr<Handlers::ToSimulate> Handlers::PrepareSimulation(const pb::SimulateRequest& in, Call& call) const {
+  ToSimulate out;
+  if (!in.has_request()) {
+    auto profile = model::FromProto(in.profile());
+    if (!profile.ok()) return WithinField("profile", profile.status());
+    if (profile->profile_batch_size < 1) return base::InvalidArgument("profile.profileBatchSize: must be positive");
+    out.profile = *std::move(profile);
+    return out;
+  }
+  if (in.has_profile()) return base::InvalidArgument("profile: must not be set together with request");
+  auto prepared = Prepare(in.request());
+  if (!prepared.ok()) return WithinField("request", prepared.status());
+  MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
+  call.input_version.catalog_revision = prepared->origin.catalog_revision;
+  model::PlanRequest& request = prepared->request;
+  out.profile.model = std::move(request.model);
+  out.profile.profile_batch_size = static_cast<int>(std::min(request.training.profile_batch_size, 1e9));
+  if (out.profile.profile_batch_size < 1) {
+    return base::InvalidArgument("request.training.profileBatchSize: must be at least 1 to be simulated");
+  }
+  out.profile.state_factor = request.training.state_factor;
+  for (const model::Resource& resource : request.resources) out.unit_memory[resource.name] = resource.memory_bytes;
+  out.server_memory = request.server_memory_bytes;
+  return out;
+}
+
 absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::SimulateResponse& out) {
   return Answer("Simulate", in, call, out, [&](pb::SimulateResponse& o, base::SteadyTime) -> absl::Status {
     MEDLEY_RETURN_IF_ERROR(CheckRange("samples", in.samples(), 1 << 30));
     MEDLEY_RETURN_IF_ERROR(CheckRange("steps", in.steps(), kMaxSteps));
     const auto plan = model::FromProto(in.plan());
     if (!plan.ok()) return WithinField("plan", plan.status());
-    const auto profile = model::FromProto(in.profile());
-    if (!profile.ok()) return WithinField("profile", profile.status());
-    if (profile->profile_batch_size < 1) return base::InvalidArgument("profile.profileBatchSize: must be positive");
+    MEDLEY_ASSIGN_OR_RETURN(const ToSimulate prepared, PrepareSimulation(in, call));
+    const model::Profile& profile = prepared.profile;
     PlanSimulationOptions options{.samples = in.samples(), .steps = in.steps() > 0 ? in.steps() : kDefaultSteps};
     options.rank = in.rank_order();
     options.max_spans = in.timeline() ? kMaxSpans : 0;
     options.max_instructions = kMaxStepInstructions;
     options.stop = call.stop;
-    const auto result = SimulatePlan(*plan, *profile, options);
+    const auto result = SimulatePlan(*plan, profile, options);
     // Of the plan, not of the service's load: it is no use to try again.
     if (absl::IsResourceExhausted(result.status())) {
       return base::InvalidArgument("plan: {}", base::Message(result.status()));
@@ -51,6 +88,14 @@ absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::S
     o.set_samples(simulated.samples);
     o.set_program(program::Hash(simulated.program));
     o.set_instructions(static_cast<int64_t>(simulated.program.instructions.size()));
+    std::vector<double> limits;
+    for (const program::Device& device : simulated.program.devices) {
+      const auto found = prepared.unit_memory.find(device.pool);
+      limits.push_back(device.server                         ? prepared.server_memory
+                       : found == prepared.unit_memory.end() ? 0
+                                                             : found->second);
+    }
+    o.set_out_of_memory(base::Message(program::CheckMemory(simulated.program, simulated.memory, limits)));
     for (size_t d = 0; d < simulated.program.devices.size(); ++d) {
       pb::SimulatedDevice& device = *o.add_devices();
       device.set_id(simulated.program.devices[d].id);
@@ -58,6 +103,7 @@ absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::S
       device.set_computes(simulated.computes(d));
       device.set_memory_bytes(simulated.memory[d].peak);
       if (!simulated.memory[d].holders.empty()) device.set_largest(simulated.memory[d].holders.front().name);
+      device.set_memory_limit_bytes(limits[d]);
     }
     model::ExecutionPlan ordered;
     ordered.order = simulated.order;
@@ -66,9 +112,10 @@ absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::S
     o.mutable_order()->Swap(order.mutable_order());
     if (in.timeline()) {
       std::vector<std::string> names;
-      for (const model::Layer& layer : profile->model.layers) names.push_back(layer.name);
+      for (const model::Layer& layer : profile.model.layers) names.push_back(layer.name);
       o.set_trace(ChromeTrace(simulated.program, simulated.simulation, names));
       o.set_svg(TimelineSvg(simulated.program, simulated.simulation, names));
+      o.set_timeline_cut(simulated.simulation.spans_left_out);
     }
     call.reproducible = true;
     return absl::OkStatus();

@@ -77,22 +77,36 @@ std::string ListName(const Program& program, const program::List& list) {
   return "";
 }
 
-// The CSS class of a kind: its colour.
-const char* ClassOf(Kind kind) {
+// The category of a kind in the trace. Its first letter is the CSS class of the picture, its colour.
+const char* CategoryOf(Kind kind) {
   switch (kind) {
     case Kind::kForward:
-      return "f";
+      return "forward";
     case Kind::kBackward:
-      return "b";
+      return "backward";
     case Kind::kUpdate:
     case Kind::kUpdateRows:
-      return "u";
+      return "update";
     case Kind::kAllReduce:
     case Kind::kAverage:
-      return "r";
+      return "reduction";
     default:
-      return "m";
+      return "messages";
   }
+}
+
+// The operations that an instruction computes, reduces or moves; empty for instructions of a whole step.
+std::string OperationsOf(const Program& program, const Instruction& instruction,
+                         const std::vector<std::string>& names) {
+  const auto name = [&](int operation) {
+    return static_cast<size_t>(operation) < names.size() ? names[static_cast<size_t>(operation)]
+                                                         : std::to_string(operation);
+  };
+  const auto value = [&](int index) { return name(program.values[static_cast<size_t>(index)].operation); };
+  if (instruction.table >= 0) return name(instruction.table);
+  if (instruction.flow >= 0) return value(program.flows[static_cast<size_t>(instruction.flow)].value);
+  if (instruction.gradient >= 0) return value(program.gradients[static_cast<size_t>(instruction.gradient)].value);
+  return instruction.block >= 0 ? program::BlockName(program, instruction.block, names) : "";
 }
 
 constexpr const char* kStyle =
@@ -131,9 +145,13 @@ std::string ChromeTrace(const Program& program, const Simulation& simulation, co
     if (span.end <= span.start) continue;
     const Instruction& instruction = program.instructions[static_cast<size_t>(span.instruction)];
     out += fmt::format(
-        "{}{{\"ph\":\"X\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"step\":{}}}}}",
-        comma, JsonText(program::Text(program, instruction, names)), instruction.device, span.list, span.start * kMicro,
-        (span.end - span.start) * kMicro, span.step);
+        "{}{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{"
+        "\"step\":{},\"operations\":{}",
+        comma, JsonText(program::Text(program, instruction, names)), CategoryOf(instruction.kind), instruction.device,
+        span.list, span.start * kMicro, (span.end - span.start) * kMicro, span.step,
+        JsonText(OperationsOf(program, instruction, names)));
+    if (instruction.micro >= 0) out += fmt::format(",\"microBatch\":{}", instruction.micro);
+    out += "}}";
   }
   return out + "\n]}\n";
 }
@@ -197,7 +215,7 @@ std::string TimelineSvg(const Program& program, const Simulation& simulation, co
     out += fmt::format(
         "<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"><title>{}, step "
         "{}, {}</title></rect>\n",
-        ClassOf(instruction.kind), left, top, width, upper ? bar : low, Escaped(name), span.step,
+        CategoryOf(instruction.kind)[0], left, top, width, upper ? bar : low, Escaped(name), span.step,
         Seconds(span.end - span.start));
     if (upper && bar >= 12 && width > 6.0 * static_cast<double>(name.size()) + 4) {
       out += fmt::format("<text class=\"n\" x=\"{:.2f}\" y=\"{:.1f}\">{}</text>\n", left + 3, top + bar / 2 + 4,

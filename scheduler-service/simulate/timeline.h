@@ -9,7 +9,9 @@
 
 namespace medley::sched {
 
-// JSON: a process for each device, a thread for each of its lists; microseconds. `names`: of the operations.
+// JSON: a process for each device, a thread for each of its lists; microseconds. `cat` is forward, backward, update,
+// reduction or messages; `args` has the step, the operations and the micro-batch, if the instruction is of one.
+// `names`: of the operations.
 std::string ChromeTrace(const program::Program& program, const Simulation& simulation,
                         const std::vector<std::string>& names);
 

@@ -27,8 +27,8 @@ export async function call(path, options = {}) {
   throw error;
 }
 
-export function post(path, value) {
-  return call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
+export function post(path, value, signal) {
+  return call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value), signal });
 }
 
 // Converts a request that a user typed, JSON or YAML, to an object.

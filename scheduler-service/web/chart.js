@@ -4,7 +4,7 @@ import { colourOf, node, number, svg } from "./dom.js";
 
 const WIDTH = 800, HEIGHT = 300, LEFT = 70, RIGHT = 20, TOP = 15, BOTTOM = 40;
 
-function ticks(low, high, count = 5) {
+export function ticks(low, high, count = 5) {
   if (!(high > low)) return [low];
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));

@@ -4,6 +4,7 @@ import { call, normalize, post, setToken, token } from "./api.js";
 import { byId, node } from "./dom.js";
 import * as view from "./plan_view.js";
 import { prices } from "./prices_view.js";
+import { clearSimulation, showSimulation } from "./simulation.js";
 
 const CONSTRAINTS = ["minThroughput", "maxCostPerHour", "deadlineSeconds", "budgetUsd"];
 
@@ -57,6 +58,7 @@ async function plan() {
   const asked = await request();
   const answer = await post("v1/plan", asked);
   byId("answer").hidden = false;
+  clearSimulation();
   byId("stages").replaceChildren();
   byId("reasons").replaceChildren();
   if (answer.feasible) {
@@ -68,6 +70,7 @@ async function plan() {
   }
   const others = view.alternatives(answer.alternatives);
   byId("alternatives").replaceChildren(...(others ? [others] : []));
+  if (answer.feasible) showSimulation(asked, answer);  // not awaited: the page can plan again meanwhile
 }
 
 async function front() {

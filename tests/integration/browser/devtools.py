@@ -129,9 +129,13 @@ class Browser:
     def wait(self, expression):
         return wait_for(expression, lambda: self.evaluate(expression))
 
-    def screenshot(self, path, height=None):
-        """The whole page, or its upper `height` pixels at three quarters of their size."""
+    def screenshot(self, path, height=None, element=None):
+        """The whole page; or its upper `height` pixels, or the element of this id, at three quarters of their size."""
         clip = {} if height is None else {"clip": {"x": 0, "y": 0, "width": 1200, "height": height, "scale": 0.75}}
+        if element is not None:
+            box = self.evaluate(f"document.getElementById('{element}').getBoundingClientRect().toJSON()")
+            top = box["y"] + self.evaluate("window.scrollY")
+            clip = {"clip": {"x": 0, "y": top, "width": 1200, "height": box["height"], "scale": 0.75}}
         data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, **clip)["data"]
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:

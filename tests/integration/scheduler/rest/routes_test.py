@@ -77,7 +77,20 @@ class RoutesTest(SchemaCase):
         with_it = ask("POST", "/v1/plan", {**plan, "simulate": True})["executionPlan"]["estimate"]
         self.assertAlmostEqual(with_it["simulatedThroughput"] / simulated["throughput"], 1, delta=0.01)
         self.assertEqual(with_it["throughput"], made["executionPlan"]["estimate"]["throughput"])
-        for wrong, sentence in (({"plan": made["executionPlan"], "profile": {}}, "profile.profileBatchSize: must"),
+        self.assertEqual({d["memoryLimitBytes"] for d in simulated["devices"]}, {0})
+        by_request = ask("POST", "/v1/simulate", {"plan": made["executionPlan"], "request": plan})
+        self.assertEqual(by_request["secondsPerStep"], simulated["secondsPerStep"])
+        self.assertEqual((by_request["outOfMemory"], by_request["trace"]), ("", ""))
+        limits = {r["name"]: r.get("memoryBytes", 0) for r in plan["resources"]}
+        for device in by_request["devices"]:
+            if not device["id"].startswith("server/"):
+                self.assertEqual(device["memoryLimitBytes"], limits[device["pool"]])
+        small = {**plan, "serverMemoryBytes": 1000}
+        self.assertRegex(ask("POST", "/v1/simulate", {"plan": made["executionPlan"], "request": small})["outOfMemory"],
+                         "device server/0 has 1000 B of memory, the plan needs .*tables of embedding")
+        for wrong, sentence in (({"plan": made["executionPlan"], "profile": profile, "request": plan}, "profile: must"),
+                                ({"plan": made["executionPlan"], "request": {**plan, "training": {}}}, "request.training"),
+                                ({"plan": made["executionPlan"], "profile": {}}, "profile.profileBatchSize: must"),
                                 ({"plan": {}, "profile": profile}, "plan"),
                                 ({"plan": made["executionPlan"], "profile": profile, "steps": 101}, "steps: 101")):
             self.assertIn(sentence, self.ask("POST", "/v1/simulate", wrong, code=400).json()["message"])

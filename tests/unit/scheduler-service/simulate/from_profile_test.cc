@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "common/base/testing/status_matchers.h"
 #include "common/program/compile.h"
@@ -121,7 +123,18 @@ TEST(TimelineTest, TraceIsJsonAndThePictureShowsBothThemes) {
   const auto trace = nlohmann::json::parse(ChromeTrace(*program, *result, names), nullptr, false);
   ASSERT_FALSE(trace.is_discarded());
   int spans = 0;
-  for (const auto& event : trace["traceEvents"]) spans += event["ph"] == "X" ? 1 : 0;
+  std::map<std::string, int> categories;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++spans;
+    ++categories[event["cat"]];
+    const bool forward = event["cat"] == "forward" && event["pid"] == 0;
+    if (forward || event["cat"] == "messages") {
+      EXPECT_EQ(event["args"]["operations"], "a \"quoted\" <name>");
+    }
+    EXPECT_TRUE(event["args"].contains("microBatch"));
+  }
+  EXPECT_EQ(categories, (std::map<std::string, int>{{"forward", 8}, {"backward", 8}, {"messages", 8}}));
   EXPECT_EQ(spans, 2 * (8 + 4));  // two steps of 8 passes and 4 messages; receiving takes no time
   const std::string svg = TimelineSvg(*program, *result, names);
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme:dark"));
