@@ -358,12 +358,20 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
   timeout = base::Patience(timeout);
   const base::SteadyTime end = clock.Steady() + timeout;
   pb::Observation last;
+  bool asked_again = false;
   while (clock.Steady() < end) {
     Poll();
     pb::Observation now = Observe();
     if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = std::move(now);
     if (done(last)) return last;
-    if (!processes_.at(leader_)->running) break;
+    // A coordinator that has written its last observation ends. Where this client had just left, nobody read it:
+    // another process reads in the journal that the job is over.
+    const Process& leader = *processes_.at(leader_);
+    if (!leader.running) {
+      if (asked_again || !WIFEXITED(leader.status) || WEXITSTATUS(leader.status) != 0) break;
+      asked_again = true;
+      Start(leader_, "coordinator", leader.term);
+    }
     clock.SleepFor(base::milliseconds(20), {});
   }
   ADD_FAILURE() << "not in " << timeout.count() << " s, or the coordinator ended; last: " << last.ShortDebugString()

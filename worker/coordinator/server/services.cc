@@ -78,7 +78,7 @@ class CoordinatorService final : public job::v1::CoordinatorService::StreamedSer
         }
       }
       if (over) {
-        engine_.FinalObservationRead();
+        if (!context->IsCancelled()) engine_.FinalObservationRead();
         return grpc::Status::OK;
       }
       clock.SleepFor(base::milliseconds(50), stop);
