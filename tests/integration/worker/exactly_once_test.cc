@@ -92,5 +92,19 @@ TEST_F(ExactlyOnceTest, TheCoordinatorIsKilledAndRestartsFromItsJournal) {
   EXPECT_EQ(job.Losses().size(), 300u);
 }
 
+// A coordinator ends when its last observation was read. Whoever asks later gets it from the journal.
+TEST_F(ExactlyOnceTest, TheEndOfAJobIsReadFromItsJournal) {
+  JobHarness job(Small(data_));
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  const pb::Observation end = job.WaitForEnd(base::seconds(120));
+  ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+  ASSERT_EQ(job.WaitForExit("coordinator"), 0);
+  const pb::Observation later = job.WaitForEnd();
+  EXPECT_EQ(later.phase(), pb::JOB_PHASE_COMPLETE) << later.message();
+  EXPECT_EQ(later.samples_done(), kSamples);
+  EXPECT_EQ(later.step(), end.step());
+}
+
 }  // namespace
 }  // namespace medley::worker

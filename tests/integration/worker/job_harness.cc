@@ -47,6 +47,10 @@ std::string SpecJson(const JobOptions& o) {
       o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate, schedule, o.training_json, o.checkpoint_interval);
 }
 
+bool IsOver(const pb::Observation& o) {
+  return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
+}
+
 }  // namespace
 
 struct JobHarness::Process {
@@ -361,9 +365,10 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
   bool asked_again = false;
   while (clock.Steady() < end) {
     Poll();
-    pb::Observation now = Observe();
-    if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = std::move(now);
+    const pb::Observation now = Observe();
+    if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = now;
     if (done(last)) return last;
+    if (asked_again && now.phase() != pb::JOB_PHASE_UNSPECIFIED && !IsOver(now)) break;  // it had ended too early
     // A coordinator that has written its last observation ends. Where this client had just left, nobody read it:
     // another process reads in the journal that the job is over.
     const Process& leader = *processes_.at(leader_);
@@ -379,11 +384,7 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
   return last;
 }
 
-pb::Observation JobHarness::WaitForEnd(base::seconds timeout) {
-  return WaitFor(
-      [](const pb::Observation& o) { return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED; },
-      timeout);
-}
+pb::Observation JobHarness::WaitForEnd(base::seconds timeout) { return WaitFor(IsOver, timeout); }
 
 std::vector<double> JobHarness::Losses() const {
   std::vector<double> losses;

@@ -78,6 +78,7 @@ class CoordinatorService final : public job::v1::CoordinatorService::StreamedSer
         }
       }
       if (over) {
+        // A client that has left has not read it.
         if (!context->IsCancelled()) engine_.FinalObservationRead();
         return grpc::Status::OK;
       }
