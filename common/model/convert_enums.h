@@ -7,6 +7,36 @@
 
 namespace medley::model {
 
+inline plan::v1::SyncMode ToProto(SyncMode mode) {
+  switch (mode) {
+    case SyncMode::kFull:
+      return plan::v1::SYNC_MODE_FULL;
+    case SyncMode::kNone:
+      return plan::v1::SYNC_MODE_NONE;
+    case SyncMode::kPercentage:
+      return plan::v1::SYNC_MODE_PERCENTAGE;
+    case SyncMode::kFlexible:
+      return plan::v1::SYNC_MODE_FLEXIBLE;
+  }
+  return plan::v1::SYNC_MODE_UNSPECIFIED;
+}
+
+inline absl::StatusOr<SyncMode> FromProto(plan::v1::SyncMode mode, std::string_view path) {
+  switch (mode) {
+    case plan::v1::SYNC_MODE_UNSPECIFIED:
+    case plan::v1::SYNC_MODE_FULL:
+      return SyncMode::kFull;
+    case plan::v1::SYNC_MODE_NONE:
+      return SyncMode::kNone;
+    case plan::v1::SYNC_MODE_PERCENTAGE:
+      return SyncMode::kPercentage;
+    case plan::v1::SYNC_MODE_FLEXIBLE:
+      return SyncMode::kFlexible;
+    default:
+      return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(mode));
+  }
+}
+
 inline plan::v1::ScheduleKind ToProto(ScheduleKind kind) {
   switch (kind) {
     case ScheduleKind::kSync1F1B:

@@ -68,36 +68,6 @@ absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(plan_pb::AllreduceAlgorith
   }
 }
 
-plan_pb::SyncMode ModeToProto(SyncMode mode) {
-  switch (mode) {
-    case SyncMode::kFull:
-      return plan_pb::SYNC_MODE_FULL;
-    case SyncMode::kNone:
-      return plan_pb::SYNC_MODE_NONE;
-    case SyncMode::kPercentage:
-      return plan_pb::SYNC_MODE_PERCENTAGE;
-    case SyncMode::kFlexible:
-      return plan_pb::SYNC_MODE_FLEXIBLE;
-  }
-  return plan_pb::SYNC_MODE_UNSPECIFIED;
-}
-
-absl::StatusOr<SyncMode> ModeFromProto(plan_pb::SyncMode mode, const std::string& path) {
-  switch (mode) {
-    case plan_pb::SYNC_MODE_UNSPECIFIED:
-    case plan_pb::SYNC_MODE_FULL:
-      return SyncMode::kFull;
-    case plan_pb::SYNC_MODE_NONE:
-      return SyncMode::kNone;
-    case plan_pb::SYNC_MODE_PERCENTAGE:
-      return SyncMode::kPercentage;
-    case plan_pb::SYNC_MODE_FLEXIBLE:
-      return SyncMode::kFlexible;
-    default:
-      return base::InvalidArgument("{}.mode: unknown value {}", path, static_cast<int>(mode));
-  }
-}
-
 absl::StatusOr<AnomalyDetector> DetectorFromProto(plan_pb::AnomalyDetector detector, const std::string& path) {
   switch (detector) {
     case plan_pb::ANOMALY_DETECTOR_UNSPECIFIED:
@@ -129,7 +99,7 @@ std::vector<OperationRange> RangesFromProto(const google::protobuf::RepeatedPtrF
 void SyncToProto(const Sync& sync, plan_pb::Sync& out) {
   out.set_kind(KindToProto(sync.kind));
   out.set_algorithm(AlgorithmToProto(sync.algorithm));
-  out.set_mode(ModeToProto(sync.mode));
+  out.set_mode(ToProto(sync.mode));
   out.set_fraction(sync.fraction);
   out.set_target_ratio(sync.target_ratio);
   for (const HierarchyLevel& level : sync.hierarchy) {
@@ -153,7 +123,7 @@ absl::StatusOr<Sync> SyncFromProto(const plan_pb::Sync& in, const std::string& p
   Sync sync;
   MEDLEY_ASSIGN_OR_RETURN(sync.kind, KindFromProto(in.kind(), path));
   MEDLEY_ASSIGN_OR_RETURN(sync.algorithm, AlgorithmFromProto(in.algorithm(), path));
-  MEDLEY_ASSIGN_OR_RETURN(sync.mode, ModeFromProto(in.mode(), path));
+  MEDLEY_ASSIGN_OR_RETURN(sync.mode, FromProto(in.mode(), path + ".mode"));
   sync.fraction = in.fraction() == 0 ? 1 : in.fraction();
   sync.target_ratio = in.target_ratio();
   for (const plan_pb::HierarchyLevel& level : in.hierarchy()) {

@@ -66,6 +66,10 @@ void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.set_seed(options.seed);
   out.set_time_budget_seconds(options.time_budget_seconds);
   out.set_schedule(ToProto(options.schedule));
+  out.set_max_staleness(options.max_staleness);
+  out.mutable_sync()->set_mode(ToProto(options.sync.mode));
+  out.mutable_sync()->set_fraction(options.sync.fraction);
+  out.mutable_sync()->set_target_ratio(options.sync.target_ratio);
   pb::RecurrentOptions& recurrent = *out.mutable_recurrent();
   recurrent.set_rounds(options.recurrent.rounds);
   recurrent.set_samples_per_round(options.recurrent.samples_per_round);
@@ -89,6 +93,10 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   out.seed = in.seed();
   out.time_budget_seconds = Or(in.time_budget_seconds(), 10.0);
   MEDLEY_ASSIGN_OR_RETURN(out.schedule, FromProto(in.schedule(), "planner.schedule"));
+  out.max_staleness = in.max_staleness();
+  MEDLEY_ASSIGN_OR_RETURN(out.sync.mode, FromProto(in.sync().mode(), "planner.sync.mode"));
+  out.sync.fraction = Or(in.sync().fraction(), 1.0);
+  out.sync.target_ratio = Or(in.sync().target_ratio(), 0.02);
   const pb::RecurrentOptions& recurrent = in.recurrent();
   out.recurrent = {recurrent.rounds(),        recurrent.samples_per_round(), recurrent.hidden_units(),
                    recurrent.learning_rate(), recurrent.baseline_decay(),    recurrent.policy(),

@@ -5,6 +5,7 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <string_view>
@@ -32,7 +33,6 @@ constexpr FieldRule kByParts{FieldUse::kByParts};
 constexpr FieldRule kDescription{FieldUse::kDescription};
 constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, instead}; }
 
-constexpr char kEveryReplica[] = "every step synchronises all replicas of a stage";
 constexpr char kNoDetector[] = "slow members are not detected";
 constexpr char kStagesOnly[] = "a plan consists of stages";
 constexpr char kInOrder[] = "operations run and communicate in topological order";
@@ -80,8 +80,8 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Sync.kind", kByParts},
       {"Sync.algorithm", kByParts},
       {"Sync.mode", kByParts},
-      {"Sync.fraction", Refused(kEveryReplica)},  // except 1
-      {"Sync.target_ratio", Refused(kEveryReplica)},
+      {"Sync.fraction", kExecuted},
+      {"Sync.target_ratio", kExecuted},
       {"Sync.hierarchy", kByParts},
       {"Sync.anomaly", kByParts},
       {"Sync.root", kExecuted},
@@ -92,7 +92,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Servers.units", kExecuted},
       {"Schedule.kind", kByParts},
       {"Schedule.micro_batches", kExecuted},
-      {"Schedule.max_staleness", Refused("every gradient is computed from the newest weights")},
+      {"Schedule.max_staleness", kExecuted},
       {"Schedule.bucket_bytes", kExecuted},
       {"Schedule.without_undo", Refused("one update can be undone")},
   };
@@ -118,17 +118,16 @@ const std::map<std::string_view, ValueRule>& Values() {
       {"ALLREDUCE_ALGORITHM_LINEAR", {}},
       {"SYNC_MODE_UNSPECIFIED", {}},
       {"SYNC_MODE_FULL", {}},
-      {"SYNC_MODE_NONE", {false, kEveryReplica}},
-      {"SYNC_MODE_PERCENTAGE", {false, kEveryReplica}},
-      {"SYNC_MODE_FLEXIBLE", {false, kEveryReplica}},
+      {"SYNC_MODE_NONE", {}},
+      {"SYNC_MODE_PERCENTAGE", {}},
+      {"SYNC_MODE_FLEXIBLE", {}},
       {"ANOMALY_DETECTOR_UNSPECIFIED", {}},
       {"ANOMALY_DETECTOR_RUNNING_MEAN", {false, kNoDetector}},
       {"ANOMALY_DETECTOR_WINDOW", {false, kNoDetector}},
       {"SCHEDULE_KIND_UNSPECIFIED", {}},
       {"SCHEDULE_KIND_SYNC_1F1B", {}},
       {"SCHEDULE_KIND_GPIPE", {}},
-      {"SCHEDULE_KIND_ASYNC_1F1B",
-       {false, "schedules are synchronous, with one update after the last micro-batch: SYNC_1F1B or GPIPE"}},
+      {"SCHEDULE_KIND_ASYNC_1F1B", {}},
   };
   return values;
 }
@@ -190,11 +189,36 @@ absl::Status CheckMessage(const protobuf::Message& message, const std::string& p
     const std::string here = path + "." + field->json_name();
     const auto rule = Fields().find(ShortName(*field));
     if (rule == Fields().end()) return NotExecuted(here, TextOf(message, *field), "it does not know this field");
-    const bool whole = ShortName(*field) == "Sync.fraction" && reflection.GetDouble(message, field) == 1;
-    if (rule->second.use == FieldUse::kRefused && !whole) {
+    if (rule->second.use == FieldUse::kRefused) {
       return NotExecuted(here, TextOf(message, *field), rule->second.instead);
     }
     if (rule->second.use == FieldUse::kByParts) MEDLEY_RETURN_IF_ERROR(CheckParts(message, *field, here));
+  }
+  return absl::OkStatus();
+}
+
+// Fields of other modes are no instruction: planners write a fraction of 1.
+absl::Status CheckMode(const plan_pb::Sync& sync, const std::string& path) {
+  const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+  if (sync.mode() == plan_pb::SYNC_MODE_PERCENTAGE && !(positive(sync.fraction()) && sync.fraction() <= 1)) {
+    return base::InvalidArgument("{}.fraction: must be greater than 0 and at most 1, is {}", path, sync.fraction());
+  }
+  if (sync.mode() == plan_pb::SYNC_MODE_FLEXIBLE && !positive(sync.target_ratio())) {
+    return base::InvalidArgument("{}.targetRatio: must be greater than 0, is {}", path, sync.target_ratio());
+  }
+  return absl::OkStatus();
+}
+
+// Replicas that differ hold the whole model, or a step would mix different versions of its parts.
+absl::Status CheckDifferingReplicas(const plan_pb::ExecutionPlan& plan) {
+  for (int s = 0; s < plan.stages_size(); ++s) {
+    for (int i = 0; i < plan.stages(s).syncs_size(); ++i) {
+      const plan_pb::SyncMode mode = plan.stages(s).syncs(i).sync().mode();
+      if (mode == plan_pb::SYNC_MODE_UNSPECIFIED || mode == plan_pb::SYNC_MODE_FULL) continue;
+      if (plan.stages_size() == 1 && !plan.has_servers()) continue;
+      return NotExecuted(fmt::format("plan.stages[{}].syncs[{}].sync.mode", s, i), plan_pb::SyncMode_Name(mode),
+                         "replicas that differ need one stage that holds the whole model, without parameter servers");
+    }
   }
   return absl::OkStatus();
 }
@@ -209,6 +233,7 @@ absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
   for (int i = 0; i < stage.syncs_size(); ++i) {
     const plan_pb::Sync& sync = stage.syncs(i).sync();
     const std::string here = fmt::format("{}.syncs[{}].sync", path, i);
+    MEDLEY_RETURN_IF_ERROR(CheckMode(sync, here));
     if (sync.hierarchy_size() > 1) {
       return NotExecuted(here + ".hierarchy", fmt::format("{} levels", sync.hierarchy_size()),
                          "groups have one level, and agree among themselves");
@@ -218,6 +243,26 @@ absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
       return NotExecuted(here + ".kind", fmt::format("SYNC_KIND_NONE with {} units", units),
                          "replicas of a stage always agree on their parameters");
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSchedule(const plan_pb::ExecutionPlan& plan) {
+  const plan_pb::Schedule& schedule = plan.schedule();
+  if (schedule.bucket_bytes() < 0) {
+    return base::InvalidArgument("plan.schedule.bucketBytes: must not be negative, is {}", schedule.bucket_bytes());
+  }
+  if (schedule.micro_batches() < 0) {
+    return base::InvalidArgument("plan.schedule.microBatches: must not be negative, is {}", schedule.micro_batches());
+  }
+  const bool asynchronous = schedule.kind() == plan_pb::SCHEDULE_KIND_ASYNC_1F1B;
+  if (schedule.max_staleness() < 0 || (schedule.max_staleness() > 0 && !asynchronous)) {
+    return base::InvalidArgument("plan.schedule.maxStaleness: must be 0, or greater than 0 with ASYNC_1F1B, is {}",
+                                 schedule.max_staleness());
+  }
+  if (asynchronous && plan.has_servers()) {
+    return NotExecuted("plan.schedule.kind", "ASYNC_1F1B with parameter servers",
+                       "the rows on parameter servers are those of the last step");
   }
   return absl::OkStatus();
 }
@@ -293,14 +338,8 @@ absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vect
   for (int s = 0; s < plan.stages_size(); ++s) {
     MEDLEY_RETURN_IF_ERROR(CheckStage(plan.stages(s), fmt::format("plan.stages[{}]", s)));
   }
-  if (plan.schedule().bucket_bytes() < 0) {
-    return base::InvalidArgument("plan.schedule.bucketBytes: must not be negative, is {}",
-                                 plan.schedule().bucket_bytes());
-  }
-  if (plan.schedule().micro_batches() < 0) {
-    return base::InvalidArgument("plan.schedule.microBatches: must not be negative, is {}",
-                                 plan.schedule().micro_batches());
-  }
+  MEDLEY_RETURN_IF_ERROR(CheckSchedule(plan));
+  MEDLEY_RETURN_IF_ERROR(CheckDifferingReplicas(plan));
   MEDLEY_ASSIGN_OR_RETURN(const ExecutionPlan domain, FromProto(plan));
   if (const absl::Status syncs = CheckStageSyncs(domain); !syncs.ok()) {
     return base::InvalidArgument("plan.{}", base::Message(syncs));
@@ -314,11 +353,6 @@ absl::Status CheckExecutable(const ExecutionPlan& plan) {
   plan_pb::ExecutionPlan message;
   ToProto(plan, message);
   return CheckExecutable(message);
-}
-
-absl::Status CheckExecutable(ScheduleKind schedule, const std::string& path) {
-  const absl::Status status = CheckEnum(*plan_pb::ScheduleKind_descriptor(), ToProto(schedule), path);
-  return status.ok() ? status : base::InvalidArgument("{}", base::Message(status));
 }
 
 }  // namespace medley::model

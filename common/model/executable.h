@@ -47,7 +47,5 @@ struct OperationParts {
 // model that is trained, or empty where the model is unknown; then checks only what the plan alone tells.
 absl::Status CheckExecutable(const plan::v1::ExecutionPlan& plan, const std::vector<OperationParts>& operations = {});
 absl::Status CheckExecutable(const ExecutionPlan& plan);
-// The same for the schedule that a request asks for in the field `path`. Errors: InvalidArgument.
-absl::Status CheckExecutable(ScheduleKind schedule, const std::string& path);
 
 }  // namespace medley::model

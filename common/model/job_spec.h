@@ -26,7 +26,7 @@ struct LayerSpec {
 };
 
 struct ModelSpec {
-  std::string name;                           // ctrdnn, mlp, logistic; empty when `layers` are given
+  std::string name;                           // ctrdnn, mlp, logistic, residual, two-tower; empty with `layers`
   int embedding_dim = 16;                     // parameters.embeddingDim
   int64_t embedding_rows = 65536;             // parameters.embeddingRows: hash buckets of the shared table
   std::vector<int> hidden = {400, 400, 400};  // parameters.hidden

@@ -52,12 +52,21 @@ absl::Status ValidateLayers(const std::vector<LayerSpec>& layers, const SchemaSp
   return absl::OkStatus();
 }
 
+// Whether two hidden layers that a residual model would add have the same width: 1 and 3, 3 and 5, ...
+bool HasConnection(const std::vector<int>& hidden) {
+  for (size_t i = 2; i < hidden.size(); i += 2) {
+    if (hidden[i] == hidden[i - 2]) return true;
+  }
+  return false;
+}
+
 absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
   if (model.name.empty() == model.layers.empty()) {
     return base::InvalidArgument("spec.model: exactly one of name and layers must be given");
   }
   if (!model.layers.empty()) return ValidateLayers(model.layers, schema);
-  MEDLEY_RETURN_IF_ERROR(OneOf("spec.model.name", model.name, std::array{"ctrdnn", "mlp", "logistic"}));
+  MEDLEY_RETURN_IF_ERROR(
+      OneOf("spec.model.name", model.name, std::array{"ctrdnn", "mlp", "logistic", "residual", "two-tower"}));
   MEDLEY_RETURN_IF_ERROR(InRange("spec.model.parameters.embeddingDim", model.embedding_dim, 1, 4096));
   MEDLEY_RETURN_IF_ERROR(
       InRange<int64_t>("spec.model.parameters.embeddingRows", model.embedding_rows, 1, kMaxRows - 1));
@@ -66,6 +75,12 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
   }
   for (size_t i = 0; i < model.hidden.size(); ++i) {
     MEDLEY_RETURN_IF_ERROR(InRange(fmt::format("spec.model.parameters.hidden[{}]", i), model.hidden[i], 1, kMaxWidth));
+  }
+  if (model.name == "residual" && !HasConnection(model.hidden)) {
+    return base::InvalidArgument(
+        "spec.model.parameters.hidden: a residual model adds the outputs of the hidden layers 1 and 3, 3 and 5, ...; "
+        "no "
+        "two of these are equally wide");
   }
   return absl::OkStatus();
 }
@@ -117,7 +132,14 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
 
 // Checks that the data has columns that the model can read.
 absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
-  const bool fields = !schema.categorical.empty() || (schema.numeric_buckets > 0 && !schema.numeric.empty());
+  const size_t ids = schema.categorical.size() + (schema.numeric_buckets > 0 ? schema.numeric.size() : 0);
+  const bool fields = ids > 0;
+  if (model.name == "two-tower" && ids < 2) {
+    return base::InvalidArgument(
+        "spec.model.name: two-tower needs two or more categorical or bucketed numeric columns in spec.data.schema, "
+        "because each tower has its own");
+  }
+  if (model.name == "residual") return absl::OkStatus();  // embeds the ids if there are any
   const bool embeds = model.layers.empty() ? model.name != "mlp" : model.layers.front().kind == "Embedding";
   if (embeds && !fields) {
     return base::InvalidArgument(

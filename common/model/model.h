@@ -34,7 +34,7 @@ struct Layer {
   double output_bytes = 0;  // per sample
   double weight_bytes = 0;  // w in the paper
   bool sparse = false;      // a sample uses only some rows of the weights (embeddings)
-  std::vector<int> inputs;  // indices of the producing layers; empty: the previous layer (a chain)
+  std::vector<int> inputs;  // indices of the producing layers, -1: the batch; empty: the previous layer (a chain)
   std::map<std::string, std::string> attributes;
   std::vector<LayerProfile> profiles;  // one per resource type
   bool operator==(const Layer&) const = default;

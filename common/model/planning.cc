@@ -39,8 +39,9 @@ absl::Status CheckLayer(const Layer& layer, int index, const std::string& path) 
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(layer.output_bytes, path + ".outputBytes"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(layer.weight_bytes, path + ".weightBytes"));
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
-    if (layer.inputs[i] < 0 || layer.inputs[i] >= index) {
-      return base::InvalidArgument("{}.inputs[{}]: must be an earlier operation, is {}", path, i, layer.inputs[i]);
+    if (layer.inputs[i] < -1 || layer.inputs[i] >= index) {
+      return base::InvalidArgument("{}.inputs[{}]: must be an earlier operation, or -1 for the batch, is {}", path, i,
+                                   layer.inputs[i]);
     }
   }
   if (layer.profiles.empty()) return base::InvalidArgument("{}.profiles: must not be empty", path);
@@ -186,7 +187,29 @@ absl::Status Validate(const PlanRequest& request) {
   if (!(request.planner.time_budget_seconds > 0) || !std::isfinite(request.planner.time_budget_seconds)) {
     return base::InvalidArgument("planner.timeBudgetSeconds: must be greater than 0");
   }
-  return CheckExecutable(request.planner.schedule, "planner.schedule");
+  const bool asynchronous = request.planner.schedule == ScheduleKind::kAsync1F1B;
+  if (asynchronous && needs_servers) {
+    return base::InvalidArgument(
+        "planner.schedule: ASYNC_1F1B needs a model without embedding tables on parameter servers, and some layer has "
+        "serverSeconds > 0");
+  }
+  const Synchronisation& sync = request.planner.sync;
+  if (sync.mode != SyncMode::kFull && needs_servers) {
+    return base::InvalidArgument(
+        "planner.sync.mode: replicas that differ need a model without embedding tables on parameter servers, and some "
+        "layer has serverSeconds > 0");
+  }
+  if (!(sync.fraction > 0 && sync.fraction <= 1)) {
+    return base::InvalidArgument("planner.sync.fraction: must be greater than 0 and at most 1, is {}", sync.fraction);
+  }
+  if (!(sync.target_ratio > 0) || !std::isfinite(sync.target_ratio)) {
+    return base::InvalidArgument("planner.sync.targetRatio: must be greater than 0, is {}", sync.target_ratio);
+  }
+  if (request.planner.max_staleness < 0 || (request.planner.max_staleness > 0 && !asynchronous)) {
+    return base::InvalidArgument("planner.maxStaleness: must be 0, or greater than 0 with ASYNC_1F1B, is {}",
+                                 request.planner.max_staleness);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace medley::model

@@ -84,11 +84,22 @@ struct BayesianOptions {  // 0: the planner's default
   int initial_samples = 0;
 };
 
+// How replicas synchronise. Other modes than kFull need one stage that holds the whole model, without parameter
+// servers.
+struct Synchronisation {
+  SyncMode mode = SyncMode::kFull;
+  double fraction = 1;         // kPercentage, in (0, 1]
+  double target_ratio = 0.02;  // kFlexible, > 0: time of synchronisation over time of computation
+  bool operator==(const Synchronisation&) const = default;
+};
+
 struct PlannerOptions {
   std::string name = "exact";
   uint64_t seed = 1;
   double time_budget_seconds = 10;
   ScheduleKind schedule = ScheduleKind::kSync1F1B;
+  int max_staleness = 0;  // kAsync1F1B: the most versions by which a gradient may be late; 0: no limit
+  Synchronisation sync;
   RecurrentOptions recurrent;
   GeneticOptions genetic;
   BayesianOptions bayesian;

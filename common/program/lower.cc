@@ -188,7 +188,10 @@ absl::Status CheckCombination(const ExecutionPlan& plan, const model::Model& mod
       return base::Unimplemented("{}: its hierarchy has {} levels below the outermost, one is executed",
                                  OperationName(model, i), sync.hierarchy.size());
     }
-    if (Differs(sync.mode) && (lowered.layouts.size() > 1 || plan.servers || lowered.syncs.size() > 1)) {
+    const bool alike = std::ranges::all_of(lowered.operations, [&](const Operation& other) {
+      return other.dense_bytes == 0 || other.sync == operation.sync;
+    });
+    if (Differs(sync.mode) && (lowered.layouts.size() > 1 || plan.servers || !alike)) {
       return base::Unimplemented(
           "{}: replicas that differ (a mode other than FULL) need one placement that holds the whole model, without "
           "parameter servers",

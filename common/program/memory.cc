@@ -95,6 +95,9 @@ class Counter {
       for (const int device : LayoutOf(block).devices) {
         Rest(device, {"parameters and optimizer state of", b, kNone, 0}, dense * factor);
         Rest(device, {"older versions of the parameters of", b, kNone, 1}, versions);
+        // Replicas that differ keep the last two versions on which they agreed.
+        if (block.average >= 0)
+          Rest(device, {"agreed versions of the parameters of", b, kNone, 3}, 2 * dense * std::max(factor - 1, 1.0));
         if (servers.empty()) Rest(device, {"tables of", b, kNone, 2}, rows * factor);
       }
       for (const int server : servers) {

@@ -60,6 +60,17 @@ model::ScheduleKind ParseSchedule(const std::string& text) {
   return model::ScheduleKind::kSync1F1B;
 }
 
+model::Synchronisation ReadSync(const Reader& reader) {
+  model::Synchronisation sync;
+  const std::string mode = reader.String("mode");
+  if (mode == "None") sync.mode = model::SyncMode::kNone;
+  if (mode == "Percentage") sync.mode = model::SyncMode::kPercentage;
+  if (mode == "Flexible") sync.mode = model::SyncMode::kFlexible;
+  sync.fraction = reader.Number("fraction", sync.fraction);
+  sync.target_ratio = reader.Number("targetRatio", sync.target_ratio);
+  return sync;
+}
+
 PodGroupChoice ParsePodGroup(const std::string& text) {
   if (text == "None") return PodGroupChoice::kNone;
   if (text == "SchedulerPlugins") return PodGroupChoice::kSchedulerPlugins;
@@ -148,7 +159,9 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
                    objective.Quantity("budgetUsd", 0), objective.Quantity("maxUsdPerHour", 0)};
   const Reader planner = spec.Child("planner");
   job.planner = {planner.String("name"), Seconds(planner, "timeBudget", 5),
-                 ParseSchedule(planner.Child("parallelism").String("schedule"))};
+                 ParseSchedule(planner.Child("parallelism").String("schedule")),
+                 static_cast<int>(planner.Child("parallelism").Number("maxStaleness", 0)),
+                 ReadSync(spec.Child("training").Child("sync"))};
   job.pools = spec.Child("resources").Strings("pools");
   job.server_pool = spec.Child("resources").String("serverPool");
   absl::Status percent;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/model/execution_plan.h"
+#include "common/model/planning.h"
 #include "kube/object.h"
 #include "operator/api/pod_template.h"
 
@@ -28,6 +29,8 @@ struct PlannerChoice {
   std::string name = "auto";
   double time_budget_seconds = 5;
   model::ScheduleKind schedule = model::ScheduleKind::kSync1F1B;
+  int max_staleness = 0;  // 0: no limit
+  model::Synchronisation sync;
   bool operator==(const PlannerChoice&) const = default;
 };
 

@@ -146,6 +146,13 @@ void CheckTask(Rules& rules, const Json& spec) {
                 "logLoss or accuracy for others");
 }
 
+bool HasTables(const Json& spec) {
+  const std::string name = TextAt(spec, "/model/name");
+  if (!name.empty()) return name != "mlp";
+  const Json& layers = At(spec, "/model/layers");
+  return std::ranges::any_of(layers, [](const Json& layer) { return TextAt(layer, "/kind") == "Embedding"; });
+}
+
 void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   rules.Require(Number(spec, "/training/microBatches", 1) <= Number(spec, "/training/batchSize", 1),
                 "spec.training.microBatches must not exceed spec.training.batchSize");
@@ -186,9 +193,23 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.objective.maxUsdPerHour must be greater than 0 and at most 1000000000");
   const double wait = Seconds(spec, "/profiling/wait");
   rules.Require(wait >= 0 && wait <= 3600, "spec.profiling.wait must be at least 0 and at most 1h");
-  rules.Require(
-      TextAt(spec, "/planner/parallelism/schedule") != "ASYNC_1F1B",
-      "spec.planner.parallelism.schedule must be SYNC_1F1B or GPIPE: the runtime does not execute ASYNC_1F1B");
+  const bool asynchronous = TextAt(spec, "/planner/parallelism/schedule") == "ASYNC_1F1B";
+  rules.Require(!asynchronous || !HasTables(spec),
+                "spec.planner.parallelism.schedule ASYNC_1F1B needs a model without embedding tables: mlp, or layers "
+                "without Embedding");
+  const std::string mode = TextAt(spec, "/training/sync/mode");
+  rules.Require(mode.empty() || mode == "Full" || !HasTables(spec),
+                "spec.training.sync.mode other than Full needs a model without embedding tables: mlp, or layers "
+                "without Embedding");
+  rules.Require((mode == "Percentage") == Has(spec, "/training/sync/fraction"),
+                "spec.training.sync.fraction goes with the mode Percentage, and only with it");
+  rules.Require(!Has(spec, "/training/sync/targetRatio") || mode == "Flexible",
+                "spec.training.sync.targetRatio goes with the mode Flexible");
+  rules.Require(Number(spec, "/training/sync/fraction", 1) > 0, "spec.training.sync.fraction must be greater than 0");
+  rules.Require(Number(spec, "/training/sync/targetRatio", 1) > 0,
+                "spec.training.sync.targetRatio must be greater than 0");
+  rules.Require(asynchronous || Number(spec, "/planner/parallelism/maxStaleness", 0) == 0,
+                "spec.planner.parallelism.maxStaleness goes with the schedule ASYNC_1F1B");
   const double budget = Seconds(spec, "/planner/timeBudget");
   rules.Require(budget > 0 && budget <= 600, "spec.planner.timeBudget must be greater than 0 and at most 10m");
 }

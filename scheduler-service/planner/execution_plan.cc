@@ -18,7 +18,11 @@ std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const Stage
   }
   if (op.weight_bytes <= 0) return std::nullopt;
   if (stage.units > 1) {
+    const model::Synchronisation& how = problem.request().planner.sync;
     sync.kind = model::SyncKind::kAllreduce;
+    sync.mode = how.mode;
+    if (how.mode == model::SyncMode::kPercentage) sync.fraction = how.fraction;
+    if (how.mode == model::SyncMode::kFlexible) sync.target_ratio = how.target_ratio;
   }
   return sync;
 }
@@ -64,6 +68,7 @@ model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vecto
   }
   if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
   plan.schedule.kind = problem.request().planner.schedule;
+  plan.schedule.max_staleness = problem.request().planner.max_staleness;
   plan.schedule.micro_batches = problem.request().training.micro_batches;
   plan.estimate.throughput = score.throughput;
   plan.estimate.usd_per_hour = score.hourly;

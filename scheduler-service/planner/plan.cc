@@ -21,6 +21,25 @@ std::string Names(const Registry& registry) {
   return names;
 }
 
+// The cheapest plan of one stage: replicas that differ hold the whole model.
+Solution OneStage(const Problem& problem, model::PlanResult& result) {
+  Solution solution;
+  solution.planner = "one-stage";
+  solution.complete = true;
+  for (int t = 0; t < problem.types(); ++t) {
+    const std::optional<Provisioned> plan = SingleType(problem, t);
+    if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) solution.best = plan;
+    if (plan) continue;
+    const std::vector<model::Reason> why = WhyNotSingleType(problem, t);
+    result.reasons.insert(result.reasons.end(), why.begin(), why.end());
+  }
+  if (!solution.best) return solution;
+  result.reasons.clear();
+  solution.lower_bound = solution.best->score.cost;
+  solution.notes.push_back("replicas that differ hold the whole model: only plans of one stage were compared");
+  return solution;
+}
+
 void AddAlternatives(const Problem& problem, model::PlanResult& result) {
   for (int t = 0; t < problem.types(); ++t) {
     model::Alternative alternative;
@@ -108,11 +127,17 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
   const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
-  MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner->Solve(problem, request.planner.seed, budget));
+  const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
+  Solution solution;
+  if (differ) {
+    solution = OneStage(problem, result);
+  } else {
+    MEDLEY_ASSIGN_OR_RETURN(solution, planner->Solve(problem, request.planner.seed, budget));
+  }
   if (!solution.planner.empty()) result.planner = solution.planner;
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
-  } else {
+  } else if (!differ) {
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }
   result.policy = solution.policy;

@@ -1,6 +1,7 @@
 // Measures samples per second of one trainer process on generated data like Criteo's: the executor with tables in the
 // process, and the layers alone. The arguments are samples per batch and threads (the CPUs of a unit). items_per_second
-// is by wall-clock time; CPU time is reported as well.
+// is by wall-clock time; CPU time is reported as well. BM_Interpreter measures what the executor itself costs in a
+// step: its blocks compute nothing.
 #include <benchmark/benchmark.h>
 
 #include "common/base/status.h"
@@ -56,17 +57,110 @@ void BM_TrainStep(benchmark::State& state) {
     ++step;
     executor->Prefetch(lease(step));
     executor->Prefetch(lease(step + 1));
-    const absl::StatusOr<StepResult> result = executor->RunStep(lease(step), {});
+    const absl::StatusOr<std::optional<StepResult>> result = executor->RunStep(lease(step), {});
     if (!result.ok()) {
       state.SkipWithError(base::ToString(result.status()).c_str());
       break;
     }
-    loss = result->loss_sum / batch;
+    loss = (*result)->loss_sum / batch;
   }
   state.SetItemsProcessed(state.iterations() * batch);
   state.counters["loss"] = loss;
 }
 BENCHMARK(BM_TrainStep)->ArgsProduct({{512, 1000}, {1, 2}})->MeasureProcessCPUTime()->UseRealTime()->MinTime(5);
+
+// A block of the model without its computation.
+class IdleBlock final : public BlockCompute {
+ public:
+  explicit IdleBlock(const BlockModel& model) : model_(model), gradients_(1) {}
+  const std::vector<BlockValue>& Inputs() const override { return model_.Inputs(); }
+  const std::vector<BlockValue>& Outputs() const override { return model_.Outputs(); }
+  bool IsLast() const override { return model_.IsLast(); }
+  const std::vector<ParameterSpec>& Tables() const override { return model_.Tables(); }
+  void BeginStep(const StepShape&) override {}
+  void SetRows(int, int, std::span<const float>) override {}
+  absl::StatusOr<Values> Forward(Pass, const BatchView&, Values) override { return Give(model_.Outputs().size()); }
+  absl::StatusOr<Values> Backward(Pass, Values) override { return Give(model_.Inputs().size()); }
+  absl::StatusOr<Values> Infer(const BatchView&, Values) override { return Give(model_.Outputs().size()); }
+  std::span<const float> RowGradients(int, int) const override { return gradients_; }
+  std::span<float> Gradients() override { return gradients_; }
+  std::vector<DenseParameter> Parameters() override { return {}; }
+  double LossSum(int) const override { return 0; }
+  int64_t LossSamples(int) const override { return 0; }
+  absl::Status ApplyUpdate(const Optimizer&) override { return ++step_, absl::OkStatus(); }
+  std::array<std::span<float>, 2> Newest() override { return {}; }
+  void KeepAgreed() override {}
+  void ForgetAgreed() override {}
+  int64_t AppliedStep() const override { return step_; }
+  int64_t AgreedStep() const override { return step_; }
+  int64_t UndoLimit() const override { return step_; }
+  absl::Status UndoTo(int64_t) override { return absl::OkStatus(); }
+  void SetAppliedStep(int64_t step) override { step_ = step; }
+
+ private:
+  Values Give(size_t count) {
+    values_.assign(count, {});
+    return values_;
+  }
+  const BlockModel& model_;
+  std::vector<float> gradients_;
+  std::vector<std::span<const float>> values_;
+  int64_t step_ = 0;
+};
+
+class NoRows final : public SparseParameters {
+ public:
+  absl::Status Pull(int64_t, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                    const WaitLimit&) override {
+    rows.resize(tables.size());
+    return absl::OkStatus();
+  }
+  absl::Status Push(int64_t, std::span<const TableKeys>, std::span<const std::span<const float>>, int64_t,
+                    const WaitLimit&) override {
+    return absl::OkStatus();
+  }
+};
+
+// Every operation is a block: more instructions than a plan of one stage has without `bucket_bytes`. `own_us` is the
+// time of the executor's thread in a step, without its wait for the batch.
+void BM_Interpreter(benchmark::State& state) {
+  const int batch = static_cast<int>(state.range(0));
+  const Graph graph = *BuildGraph(CriteoJob(batch));
+  const Optimizer optimizer = *MakeOptimizer("adagrad", 0.05);
+  const std::shared_ptr<const Dataset> data = CriteoShape(64 * batch, kEmbeddingRows, 1);
+  const auto operations = static_cast<int>(graph.operations.size());
+  model::ExecutionPlan plan;
+  plan.stages = {{.operations = {{0, operations}}, .groups = {{"cpu", 1, 1}}}};
+  plan.schedule = {model::ScheduleKind::kSync1F1B, 1, 0, 1};
+  const Programs programs{*program::Compile(plan, graph.ToModel()), *program::CompileEvaluation(plan, graph.ToModel())};
+  std::vector<std::unique_ptr<BlockModel>> models;
+  std::vector<std::unique_ptr<IdleBlock>> blocks;
+  NoRows rows;
+  base::SystemClock clock;
+  ExecutorParts parts{.data = data.get(), .sparse = &rows, .clock = &clock};
+  for (const program::Block& block : programs.training.blocks) {
+    models.push_back(*BlockModel::Create(graph, block.operations, optimizer, 1));
+    parts.blocks.push_back(blocks.emplace_back(std::make_unique<IdleBlock>(*models.back())).get());
+  }
+  const std::unique_ptr<Executor> executor = *Executor::Create(programs, 0, parts, optimizer, 1);
+  const auto lease = [&](int64_t step) { return StepLease{step, (step - 1) / 64, (step - 1) % 64 * batch, batch}; };
+  int64_t step = 0;
+  double own = 0;
+  for (auto _ : state) {
+    ++step;
+    executor->Prefetch(lease(step));
+    executor->Prefetch(lease(step + 1));
+    const absl::StatusOr<std::optional<StepResult>> result = executor->RunStep(lease(step), {});
+    if (!result.ok()) {
+      state.SkipWithError(base::ToString(result.status()).c_str());
+      break;
+    }
+    own += (*result)->compute_seconds;
+  }
+  state.counters["instructions"] = static_cast<double>(programs.training.instructions.size());
+  state.counters["own_us"] = 1e6 * own / static_cast<double>(std::max<int64_t>(1, step));
+}
+BENCHMARK(BM_Interpreter)->Arg(512)->UseRealTime();
 
 // Forward pass, backward pass and update of the dense layers for one batch.
 void BM_DenseLayers(benchmark::State& state) {
@@ -76,15 +170,17 @@ void BM_DenseLayers(benchmark::State& state) {
   const std::shared_ptr<const Dataset> data = CriteoShape(batch, kEmbeddingRows, 1);
   const std::unique_ptr<BlockModel> model =
       *BlockModel::Create(graph, {1, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
-  const std::vector<float> input(static_cast<size_t>(batch) * static_cast<size_t>(model->InputWidth()), 0.01F);
+  const std::vector<float> floats(static_cast<size_t>(batch) * static_cast<size_t>(model->Inputs()[0].width), 0.01F);
+  const std::span<const float> input(floats);
   int64_t step = 0;
   for (auto _ : state) {
-    model->BeginStep({++step, 1, batch});
-    if (!model->Forward(0, data->all().View(0, batch), input).ok() || !model->Backward(0, {}).ok() ||
+    model->BeginStep({.step = step + 1, .version = step, .global_samples = batch});
+    if (!model->Forward({0, 0}, data->all().View(0, batch), {&input, 1}).ok() || !model->Backward({0, 0}, {}).ok() ||
         !model->ApplyUpdate(optimizer).ok()) {
       state.SkipWithError("the step failed");
       break;
     }
+    ++step;
   }
   state.SetItemsProcessed(state.iterations() * batch);
 }

@@ -41,10 +41,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.evaluation = EvaluationOf(env.spec.training);
   const absl::StatusOr<Graph> graph = BuildGraph(env.spec);
   if (!graph.ok()) return graph.status();
-  for (const Operation& operation : graph->operations) {
-    model::OperationParts& parts = options.core.operations.emplace_back();
-    for (const ParameterSpec& parameter : operation.parameters) (parameter.sparse ? parts.tables : parts.dense) = true;
-  }
+  options.core.model = graph->ToModel();
   options.core.checkpoint_interval = base::FromSeconds(env.spec.checkpoint.interval_seconds);
   options.host = env.pod_ip;
   options.port = env.listen_port;

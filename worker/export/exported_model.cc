@@ -15,6 +15,10 @@ const char* KindName(OperationKind kind) {
       return "Embedding";
     case OperationKind::kFullyConnected:
       return "FullyConnected";
+    case OperationKind::kAdd:
+      return "Add";
+    case OperationKind::kMultiply:
+      return "Multiply";
     case OperationKind::kLoss:
       break;
   }
@@ -73,11 +77,15 @@ void AddLabel(const ExportedModel& model, Json& json) {
   if (model.schema.task == model::Task::kMultiLabel) json["labelColumns"] = model.schema.label_columns;
 }
 
-Json LayerJson(const Operation& operation) {
+Json LayerJson(const Graph& graph, const Operation& operation) {
   Json layer = {{"name", operation.name}, {"kind", KindName(operation.kind)}};
   switch (operation.kind) {
     case OperationKind::kEmbedding:
-      layer["input"] = "ids, numerics";
+      layer["input"] = operation.reads_numerics ? "ids, numerics" : "ids";
+      if (const ParameterSpec& table = operation.parameters.front(); table.fields != graph.shape.fields) {
+        layer["firstField"] = table.first_field;
+        layer["fields"] = table.fields;
+      }
       layer["combine"] = operation.sum_fields ? "sum" : "concatenate";
       layer["outputs"] = operation.output_width;
       break;
@@ -85,6 +93,13 @@ Json LayerJson(const Operation& operation) {
       layer["input"] = operation.reads_numerics ? "numerics" : "previous";
       layer["outputs"] = operation.output_width;
       layer["activation"] = ActivationText(operation.activation);
+      break;
+    case OperationKind::kAdd:
+    case OperationKind::kMultiply:
+      for (const int input : operation.inputs) {
+        layer["inputs"].push_back(graph.operations[static_cast<size_t>(input)].name);
+      }
+      layer["outputs"] = operation.output_width;
       break;
     case OperationKind::kLoss:
       layer["loss"] = LossName(operation.loss);
@@ -127,7 +142,7 @@ std::string ModelJson(const ExportedModel& model, const ExportOrigin& origin) {
   Json layers = Json::array();
   const std::vector<ExportedTensor> tensors = TensorsOf(model.graph);
   for (size_t i = 0; i < model.graph.operations.size(); ++i) {
-    Json layer = LayerJson(model.graph.operations[i]);
+    Json layer = LayerJson(model.graph, model.graph.operations[i]);
     for (const ExportedTensor& tensor : tensors) {
       if (tensor.spec.operation != static_cast<int>(i)) continue;
       layer["parameters"][tensor.spec.name] = {{"tensor", tensor.name}, {"shape", tensor.shape}};

@@ -112,16 +112,31 @@ const char* OnnxActivation(Activation activation) {
 
 std::string AddEmbedding(const Operation& operation, const SampleShape& shape, OnnxGraph& graph) {
   const std::string& name = operation.name;
-  std::string x = graph.Node("Gather", {name + ".table", "ids"}, name + ".rows");
+  const ParameterSpec& table = operation.parameters[0];
+  std::string ids = "ids";
+  if (table.fields != shape.fields) {
+    graph.Ints(name + ".first", {table.first_field});
+    graph.Ints(name + ".end", {table.first_field + table.fields});
+    graph.Ints(name + ".columns", {1});
+    ids = graph.Node("Slice", {ids, name + ".first", name + ".end", name + ".columns"}, name + ".ids");
+  }
+  std::string x = graph.Node("Gather", {name + ".table", ids}, name + ".rows");
   if (operation.sum_fields) {
     graph.Ints(name + ".axes", {1});
     x = graph.Node("ReduceSum", {x, name + ".axes"}, name + ".sum", {{"keepdims", 0}});
   } else {
-    graph.Ints(name + ".shape", {-1, shape.fields * operation.parameters[0].columns});
+    graph.Ints(name + ".shape", {-1, table.fields * table.columns});
     x = graph.Node("Reshape", {x, name + ".shape"}, name + ".flat");
   }
-  if (shape.numerics == 0) return x;
+  if (shape.numerics == 0 || !operation.reads_numerics) return x;
   return graph.Node("Concat", {x, "numerics"}, name + ".out", {{"axis", 1}});
+}
+
+std::string AddLinear(const Operation& operation, const std::string& x, OnnxGraph& graph) {
+  const std::string& name = operation.name;
+  const std::string y = graph.Node("Gemm", {x, name + ".weight", name + ".bias"}, name + ".linear");
+  const char* activation = OnnxActivation(operation.activation);
+  return activation == nullptr ? y : graph.Node(activation, {y}, name + ".out");
 }
 
 // Predictions from the outputs `x` of the last layer.
@@ -166,18 +181,29 @@ absl::StatusOr<std::string> ToOnnx(const LoadedModel& model) {
     graph.Tensor(tensor.name, kFloat, tensor.shape,
                  {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
   }
-  const bool embeds = from.operations.front().kind == OperationKind::kEmbedding;
-  if (embeds) graph.Input("ids", kInt64, from.shape.fields);
+  if (!from.Parameters(/*sparse=*/true).empty()) graph.Input("ids", kInt64, from.shape.fields);
   if (from.shape.numerics > 0) graph.Input("numerics", kFloat, from.shape.numerics);
-  std::string x = "numerics";
+  std::vector<std::string> outputs;  // names, by operation
   for (const Operation& operation : from.operations) {
-    const std::string& name = operation.name;
-    if (operation.kind == OperationKind::kEmbedding) x = AddEmbedding(operation, from.shape, graph);
-    if (operation.kind != OperationKind::kFullyConnected) continue;
-    x = graph.Node("Gemm", {x, name + ".weight", name + ".bias"}, name + ".linear");
-    if (const char* activation = OnnxActivation(operation.activation)) x = graph.Node(activation, {x}, name + ".out");
+    const auto input = [&](size_t k) { return outputs[static_cast<size_t>(operation.inputs[k])]; };
+    switch (operation.kind) {
+      case OperationKind::kEmbedding:
+        outputs.push_back(AddEmbedding(operation, from.shape, graph));
+        break;
+      case OperationKind::kFullyConnected:
+        outputs.push_back(AddLinear(operation, operation.inputs.empty() ? "numerics" : input(0), graph));
+        break;
+      case OperationKind::kAdd:
+        outputs.push_back(graph.Node("Add", {input(0), input(1)}, operation.name + ".out"));
+        break;
+      case OperationKind::kMultiply:
+        outputs.push_back(graph.Node("Mul", {input(0), input(1)}, operation.name + ".out"));
+        break;
+      case OperationKind::kLoss:
+        AddOutput(model.model, input(0), graph);
+        break;
+    }
   }
-  AddOutput(model.model, x, graph);
   return graph.Finish(from.name);
 }
 

@@ -1,4 +1,5 @@
 // Reads model.json and schema.json.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -78,9 +79,67 @@ absl::Status Mismatch(const Reader& layer, const char* what, int64_t is, int64_t
   return base::InvalidArgument("{}: {} is {}, but must be {}", layer.path(), what, is, must_be);
 }
 
-absl::Status ReadLayer(const Reader& layer, int outputs_of_task, Graph& graph) {
+// The fields of an embedding: all where the layer does not say.
+absl::Status ReadEmbedding(const Reader& layer, int64_t outputs, const Graph& graph, Operation& operation) {
+  operation.kind = OperationKind::kEmbedding;
+  operation.sum_fields = layer.String("combine", "concatenate") == "sum";
+  operation.reads_numerics = layer.String("input", "ids, numerics") != "ids";
+  MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "table", static_cast<int>(graph.operations.size()), true, operation));
+  ParameterSpec& table = operation.parameters[0];
+  const int64_t first = layer.Int("firstField", 0);
+  const int64_t fields = layer.Int("fields", graph.shape.fields);
+  if (first < 0 || fields < 0 || first > graph.shape.fields || fields > graph.shape.fields - first) {
+    return base::InvalidArgument("{}.fields: the ids of a sample are [0, {}), not [{}, {} + {})", layer.path(),
+                                 graph.shape.fields, first, first, fields);
+  }
+  table.first_field = static_cast<int>(first);
+  table.fields = static_cast<int>(fields);
+  for (const ParameterSpec& other : graph.Parameters(/*sparse=*/true)) {
+    if (first + fields <= other.first_field || other.first_field + other.fields <= first) continue;
+    return base::InvalidArgument("{}.fields: another Embedding has some of them", layer.path());
+  }
+  const int64_t width =
+      (operation.sum_fields ? 1 : fields) * table.columns + (operation.reads_numerics ? graph.shape.numerics : 0);
+  return width == outputs ? absl::OkStatus() : Mismatch(layer, "outputs", outputs, width);
+}
+
+absl::Status ReadFullyConnected(const Reader& layer, int64_t outputs, const Graph& graph, Operation& operation) {
   const int index = static_cast<int>(graph.operations.size());
-  const int previous = graph.operations.empty() ? 0 : graph.operations.back().output_width;
+  operation.reads_numerics = layer.String("input", "previous") == "numerics";
+  if (operation.reads_numerics != (index == 0)) {
+    return base::InvalidArgument("{}.input: the first layer, and no other one, reads the inputs", layer.path());
+  }
+  MEDLEY_RETURN_IF_ERROR(ReadActivation(layer, operation.activation));
+  MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "weight", index, false, operation));
+  MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "bias", index, false, operation));
+  const ParameterSpec& weight = operation.parameters[0];
+  const int inputs = index == 0 ? graph.shape.numerics : operation.input_width;
+  if (weight.rows != inputs) return Mismatch(layer, "the number of inputs", weight.rows, inputs);
+  if (weight.columns != outputs) return Mismatch(layer, "outputs", outputs, weight.columns);
+  if (operation.parameters[1].columns == outputs) return absl::OkStatus();
+  return Mismatch(layer, "the length of the bias", operation.parameters[1].columns, outputs);
+}
+
+// An Add or Multiply names its two inputs, layers before it.
+absl::Status ReadCombination(const Reader& layer, int64_t outputs, const Graph& graph, Operation& operation) {
+  operation.inputs.clear();
+  for (const std::string& name : layer.Strings("inputs")) {
+    const auto found = std::ranges::find(graph.operations, name, &Operation::name);
+    if (found == graph.operations.end()) {
+      return base::InvalidArgument("{}.inputs: no layer before it is '{}'", layer.path(), name);
+    }
+    operation.inputs.push_back(static_cast<int>(found - graph.operations.begin()));
+    if (found->output_width != outputs) return Mismatch(layer, "the width of an input", found->output_width, outputs);
+  }
+  if (operation.inputs.size() != 2 || operation.inputs[0] >= operation.inputs[1]) {
+    return base::InvalidArgument("{}.inputs: must be two layers, in their order", layer.path());
+  }
+  operation.input_width = static_cast<int>(outputs);
+  return absl::OkStatus();
+}
+
+absl::Status ReadLayer(const Reader& layer, int outputs_of_task, Graph& graph) {
+  const int last = static_cast<int>(graph.operations.size()) - 1;
   Operation operation;
   operation.name = layer.RequiredString("name");
   const std::string kind = layer.RequiredString("kind");
@@ -88,39 +147,40 @@ absl::Status ReadLayer(const Reader& layer, int outputs_of_task, Graph& graph) {
   if (outputs < 0 || outputs > kMaxWidth)
     return base::InvalidArgument("{}.outputs: {} is out of range", layer.path(), outputs);
   operation.output_width = static_cast<int>(outputs);
-  operation.input_width = previous;
+  if (last >= 0 && kind != "Embedding") {
+    operation.inputs = {last};
+    operation.input_width = graph.operations.back().output_width;
+  }
   if (kind == "Embedding") {
-    operation.kind = OperationKind::kEmbedding;
-    if (index > 0) return base::InvalidArgument("{}: only the first layer may be an Embedding", layer.path());
-    operation.sum_fields = layer.String("combine", "concatenate") == "sum";
-    MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "table", index, true, operation));
-    const int64_t rows = operation.sum_fields ? 1 : graph.shape.fields;
-    const int64_t width = rows * operation.parameters[0].columns + graph.shape.numerics;
-    if (width != outputs) return Mismatch(layer, "outputs", outputs, width);
+    MEDLEY_RETURN_IF_ERROR(ReadEmbedding(layer, outputs, graph, operation));
   } else if (kind == "FullyConnected") {
-    operation.reads_numerics = layer.String("input", "previous") == "numerics";
-    if (operation.reads_numerics != (index == 0)) {
-      return base::InvalidArgument("{}.input: the first layer, and no other one, reads the inputs", layer.path());
-    }
-    MEDLEY_RETURN_IF_ERROR(ReadActivation(layer, operation.activation));
-    MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "weight", index, false, operation));
-    MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "bias", index, false, operation));
-    const ParameterSpec& weight = operation.parameters[0];
-    const int inputs = index == 0 ? graph.shape.numerics : previous;
-    if (weight.rows != inputs) return Mismatch(layer, "the number of inputs", weight.rows, inputs);
-    if (weight.columns != outputs) return Mismatch(layer, "outputs", outputs, weight.columns);
-    if (operation.parameters[1].columns != outputs) {
-      return Mismatch(layer, "the length of the bias", operation.parameters[1].columns, outputs);
-    }
+    MEDLEY_RETURN_IF_ERROR(ReadFullyConnected(layer, outputs, graph, operation));
+  } else if (kind == "Add" || kind == "Multiply") {
+    operation.kind = kind == "Add" ? OperationKind::kAdd : OperationKind::kMultiply;
+    MEDLEY_RETURN_IF_ERROR(ReadCombination(layer, outputs, graph, operation));
   } else if (kind == "Loss") {
     operation.kind = OperationKind::kLoss;
     operation.output_width = 0;
-    if (previous != outputs_of_task) return Mismatch(layer, "the number of inputs", previous, outputs_of_task);
+    if (operation.input_width != outputs_of_task) {
+      return Mismatch(layer, "the number of inputs", operation.input_width, outputs_of_task);
+    }
     MEDLEY_RETURN_IF_ERROR(ReadLoss(layer, operation.loss));
   } else {
     return base::InvalidArgument("{}.kind: '{}' is unknown", layer.path(), kind);
   }
   graph.operations.push_back(std::move(operation));
+  return absl::OkStatus();
+}
+
+// Every output but the loss's is used.
+absl::Status CheckUses(const Graph& graph) {
+  std::vector<bool> used(graph.operations.size(), false);
+  for (const Operation& operation : graph.operations) {
+    for (const int input : operation.inputs) used[static_cast<size_t>(input)] = true;
+  }
+  for (size_t i = 0; i + 1 < used.size(); ++i) {
+    if (!used[i]) return base::InvalidArgument("layer {}: no layer uses its outputs", graph.operations[i].name);
+  }
   return absl::OkStatus();
 }
 
@@ -226,6 +286,7 @@ absl::Status ReadLayers(const Reader& root, ExportedModel& model) {
   if (operations.size() < 2 || operations.back().kind != OperationKind::kLoss) {
     return base::InvalidArgument("layers: the last layer must be a Loss");
   }
+  MEDLEY_RETURN_IF_ERROR(CheckUses(model.graph));
   for (const Operation& operation : operations) {
     if (operation.kind != OperationKind::kEmbedding) continue;
     const int64_t rows = operation.parameters[0].rows;

@@ -6,7 +6,9 @@
 
 #include "common/base/status.h"
 #include "worker/model/aligned_floats.h"
+#include "worker/model/block_shape.h"
 #include "worker/model/dense_store.h"
+#include "worker/model/gradient_sums.h"
 #include "worker/model/kernels.h"
 #include "worker/model/losses.h"
 
@@ -15,9 +17,29 @@ namespace {
 
 // The inputs and outputs of one micro-batch, kept from its forward to its backward pass.
 struct MicroBatchState {
+  int slot = 0;
   BatchView features;
-  const float* input = nullptr;
-  std::vector<AlignedFloats> outputs;  // one per operation
+  std::vector<const float*> inputs;              // of the block
+  std::vector<AlignedFloats> outputs;            // one per operation; of the loss: the gradient of its input
+  std::vector<std::span<const float>> returned;  // of the block
+};
+
+// The rows of a table that a step uses.
+struct TableRows {
+  AlignedFloats rows;
+  AlignedFloats gradients;
+  size_t floats = 0;
+};
+
+// What a step that has begun and not ended needs.
+struct OpenStep {
+  int64_t step = 0;
+  int64_t version = 0;  // of the dense parameters
+  float scale = 1;
+  std::vector<TableRows> rows;  // by table
+  std::vector<MicroBatchState> micro_batches;
+  double loss_sum = 0;
+  int64_t loss_samples = 0;
 };
 
 // The dense parameters of `operations`, in order.
@@ -37,19 +59,35 @@ void PassFirst(std::span<float> weights, size_t outputs) {
   for (size_t i = 0; i < outputs; ++i) weights[i * outputs + i] = 1;
 }
 
+absl::Status CheckValues(const char* what, const std::vector<BlockValue>& expected, Values values, int samples) {
+  if (values.size() != expected.size()) {
+    return base::InvalidArgument("the block needs {} values as {}, got {}", expected.size(), what, values.size());
+  }
+  for (size_t k = 0; k < values.size(); ++k) {
+    const size_t floats = static_cast<size_t>(samples) * static_cast<size_t>(expected[k].width);
+    if (values[k].size() == floats) continue;
+    return base::InvalidArgument("the {} of {} samples for operation {} has {} floats, the block needs {} per sample",
+                                 what, samples, expected[k].operation, values[k].size(), expected[k].width);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 class BlockModel::Rep {
  public:
   Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed,
-      std::shared_ptr<ComputeThreads> threads)
+      std::shared_ptr<ComputeThreads> threads, int kept_updates)
       : threads_(threads != nullptr ? std::move(threads) : std::make_shared<ComputeThreads>(1)),
         shape_(graph.shape),
         operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
-        dense_(DenseSpecs(operations_), optimizer, seed) {
+        first_(range.first),
+        block_(ShapeOfBlock(graph, range)),
+        dense_(DenseSpecs(operations_), optimizer, seed, kept_updates) {
     size_t next = 0;
     for (const Operation& operation : operations_) {
       first_dense_.push_back(next);
+      table_of_.push_back(tables_.size());
       for (const ParameterSpec& spec : operation.parameters) {
         if (spec.sparse) {
           tables_.push_back(spec);
@@ -61,39 +99,46 @@ class BlockModel::Rep {
         PassFirst(dense_.Weights(first_dense_.back()), static_cast<size_t>(operation.output_width));
       }
     }
+    Open(0);
     infer_.outputs.resize(operations_.size());
     touched_.resize(operations_.size());
   }
 
-  int InputWidth() const { return operations_.front().input_width; }
-  int OutputWidth() const { return operations_.back().output_width; }
+  const BlockShape& block() const { return block_; }
   bool IsLast() const { return operations_.back().kind == OperationKind::kLoss; }
 
   void BeginStep(const StepShape& shape) {
-    scale_ = 1.0F / static_cast<float>(std::max(1, shape.global_samples));
-    while (micro_batches_.size() < static_cast<size_t>(shape.micro_batches)) {
-      micro_batches_.emplace_back().outputs.resize(operations_.size());
+    OpenStep& open = Open(shape.slot);
+    open.step = shape.step;
+    open.version = shape.version;
+    open.scale = 1.0F / static_cast<float>(std::max(1, shape.global_samples));
+    while (open.micro_batches.size() < static_cast<size_t>(shape.micro_batches)) {
+      MicroBatchState& batch = open.micro_batches.emplace_back();
+      batch.slot = shape.slot;
+      batch.outputs.resize(operations_.size());
     }
-    std::fill(touched_.begin(), touched_.end(), false);
-    loss_sum_ = 0;
-    loss_samples_ = 0;
+    open.loss_sum = 0;
+    open.loss_samples = 0;
+    if (shape.step <= gradient_step_) gradient_step_ = kNoStep;  // it is repeated, after a rollback
   }
 
-  void SetRows(int table, std::span<const float> rows) {
-    MEDLEY_CHECK(table == 0 && tables_.size() == 1, "a stage has at most one table, number 0");
-    row_floats_ = rows.size();
-    rows_.Grow(row_floats_);
-    row_gradients_.Grow(row_floats_);
-    std::ranges::copy(rows, rows_.data());
-    std::ranges::fill(row_gradients_.First(row_floats_), 0.0F);
+  void SetRows(int slot, int table, std::span<const float> values) {
+    TableRows& to = open_.at(static_cast<size_t>(slot)).rows.at(static_cast<size_t>(table));
+    to.floats = values.size();
+    to.rows.Grow(to.floats);
+    to.gradients.Grow(to.floats);
+    std::ranges::copy(values, to.rows.data());
+    std::ranges::fill(to.gradients.First(to.floats), 0.0F);
   }
 
-  absl::Status CheckSizes(const BatchView& features, std::span<const float> input) const;
-  std::span<const float> Run(MicroBatchState& batch, const BatchView& features, std::span<const float> input,
-                             bool training);
-  std::span<const float> Back(int micro, std::span<const float> output_gradient);
+  absl::Status CheckSizes(const BatchView& features, Values inputs) const;
+  Values Run(MicroBatchState& batch, const BatchView& features, Values inputs, bool training);
+  absl::StatusOr<Values> Back(Pass pass, Values output_gradients);
 
-  std::span<const float> RowGradients() const { return row_gradients_.First(row_floats_); }
+  std::span<const float> RowGradients(int slot, int table) const {
+    const TableRows& rows = step(slot).rows.at(static_cast<size_t>(table));
+    return rows.gradients.First(rows.floats);
+  }
   // Zeroes the gradients of operations without samples in this step first: they still hold values of an earlier step.
   std::span<float> Gradients() {
     for (size_t i = 0; i < operations_.size(); ++i) {
@@ -107,43 +152,59 @@ class BlockModel::Rep {
 
   const std::vector<ParameterSpec>& tables() const { return tables_; }
   DenseStore& dense() { return dense_; }
-  MicroBatchState& micro_batch(int micro) { return micro_batches_.at(static_cast<size_t>(micro)); }
+  const OpenStep& step(int slot) const { return open_.at(static_cast<size_t>(slot)); }
+  MicroBatchState& micro_batch(Pass pass) {
+    return open_.at(static_cast<size_t>(pass.slot)).micro_batches.at(static_cast<size_t>(pass.micro));
+  }
   MicroBatchState& inference() { return infer_; }
-  double loss_sum() const { return loss_sum_; }
-  int64_t loss_samples() const { return loss_samples_; }
 
  private:
-  Matrix InputOf(const MicroBatchState& batch, size_t index) const;
-  Matrix RowMatrix() const {
-    const int64_t columns = tables_.front().columns;
-    return {rows_.data(), static_cast<int64_t>(row_floats_) / columns, columns};
+  static constexpr int64_t kNoStep = -1;
+
+  OpenStep& Open(int slot) {
+    while (open_.size() <= static_cast<size_t>(slot)) open_.emplace_back().rows.resize(tables_.size());
+    return open_[static_cast<size_t>(slot)];
   }
-  Matrix Weights(size_t index) {
+  // The k-th input of an operation.
+  Matrix InputOf(const MicroBatchState& batch, size_t index, size_t k = 0) const;
+  std::span<const float> FloatsOf(const MicroBatchState& batch, size_t index, size_t k) const;
+  void Embed(const MicroBatchState& batch, size_t index, MutableMatrix out);
+  IdColumns IdsOf(const MicroBatchState& batch, size_t index) const {
+    const ParameterSpec& table = tables_[table_of_[index]];
+    return {batch.features.ids, shape_.fields, table.first_field, table.fields};
+  }
+  Matrix Weights(int64_t version, size_t index) {
     const ParameterSpec& spec = operations_[index].parameters.front();
-    return {dense_.Weights(first_dense_[index]).data(), spec.rows, spec.columns};
+    return {dense_.WeightsOf(version, first_dense_[index]).data(), spec.rows, spec.columns};
   }
-  void BackFullyConnected(size_t index, const MicroBatchState& batch, Matrix dz);
+  // A source's place among the values of gradients_: the operations of the block, then its inputs.
+  size_t PlaceOf(const Source& source) const {
+    return source.inside ? source.index : operations_.size() + source.index;
+  }
+  // Each takes the gradient of an operation's output, with its buffer, and gives those of its inputs.
+  void BackEmbedding(size_t index, const MicroBatchState& batch, Gradient gradient);
+  void BackFullyConnected(size_t index, const MicroBatchState& batch, Gradient gradient);
+  void BackAdd(size_t index, const MicroBatchState& batch, Gradient gradient);
+  void BackMultiply(size_t index, const MicroBatchState& batch, Gradient gradient);
 
   const std::shared_ptr<ComputeThreads> threads_;
   const SampleShape shape_;
   const std::vector<Operation> operations_;
+  const int first_;  // index of the first operation in the model
+  const BlockShape block_;
   std::vector<size_t> first_dense_;  // index of each operation's first dense parameter
+  std::vector<size_t> table_of_;     // index of each embedding's table
   std::vector<ParameterSpec> tables_;
   DenseStore dense_;
-  AlignedFloats rows_;
-  AlignedFloats row_gradients_;
-  size_t row_floats_ = 0;
-  std::vector<MicroBatchState> micro_batches_;
+  std::vector<OpenStep> open_;  // by slot
   MicroBatchState infer_;
-  std::vector<bool> touched_;  // by operation: whether its dense gradients belong to this step
-  AlignedFloats dz_;           // gradient of an operation's output before its activation
-  AlignedFloats dx_;           // gradient of its input
-  float scale_ = 1;
-  double loss_sum_ = 0;
-  int64_t loss_samples_ = 0;
+  int64_t gradient_step_ = kNoStep;  // of the dense gradients
+  std::vector<bool> touched_;        // by operation: whether its dense gradients belong to gradient_step_
+  GradientSums gradients_;
+  std::vector<std::span<const float>> input_gradients_;
 };
 
-absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, std::span<const float> input) const {
+absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, Values inputs) const {
   const size_t samples = static_cast<size_t>(features.samples);
   const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
   if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
@@ -152,100 +213,176 @@ absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, std::span<co
         "the batch of {} samples has {} ids, {} numerics and {} labels, which do not match the model", samples,
         features.ids.size(), features.numerics.size(), features.labels.size());
   }
-  if (!is(input.size(), InputWidth())) {
-    return base::InvalidArgument("the input of {} samples has {} floats, the stage needs {} per sample", samples,
-                                 input.size(), InputWidth());
-  }
-  return absl::OkStatus();
+  return CheckValues("input", block_.inputs, inputs, features.samples);
 }
 
-Matrix BlockModel::Rep::InputOf(const MicroBatchState& batch, size_t index) const {
+std::span<const float> BlockModel::Rep::FloatsOf(const MicroBatchState& batch, size_t index, size_t k) const {
+  const Matrix input = InputOf(batch, index, k);
+  return {input.data, static_cast<size_t>(input.rows * input.columns)};
+}
+
+Matrix BlockModel::Rep::InputOf(const MicroBatchState& batch, size_t index, size_t k) const {
   const Operation& operation = operations_[index];
   const int64_t samples = batch.features.samples;
-  if (operation.reads_numerics) return {batch.features.numerics.data(), samples, shape_.numerics};
-  return {index == 0 ? batch.input : batch.outputs[index - 1].data(), samples, operation.input_width};
+  if (operation.inputs.empty()) return {batch.features.numerics.data(), samples, shape_.numerics};
+  const Source& source = block_.sources[index][k];
+  const float* data = source.inside ? batch.outputs[source.index].data() : batch.inputs[source.index];
+  return {data, samples, operation.input_width};
 }
 
-std::span<const float> BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features,
-                                            std::span<const float> input, bool training) {
+void BlockModel::Rep::Embed(const MicroBatchState& batch, size_t index, MutableMatrix out) {
+  const TableRows& rows = step(batch.slot).rows[table_of_[index]];
+  const int64_t columns = tables_[table_of_[index]].columns;
+  EmbeddingForward(IdsOf(batch, index), batch.features.numerics,
+                   {rows.rows.data(), static_cast<int64_t>(rows.floats) / columns, columns},
+                   operations_[index].sum_fields, out);
+}
+
+Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, Values inputs, bool training) {
   batch.features = features;
-  batch.input = input.data();
+  batch.inputs.clear();
+  for (const std::span<const float>& input : inputs) batch.inputs.push_back(input.data());
+  batch.returned.assign(block_.outputs.size(), {});
+  OpenStep& open = open_[static_cast<size_t>(batch.slot)];
+  const int64_t version = training ? open.version : dense_.applied_step();
   const size_t samples = static_cast<size_t>(features.samples);
-  if (samples == 0) return {};
-  for (size_t i = 0; i < operations_.size(); ++i) {
+  for (size_t i = 0; i < operations_.size() && samples > 0; ++i) {
     const Operation& operation = operations_[i];
-    // The loss operation stores its gradient where other operations store their output.
     const bool loss = operation.kind == OperationKind::kLoss;
     const size_t width = static_cast<size_t>(loss ? operation.input_width : operation.output_width);
     batch.outputs[i].Grow(samples * width);
     const MutableMatrix out{batch.outputs[i].data(), features.samples, static_cast<int64_t>(width)};
     switch (operation.kind) {
       case OperationKind::kEmbedding:
-        EmbeddingForward(features.ids, shape_.fields, features.numerics, RowMatrix(), operation.sum_fields, out);
+        Embed(batch, i, out);
         break;
       case OperationKind::kFullyConnected:
-        LinearForward(InputOf(batch, i), Weights(i), dense_.Weights(first_dense_[i] + 1), operation.activation, out,
-                      *threads_);
+        LinearForward(InputOf(batch, i), Weights(version, i), dense_.WeightsOf(version, first_dense_[i] + 1),
+                      operation.activation, out, *threads_);
         break;
-      case OperationKind::kLoss: {
-        const Matrix logits = InputOf(batch, i);
-        if (!training) return {logits.data, samples * width};
-        loss_sum_ += LossGradient(operation, logits, features.labels, scale_, out);
-        loss_samples_ += features.samples;
-        return {};
-      }
+      case OperationKind::kAdd:
+        Add(FloatsOf(batch, i, 0), FloatsOf(batch, i, 1), batch.outputs[i].First(samples * width));
+        break;
+      case OperationKind::kMultiply:
+        Multiply(FloatsOf(batch, i, 0), FloatsOf(batch, i, 1), batch.outputs[i].First(samples * width));
+        break;
+      case OperationKind::kLoss:
+        if (!training) break;
+        open.loss_sum += LossGradient(operation, InputOf(batch, i), features.labels, open.scale, out);
+        open.loss_samples += features.samples;
+        break;
     }
   }
-  return batch.outputs.back().First(samples * static_cast<size_t>(OutputWidth()));
+  if (samples == 0) return batch.returned;
+  for (size_t k = 0; k < block_.outputs.size(); ++k) {
+    const BlockValue& output = block_.outputs[k];
+    batch.returned[k] = batch.outputs[static_cast<size_t>(output.operation - first_)].First(
+        samples * static_cast<size_t>(output.width));
+  }
+  if (IsLast() && !training) batch.returned = {FloatsOf(batch, operations_.size() - 1, 0)};
+  return batch.returned;
 }
 
-void BlockModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& batch, Matrix dz) {
-  const ParameterSpec& spec = operations_[index].parameters.front();
+void BlockModel::Rep::BackEmbedding(size_t index, const MicroBatchState& batch, Gradient gradient) {
+  TableRows& rows = open_[static_cast<size_t>(batch.slot)].rows[table_of_[index]];
+  const int64_t columns = tables_[table_of_[index]].columns;
+  EmbeddingBackward(IdsOf(batch, index), operations_[index].sum_fields,
+                    {gradient.data, batch.features.samples, operations_[index].output_width},
+                    {rows.gradients.data(), static_cast<int64_t>(rows.floats) / columns, columns});
+  gradients_.Free(gradient);
+}
+
+void BlockModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& batch, Gradient gradient) {
+  const Operation& operation = operations_[index];
+  const int64_t samples = batch.features.samples;
+  if (operation.activation != Activation::kNone) {
+    const Gradient dy = gradient;
+    if (dy.buffer < 0) gradient = gradients_.New(static_cast<size_t>(samples * operation.output_width));
+    ActivationBackward(operation.activation, {batch.outputs[index].data(), samples, operation.output_width},
+                       {dy.data, samples, operation.output_width},
+                       {gradients_.Memory(gradient), samples, operation.output_width});
+  }
+  const Matrix dz{gradient.data, samples, operation.output_width};
+  const ParameterSpec& spec = operation.parameters.front();
   const std::span<float> dw = dense_.Gradient(first_dense_[index]);
   LinearBackwardWeights(InputOf(batch, index), dz, touched_[index], {dw.data(), spec.rows, spec.columns},
                         dense_.Gradient(first_dense_[index] + 1), *threads_);
   touched_[index] = true;
-  if (operations_[index].pass_first) {
+  if (operation.pass_first) {
     std::ranges::fill(dw.first(static_cast<size_t>(spec.columns * spec.columns)), 0.0F);
   }
-  if (operations_[index].reads_numerics) return;
-  dx_.Grow(static_cast<size_t>(dz.rows * spec.rows));
-  LinearBackwardInput(dz, Weights(index), {dx_.data(), dz.rows, spec.rows}, *threads_);
+  if (!operation.inputs.empty()) {
+    const size_t floats = static_cast<size_t>(samples * spec.rows);
+    const Gradient dx = gradients_.New(floats);
+    LinearBackwardInput(dz, Weights(step(batch.slot).version, index), {gradients_.Memory(dx), samples, spec.rows},
+                        *threads_);
+    gradients_.Give(PlaceOf(block_.sources[index][0]), dx, floats);
+  }
+  gradients_.Free(gradient);
 }
 
-std::span<const float> BlockModel::Rep::Back(int micro, std::span<const float> output_gradient) {
-  MicroBatchState& batch = micro_batches_.at(static_cast<size_t>(micro));
-  const int64_t samples = batch.features.samples;
-  if (samples == 0) return {};
-  const float* gradient = output_gradient.data();
+void BlockModel::Rep::BackAdd(size_t index, const MicroBatchState& batch, Gradient gradient) {
+  const size_t floats = static_cast<size_t>(batch.features.samples * operations_[index].output_width);
+  Gradient other = gradient;
+  if (gradient.buffer >= 0) {
+    other = gradients_.New(floats);
+    std::copy_n(gradient.data, floats, gradients_.Memory(other));
+  }
+  gradients_.Give(PlaceOf(block_.sources[index][0]), other, floats);
+  gradients_.Give(PlaceOf(block_.sources[index][1]), gradient, floats);
+}
+
+void BlockModel::Rep::BackMultiply(size_t index, const MicroBatchState& batch, Gradient gradient) {
+  const size_t floats = static_cast<size_t>(batch.features.samples * operations_[index].output_width);
+  const std::span<const float> dy{gradient.data, floats};
+  for (size_t k = 0; k < 2; ++k) {
+    const Gradient dx = gradients_.New(floats);
+    Multiply(dy, FloatsOf(batch, index, 1 - k), {gradients_.Memory(dx), floats});
+    gradients_.Give(PlaceOf(block_.sources[index][k]), dx, floats);
+  }
+  gradients_.Free(gradient);
+}
+
+absl::StatusOr<Values> BlockModel::Rep::Back(Pass pass, Values output_gradients) {
+  MicroBatchState& batch = micro_batch(pass);
+  if (const int64_t now = step(pass.slot).step; now != gradient_step_) {
+    std::fill(touched_.begin(), touched_.end(), false);
+    gradient_step_ = now;
+  }
+  const size_t samples = static_cast<size_t>(batch.features.samples);
+  MEDLEY_RETURN_IF_ERROR(CheckValues("output gradient", block_.outputs, output_gradients, batch.features.samples));
+  input_gradients_.assign(block_.inputs.size(), {});
+  if (samples == 0) return input_gradients_;
+  gradients_.Begin(operations_.size() + block_.inputs.size());
+  for (size_t k = 0; k < block_.outputs.size(); ++k) {
+    gradients_.Give(static_cast<size_t>(block_.outputs[k].operation - first_), {output_gradients[k].data(), -1},
+                    output_gradients[k].size());
+  }
   for (size_t i = operations_.size(); i-- > 0;) {
-    const Operation& operation = operations_[i];
-    const Matrix dy{gradient, samples, operation.output_width};
-    switch (operation.kind) {
-      case OperationKind::kEmbedding: {
-        const Matrix rows = RowMatrix();
-        EmbeddingBackward(batch.features.ids, shape_.fields, operation.sum_fields, dy,
-                          {row_gradients_.data(), rows.rows, rows.columns});
+    switch (operations_[i].kind) {
+      case OperationKind::kEmbedding:
+        BackEmbedding(i, batch, gradients_.Take(i));
         break;
-      }
-      case OperationKind::kFullyConnected: {
-        dz_.Grow(static_cast<size_t>(samples * operation.output_width));
-        const Matrix y{batch.outputs[i].data(), samples, operation.output_width};
-        if (operation.activation == Activation::kNone && dy.data != dx_.data()) {
-          BackFullyConnected(i, batch, dy);
-        } else {
-          ActivationBackward(operation.activation, y, dy, {dz_.data(), samples, operation.output_width});
-          BackFullyConnected(i, batch, {dz_.data(), samples, operation.output_width});
-        }
-        gradient = dx_.data();
+      case OperationKind::kFullyConnected:
+        BackFullyConnected(i, batch, gradients_.Take(i));
         break;
-      }
+      case OperationKind::kAdd:
+        BackAdd(i, batch, gradients_.Take(i));
+        break;
+      case OperationKind::kMultiply:
+        BackMultiply(i, batch, gradients_.Take(i));
+        break;
       case OperationKind::kLoss:
-        gradient = batch.outputs[i].data();
+        gradients_.Give(PlaceOf(block_.sources[i][0]), {batch.outputs[i].data(), -1},
+                        samples * static_cast<size_t>(operations_[i].input_width));
         break;
     }
   }
-  return {gradient, static_cast<size_t>(samples * InputWidth())};
+  for (size_t k = 0; k < block_.inputs.size(); ++k) {
+    input_gradients_[k] = {gradients_.At(operations_.size() + k),
+                           samples * static_cast<size_t>(block_.inputs[k].width)};
+  }
+  return input_gradients_;
 }
 
 BlockModel::BlockModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
@@ -253,63 +390,59 @@ BlockModel::~BlockModel() = default;
 
 absl::StatusOr<std::unique_ptr<BlockModel>> BlockModel::Create(const Graph& graph, model::OperationRange range,
                                                                const Optimizer& optimizer, uint64_t seed,
-                                                               std::shared_ptr<ComputeThreads> threads) {
+                                                               std::shared_ptr<ComputeThreads> threads,
+                                                               int kept_updates) {
   const int count = static_cast<int>(graph.operations.size());
   if (range.first < 0 || range.first >= range.end || range.end > count) {
     return base::InvalidArgument("a stage cannot have operations [{}, {}): the model has {}", range.first, range.end,
                                  count);
   }
   return std::unique_ptr<BlockModel>(
-      new BlockModel(std::make_unique<Rep>(graph, range, optimizer, seed, std::move(threads))));
+      new BlockModel(std::make_unique<Rep>(graph, range, optimizer, seed, std::move(threads), kept_updates)));
 }
 
-int BlockModel::InputWidth() const { return rep_->InputWidth(); }
-int BlockModel::OutputWidth() const { return rep_->OutputWidth(); }
+const std::vector<BlockValue>& BlockModel::Inputs() const { return rep_->block().inputs; }
+const std::vector<BlockValue>& BlockModel::Outputs() const { return rep_->block().outputs; }
 bool BlockModel::IsLast() const { return rep_->IsLast(); }
 const std::vector<ParameterSpec>& BlockModel::Tables() const { return rep_->tables(); }
 void BlockModel::BeginStep(const StepShape& shape) { rep_->BeginStep(shape); }
-void BlockModel::SetRows(int table, std::span<const float> rows) { rep_->SetRows(table, rows); }
+void BlockModel::SetRows(int slot, int table, std::span<const float> rows) { rep_->SetRows(slot, table, rows); }
 
-absl::StatusOr<std::span<const float>> BlockModel::Forward(int micro, const BatchView& features,
-                                                           std::span<const float> input) try {
-  MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
-  return rep_->Run(rep_->micro_batch(micro), features, input, /*training=*/true);
+absl::StatusOr<Values> BlockModel::Forward(Pass pass, const BatchView& features, Values inputs) try {
+  MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, inputs));
+  return rep_->Run(rep_->micro_batch(pass), features, inputs, /*training=*/true);
 } catch (const std::exception& error) {
-  return base::Internal("forward pass of micro-batch {}: {}", micro, error.what());
+  return base::Internal("forward pass of micro-batch {}: {}", pass.micro, error.what());
 }
 
-absl::StatusOr<std::span<const float>> BlockModel::Backward(int micro, std::span<const float> output_gradient) try {
-  const size_t samples = static_cast<size_t>(rep_->micro_batch(micro).features.samples);
-  if (output_gradient.size() != samples * static_cast<size_t>(OutputWidth())) {
-    return base::InvalidArgument("the output gradient of {} samples has {} floats, the stage needs {} per sample",
-                                 samples, output_gradient.size(), OutputWidth());
-  }
-  return rep_->Back(micro, output_gradient);
+absl::StatusOr<Values> BlockModel::Backward(Pass pass, Values output_gradients) try {
+  return rep_->Back(pass, output_gradients);
 } catch (const std::exception& error) {
-  return base::Internal("backward pass of micro-batch {}: {}", micro, error.what());
+  return base::Internal("backward pass of micro-batch {}: {}", pass.micro, error.what());
 }
 
-absl::StatusOr<std::span<const float>> BlockModel::Infer(const BatchView& features, std::span<const float> input) try {
-  MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, input));
-  return rep_->Run(rep_->inference(), features, input, /*training=*/false);
+absl::StatusOr<Values> BlockModel::Infer(const BatchView& features, Values inputs) try {
+  MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, inputs));
+  return rep_->Run(rep_->inference(), features, inputs, /*training=*/false);
 } catch (const std::exception& error) {
   return base::Internal("inference: {}", error.what());
 }
 
-std::span<const float> BlockModel::RowGradients(int table) const {
-  MEDLEY_CHECK(table == 0 && rep_->tables().size() == 1, "a stage has at most one table, number 0");
-  return rep_->RowGradients();
-}
+std::span<const float> BlockModel::RowGradients(int slot, int table) const { return rep_->RowGradients(slot, table); }
 std::span<float> BlockModel::Gradients() { return rep_->Gradients(); }
 std::vector<DenseParameter> BlockModel::Parameters() { return rep_->dense().Parameters(); }
-double BlockModel::LossSum() const { return rep_->loss_sum(); }
-int64_t BlockModel::LossSamples() const { return rep_->loss_samples(); }
+double BlockModel::LossSum(int slot) const { return rep_->step(slot).loss_sum; }
+int64_t BlockModel::LossSamples(int slot) const { return rep_->step(slot).loss_samples; }
 
 absl::Status BlockModel::ApplyUpdate(const Optimizer& optimizer) {
   rep_->Gradients();
   rep_->dense().ApplyUpdate(optimizer);
   return absl::OkStatus();
 }
+std::array<std::span<float>, 2> BlockModel::Newest() { return rep_->dense().Newest(); }
+void BlockModel::KeepAgreed() { rep_->dense().KeepAgreed(); }
+void BlockModel::ForgetAgreed() { rep_->dense().ForgetAgreed(); }
+int64_t BlockModel::AgreedStep() const { return rep_->dense().agreed_step(); }
 int64_t BlockModel::AppliedStep() const { return rep_->dense().applied_step(); }
 int64_t BlockModel::UndoLimit() const { return rep_->dense().undo_limit(); }
 absl::Status BlockModel::UndoTo(int64_t step) { return rep_->dense().UndoTo(step); }

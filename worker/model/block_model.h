@@ -20,31 +20,36 @@ class BlockModel final : public BlockCompute {
   // `seed` determines the initial weights, optimizer.initial_state the optimizer state. Errors: InvalidArgument for a
   // range that is empty or exceeds the graph. `threads` compute together with the calling thread, which must be one at
   // a time for all models that share them; null: the calling thread only. They do not change the results.
+  // `kept_updates`: how many updates can be undone, >= 1; memory for one more version of the parameters each.
   static absl::StatusOr<std::unique_ptr<BlockModel>> Create(const Graph& graph, model::OperationRange range,
                                                             const Optimizer& optimizer, uint64_t seed,
-                                                            std::shared_ptr<ComputeThreads> threads = nullptr);
+                                                            std::shared_ptr<ComputeThreads> threads = nullptr,
+                                                            int kept_updates = 1);
   ~BlockModel() override;
 
-  int InputWidth() const override;
-  int OutputWidth() const override;
+  const std::vector<BlockValue>& Inputs() const override;
+  const std::vector<BlockValue>& Outputs() const override;
   bool IsLast() const override;
   const std::vector<ParameterSpec>& Tables() const override;
 
   void BeginStep(const StepShape& shape) override;
-  void SetRows(int table, std::span<const float> rows) override;
-  absl::StatusOr<std::span<const float>> Forward(int micro, const BatchView& features,
-                                                 std::span<const float> input) override;
-  absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) override;
-  absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) override;
+  void SetRows(int slot, int table, std::span<const float> rows) override;
+  absl::StatusOr<Values> Forward(Pass pass, const BatchView& features, Values inputs) override;
+  absl::StatusOr<Values> Backward(Pass pass, Values output_gradients) override;
+  absl::StatusOr<Values> Infer(const BatchView& features, Values inputs) override;
 
-  std::span<const float> RowGradients(int table) const override;
+  std::span<const float> RowGradients(int slot, int table) const override;
   std::span<float> Gradients() override;
   std::vector<DenseParameter> Parameters() override;
-  double LossSum() const override;
-  int64_t LossSamples() const override;
+  double LossSum(int slot) const override;
+  int64_t LossSamples(int slot) const override;
 
   absl::Status ApplyUpdate(const Optimizer& optimizer) override;
+  std::array<std::span<float>, 2> Newest() override;
+  void KeepAgreed() override;
+  void ForgetAgreed() override;
   int64_t AppliedStep() const override;
+  int64_t AgreedStep() const override;
   int64_t UndoLimit() const override;
   absl::Status UndoTo(int64_t step) override;
   void SetAppliedStep(int64_t step) override;

@@ -1,6 +1,7 @@
-// The dense parameters of a stage in flat buffers for weights, optimizer state and gradient. Can undo one update.
+// The dense parameters of a block in flat buffers for weights, optimizer state and gradient. Keeps the last versions.
 //
-// An update reads one pair of (weights, state) buffers and writes the other, so undoing it is a swap without a copy.
+// The versions are a ring of (weights, state) buffers: an update reads the newest and writes the oldest, so undoing
+// updates copies nothing, and an open step of an asynchronous schedule reads the weights that it began with.
 // Parameters are stored one after the other in the order given, the state of each together. Not thread-safe.
 #pragma once
 
@@ -8,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -20,10 +22,14 @@ namespace medley::worker {
 
 class DenseStore {
  public:
-  DenseStore(std::vector<ParameterSpec> specs, const Optimizer& optimizer, uint64_t seed);
+  // `kept_updates` >= 1: how many updates can be undone.
+  DenseStore(std::vector<ParameterSpec> specs, const Optimizer& optimizer, uint64_t seed, int kept_updates = 1);
 
   size_t size() const { return size_; }
-  std::span<float> Weights(size_t parameter) { return Slice(weights_[current_], parameter); }
+  // The newest.
+  std::span<float> Weights(size_t parameter) { return Slice(Latest().weights, parameter); }
+  // Those after step `version`, from undo_limit() to applied_step().
+  std::span<const float> WeightsOf(int64_t version, size_t parameter) const;
   std::span<float> Gradient(size_t parameter) { return Slice(gradient_, parameter); }
   std::span<float> Gradients() { return gradient_.First(size_); }
   std::vector<DenseParameter> Parameters();
@@ -32,11 +38,25 @@ class DenseStore {
   void ApplyUpdate(const Optimizer& optimizer);
   int64_t applied_step() const { return step_; }
   // The oldest step that UndoTo can reach.
-  int64_t undo_limit() const { return can_undo_ ? step_ - 1 : step_; }
+  int64_t undo_limit() const { return size_ == 0 ? 0 : agreed_.empty() ? oldest_ : agreed_.front().step; }
+  // BlockCompute documents these.
+  std::array<std::span<float>, 2> Newest() {
+    return {Latest().weights.First(size_), Latest().state.First(state_size())};
+  }
+  void KeepAgreed();
+  void ForgetAgreed() { agreed_.clear(); }
+  int64_t agreed_step() const { return agreed_.empty() ? step_ : agreed_.back().step; }
   absl::Status UndoTo(int64_t step);
   void SetAppliedStep(int64_t step);
 
  private:
+  struct Version {
+    AlignedFloats weights;
+    AlignedFloats state;
+  };
+  const Version& At(int64_t step) const { return versions_[static_cast<size_t>(step) % versions_.size()]; }
+  const Version& Latest() const { return At(step_); }
+  size_t state_size() const { return size_ * state_floats_; }
   std::span<float> Slice(const AlignedFloats& buffer, size_t parameter) const {
     return buffer.First(size_).subspan(offsets_[parameter], static_cast<size_t>(specs_[parameter].Size()));
   }
@@ -49,12 +69,15 @@ class DenseStore {
   std::vector<size_t> offsets_;
   size_t size_ = 0;
   const size_t state_floats_;  // for each weight
-  std::array<AlignedFloats, 2> weights_;
-  std::array<AlignedFloats, 2> state_;
+  struct Agreed {
+    int64_t step = 0;
+    Version values;
+  };
+  std::vector<Version> versions_;  // by step, modulo their number
+  std::deque<Agreed> agreed_;      // at most two, the newest last
   AlignedFloats gradient_;
-  size_t current_ = 0;
   int64_t step_ = 0;
-  bool can_undo_ = false;
+  int64_t oldest_ = 0;
 };
 
 }  // namespace medley::worker

@@ -10,45 +10,68 @@ namespace {
 
 constexpr float kEmbeddingScale = 0.05F;
 
-// Builds the chain operation by operation; each takes the output width of the one before as its input width.
-class ChainBuilder {
- public:
-  explicit ChainBuilder(Graph& graph) : graph_(graph) {}
+// The categorical ids of a sample that an embedding looks up.
+struct Fields {
+  int first = 0;
+  int count = 0;
+};
 
-  void Embedding(std::string name, int dim, int64_t rows, bool sum_fields) {
+// Adds operations one by one. Each takes the output of the one that was added before, unless inputs are named.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph& graph) : graph_(graph) {}
+
+  Fields AllFields() const { return {0, graph_.shape.fields}; }
+  int last() const { return static_cast<int>(graph_.operations.size()) - 1; }
+  int Width(int operation) const { return graph_.operations[static_cast<size_t>(operation)].output_width; }
+
+  void Embedding(std::string name, int dim, int64_t rows, bool sum_fields, Fields fields, bool numerics = true) {
     Operation operation;
     operation.kind = OperationKind::kEmbedding;
     operation.name = std::move(name);
     operation.sum_fields = sum_fields;
-    operation.output_width = (sum_fields ? 1 : graph_.shape.fields) * dim + graph_.shape.numerics;
-    operation.parameters = {{.operation = Index(),
+    operation.reads_numerics = numerics;
+    operation.output_width = (sum_fields ? 1 : fields.count) * dim + (numerics ? graph_.shape.numerics : 0);
+    operation.parameters = {{.operation = last() + 1,
                              .name = "table",
                              .rows = rows,
                              .columns = dim,
                              .sparse = true,
                              .initializer = sum_fields ? Initializer::kZero : Initializer::kUniform,
-                             .scale = kEmbeddingScale}};
-    Add(std::move(operation));
+                             .scale = kEmbeddingScale,
+                             .first_field = fields.first,
+                             .fields = fields.count}};
+    graph_.operations.push_back(std::move(operation));
   }
 
   void FullyConnected(std::string name, int out, Activation activation, bool pass_first = false) {
     Operation operation;
     operation.kind = OperationKind::kFullyConnected;
     operation.name = std::move(name);
-    operation.reads_numerics = graph_.operations.empty();
-    operation.input_width = width_;
+    TakeLast(operation);
+    operation.reads_numerics = operation.inputs.empty();
     operation.output_width = out;
     operation.activation = activation;
     operation.pass_first = pass_first;
-    const int in = operation.reads_numerics ? graph_.shape.numerics : width_;
     operation.parameters = {
-        {.operation = Index(),
+        {.operation = last() + 1,
          .name = "weight",
-         .rows = in,
+         .rows = operation.reads_numerics ? graph_.shape.numerics : operation.input_width,
          .columns = out,
          .initializer = activation == Activation::kRelu ? Initializer::kHeUniform : Initializer::kXavierUniform},
-        {.operation = Index(), .name = "bias", .rows = 1, .columns = out}};
-    Add(std::move(operation));
+        {.operation = last() + 1, .name = "bias", .rows = 1, .columns = out}};
+    graph_.operations.push_back(std::move(operation));
+  }
+
+  // Adds or multiplies the outputs of `other` and of the last operation, which are equally wide.
+  void Combine(std::string name, OperationKind kind, int other) {
+    Operation operation;
+    operation.kind = kind;
+    operation.name = std::move(name);
+    operation.inputs = {other, last()};
+    operation.input_width = Width(last());
+    operation.output_width = operation.input_width;
+    graph_.operations.push_back(std::move(operation));
   }
 
   void Loss(std::string name, LossKind loss) {
@@ -56,34 +79,71 @@ class ChainBuilder {
     operation.kind = OperationKind::kLoss;
     operation.name = std::move(name);
     operation.loss = loss;
-    operation.input_width = width_;
-    Add(std::move(operation));
-  }
-
- private:
-  int Index() const { return static_cast<int>(graph_.operations.size()); }
-  void Add(Operation operation) {
-    width_ = operation.output_width;
+    TakeLast(operation);
     graph_.operations.push_back(std::move(operation));
   }
 
+ private:
+  void TakeLast(Operation& operation) const {
+    if (last() < 0) return;
+    operation.inputs = {last()};
+    operation.input_width = Width(last());
+  }
+
   Graph& graph_;
-  int width_ = 0;
 };
 
-void BuildNamed(const model::ModelSpec& spec, int outputs, LossKind loss, ChainBuilder& chain) {
-  const bool logistic = spec.name == "logistic";
-  if (spec.name != "mlp") {
-    chain.Embedding("embedding", logistic ? outputs : spec.embedding_dim, spec.embedding_rows, logistic);
+// The hidden layers of `residual`: the output of each addition goes on.
+void BuildResidual(const std::vector<int>& hidden, GraphBuilder& graph) {
+  int trunk = -1;  // what the next addition adds
+  int since = 0;   // layers after it
+  for (size_t i = 0; i < hidden.size(); ++i) {
+    graph.FullyConnected(fmt::format("fc{}", i + 1), hidden[i], Activation::kRelu);
+    if (trunk >= 0 && ++since < 2) continue;
+    if (trunk >= 0 && graph.Width(trunk) == hidden[i]) {
+      graph.Combine(fmt::format("add{}", i + 1), OperationKind::kAdd, trunk);
+    }
+    trunk = graph.last();
+    since = 0;
   }
-  int number = 0;
-  if (!logistic) {
+}
+
+void BuildTowers(const model::ModelSpec& spec, GraphBuilder& graph) {
+  const int fields = graph.AllFields().count;
+  const int first = (fields + 1) / 2;
+  int other = -1;
+  for (int tower = 1; tower <= 2; ++tower) {
+    other = graph.last();
+    graph.Embedding(fmt::format("embedding_{}", tower), spec.embedding_dim, spec.embedding_rows, false,
+                    tower == 1 ? Fields{0, first} : Fields{first, fields - first}, tower == 2);
+    int number = 0;
     for (const int width : spec.hidden) {
-      chain.FullyConnected(fmt::format("fc{}", ++number), width, Activation::kRelu);
+      graph.FullyConnected(fmt::format("fc{}_{}", tower, ++number), width, Activation::kRelu);
     }
   }
-  chain.FullyConnected("fc_out", outputs, Activation::kNone, logistic);
-  chain.Loss("loss", loss);
+  graph.Combine("product", OperationKind::kMultiply, other);
+}
+
+void BuildNamed(const model::ModelSpec& spec, int outputs, LossKind loss, GraphBuilder& graph) {
+  const bool logistic = spec.name == "logistic";
+  if (spec.name == "two-tower") {
+    BuildTowers(spec, graph);
+  } else {
+    if (spec.name != "mlp" && graph.AllFields().count > 0) {
+      graph.Embedding("embedding", logistic ? outputs : spec.embedding_dim, spec.embedding_rows, logistic,
+                      graph.AllFields());
+    }
+    if (spec.name == "residual") {
+      BuildResidual(spec.hidden, graph);
+    } else if (!logistic) {
+      int number = 0;
+      for (const int width : spec.hidden) {
+        graph.FullyConnected(fmt::format("fc{}", ++number), width, Activation::kRelu);
+      }
+    }
+  }
+  graph.FullyConnected("fc_out", outputs, Activation::kNone, logistic);
+  graph.Loss("loss", loss);
 }
 
 Activation ActivationOf(const std::string& name) {
@@ -93,14 +153,14 @@ Activation ActivationOf(const std::string& name) {
   return Activation::kNone;
 }
 
-void BuildLayers(const model::ModelSpec& spec, LossKind loss, ChainBuilder& chain) {
+void BuildLayers(const model::ModelSpec& spec, LossKind loss, GraphBuilder& graph) {
   for (const model::LayerSpec& layer : spec.layers) {
     if (layer.kind == "Embedding") {
-      chain.Embedding(layer.name, layer.out, spec.embedding_rows, false);
+      graph.Embedding(layer.name, layer.out, spec.embedding_rows, false, graph.AllFields());
     } else if (layer.kind == "FullyConnected") {
-      chain.FullyConnected(layer.name, layer.out, ActivationOf(layer.activation));
+      graph.FullyConnected(layer.name, layer.out, ActivationOf(layer.activation));
     } else {
-      chain.Loss(layer.name, loss);
+      graph.Loss(layer.name, loss);
     }
   }
 }
@@ -144,8 +204,9 @@ model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
     case OperationKind::kEmbedding:
       layer.kind = "EMBEDDING";
       layer.sparse = true;
-      layer.input_bytes = 8.0 * shape.fields + 4.0 * shape.numerics;
-      layer.attributes["fields"] = std::to_string(shape.fields);
+      layer.input_bytes =
+          8.0 * operation.parameters.front().fields + (operation.reads_numerics ? 4.0 * shape.numerics : 0);
+      layer.attributes["fields"] = std::to_string(operation.parameters.front().fields);
       layer.attributes["dim"] = std::to_string(operation.parameters.front().columns);
       layer.attributes["rows"] = std::to_string(operation.parameters.front().rows);
       break;
@@ -154,6 +215,11 @@ model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
       if (operation.reads_numerics) layer.input_bytes = 4.0 * shape.numerics;
       layer.attributes["units"] = std::to_string(operation.output_width);
       layer.attributes["activation"] = ActivationName(operation.activation);
+      break;
+    case OperationKind::kAdd:
+    case OperationKind::kMultiply:
+      layer.kind = operation.kind == OperationKind::kAdd ? "ADD" : "MULTIPLY";
+      layer.input_bytes *= static_cast<double>(operation.inputs.size());
       break;
     case OperationKind::kLoss:
       layer.kind = "LOSS";
@@ -177,7 +243,12 @@ std::vector<ParameterSpec> Graph::Parameters(bool sparse) const {
 model::Model Graph::ToModel() const {
   model::Model model;
   model.name = name;
-  for (const Operation& operation : operations) model.layers.push_back(ToLayer(operation, shape));
+  for (const Operation& operation : operations) {
+    model::Layer& layer = model.layers.emplace_back(ToLayer(operation, shape));
+    const int index = static_cast<int>(model.layers.size()) - 1;
+    if (operation.inputs.empty() && index > 0) layer.inputs = {-1};  // reads the batch only
+    if (!operation.inputs.empty() && operation.inputs != std::vector<int>{index - 1}) layer.inputs = operation.inputs;
+  }
   return model;
 }
 
@@ -186,13 +257,13 @@ absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec, int classes) {
   Graph graph;
   graph.name = spec.model.name.empty() ? "layers" : spec.model.name;
   graph.shape = ShapeOf(spec.data.schema);
-  ChainBuilder chain(graph);
+  GraphBuilder builder(graph);
   const bool unknown = model::OutputsOf(spec.data.schema) == 0;
   if (spec.model.layers.empty()) {
     const int outputs = unknown ? (classes > 0 ? classes : kUnknownClasses) : model::OutputsOf(spec.data.schema);
-    BuildNamed(spec.model, outputs, LossOf(spec), chain);
+    BuildNamed(spec.model, outputs, LossOf(spec), builder);
   } else {
-    BuildLayers(spec.model, LossOf(spec), chain);
+    BuildLayers(spec.model, LossOf(spec), builder);
   }
   if (unknown && classes > 0 && graph.Outputs() != classes) {
     return base::InvalidArgument(

@@ -1,8 +1,12 @@
-// Builds the chain of operations of a job's model, with shapes and parameters. Pure; no torch.
+// Builds the graph of operations of a job's model, with shapes and parameters. Pure; no torch.
 //
-//   ctrdnn:   embedding (ids -> fields x dim, then the numeric features) | fc1 .. fcN (relu) | fc_out | loss
-//   mlp:      fc1 .. fcN (relu, on the numeric features) | fc_out | loss
-//   logistic: embedding (dim = outputs, summed, then the numeric features) | fc_out (adds them to a linear form) | loss
+//   ctrdnn:    embedding (ids -> fields x dim, then the numeric features) | fc1 .. fcN (relu) | fc_out | loss
+//   mlp:       fc1 .. fcN (relu, on the numeric features) | fc_out | loss
+//   logistic:  embedding (dim = outputs, summed, then the numeric features) | fc_out (adds a linear form) | loss
+//   residual:  ctrdnn (mlp without ids), where an addition follows hidden layer 3, 5, ...: its output plus the output
+//              of two layers before, if they are equally wide
+//   two-tower: embedding_1 | fc1_1 .. fc1_N (relu) on the first half of the ids, embedding_2 | fc2_1 .. fc2_N on the
+//              others and the numeric features; their product, element by element | fc_out | loss
 //   spec.model.layers: [Embedding] FullyConnected... Loss
 //
 // The last fully connected layer has as many outputs as the task needs: 1, or one for each class or label.
@@ -21,16 +25,23 @@
 
 namespace medley::worker {
 
-enum class OperationKind { kEmbedding, kFullyConnected, kLoss };
+enum class OperationKind {
+  kEmbedding,
+  kFullyConnected,
+  kAdd,       // of two inputs
+  kMultiply,  // of two inputs, element by element
+  kLoss,
+};
 enum class Activation { kNone, kRelu, kSigmoid, kTanh };
 enum class LossKind { kLogistic, kSquared, kAbsolute, kSoftmax };  // worker/model/losses.h
 
 struct Operation {
   OperationKind kind = OperationKind::kFullyConnected;
   std::string name;
-  int input_width = 0;          // floats per sample from the operation before; 0 for an embedding or a first operation
+  std::vector<int> inputs;      // operations before it whose outputs it takes, ascending; empty: it reads the batch
+  int input_width = 0;          // floats per sample of each input; 0 without inputs
   int output_width = 0;         // floats per sample; 0 for the loss
-  bool reads_numerics = false;  // true for the first fully connected layer of a model without embedding
+  bool reads_numerics = false;  // an embedding that appends them; a fully connected layer without inputs
   Activation activation = Activation::kNone;
   bool sum_fields = false;  // embedding: add a sample's rows instead of concatenating them
   bool pass_first = false;  // fully connected: input i < outputs has the fixed weight 1 to output i, 0 to the others
@@ -42,7 +53,7 @@ struct Operation {
 struct Graph {
   std::string name;
   SampleShape shape;
-  std::vector<Operation> operations;  // a chain
+  std::vector<Operation> operations;  // in topological order; the last one is the loss
 
   int Outputs() const { return operations.back().input_width; }
   // The sparse or the dense parameters of the operations, in order.

@@ -109,16 +109,16 @@ void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx, ComputeThreads& 
                   [&](int64_t first, int64_t end) { MultiplyRows(dz, false, w, true, 0, dx, first, end); });
 }
 
-void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics, Matrix rows,
-                      bool sum_fields, MutableMatrix y) {
+void EmbeddingForward(const IdColumns& ids, std::span<const float> numerics, Matrix rows, bool sum_fields,
+                      MutableMatrix y) {
   const size_t dim = static_cast<size_t>(rows.columns);
-  const size_t embedded = (sum_fields ? 1 : static_cast<size_t>(fields)) * dim;
+  const size_t embedded = (sum_fields ? 1 : static_cast<size_t>(ids.count)) * dim;
   const size_t tail = static_cast<size_t>(y.columns) - embedded;
-  const int32_t* id = ids.data();
   for (int64_t sample = 0; sample < y.rows; ++sample) {
+    const int32_t* id = ids.ids.data() + sample * ids.fields + ids.first;
     float* out = y.data + sample * y.columns;
     if (sum_fields) std::fill_n(out, dim, 0.0F);
-    for (int field = 0; field < fields; ++field) {
+    for (int field = 0; field < ids.count; ++field) {
       const float* row = rows.data + static_cast<size_t>(*id++) * dim;
       if (sum_fields) {
         for (size_t i = 0; i < dim; ++i) out[i] += row[i];
@@ -130,18 +130,25 @@ void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const 
   }
 }
 
-void EmbeddingBackward(std::span<const int32_t> ids, int fields, bool sum_fields, Matrix dy,
-                       MutableMatrix row_gradients) {
+void EmbeddingBackward(const IdColumns& ids, bool sum_fields, Matrix dy, MutableMatrix row_gradients) {
   const size_t dim = static_cast<size_t>(row_gradients.columns);
-  const int32_t* id = ids.data();
   for (int64_t sample = 0; sample < dy.rows; ++sample) {
+    const int32_t* id = ids.ids.data() + sample * ids.fields + ids.first;
     const float* gradient = dy.data + sample * dy.columns;
-    for (int field = 0; field < fields; ++field) {
+    for (int field = 0; field < ids.count; ++field) {
       float* row = row_gradients.data + static_cast<size_t>(*id++) * dim;
       const float* from = sum_fields ? gradient : gradient + static_cast<size_t>(field) * dim;
       for (size_t i = 0; i < dim; ++i) row[i] += from[i];
     }
   }
+}
+
+void Add(std::span<const float> a, std::span<const float> b, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) out[i] = a[i] + b[i];
+}
+
+void Multiply(std::span<const float> a, std::span<const float> b, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) out[i] = a[i] * b[i];
 }
 
 }  // namespace medley::worker

@@ -37,11 +37,22 @@ void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix d
 // dx = dz w'
 void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx, ComputeThreads& threads);
 
-// For each sample: y = its rows concatenated (or their sum), then its numerics. `ids` are positions in `rows`.
-void EmbeddingForward(std::span<const int32_t> ids, int fields, std::span<const float> numerics, Matrix rows,
-                      bool sum_fields, MutableMatrix y);
+// The ids of one embedding: those of `count` of the `fields` fields of every sample, as positions among the rows.
+struct IdColumns {
+  std::span<const int32_t> ids;  // samples x fields
+  int fields = 0;
+  int first = 0;
+  int count = 0;
+};
+
+// For each sample: y = its rows concatenated (or their sum), then its numerics as far as y is wide enough.
+void EmbeddingForward(const IdColumns& ids, std::span<const float> numerics, Matrix rows, bool sum_fields,
+                      MutableMatrix y);
 // Adds the gradient of each row, which follows from dy, to row_gradients.
-void EmbeddingBackward(std::span<const int32_t> ids, int fields, bool sum_fields, Matrix dy,
-                       MutableMatrix row_gradients);
+void EmbeddingBackward(const IdColumns& ids, bool sum_fields, Matrix dy, MutableMatrix row_gradients);
+
+// out = a + b and out = a b, element by element; `out` may be a or b.
+void Add(std::span<const float> a, std::span<const float> b, std::span<float> out);
+void Multiply(std::span<const float> a, std::span<const float> b, std::span<float> out);
 
 }  // namespace medley::worker

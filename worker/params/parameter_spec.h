@@ -25,7 +25,9 @@ struct ParameterSpec {
   int64_t columns = 0;  // dense weight and bias: outputs; sparse table: the row's dimension
   bool sparse = false;  // read and updated by row; stored in a local table or on parameter servers
   Initializer initializer = Initializer::kZero;
-  float scale = 0;  // used by kUniform
+  float scale = 0;      // used by kUniform
+  int first_field = 0;  // sparse: a sample's ids [first_field, first_field + fields) are rows of the table
+  int fields = 0;
 
   int64_t Size() const { return rows * columns; }
   bool operator==(const ParameterSpec&) const = default;

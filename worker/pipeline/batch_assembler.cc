@@ -1,5 +1,7 @@
 #include "worker/pipeline/batch_assembler.h"
 
+#include <algorithm>
+
 #include "common/base/status.h"
 #include "worker/data/permutation.h"
 
@@ -43,7 +45,24 @@ void BatchAssembler::IndexKeys(PreparedStep& step) {
   for (size_t i = 0; i < tables_.size(); ++i) {
     step.tables[i].operation = tables_[i].operation;
     step.tables[i].columns = static_cast<int>(tables_[i].columns);
-    indexer_.Index(step.batch.ids, step.tables[i].keys);
+    std::vector<int32_t>& ids = step.batch.ids;
+    const size_t fields = static_cast<size_t>(step.batch.shape.fields);
+    const size_t count = static_cast<size_t>(tables_[i].fields);
+    if (count == fields) {
+      indexer_.Index(ids, step.tables[i].keys);
+      continue;
+    }
+    ids_.clear();
+    for (size_t at = static_cast<size_t>(tables_[i].first_field); at < ids.size(); at += fields) {
+      ids_.insert(ids_.end(), ids.begin() + static_cast<ptrdiff_t>(at),
+                  ids.begin() + static_cast<ptrdiff_t>(at + count));
+    }
+    indexer_.Index(ids_, step.tables[i].keys);
+    size_t next = 0;
+    for (size_t at = static_cast<size_t>(tables_[i].first_field); at < ids.size(); at += fields) {
+      std::copy_n(ids_.begin() + static_cast<ptrdiff_t>(next), count, ids.begin() + static_cast<ptrdiff_t>(at));
+      next += count;
+    }
   }
 }
 

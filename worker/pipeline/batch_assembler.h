@@ -21,7 +21,7 @@ using program::SampleRange;
 // The data of one step for one device.
 struct PreparedStep {
   StepLease lease;
-  Batch batch;                      // the samples of all micro-batches; ids are positions in tables[0].keys
+  Batch batch;  // the samples of all micro-batches; the ids of a table's fields are positions among its keys
   std::vector<SampleRange> micros;  // the range of each micro-batch within `batch`
   std::vector<TableKeys> tables;
   std::vector<std::vector<float>> rows;  // the pulled rows of each table
@@ -29,7 +29,7 @@ struct PreparedStep {
 
 class BatchAssembler {
  public:
-  // `program` and `data` must outlive the assembler. `tables` are the device's; at most one, which all fields share.
+  // `program` and `data` must outlive the assembler. `tables` are the device's; no two have a field in common.
   BatchAssembler(const program::Program& program, const BatchShare& share, const Dataset& data,
                  std::vector<ParameterSpec> tables);
 
@@ -47,6 +47,7 @@ class BatchAssembler {
   const std::vector<ParameterSpec> tables_;
   KeyIndexer indexer_;
   std::vector<int64_t> indices_;
+  std::vector<int32_t> ids_;  // of one table
 };
 
 }  // namespace medley::worker

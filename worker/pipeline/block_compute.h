@@ -6,12 +6,15 @@
 //   3. Forward and Backward of every micro-batch, in the schedule's order
 //   4. The caller sums Gradients() over the replicas and pushes RowGradients() to the owner of the tables.
 //   5. ApplyUpdate
-// A span returned by Forward is valid until the next Forward of the same micro-batch. Spans returned by Backward and
-// Infer are valid until the next call of either.
+// An asynchronous schedule begins a step, in another slot, before the one before has ended. The first Backward of a
+// step comes after ApplyUpdate of the one before, because there is one gradient.
+// Values of a block are lists of spans, one for each of Inputs() or Outputs(). Those that Forward returns are valid
+// until the next Forward of the same slot and micro-batch, those of Backward and Infer until the next call of either.
 #pragma once
 
 #include <absl/status/statusor.h>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -31,50 +34,74 @@ struct DenseParameter {
 };
 
 struct StepShape {
-  int64_t step = 0;  // ApplyUpdate takes the parameters from step - 1 to step
+  int64_t step = 0;     // ApplyUpdate takes the parameters from step - 1 to step
+  int64_t version = 0;  // both passes compute with the parameters after this step: from UndoLimit() to AppliedStep()
+  int slot = 0;         // of the open steps
   int micro_batches = 1;
-  int global_samples = 0;  // of all replicas; gradients are sums over samples divided by this
+  int global_samples = 0;  // of all replicas that add their gradients; these are sums over samples divided by this
 };
+
+// A micro-batch of an open step.
+struct Pass {
+  int slot = 0;
+  int micro = 0;
+};
+
+// The output of an operation that passes from one block to another.
+struct BlockValue {
+  int operation = 0;  // that computes it
+  int width = 0;      // floats per sample
+};
+
+using Values = std::span<const std::span<const float>>;
 
 class BlockCompute {
  public:
   virtual ~BlockCompute() = default;
 
-  virtual int InputWidth() const = 0;   // floats per sample of its input; 0 for the first block
-  virtual int OutputWidth() const = 0;  // floats per sample of its output; 0 for the last block
-  virtual bool IsLast() const = 0;
+  virtual const std::vector<BlockValue>& Inputs() const = 0;     // of earlier blocks, by operation
+  virtual const std::vector<BlockValue>& Outputs() const = 0;    // that later blocks use, by operation
+  virtual bool IsLast() const = 0;                               // has the loss
   virtual const std::vector<ParameterSpec>& Tables() const = 0;  // sparse parameters; SetRows supplies their rows
 
   virtual void BeginStep(const StepShape& shape) = 0;
   // Copies the rows of Tables()[table] that this step uses (row-major, distinct keys x columns) and sets their
   // gradients to zero. The `features.ids` of Forward are positions in these rows.
-  virtual void SetRows(int table, std::span<const float> rows) = 0;
-  // `input` is samples x InputWidth (empty for the first block). Returns samples x OutputWidth; the last block returns
-  // an empty span and adds to LossSum. Refers to `features` and `input` until Backward of the same micro-batch.
-  virtual absl::StatusOr<std::span<const float>> Forward(int micro, const BatchView& features,
-                                                         std::span<const float> input) = 0;
-  // `output_gradient` is samples x OutputWidth (empty for the last block). Returns samples x InputWidth.
-  virtual absl::StatusOr<std::span<const float>> Backward(int micro, std::span<const float> output_gradient) = 0;
-  // A forward pass without loss and gradients. The last block returns the logits, samples x the model's outputs. Uses
-  // the rows of SetRows.
-  virtual absl::StatusOr<std::span<const float>> Infer(const BatchView& features, std::span<const float> input) = 0;
+  virtual void SetRows(int slot, int table, std::span<const float> rows) = 0;
+  // Returns the outputs; the block with the loss adds to LossSum. Refers to `features` and `inputs` until Backward of
+  // the same pass.
+  virtual absl::StatusOr<Values> Forward(Pass pass, const BatchView& features, Values inputs) = 0;
+  // Takes the gradients of the outputs, as other blocks use them; returns those of the inputs.
+  virtual absl::StatusOr<Values> Backward(Pass pass, Values output_gradients) = 0;
+  // A forward pass without loss and gradients, with the newest parameters and the rows of slot 0. The block with the
+  // loss returns one value, the logits, samples x the model's outputs.
+  virtual absl::StatusOr<Values> Infer(const BatchView& features, Values inputs) = 0;
 
   // The gradients of the rows of SetRows, in their order: summed over this replica's samples since BeginStep, divided
   // by global_samples.
-  virtual std::span<const float> RowGradients(int table) const = 0;
-  // All dense gradients of the block in one span, in the order of Parameters(). The caller sums them over the replicas.
+  virtual std::span<const float> RowGradients(int slot, int table) const = 0;
+  // All dense gradients of the block in one span, in the order of Parameters(), of the last step that had a backward
+  // pass. The caller sums them over the replicas.
   virtual std::span<float> Gradients() = 0;
   // The current values. ApplyUpdate and UndoTo invalidate the spans: call Parameters() again.
   virtual std::vector<DenseParameter> Parameters() = 0;
 
-  virtual double LossSum() const = 0;  // over this replica's samples since BeginStep; last block only
-  virtual int64_t LossSamples() const = 0;
+  virtual double LossSum(int slot) const = 0;  // over this replica's samples since BeginStep; last block only
+  virtual int64_t LossSamples(int slot) const = 0;
 
-  // Applies Gradients() and keeps the old values, so that one update can be undone.
+  // Applies Gradients() to the newest values and keeps the old ones, for open steps and so that it can be undone.
   virtual absl::Status ApplyUpdate(const Optimizer& optimizer) = 0;
-  // The step that the dense parameters contain, and the oldest step that UndoTo can reach (this step or the one
-  // before).
+  // The newest dense values and their optimizer state, each in one span, for an average over replicas that differ.
+  virtual std::array<std::span<float>, 2> Newest() = 0;
+  // The newest values are those of all replicas: keeps a copy of these and of the ones before. After the first call
+  // UndoLimit() is the older of the two, and no step between them can be reached.
+  virtual void KeepAgreed() = 0;
+  // Forgets the copies: replicas no longer differ.
+  virtual void ForgetAgreed() = 0;
+  // The step that the newest dense parameters contain; the newest that all replicas have or had equal; and the oldest
+  // whose values are kept.
   virtual int64_t AppliedStep() const = 0;
+  virtual int64_t AgreedStep() const = 0;
   virtual int64_t UndoLimit() const = 0;
   // FailedPrecondition beyond UndoLimit.
   virtual absl::Status UndoTo(int64_t step) = 0;

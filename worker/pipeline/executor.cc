@@ -1,6 +1,8 @@
 #include "worker/pipeline/executor.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "worker/pipeline/prefetcher.h"
 #include "worker/pipeline/reduction_thread.h"
 #include "worker/pipeline/sequence.h"
+#include "worker/pipeline/value_store.h"
 
 namespace medley::worker {
 
@@ -33,22 +36,34 @@ class Executor::Rep {
         parts_(std::move(parts)),
         optimizer_(optimizer),
         share_{training_.layout, training_.replica, seed},
+        open_(static_cast<size_t>(training_.depth)),
+        values_(programs.training, training_.layout, programs.training.micro_batches * training_.depth),
         evaluator_(programs.training, share_, *parts_.data, Tables()),
         prefetcher_(BatchAssembler(programs.training, share_, *parts_.data, Tables()), parts_.sparse) {
-    const auto reductions = std::ranges::count_if(training_.instructions, [&](int i) {
-      return programs_.training.instructions[static_cast<size_t>(i)].kind == Kind::kAllReduce;
+    const auto reductions = std::ranges::count_if(training_.entries, [&](const Sequence::Entry& entry) {
+      return programs_.training.instructions[static_cast<size_t>(entry.instruction)].kind == Kind::kAllReduce;
     });
     if (reductions > 1) reductions_.emplace(*parts_.reducer);
-    inputs_.resize(programs.training.values.size() * static_cast<size_t>(programs.training.micro_batches));
-    outputs_.resize(programs.training.blocks.size() * static_cast<size_t>(programs.training.micro_batches));
-    gradients_.resize(inputs_.size());
   }
 
-  absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
+  void Prefetch(const StepLease& lease) {
+    Align();
+    prefetcher_.Add(lease, VersionOf(lease.step));
+  }
+  absl::StatusOr<std::optional<StepResult>> RunStep(const StepLease& lease, const WaitLimit& limit);
+  absl::StatusOr<std::optional<StepResult>> Drain(const WaitLimit& limit);
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
-  Prefetcher& prefetcher() { return prefetcher_; }
+  void Drop() {
+    completed_ = begun_;
+    prefetcher_.Drop();
+  }
 
  private:
+  // A step that has begun and not ended.
+  struct OpenStep {
+    std::unique_ptr<PreparedStep> data;
+    size_t pushes = 0;  // instructions so far
+  };
   // A step, or a chunk of test data, on its way through the instructions.
   struct Running {
     const Program& program;
@@ -56,8 +71,13 @@ class Executor::Rep {
     const PreparedStep& data;
     bool evaluation = false;
     int64_t number = 0;        // of the step or chunk
+    int slot = 0;              // of the open steps
     Scorer* scorer = nullptr;  // evaluation
+    size_t* pushes = nullptr;  // of the step
     const WaitLimit& limit;
+
+    // The place of a micro-batch in the value store.
+    int At(int micro) const { return slot * program.micro_batches + micro; }
   };
 
   // Runs `work` and adds its duration to the step's communication time.
@@ -69,9 +89,8 @@ class Executor::Rep {
     return result;
   }
 
-  const Block& BlockOf(const Instruction& instruction) const {
-    return programs_.training.blocks[static_cast<size_t>(instruction.block)];
-  }
+  const Block& BlockAt(int block) const { return programs_.training.blocks[static_cast<size_t>(block)]; }
+  const Block& BlockOf(const Instruction& instruction) const { return BlockAt(instruction.block); }
   BlockCompute& ComputeOf(int block) const { return *parts_.blocks[static_cast<size_t>(block)]; }
   // The table operations of this device, in the order of its blocks.
   std::vector<ParameterSpec> Tables() const {
@@ -82,10 +101,6 @@ class Executor::Rep {
     }
     return tables;
   }
-  size_t Slot(int value, int micro) const {
-    return static_cast<size_t>(value) * static_cast<size_t>(programs_.training.micro_batches) +
-           static_cast<size_t>(micro);
-  }
 
   absl::Status Execute(const Instruction& instruction, Running& running);
   absl::Status Move(const Instruction& instruction, Running& running);
@@ -94,9 +109,19 @@ class Executor::Rep {
   absl::Status Push(const Instruction& instruction, Running& running);
   absl::Status Reduce(const Instruction& instruction, Running& running);
   absl::Status Update(const Instruction& instruction, Running& running);
-  std::span<const float> InputOf(const Block& block, int micro) const;
-  void BeginStep(const PreparedStep& data);
-  absl::Status EndStep(int64_t step);
+  absl::Status Average(const Instruction& instruction, Running& running);
+  int SamplesOf(const Block& block, int count);
+  bool Idle() const { return completed_ == begun_; }
+  void Align();
+  int64_t VersionOf(int64_t step) const { return std::max(drained_, step - training_.lag); }
+  int SlotOf(int64_t step) const { return static_cast<int>(step % training_.depth); }
+  OpenStep& Open(int64_t step) { return open_[static_cast<size_t>(SlotOf(step))]; }
+  absl::Status BeginStep(const StepLease& lease, const WaitLimit& limit);
+  absl::StatusOr<std::optional<StepResult>> Iterate(const WaitLimit& limit);
+  absl::Status RunEntries(const WaitLimit& limit);
+  absl::StatusOr<StepResult> EndStep(int64_t step);
+  template <typename Work>
+  absl::StatusOr<std::optional<StepResult>> Measured(const Work& work);
   const Binding& BindingOf(int count);
 
   const Programs& programs_;
@@ -106,11 +131,14 @@ class Executor::Rep {
   const Optimizer optimizer_;
   const BatchShare share_;
   base::nanoseconds comm_{0};
+  int64_t iteration_ = 0;
+  int64_t begun_ = 0;            // the last step that has begun
+  int64_t completed_ = 0;        // the last that has ended; smaller ones have too
+  int64_t drained_ = 0;          // the last step before which all steps had ended when the next one began
+  std::vector<float> averaged_;  // parameters and optimizer state of a block
+  std::vector<OpenStep> open_;   // by slot
   std::vector<std::unique_ptr<Binding>> bindings_;  // of the full and the last batch
-  std::vector<std::vector<float>> inputs_;          // received values, by Slot
-  std::vector<std::vector<float>> gradients_;       // received gradients of values, by Slot
-  std::vector<std::span<const float>> outputs_;     // of blocks here, by (block, micro-batch); valid until the next
-  std::vector<std::span<const float>> back_;        // gradients of the inputs of blocks here, by block
+  ValueStore values_;
   PreparedStep chunk_;
   BatchAssembler evaluator_;
   Prefetcher prefetcher_;
@@ -139,12 +167,17 @@ absl::Status Executor::Rep::Execute(const Instruction& instruction, Running& run
       return Forward(instruction, running);
     case Kind::kBackward:
       return Backward(instruction, running);
+    case Kind::kSum:
+      values_.Sum(instruction.gradient, running.At(instruction.micro));
+      return absl::OkStatus();
     case Kind::kPushRows:
       return Push(instruction, running);
     case Kind::kAllReduce:
       return Reduce(instruction, running);
     case Kind::kUpdate:
       return Update(instruction, running);
+    case Kind::kAverage:
+      return Average(instruction, running);
     default:
       return base::Internal("{} has no place in the sequence of a device",
                             program::Text(running.program, instruction, {}));
@@ -168,76 +201,58 @@ absl::Status Executor::Rep::Move(const Instruction& instruction, Running& runnin
   const size_t size = static_cast<size_t>(moved.count) * width;
   const Tag tag{running.evaluation, instruction.flow, running.number, instruction.micro};
   if (!send) {
-    std::vector<float>& into = (flow.gradient ? gradients_ : inputs_)[Slot(flow.value, instruction.micro)];
+    std::vector<float>& into = values_.Received(instruction.flow, running.At(instruction.micro));
     into.resize(static_cast<size_t>(mine.count) * width);
     if (size == 0) return absl::OkStatus();
     return Timed(
         [&] { return parts_.channel->Recv(tag, instruction.peer, std::span(into).subspan(at, size), running.limit); });
   }
   if (size == 0) return absl::OkStatus();
-  std::span<const float> from;
-  if (flow.gradient) {
-    for (const int consumer : value.consumers) {
-      if (parts_.blocks[static_cast<size_t>(consumer)] != nullptr) from = back_[static_cast<size_t>(consumer)];
-    }
-  } else {
-    from = outputs_[Slot(value.block, instruction.micro)];
-  }
+  const int micro = running.At(instruction.micro);
+  const std::span<const float> from =
+      flow.gradient ? values_.Gradient(flow.value, micro) : values_.Value(flow.value, micro);
   return Timed([&] { return parts_.channel->Send(tag, instruction.peer, from.subspan(at, size), running.limit); });
-}
-
-std::span<const float> Executor::Rep::InputOf(const Block& block, int micro) const {
-  if (block.inputs.empty()) return {};
-  const int value = block.inputs.front();
-  const int producer = programs_.training.values[static_cast<size_t>(value)].block;
-  if (parts_.blocks[static_cast<size_t>(producer)] != nullptr) return outputs_[Slot(producer, micro)];
-  return inputs_[Slot(value, micro)];
 }
 
 absl::Status Executor::Rep::Forward(const Instruction& instruction, Running& running) {
   const int micro = instruction.micro;
   const SampleRange mine = running.data.micros[static_cast<size_t>(micro)];
   const BatchView features = running.data.batch.View(mine.first, mine.count);
-  const std::span<const float> input = InputOf(BlockOf(instruction), micro);
-  std::span<const float>& output = outputs_[Slot(instruction.block, micro)];
   BlockCompute& compute = ComputeOf(instruction.block);
-  if (!running.evaluation) {
-    MEDLEY_ASSIGN_OR_RETURN(output, compute.Forward(micro, features, input));
-    return absl::OkStatus();
+  const Values inputs = values_.InputsOf(instruction.block, running.At(micro));
+  MEDLEY_ASSIGN_OR_RETURN(const Values outputs, running.evaluation
+                                                    ? compute.Infer(features, inputs)
+                                                    : compute.Forward({running.slot, micro}, features, inputs));
+  if (running.evaluation && compute.IsLast()) {
+    running.scorer->Add(outputs.front(), features.labels);
+  } else {
+    values_.SetOutputs(instruction.block, running.At(micro), outputs);
   }
-  MEDLEY_ASSIGN_OR_RETURN(output, compute.Infer(features, input));
-  if (compute.IsLast()) running.scorer->Add(output, features.labels);
   return absl::OkStatus();
 }
 
-absl::Status Executor::Rep::Backward(const Instruction& instruction, Running&) {
-  const Block& block = BlockOf(instruction);
-  std::span<const float> gradient;
-  if (!block.outputs.empty()) {
-    const int value = block.outputs.front();
-    const program::Value& output = programs_.training.values[static_cast<size_t>(value)];
-    const int consumer = output.consumers.front();
-    gradient = parts_.blocks[static_cast<size_t>(consumer)] != nullptr
-                   ? back_[static_cast<size_t>(consumer)]
-                   : std::span<const float>(gradients_[Slot(value, instruction.micro)]);
-  }
-  MEDLEY_ASSIGN_OR_RETURN(back_[static_cast<size_t>(instruction.block)],
-                          ComputeOf(instruction.block).Backward(instruction.micro, gradient));
+absl::Status Executor::Rep::Backward(const Instruction& instruction, Running& running) {
+  const int block = instruction.block, micro = running.At(instruction.micro);
+  MEDLEY_ASSIGN_OR_RETURN(const Values gradients, ComputeOf(block).Backward({running.slot, instruction.micro},
+                                                                            values_.OutputGradientsOf(block, micro)));
+  values_.SetInputGradients(block, micro, gradients);
   return absl::OkStatus();
 }
 
-absl::Status Executor::Rep::Push(const Instruction& instruction, Running& running) {
-  std::vector<TableKeys> tables;
+// The gradients of all tables of this device are one push, with the last of its instructions: the owner of the rows
+// counts one push of each trainer and step.
+absl::Status Executor::Rep::Push(const Instruction&, Running& running) {
+  if (++*running.pushes < running.data.tables.size()) return absl::OkStatus();
   std::vector<std::span<const float>> gradients;
-  const BlockCompute& compute = ComputeOf(instruction.block);
-  for (size_t t = 0; t < compute.Tables().size(); ++t) {
-    if (compute.Tables()[t].operation != instruction.table) continue;
-    const auto keys = std::ranges::find(running.data.tables, instruction.table, &TableKeys::operation);
-    tables.push_back(*keys);
-    gradients.push_back(compute.RowGradients(static_cast<int>(t)));
+  for (const int block : training_.blocks) {
+    const BlockCompute& compute = ComputeOf(block);
+    for (size_t t = 0; t < compute.Tables().size(); ++t) {
+      gradients.push_back(compute.RowGradients(running.slot, static_cast<int>(t)));
+    }
   }
-  return Timed(
-      [&] { return parts_.sparse->Push(running.number, tables, gradients, running.data.lease.count, running.limit); });
+  return Timed([&] {
+    return parts_.sparse->Push(running.number, running.data.tables, gradients, running.data.lease.count, running.limit);
+  });
 }
 
 absl::Status Executor::Rep::Reduce(const Instruction& instruction, Running& running) {
@@ -257,63 +272,166 @@ absl::Status Executor::Rep::Update(const Instruction& instruction, Running& runn
   return ComputeOf(instruction.block).ApplyUpdate(optimizer_.AtStep(running.number));
 }
 
-void Executor::Rep::BeginStep(const PreparedStep& data) {
-  if (reductions_.has_value()) reductions_->Reset();
-  back_.assign(programs_.training.blocks.size(), {});
+// The mean over all replicas, in steps that agree. One collective at a time: those of the other thread come first.
+absl::Status Executor::Rep::Average(const Instruction& instruction, Running& running) {
+  if (!running.data.lease.agrees) return absl::OkStatus();
+  for (const int block : training_.blocks) {
+    if (reductions_.has_value() && BlockAt(block).group >= 0) {
+      MEDLEY_RETURN_IF_ERROR(Timed([&] { return reductions_->Wait(block); }));
+    }
+  }
+  const Block& block = BlockOf(instruction);
+  BlockCompute& compute = ComputeOf(instruction.block);
+  const std::array<std::span<float>, 2> newest = compute.Newest();
+  averaged_.clear();
+  for (const std::span<float> values : newest) averaged_.insert(averaged_.end(), values.begin(), values.end());
+  const program::Group& group = running.program.groups[static_cast<size_t>(block.average)];
+  MEDLEY_RETURN_IF_ERROR(Timed(
+      [&] { return parts_.reducer->SumAll(running.number, instruction.block, group, averaged_, running.limit); }));
+  const auto replicas = static_cast<float>(running.program.layouts[static_cast<size_t>(block.layout)].replicas());
+  auto sum = averaged_.begin();
+  for (const std::span<float> values : newest) {
+    for (float& value : values) value = *sum++ / replicas;
+  }
+  compute.KeepAgreed();
+  return absl::OkStatus();
+}
+
+// The samples of a batch over which the gradients of a block are a mean: those of the replicas that add them.
+int Executor::Rep::SamplesOf(const Block& block, int count) {
+  if (block.average < 0) return count;
+  std::vector<int> replicas = {training_.replica};
+  if (block.group >= 0) {
+    const auto& groups = programs_.training.groups[static_cast<size_t>(block.group)].levels.front().groups;
+    const auto own = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
+      return std::ranges::find(group, training_.replica) != group.end();
+    });
+    if (own != groups.end()) replicas = *own;
+  }
+  int samples = 0;
+  for (const int replica : replicas) {
+    for (int micro = 0; micro < programs_.training.micro_batches; ++micro) {
+      samples += BindingOf(count).Replica(training_.layout, replica, micro).count;
+    }
+  }
+  return samples;
+}
+
+// Without an open step, the next one follows on what the blocks have applied.
+void Executor::Rep::Align() {
+  if (!Idle()) return;
+  int64_t applied = std::numeric_limits<int64_t>::max();
+  for (const int block : training_.blocks) applied = std::min(applied, ComputeOf(block).AppliedStep());
+  begun_ = completed_ = drained_ = applied;
+}
+
+absl::Status Executor::Rep::BeginStep(const StepLease& lease, const WaitLimit& limit) {
+  Align();
+  for (const int block : training_.blocks) {
+    if (!Idle() || lease.step == ComputeOf(block).AppliedStep() + 1) continue;
+    return base::FailedPrecondition("got the lease of step {}, but the parameters have applied step {}", lease.step,
+                                    ComputeOf(block).AppliedStep());
+  }
+  if (lease.step != begun_ + 1) {
+    return base::FailedPrecondition("got the lease of step {}, but step {} was the last to begin", lease.step, begun_);
+  }
+  auto taken = Timed([&] { return prefetcher_.Take(lease, VersionOf(lease.step), limit); });
+  if (!taken.ok()) return taken.status();
+  OpenStep& open = Open(lease.step);
+  open = {*std::move(taken)};
   size_t table = 0;
   for (const int block : training_.blocks) {
     BlockCompute& compute = ComputeOf(block);
-    compute.BeginStep({data.lease.step, programs_.training.micro_batches, data.lease.count});
-    for (size_t t = 0; t < compute.Tables().size(); ++t) compute.SetRows(static_cast<int>(t), data.rows[table++]);
+    compute.BeginStep({.step = lease.step,
+                       .version = VersionOf(lease.step),
+                       .slot = SlotOf(lease.step),
+                       .micro_batches = programs_.training.micro_batches,
+                       .global_samples = SamplesOf(BlockAt(block), lease.count)});
+    for (size_t t = 0; t < compute.Tables().size(); ++t) {
+      compute.SetRows(SlotOf(lease.step), static_cast<int>(t), open.data->rows[table++]);
+    }
   }
+  iteration_ = begun_ = lease.step;
+  return absl::OkStatus();
 }
 
-// A block without dense parameters counts the step too.
-absl::Status Executor::Rep::EndStep(int64_t step) {
-  for (const int block : training_.blocks) {
-    if (programs_.training.blocks[static_cast<size_t>(block)].dense) continue;
-    MEDLEY_RETURN_IF_ERROR(ComputeOf(block).ApplyUpdate(optimizer_.AtStep(step)));
+absl::Status Executor::Rep::RunEntries(const WaitLimit& limit) {
+  for (const Sequence::Entry& entry : training_.entries) {
+    const int64_t step = iteration_ - entry.shift;
+    if (step <= completed_ || step > begun_) continue;
+    OpenStep& open = Open(step);
+    Running running{.program = programs_.training,
+                    .binding = BindingOf(open.data->lease.count),
+                    .data = *open.data,
+                    .number = step,
+                    .slot = SlotOf(step),
+                    .pushes = &open.pushes,
+                    .limit = limit};
+    MEDLEY_RETURN_IF_ERROR(Execute(programs_.training.instructions[static_cast<size_t>(entry.instruction)], running));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepResult> Executor::Rep::RunStep(const StepLease& lease, const WaitLimit& limit) {
-  for (const int block : training_.blocks) {
-    if (lease.step == ComputeOf(block).AppliedStep() + 1) continue;
-    return base::FailedPrecondition("got the lease of step {}, but the parameters have applied step {}", lease.step,
-                                    ComputeOf(block).AppliedStep());
-  }
-  comm_ = {};
-  const base::SteadyTime start = parts_.clock->Steady();
-  auto taken = Timed([&] { return prefetcher_.Take(lease, limit); });
-  if (!taken.ok()) return taken.status();
-  std::unique_ptr<PreparedStep> step = *std::move(taken);
-  BeginStep(*step);
-  Running running{programs_.training, BindingOf(lease.count), *step, false, lease.step, nullptr, limit};
-  absl::Status status;
-  for (const int i : training_.instructions) {
-    status = Execute(programs_.training.instructions[static_cast<size_t>(i)], running);
-    if (!status.ok()) break;
-  }
-  if (!status.ok()) {
+// Returns the step whose last entry was executed.
+absl::StatusOr<std::optional<StepResult>> Executor::Rep::Iterate(const WaitLimit& limit) {
+  if (reductions_.has_value()) reductions_->Reset();
+  if (const absl::Status status = RunEntries(limit); !status.ok()) {
     if (reductions_.has_value()) reductions_->Reset();  // they use the gradients
     return status;
   }
-  MEDLEY_RETURN_IF_ERROR(EndStep(lease.step));
-  prefetcher_.Recycle(std::move(step));
-
-  StepResult result;
-  result.step = lease.step;
-  for (const int block : training_.blocks) {
-    result.loss_sum += ComputeOf(block).LossSum();
-    result.loss_samples += ComputeOf(block).LossSamples();
-  }
-  result.comm_seconds = base::ToSeconds(comm_);
-  result.compute_seconds = base::ToSeconds(parts_.clock->Steady() - start) - result.comm_seconds;
+  const int64_t ended = iteration_ + 1 - training_.depth;
+  if (ended <= completed_) return std::nullopt;
+  MEDLEY_ASSIGN_OR_RETURN(const StepResult result, EndStep(ended));
+  completed_ = ended;
   return result;
 }
 
+// A block without dense parameters counts the step too.
+absl::StatusOr<StepResult> Executor::Rep::EndStep(int64_t step) {
+  StepResult result{.step = step};
+  for (const int block : training_.blocks) {
+    result.loss_sum += ComputeOf(block).LossSum(SlotOf(step));
+    result.loss_samples += ComputeOf(block).LossSamples(SlotOf(step));
+    if (BlockAt(block).dense) continue;
+    MEDLEY_RETURN_IF_ERROR(ComputeOf(block).ApplyUpdate(optimizer_.AtStep(step)));
+  }
+  prefetcher_.Recycle(std::move(Open(step).data));
+  return result;
+}
+
+// Adds the times of one iteration to the step that it completes.
+template <typename Work>
+absl::StatusOr<std::optional<StepResult>> Executor::Rep::Measured(const Work& work) {
+  comm_ = {};
+  const base::SteadyTime start = parts_.clock->Steady();
+  absl::StatusOr<std::optional<StepResult>> result = work();
+  if (!result.ok()) completed_ = begun_;  // the open steps are lost
+  if (!result.ok() || !result->has_value()) return result;
+  (*result)->comm_seconds = base::ToSeconds(comm_);
+  (*result)->compute_seconds = base::ToSeconds(parts_.clock->Steady() - start) - (*result)->comm_seconds;
+  return result;
+}
+
+absl::StatusOr<std::optional<StepResult>> Executor::Rep::RunStep(const StepLease& lease, const WaitLimit& limit) {
+  return Measured([&]() -> absl::StatusOr<std::optional<StepResult>> {
+    MEDLEY_RETURN_IF_ERROR(BeginStep(lease, limit));
+    return Iterate(limit);
+  });
+}
+
+absl::StatusOr<std::optional<StepResult>> Executor::Rep::Drain(const WaitLimit& limit) {
+  return Measured([&]() -> absl::StatusOr<std::optional<StepResult>> {
+    while (!Idle()) {
+      ++iteration_;
+      MEDLEY_ASSIGN_OR_RETURN(const std::optional<StepResult> result, Iterate(limit));
+      if (result) return result;
+    }
+    return std::nullopt;
+  });
+}
+
 absl::StatusOr<ScoreSums> Executor::Rep::Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options) {
+  if (!Idle()) return base::FailedPrecondition("step {} is open, so nothing can be evaluated", begun_);
   if (!(test.shape() == parts_.data->shape()) || options.chunk <= 0) {
     return base::InvalidArgument(
         "the test data has {} fields and {} numeric columns per sample, the training data {} and {}",
@@ -333,14 +451,21 @@ absl::StatusOr<ScoreSums> Executor::Rep::Evaluate(const Dataset& test, int64_t s
       size_t table = 0;
       for (const int block : training_.blocks) {
         for (size_t t = 0; t < ComputeOf(block).Tables().size(); ++t) {
-          ComputeOf(block).SetRows(static_cast<int>(t), chunk_.rows[table++]);
+          ComputeOf(block).SetRows(0, static_cast<int>(t), chunk_.rows[table++]);
         }
       }
     }
     const Binding binding(programs_.evaluation, count);
-    Running running{programs_.evaluation, binding, chunk_, true, number, &scorer, limit};
-    for (const int i : evaluation_.instructions) {
-      MEDLEY_RETURN_IF_ERROR(Execute(programs_.evaluation.instructions[static_cast<size_t>(i)], running));
+    Running running{.program = programs_.evaluation,
+                    .binding = binding,
+                    .data = chunk_,
+                    .evaluation = true,
+                    .number = number,
+                    .scorer = &scorer,
+                    .limit = limit};
+    for (const Sequence::Entry& entry : evaluation_.entries) {
+      MEDLEY_RETURN_IF_ERROR(
+          Execute(programs_.evaluation.instructions[static_cast<size_t>(entry.instruction)], running));
     }
     if (options.on_chunk) options.on_chunk();
   }
@@ -348,23 +473,46 @@ absl::StatusOr<ScoreSums> Executor::Rep::Evaluate(const Dataset& test, int64_t s
   return scores ? scorer.scores() : ScoreSums();
 }
 
+namespace {
+
+// A block computes with what the program gives it and gives what the program passes on.
+absl::Status CheckValues(const Program& program, const std::vector<int>& values,
+                         const std::vector<BlockValue>& computed) {
+  const auto equal = [&](int index, const BlockValue& other) {
+    const program::Value& value = program.values[static_cast<size_t>(index)];
+    return value.operation == other.operation &&
+           value.bytes_per_sample == static_cast<int64_t>(sizeof(float)) * other.width;
+  };
+  if (std::ranges::equal(values, computed, equal)) return absl::OkStatus();
+  return base::InvalidArgument("the program and the model disagree about the values that pass between blocks");
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Programs& programs, int device, ExecutorParts parts,
                                                            const Optimizer& optimizer, uint64_t seed) {
   MEDLEY_ASSIGN_OR_RETURN(Sequence training, SequenceOf(programs.training, device));
   MEDLEY_ASSIGN_OR_RETURN(Sequence evaluation, SequenceOf(programs.evaluation, device));
+  for (const int b : training.blocks) {
+    const Block& block = programs.training.blocks[static_cast<size_t>(b)];
+    const BlockCompute& compute = *parts.blocks[static_cast<size_t>(b)];
+    MEDLEY_RETURN_IF_ERROR(CheckValues(programs.training, block.inputs, compute.Inputs()));
+    MEDLEY_RETURN_IF_ERROR(CheckValues(programs.training, block.outputs, compute.Outputs()));
+  }
   return std::unique_ptr<Executor>(new Executor(std::make_unique<Rep>(
       programs, device, std::move(training), std::move(evaluation), std::move(parts), optimizer, seed)));
 }
 
 Executor::Executor(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 Executor::~Executor() = default;
-void Executor::Prefetch(const StepLease& lease) { rep_->prefetcher().Add(lease); }
-absl::StatusOr<StepResult> Executor::RunStep(const StepLease& lease, const WaitLimit& limit) {
+void Executor::Prefetch(const StepLease& lease) { rep_->Prefetch(lease); }
+absl::StatusOr<std::optional<StepResult>> Executor::RunStep(const StepLease& lease, const WaitLimit& limit) {
   return rep_->RunStep(lease, limit);
 }
+absl::StatusOr<std::optional<StepResult>> Executor::Drain(const WaitLimit& limit) { return rep_->Drain(limit); }
 absl::StatusOr<ScoreSums> Executor::Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options) {
   return rep_->Evaluate(test, step, options);
 }
-void Executor::DropPrefetched() { rep_->prefetcher().Drop(); }
+void Executor::DropPrefetched() { rep_->Drop(); }
 
 }  // namespace medley::worker

@@ -1,10 +1,13 @@
 // Runs the program of a plan on one device: the steps that train, and the evaluation. Knows nothing of schedules.
 //
 // Prefetch() starts assembling a step's batch and pulling its rows in a background thread, at most
-// Prefetcher::kMaxPrefetched steps ahead. Steps stay synchronous, because a pull for step s+1 waits at the owner of the
-// rows for update s. When the device reduces several blocks, a second thread does it while the backward pass goes on.
-// One thread calls Prefetch, RunStep, Evaluate and DropPrefetched. A trainer owns one executor per generation; programs
-// and `parts` must outlive it. The destructor stops and joins the threads.
+// Prefetcher::kMaxPrefetched steps ahead. The rows are those of the version that the step computes with, because a pull
+// waits at their owner for its update. When the device reduces several blocks, a second thread does it while the
+// backward pass goes on. One thread calls Prefetch, RunStep, Drain, Evaluate and DropPrefetched. A trainer owns one
+// executor per generation; programs and `parts` must outlive it. The destructor stops and joins the threads.
+//
+// In an asynchronous program several steps are open at once. A step computes with the parameters of `lag` steps before,
+// but not with those before the last drain: max(drained, step - lag).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -54,22 +58,30 @@ struct EvaluationOptions {
 
 class Executor {
  public:
-  // `seed`: of the data's permutation. Errors: those of SequenceOf.
+  // `seed`: of the data's permutation. Errors: those of SequenceOf; InvalidArgument when the blocks have other values
+  // than the program.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(const Programs& programs, int device, ExecutorParts parts,
                                                           const Optimizer& optimizer, uint64_t seed);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Starts to prepare a step; does nothing when it is already prefetched or the queue is full.
+  // Starts to prepare a step; does nothing when it is already prefetched or the queue is full. No drain may come
+  // between this call and the step.
   void Prefetch(const StepLease& lease);
-  // Call in the order of steps. After an error some blocks may have applied the step and others not: the device must be
-  // rolled back before another step runs. Errors: those of the parts, Cancelled, DeadlineExceeded.
-  absl::StatusOr<StepResult> RunStep(const StepLease& lease, const WaitLimit& limit);
-  // Scores `test` with the model of `step`, chunk by chunk, together with the other devices. Returns the counts of this
-  // device's share; empty unless it has the loss. Errors: those of the parts, Cancelled, DeadlineExceeded.
+  // Begins a step, and goes on with the open ones as far as the program says. Returns the step that this completes:
+  // this one when the program is synchronous; nullopt while the pipeline fills. Call in the order of steps. After an
+  // error some blocks may have applied a step and others not: the device must be rolled back before another step runs.
+  // Errors: those of the parts, Cancelled, DeadlineExceeded.
+  absl::StatusOr<std::optional<StepResult>> RunStep(const StepLease& lease, const WaitLimit& limit);
+  // Completes the next open step without beginning another; nullopt when none is open. Call it until then, at the same
+  // step on all devices. Errors as RunStep.
+  absl::StatusOr<std::optional<StepResult>> Drain(const WaitLimit& limit);
+  // No step may be open. Scores `test` with the model of `step`, chunk by chunk, together with the other devices.
+  // Returns the counts of this device's share; empty unless it has the loss. Errors: those of the parts, Cancelled,
+  // DeadlineExceeded, FailedPrecondition (a step is open).
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
-  // Cancels and drops all prefetched steps (for a rollback or a switch of generation).
+  // Cancels and drops all prefetched and open steps (for a rollback or a switch of generation).
   void DropPrefetched();
 
  private:

@@ -7,8 +7,8 @@
 
 namespace medley::worker {
 
-LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
-    : optimizer_(optimizer) {
+LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed, int kept_updates)
+    : optimizer_(optimizer), kept_updates_(kept_updates) {
   for (ParameterSpec& spec : tables) {
     Table& table = tables_.emplace_back();
     table.spec = std::move(spec);
@@ -35,6 +35,10 @@ absl::Status LocalTables::Pull(int64_t step, std::span<const TableKeys> tables, 
     return base::DeadlineExceeded("the pull of rows for step {} timed out: the tables have applied step {}", step,
                                   step_);
   }
+  if (step - 1 < undo_limit_) {
+    return base::OutOfRange("the rows of step {} are no longer kept: the oldest are those of step {}", step - 1,
+                            undo_limit_);
+  }
   rows.resize(tables.size());
   for (size_t i = 0; i < tables.size(); ++i) {
     const Table& table = *Find(tables[i].operation);
@@ -45,21 +49,33 @@ absl::Status LocalTables::Pull(int64_t step, std::span<const TableKeys> tables, 
       if (key >= static_cast<uint64_t>(table.spec.rows)) {
         return base::InvalidArgument("row {} does not exist, the table has {} rows", key, table.spec.rows);
       }
-      out = std::copy_n(table.weights.data() + key * columns, columns, out);
+      out = std::copy_n(RowAt(table, key, step - 1), columns, out);
     }
   }
   return absl::OkStatus();
 }
 
-void LocalTables::SaveUndo(Table& table, std::span<const uint64_t> keys) {
+// The first later update that changed the row replaced the wanted values.
+const float* LocalTables::RowAt(const Table& table, uint64_t key, int64_t version) const {
   const size_t columns = static_cast<size_t>(table.spec.columns);
-  table.undo_keys.assign(keys.begin(), keys.end());
-  table.undo_weights.resize(keys.size() * columns);
-  table.undo_state.resize(keys.size() * table.state_columns);
+  for (auto i = static_cast<size_t>(version - undo_limit_); i < table.replaced.size(); ++i) {
+    const Replaced& replaced = table.replaced[i];
+    const auto found = std::ranges::lower_bound(replaced.keys, key);
+    if (found == replaced.keys.end() || *found != key) continue;
+    return replaced.weights.data() + static_cast<size_t>(found - replaced.keys.begin()) * columns;
+  }
+  return table.weights.data() + key * columns;
+}
+
+void LocalTables::Save(const Table& table, std::span<const uint64_t> keys, Replaced& replaced) {
+  const size_t columns = static_cast<size_t>(table.spec.columns);
+  replaced.keys.assign(keys.begin(), keys.end());
+  replaced.weights.resize(keys.size() * columns);
+  replaced.state.resize(keys.size() * table.state_columns);
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::copy_n(table.weights.data() + keys[i] * columns, columns, table.undo_weights.data() + i * columns);
+    std::copy_n(table.weights.data() + keys[i] * columns, columns, replaced.weights.data() + i * columns);
     std::copy_n(table.state.data() + keys[i] * table.state_columns, table.state_columns,
-                table.undo_state.data() + i * table.state_columns);
+                replaced.state.data() + i * table.state_columns);
   }
 }
 
@@ -70,15 +86,24 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
   if (step != step_ + 1) {
     return base::FailedPrecondition("got gradients of step {}, but the tables have applied step {}", step, step_);
   }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const auto columns = static_cast<size_t>(tables[i].columns);
+    if (gradients[i].size() == tables[i].keys.size() * columns) continue;
+    return base::InvalidArgument("got {} floats of gradient for {} rows of {} columns", gradients[i].size(),
+                                 tables[i].keys.size(), columns);
+  }
   const Optimizer optimizer = optimizer_.AtStep(step);
+  const bool full = step_ - undo_limit_ == kept_updates_;
   for (size_t i = 0; i < tables.size(); ++i) {
     Table& table = *Find(tables[i].operation);
     const size_t columns = static_cast<size_t>(table.spec.columns);
-    if (gradients[i].size() != tables[i].keys.size() * columns) {
-      return base::InvalidArgument("got {} floats of gradient for {} rows of {} columns", gradients[i].size(),
-                                   tables[i].keys.size(), columns);
+    Replaced replaced;
+    if (full) {  // the oldest is dropped, its memory is used again
+      replaced = std::move(table.replaced.front());
+      table.replaced.pop_front();
     }
-    SaveUndo(table, tables[i].keys);
+    Save(table, tables[i].keys, replaced);
+    table.replaced.push_back(std::move(replaced));
     for (size_t k = 0; k < tables[i].keys.size(); ++k) {
       const size_t at = tables[i].keys[k] * columns;
       const std::span<float> state =
@@ -87,8 +112,8 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
             gradients[i].subspan(k * columns, columns));
     }
   }
-  undo_limit_ = step_;
   step_ = step;
+  if (full) ++undo_limit_;
   applied_.NotifyAll();
   return absl::OkStatus();
 }
@@ -105,22 +130,22 @@ int64_t LocalTables::UndoLimit() const {
 
 absl::Status LocalTables::UndoTo(int64_t step) {
   base::MutexLock lock(mutex_);
-  if (step == step_) return absl::OkStatus();
-  if (step != undo_limit_) {
+  if (step < undo_limit_ || step > step_) {
     return base::FailedPrecondition("the tables have applied step {} and can roll back to step {}, not to step {}",
                                     step_, undo_limit_, step);
   }
-  for (Table& table : tables_) {
-    const size_t columns = static_cast<size_t>(table.spec.columns);
-    for (size_t i = 0; i < table.undo_keys.size(); ++i) {
-      const size_t at = table.undo_keys[i] * columns;
-      std::copy_n(table.undo_weights.data() + i * columns, columns, table.weights.data() + at);
-      std::copy_n(table.undo_state.data() + i * table.state_columns, table.state_columns,
-                  table.state.data() + table.undo_keys[i] * table.state_columns);
+  for (; step_ > step; --step_) {
+    for (Table& table : tables_) {
+      const Replaced& last = table.replaced.back();
+      const size_t columns = static_cast<size_t>(table.spec.columns);
+      for (size_t i = 0; i < last.keys.size(); ++i) {
+        std::copy_n(last.weights.data() + i * columns, columns, table.weights.data() + last.keys[i] * columns);
+        std::copy_n(last.state.data() + i * table.state_columns, table.state_columns,
+                    table.state.data() + last.keys[i] * table.state_columns);
+      }
+      table.replaced.pop_back();
     }
-    table.undo_keys.clear();
   }
-  step_ = step;
   return absl::OkStatus();
 }
 
@@ -138,7 +163,7 @@ void LocalTables::SetAppliedStep(int64_t step) {
   base::MutexLock lock(mutex_);
   step_ = step;
   undo_limit_ = step;
-  for (Table& table : tables_) table.undo_keys.clear();
+  for (Table& table : tables_) table.replaced.clear();
   applied_.NotifyAll();
 }
 

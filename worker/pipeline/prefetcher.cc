@@ -15,11 +15,11 @@ Prefetcher::~Prefetcher() {
   Drop();
 }
 
-void Prefetcher::Add(const StepLease& lease) {
+void Prefetcher::Add(const StepLease& lease, int64_t version) {
   base::MutexLock lock(mutex_);
   if (entries_.size() >= kMaxPrefetched) return;
   if (std::ranges::find(entries_, lease, &Entry::lease) != entries_.end()) return;
-  entries_.push_back({lease, std::nullopt});
+  entries_.push_back({lease, version, std::nullopt});
   changed_.NotifyAll();
 }
 
@@ -32,10 +32,11 @@ void Prefetcher::Run(std::stop_token stop) {
   base::MutexLock lock(mutex_);
   while (changed_.Wait(mutex_, stop, [this] { return !busy_ && NextUnprepared() != nullptr; })) {
     const StepLease lease = NextUnprepared()->lease;
+    const int64_t version = NextUnprepared()->version;
     const WaitLimit limit{cancel_.get_token()};
     busy_ = true;
     mutex_.unlock();
-    absl::StatusOr<std::unique_ptr<PreparedStep>> result = Prepare(lease, limit);
+    absl::StatusOr<std::unique_ptr<PreparedStep>> result = Prepare(lease, version, limit);
     mutex_.lock();
     busy_ = false;
     const auto it = std::ranges::find(entries_, lease, &Entry::lease);
@@ -54,17 +55,19 @@ void Prefetcher::Recycle(std::unique_ptr<PreparedStep> step) {
   spare_ = std::move(step);
 }
 
-absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLease& lease, const WaitLimit& limit) {
+absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLease& lease, int64_t version,
+                                                                  const WaitLimit& limit) {
   std::unique_ptr<PreparedStep> step = Spare();
   MEDLEY_RETURN_IF_ERROR(assembler_.Assemble(lease, *step));
   if (sparse_ != nullptr && !step->tables.empty()) {
-    MEDLEY_RETURN_IF_ERROR(sparse_->Pull(lease.step, step->tables, step->rows, limit));
+    MEDLEY_RETURN_IF_ERROR(sparse_->Pull(version + 1, step->tables, step->rows, limit));
   }
   return step;
 }
 
-absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& lease, const WaitLimit& limit) {
-  Add(lease);
+absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& lease, int64_t version,
+                                                               const WaitLimit& limit) {
+  Add(lease, version);
   base::MutexLock lock(mutex_);
   while (!entries_.empty() && entries_.front().lease != lease && entries_.front().result.has_value()) {
     entries_.pop_front();

@@ -24,10 +24,11 @@ class Prefetcher {
   Prefetcher(BatchAssembler assembler, SparseParameters* sparse);
   ~Prefetcher();
 
-  // Asks for a step to be prepared; ignored when it is already queued or the queue is full.
-  void Add(const StepLease& lease);
+  // Asks for a step to be prepared, with the rows after step `version`; ignored when it is already queued or the queue
+  // is full.
+  void Add(const StepLease& lease, int64_t version);
   // Waits for the prepared step, or prepares it now when it was never added. Drops older steps.
-  absl::StatusOr<std::unique_ptr<PreparedStep>> Take(const StepLease& lease, const WaitLimit& limit);
+  absl::StatusOr<std::unique_ptr<PreparedStep>> Take(const StepLease& lease, int64_t version, const WaitLimit& limit);
   // Returns the step's memory, to be reused for the next step.
   void Recycle(std::unique_ptr<PreparedStep> step);
   // Cancels the running preparation and drops all steps; returns when the thread is idle.
@@ -36,10 +37,12 @@ class Prefetcher {
  private:
   struct Entry {
     StepLease lease;
+    int64_t version = 0;
     std::optional<absl::StatusOr<std::unique_ptr<PreparedStep>>> result;
   };
   void Run(std::stop_token stop);
-  absl::StatusOr<std::unique_ptr<PreparedStep>> Prepare(const StepLease& lease, const WaitLimit& limit);
+  absl::StatusOr<std::unique_ptr<PreparedStep>> Prepare(const StepLease& lease, int64_t version,
+                                                        const WaitLimit& limit);
   std::unique_ptr<PreparedStep> Spare();
   Entry* NextUnprepared();
 

@@ -1,6 +1,7 @@
 #include "worker/pipeline/sequence.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "common/base/status.h"
@@ -12,20 +13,6 @@ using program::Instruction;
 using program::Kind;
 using program::Program;
 
-absl::Status CheckRunnable(const Program& program, const Instruction& instruction) {
-  const std::string& device = program.devices[static_cast<size_t>(instruction.device)].id;
-  if (instruction.shift > 0) {
-    return base::Unimplemented("plan.schedule.kind: this runtime executes only synchronous schedules, not ASYNC_1F1B");
-  }
-  if (instruction.kind == Kind::kSum) {
-    return base::Unimplemented("{}: this runtime does not add gradients of several consumers", device);
-  }
-  if (instruction.kind == Kind::kAverage) {
-    return base::Unimplemented("{}: this runtime synchronises all replicas in every step", device);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status AddBlocks(const Program& program, int device, Sequence& sequence) {
   for (int b = 0; b < static_cast<int>(program.blocks.size()); ++b) {
     const program::Block& block = program.blocks[static_cast<size_t>(b)];
@@ -36,15 +23,39 @@ absl::Status AddBlocks(const Program& program, int device, Sequence& sequence) {
     if (sequence.layout >= 0 && sequence.layout != block.layout) {
       return base::Unimplemented("{}: this runtime executes blocks of one layout on a device", name);
     }
-    if (block.inputs.size() > 1 || block.outputs.size() > 1) {
-      return base::Unimplemented("{}: this runtime executes blocks with one input and one output", name);
+    if (sequence.layout >= 0 && sequence.lag != block.lag) {
+      return base::Unimplemented("{}: this runtime executes blocks of one stage on a device", name);
     }
     sequence.layout = block.layout;
+    sequence.lag = block.lag;
     sequence.replica = static_cast<int>(found - layout.devices.begin());
     sequence.blocks.push_back(b);
   }
   if (sequence.blocks.empty()) return base::InvalidArgument("device {} has nothing to compute", device);
   return absl::OkStatus();
+}
+
+// The messages that each instruction of the compute list is the first of its step to need.
+std::vector<std::vector<int>> Receives(const Program& program, const std::vector<int>& compute,
+                                       const std::map<int, size_t>& position) {
+  std::map<int, std::pair<int, size_t>> first;  // by message: shift and position of the first that needs it
+  std::vector<std::vector<int>> before(compute.size());
+  for (size_t i = 0; i < compute.size(); ++i) {
+    const Instruction& instruction = program.instructions[static_cast<size_t>(compute[i])];
+    for (const program::Dependency& dependency : program.DependenciesOf(instruction)) {
+      const int needed = dependency.instruction;
+      if (program.instructions[static_cast<size_t>(needed)].kind != Kind::kReceive || dependency.steps_back > 0)
+        continue;
+      if (position.contains(needed)) continue;
+      const std::pair<int, size_t> here{instruction.shift, i};
+      const auto [found, inserted] = first.try_emplace(needed, here);
+      if (!inserted && found->second <= here) continue;
+      if (!inserted) std::erase(before[found->second.second], needed);
+      found->second = here;
+      before[i].push_back(needed);
+    }
+  }
+  return before;
 }
 
 }  // namespace
@@ -67,10 +78,8 @@ absl::StatusOr<Sequence> SequenceOf(const Program& program, int device) {
   for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
     const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
     if (instruction.device != device) continue;
-    MEDLEY_RETURN_IF_ERROR(CheckRunnable(program, instruction));
-    const bool follows =
-        instruction.kind == Kind::kSend || instruction.kind == Kind::kPushRows || instruction.kind == Kind::kAllReduce;
-    if (!follows) continue;
+    constexpr std::array kFollow = {Kind::kSend, Kind::kPushRows, Kind::kAllReduce, Kind::kAverage};
+    if (std::ranges::find(kFollow, instruction.kind) == kFollow.end()) continue;
     size_t last = 0;
     for (const program::Dependency& dependency : program.DependenciesOf(instruction)) {
       const auto found = position.find(dependency.instruction);
@@ -78,18 +87,16 @@ absl::StatusOr<Sequence> SequenceOf(const Program& program, int device) {
     }
     after[last].push_back(i);
   }
-  std::vector<bool> received(program.instructions.size(), false);
+  const std::vector<std::vector<int>> before = Receives(program, compute, position);
+  const auto add = [&](int instruction, int shift) {
+    sequence.entries.push_back({instruction, shift});
+    sequence.depth = std::max(sequence.depth, shift + 1);
+  };
   for (size_t i = 0; i < compute.size(); ++i) {
-    for (const program::Dependency& dependency :
-         program.DependenciesOf(program.instructions[static_cast<size_t>(compute[i])])) {
-      const auto needed = static_cast<size_t>(dependency.instruction);
-      if (program.instructions[needed].kind != Kind::kReceive || dependency.steps_back > 0) continue;
-      if (position.contains(dependency.instruction) || received[needed]) continue;
-      received[needed] = true;
-      sequence.instructions.push_back(dependency.instruction);
-    }
-    sequence.instructions.push_back(compute[i]);
-    sequence.instructions.insert(sequence.instructions.end(), after[i].begin(), after[i].end());
+    const int shift = program.instructions[static_cast<size_t>(compute[i])].shift;
+    for (const int receive : before[i]) add(receive, shift);
+    add(compute[i], shift);
+    for (const int follower : after[i]) add(follower, program.instructions[static_cast<size_t>(follower)].shift);
   }
   return sequence;
 }

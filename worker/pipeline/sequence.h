@@ -1,4 +1,6 @@
 // The lists of one device as one sequence: the order in which a single thread starts their instructions. Pure.
+//
+// Like the lists it is repeated: in iteration i, an entry works for step i - shift.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,17 +12,23 @@
 namespace medley::worker {
 
 struct Sequence {
+  struct Entry {
+    int instruction = 0;
+    int shift = 0;  // of a message that is received: of what needs it
+  };
   // Instructions of the compute list in its order; before each the messages that it is the first to need, after each
   // what it is the last to complete: messages, pushes, reductions. LoadBatch, PullRows and Report are not in it: the
   // prefetcher does the first two, the return of a step is the last.
-  std::vector<int> instructions;
+  std::vector<Entry> entries;
   std::vector<int> blocks;  // on this device, ascending
   int layout = -1;          // of the blocks; in it this device is
   int replica = -1;
+  int lag = 1;    // a step computes with the parameters of `lag` steps before
+  int depth = 1;  // iterations from the first to the last entry of a step: as many steps are open at once
 };
 
-// Errors: Unimplemented for what this executor cannot run, naming it: asynchronous programs, sums of gradients,
-// averages, blocks of several layouts on one device, blocks with several inputs or outputs.
+// Errors: Unimplemented for what this executor cannot run, naming it: blocks of several layouts or of different lags on
+// one device.
 absl::StatusOr<Sequence> SequenceOf(const program::Program& program, int device);
 
 }  // namespace medley::worker

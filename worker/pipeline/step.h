@@ -12,6 +12,7 @@ struct StepLease {
   int64_t data_epoch = 0;
   int64_t first = 0;
   int count = 0;
+  bool agrees = true;  // where replicas differ: they average their parameters after this step
   bool operator==(const StepLease&) const = default;
 };
 

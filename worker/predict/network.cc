@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include "common/base/status.h"
 #include "worker/predict/packed_matrix.h"
@@ -87,21 +88,36 @@ class Linear {
     }
   }
 
-  const Activation activation_;
-  const int64_t inputs_;
-  const int64_t outputs_;
-  const PackedMatrix matrix_;
-  const std::vector<float> bias_;
+  Activation activation_;
+  int64_t inputs_;
+  int64_t outputs_;
+  PackedMatrix matrix_;
+  std::vector<float> bias_;
   std::vector<float> columns_;  // of a narrow layer, one behind the other
+};
+
+// What an embedding reads of a sample.
+struct Reads {
+  Reads(const Operation& embedding, const SampleShape& shape)
+      : first(embedding.parameters[0].first_field),
+        fields(embedding.parameters[0].fields),
+        numerics(embedding.reads_numerics ? shape.numerics : 0),
+        ids_of_sample(shape.fields) {}
+  int64_t first;  // field
+  int64_t fields;
+  int64_t numerics;  // that it appends
+  int64_t ids_of_sample;
 };
 
 // An embedding whose rows are concatenated, and the fully connected layer behind it.
 class EmbeddedLinear {
  public:
-  EmbeddedLinear(const Operation& embedding, const Operation& linear, const SampleShape& shape, const Weights& weights)
+  EmbeddedLinear(const Operation& embedding, const Operation& linear, const Reads& reads, const Weights& weights)
       : activation_(linear.activation),
-        fields_(shape.fields),
-        numerics_(shape.numerics),
+        first_(reads.first),
+        fields_(reads.fields),
+        ids_of_sample_(reads.ids_of_sample),
+        numerics_(reads.numerics),
         dim_(embedding.parameters[0].columns),
         outputs_(linear.output_width),
         table_(weights.at(embedding.name + ".table")) {
@@ -161,7 +177,7 @@ class EmbeddedLinear {
     for (int64_t field = 0; field < fields_; ++field) {
       const ProductCache& cache = caches_[static_cast<size_t>(field)];
       for (int64_t row = 0; row < rows; ++row) {
-        const int32_t id = ids[row * fields_ + field];
+        const int32_t id = ids[row * ids_of_sample_ + first_ + field];
         const float* const found = cache.Find(id);
         pointers_[At(row, field)] = found;
         if (found == nullptr) misses_.push_back({row, field, id, nullptr});
@@ -189,7 +205,9 @@ class EmbeddedLinear {
   size_t At(int64_t row, int64_t field) const { return static_cast<size_t>(row * (fields_ + numerics_) + field); }
 
   const Activation activation_;
+  const int64_t first_;
   const int64_t fields_;
+  const int64_t ids_of_sample_;
   const int64_t numerics_;
   const int64_t dim_;
   const int64_t outputs_;
@@ -212,10 +230,9 @@ class EmbeddedLinear {
 // An embedding whose rows are added, or with a layer behind it for which products are of no use.
 class Embedding {
  public:
-  Embedding(const Operation& operation, const SampleShape& shape, const Weights& weights)
+  Embedding(const Operation& operation, const Reads& reads, const Weights& weights)
       : sum_(operation.sum_fields),
-        fields_(shape.fields),
-        numerics_(shape.numerics),
+        reads_(reads),
         dim_(operation.parameters[0].columns),
         width_(operation.output_width),
         table_(weights.at(operation.name + ".table")) {}
@@ -226,48 +243,76 @@ class Embedding {
     for (int64_t row = 0; row < rows; ++row) {
       float* out = y + row * width_;
       std::fill_n(out, width_, 0.0F);
-      for (int64_t field = 0; field < fields_; ++field) {
-        const float* const from = table_.data() + static_cast<int64_t>(ids[row * fields_ + field]) * dim_;
+      for (int64_t field = 0; field < reads_.fields; ++field) {
+        const float* const from =
+            table_.data() + static_cast<int64_t>(ids[row * reads_.ids_of_sample + reads_.first + field]) * dim_;
         for (int64_t i = 0; i < dim_; ++i) out[i] += from[i];
         if (!sum_) out += dim_;
       }
       if (sum_) out += dim_;
-      std::copy_n(numerics + row * numerics_, numerics_, out);
+      std::copy_n(numerics + row * reads_.numerics, reads_.numerics, out);
     }
   }
 
  private:
   const bool sum_;
-  const int64_t fields_;
-  const int64_t numerics_;
+  const Reads reads_;
   const int64_t dim_;
   const int64_t width_;
   const std::vector<float>& table_;
+};
+
+// Adds or multiplies two equally wide inputs.
+class Combination {
+ public:
+  explicit Combination(const Operation& operation)
+      : multiplies_(operation.kind == OperationKind::kMultiply), width_(operation.output_width) {}
+
+  int64_t stride() const { return width_; }
+
+  void Compute(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t rows, float* y) const {
+    for (int64_t row = 0; row < rows; ++row, a += a_stride, b += b_stride, y += width_) {
+      if (multiplies_) {
+        for (int64_t i = 0; i < width_; ++i) y[i] = a[i] * b[i];
+      } else {
+        for (int64_t i = 0; i < width_; ++i) y[i] = a[i] + b[i];
+      }
+    }
+  }
+
+ private:
+  const bool multiplies_;
+  const int64_t width_;
+};
+
+using Computation = std::variant<EmbeddedLinear, Embedding, Linear, Combination>;
+
+// One operation, or an embedding and the layer behind it.
+struct Step {
+  Computation computation;
+  std::vector<int> inputs;  // operations; empty: the features
+  int operation = 0;        // whose output it computes
+};
+
+// Where the output of an operation lies.
+struct Place {
+  size_t buffer = 0;
+  int64_t stride = 0;
 };
 
 }  // namespace
 
 class Network::Rep {
  public:
-  explicit Rep(const LoadedModel& loaded) : shape_(loaded.model.graph.shape), outputs_(loaded.model.graph.Outputs()) {
-    const std::vector<Operation>& operations = loaded.model.graph.operations;
-    layers_.reserve(operations.size());
-    size_t next = 0;
-    if (operations[0].kind == OperationKind::kEmbedding) {
-      const bool fuses = !operations[0].sum_fields && operations[1].kind == OperationKind::kFullyConnected &&
-                         operations[1].output_width >= kNarrow && shape_.fields > 0;
-      if (fuses) {
-        fused_ = std::make_unique<EmbeddedLinear>(operations[0], operations[1], shape_, loaded.weights);
-        rows_at_once_ = fused_->rows_at_once();
-      } else {
-        embedding_ = std::make_unique<Embedding>(operations[0], shape_, loaded.weights);
-      }
-      next = fuses ? 2 : 1;
+  explicit Rep(const LoadedModel& loaded)
+      : shape_(loaded.model.graph.shape), outputs_(loaded.model.graph.Outputs()), places_(Operations(loaded).size()) {
+    const std::vector<Operation>& operations = Operations(loaded);
+    last_uses_.resize(operations.size());
+    for (int i = 0; i < static_cast<int>(operations.size()); ++i) {
+      for (const int input : operations[static_cast<size_t>(i)].inputs) last_uses_[static_cast<size_t>(input)] = i;
     }
-    for (; next < operations.size(); ++next) {
-      if (operations[next].kind == OperationKind::kFullyConnected)
-        layers_.emplace_back(operations[next], loaded.weights);
-    }
+    for (int i = 0; i < static_cast<int>(operations.size()); ++i) Add(loaded, i);
+    result_ = operations.back().inputs.front();
   }
 
   void Logits(const Batch& batch, std::vector<float>& logits) {
@@ -280,42 +325,93 @@ class Network::Rep {
   }
 
  private:
+  static const std::vector<Operation>& Operations(const LoadedModel& loaded) { return loaded.model.graph.operations; }
+
+  // Adds the step of an operation; the layer behind an embedding is computed with it where that is faster.
+  void Add(const LoadedModel& loaded, int index) {
+    const std::vector<Operation>& operations = Operations(loaded);
+    const Operation& operation = operations[static_cast<size_t>(index)];
+    switch (operation.kind) {
+      case OperationKind::kEmbedding:
+        if (!Fuses(operations, index)) Add(Embedding(operation, Reads(operation, shape_), loaded.weights), {}, index);
+        break;
+      case OperationKind::kFullyConnected:
+        if (index > 0 && Fuses(operations, index - 1)) {
+          const Operation& embedding = operations[static_cast<size_t>(index) - 1];
+          EmbeddedLinear fused(embedding, operation, Reads(embedding, shape_), loaded.weights);
+          rows_at_once_ = std::min(rows_at_once_, fused.rows_at_once());
+          Add(std::move(fused), {}, index);
+        } else {
+          Add(Linear(operation, loaded.weights), operation.inputs, index);
+        }
+        break;
+      case OperationKind::kAdd:
+      case OperationKind::kMultiply:
+        Add(Combination(operation), operation.inputs, index);
+        break;
+      case OperationKind::kLoss:
+        break;
+    }
+  }
+
+  // Whether products of an embedding's rows and the next layer's weights are worth to be kept.
+  bool Fuses(const std::vector<Operation>& operations, int index) const {
+    const Operation& embedding = operations[static_cast<size_t>(index)];
+    const Operation& next = operations[static_cast<size_t>(index) + 1];
+    return embedding.kind == OperationKind::kEmbedding && !embedding.sum_fields && embedding.parameters[0].fields > 0 &&
+           next.kind == OperationKind::kFullyConnected && next.output_width >= kNarrow &&
+           last_uses_[static_cast<size_t>(index)] == index + 1;
+  }
+
+  // The output lies in a buffer of which nobody needs the content any more.
+  void Add(Computation computation, std::vector<int> inputs, int operation) {
+    if (free_.empty()) {
+      free_.push_back(buffers_.size());
+      buffers_.emplace_back();
+    }
+    const int64_t stride = std::visit([](const auto& of) { return of.stride(); }, computation);
+    places_[static_cast<size_t>(operation)] = {free_.back(), stride};
+    free_.pop_back();
+    for (const int input : inputs) {
+      if (last_uses_[static_cast<size_t>(input)] != operation) continue;
+      free_.push_back(places_[static_cast<size_t>(input)].buffer);
+    }
+    steps_.push_back({std::move(computation), std::move(inputs), operation});
+  }
+
   void Compute(const int32_t* ids, const float* numerics, int64_t rows, std::vector<float>& logits) {
-    const float* x = numerics;
-    int64_t stride = shape_.numerics;
-    size_t into = 0;
-    const auto buffer = [&](int64_t width) {
-      std::vector<float>& to = buffers_[into];
-      into = 1 - into;
-      to.resize(std::max(to.size(), static_cast<size_t>(rows * width)));
-      stride = width;
-      return to.data();
-    };
-    if (fused_ != nullptr) {
-      float* const y = buffer(fused_->stride());
-      fused_->Compute(ids, numerics, rows, y);
-      x = y;
-    } else if (embedding_ != nullptr) {
-      float* const y = buffer(embedding_->stride());
-      embedding_->Compute(ids, numerics, rows, y);
-      x = y;
+    for (Step& step : steps_) {
+      const Place& place = places_[static_cast<size_t>(step.operation)];
+      std::vector<float>& to = buffers_[place.buffer];
+      to.resize(std::max(to.size(), static_cast<size_t>(rows * place.stride)));
+      float* const y = to.data();
+      const auto input = [&](size_t k) { return buffers_[places_[static_cast<size_t>(step.inputs[k])].buffer].data(); };
+      const auto stride = [&](size_t k) { return places_[static_cast<size_t>(step.inputs[k])].stride; };
+      if (auto* fused = std::get_if<EmbeddedLinear>(&step.computation)) {
+        fused->Compute(ids, numerics, rows, y);
+      } else if (const auto* embedding = std::get_if<Embedding>(&step.computation)) {
+        embedding->Compute(ids, numerics, rows, y);
+      } else if (const auto* linear = std::get_if<Linear>(&step.computation)) {
+        const bool first = step.inputs.empty();
+        linear->Compute(first ? numerics : input(0), first ? shape_.numerics : stride(0), rows, y);
+      } else {
+        std::get<Combination>(step.computation).Compute(input(0), stride(0), input(1), stride(1), rows, y);
+      }
     }
-    for (const Linear& layer : layers_) {
-      const int64_t x_stride = stride;
-      float* const y = buffer(layer.stride());
-      layer.Compute(x, x_stride, rows, y);
-      x = y;
-    }
-    for (int64_t row = 0; row < rows; ++row) logits.insert(logits.end(), x + row * stride, x + row * stride + outputs_);
+    const Place& place = places_[static_cast<size_t>(result_)];
+    const float* x = buffers_[place.buffer].data();
+    for (int64_t row = 0; row < rows; ++row, x += place.stride) logits.insert(logits.end(), x, x + outputs_);
   }
 
   const SampleShape shape_;
   const int64_t outputs_;
   int64_t rows_at_once_ = kMostRows;
-  std::unique_ptr<EmbeddedLinear> fused_;
-  std::unique_ptr<Embedding> embedding_;
-  std::vector<Linear> layers_;
-  std::vector<float> buffers_[2];  // the input and the output of a layer
+  std::vector<int> last_uses_;  // by operation: the last one that takes its output
+  std::vector<Place> places_;   // by operation
+  std::vector<Step> steps_;
+  int result_ = 0;  // the operation whose outputs are the logits
+  std::vector<std::vector<float>> buffers_;
+  std::vector<size_t> free_;  // buffers
 };
 
 Network::Network(const LoadedModel& model) : rep_(std::make_unique<Rep>(model)) {}

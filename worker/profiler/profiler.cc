@@ -12,6 +12,7 @@
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
 #include "worker/model/block_model.h"
+#include "worker/model/block_shape.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/batch_assembler.h"
@@ -56,28 +57,41 @@ class LayerTimer {
   const Optimizer& optimizer_;
 };
 
+// A span of each value's size for `samples`; all begin at the same place.
+std::vector<std::span<const float>> Constants(const std::vector<BlockValue>& values, size_t samples,
+                                              std::span<const float> constants) {
+  std::vector<std::span<const float>> spans;
+  for (const BlockValue& value : values) spans.push_back(constants.first(samples * static_cast<size_t>(value.width)));
+  return spans;
+}
+
+int Widest(const BlockModel& model) {
+  int width = 0;
+  for (const BlockValue& value : model.Inputs()) width = std::max(width, value.width);
+  for (const BlockValue& value : model.Outputs()) width = std::max(width, value.width);
+  return width;
+}
+
 absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
                               int samples, std::span<const float> activations) const {
   const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
   const int64_t first = number * samples % (data_.rows() - usable + 1);
   assembler.AssembleRange(data_, first, usable, step);
   const int micros = std::max(1, options_.job.training.micro_batches);
-  model.BeginStep({number, micros, samples});
+  model.BeginStep({.step = number, .version = model.AppliedStep(), .micro_batches = micros, .global_samples = samples});
   for (size_t t = 0; t < step.tables.size(); ++t) {
     const size_t floats = step.tables[t].keys.size() * static_cast<size_t>(step.tables[t].columns);
     step.rows.resize(step.tables.size());
     step.rows[t].resize(floats, 0.01F);
-    model.SetRows(static_cast<int>(t), step.rows[t]);
+    model.SetRows(0, static_cast<int>(t), step.rows[t]);
   }
   for (int micro = 0; micro < micros; ++micro) {
     const SampleRange range = program::MicroBatch(usable, micro, micros);
     if (range.count == 0) continue;  // fewer samples than micro-batches
     const size_t count = static_cast<size_t>(range.count);
     const BatchView view = step.batch.View(range.first, range.count);
-    MEDLEY_RETURN_IF_ERROR(
-        model.Forward(micro, view, activations.first(count * static_cast<size_t>(model.InputWidth()))).status());
-    MEDLEY_RETURN_IF_ERROR(
-        model.Backward(micro, activations.first(count * static_cast<size_t>(model.OutputWidth()))).status());
+    MEDLEY_RETURN_IF_ERROR(model.Forward({0, micro}, view, Constants(model.Inputs(), count, activations)).status());
+    MEDLEY_RETURN_IF_ERROR(model.Backward({0, micro}, Constants(model.Outputs(), count, activations)).status());
   }
   return model.ApplyUpdate(optimizer_);
 }
@@ -88,8 +102,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
       BlockModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
   const program::Program no_program;  // ranges of the data only
   BatchAssembler assembler(no_program, BatchShare{}, data_, model->Tables());
-  const std::vector<float> activations(
-      static_cast<size_t>(samples) * static_cast<size_t>(std::max(model->InputWidth(), model->OutputWidth())), 0.01F);
+  const std::vector<float> activations(static_cast<size_t>(samples) * static_cast<size_t>(Widest(*model)), 0.01F);
   PreparedStep step;
   std::vector<double> seconds;
   std::vector<double> processor_seconds;
@@ -134,7 +147,8 @@ double Slowdown(const std::array<Cost, kUnits.size()>& costs) {
 
 // Measures one layer's communication for one of k units: synchronisation (y), transfer (x) and their common parallel
 // fraction (beta). Adds to `costs` what synchronisation takes of the processor, which cannot compute meanwhile.
-absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch, bool last,
+// `cut_width` is what passes on between stages that are divided behind the layer, in floats per sample.
+absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& operation, int batch, int cut_width,
                                std::array<Cost, kUnits.size()>& costs, model::LayerProfile& profile) {
   std::array<double, kUnits.size()> seconds{};
   int64_t dense_bytes = 0;
@@ -154,8 +168,8 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
       if (i == 0) profile.server_seconds = cost.server_seconds;
     }
     Traffic transfer;
-    if (!last && operation.output_width > 0) {
-      const int64_t bytes = int64_t{4} * operation.output_width * std::max(1, static_cast<int>(batch / kUnits[i]));
+    if (cut_width > 0) {
+      const int64_t bytes = int64_t{4} * cut_width * std::max(1, static_cast<int>(batch / kUnits[i]));
       MEDLEY_ASSIGN_OR_RETURN(transfer, probe.Exchange(bytes));
     }
     seconds[i] = sync.seconds + transfer.seconds;
@@ -167,6 +181,13 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
   }
   profile.comm_parallel = ParallelFraction(kUnits, seconds);
   return absl::OkStatus();
+}
+
+// The floats per sample that operations behind this one use of it and of those before it.
+int CutWidth(const Graph& graph, int operation) {
+  int width = 0;
+  for (const BlockValue& value : ShapeOfBlock(graph, {0, operation + 1}).outputs) width += value.width;
+  return width;
 }
 
 absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::string& resource_type) {
@@ -208,7 +229,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     const Operation& operation = graph.operations[static_cast<size_t>(i)];
     layer.activation_bytes = 4.0 * operation.output_width;
     MEDLEY_RETURN_IF_ERROR(
-        TimeCommunication(*options.probe, operation, training.batch_size, i + 1 == count, costs, layer));
+        TimeCommunication(*options.probe, operation, training.batch_size, CutWidth(graph, i), costs, layer));
     std::array<double, kUnits.size()> seconds{};
     std::transform(costs.begin(), costs.end(), seconds.begin(), [](const Cost& cost) { return cost.seconds; });
     layer.compute_seconds = seconds[0];

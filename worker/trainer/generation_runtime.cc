@@ -131,12 +131,13 @@ absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
                                 .local_tables = !NeedsServers(),
                                 .optimizer = context_.optimizer,
                                 .seed = context_.spec->training.seed,
-                                .threads = context_.threads};
+                                .threads = context_.threads,
+                                .kept_updates = programs_.training.lag};
   for (const int block : sequence_.blocks) {
     options.blocks.push_back(programs_.training.blocks[static_cast<size_t>(block)].operations);
   }
   if (held_ != nullptr && held_->options().blocks == options.blocks &&
-      held_->options().local_tables == options.local_tables) {
+      held_->options().local_tables == options.local_tables && held_->options().kept_updates == options.kept_updates) {
     state_ = held_;
     return absl::OkStatus();
   }
@@ -228,6 +229,8 @@ pb::Warmed GenerationRuntime::warmed() const {
     warmed.set_rows(data_->rows());
     warmed.set_data_digest(data_->digest());
     warmed.set_program(program_hash_);
+    warmed.set_lag(programs_.training.lag);
+    warmed.set_averages(Averages());
     warmed.set_bad_rows(data_->bad_rows());
   }
   return warmed;
@@ -244,7 +247,17 @@ WaitLimit GenerationRuntime::Limit() const {
   return {abort_.get_token(), context_.clock->Steady() + context_.step_timeout};
 }
 
+bool GenerationRuntime::Averages() const {
+  return std::ranges::any_of(programs_.training.blocks, [](const program::Block& block) { return block.average >= 0; });
+}
+
 absl::Status GenerationRuntime::TakeState(const pb::Switch& order) {
+  MEDLEY_RETURN_IF_ERROR(Transfer(order));
+  if (state_ != nullptr) state_->SetDiffers(Averages());
+  return absl::OkStatus();
+}
+
+absl::Status GenerationRuntime::Transfer(const pb::Switch& order) {
   if (held_ != nullptr) MEDLEY_RETURN_IF_ERROR(held_->UndoTo(order.step()));
   int64_t samples = held_ != nullptr && !held_->Holds().empty() ? held_->samples() : order.state_samples();
   if (!moves_.empty()) MEDLEY_RETURN_IF_ERROR(SendAndReceive(order, samples));
@@ -323,13 +336,20 @@ absl::Status GenerationRuntime::ReceiveState(const pb::Switch& order, int64_t& s
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepResult> GenerationRuntime::RunStep(const StepLease& lease, const StepLease* ahead) {
+absl::StatusOr<std::optional<StepResult>> GenerationRuntime::RunStep(const StepLease& lease, const StepLease* ahead) {
   held_ = nullptr;  // after the first step no Halt returns to the previous generation
   executor_->Prefetch(lease);
   if (ahead != nullptr) executor_->Prefetch(*ahead);
-  MEDLEY_ASSIGN_OR_RETURN(StepResult result, executor_->RunStep(lease, Limit()));
-  state_->CountStep(lease.count);
-  if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
+  state_->BeginStep(lease.step, lease.count);
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<StepResult> result, executor_->RunStep(lease, Limit()));
+  // Peers may need messages of an open step only after a later lease.
+  if (world_ != nullptr && programs_.training.lag == 1) MEDLEY_RETURN_IF_ERROR(world_->Flush());
+  return result;
+}
+
+absl::StatusOr<std::optional<StepResult>> GenerationRuntime::Drain() {
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<StepResult> result, executor_->Drain(Limit()));
+  if (world_ != nullptr && !result) MEDLEY_RETURN_IF_ERROR(world_->Flush());
   return result;
 }
 

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -69,7 +70,10 @@ class GenerationRuntime final : public PreparedGeneration {
 
   // Rolls back `held` if necessary and transfers values between members, so that the new state is at order.step.
   absl::Status TakeState(const job::v1::Switch& order);
-  absl::StatusOr<StepResult> RunStep(const StepLease& lease, const StepLease* ahead);
+  // Begins a step. Returns the one that this completes, as Executor::RunStep.
+  absl::StatusOr<std::optional<StepResult>> RunStep(const StepLease& lease, const StepLease* ahead);
+  // Completes the next open step; nullopt when none is open.
+  absl::StatusOr<std::optional<StepResult>> Drain();
   // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
   std::stop_token aborted() const { return abort_.get_token(); }  // any thread
@@ -92,6 +96,8 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
                                                  KeyValueStore& store, std::stop_token stop);
   absl::Status Compile();
+  bool Averages() const;  // replicas differ, except after steps that agree
+  absl::Status Transfer(const job::v1::Switch& order);
   int Device() const;  // index of this trainer in the program
   bool HasTables(int stage) const;
   int TableRank() const;  // this trainer's rank among the trainers of all stages with tables, which push to the servers

@@ -27,7 +27,8 @@ absl::Status GroupChannel::Recv(const Tag& tag, int peer, std::span<float> data,
 absl::Status GroupReducer::SumAll(int64_t, int, const program::Group& group, std::span<float> values,
                                   const WaitLimit& limit) {
   if (limit.stop.stop_requested()) return base::Cancelled("the allreduce was stopped");
-  if (group.levels.size() > 1 || group.root != 0) return group_.AllreduceSum(values, group.levels, group.root);
+  const bool whole = group.levels.size() == 1 && group.levels.front().groups.size() == 1;
+  if (!whole || group.root != 0) return group_.AllreduceSum(values, group.levels, group.root);
   return group_.AllreduceSum(values, group.levels.front().algorithm);  // of all ranks, in which the transport may help
 }
 

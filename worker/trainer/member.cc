@@ -179,6 +179,8 @@ class Member::Rep {
     switch (order.message.message_case()) {
       case pb::SessionResponse::kSwitch:
         return {order.message.switch_().generation(), order.message.switch_().step()};
+      case pb::SessionResponse::kDrain:
+        return {order.message.drain().generation(), order.message.drain().step()};
       case pb::SessionResponse::kCheckpoint:
         return {order.message.checkpoint().generation(), order.message.checkpoint().step()};
       case pb::SessionResponse::kEvaluate:
@@ -200,6 +202,8 @@ class Member::Rep {
         *report.mutable_halted() = role_->Halt(order.message.halt().generation());
         break;
       }
+      case pb::SessionResponse::kDrain:
+        return role_->Drain(order.message.drain());
       case pb::SessionResponse::kCheckpoint: {
         const pb::Checkpoint& checkpoint = order.message.checkpoint();
         return role_->Checkpoint(checkpoint, [this, generation = checkpoint.generation(),

@@ -39,10 +39,14 @@ class Role {
                                                                       std::stop_token stop) = 0;
   virtual absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order,
                                                 std::shared_ptr<PreparedGeneration> next) = 0;
-  // `ahead` is the next lease if it has been received, or null. Reports Progress itself.
+  // `ahead` is the next lease if it has been received, or null. Reports Progress itself, of a step before when the
+  // schedule is asynchronous.
   virtual absl::Status Train(int64_t generation, const job::v1::StepLease& lease, const job::v1::StepLease* ahead) = 0;
-  // Copies the state, then calls `done` from any thread when the files are on disk or could not be written; the role
-  // trains on meanwhile and in either case. Does not call it when the order was given up.
+  // Completes the open steps. Reports Progress itself.
+  virtual absl::Status Drain(const job::v1::Drain& order) = 0;
+  // Copies the state as soon as it contains the order's step, then calls `done` from any thread when the files are on
+  // disk or could not be written; the role trains on meanwhile and in either case. Does not call it when the order was
+  // given up.
   virtual absl::Status Checkpoint(const job::v1::Checkpoint& order,
                                   std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) = 0;
   virtual absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) = 0;

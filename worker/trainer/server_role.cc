@@ -194,6 +194,8 @@ absl::StatusOr<pb::Ready> ServerRole::Switch(const pb::Switch& order, std::share
 absl::Status ServerRole::Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease*) {
   return rep_->Train(generation, lease);
 }
+// Only synchronous plans have servers: no step is open.
+absl::Status ServerRole::Drain(const pb::Drain&) { return absl::OkStatus(); }
 absl::Status ServerRole::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
   return rep_->Checkpoint(order, std::move(done));
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "common/base/log.h"
@@ -42,7 +43,7 @@ void ToProto(const ScoreSums& scores, pb::Evaluated& message) {
 }
 
 StepLease FromProto(const pb::StepLease& lease) {
-  return {lease.step(), lease.data_epoch(), lease.first(), lease.count()};
+  return {lease.step(), lease.data_epoch(), lease.first(), lease.count(), lease.agrees()};
 }
 
 }  // namespace
@@ -95,6 +96,8 @@ class Trainer::Rep {
       }
     }
     failed_ = false;
+    checkpoint_.reset();
+    begun_step_ = order.step();
     pb::Ready ready;
     ready.set_generation(order.generation());
     ready.set_step(order.step());
@@ -109,37 +112,27 @@ class Trainer::Rep {
     ForgetPrevious();
     StepLease next;
     if (ahead != nullptr) next = FromProto(*ahead);
-    const auto result = current_->RunStep(FromProto(lease), ahead != nullptr ? &next : nullptr);
-    failed_ = !result.ok();
-    MEDLEY_RETURN_IF_ERROR(result.status());
-    held_step_ = result->step;
-    if (!std::isfinite(result->loss_sum)) {
-      failed_ = true;
-      return base::OutOfRange("the loss of step {} is not finite: the training diverged", result->step);
+    begun_step_ = lease.step();
+    return Report(current_->RunStep(FromProto(lease), ahead != nullptr ? &next : nullptr)).status();
+  }
+
+  absl::Status Drain(const pb::Drain& order) {
+    while (current_ != nullptr && current_->generation() == order.generation() && !failed_) {
+      MEDLEY_ASSIGN_OR_RETURN(const bool completed, Report(current_->Drain()));
+      if (!completed) break;
     }
-    pb::SessionRequest request;
-    pb::Progress& progress = *request.mutable_progress();
-    progress.set_generation(generation);
-    progress.set_step(result->step);
-    progress.set_loss_sum(result->loss_sum);
-    progress.set_loss_samples(result->loss_samples);
-    progress.set_compute_seconds(result->compute_seconds);
-    progress.set_comm_seconds(result->comm_seconds);
-    progress.set_state_samples(current_->state()->samples());
-    send_(std::move(request));
     return absl::OkStatus();
   }
 
+  // With an asynchronous schedule, steps may be open: the checkpoint is then written when its step has ended.
   absl::Status Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
     if (current_ == nullptr || current_->generation() != order.generation() || failed_) return absl::OkStatus();
-    MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
-    if (WritesState()) {
-      writer_.Write(order.step(), Save(order.folder()), std::move(done));
-    } else {
-      pb::Checkpointed nothing;
-      nothing.set_step(order.step());
-      done(std::move(nothing));
+    if (current_->state()->AppliedStep() < order.step() && order.step() <= begun_step_) {
+      checkpoint_ = {order, std::move(done)};
+      return absl::OkStatus();
     }
+    MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
+    WriteCheckpoint(order, std::move(done));
     return absl::OkStatus();
   }
 
@@ -170,6 +163,7 @@ class Trainer::Rep {
   }
 
   pb::Halted Halt(int64_t generation) {
+    checkpoint_.reset();
     writer_.Cancel();  // the coordinator gives up the checkpoint of a generation that it halts
     {
       base::MutexLock lock(mutex_);
@@ -181,13 +175,53 @@ class Trainer::Rep {
     halted.set_generation(generation);
     if (current_ == nullptr) return halted;
     held_generation_ = current_->generation();
-    held_step_ = current_->state()->AppliedStep();
+    held_step_ = current_->state()->AgreedStep();
     halted.set_applied_step(held_step_);
     halted.set_undo_to_step(current_->state()->UndoLimit());
     return halted;
   }
 
  private:
+  struct DueCheckpoint {
+    pb::Checkpoint order;
+    BackgroundWriter::Done done;
+  };
+
+  // Sends the progress of a step that has ended. Returns whether one has.
+  absl::StatusOr<bool> Report(const absl::StatusOr<std::optional<StepResult>>& ended) {
+    failed_ = !ended.ok();
+    MEDLEY_RETURN_IF_ERROR(ended.status());
+    if (!ended->has_value()) return false;
+    const StepResult& result = **ended;
+    held_step_ = result.step;
+    if (!std::isfinite(result.loss_sum)) {
+      failed_ = true;
+      return base::OutOfRange("the loss of step {} is not finite: the training diverged", result.step);
+    }
+    if (checkpoint_ && checkpoint_->order.step() == result.step) {
+      const DueCheckpoint due = *std::exchange(checkpoint_, std::nullopt);
+      WriteCheckpoint(due.order, due.done);
+    }
+    pb::SessionRequest request;
+    pb::Progress& progress = *request.mutable_progress();
+    progress.set_generation(current_->generation());
+    progress.set_step(result.step);
+    progress.set_loss_sum(result.loss_sum);
+    progress.set_loss_samples(result.loss_samples);
+    progress.set_compute_seconds(result.compute_seconds);
+    progress.set_comm_seconds(result.comm_seconds);
+    progress.set_state_samples(current_->state()->samples());
+    send_(std::move(request));
+    return true;
+  }
+
+  void WriteCheckpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
+    if (WritesState()) return writer_.Write(order.step(), Save(order.folder()), std::move(done));
+    pb::Checkpointed nothing;
+    nothing.set_step(order.step());
+    done(std::move(nothing));
+  }
+
   absl::Status CheckAppliedStep(int64_t step) const {
     const int64_t at = current_->state()->AppliedStep();
     if (at == step) return absl::OkStatus();
@@ -265,7 +299,9 @@ class Trainer::Rep {
   std::shared_ptr<GenerationRuntime> current_;
   std::shared_ptr<GenerationRuntime> previous_;  // until the first lease of current_
   std::shared_ptr<GenerationRuntime> switching_;
-  bool failed_ = false;  // a step of current_ failed; ignores leases until Halt
+  bool failed_ = false;                      // a step of current_ failed; ignores leases until Halt
+  int64_t begun_step_ = 0;                   // the last step that began
+  std::optional<DueCheckpoint> checkpoint_;  // of a step that is open
   BackgroundWriter writer_;
 };
 
@@ -283,6 +319,7 @@ absl::StatusOr<pb::Ready> Trainer::Switch(const pb::Switch& order, std::shared_p
 absl::Status Trainer::Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease* ahead) {
   return rep_->Train(generation, lease, ahead);
 }
+absl::Status Trainer::Drain(const pb::Drain& order) { return rep_->Drain(order); }
 absl::Status Trainer::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
   return rep_->Checkpoint(order, std::move(done));
 }

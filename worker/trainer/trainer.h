@@ -27,6 +27,7 @@ class Trainer final : public Role {
   absl::StatusOr<job::v1::Ready> Switch(const job::v1::Switch& order,
                                         std::shared_ptr<PreparedGeneration> next) override;
   absl::Status Train(int64_t generation, const job::v1::StepLease& lease, const job::v1::StepLease* ahead) override;
+  absl::Status Drain(const job::v1::Drain& order) override;
   absl::Status Checkpoint(const job::v1::Checkpoint& order,
                           std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) override;
   absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) override;

@@ -13,8 +13,8 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
   std::vector<std::unique_ptr<BlockModel>> models;
   std::vector<ParameterSpec> tables;
   for (const model::OperationRange& block : options.blocks) {
-    MEDLEY_ASSIGN_OR_RETURN(auto model,
-                            BlockModel::Create(graph, block, options.optimizer, options.seed, options.threads));
+    MEDLEY_ASSIGN_OR_RETURN(auto model, BlockModel::Create(graph, block, options.optimizer, options.seed,
+                                                           options.threads, options.kept_updates));
     if (options.local_tables) tables.insert(tables.end(), model->Tables().begin(), model->Tables().end());
     models.push_back(std::move(model));
   }
@@ -27,7 +27,8 @@ TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockMod
       models_(std::move(models)),
       table_specs_(std::move(tables)),
       tables_(table_specs_.empty() ? nullptr
-                                   : std::make_unique<LocalTables>(table_specs_, options_.optimizer, options_.seed)) {
+                                   : std::make_unique<LocalTables>(table_specs_, options_.optimizer, options_.seed,
+                                                                   options_.kept_updates)) {
   std::set<int> operations;
   for (const DenseParameter& parameter : Parameters()) operations.insert(parameter.spec.operation);
   for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
@@ -56,6 +57,19 @@ int64_t TrainerState::AppliedStep() const {
   return tables_ == nullptr ? DenseStep() : std::min(DenseStep(), tables_->AppliedStep());
 }
 
+int64_t TrainerState::AgreedStep() const {
+  int64_t step = AppliedStep();
+  for (const auto& model : models_) step = std::min(step, model->AgreedStep());
+  return step;
+}
+
+void TrainerState::SetDiffers(bool differs) {
+  for (const auto& model : models_) {
+    model->ForgetAgreed();
+    if (differs && !model->Parameters().empty()) model->KeepAgreed();
+  }
+}
+
 // Parts that have applied one step more than others can only return to the common step, or before it.
 int64_t TrainerState::UndoLimit() const {
   const int64_t applied = AppliedStep();
@@ -64,27 +78,38 @@ int64_t TrainerState::UndoLimit() const {
   return limit;
 }
 
-void TrainerState::CountStep(int64_t samples) {
-  undo_samples_ = samples_;
-  samples_ += samples;
+int64_t TrainerState::samples() const {
+  int64_t samples = base_samples_;
+  const int64_t applied = AppliedStep();
+  for (const auto& [step, count] : begun_) samples += step <= applied ? count : 0;
+  return samples;
+}
+
+void TrainerState::BeginStep(int64_t step, int64_t samples) {
+  const int64_t kept = UndoLimit();
+  while (!begun_.empty() && begun_.begin()->first <= kept) {
+    base_samples_ += begun_.begin()->second;
+    begun_.erase(begun_.begin());
+  }
+  begun_[step] = samples;
 }
 
 absl::Status TrainerState::UndoTo(int64_t step) {
-  const bool counted = DenseStep() > step;
   if (step > AppliedStep()) {
     return base::FailedPrecondition("the trainer has applied step {} and cannot roll back to the later step {}",
                                     AppliedStep(), step);
   }
   for (const auto& model : models_) MEDLEY_RETURN_IF_ERROR(model->UndoTo(step));
   if (tables_ != nullptr) MEDLEY_RETURN_IF_ERROR(tables_->UndoTo(step));
-  if (counted) samples_ = undo_samples_;
+  begun_.erase(begun_.upper_bound(step), begun_.end());
   return absl::OkStatus();
 }
 
 void TrainerState::SetApplied(int64_t step, int64_t samples) {
   for (const auto& model : models_) model->SetAppliedStep(step);
   if (tables_ != nullptr) tables_->SetAppliedStep(step);
-  samples_ = undo_samples_ = samples;
+  base_samples_ = samples;
+  begun_.clear();
 }
 
 std::vector<std::span<float>> TrainerState::Values(int operation) {

@@ -1,5 +1,6 @@
 // A trainer's part of the model: the dense parameters of its operations with their optimizer state, embedding tables if
-// the plan has no servers, and the number of samples that the state contains. One step of all of them can be undone.
+// the plan has no servers, and the number of samples that the state contains. The last steps of all of them can be
+// undone.
 //
 // Outlives generations: when a trainer's operations do not change, the next generation uses the same state.
 // Not thread-safe: the prepare thread creates it, afterwards only the worker thread uses it.
@@ -8,6 +9,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +32,7 @@ class TrainerState {
     Optimizer optimizer;
     uint64_t seed = 1;
     std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
+    int kept_updates = 1;                     // how many steps can be undone
   };
   // Creates the state of step 0 from the seed.
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);
@@ -40,10 +43,14 @@ class TrainerState {
   LocalTables* tables() { return tables_.get(); }
 
   int64_t AppliedStep() const;
+  // The newest step whose values all replicas have or had; AppliedStep() unless they differ.
+  int64_t AgreedStep() const;
+  // Called when a generation begins: whether its replicas will differ. Now they are equal.
+  void SetDiffers(bool differs);
   int64_t UndoLimit() const;
-  int64_t samples() const { return samples_; }
-  // Counts the samples of a step that was just applied.
-  void CountStep(int64_t samples);
+  int64_t samples() const;
+  // A step with this many samples begins. They count as soon as it has been applied.
+  void BeginStep(int64_t step, int64_t samples);
   // FailedPrecondition beyond UndoLimit.
   absl::Status UndoTo(int64_t step);
   // Sets step and sample count after the values were written from outside.
@@ -71,8 +78,8 @@ class TrainerState {
   const std::vector<ParameterSpec> table_specs_;  // the specs of tables_
   const std::unique_ptr<LocalTables> tables_;     // null: no tables in this process
   std::vector<int> holds_;                        // constant after construction
-  int64_t samples_ = 0;
-  int64_t undo_samples_ = 0;
+  int64_t base_samples_ = 0;                      // of the steps before those in begun_
+  std::map<int64_t, int64_t> begun_;              // samples by step: those that can be undone, and open ones
 };
 
 // The number of samples in a checkpoint's state. Like the ledger, takes into account that the last batch of a data

@@ -71,7 +71,7 @@ class Job:
                 if "rollback_to" in entry:
                     while kept and kept[-1]["step"] > entry["rollback_to"]:
                         kept.pop()
-                else:
+                elif "step" in entry:
                     kept.append(entry)
         return kept
 

@@ -81,13 +81,14 @@ def write_export(folder, layers, categorical, task, label):
         if layer["kind"] == "Embedding":
             dim = layer.pop("dim")
             shapes = {"table": [512, dim]}
-            width += dim * (1 if layer["combine"] == "sum" else len(categorical))
+            width = 0 if layer.get("input") == "ids" else len(numeric)
+            width += dim * (1 if layer["combine"] == "sum" else layer.get("fields", len(categorical)))
             layer["outputs"] = width
         elif layer["kind"] == "FullyConnected":
             shapes = {"weight": [width, layer["outputs"]], "bias": [layer["outputs"]]}
             width = layer["outputs"]
         else:
-            continue
+            continue  # an Add or Multiply has the width of its inputs
         layer["parameters"] = {}
         for name, shape in shapes.items():
             tensor = f"{layer['name']}.{name}"
@@ -118,6 +119,15 @@ def ctrdnn(outputs):
     return [embedding(6, "concatenate"), linear("a", 50), linear("b", 33), linear("c", outputs, "none"), LOSS]
 
 
+def combine(name, kind, first, second, outputs):
+    return {"name": name, "kind": kind, "inputs": [first, second], "outputs": outputs}
+
+
+def tower(number, first, fields, source):
+    layer = dict(embedding(6, "concatenate"), name=f"e{number}", firstField=first, fields=fields, input=source)
+    return [layer, linear(f"a{number}", 24)]
+
+
 LOSS = {"name": "loss", "kind": "Loss"}
 CLASSES = {"task": "multiClass", "classes": ["<=50K", ">50K", 'say "a, b"']}
 # layers, categorical columns, fields of model.json, label of schema.json
@@ -129,6 +139,11 @@ MODELS = {
                    {"column": 2}),
     "classes": (ctrdnn(3), [1, 3, 9], CLASSES, {"column": 14}),
     "classes-logistic": ([embedding(3, "sum"), linear("a", 3, "none"), LOSS], [1, 3, 9], CLASSES, {"column": 14}),
+    "residual": ([embedding(6, "concatenate"), linear("a", 20), linear("b", 9), linear("c", 20),
+                  combine("d", "Add", "a", "c", 20), linear("e1", 1, "none"), LOSS], [1, 3, 9], {}, {}),
+    "two-tower": (tower(1, 0, 2, "ids") + tower(2, 2, 1, "ids, numerics") +
+                  [combine("product", "Multiply", "a1", "a2", 24), linear("b", 3, "none"), LOSS], [1, 3, 9], CLASSES,
+                  {"column": 14}),
     "labels": (ctrdnn(2), [1, 3, 9], {"task": "multiLabel"}, {"columns": [15, 16]}),
 }
 

@@ -19,15 +19,36 @@ constexpr int kRows = 1600;
 constexpr int kEpochs = 30;
 constexpr int kBatch = 16;
 constexpr int kActions = 20;
+constexpr auto kAsync = plan::v1::SCHEDULE_KIND_ASYNC_1F1B;
+constexpr auto kGPipe = plan::v1::SCHEDULE_KIND_GPIPE;
 constexpr size_t kSteps = size_t{kRows} / kBatch * kEpochs;
 
-const std::vector<JobShape>& Shapes() {
-  static const std::vector<JobShape> shapes = {
+std::vector<JobShape> Synchronous() {
+  return {
       {.stages = {{0, 1, 1}, {1, 4, 2}}, .servers = 2, .micro_batches = 2},
       {.stages = {{0, 4, 2}}, .servers = 1, .micro_batches = 2},
-      {.stages = {{0, 2, 1}, {2, 4, 1}}, .servers = 2, .micro_batches = 4},
+      {.stages = {{0, 2, 1}, {2, 4, 1}}, .servers = 2, .micro_batches = 4, .schedule = kGPipe},
   };
-  return shapes;
+}
+
+std::vector<JobShape> Asynchronous() {
+  return {
+      {.stages = {{0, 1, 1}, {1, 4, 2}}, .micro_batches = 2, .schedule = kAsync},
+      {.stages = {{0, 1, 1}, {1, 2, 1}, {2, 4, 1}}, .micro_batches = 1, .schedule = kAsync},
+      {.stages = {{0, 2, 2}, {2, 4, 1}}, .micro_batches = 1, .schedule = kAsync, .max_staleness = 1},
+      {.stages = {{0, 2, 1}, {2, 4, 1}}, .micro_batches = 2},
+  };
+}
+
+std::vector<JobShape> Differing() {
+  constexpr auto kPercentage = plan::v1::SYNC_MODE_PERCENTAGE;
+  return {
+      {.stages = {{0, 4, 2}}, .micro_batches = 1, .mode = kPercentage, .fraction = 0.1},
+      {.stages = {{0, 4, 3}}, .micro_batches = 1, .mode = plan::v1::SYNC_MODE_NONE},
+      {.stages = {{.first = 0, .end = 4, .units = 4, .group = 2}}, .mode = kPercentage, .fraction = 0.3},
+      {.stages = {{0, 4, 2}}, .mode = plan::v1::SYNC_MODE_FLEXIBLE, .target_ratio = 0.02},
+      {.stages = {{0, 2, 1}, {2, 4, 1}}, .micro_batches = 2},
+  };
 }
 
 struct Counts {
@@ -36,11 +57,12 @@ struct Counts {
 
 class Chaos {
  public:
-  Chaos(uint64_t seed, JobHarness& job) : random_(seed), job_(job) {}
+  Chaos(uint64_t seed, std::vector<JobShape> shapes, JobHarness& job)
+      : random_(seed), shapes_(std::move(shapes)), job_(job) {}
 
   void Begin() {
     job_.StartCoordinator(term_);
-    job_.Apply(Shapes()[0], "start");
+    job_.Apply(shapes_[0], "start");
   }
   // Something happens, and then nothing for a random time: often less than a recovery or a switch takes.
   void Act() {
@@ -62,7 +84,7 @@ class Chaos {
         break;
       case 4:
       case 5:
-        job_.Apply(Shapes()[random_.Below(Shapes().size())], "chaos");
+        job_.Apply(shapes_[random_.Below(shapes_.size())], "chaos");
         ++counts_.plans;
         break;
       default:
@@ -119,6 +141,7 @@ class Chaos {
 
   base::SystemClock clock_;
   base::Rng random_;
+  const std::vector<JobShape> shapes_;
   JobHarness& job_;
   Counts counts_;
   int actions_ = 0;
@@ -130,20 +153,20 @@ uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
+// `seeds`: how many, where the environment does not say.
+void RunSeeds(JobOptions options, const std::vector<JobShape>& shapes, uint64_t seeds) {
   const uint64_t first = NumberFrom("MEDLEY_CHAOS_FIRST_SEED", 1);
-  const uint64_t seeds = NumberFrom("MEDLEY_CHAOS_SEEDS", 2);
   const auto data = std::filesystem::temp_directory_path() / ("medley-chaos-" + std::to_string(getpid()) + ".csv");
   CopyLines(ExampleData("adult.train.csv"), data, kRows);
-  for (uint64_t seed = first; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+  options.train = data;
+  options.epochs = kEpochs;
+  options.batch_size = kBatch;
+  options.checkpoint_interval = "1s";
+  const uint64_t last = NumberFrom("MEDLEY_CHAOS_SEEDS", seeds);
+  for (uint64_t seed = first; seed <= last && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    JobHarness job({.train = data,
-                    .hidden = {8},
-                    .embedding_rows = 512,
-                    .epochs = kEpochs,
-                    .batch_size = kBatch,
-                    .checkpoint_interval = "1s"});
-    Chaos chaos(seed, job);
+    JobHarness job(options);
+    Chaos chaos(seed, shapes, job);
     chaos.Begin();
     while (chaos.actions() < kActions && job.Losses().size() < kSteps) chaos.Act();
     const pb::Observation end = job.WaitForEnd(base::seconds(180));
@@ -161,6 +184,21 @@ TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
   }
   std::filesystem::remove(data);
 }
+
+TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
+  RunSeeds({.hidden = {8}, .embedding_rows = 512}, Synchronous(), 2);
+}
+
+// fc1 fc2 fc_out loss, without tables; wide, because steps of a small model are over before anything can happen.
+JobOptions WithoutTables() {
+  return {.model = "mlp",
+          .tables = {},
+          .hidden = {512, 512},
+          .schema = R"({"label": {"column": 14, "positive": ">50K"}, "numeric": [0, 2, 4, 10, 11, 12]})"};
+}
+
+TEST(ChaosTest, AsynchronousSchedulesToo) { RunSeeds(WithoutTables(), Asynchronous(), 1); }
+TEST(ChaosTest, ReplicasThatDifferToo) { RunSeeds(WithoutTables(), Differing(), 1); }
 
 }  // namespace
 }  // namespace medley::worker

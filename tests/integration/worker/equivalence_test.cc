@@ -66,17 +66,26 @@ void ExpectSame(const Curve& a, const Curve& b, const char* what) {
   std::printf("%s: largest relative difference of the loss over %zu steps: %.2e\n", what, kSteps, worst);
 }
 
-void Compare(const JobOptions& options) {
+// `one` is a single process.
+struct Shapes {
+  JobShape one, pipeline, rescaled;
+};
+
+Shapes OfChain() {
   const int operations = 5;
-  const JobShape one{.stages = {{0, operations, 1}}};
-  const JobShape pipeline{.stages = {{0, 1, 2}, {1, operations, 2}}, .servers = 2};
-  const JobShape rescaled{.stages = {{0, 1, 1}, {1, 3, 1}, {3, operations, 3}}, .servers = 3};
+  return {{.stages = {{0, operations, 1}}},
+          {.stages = {{0, 1, 2}, {1, operations, 2}}, .servers = 2},
+          {.stages = {{0, 1, 1}, {1, 3, 1}, {3, operations, 3}}, .servers = 3}};
+}
+
+void Compare(const JobOptions& options, const Shapes& shapes = OfChain()) {
+  const auto& [one, pipeline, rescaled] = shapes;
   const Curve reference = Train(options, one, nullptr);
   ASSERT_FALSE(testing::Test::HasFailure());
   EXPECT_LT(reference.losses[kSteps - 1], reference.losses[0]);
   const Curve parallel = Train(options, pipeline, nullptr);
   ASSERT_FALSE(testing::Test::HasFailure());
-  ExpectSame(reference, parallel, "1 process vs 2 stages x 2 replicas + 2 servers");
+  ExpectSame(reference, parallel, "1 process vs stages with replicas and servers");
   const Curve elastic = Train(options, pipeline, &rescaled);
   ASSERT_FALSE(elastic.end.switches().empty());
   EXPECT_FALSE(elastic.end.switches(0).recovery());
@@ -99,6 +108,26 @@ JobOptions NarrowAdam() {
 TEST(EquivalenceTest, AdagradOnANarrowModel) { Compare(Narrow()); }
 TEST(EquivalenceTest, AdamOnANarrowModel) { Compare(NarrowAdam()); }
 TEST(EquivalenceTest, SgdOnAWideModel) { Compare(Wide()); }
+
+// embedding fc1 fc2 fc3 add3 fc_out loss: the output of fc1 skips a stage.
+TEST(EquivalenceTest, AResidualModel) {
+  JobOptions options = Narrow();
+  options.model = "residual";
+  options.hidden = {32, 16, 32};
+  Compare(options, {{.stages = {{0, 7, 1}}},
+                    {.stages = {{0, 2, 2}, {2, 3, 2}, {3, 7, 1}}, .servers = 2},
+                    {.stages = {{0, 1, 1}, {1, 4, 1}, {4, 7, 3}}, .servers = 3}});
+}
+
+// embedding_1 fc1_1 fc1_2 embedding_2 fc2_1 fc2_2 product fc_out loss: two tables, in stages of their own.
+TEST(EquivalenceTest, ATwoTowerModel) {
+  JobOptions options = Narrow();
+  options.model = "two-tower";
+  options.tables = {0, 3};
+  Compare(options, {{.stages = {{0, 9, 1}}},
+                    {.stages = {{0, 3, 2}, {3, 6, 2}, {6, 9, 1}}, .servers = 2},
+                    {.stages = {{0, 2, 1}, {2, 4, 2}, {4, 9, 2}}, .servers = 3}});
+}
 
 // Every algorithm gives the curve of one process, with groups too, before and after a rescale; those that add in rank
 // order give the same bits twice.

@@ -36,14 +36,17 @@ std::string SpecJson(const JobOptions& o) {
   const std::string test =
       o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
   const std::string schedule = o.schedule_json.empty() ? "" : ", \"schedule\": " + o.schedule_json;
+  const std::string named =
+      fmt::format(R"("name": "{}", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}})", o.model,
+                  o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "));
   return fmt::format(
-      R"({{"model": {{"name": "ctrdnn", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}}{}}},
+      R"({{"model": {{{}{}}},
  "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
    "schema": {}}},
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}{}}},
                "seed": 1{}}},
  "checkpoint": {{"interval": "{}", "keep": 3}}}})",
-      o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "), o.model_json, o.train, test, o.max_bad_rows,
+      o.layers_json.empty() ? named : "\"layers\": " + o.layers_json, o.model_json, o.train, test, o.max_bad_rows,
       o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate, schedule, o.training_json, o.checkpoint_interval);
 }
 
@@ -222,7 +225,8 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
   plan.set_job_uid(kUid);
   plan.set_generation(++generation_ * 1000);  // leaves numbers for the generations of recoveries
-  plan.mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_SYNC_1F1B);
+  plan.mutable_schedule()->set_kind(shape.schedule);
+  plan.mutable_schedule()->set_max_staleness(shape.max_staleness);
   plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
   wanted_.clear();
   const auto add_slot = [&](const std::string& member, pb::MemberRole role, int stage, int index) {
@@ -249,11 +253,15 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
       plan::v1::OperationSync& sync = *stage.add_syncs();
       sync.add_operations()->set_first(op);
       sync.mutable_operations(0)->set_end(op + 1);
-      const bool sparse = op == 0 && shape.servers > 0;
+      const bool sparse = options_.tables.contains(op) && shape.servers > 0;
       sync.mutable_sync()->set_kind(sparse           ? plan::v1::SYNC_KIND_PARAMETER_SERVER
                                     : from.units > 1 ? plan::v1::SYNC_KIND_ALLREDUCE
                                                      : plan::v1::SYNC_KIND_NONE);
       SetReduction(from, devices, *sync.mutable_sync());
+      if (shape.mode == plan::v1::SYNC_MODE_FULL || from.units == 1) continue;
+      sync.mutable_sync()->set_mode(shape.mode);
+      sync.mutable_sync()->set_fraction(shape.fraction);
+      sync.mutable_sync()->set_target_ratio(shape.target_ratio);
     }
     devices += from.units;
     for (int i = 0; i < from.units; ++i) {
@@ -386,20 +394,35 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
 
 pb::Observation JobHarness::WaitForEnd(base::seconds timeout) { return WaitFor(IsOver, timeout); }
 
-std::vector<double> JobHarness::Losses() const {
-  std::vector<double> losses;
+JobHistory JobHarness::History() const {
+  JobHistory history;
   std::ifstream file(checkpoints() / "steps.jsonl");
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (json.is_discarded()) continue;
     if (json.contains("rollback_to")) {
-      losses.resize(std::min(losses.size(), json["rollback_to"].get<size_t>()));
+      const size_t kept = std::min(history.losses.size(), json["rollback_to"].get<size_t>());
+      history.losses.resize(kept);
+      history.generations.resize(kept);
+      const auto last = static_cast<int64_t>(kept);
+      history.drains.erase(history.drains.upper_bound(last), history.drains.end());
+      history.agreements.erase(history.agreements.upper_bound(last), history.agreements.end());
       continue;
     }
-    EXPECT_EQ(json["step"].get<size_t>(), losses.size() + 1) << line;
-    losses.push_back(json["loss"].is_number() ? json["loss"].get<double>() : std::nan(""));
+    if (json.contains("drained")) {
+      history.drains.insert(json["drained"].get<int64_t>());
+      continue;
+    }
+    const auto generation = json["generation"].get<int64_t>();
+    EXPECT_EQ(json["step"].get<size_t>(), history.losses.size() + 1) << line;
+    if (!history.generations.empty() && history.generations.back() != generation) {
+      history.drains.insert(std::ssize(history.generations));
+    }
+    history.losses.push_back(json["loss"].is_number() ? json["loss"].get<double>() : std::nan(""));
+    history.generations.push_back(generation);
+    if (json.contains("agreed")) history.agreements.insert(std::ssize(history.losses));
   }
-  return losses;
+  return history;
 }
 
 std::string JobHarness::Log(const std::string& name) const {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,11 +38,19 @@ struct JobShape {
   std::vector<StageShape> stages;
   int servers = 0;
   int micro_batches = 4;
+  plan::v1::ScheduleKind schedule = plan::v1::SCHEDULE_KIND_SYNC_1F1B;
+  int max_staleness = 0;
+  plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
+  double fraction = 0;      // SYNC_MODE_PERCENTAGE
+  double target_ratio = 0;  // SYNC_MODE_FLEXIBLE
 };
 
 struct JobOptions {
   std::string train;  // path of a CSV with the columns of `schema`
   std::string test;   // empty: no test data
+  std::string model = "ctrdnn";
+  std::string layers_json;     // spec.model.layers, instead of a named model
+  std::set<int> tables = {0};  // operations of the model that have embedding rows
   std::vector<int> hidden = {32, 16};
   int embedding_dim = 4;
   int embedding_rows = 4096;
@@ -61,6 +70,14 @@ struct JobOptions {
   std::string schema =
       R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
                            "numeric": [0, 2, 4, 10, 11, 12]})";
+};
+
+// Index 0 is step 1.
+struct JobHistory {
+  std::vector<double> losses;
+  std::vector<int64_t> generations;
+  std::set<int64_t> agreements;  // after which replicas that differ averaged their parameters
+  std::set<int64_t> drains;  // steps that all members had applied before the next began; asynchronous schedules only
 };
 
 class JobHarness {
@@ -108,8 +125,9 @@ class JobHarness {
   // Waits until the phase is COMPLETE or FAILED.
   job::v1::Observation WaitForEnd(base::seconds timeout = base::seconds(60));
 
-  // The loss of every committed step (index 0 is step 1), without the steps that were rolled back.
-  std::vector<double> Losses() const;
+  // What steps.jsonl says of the committed steps, without those that were rolled back.
+  JobHistory History() const;
+  std::vector<double> Losses() const { return History().losses; }
   // The output of a process.
   std::string Log(const std::string& name) const;
   std::string AllLogs() const;  // the last lines of each, for failure messages

@@ -32,6 +32,13 @@ struct StepCommand {
   StepRange range;
   int64_t generation = 0;
   double loss = 0;
+  bool agreed = false;  // replicas that differ averaged their parameters after it
+};
+
+// Append to steps.jsonl that every member had applied `step` before the next one began.
+struct DrainCommand {
+  int64_t step = 0;
+  int64_t generation = 0;
 };
 
 // Append the result of an evaluation to metrics.jsonl.
@@ -101,7 +108,7 @@ struct HandedOverCommand {
   int64_t to_term = 0;
 };
 
-using Command = std::variant<SendCommand, JournalCommand, StepCommand, EvaluationCommand, RollbackCommand,
+using Command = std::variant<SendCommand, JournalCommand, StepCommand, DrainCommand, EvaluationCommand, RollbackCommand,
                              FindCheckpointCommand, WriteManifestCommand, DiscardCheckpointCommand, ExportCommand,
                              DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
 

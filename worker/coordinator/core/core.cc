@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/convert.h"
 #include "common/model/executable.h"
 #include "common/model/leader_term.h"
+#include "common/program/compile.h"
 
 namespace medley::worker {
 namespace {
@@ -63,6 +65,8 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   active.request = journal.active_plan();
   active.peers.assign(journal.active().peers().begin(), journal.active().peers().end());
   active.step = journal.active().start_step();
+  active.lag = std::max(1, journal.active().lag());
+  active.averages = journal.active().averages();
   for (const job::v1::Peer& peer : journal.active().peers()) {
     GenerationMember& member = active.members[peer.slot().member()];
     member.peer = peer;
@@ -98,7 +102,15 @@ absl::Status CoordinatorCore::AcceptTerm(int64_t leader_term, Instant now) {
 
 absl::Status CoordinatorCore::CheckPlan(const job::v1::ApplyPlanRequest& request) const {
   MEDLEY_RETURN_IF_ERROR(ValidateApply(request));
-  return model::CheckExecutable(request.plan(), options_.operations);
+  std::vector<model::OperationParts> operations;
+  for (const model::Layer& layer : options_.model.layers) {
+    operations.push_back({.tables = layer.sparse, .dense = !layer.sparse && layer.weight_bytes > 0});
+  }
+  MEDLEY_RETURN_IF_ERROR(model::CheckExecutable(request.plan(), operations));
+  if (operations.empty()) return absl::OkStatus();
+  // What members would refuse later, after the job has prepared for it.
+  MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, model::FromProto(request.plan()));
+  return base::Annotate(program::Compile(plan, options_.model).status(), "plan");
 }
 
 absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now) {

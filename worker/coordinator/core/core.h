@@ -12,10 +12,12 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "worker/coordinator/core/agreements.h"
 #include "worker/coordinator/core/commands.h"
 #include "worker/coordinator/core/generation.h"
 #include "worker/coordinator/core/learning_curve.h"
@@ -62,8 +64,8 @@ class CoordinatorCore {
   // (model::StaleTerm). A newer term is journaled before the request has any effect.
   //
   // Returns the generation that the plan has or will get. Errors: InvalidArgument; Unimplemented when the runtime does
-  // not execute a part of the plan (common/model/executable.h); FailedPrecondition when the plan is older than the
-  // accepted one, or the job is over.
+  // not execute a part of the plan (common/model/executable.h); those of program::Compile; FailedPrecondition when the
+  // plan is older than the accepted one, or the job is over.
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now);
   absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now);
   absl::Status Suspend(const std::string& reason, int64_t leader_term, Instant now);
@@ -154,6 +156,13 @@ class CoordinatorCore {
   void ConsiderSamePlan(Instant now);
   bool OnlyLeaversMissing(const RosterFit& fit) const;
   void LeaseSteps(bool even_if_none, Instant now);
+  int64_t LeaseAhead() const;
+  job::v1::StepLease LeaseStep(bool must_agree);
+  // Replicas agree after the last leased step, so leases may pause.
+  bool Settled() const;
+  void BeginAgreements(int64_t step, Instant now);
+  // Lets the members complete the steps that an asynchronous schedule keeps open, before leases end for a while.
+  void DrainLeased();
   void CommitTo(int64_t step, Instant now);
   void EndEpoch(const StepRange& last);  // its last step was committed
   void SetLedger(int64_t step, int64_t generation);
@@ -238,6 +247,7 @@ class CoordinatorCore {
   std::optional<CheckpointPosition> restore_;  // nullopt: start from the seed
   int64_t halted_step_ = 0;                    // the survivors' step in Mode::kHalted
   int64_t max_applied_ = 0;                    // highest step that any member applied, for lost_steps
+  int64_t drain_ = 0;                          // the last step at which the members were asked to drain; or 0
   base::SteadyTime halt_deadline_{};
   base::SteadyTime waiting_since_{};  // since when no generation could start
   base::SteadyTime retry_at_{};
@@ -245,9 +255,15 @@ class CoordinatorCore {
   int failures_ = 0;  // preparations and recoveries in a row without progress
   int64_t restarts_ = 0;
 
+  Agreements agreements_;
+  std::set<int64_t> agreed_;  // leased steps after which replicas agree, not yet committed; empty unless they differ
+  base::SteadyTime agreed_at_{};  // when the last of them was leased
+  int64_t applied_ = 0;           // the highest step that every member has applied, >= committed
+
   std::optional<PendingCheckpoint> checkpoint_;
   std::optional<PendingManifest> writing_manifest_;
   CheckpointAttempt last_attempt_;
+  bool wants_checkpoint_ = false;   // one is due, when replicas agree
   bool checkpoint_wanted_ = false;  // a member without replacement leaves: checkpoint as soon as possible
   std::optional<job::v1::CheckpointFailure> checkpoint_failure_;  // since the last success
   int64_t checkpoint_failures_ = 0;                               // since the job's start

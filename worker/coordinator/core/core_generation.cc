@@ -11,6 +11,7 @@ namespace medley::worker {
 namespace {
 
 constexpr size_t kMaxSwitches = 32;
+constexpr int kMaxLag = 1024;  // no plan has more stages
 constexpr base::nanoseconds kMaxRetryWait = base::seconds(30);
 
 void SetTime(base::WallTime at, google::protobuf::Timestamp* out) {
@@ -135,6 +136,8 @@ void CoordinatorCore::OnWarmed(const std::string& member, const job::v1::Warmed&
   found->second.rows = warmed.rows();
   found->second.data_digest = warmed.data_digest();
   found->second.program = warmed.program();
+  next_->lag = std::clamp(warmed.lag(), next_->lag, kMaxLag);
+  next_->averages = next_->averages || warmed.averages();
   bad_rows_ = std::max(bad_rows_, warmed.bad_rows());
   if (AllWarmed()) AdoptRows(now);
 }
@@ -274,6 +277,7 @@ void CoordinatorCore::PutInForce(Instant now) {
   stage_times_.Reset();
   cost_.Pause();
   committed_at_ = now.steady;
+  BeginAgreements(active_->step, now);
   Journal(now);
   commands_.push_back(FenceCommand{active_->generation});
   Log(false, fmt::format("generation {} trains from step {}", active_->generation, active_->step));

@@ -105,6 +105,7 @@ void CoordinatorCore::Adopt(Instant now) {
   mode_ = Mode::kTraining;
   for (auto& [name, member] : active_->members) member.applied = ledger_->committed();
   max_applied_ = ledger_->committed();
+  BeginAgreements(ledger_->committed(), now);
   committed_at_ = now.steady;
   last_interruption_ = {};
   throughput_.Reset(now.steady);

@@ -51,6 +51,10 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
     out.set_epochs(ledger_->epochs());
   }
   if (mode_ == Mode::kTraining) out.set_throughput(throughput_.Rate(now.steady));
+  if (active_ && active_->averages) {
+    out.mutable_agreement()->set_fraction(agreements_.fraction());
+    out.mutable_agreement()->set_ratio(agreements_.ratio());
+  }
   if (!loss_.empty()) out.set_loss(loss_.value());
   for (const auto& [name, value] : metrics_) (*out.mutable_metrics())[name] = value;
   const auto& curve = curve_.records();
@@ -106,6 +110,8 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
     *state.mutable_active()->mutable_plan() = active_->plan;
     for (const job::v1::Peer& peer : active_->peers) *state.mutable_active()->add_peers() = peer;
     state.mutable_active()->set_start_step(active_->step);
+    state.mutable_active()->set_lag(active_->lag);
+    state.mutable_active()->set_averages(active_->averages);
   }
   if (handed_over_) *state.mutable_handed_over() = Boundary(now);
   state.set_from_generation(from_generation_);

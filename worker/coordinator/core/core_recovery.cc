@@ -1,4 +1,4 @@
-// CoordinatorCore: from a loss to the next generation (docs/design/runtime.md, "Why one undo step is enough").
+// CoordinatorCore: from a loss to the next generation (docs/design/runtime.md, "Why a few undo steps are enough").
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -95,8 +95,7 @@ void CoordinatorCore::ResolveHalt(Instant now) {
   int64_t t = std::numeric_limits<int64_t>::max();
   for (const auto& [name, member] : active_->members) t = std::min(t, member.applied);
   for (const auto& [name, member] : active_->members) {
-    const bool reachable = member.applied == t || (member.applied == t + 1 && member.undo_to <= t);
-    if (!reachable) {
+    if (member.applied != t && member.undo_to > t) {
       const std::string why =
           fmt::format("{} has applied step {} and cannot roll back to step {}", name, member.applied, t);
       return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, name}, now);

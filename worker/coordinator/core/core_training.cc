@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "common/base/status.h"
+#include "common/model/convert.h"
 #include "worker/coordinator/core/core.h"
 
 namespace medley::worker {
@@ -34,11 +36,18 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
     samples += progress.loss_samples();
   }
   if (at.peer.slot().role() == job::v1::MEMBER_ROLE_TRAINER) {
+    agreements_.Add(progress.compute_seconds(), progress.comm_seconds(), agreed_.contains(step));
     stage_times_.Add(at.peer.slot().stage(), progress.compute_seconds(), progress.comm_seconds());
   }
   int64_t slowest = step;
   for (const auto& [name, other] : active_->members) slowest = std::min(slowest, other.applied);
-  if (slowest > ledger_->committed()) CommitTo(slowest, now);
+  if (slowest == applied_) return;
+  applied_ = slowest;
+  committed_at_ = now.steady;
+  // Replicas that differ can return only to a step after which they agreed.
+  const auto after = agreed_.upper_bound(slowest);
+  if (!active_->averages) CommitTo(slowest, now);
+  if (active_->averages && after != agreed_.begin()) CommitTo(*std::prev(after), now);
 }
 
 void CoordinatorCore::CommitTo(int64_t step, Instant now) {
@@ -52,7 +61,8 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
       curve_.AddLoss(found->second.first, found->second.second);
       losses_.erase(found);
     }
-    commands_.push_back(StepCommand{range, active_->generation, loss});
+    commands_.push_back(StepCommand{range, active_->generation, loss, agreed_.erase(s) > 0});
+    if (s == drain_) commands_.push_back(DrainCommand{s, active_->generation});
     throughput_.Add(now.steady, range.count);
     if (s == ledger_->total_steps() || ledger_->RangeOf(s + 1).data_epoch != range.data_epoch) EndEpoch(range);
   }
@@ -73,12 +83,16 @@ void CoordinatorCore::EndEpoch(const StepRange& last) {
 // Sets the ledger back (or forward, after a restore) to `step` and records the rollback in steps.jsonl.
 void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
   for (int64_t s = ledger_->committed() + 1; s <= step; ++s) {
-    commands_.push_back(StepCommand{ledger_->RangeOf(s), generation, std::numeric_limits<double>::quiet_NaN()});
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    commands_.push_back(StepCommand{ledger_->RangeOf(s), generation, kUnknown, agreed_.contains(s)});
   }
   const absl::Status reset = ledger_->ResetTo(step);
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
   commands_.push_back(RollbackCommand{step, generation});
   losses_.clear();
+  drain_ = 0;
+  agreed_.clear();
+  applied_ = step;
   curve_.RollBack(step);
 }
 
@@ -90,23 +104,73 @@ bool CoordinatorCore::HoldLeases() const {
   return suspending_ || successor_ || evaluation_ || (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
 }
 
+// A pipeline keeps lag + 1 steps open, and must not run dry before new leases arrive.
+int64_t CoordinatorCore::LeaseAhead() const {
+  const int64_t open = active_->lag > 1 ? 2 * (active_->lag + 1) : 1;
+  return std::max<int64_t>(options_.lease_ahead, open);
+}
+
+void CoordinatorCore::DrainLeased() {
+  const int64_t leased = ledger_->leased();
+  if (active_->lag == 1 || leased == ledger_->committed() || drain_ == leased) return;
+  drain_ = leased;
+  job::v1::SessionResponse message;
+  message.mutable_drain()->set_generation(active_->generation);
+  message.mutable_drain()->set_step(leased);
+  for (const auto& [name, member] : active_->members) Send(member.peer, message);
+}
+
+void CoordinatorCore::BeginAgreements(int64_t step, Instant now) {
+  applied_ = step;
+  agreed_at_ = now.steady;
+  agreed_.clear();
+  agreements_ = Agreements();
+  if (!active_->averages) return;
+  const absl::StatusOr<model::ExecutionPlan> plan = model::FromProto(active_->plan);
+  MEDLEY_CHECK(plan.ok(), "a plan in force was checked when it was applied");
+  for (const model::OperationSync& sync : plan->stages.front().syncs) {
+    if (sync.sync.kind == model::SyncKind::kAllreduce) agreements_ = Agreements(sync.sync);
+  }
+}
+
+bool CoordinatorCore::Settled() const {
+  return !active_->averages || ledger_->leased() == ledger_->committed() || agreed_.contains(ledger_->leased());
+}
+
+job::v1::StepLease CoordinatorCore::LeaseStep(bool must_agree) {
+  const StepRange range = ledger_->Lease();
+  job::v1::StepLease step;
+  step.set_step(range.step);
+  step.set_data_epoch(range.data_epoch);
+  step.set_first(range.first);
+  step.set_count(range.count);
+  if (!active_->averages) return step;
+  step.set_agrees(agreements_.Next(must_agree || ledger_->AllLeased() || curve_.IsDue(*ledger_, range.step)));
+  if (step.agrees()) agreed_.insert(range.step);
+  return step;
+}
+
 void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
-  const int64_t ahead = std::max(1, options_.lease_ahead);
-  const int64_t open = ledger_->leased() - ledger_->committed();
-  const bool hold = HoldLeases() || AllLeased() || curve_.IsDue(*ledger_, ledger_->leased()) || open > ahead / 2;
+  const int64_t ahead = LeaseAhead();
+  const int64_t open = ledger_->leased() - applied_;
+  const bool pause = HoldLeases() || AllLeased() || curve_.IsDue(*ledger_, ledger_->leased());
+  const bool draining = drain_ > ledger_->committed();  // to the end, so that steps.jsonl says it
+  // No more work than that of a checkpoint interval is at risk, whatever the mode says.
+  const bool late = agreed_.empty() && now.steady - agreed_at_ >= options_.checkpoint_interval;
+  const bool settle = (pause || wants_checkpoint_ || late) && !Settled();  // by one more step, which agrees
+  const bool hold = (pause && !settle) || draining || open > ahead / 2;
+  if (pause) DrainLeased();
   if (hold && !even_if_none) return;
   job::v1::SessionResponse message;
   job::v1::Lease& lease = *message.mutable_lease();
   lease.set_generation(active_->generation);
-  while (!hold && !ledger_->AllLeased() && ledger_->leased() - ledger_->committed() < ahead &&
+  while (!hold && !ledger_->AllLeased() && ledger_->leased() - applied_ < ahead &&
          !curve_.IsDue(*ledger_, ledger_->leased())) {
-    const StepRange range = ledger_->Lease();
-    job::v1::StepLease& step = *lease.add_steps();
-    step.set_step(range.step);
-    step.set_data_epoch(range.data_epoch);
-    step.set_first(range.first);
-    step.set_count(range.count);
+    *lease.add_steps() = LeaseStep(settle);
+    if (lease.steps().rbegin()->agrees()) agreed_at_ = now.steady;
+    if (settle) break;
   }
+  if (lease.steps().empty() && !even_if_none) return;
   if (open == 0) committed_at_ = std::max(committed_at_, now.steady);
   for (const auto& [name, member] : active_->members) Send(member.peer, message);
 }
@@ -123,9 +187,11 @@ void CoordinatorCore::AdvanceTraining(Instant now) {
   const bool due = now.steady - checkpoint_at_ >= options_.checkpoint_interval;
   const bool boundary = next_ && AllWarmed();
   // A volume that completes checkpoints slowly gets no further one meanwhile, except before a member leaves.
-  if (((due && !writing_manifest_) || checkpoint_wanted_) && !checkpoint_ && !boundary && !successor_ && !AllLeased() &&
-      ledger_->leased() > last_checkpoint_) {
+  wants_checkpoint_ = ((due && !writing_manifest_) || checkpoint_wanted_) && !checkpoint_ && !boundary && !successor_ &&
+                      !AllLeased() && ledger_->leased() > last_checkpoint_;
+  if (wants_checkpoint_ && Settled()) {
     StartCheckpoint(ledger_->leased(), now);
+    wants_checkpoint_ = false;
   }
   LeaseSteps(false, now);
 }

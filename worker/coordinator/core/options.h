@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/executable.h"
+#include "common/model/model.h"
 #include "worker/coordinator/core/learning_curve.h"
 
 namespace medley::worker {
@@ -19,8 +19,8 @@ struct CoreOptions {
   // Of what the job trains: its model, schema, data and training parameters. Empty: unknown. A coordinator continues
   // only a journal with its own digest.
   std::string job_digest;
-  // Of the model. Empty: unknown, plans are checked without it.
-  std::vector<model::OperationParts> operations;
+  // Plans are compiled for it before they are accepted. Without layers: unknown, plans are checked without it.
+  model::Model model;
   std::string train_data;  // where the data are, for messages
   std::string test_data;
   int32_t epochs = 1;      // passes over the data

@@ -67,6 +67,8 @@ void Engine::Carry(Command& command) {
       MEDLEY_RETURN_IF_ERROR(folder.steps->Add(order));
       return folder.board ? folder.board->Add(order, now) : absl::OkStatus();
     });
+  } else if (auto* drain = std::get_if<DrainCommand>(&command)) {
+    WriteStep([order = *drain](Folder& folder) { return folder.steps->Add(order); });
   } else if (auto* evaluation = std::get_if<EvaluationCommand>(&command)) {
     WriteStep([order = *evaluation, now = clock_.Now()](Folder& folder) -> absl::Status {
       MEDLEY_RETURN_IF_ERROR(folder.evaluations->Add(order));

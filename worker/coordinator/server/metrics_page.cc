@@ -45,6 +45,12 @@ std::string MetricsText(const job::v1::Observation& seen) {
   gauge("medley_coordinator_checkpoint_failing", "1 while checkpoints, the model or the journal cannot be written",
         seen.has_checkpoint_failure() ? 1 : 0);
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
+  if (seen.has_agreement()) {
+    gauge("medley_coordinator_agreement_fraction", "Share of the steps after which replicas average their parameters",
+          seen.agreement().fraction());
+    gauge("medley_coordinator_synchronisation_ratio", "Time of synchronisation over time of computation",
+          seen.agreement().ratio());
+  }
   if (seen.switches_size() > 0) {
     gauge("medley_coordinator_last_switch_pause_seconds", "Seconds without training at the last generation switch",
           seen.switches(seen.switches_size() - 1).pause_seconds());

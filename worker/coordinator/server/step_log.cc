@@ -32,6 +32,7 @@ std::pair<int64_t, size_t> Scan(std::string_view text) {
     const auto line = nlohmann::json::parse(text.substr(whole, end - whole), nullptr, false);
     if (!line.is_object()) break;
     if (line.contains("step") && line["step"].is_number_integer()) last = line["step"].get<int64_t>();
+    if (line.contains("drained") && line["drained"].is_number_integer()) last = line["drained"].get<int64_t>();
     if (line.contains("rollback_to") && line["rollback_to"].is_number_integer()) {
       last = line["rollback_to"].get<int64_t>();  // smaller: see Rollback
     }
@@ -115,8 +116,9 @@ absl::Status StepLog::Add(const StepCommand& step) {
   last_step_ = step.range.step;
   const std::string loss = std::isfinite(step.loss) ? fmt::format("{:.9g}", step.loss) : "null";
   return Write(
-      fmt::format("{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"generation\":{},\"loss\":{}}}\n",
-                  step.range.step, step.range.data_epoch, step.range.first, step.range.count, step.generation, loss));
+      fmt::format("{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"generation\":{},\"loss\":{}{}}}\n",
+                  step.range.step, step.range.data_epoch, step.range.first, step.range.count, step.generation, loss,
+                  step.agreed ? ",\"agreed\":true" : ""));
 }
 
 absl::Status StepLog::Add(const EvaluationCommand& evaluation) {
@@ -130,6 +132,10 @@ absl::Status StepLog::Add(const EvaluationCommand& evaluation) {
   for (const auto& [name, value] : metrics) line["metrics"][name] = value;
   line["unix_seconds"] = record.at().seconds();
   return Write(line.dump() + "\n");
+}
+
+absl::Status StepLog::Add(const DrainCommand& drain) {
+  return Write(fmt::format("{{\"drained\":{},\"generation\":{}}}\n", drain.step, drain.generation));
 }
 
 absl::Status StepLog::Rollback(const RollbackCommand& rollback) {

@@ -26,6 +26,7 @@ class StepLog {
   // does not take wait in memory, up to 64 MiB, and are written with a later one.
   absl::Status Add(const StepCommand& step);
   absl::Status Add(const EvaluationCommand& evaluation);
+  absl::Status Add(const DrainCommand& drain);
   absl::Status Rollback(const RollbackCommand& rollback);
   // Returns when the lines are on the volume: another machine that opens the file then sees all of them.
   absl::Status Sync();

@@ -1,6 +1,7 @@
 #include "worker/pipeline/testing/memory_fabric.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/base/status.h"
 
@@ -62,9 +63,16 @@ absl::Status MemoryFabric::Take(const Key& key, std::span<float> data, const Wai
 class MemoryReducer final : public DenseReducer {
  public:
   MemoryReducer(MemorySum& sum, int replica) : sum_(sum), replica_(replica) {}
-  absl::Status SumAll(int64_t step, int block, const program::Group&, std::span<float> values,
+  absl::Status SumAll(int64_t step, int block, const program::Group& group, std::span<float> values,
                       const WaitLimit& limit) override {
-    return sum_.Sum({step, block}, replica_, values, limit);
+    std::vector<int> members(static_cast<size_t>(sum_.replicas_));
+    std::iota(members.begin(), members.end(), 0);
+    if (group.levels.size() == 1) {
+      for (const std::vector<int>& one : group.levels.front().groups) {
+        if (std::ranges::find(one, replica_) != one.end()) members = one;
+      }
+    }
+    return sum_.Sum({step, block, members}, replica_, values, limit);
   }
 
  private:
@@ -74,23 +82,23 @@ class MemoryReducer final : public DenseReducer {
 
 std::unique_ptr<DenseReducer> MemorySum::End(int replica) { return std::make_unique<MemoryReducer>(*this, replica); }
 
-absl::Status MemorySum::Sum(std::pair<int64_t, int> step_and_block, int replica, std::span<float> values,
-                            const WaitLimit& limit) {
+absl::Status MemorySum::Sum(const Key& key, int replica, std::span<float> values, const WaitLimit& limit) {
+  const auto all = std::ssize(std::get<2>(key));
   base::MutexLock lock(mutex_);
-  Round& round = rounds_[step_and_block];
+  Round& round = rounds_[key];
   round.parts.emplace(replica, std::vector<float>(values.begin(), values.end()));
-  if (std::ssize(round.parts) == replicas_) {
+  if (std::ssize(round.parts) == all) {
     round.sum.assign(values.size(), 0);
     for (const auto& [number, part] : round.parts) {
       for (size_t i = 0; i < part.size(); ++i) round.sum[i] += part[i];
     }
     changed_.NotifyAll();
   }
-  if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return std::ssize(round.parts) == replicas_; })) {
+  if (!changed_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return std::ssize(round.parts) == all; })) {
     return WaitFailed(limit, "a sum");
   }
   std::ranges::copy(round.sum, values.begin());
-  if (++round.taken == replicas_) rounds_.erase(step_and_block);
+  if (++round.taken == all) rounds_.erase(key);
   return absl::OkStatus();
 }
 

@@ -34,7 +34,8 @@ class MemoryFabric {
   int64_t floats_sent_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Sums blocks over `replicas` in the order of their numbers, whichever arrives first.
+// Sums blocks over `replicas`, or those of a group that has no outer level, in the order of their numbers, whichever
+// arrives first.
 class MemorySum {
  public:
   explicit MemorySum(int replicas) : replicas_(replicas) {}
@@ -47,20 +48,21 @@ class MemorySum {
     std::vector<float> sum;
     int taken = 0;
   };
-  absl::Status Sum(std::pair<int64_t, int> step_and_block, int replica, std::span<float> values,
-                   const WaitLimit& limit);
+  using Key = std::tuple<int64_t, int, std::vector<int>>;  // step, block, who adds
+  absl::Status Sum(const Key& key, int replica, std::span<float> values, const WaitLimit& limit);
 
   const int replicas_;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::map<std::pair<int64_t, int>, Round> rounds_ ABSL_GUARDED_BY(mutex_);
+  std::map<Key, Round> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Tables shared by `replicas`. Like parameter servers, applies a step when all replicas have pushed it.
 class SharedTables {
  public:
-  SharedTables(int replicas, std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
-      : replicas_(replicas), tables_(std::move(tables), optimizer, seed) {}
+  SharedTables(int replicas, std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed,
+               int kept_updates = 1)
+      : replicas_(replicas), tables_(std::move(tables), optimizer, seed, kept_updates) {}
   std::unique_ptr<SparseParameters> End(int replica);
   LocalTables& tables() { return tables_; }
 

@@ -147,7 +147,7 @@ TEST(ExecutableTest, EveryRefusedFieldIsRefusedByName) {
       ++refused;
     }
   });
-  EXPECT_EQ(refused, 10);
+  EXPECT_EQ(refused, 9);
   EXPECT_THAT(CheckExecutable(plan), IsOk());
 }
 
@@ -175,19 +175,26 @@ TEST(ExecutableTest, EveryValueOfAnEnumerationIsExecutedOrRefusedByName) {
   EXPECT_EQ(values, 6 + 5 + 3);
 }
 
-TEST(ExecutableTest, SchedulesThatAreNotSynchronousAreRefused) {
+TEST(ExecutableTest, AsynchronousSchedulesHaveNoServers) {
   plan_pb::ExecutionPlan plan = GoodPlan();
   plan.mutable_schedule()->set_kind(plan_pb::SCHEDULE_KIND_GPIPE);
   EXPECT_THAT(CheckExecutable(plan), IsOk());
   plan.mutable_schedule()->set_kind(plan_pb::SCHEDULE_KIND_ASYNC_1F1B);
   EXPECT_THAT(CheckExecutable(plan),
               StatusIs(kUnimplemented,
-                       "plan.schedule.kind: the runtime does not execute SCHEDULE_KIND_ASYNC_1F1B: "
-                       "schedules are synchronous, with one update after the last micro-batch: "
-                       "SYNC_1F1B or GPIPE"));
-  EXPECT_THAT(CheckExecutable(ScheduleKind::kAsync1F1B, "planner.schedule"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("planner.schedule: ")));
-  EXPECT_THAT(CheckExecutable(ScheduleKind::kGpipe, "planner.schedule"), IsOk());
+                       "plan.schedule.kind: the runtime does not execute ASYNC_1F1B with parameter servers: the rows "
+                       "on parameter servers are those of the last step"));
+  plan.clear_servers();
+  plan.mutable_stages(0)->mutable_groups(0)->set_units(1);
+  plan.mutable_stages(0)->mutable_syncs(0)->mutable_sync()->set_kind(plan_pb::SYNC_KIND_NONE);
+  EXPECT_THAT(CheckExecutable(plan), IsOk());
+  plan.mutable_schedule()->set_max_staleness(2);
+  EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
+  plan.mutable_schedule()->set_max_staleness(-1);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kRefused, HasSubstr("plan.schedule.maxStaleness: ")));
+  plan.mutable_schedule()->set_max_staleness(2);
+  plan.mutable_schedule()->set_kind(plan_pb::SCHEDULE_KIND_SYNC_1F1B);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kRefused, HasSubstr("greater than 0 with ASYNC_1F1B")));
 }
 
 TEST(ExecutableTest, FieldsAndValuesOfANewerPlanAreRefused) {

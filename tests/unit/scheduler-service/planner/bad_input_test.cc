@@ -49,8 +49,13 @@ model::LayerProfile& ProfileOf(PlanRequest& r) { return r.model.layers[1].profil
 
 TEST(BadInputTest, EachErrorNamesTheField) {
   const Case cases[] = {
-      {"planner.schedule: the runtime does not execute SCHEDULE_KIND_ASYNC_1F1B",
-       [](auto& r) { r.planner.schedule = model::ScheduleKind::kAsync1F1B; }},
+      {"planner.schedule: ASYNC_1F1B needs a model without embedding tables on parameter servers",
+       [](auto& r) {
+         r.planner.schedule = model::ScheduleKind::kAsync1F1B;
+         r.server_type = r.resources[0].name;
+         ProfileOf(r).server_seconds = 1;
+       }},
+      {"planner.maxStaleness: must be 0", [](auto& r) { r.planner.max_staleness = 1; }},
       {"model.layers: must not be empty", [](auto& r) { r.model.layers.clear(); }},
       {"model.layers: 10000 layers", [](auto& r) { r.model.layers.resize(10000, r.model.layers[0]); }},
       {"model.layers[1].profiles[0].computeSeconds", [](auto& r) { ProfileOf(r).compute_seconds = kNan; }},

@@ -18,6 +18,7 @@ ExportedModel Model(const std::string& name, model::Task task = model::Task::kBi
   job.model.embedding_dim = 4;
   job.model.embedding_rows = 100;
   job.model.hidden = {8};
+  if (name == "residual") job.model.hidden = {8, 4, 8};
   job.data.train = {"file:///x.csv", "csv"};
   job.data.schema = {.label_column = 4,
                      .label_positive = ">50K",
@@ -69,7 +70,7 @@ TEST(ExportedModelTest, NamesOfColumnsAreReadBack) {
 }
 
 TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
-  for (const char* name : {"ctrdnn", "mlp", "logistic"}) {
+  for (const char* name : {"ctrdnn", "mlp", "logistic", "residual", "two-tower"}) {
     const ExportedModel model = Model(name);
     const auto read = ParseExportedModel(ModelJson(model, {}), SchemaJson(model));
     ASSERT_THAT(read, IsOk()) << name;
@@ -96,6 +97,13 @@ TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
       EXPECT_EQ(is.sum_fields, was.sum_fields);
       EXPECT_EQ(is.reads_numerics, was.reads_numerics);
       EXPECT_EQ(is.output_width, was.output_width);
+      EXPECT_EQ(is.input_width, was.input_width);
+      EXPECT_EQ(is.inputs, was.inputs);
+      ASSERT_EQ(is.parameters.size(), was.parameters.size());
+      for (size_t p = 0; p < is.parameters.size(); ++p) {
+        EXPECT_EQ(is.parameters[p].first_field, was.parameters[p].first_field);
+        EXPECT_EQ(is.parameters[p].fields, was.parameters[p].fields);
+      }
     }
     const auto is = TensorsOf(read->graph);
     const auto was = TensorsOf(model.graph);
@@ -105,6 +113,27 @@ TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
       EXPECT_EQ(is[i].shape, was[i].shape);
     }
   }
+}
+
+TEST(ExportedModelTest, GraphsThatDoNotFitAreRefused) {
+  const auto refused = [&](const char* name, const std::string& from, const std::string& to,
+                           const std::string& message) {
+    const ExportedModel model = Model(name);
+    EXPECT_THAT(ParseExportedModel(Replaced(ModelJson(model, {}), from, to), SchemaJson(model)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  const std::string inputs = "\"fc1\",\n        \"fc3\"";
+  refused("residual", inputs, "\"fc1\"", "inputs: must be two layers, in their order");
+  refused("residual", inputs, "\"fc3\", \"fc1\"", "inputs: must be two layers, in their order");
+  refused("residual", inputs, "\"fc1\", \"fc1\"", "inputs: must be two layers, in their order");
+  refused("residual", inputs, "\"fc1\", \"fc_out\"", "inputs: no layer before it is 'fc_out'");
+  refused("residual", inputs, "\"fc2\", \"fc3\"", "the width of an input is 4, but must be 8");
+  refused("two-tower", "\"fc1_1\",\n        \"fc2_1\"", "\"embedding_1\", \"fc2_1\"", "but must be 8");
+  refused("two-tower", "\"firstField\": 1", "\"firstField\": 0", "fields: another Embedding has some of them");
+  refused("two-tower", "\"firstField\": 1", "\"firstField\": 2",
+          "fields: the ids of a sample are [0, 2), not [2, 2 + 1)");
+  refused("two-tower", "\"firstField\": 1", "\"firstField\": -1", "not [-1, -1 + 1)");
+  refused("two-tower", "\"kind\": \"Multiply\"", "\"kind\": \"Divide\"", "kind: 'Divide' is unknown");
 }
 
 TEST(ExportedModelTest, EveryTaskIsReadBackAsItWasWritten) {

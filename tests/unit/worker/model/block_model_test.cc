@@ -1,13 +1,16 @@
 #include "worker/model/block_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
 #include "common/base/rng.h"
 #include "common/base/status.h"
+#include "common/base/testing/status_matchers.h"
 #include "worker/data/schema.h"
 
 namespace medley::worker {
@@ -33,6 +36,7 @@ model::JobSpec Job(const std::string& name, const std::string& activation, model
     job.data.schema.label_column = -1;
     job.data.schema.label_columns = {0, 5};
   }
+  if (name == "two-tower") job.data.schema.categorical = {1, 2, 6};
   if (name.empty()) {
     job.model.layers = {{"e", "Embedding", kDim, ""},
                         {"a", "FullyConnected", 5, activation},
@@ -41,6 +45,7 @@ model::JobSpec Job(const std::string& name, const std::string& activation, model
                         {"l", "Loss", 0, ""}};
   } else {
     job.model.hidden = {5, 4};
+    if (name == "residual") job.model.hidden = {5, 4, 5, 3, 5};
   }
   return job;
 }
@@ -50,7 +55,7 @@ Batch Samples(const model::SchemaSpec& schema = Job("ctrdnn", "").data.schema) {
   Batch batch{.shape = ShapeOf(schema), .samples = kSamples};
   const uint64_t values = schema.task == model::Task::kMultiClass ? kClasses : 2;
   for (int i = 0; i < kSamples; ++i) {
-    for (int f = 0; f < 2; ++f) batch.ids.push_back(static_cast<int32_t>(rng.Below(kRows)));
+    for (int f = 0; f < batch.shape.fields; ++f) batch.ids.push_back(static_cast<int32_t>(rng.Below(kRows)));
     for (int n = 0; n < 2; ++n) batch.numerics.push_back(static_cast<float>(rng.Uniform(-1, 1)));
     for (int l = 0; l < batch.shape.labels; ++l) batch.labels.push_back(static_cast<float>(rng.Below(values)));
   }
@@ -65,15 +70,22 @@ std::vector<float> Rows(size_t columns) {
 }
 
 // Runs forward and backward passes of the whole batch in micro-batches of `size`; returns the mean loss.
-double Pass(BlockModel& model, const Batch& batch, std::span<const float> rows, int size) {
-  model.BeginStep({1, (kSamples + size - 1) / size, kSamples});
-  if (!model.Tables().empty()) model.SetRows(0, rows);
+double RunPass(BlockModel& model, const Batch& batch, std::span<const float> rows, int size) {
+  model.BeginStep({.step = 1,
+                   .version = model.AppliedStep(),
+                   .micro_batches = (kSamples + size - 1) / size,
+                   .global_samples = kSamples});
+  // All tables together have `rows`.
+  for (size_t t = 0; t < model.Tables().size(); ++t) {
+    const size_t floats = rows.size() / model.Tables().size();
+    model.SetRows(0, static_cast<int>(t), rows.subspan(t * floats, floats));
+  }
   for (int first = 0, micro = 0; first < kSamples; first += size, ++micro) {
     const int count = std::min(size, kSamples - first);
-    EXPECT_TRUE(model.Forward(micro, batch.View(first, count), {}).ok());
-    EXPECT_TRUE(model.Backward(micro, {}).ok());
+    EXPECT_TRUE(model.Forward({0, micro}, batch.View(first, count), {}).ok());
+    EXPECT_TRUE(model.Backward({0, micro}, {}).ok());
   }
-  return model.LossSum() / kSamples;
+  return model.LossSum(0) / kSamples;
 }
 
 std::unique_ptr<BlockModel> Whole(const Graph& graph) {
@@ -101,21 +113,23 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
     for (size_t i = 0; i < parameter.weights.size(); ++i) parameter.weights[i] = 0.1F + 0.03F * static_cast<float>(i);
   }
   const size_t columns = graph.Parameters(true).empty() ? 1 : static_cast<size_t>(graph.Parameters(true)[0].columns);
-  std::vector<float> rows = Rows(columns);
-  Pass(*model, batch, rows, 5);
+  std::vector<float> rows = Rows(columns * std::max<size_t>(1, model->Tables().size()));
+  RunPass(*model, batch, rows, 5);
   const std::vector<float> dense(model->Gradients().begin(), model->Gradients().end());
-  const std::vector<float> sparse =
-      model->Tables().empty() ? std::vector<float>()
-                              : std::vector<float>(model->RowGradients(0).begin(), model->RowGradients(0).end());
-  const double here = Pass(*model, batch, rows, kSamples);
+  std::vector<float> sparse;
+  for (size_t t = 0; t < model->Tables().size(); ++t) {
+    const std::span<const float> gradients = model->RowGradients(0, static_cast<int>(t));
+    sparse.insert(sparse.end(), gradients.begin(), gradients.end());
+  }
+  const double here = RunPass(*model, batch, rows, kSamples);
   const auto check = [&](float gradient, float& value, const std::string& what) {
     constexpr float kStep = 5e-4F;
     constexpr double kTolerance = 1e-3;
     const float saved = value;
     value = saved + kStep;
-    const double right = (Pass(*model, batch, rows, kSamples) - here) / static_cast<double>(kStep);
+    const double right = (RunPass(*model, batch, rows, kSamples) - here) / static_cast<double>(kStep);
     value = saved - kStep;
-    const double left = (here - Pass(*model, batch, rows, kSamples)) / static_cast<double>(kStep);
+    const double left = (here - RunPass(*model, batch, rows, kSamples)) / static_cast<double>(kStep);
     value = saved;
     EXPECT_GE(static_cast<double>(gradient), std::min(left, right) - kTolerance) << what;
     EXPECT_LE(static_cast<double>(gradient), std::max(left, right) + kTolerance) << what;
@@ -143,42 +157,87 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"mlp", ""}, Case{"logistic", ""}, Case{"ctrdnn", "", model::Task::kRegression},
                       Case{"mlp", "", model::Task::kMultiClass}, Case{"", "tanh", model::Task::kMultiClass},
                       Case{"logistic", "", model::Task::kMultiClass}, Case{"logistic", "", model::Task::kMultiLabel},
-                      Case{"ctrdnn", "", model::Task::kMultiLabel}));
+                      Case{"ctrdnn", "", model::Task::kMultiLabel}, Case{"residual", ""}, Case{"two-tower", ""},
+                      Case{"two-tower", "", model::Task::kMultiClass}));
 
 TEST(BlockModelTest, MicroBatchesAddUp) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
   const std::unique_ptr<BlockModel> model = Whole(graph);
   const std::vector<float> rows = Rows(kDim);
-  const double whole_loss = Pass(*model, Samples(), rows, kSamples);
+  const double whole_loss = RunPass(*model, Samples(), rows, kSamples);
   const std::vector<float> whole(model->Gradients().begin(), model->Gradients().end());
-  EXPECT_NEAR(Pass(*model, Samples(), rows, 5), whole_loss, 1e-6);
+  EXPECT_NEAR(RunPass(*model, Samples(), rows, 5), whole_loss, 1e-6);
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(model->Gradients()[i], whole[i], 1e-6F);
 }
 
-TEST(BlockModelTest, TwoStagesEqualOne) {
-  const Graph graph = *BuildGraph(Job("", "relu"));
-  const Optimizer optimizer = *MakeOptimizer("adagrad", 0.1);
-  const std::unique_ptr<BlockModel> whole = Whole(graph);
-  const std::unique_ptr<BlockModel> first = *BlockModel::Create(graph, {0, 2}, optimizer, kSeed);
-  const std::unique_ptr<BlockModel> second = *BlockModel::Create(graph, {2, 5}, optimizer, kSeed);
-  EXPECT_EQ(first->OutputWidth(), 5);
-  EXPECT_EQ(second->InputWidth(), 5);
-  const Batch batch = Samples();
-  const std::vector<float> rows = Rows(kDim);
-  Pass(*whole, batch, rows, kSamples);
-  first->BeginStep({1, 1, kSamples});
-  second->BeginStep({1, 1, kSamples});
-  first->SetRows(0, rows);
-  const auto activations = first->Forward(0, batch.View(0, kSamples), {});
-  ASSERT_TRUE(activations.ok());
-  ASSERT_TRUE(second->Forward(0, batch.View(0, kSamples), *activations).ok());
-  const auto gradient = second->Backward(0, {});
-  ASSERT_TRUE(gradient.ok());
-  ASSERT_TRUE(first->Backward(0, *gradient).ok());
-  EXPECT_DOUBLE_EQ(second->LossSum(), whole->LossSum());
-  std::vector<float> both(first->Gradients().begin(), first->Gradients().end());
-  both.insert(both.end(), second->Gradients().begin(), second->Gradients().end());
-  for (size_t i = 0; i < both.size(); ++i) EXPECT_FLOAT_EQ(both[i], whole->Gradients()[i]);
+// Runs one step of consecutive blocks, which pass their values and gradients on.
+std::vector<float> GradientsOfBlocks(const Graph& graph, const std::vector<model::OperationRange>& ranges,
+                                     const Batch& batch, std::span<const float> rows, double& loss) {
+  std::vector<std::unique_ptr<BlockModel>> blocks;
+  for (const model::OperationRange& range : ranges) {
+    blocks.push_back(*BlockModel::Create(graph, range, *MakeOptimizer("adagrad", 0.1), kSeed));
+  }
+  std::map<int, std::vector<float>> values;     // by operation
+  std::map<int, std::vector<float>> gradients;  // of them: the sum over the blocks that use them
+  const size_t size = rows.size() / std::max<size_t>(1, graph.Parameters(true).size());
+  size_t table = 0;
+  for (const std::unique_ptr<BlockModel>& block : blocks) {
+    block->BeginStep({.step = 1, .version = block->AppliedStep(), .global_samples = kSamples});
+    for (size_t t = 0; t < block->Tables().size(); ++t) {
+      block->SetRows(0, static_cast<int>(t), rows.subspan(table++ * size, size));
+    }
+    std::vector<std::span<const float>> inputs;
+    for (const BlockValue& input : block->Inputs()) inputs.push_back(values.at(input.operation));
+    const absl::StatusOr<Values> outputs = block->Forward({0, 0}, batch.View(0, kSamples), inputs);
+    EXPECT_THAT(outputs, base::IsOk());
+    for (size_t k = 0; k < block->Outputs().size(); ++k) {
+      values[block->Outputs()[k].operation].assign((*outputs)[k].begin(), (*outputs)[k].end());
+    }
+    if (block->IsLast()) loss = block->LossSum(0);
+  }
+  std::vector<std::vector<float>> found;
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+    std::vector<std::span<const float>> given;
+    for (const BlockValue& output : (*block)->Outputs()) given.push_back(gradients.at(output.operation));
+    const absl::StatusOr<Values> back = (*block)->Backward({0, 0}, given);
+    EXPECT_THAT(back, base::IsOk());
+    for (size_t k = 0; k < (*block)->Inputs().size(); ++k) {
+      std::vector<float>& sum = gradients[(*block)->Inputs()[k].operation];
+      sum.resize((*back)[k].size());
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += (*back)[k][i];
+    }
+    found.insert(found.begin(), {(*block)->Gradients().begin(), (*block)->Gradients().end()});
+  }
+  std::vector<float> all;
+  for (const std::vector<float>& part : found) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+// However a model is cut into blocks, it computes the same.
+TEST(BlockModelTest, BlocksEqualTheWholeModel) {
+  for (const char* name : {"", "residual", "two-tower"}) {
+    const model::JobSpec job = Job(name, "relu");
+    const Graph graph = *BuildGraph(job);
+    const int count = static_cast<int>(graph.operations.size());
+    const std::unique_ptr<BlockModel> whole = Whole(graph);
+    const Batch batch = Samples(job.data.schema);
+    const std::vector<float> rows = Rows(kDim * graph.Parameters(true).size());
+    RunPass(*whole, batch, rows, kSamples);
+    const std::vector<float> expected(whole->Gradients().begin(), whole->Gradients().end());
+    std::vector<model::OperationRange> single;
+    for (int i = 0; i < count; ++i) single.push_back({i, i + 1});
+    std::vector<std::vector<model::OperationRange>> cuts = {single};
+    for (int cut = 1; cut < count; ++cut) cuts.push_back({{0, cut}, {cut, count}});
+    for (const std::vector<model::OperationRange>& ranges : cuts) {
+      double loss = 0;
+      const std::vector<float> found = GradientsOfBlocks(graph, ranges, batch, rows, loss);
+      EXPECT_DOUBLE_EQ(loss, whole->LossSum(0));
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < found.size(); ++i) {
+        ASSERT_NEAR(found[i], expected[i], 1e-6) << graph.name << ", first block to " << ranges[0].end << ", " << i;
+      }
+    }
+  }
 }
 
 TEST(BlockModelTest, UndoesOneStepAndNoMore) {
@@ -194,7 +253,7 @@ TEST(BlockModelTest, UndoesOneStepAndNoMore) {
     return all;
   };
   const auto step = [&] {
-    Pass(*model, Samples(), Rows(kDim), kSamples);
+    RunPass(*model, Samples(), Rows(kDim), kSamples);
     ASSERT_TRUE(model->ApplyUpdate(optimizer).ok());
   };
   step();
@@ -214,11 +273,11 @@ TEST(BlockModelTest, UndoesOneStepAndNoMore) {
 TEST(BlockModelTest, EmptyMicroBatchesLeaveZeroGradients) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
   const std::unique_ptr<BlockModel> model = Whole(graph);
-  Pass(*model, Samples(), Rows(kDim), kSamples);
-  model->BeginStep({2, 1, kSamples});
-  model->SetRows(0, {});
-  EXPECT_TRUE(model->Forward(0, Samples().View(0, 0), {}).ok());
-  EXPECT_TRUE(model->Backward(0, {}).ok());
+  RunPass(*model, Samples(), Rows(kDim), kSamples);
+  model->BeginStep({.step = 2, .version = 0, .global_samples = kSamples});
+  model->SetRows(0, 0, {});
+  EXPECT_TRUE(model->Forward({0, 0}, Samples().View(0, 0), {}).ok());
+  EXPECT_TRUE(model->Backward({0, 0}, {}).ok());
   for (const float g : model->Gradients()) EXPECT_EQ(g, 0);
 }
 
@@ -227,9 +286,14 @@ TEST(BlockModelTest, RefusesWrongShapes) {
   EXPECT_FALSE(BlockModel::Create(graph, {3, 3}, {}, 1).ok());
   EXPECT_FALSE(BlockModel::Create(graph, {0, 6}, {}, 1).ok());
   const std::unique_ptr<BlockModel> dense = *BlockModel::Create(graph, {1, 5}, {}, 1);
-  dense->BeginStep({1, 1, kSamples});
+  dense->BeginStep({.step = 1, .version = dense->AppliedStep(), .global_samples = kSamples});
   const Batch batch = Samples();
-  EXPECT_FALSE(dense->Forward(0, batch.View(0, kSamples), std::vector<float>(7)).ok());
+  EXPECT_FALSE(dense->Forward({0, 0}, batch.View(0, kSamples), {}).ok()) << "no input";
+  const std::vector<float> few(7);
+  const std::span<const float> input(few);
+  EXPECT_THAT(
+      dense->Forward({0, 0}, batch.View(0, kSamples), {&input, 1}).status().message(),
+      ::testing::HasSubstr("the input of 12 samples for operation 0 has 7 floats, the block needs 8 per sample"));
 }
 
 TEST(BlockModelTest, ParametersDoNotDependOnTheRange) {
@@ -264,15 +328,15 @@ TEST(BlockModelThreadsTest, TheNumberOfThreadsChangesNoBit) {
     const auto model = *BlockModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, kSeed,
                                            std::make_shared<ComputeThreads>(threads));
     for (int64_t step = 1; step <= 3; ++step) {
-      model->BeginStep({step, 2, kMany});
-      model->SetRows(0, Rows(kDim));
+      model->BeginStep({.step = step, .version = step - 1, .micro_batches = 2, .global_samples = kMany});
+      model->SetRows(0, 0, Rows(kDim));
       for (int micro = 0; micro < 2; ++micro) {
-        ASSERT_TRUE(model->Forward(micro, batch.View(micro * 350, 350), {}).ok());
-        ASSERT_TRUE(model->Backward(micro, {}).ok());
+        ASSERT_TRUE(model->Forward({0, micro}, batch.View(micro * 350, 350), {}).ok());
+        ASSERT_TRUE(model->Backward({0, micro}, {}).ok());
       }
       ASSERT_TRUE(model->ApplyUpdate(optimizer).ok());
     }
-    losses.push_back(model->LossSum());
+    losses.push_back(model->LossSum(0));
     std::vector<float>& all = weights.emplace_back();
     for (const DenseParameter& parameter : model->Parameters()) {
       all.insert(all.end(), parameter.weights.begin(), parameter.weights.end());

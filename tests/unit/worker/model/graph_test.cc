@@ -53,6 +53,65 @@ TEST(GraphTest, MlpReadsNumbersOnly) {
   EXPECT_TRUE(graph.Parameters(true).empty());
 }
 
+TEST(GraphTest, ResidualAddsEveryTwoHiddenLayers) {
+  model::JobSpec job = Job("residual");
+  job.model.hidden = {8, 4, 8, 5, 8, 8, 9, 9};
+  const Graph graph = *BuildGraph(job);
+  const model::Model model = graph.ToModel();
+  std::string names;
+  for (const model::Layer& layer : model.layers) names += layer.name + " ";
+  EXPECT_EQ(names, "embedding fc1 fc2 fc3 add3 fc4 fc5 add5 fc6 fc7 fc8 fc_out loss ");
+  EXPECT_EQ(model.layers[4].kind, "ADD");
+  EXPECT_THAT(model.layers[4].inputs, ::testing::ElementsAre(1, 3));
+  EXPECT_THAT(model.layers[7].inputs, ::testing::ElementsAre(4, 6)) << "the sum goes on";
+  EXPECT_TRUE(model.layers[5].inputs.empty()) << "of the layer before";
+  EXPECT_EQ(model.layers[4].input_bytes, 2 * 4 * 8);
+  EXPECT_EQ(model.layers[4].output_bytes, 4 * 8);
+}
+
+TEST(GraphTest, ResidualWithoutIdsReadsNumbers) {
+  model::JobSpec job = Job("residual");
+  job.model.hidden = {8, 4, 8};
+  job.data.schema.categorical.clear();
+  const Graph graph = *BuildGraph(job);
+  EXPECT_TRUE(graph.operations[0].reads_numerics);
+  EXPECT_EQ(graph.operations[0].parameters[0].rows, 2);
+  EXPECT_EQ(graph.operations[3].name, "add3");
+}
+
+TEST(GraphTest, ResidualNeedsAConnection) {
+  model::JobSpec job = Job("residual");
+  for (const std::vector<int>& hidden : {std::vector<int>{8}, {8, 8}, {8, 4, 9, 8}}) {
+    job.model.hidden = hidden;
+    EXPECT_THAT(base::Message(BuildGraph(job).status()), HasSubstr("no two of these are equally wide"));
+  }
+}
+
+TEST(GraphTest, TwoTowersShareTheFields) {
+  const Graph graph = *BuildGraph(Job("two-tower"));
+  const model::Model model = graph.ToModel();
+  std::string names;
+  for (const model::Layer& layer : model.layers) names += layer.name + " ";
+  EXPECT_EQ(names, "embedding_1 fc1_1 fc1_2 embedding_2 fc2_1 fc2_2 product fc_out loss ");
+  EXPECT_EQ(graph.operations[0].parameters[0].fields, 2);
+  EXPECT_EQ(graph.operations[0].output_width, 20);
+  EXPECT_EQ(graph.operations[3].parameters[0].first_field, 2);
+  EXPECT_EQ(graph.operations[3].parameters[0].fields, 1);
+  EXPECT_EQ(graph.operations[3].output_width, 10 + 2) << "with the numbers";
+  EXPECT_THAT(model.layers[3].inputs, ::testing::ElementsAre(-1)) << "the batch";
+  EXPECT_THAT(model.layers[6].inputs, ::testing::ElementsAre(2, 5));
+  EXPECT_EQ(model.layers[6].kind, "MULTIPLY");
+  EXPECT_EQ(model.layers[3].input_bytes, 8 + 4 * 2);
+}
+
+TEST(GraphTest, TwoTowersNeedFieldsForEach) {
+  model::JobSpec job = Job("two-tower");
+  job.data.schema.categorical = {1};
+  EXPECT_THAT(base::Message(BuildGraph(job).status()), HasSubstr("each tower has its own"));
+  job.data.schema.numeric_buckets = 4;
+  EXPECT_TRUE(BuildGraph(job).ok()) << "of bucketed numbers too";
+}
+
 TEST(GraphTest, LogisticSumsItsRows) {
   const Graph graph = *BuildGraph(Job("logistic"));
   ASSERT_EQ(graph.operations.size(), 3U);

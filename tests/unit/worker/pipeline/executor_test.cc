@@ -72,8 +72,9 @@ TEST_F(ExecutorTest, RunsStepsWithAndWithoutPrefetch) {
   for (int64_t step = 1; step <= 2; ++step) {
     const auto result = executor->RunStep({step, 0, (step - 1) * 16, 16}, {});
     ASSERT_TRUE(result.ok()) << base::ToString(result.status());
-    EXPECT_EQ(result->loss_samples, 16);
-    EXPECT_GE(result->compute_seconds, 0);
+    ASSERT_TRUE(result->has_value());
+    EXPECT_EQ((*result)->loss_samples, 16);
+    EXPECT_GE((*result)->compute_seconds, 0);
   }
   EXPECT_TRUE(executor->RunStep({3, 0, 32, 8}, {}).ok());
   EXPECT_EQ(tables_->AppliedStep(), 3);
@@ -99,7 +100,7 @@ TEST_F(ExecutorTest, RollsBackAndRunsTheStepAgainWithTheSameResult) {
   ASSERT_TRUE(tables_->UndoTo(1).ok());
   const auto again = executor->RunStep({2, 0, 16, 16}, {});
   ASSERT_TRUE(again.ok()) << base::ToString(again.status());
-  EXPECT_EQ(first->loss_sum, again->loss_sum);
+  EXPECT_EQ((*first)->loss_sum, (*again)->loss_sum);
 }
 
 TEST_F(ExecutorTest, AStopEndsAWaitForAPeer) {
@@ -163,11 +164,48 @@ TEST_F(ExecutorTest, AnEvaluationHasADeadlineForEachChunkOnly) {
 }
 
 TEST_F(ExecutorTest, RefusesWhatItCannotRunByName) {
-  model::ExecutionPlan plan = PlanOf({{{0, 2}, {2, 4}}, {{1.0}, {1.0}}, 2}, graph_);
-  plan.schedule.kind = model::ScheduleKind::kAsync1F1B;
+  model::ExecutionPlan plan;
+  plan.devices = {{"d0", "cpu", "", ""}, {"d1", "cpu", "", ""}};
+  const model::Sync sync{.kind = model::SyncKind::kAllreduce};
+  plan.placements = {{{{0, 2}}, {{"d0", 1}}, {}}, {{{2, 4}}, {{"d0", 0.5}, {"d1", 0.5}}, sync}};
   programs_ = {*program::Compile(plan, graph_.ToModel()), *program::CompileEvaluation(plan, graph_.ToModel())};
   EXPECT_EQ(Executor::Create(programs_, 0, Parts(0, nullptr), optimizer_, 1).status().message(),
-            "plan.schedule.kind: this runtime executes only synchronous schedules, not ASYNC_1F1B");
+            "d0: this runtime executes blocks of one layout on a device");
+}
+
+// The first of two stages keeps two steps open.
+TEST_F(ExecutorTest, EvaluatesOnlyBetweenStepsAndDrainsWhatIsOpen) {
+  MemoryFabric fabric;
+  model_ = *BlockModel::Create(graph_, {0, 2}, optimizer_, 1, nullptr, 2);
+  tables_ = std::make_unique<LocalTables>(graph_.Parameters(true), optimizer_, 1, 2);
+  model::ExecutionPlan plan = PlanOf({{{0, 2}, {2, 4}}, {{1.0}, {1.0}}, 1}, graph_);
+  plan.schedule.kind = model::ScheduleKind::kAsync1F1B;
+  programs_ = {*program::Compile(plan, graph_.ToModel()), *program::CompileEvaluation(plan, graph_.ToModel())};
+  const std::unique_ptr<FlowChannel> first = fabric.End(0), second = fabric.End(1);
+  const auto executor = *Executor::Create(programs_, 0, Parts(0, first.get()), optimizer_, 1);
+  const auto begun = executor->RunStep({1, 0, 0, 16}, {});
+  ASSERT_TRUE(begun.ok()) << base::ToString(begun.status());
+  EXPECT_FALSE(begun->has_value());
+  EXPECT_EQ(model_->AppliedStep(), 0);
+  EXPECT_EQ(executor->Evaluate(*data_, 0, {}).status().message(), "step 1 is open, so nothing can be evaluated");
+  EXPECT_EQ(executor->RunStep({3, 0, 0, 16}, {}).status().message(),
+            "got the lease of step 3, but step 1 was the last to begin");
+  executor->DropPrefetched();
+  const auto flow_of = [&](bool gradient) {
+    const auto flow = std::ranges::find(programs_.training.flows, gradient, &program::Flow::gradient);
+    return static_cast<int>(flow - programs_.training.flows.begin());
+  };
+  std::vector<float> sent(16 * 8);
+  ASSERT_TRUE(second->Recv({false, flow_of(false), 1, 0}, 0, sent, {}).ok());
+  EXPECT_EQ(base::ToString(executor->RunStep({1, 0, 0, 16}, {}).status()), "OK");
+  const std::vector<float> gradient(sent.size(), 0.5F);
+  ASSERT_TRUE(second->Send({false, flow_of(true), 1, 0}, 0, gradient, {}).ok());
+  const auto ended = executor->Drain({});
+  ASSERT_TRUE(ended.ok()) << base::ToString(ended.status());
+  ASSERT_TRUE(ended->has_value());
+  EXPECT_EQ((*ended)->step, 1);
+  EXPECT_EQ(model_->AppliedStep(), 1);
+  EXPECT_FALSE((*executor->Drain({})).has_value());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "common/base/status.h"
@@ -59,6 +60,41 @@ TEST_F(LocalTablesTest, UndoesOneStep) {
   EXPECT_EQ(Pull(2), one);
   EXPECT_EQ(tables_.UndoTo(0).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(Push(2).ok());
+}
+
+TEST_F(LocalTablesTest, KeepsTheRowsOfEarlierSteps) {
+  LocalTables tables({Spec()}, optimizer_, 9, 3);
+  const auto rows = [&](int64_t step, const std::vector<uint64_t>& keys) {
+    std::vector<std::vector<float>> pulled;
+    const std::vector<TableKeys> wanted = {{2, 3, keys}};
+    EXPECT_EQ(base::ToString(tables.Pull(step, wanted, pulled, {})), "OK");
+    return pulled[0];
+  };
+  const auto push = [&](int64_t step, const std::vector<uint64_t>& keys) {
+    const std::vector<TableKeys> pushed = {{2, 3, keys}};
+    const std::vector<std::span<const float>> gradients = {gradient_};
+    ASSERT_TRUE(tables.Push(step, pushed, gradients, 8, {}).ok());
+  };
+  std::vector<std::vector<float>> after;  // of rows 4, 7 and 9 after each step
+  after.push_back(rows(1, {4, 7, 9}));
+  for (const auto& [step, keys] : std::map<int64_t, std::vector<uint64_t>>{{1, {4, 7}}, {2, {7, 9}}, {3, {4, 9}}}) {
+    push(step, keys);
+    after.push_back(rows(step + 1, {4, 7, 9}));
+  }
+  for (int64_t version = 0; version <= 3; ++version) {
+    EXPECT_EQ(rows(version + 1, {4, 7, 9}), after[static_cast<size_t>(version)]) << version;
+  }
+  push(4, {4, 7});
+  EXPECT_EQ(rows(2, {4, 7, 9}), after[1]);
+  std::vector<std::vector<float>> gone;
+  EXPECT_EQ(tables.Pull(1, keys_, gone, {}).message(),
+            "the rows of step 0 are no longer kept: the oldest are those of step 1");
+  ASSERT_TRUE(tables.UndoTo(2).ok());
+  EXPECT_EQ(rows(3, {4, 7, 9}), after[2]);
+  EXPECT_EQ(tables.UndoLimit(), 1);
+  ASSERT_TRUE(tables.UndoTo(1).ok());
+  EXPECT_EQ(rows(2, {4, 7, 9}), after[1]);
+  EXPECT_EQ(tables.UndoTo(0).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LocalTablesTest, APullWaitsForTheStepBefore) {

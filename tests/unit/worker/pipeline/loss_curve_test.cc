@@ -86,6 +86,45 @@ TEST_F(LossCurveTest, ReluInShort) {
   ExpectSame(Run(job, {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4}, 40), Run(job, {{{0, 5}}, {{1.0}}}, 40));
 }
 
+// Models that are no chain: values skip stages, have consumers in several of them, and gradients are added.
+model::JobSpec GraphJob(const std::string& name) {
+  model::JobSpec job = AdultJob();
+  job.model.name = name;
+  job.model.embedding_rows = 4096;  // as in data_
+  job.model.embedding_dim = 4;
+  job.model.hidden = {32, 16, 32, 8, 32};
+  if (name == "two-tower") job.model.hidden = {32, 16};
+  job.training.batch_size = 256;
+  return job;
+}
+
+// embedding fc1 fc2 fc3 add3 fc4 fc5 add5 fc_out loss
+TEST_F(LossCurveTest, ResidualModel) {
+  const model::JobSpec job = GraphJob("residual");
+  const std::vector<double> expected = Run(job, {{{0, 10}}, {{1.0}}}, 40);
+  ASSERT_EQ(expected.size(), 40U);
+  EXPECT_LT(expected.back(), expected.front());
+  ExpectSame(Run(job, {{{0, 2}, {2, 3}, {3, 10}}, {{1}, {1}, {1}}, 3}, 40), expected);
+  ExpectSame(Run(job, {{{0, 2}, {2, 5}, {5, 6}, {6, 10}}, {{1, 1}, {0.3, 0.7}, {1}, {1, 2, 1}}, 2}, 40), expected);
+  const model::ScheduleKind gpipe = model::ScheduleKind::kGpipe;
+  ExpectSame(Run(job, {{{0, 3}, {3, 4}, {4, 7}, {7, 10}}, {{1, 1}, {1, 1}, {1}, {1}}, 5, gpipe}, 40), expected);
+  // Each operation is a block, so that additions are between blocks of one device too.
+  ExpectSame(Run(job, {{{0, 10}}, {{1, 1}}, 2, model::ScheduleKind::kSync1F1B, 1}, 40), expected);
+  ExpectSame(Run(job, {{{0, 1}, {1, 10}}, {{1, 1}, {2, 1}}, 2, model::ScheduleKind::kSync1F1B, 1}, 40), expected);
+}
+
+// embedding_1 fc1_1 fc1_2 embedding_2 fc2_1 fc2_2 product fc_out loss
+TEST_F(LossCurveTest, TwoTowerModel) {
+  const model::JobSpec job = GraphJob("two-tower");
+  const std::vector<double> expected = Run(job, {{{0, 9}}, {{1.0}}}, 40);
+  ASSERT_EQ(expected.size(), 40U);
+  EXPECT_LT(expected.back(), expected.front());
+  ExpectSame(Run(job, {{{0, 3}, {3, 6}, {6, 9}}, {{1}, {1}, {1}}, 2}, 40), expected);
+  ExpectSame(Run(job, {{{0, 3}, {3, 6}, {6, 9}}, {{1, 1}, {0.3, 0.7}, {2, 1}}, 4}, 40), expected);
+  ExpectSame(Run(job, {{{0, 2}, {2, 4}, {4, 9}}, {{1, 1}, {1, 1}, {1}}, 3, model::ScheduleKind::kGpipe}, 40), expected);
+  ExpectSame(Run(job, {{{0, 9}}, {{1, 1, 1}}, 2, model::ScheduleKind::kSync1F1B, 1}, 40), expected);
+}
+
 TEST_F(LossCurveTest, AnotherSeedIsAnotherCurve) {
   model::JobSpec job = Job();
   job.training.seed = 2;

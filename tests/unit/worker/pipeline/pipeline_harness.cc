@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "common/base/status.h"
@@ -46,8 +47,9 @@ absl::Status RunReplica(World& world, int stage, int replica, int device, Part& 
   for (size_t b = 0; b < world.programs.training.blocks.size(); ++b) {
     const program::Block& block = world.programs.training.blocks[b];
     if (block.layout != stage) continue;
-    MEDLEY_ASSIGN_OR_RETURN(models.emplace_back(), BlockModel::Create(world.graph, block.operations, world.optimizer,
-                                                                      world.job.training.seed));
+    MEDLEY_ASSIGN_OR_RETURN(models.emplace_back(),
+                            BlockModel::Create(world.graph, block.operations, world.optimizer, world.job.training.seed,
+                                               nullptr, world.programs.training.lag));
     parts.blocks[b] = models.back().get();
   }
   const std::unique_ptr<FlowChannel> channel = world.fabric.End(device);
@@ -61,11 +63,16 @@ absl::Status RunReplica(World& world, int stage, int replica, int device, Part& 
       Executor::Create(world.programs, device, std::move(parts), world.optimizer, world.job.training.seed));
   const WaitLimit limit{world.stop.get_token(), world.clock.Steady() + std::chrono::minutes(2)};
   for (size_t i = 0; i < world.leases.size(); ++i) {
-    for (size_t ahead = i; ahead < std::min(i + 2, world.leases.size()); ++ahead) {
-      executor->Prefetch(world.leases[ahead]);
+    const bool drains = i + 1 == world.leases.size() || world.layout.drains.contains(world.leases[i].step);
+    executor->Prefetch(world.leases[i]);
+    if (!drains) executor->Prefetch(world.leases[i + 1]);
+    MEDLEY_ASSIGN_OR_RETURN(std::optional<StepResult> result, executor->RunStep(world.leases[i], limit));
+    if (result) part.steps.push_back(*result);
+    while (drains) {
+      MEDLEY_ASSIGN_OR_RETURN(result, executor->Drain(limit));
+      if (!result) break;
+      part.steps.push_back(*result);
     }
-    MEDLEY_ASSIGN_OR_RETURN(const StepResult result, executor->RunStep(world.leases[i], limit));
-    part.steps.push_back(result);
   }
   if (world.test != nullptr) {
     const int64_t step = world.leases.empty() ? 0 : world.leases.back().step;
@@ -144,12 +151,13 @@ model::ExecutionPlan PlanOf(const Layout& layout, const Graph& graph) {
       const bool served = table && layout.shares[s].size() > 1;
       servers |= served;
       const model::SyncKind kind = served ? model::SyncKind::kParameterServer : model::SyncKind::kAllreduce;
-      stage.syncs.push_back({{{i, i + 1}}, {.kind = kind}});
+      const bool replaced = layout.sync.has_value() && !served;
+      stage.syncs.push_back({{{i, i + 1}}, replaced ? *layout.sync : model::Sync{.kind = kind}});
     }
     plan.stages.push_back(std::move(stage));
   }
   if (servers) plan.servers = model::Servers{"servers", 1};
-  plan.schedule = {layout.schedule, layout.micro_batches, 0, layout.bucket_bytes};
+  plan.schedule = {layout.schedule, layout.micro_batches, layout.max_staleness, layout.bucket_bytes};
   return plan;
 }
 
@@ -157,6 +165,9 @@ absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout
                                  const Dataset* test, int64_t steps) {
   World world{job, layout, train, test, Leases(job, train.rows())};
   if (steps > 0 && steps < std::ssize(world.leases)) world.leases.resize(static_cast<size_t>(steps));
+  for (StepLease& lease : world.leases) {
+    lease.agrees = !layout.agreements.has_value() || layout.agreements->contains(lease.step);
+  }
   MEDLEY_ASSIGN_OR_RETURN(world.graph, BuildGraph(job));
   MEDLEY_ASSIGN_OR_RETURN(world.optimizer, MakeOptimizer(job.training.optimizer, job.training.learning_rate));
   const model::ExecutionPlan plan = PlanOf(layout, world.graph);
@@ -171,7 +182,8 @@ absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout
     for (const ParameterSpec& spec : world.graph.Parameters(/*sparse=*/true)) {
       if (layout.stages[s].Contains(spec.operation)) tables.push_back(spec);
     }
-    world.tables.push_back(std::make_unique<SharedTables>(count, tables, world.optimizer, job.training.seed));
+    world.tables.push_back(
+        std::make_unique<SharedTables>(count, tables, world.optimizer, job.training.seed, world.programs.training.lag));
   }
   std::vector<Part> parts(replicas.size());
   {

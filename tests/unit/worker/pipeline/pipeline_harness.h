@@ -3,6 +3,8 @@
 
 #include <absl/status/statusor.h>
 
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "common/model/job_spec.h"
@@ -19,6 +21,10 @@ struct Layout {
   int micro_batches = 1;
   model::ScheduleKind schedule = model::ScheduleKind::kSync1F1B;
   int64_t bucket_bytes = 0;
+  int max_staleness = 0;
+  std::set<int64_t> drains = {};         // the steps after which all devices complete what is open, beside the last one
+  std::optional<model::Sync> sync = {};  // of the dense parameters, instead of an allreduce
+  std::optional<std::set<int64_t>> agreements = {};  // the steps that agree; nullopt: all
 };
 
 // The plan of such a layout; stage s is of pool "p<s>".

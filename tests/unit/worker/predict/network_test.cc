@@ -68,21 +68,23 @@ TEST_P(NetworkTest, ComputesWhatTheTrainerComputes) {
     loaded.weights[operation.name + "." + parameter.spec.name] = {parameter.weights.begin(), parameter.weights.end()};
   }
   const Batch batch = Samples(GetParam().rows);
-  (*trainer)->BeginStep({1, 1, kSamples});
+  (*trainer)->BeginStep({.step = 1, .global_samples = kSamples});
+  int number = 0;
   for (const ParameterSpec& table : graph->Parameters(true)) {
-    std::vector<float>& rows = loaded.weights[graph->operations[0].name + ".table"];
+    std::vector<float>& rows = loaded.weights[graph->operations[static_cast<size_t>(table.operation)].name + ".table"];
     for (int64_t i = 0; i < table.Size(); ++i) rows.push_back(static_cast<float>(rng.Uniform(-1, 1)));
-    (*trainer)->SetRows(0, rows);
+    (*trainer)->SetRows(0, number++, rows);
   }
-  const auto expected = (*trainer)->Infer(batch.View(0, kSamples), {});
-  ASSERT_THAT(expected, base::IsOk());
+  const auto values = (*trainer)->Infer(batch.View(0, kSamples), {});
+  ASSERT_THAT(values, base::IsOk());
+  const std::span<const float> expected = values->front();
 
   Network network(loaded);
   std::vector<float> logits;
   network.Logits(batch, logits);
-  ASSERT_EQ(logits.size(), expected->size());
+  ASSERT_EQ(logits.size(), expected.size());
   ASSERT_EQ(logits.size(), static_cast<size_t>(kSamples * graph->Outputs()));
-  for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], (*expected)[i], 2e-5) << "sample " << i;
+  for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 2e-5) << "sample " << i;
   // Again, with the products that were kept.
   std::vector<float> again;
   network.Logits(batch, again);
@@ -95,6 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{.name = "ctrdnn", .rows = 400'000, .hidden = {700}},  // more rows than the caches hold
                     Case{.name = "mlp"}, Case{.name = "logistic"}, Case{.name = "ctrdnn", .classes = 3},
                     Case{.name = "mlp", .classes = 40}, Case{.name = "logistic", .classes = 5},
+                    Case{.name = "residual", .hidden = {40, 7, 40, 3, 40, 5, 6}},
+                    Case{.name = "residual", .hidden = {5, 2, 5}, .classes = 3}, Case{.name = "two-tower"},
+                    Case{.name = "two-tower", .rows = 400'000, .hidden = {300}, .classes = 4},
                     Case{.layers = {{"e", "Embedding", 4, ""},
                                     {"a", "FullyConnected", 9, "tanh"},
                                     {"b", "FullyConnected", 3, "sigmoid"},
@@ -102,7 +107,9 @@ INSTANTIATE_TEST_SUITE_P(
                                     {"l", "Loss", 0, ""}}},
                     Case{.layers = {{"e", "Embedding", 4, ""}, {"c", "FullyConnected", 1, ""}, {"l", "Loss", 0, ""}}}),
     [](const auto& tested) {
-      return (tested.param.name.empty() ? "layers" : tested.param.name) + std::to_string(tested.index);
+      std::string name = tested.param.name.empty() ? "layers" : tested.param.name;
+      std::erase(name, '-');
+      return name + std::to_string(tested.index);
     });
 
 }  // namespace

@@ -37,6 +37,7 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
   }
   // Applies a step with gradients that follow from its number.
   void Train(TrainerState& state, int64_t step) {
+    state.BeginStep(step, 10);
     float value = static_cast<float>(step % 7) - 3;
     const auto next = [&value] { return value = -0.9F * value + 0.01F; };
     state.models().front()->Gradients();
@@ -49,7 +50,6 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
     std::ranges::generate(gradient, next);
     const std::vector<std::span<const float>> gradients = {gradient};
     ASSERT_THAT(state.tables()->Push(step, keys, gradients, 10, {}), IsOk());
-    state.CountStep(10);
   }
   CheckpointManifest Manifest(int64_t step, CheckpointFileEntry file) {
     CheckpointManifest manifest;

@@ -254,6 +254,37 @@ TEST_F(CoreTest, AnEvaluationTakesAsLongAsItMakesProgress) {
   EXPECT_THAT(logs_, testing::Contains(HasSubstr("the evaluation made no progress for 600 s; unfinished members: ")));
 }
 
+// The sum's first input skips the second stage.
+TEST_F(CoreTest, APlanThatDoesNotCompileIsRefused) {
+  CoreOptions options = Options();
+  options.model.layers = {{.name = "a", .weight_bytes = 4},
+                          {.name = "b", .weight_bytes = 4},
+                          {.name = "sum", .kind = "ADD", .inputs = {0, 1}}};
+  CoordinatorCore core(options, Now(), std::nullopt);
+  job::v1::ApplyPlanRequest request;
+  request.mutable_plan()->set_generation(1);
+  for (int s = 0; s < 3; ++s) {
+    plan::v1::Stage& stage = *request.mutable_plan()->add_stages();
+    stage.add_operations()->set_first(s);
+    stage.mutable_operations(0)->set_end(s + 1);
+    stage.add_groups()->set_pool("a");
+    stage.mutable_groups(0)->set_units(1);
+    stage.mutable_groups(0)->set_share(1);
+    job::v1::MemberSlot& slot = *request.add_slots();
+    slot.set_member("t" + std::to_string(s));
+    slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
+    slot.set_pool("a");
+    slot.set_stage(s);
+  }
+  EXPECT_THAT(core.ApplyPlan(request, Now()).status(), IsOk());
+  request.mutable_plan()->set_generation(2);
+  request.mutable_plan()->mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_ASYNC_1F1B);
+  EXPECT_THAT(
+      core.ApplyPlan(request, Now()).status(),
+      StatusIs(absl::StatusCode::kUnimplemented, "plan: schedule.kind: ASYNC_1F1B needs stages that form a chain"));
+  EXPECT_EQ(core.Observe(Now()).missing_members_size(), 3) << "the first plan is in force";
+}
+
 TEST_F(CoreTest, APlanThatTheRuntimeCannotExecuteIsRefused) {
   job::v1::ApplyPlanRequest request = sim::MakePlan(1, 1, 1, 1, "a");
   request.mutable_plan()->mutable_schedule()->set_kind(plan::v1::SCHEDULE_KIND_ASYNC_1F1B);
@@ -264,7 +295,7 @@ TEST_F(CoreTest, APlanThatTheRuntimeCannotExecuteIsRefused) {
   EXPECT_THAT(core_.ApplyPlan(request, Now()).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("plan.jobUid: ")));
   CoreOptions options = Options();
-  options.operations = {{.dense = true}, {.dense = true}};  // a model without tables
+  options.model.layers = {{.name = "fc", .weight_bytes = 4}, {.name = "loss", .weight_bytes = 4}};  // without tables
   CoordinatorCore core(options, Now(), std::nullopt);
   EXPECT_THAT(core.ApplyPlan(sim::MakePlan(1, 1, 1, 1, "a"), Now()).status(),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("plan.stages[0].syncs: ")));

@@ -51,6 +51,7 @@ void Member::Halt(int64_t generation) {
   leases_.clear();
   checkpoints_.clear();
   evaluate_.reset();
+  drain_ = 0;
   if (old_ && old_->generation == generation) {
     held_ = std::move(old_);
     peers_ = old_peers_;
@@ -62,8 +63,10 @@ void Member::Halt(int64_t generation) {
   }
   job::v1::SessionRequest answer;
   answer.mutable_halted()->set_generation(generation);
-  answer.mutable_halted()->set_applied_step(held_->state.step);
-  answer.mutable_halted()->set_undo_to_step(held_->undo ? held_->undo->step : held_->state.step);
+  const std::deque<State>& kept = shared_.averages ? held_->agreed : held_->undo;
+  const int64_t step = held_->state.step;
+  answer.mutable_halted()->set_applied_step(shared_.averages ? kept.back().step : step);
+  answer.mutable_halted()->set_undo_to_step(kept.empty() ? step : kept.front().step);
   Say(answer);
 }
 
@@ -100,6 +103,12 @@ bool Member::Receive() {
     leases_.insert(leases_.end(), message.lease().steps().begin(), message.lease().steps().end());
   } else if (message.has_checkpoint()) {
     checkpoints_.push_back(message.checkpoint());
+  } else if (message.has_drain()) {
+    if (!leases_.empty() && leases_.back().step() != message.drain().step()) {
+      violation = fmt::format("{}: Drain({}) after the lease of step {}", slot.member(), message.drain().step(),
+                              leases_.back().step());
+    }
+    drain_ = message.drain().step();
   } else if (message.has_evaluate()) {
     evaluate_ = message.evaluate();
   } else if (message.has_release()) {
@@ -115,7 +124,11 @@ bool Member::Work() {
     warmed_ = true;
     job::v1::SessionRequest answer;
     answer.mutable_warmed()->set_generation(prepare_->generation());
-    if (slot.role() == job::v1::MEMBER_ROLE_TRAINER) answer.mutable_warmed()->set_rows(shared_.rows);
+    if (slot.role() == job::v1::MEMBER_ROLE_TRAINER) {
+      answer.mutable_warmed()->set_rows(shared_.rows);
+      answer.mutable_warmed()->set_lag(shared_.lag);
+      answer.mutable_warmed()->set_averages(shared_.averages);
+    }
     Say(answer);
     return true;
   }
@@ -141,27 +154,40 @@ bool Member::MayApply(int64_t step) const {
   for (const job::v1::Peer& peer : peers_) {
     const Member& other = *shared_.by_instance.at(peer.instance());
     if (&other == this) continue;
-    // A peer sends its part of `step` after it has applied step - 1 in this generation. A dead peer may have sent it
+    // A peer sends its part of `step` after it has applied step - lag in this generation. A dead peer may have sent it
     // before it died.
-    const bool sent =
-        other.held_ && other.held_->generation == held_->generation && other.held_->state.step >= step - 1;
+    const int64_t needed = step - shared_.lag;
+    const bool sent = other.held_ && other.held_->generation == held_->generation && other.held_->state.step >= needed;
     if (!sent) return false;
-    if (!other.alive && other.held_->state.step < step && !other.contributed_) return false;
-    if (other.alive && other.held_->state.step < step && other.leases_.empty()) return false;
+    if (other.held_->state.step > needed) continue;
+    if (!other.alive && !other.contributed_) return false;
+    if (other.alive && other.leases_.empty()) return false;
   }
   return true;
+}
+
+// Trainers of the first stage complete a step when they have begun those that follow.
+bool Member::MayComplete(int64_t step) const {
+  const bool first = slot.role() == job::v1::MEMBER_ROLE_TRAINER && slot.stage() == 0;
+  return !first || step <= drain_ || std::ssize(leases_) >= shared_.lag;
 }
 
 bool Member::Apply() {
   if (!held_ || leases_.empty() || leases_.front().step() != held_->state.step + 1) return false;
   if (!checkpoints_.empty() && checkpoints_.front().step() == held_->state.step) return false;
   const job::v1::StepLease lease = leases_.front();
-  if (!MayApply(lease.step())) return false;
+  const bool alone = shared_.averages && !lease.agrees();
+  if ((!alone && !MayApply(lease.step())) || !MayComplete(lease.step())) return false;
   leases_.pop_front();
-  held_->undo = held_->state;
+  held_->undo.push_back(held_->state);
+  if (std::ssize(held_->undo) > shared_.lag) held_->undo.pop_front();
   held_->state.step = lease.step();
   for (int i = 0; i < lease.count(); ++i) {
     ++held_->state.counts[static_cast<size_t>(lease.data_epoch() * shared_.rows + lease.first() + i)];
+  }
+  if (shared_.averages && lease.agrees()) {
+    held_->agreed.push_back(held_->state);
+    if (held_->agreed.size() > 2) held_->agreed.pop_front();
   }
   ++shared_.applied;
   job::v1::SessionRequest report;
@@ -220,9 +246,13 @@ bool Member::Rebuild(State& out) {
     return true;
   }
   if (held_ && held_->generation == prepare_->source_generation()) {
-    if (held_->state.step == switch_->step() + 1 && held_->undo) {  // roll back one step
-      held_->state = *held_->undo;
-      held_->undo.reset();
+    while (held_->state.step > switch_->step() && !held_->undo.empty() && !shared_.averages) {  // roll back
+      held_->state = held_->undo.back();
+      held_->undo.pop_back();
+    }
+    if (shared_.averages && held_->state.step > switch_->step()) {
+      std::erase_if(held_->agreed, [&](const State& state) { return state.step > switch_->step(); });
+      if (!held_->agreed.empty()) held_->state = held_->agreed.back();
     }
     if (held_->state.step != switch_->step()) {
       violation = fmt::format("{}: at step {}, asked for {}", slot.member(), held_->state.step, switch_->step());
@@ -240,7 +270,9 @@ bool Member::FinishSwitch() {
     violation = slot.member() + ": another number of samples in the state";
   old_ = std::move(held_);
   old_peers_ = peers_;
-  held_ = Held{prepare_->generation(), std::move(state), std::nullopt};
+  held_ = Held{prepare_->generation(), std::move(state), {}, {}};
+  held_->agreed = {held_->state};
+  drain_ = 0;
   peers_.assign(prepare_->peers().begin(), prepare_->peers().end());
   leases_.clear();
   checkpoints_.clear();

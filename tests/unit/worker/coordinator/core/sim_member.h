@@ -1,5 +1,8 @@
 // A simulated member. It follows docs/design/runtime.md ("Rules for a member"); its state is just the samples that it
-// was trained on. It can undo exactly one step. The world calls its methods at random moments.
+// was trained on. With an asynchronous schedule of `lag` > 1, a trainer of the first stage needs the leases of lag - 1
+// further steps, or a Drain, to complete a step. A member may be `lag` steps ahead of others, and can undo as many. The
+// world calls its methods at random moments. Replicas that average their parameters wait for one another only in steps
+// that agree, and can return only to the last two of these.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +30,8 @@ struct State {
 struct Held {
   int64_t generation = 0;
   State state;
-  std::optional<State> undo;
+  std::deque<State> undo;    // the states before, oldest first; at most `lag`
+  std::deque<State> agreed;  // the last states that were equal on all members, oldest first; at most two
 };
 
 struct SavedPart {
@@ -48,6 +52,8 @@ class Member;
 struct Shared {
   int64_t rows = 0;
   int epochs = 0;
+  int lag = 1;
+  bool averages = false;
   int64_t steps = 0;                                           // of the whole training
   std::map<std::string, std::shared_ptr<Member>> by_instance;  // including dead members
   std::map<std::string, SavedPart> parts;                      // by folder/file
@@ -81,6 +87,7 @@ class Member {
   bool CopyFromSources(State& out);
   bool Apply();
   bool MayApply(int64_t step) const;
+  bool MayComplete(int64_t step) const;
   bool WriteCheckpoint();
   void Say(job::v1::SessionRequest message) {
     if (connected) outbox.push_back(std::move(message));
@@ -98,6 +105,7 @@ class Member {
   std::deque<job::v1::StepLease> leases_;
   std::deque<job::v1::Checkpoint> checkpoints_;
   std::optional<job::v1::Evaluate> evaluate_;
+  int64_t drain_ = 0;  // the step up to which open steps are completed without further leases
   bool contributed_ = false;
 };
 

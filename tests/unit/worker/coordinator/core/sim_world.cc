@@ -63,10 +63,39 @@ job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, i
   return request;
 }
 
+job::v1::ApplyPlanRequest MakeReplicas(int64_t generation, int units, const std::string& pool,
+                                       plan::v1::SyncMode mode) {
+  job::v1::ApplyPlanRequest request;
+  request.set_reason(fmt::format("plan {}", generation));
+  request.mutable_plan()->set_generation(generation);
+  plan::v1::Stage& stage = *request.mutable_plan()->add_stages();
+  stage.add_operations()->set_end(1);
+  plan::v1::OperationSync& sync = *stage.add_syncs();
+  *sync.add_operations() = stage.operations(0);
+  sync.mutable_sync()->set_kind(plan::v1::SYNC_KIND_ALLREDUCE);
+  sync.mutable_sync()->set_mode(mode);
+  if (mode == plan::v1::SYNC_MODE_PERCENTAGE) sync.mutable_sync()->set_fraction(1.0 / 3);
+  plan::v1::Group& group = *stage.add_groups();
+  group.set_pool(pool);
+  group.set_units(units);
+  group.set_share(1);
+  for (int i = 0; i < units; ++i) {
+    job::v1::MemberSlot& slot = *request.add_slots();
+    slot.set_member(fmt::format("job-{}-{}", pool, i));
+    slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
+    slot.set_pool(pool);
+    slot.set_index(i);
+  }
+  (*request.mutable_usd_per_unit_hour())[pool] = 1;
+  return request;
+}
+
 World::World(const WorldOptions& options)
     : options_(options), rng_(options.seed), disturbances_left_(options.disturbances) {
   shared_.rows = options.rows;
   shared_.epochs = options.epochs;
+  shared_.lag = options.lag;
+  shared_.averages = options.mode != plan::v1::SYNC_MODE_FULL;
   shared_.steps = Ledger::Create(options.rows, options.epochs, options.batch)->total_steps();
   StartCoordinator();
   NewPlan();
@@ -77,7 +106,9 @@ Instant World::Now() const { return {base::SteadyTime(time_), base::WallTime(bas
 void World::NewPlan() {
   ++plan_generation_;
   const auto some = [&](int n) { return 1 + static_cast<int>(rng_.Below(static_cast<uint64_t>(n))); };
-  plan_ = MakePlan(plan_generation_, some(3), some(3), some(2), rng_.Below(2) == 0 ? "a" : "b");
+  const std::string pool = rng_.Below(2) == 0 ? "a" : "b";
+  plan_ = options_.mode == plan::v1::SYNC_MODE_FULL ? MakePlan(plan_generation_, some(3), some(3), some(2), pool)
+                                                    : MakeReplicas(plan_generation_, 1 + some(3), pool, options_.mode);
   if (!core_) return;
   const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
   if (!generation.ok() && !core_->over()) Violation(base::ToString(generation.status()));

@@ -25,10 +25,15 @@ struct WorldOptions {
   int max_events = 400000;
   int evaluate_every = 0;        // steps; 0: only at the end
   bool only_hand_overs = false;  // no other disturbance
+  int lag = 1;                   // of the members' schedule
+  plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
 };
 
 // Makes a plan with one stage on servers and one dense stage.
 job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, int servers, const std::string& pool);
+
+// One stage of replicas that average their parameters, in a third of the steps with PERCENTAGE.
+job::v1::ApplyPlanRequest MakeReplicas(int64_t generation, int units, const std::string& pool, plan::v1::SyncMode mode);
 
 class World {
  public:

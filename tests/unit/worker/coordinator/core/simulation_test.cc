@@ -67,6 +67,38 @@ TEST(SimulationTest, WithEvaluationsBetweenSteps) {
   }
 }
 
+// Members keep several steps open, and drain before evaluations, switches, hand-overs and the end.
+TEST(SimulationTest, AsynchronousSchedules) {
+  int recoveries = 0;
+  for (uint64_t seed = 4001; seed <= 4300; ++seed) {
+    World world({.seed = seed,
+                 .disturbances = 10,
+                 .checkpoints = seed % 3 != 0,
+                 .rows = 121,
+                 .evaluate_every = seed % 2 == 0 ? 7 : 0,
+                 .lag = 2 + static_cast<int>(seed % 4)});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    for (const job::v1::SwitchRecord& record : world.last().switches()) recoveries += record.recovery() ? 1 : 0;
+  }
+  EXPECT_GT(recoveries, 200);
+}
+
+// Replicas agree in few steps, or only where the job needs it; no committed step is lost.
+TEST(SimulationTest, ReplicasThatDiffer) {
+  int recoveries = 0;
+  for (uint64_t seed = 5001; seed <= 5300; ++seed) {
+    World world({.seed = seed,
+                 .disturbances = 10,
+                 .checkpoints = seed % 3 != 0,
+                 .rows = 121,
+                 .evaluate_every = seed % 4 == 0 ? 7 : 0,
+                 .mode = seed % 2 == 0 ? plan::v1::SYNC_MODE_NONE : plan::v1::SYNC_MODE_PERCENTAGE});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    for (const job::v1::SwitchRecord& record : world.last().switches()) recoveries += record.recovery() ? 1 : 0;
+  }
+  EXPECT_GT(recoveries, 200);
+}
+
 TEST(SimulationTest, WithoutCheckpoints) {
   for (uint64_t seed = 1001; seed <= 1100; ++seed) {
     World world({.seed = seed, .disturbances = 8, .checkpoints = false});

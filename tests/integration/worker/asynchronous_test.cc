@@ -1,0 +1,131 @@
+// Jobs with asynchronous pipelines, in real processes, compute exactly what one process computes from PipeDream's
+// equation and the record of drains: with evaluations, switches to other plans, and members that are killed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "tests/integration/worker/job_harness.h"
+#include "tests/unit/worker/pipeline/asynchronous_reference.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+constexpr auto kAsync = plan::v1::SCHEDULE_KIND_ASYNC_1F1B;
+
+// With relu, a rounding error can switch a unit of a sample on or off, which the loss shows.
+constexpr char kLayers[] = R"([{"name": "fc1", "kind": "FullyConnected", "out": 16, "activation": "tanh"},
+                               {"name": "fc2", "kind": "FullyConnected", "out": 16, "activation": "tanh"},
+                               {"name": "fc3", "kind": "FullyConnected", "out": 8, "activation": "tanh"},
+                               {"name": "fc_out", "kind": "FullyConnected", "out": 1},
+                               {"name": "loss", "kind": "Loss"}])";
+
+JobOptions Options() {
+  JobOptions options;
+  options.train = ExampleData("adult.train.csv");
+  options.test = ExampleData("adult.test.csv");
+  options.layers_json = kLayers;
+  options.tables = {};
+  options.epochs = 4;
+  options.batch_size = 256;  // 128 steps per data epoch
+  options.training_json = R"(, "evaluation": {"everyEpochs": 1})";
+  options.schema = R"({"label": {"column": 14, "positive": ">50K"}, "numeric": [0, 2, 4, 10, 11, 12]})";
+  return options;
+}
+
+testing::ReferencePipeline PipelineOf(const JobShape& shape) {
+  testing::ReferencePipeline pipeline{
+      {}, shape.micro_batches, shape.max_staleness, shape.schedule == plan::v1::SCHEDULE_KIND_SYNC_1F1B};
+  for (const StageShape& stage : shape.stages) pipeline.stages.push_back({stage.first, stage.end});
+  return pipeline;
+}
+
+// Compares all losses of an ended job. `then`: the plan of the generations from `second` on.
+void ExpectReference(const JobHarness& job, const JobShape& first, const JobShape* then = nullptr) {
+  const auto spec = model::ParseJobSpec(base::ReadFile(job.folder() / "spec.json").value());
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  const auto data = Dataset::Load(spec->data.train, spec->data, nullptr, {});
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  const JobHistory history = job.History();
+  testing::ReferenceRun run{{{1, PipelineOf(first)}}, history.drains};
+  const auto second = std::ranges::find_if(history.generations, [](int64_t generation) { return generation >= 2000; });
+  if (then != nullptr) run.pipelines[second - history.generations.begin() + 1] = PipelineOf(*then);
+  const std::vector<double> expected = testing::ReferenceLosses(*spec, **data, run, std::ssize(history.losses));
+  ASSERT_EQ(history.losses.size(), expected.size());
+  double worst = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (std::isnan(history.losses[i])) continue;  // those who had to report it were killed
+    worst = std::max(worst, std::abs(history.losses[i] / expected[i] - 1));
+    ASSERT_LT(worst, 1e-4) << "step " << i + 1;
+  }
+  std::printf("largest relative difference of the loss over %zu steps, with %zu drains: %.2e\n", expected.size(),
+              history.drains.size(), worst);
+}
+
+pb::Observation End(JobHarness& job) {
+  const pb::Observation end = job.WaitForEnd(base::seconds(180));
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+  EXPECT_EQ(end.samples_done(), end.samples_total());
+  return end;
+}
+
+auto Reached(int64_t step) {
+  return [step](const pb::Observation& o) { return o.step() >= step; };
+}
+
+TEST(AsynchronousTest, EqualsTheReferenceWithEvaluations) {
+  const JobShape shape{.stages = {{0, 1, 1}, {1, 2, 2}, {2, 5, 1}}, .micro_batches = 2, .schedule = kAsync};
+  JobHarness job(Options());
+  job.StartCoordinator();
+  job.Apply(shape, "start");
+  EXPECT_EQ(End(job).restarts(), 0);
+  EXPECT_EQ(job.History().drains, (std::set<int64_t>{128, 256, 384, 512}));  // an evaluation after each data epoch
+  ExpectReference(job, shape);
+}
+
+TEST(AsynchronousTest, EqualsTheReferenceAcrossSwitches) {
+  const JobShape first{.stages = {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 5, 1}}, .micro_batches = 1, .schedule = kAsync};
+  const JobShape late{.stages = {{0, 2, 2}, {2, 5, 2}}, .micro_batches = 1, .schedule = kAsync, .max_staleness = 1};
+  const JobShape synchronous{.stages = {{0, 3, 2}, {3, 5, 1}}, .micro_batches = 2};
+  for (const auto& [from, to] : {std::pair(&first, &late), {&first, &synchronous}, {&synchronous, &late}}) {
+    JobHarness job(Options());
+    job.StartCoordinator();
+    job.StartMembers(*to);
+    job.Apply(*from, "start");
+    job.WaitFor(Reached(20), base::seconds(60));
+    job.Apply(*to, "rescale");
+    const pb::Observation end = End(job);
+    ASSERT_EQ(end.switches_size(), 1);
+    EXPECT_FALSE(end.switches(0).recovery());
+    EXPECT_EQ(end.switches(0).lost_steps(), 0);
+    ExpectReference(job, *from, to);
+  }
+}
+
+// A member with a twin is replaced from the survivors' state; the others, up to three steps ahead, roll back. Without a
+// twin the state comes from a checkpoint, which was written while steps were open.
+TEST(AsynchronousTest, EqualsTheReferenceWhenMembersAreKilled) {
+  JobOptions options = Options();
+  options.epochs = 8;
+  options.checkpoint_interval = "1s";
+  const JobShape shape{.stages = {{0, 1, 2}, {1, 2, 2}, {2, 5, 1}}, .micro_batches = 1, .schedule = kAsync};
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape, "start");
+  job.WaitFor(Reached(30), base::seconds(60));
+  job.Kill("t0-1");
+  job.WaitFor([](const pb::Observation& o) { return o.restarts() == 1 && o.step() >= 80; }, base::seconds(60));
+  job.Kill("t1-0");
+  job.WaitFor([](const pb::Observation& o) { return o.restarts() == 2 && o.step() >= 400; }, base::seconds(60));
+  job.Kill("t2-0");
+  const pb::Observation end = End(job);
+  EXPECT_EQ(end.restarts(), 3);
+  EXPECT_GE(end.switches_size(), 3);
+  ExpectReference(job, shape);
+}
+
+}  // namespace
+}  // namespace medley::worker

@@ -1,0 +1,27 @@
+// Where the operations of a block take their inputs from, and which outputs leave the block. Pure.
+#pragma once
+
+#include <vector>
+
+#include "common/model/execution_plan.h"
+#include "worker/model/graph.h"
+#include "worker/pipeline/block_compute.h"
+
+namespace medley::worker {
+
+// An input of an operation: the output of another one of the block, or an input of the block.
+struct Source {
+  bool inside = true;
+  size_t index = 0;  // of the operation within the block, or into BlockShape::inputs
+};
+
+struct BlockShape {
+  std::vector<std::vector<Source>> sources;  // by operation of the block, in the order of Operation::inputs
+  std::vector<BlockValue> inputs;            // by operation
+  std::vector<BlockValue> outputs;           // by operation
+};
+
+// `range` is within the graph.
+BlockShape ShapeOfBlock(const Graph& graph, model::OperationRange range);
+
+}  // namespace medley::worker
