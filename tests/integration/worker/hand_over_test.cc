@@ -57,14 +57,14 @@ class HandOverTest : public testing::Test {
 };
 
 TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
-  JobHarness job(Job(8));
+  JobHarness job(Job(30));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 60);
   job.StartCoordinator(2);
   EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
   job.Follow(2);
-  const pb::Observation end = ExpectComplete(job, 8);
+  const pb::Observation end = ExpectComplete(job, 30);
   EXPECT_EQ(end.coordinator_term(), 2);
   EXPECT_EQ(end.restarts(), 0) << "a hand-over is no recovery";
   EXPECT_EQ(end.switches_size(), 0);
@@ -77,7 +77,7 @@ TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
 
 // A drain evicts the pod before the second coordinator has started.
 TEST_F(HandOverTest, ACoordinatorThatMustStopLeadsUntilItIsReplaced) {
-  JobHarness job(Job(8));
+  JobHarness job(Job(30));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 40);
@@ -86,7 +86,20 @@ TEST_F(HandOverTest, ACoordinatorThatMustStopLeadsUntilItIsReplaced) {
   job.StartCoordinator(2);
   EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
   job.Follow(2);
-  EXPECT_EQ(ExpectComplete(job, 8).restarts(), 0);
+  EXPECT_EQ(ExpectComplete(job, 30).restarts(), 0);
+}
+
+// It was started for a running job, and asks when the job is over.
+TEST_F(HandOverTest, ACoordinatorThatComesTooLateTellsHowTheJobEnded) {
+  JobHarness job(Job(1));
+  job.StartCoordinator(1);
+  job.Apply(shape_, "start");
+  ExpectComplete(job, 1);
+  job.StartCoordinator(2);
+  job.Follow(2);
+  const pb::Observation end = ExpectComplete(job, 1);
+  EXPECT_EQ(end.coordinator_term(), 2);
+  EXPECT_EQ(end.restarts(), 0) << "nothing was trained again" << job.AllLogs();
 }
 
 TEST_F(HandOverTest, AJobMovesAgainAndAgain) {
