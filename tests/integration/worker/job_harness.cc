@@ -19,6 +19,7 @@
 #include "common/base/file.h"
 #include "common/base/host_port.h"
 #include "common/base/mutex.h"
+#include "common/base/status.h"
 #include "common/base/testing/patience.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/rpc/channel.h"
@@ -137,7 +138,7 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
       "MEDLEY_JOB_NAME=job",
       std::string("MEDLEY_JOB_UID=") + kUid,
       "MEDLEY_MEMBER=" + name,
-      "MEDLEY_POOL=cpu",
+      "MEDLEY_POOL=" + PoolOf(name),
       "MEDLEY_SPEC_FILE=" + (folder_ / "spec.json").string(),
       "MEDLEY_CREDENTIALS_DIR=" + (folder_ / "credentials").string(),
       "MEDLEY_CERTIFICATE_LIFETIME=" + options_.certificate_lifetime,
@@ -170,7 +171,22 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
   ASSERT_EQ(error, 0) << binary;
   process->running = true;
   process->term = term;
+  if (options_.place) options_.place(PoolOf(name), process->pid);
   processes_[name] = std::move(process);
+}
+
+std::string JobHarness::PoolOf(const std::string& name) const {
+  const auto found = pools_.find(name);
+  return found == pools_.end() ? "cpu" : found->second;
+}
+
+absl::StatusOr<std::string> JobHarness::RunProfiler(const std::string& pool) {
+  const std::string name = "profiler-" + pool;
+  pools_[name] = pool;
+  Start(name, "profiler");
+  const int code = WaitForExit(name, base::seconds(120));
+  if (code != 0) return base::FailedPrecondition("the profiler of {} ended with {}: {}", pool, code, Log(name));
+  return Log(name);
 }
 
 void JobHarness::Reap(Process& process) {
@@ -206,17 +222,17 @@ void JobHarness::StartMembers(const JobShape& shape) {
   for (int i = 0; i < shape.servers; ++i) start(fmt::format("server-{}", i), "server");
 }
 
-// How the trainers of a stage add, whose first one is device `first`.
+// How the trainers of a stage add, whose first one is device `first` of its pool.
 void SetReduction(const StageShape& stage, int first, plan::v1::Sync& sync) {
   sync.set_algorithm(stage.algorithm);
-  if (stage.root > 0) sync.set_root(fmt::format("cpu/{}", first + stage.root));
+  if (stage.root > 0) sync.set_root(fmt::format("{}/{}", stage.pool, first + stage.root));
   if (stage.group == 0) return;
   plan::v1::HierarchyLevel& level = *sync.add_hierarchy();
   level.set_algorithm(plan::v1::ALLREDUCE_ALGORITHM_LINEAR);
   for (int i = 0; i < stage.units; ++i) {
     plan::v1::DeviceGroup* group =
         i % stage.group == 0 ? level.add_groups() : level.mutable_groups(level.groups_size() - 1);
-    group->add_devices(fmt::format("cpu/{}", first + i));
+    group->add_devices(fmt::format("{}/{}", stage.pool, first + i));
   }
 }
 
@@ -229,16 +245,18 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   plan.mutable_schedule()->set_max_staleness(shape.max_staleness);
   plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
   wanted_.clear();
-  const auto add_slot = [&](const std::string& member, pb::MemberRole role, int stage, int index) {
+  const auto add_slot = [&](const std::string& member, const std::string& pool, pb::MemberRole role, int stage,
+                            int index) {
     pb::MemberSlot& slot = *request.add_slots();
     slot.set_member(member);
     slot.set_role(role);
-    slot.set_pool("cpu");
+    slot.set_pool(pool);
     slot.set_stage(stage);
     slot.set_index(index);
+    pools_[member] = pool;
     wanted_[member] = role == pb::MEMBER_ROLE_SERVER ? "server" : "trainer";
   };
-  int devices = 0;  // of the stages before
+  std::map<std::string, int> devices;  // of the stages before, by pool
   for (size_t s = 0; s < shape.stages.size(); ++s) {
     const StageShape& from = shape.stages[s];
     plan::v1::Stage& stage = *plan.add_stages();
@@ -246,7 +264,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     range.set_first(from.first);
     range.set_end(from.end);
     plan::v1::Group& group = *stage.add_groups();
-    group.set_pool("cpu");
+    group.set_pool(from.pool);
     group.set_units(from.units);
     group.set_share(1);
     for (int op = from.first; op < from.end; ++op) {
@@ -257,23 +275,24 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
       sync.mutable_sync()->set_kind(sparse           ? plan::v1::SYNC_KIND_PARAMETER_SERVER
                                     : from.units > 1 ? plan::v1::SYNC_KIND_ALLREDUCE
                                                      : plan::v1::SYNC_KIND_NONE);
-      SetReduction(from, devices, *sync.mutable_sync());
+      SetReduction(from, devices[from.pool], *sync.mutable_sync());
       if (shape.mode == plan::v1::SYNC_MODE_FULL || from.units == 1) continue;
       sync.mutable_sync()->set_mode(shape.mode);
       sync.mutable_sync()->set_fraction(shape.fraction);
       sync.mutable_sync()->set_target_ratio(shape.target_ratio);
     }
-    devices += from.units;
+    devices[from.pool] += from.units;
     for (int i = 0; i < from.units; ++i) {
-      add_slot(fmt::format("t{}-{}", s, i), pb::MEMBER_ROLE_TRAINER, static_cast<int>(s), i);
+      add_slot(fmt::format("t{}-{}", s, i), from.pool, pb::MEMBER_ROLE_TRAINER, static_cast<int>(s), i);
     }
   }
   if (shape.servers > 0) {
     plan.mutable_servers()->set_pool("cpu");
     plan.mutable_servers()->set_units(shape.servers);
   }
-  for (int i = 0; i < shape.servers; ++i) add_slot(fmt::format("server-{}", i), pb::MEMBER_ROLE_SERVER, 0, i);
-  (*request.mutable_usd_per_unit_hour())["cpu"] = 1;
+  for (int i = 0; i < shape.servers; ++i) add_slot(fmt::format("server-{}", i), "cpu", pb::MEMBER_ROLE_SERVER, 0, i);
+  for (const pb::MemberSlot& slot : request.slots()) (*request.mutable_usd_per_unit_hour())[slot.pool()] = 1;
+  plan_ = plan;
   request.set_reason(reason);
   for (const auto& [member, role] : wanted_) {
     const auto it = processes_.find(member);

@@ -32,6 +32,7 @@ struct StageShape {
   plan::v1::AllreduceAlgorithm algorithm = plan::v1::ALLREDUCE_ALGORITHM_RING;
   int group = 0;  // trainers of each group, which add linearly before the groups do; 0: without groups
   int root = 0;   // index of the trainer that adds where an algorithm is centralized
+  std::string pool = "cpu";
 };
 
 struct JobShape {
@@ -65,6 +66,7 @@ struct JobOptions {
   std::string training_json;                 // further fields of spec.training, each with a comma before it
   bool tls = true;                           // mutual, with a CA of the harness
   std::string certificate_lifetime = "24h";  // of each process
+  std::function<void(const std::string& pool, pid_t)> place;  // called for each process when it has started; optional
   bool ipv6 = false;  // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.
   std::string schema =
@@ -104,6 +106,10 @@ class JobHarness {
   void StartMembers(const JobShape& shape);
   // Starts the members that the shape needs and that do not run, then applies it as the next generation.
   void Apply(const JobShape& shape, const std::string& reason);
+  // The plan that was applied last.
+  const plan::v1::ExecutionPlan& plan() const { return plan_; }
+  // Runs a profiler of the job in `pool`; returns its log. Errors: FailedPrecondition.
+  absl::StatusOr<std::string> RunProfiler(const std::string& pool);
   // Sends SIGKILL. With `restart` the next Poll starts the process again.
   void Kill(const std::string& name, bool restart = true);
   // SIGSTOP and SIGCONT: the process does not run in between. A process that has ended is left alone.
@@ -137,6 +143,7 @@ class JobHarness {
   void Start(const std::string& name, const std::string& role, int term = 0);
   std::string AddressOf(const std::string& name);
   int PortOf(const std::string& name);
+  std::string PoolOf(const std::string& process) const;
   void Reap(Process& process);
   void WriteCredentials();
 
@@ -145,6 +152,8 @@ class JobHarness {
   std::filesystem::path folder_;
   std::map<std::string, std::unique_ptr<Process>> processes_;
   std::map<std::string, std::string> wanted_;  // member of the last plan -> role
+  std::map<std::string, std::string> pools_;   // of processes; "cpu" for others
+  plan::v1::ExecutionPlan plan_;
   std::map<std::string, std::string> addresses_;
   std::map<std::string, int> ipv6_ports_;  // of coordinators
   certificates::KeyPair authority_;

@@ -1,0 +1,209 @@
+// How close the simulator comes to measured steps: models x plans on two pools of unlike CPU quotas.
+//
+//   step_time_bench [--models mlp,residual,ctrdnn] [--plans NAME,...] [--seconds 8] [--big 0.7] [--small 0.35]
+//                   [--period-ms 100]
+//
+// Each pool's profile is measured by a profiler process under the pool's quota, as the operator does it. Then each plan
+// trains with worker processes under their pools' quotas (cgroups), and is simulated from the profiles alone. Prints one
+// line of JSON: seconds of a step, measured between two observations of the coordinator, and simulated.
+#include <absl/strings/str_split.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "common/model/convert.h"
+#include "localcluster/node/enforcer.h"
+#include "operator/records/plan_request.h"
+#include "operator/records/profile_store.h"
+#include "scheduler-service/simulate/plan_simulation.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+constexpr int kWarmUpSteps = 30;
+constexpr int kBatch = 512;
+constexpr int kMicroBatches = 4;
+constexpr char kNumericColumns[] = R"({"label": {"column": 14, "positive": ">50K"}, "numeric": [0, 2, 4, 10, 11, 12]})";
+constexpr char kBig[] = "big";
+constexpr char kSmall[] = "small";
+
+struct Settings {
+  std::string models = "mlp,residual,ctrdnn";
+  std::string plans;
+  int seconds = 8;
+  double big = 0.7;
+  double small = 0.35;
+  int period_ms = 100;
+};
+
+// Puts each process of a pool into a cgroup of its own with the pool's quota.
+class Quotas {
+ public:
+  Quotas(const Settings& settings, base::Clock& clock)
+      : cores_{{kBig, settings.big}, {kSmall, settings.small}},
+        enforcer_(kube::MakeEnforcer(kube::CgroupPolicy::kRequired, fmt::format("step-time-{}", getpid()),
+                                     base::milliseconds(settings.period_ms), clock)) {}
+
+  absl::Status status() const { return enforcer_.status(); }
+
+  void Place(const std::string& pool, pid_t process) {
+    const auto cores = cores_.find(pool);
+    if (cores == cores_.end()) return;
+    auto enforcement = (*enforcer_)->Apply(fmt::format("{}", process), {.cores = cores->second});
+    ASSERT_TRUE(enforcement.ok()) << enforcement.status();
+    kube::SpawnSpec spec;
+    (*enforcement)->Prepare(spec);
+    for (const std::string& file : spec.cgroup_procs) std::ofstream(file) << process;
+    placed_.push_back(*std::move(enforcement));
+  }
+  void Clear() { placed_.clear(); }
+
+ private:
+  const std::map<std::string, double> cores_;
+  absl::StatusOr<std::unique_ptr<kube::Enforcer>> enforcer_;
+  std::vector<std::unique_ptr<kube::Enforcement>> placed_;
+};
+
+struct NamedShape {
+  std::string name;
+  JobShape shape;
+};
+
+// The stages are divided behind operation `cut`. Embedding rows are on a server where a stage that has them has
+// replicas.
+std::vector<NamedShape> Shapes(int operations, int cut, bool tables) {
+  const auto pipeline = [&](int first, int second, plan::v1::ScheduleKind schedule) {
+    return JobShape{.stages = {{.end = cut, .units = first, .pool = first > 1 ? kSmall : kBig},
+                               {.first = cut, .end = operations, .units = second, .pool = first > 1 ? kBig : kSmall}},
+                    .servers = tables && first > 1 ? 1 : 0,
+                    .micro_batches = kMicroBatches,
+                    .schedule = schedule};
+  };
+  const auto replicas = [&](const char* pool, int units) {
+    return JobShape{.stages = {{.end = operations, .units = units, .pool = pool}},
+                    .servers = tables && units > 1 ? 1 : 0,
+                    .micro_batches = 1};
+  };
+  JobShape served = replicas(kBig, 1);
+  served.servers = 1;
+  return {{"one big", replicas(kBig, 1)},
+          {"one small", replicas(kSmall, 1)},
+          {"two big, allreduce", replicas(kBig, 2)},
+          {"big | small, 1F1B", pipeline(1, 1, plan::v1::SCHEDULE_KIND_SYNC_1F1B)},
+          {"2 small | big, GPipe", pipeline(2, 1, plan::v1::SCHEDULE_KIND_GPIPE)},
+          tables ? NamedShape{"one big and a server", served}
+                 : NamedShape{"big | small, asynchronous", pipeline(1, 1, plan::v1::SCHEDULE_KIND_ASYNC_1F1B)}};
+}
+
+JobOptions OptionsOf(const std::string& model) {
+  JobOptions options;
+  options.train = ExampleData("adult.train.csv");
+  options.model = model;
+  options.tables = model == "ctrdnn" ? std::set<int>{0} : std::set<int>{};
+  if (model != "ctrdnn") options.schema = kNumericColumns;  // no embedding tables
+  options.hidden = {512, 512, 256};
+  options.embedding_dim = 16;
+  options.embedding_rows = 65536;
+  options.epochs = 100000;  // so that the job does not finish during the measurement
+  options.batch_size = kBatch;
+  return options;
+}
+
+absl::StatusOr<model::Profile> MeasureProfiles(JobHarness& job) {
+  std::vector<model::Profile> profiles;
+  for (const char* pool : {kBig, kSmall}) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string log, job.RunProfiler(pool));
+    MEDLEY_ASSIGN_OR_RETURN(const std::string json, ops::ProfileJsonInLog(log));
+    MEDLEY_ASSIGN_OR_RETURN(profiles.emplace_back(), ops::ParseProfile(json, pool));
+  }
+  return ops::MergeProfiles(profiles);
+}
+
+// Seconds of a step between two observations.
+absl::StatusOr<double> MeasureStep(JobHarness& job, const JobShape& shape, int for_seconds) {
+  job.StartCoordinator();
+  job.Apply(shape, "bench");
+  job.WaitFor([](const pb::Observation& o) { return o.step() >= kWarmUpSteps; }, base::seconds(120));
+  base::SystemClock clock;
+  const pb::Observation first = job.Observe();
+  const base::SteadyTime begin = clock.Steady();
+  clock.SleepFor(base::seconds(for_seconds), {});
+  const pb::Observation last = job.Observe();
+  const double seconds = base::ToSeconds(clock.Steady() - begin);
+  if (testing::Test::HasFailure() || last.phase() != pb::JOB_PHASE_TRAINING || last.restarts() > 0) {
+    return base::FailedPrecondition("not a steady run: {}{}", last.ShortDebugString(), job.AllLogs());
+  }
+  return seconds / static_cast<double>(std::max<int64_t>(1, last.step() - first.step()));
+}
+
+absl::Status Measure(const Settings& settings) {
+  base::SystemClock clock;
+  Quotas quotas(settings, clock);
+  MEDLEY_RETURN_IF_ERROR(quotas.status());
+  const auto place = [&quotas](const std::string& pool, pid_t process) { quotas.Place(pool, process); };
+  const std::vector<std::string> wanted = absl::StrSplit(settings.plans, ',', absl::SkipEmpty());
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::vector<double> errors;
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(settings.models, ','))) {
+    JobOptions options = OptionsOf(name);
+    options.place = place;
+    model::Profile profile;
+    {
+      JobHarness job(options);
+      MEDLEY_ASSIGN_OR_RETURN(profile, MeasureProfiles(job));
+    }
+    const int operations = static_cast<int>(profile.model.layers.size());
+    for (const auto& [plan, shape] : Shapes(operations, operations / 2, !options.tables.empty())) {
+      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), plan) == wanted.end()) continue;
+      JobHarness job(options);
+      MEDLEY_ASSIGN_OR_RETURN(const double measured, MeasureStep(job, shape, settings.seconds));
+      MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan execution, model::FromProto(job.plan()));
+      MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated,
+                              sched::SimulatePlan(execution, profile, {.samples = kBatch, .steps = 200}));
+      const double predicted = simulated.simulation.seconds_per_step;
+      errors.push_back(std::abs(predicted / measured - 1));
+      std::fprintf(stderr, "%-9s %-26s measured %7.2f ms, simulated %7.2f ms, %+.1f %%\n", name.c_str(), plan.c_str(),
+                   1e3 * measured, 1e3 * predicted, 100 * (predicted / measured - 1));
+      rows.push_back({{"model", name}, {"plan", plan}, {"measuredSeconds", measured}, {"simulatedSeconds", predicted}});
+    }
+    quotas.Clear();
+  }
+  if (errors.empty()) return base::InvalidArgument("--plans: no plan has this name");
+  std::sort(errors.begin(), errors.end());
+  const size_t half = errors.size() / 2;
+  const double median = errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
+  const nlohmann::ordered_json out = {{"rows", rows}, {"medianError", median}, {"maxError", errors.back()}};
+  std::printf("%s\n", out.dump().c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace medley::worker
+
+int main(int argc, char** argv) {
+  medley::worker::Settings settings;
+  CLI::App app("Simulated and measured seconds of a step on pools of unlike CPU quotas");
+  app.add_option("--models", settings.models, "names, with commas between them")->capture_default_str();
+  app.add_option("--plans", settings.plans, "names of the output, with commas between them; all unless given");
+  app.add_option("--seconds", settings.seconds, "of each measurement")
+      ->check(CLI::Range(1, 600))
+      ->capture_default_str();
+  app.add_option("--big", settings.big, "cores of a unit")->check(CLI::Range(0.05, 64.0))->capture_default_str();
+  app.add_option("--small", settings.small, "cores of a unit")->check(CLI::Range(0.05, 64.0))->capture_default_str();
+  app.add_option("--period-ms", settings.period_ms, "of the quota")->check(CLI::Range(1, 1000))->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  testing::InitGoogleTest();  // the harness reports its failures to it
+  const absl::Status status = medley::worker::Measure(settings);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "step_time_bench: %s\n", medley::base::Message(status).c_str());
+  return 1;
+}
