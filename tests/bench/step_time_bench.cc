@@ -4,8 +4,8 @@
 //                   [--period-ms 100]
 //
 // Each pool's profile is measured by a profiler process under the pool's quota, as the operator does it. Then each plan
-// trains with worker processes under their pools' quotas (cgroups), and is simulated from the profiles alone. Prints one
-// line of JSON: seconds of a step, measured between two observations of the coordinator, and simulated.
+// trains with worker processes under their pools' quotas (cgroups), and is simulated from the profiles alone. Prints
+// one line of JSON: seconds of a step, measured between two observations of the coordinator, and simulated.
 #include <absl/strings/str_split.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
