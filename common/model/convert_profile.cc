@@ -22,13 +22,16 @@ void ProfileToProto(const LayerProfile& p, profile_pb::LayerProfile& out) {
   if (!p.measured_at.empty() && TimeToProto(p.measured_at, time).ok()) *out.mutable_measured_at() = time;
   out.set_spread(p.spread);
   out.set_activation_bytes(p.activation_bytes);
+  out.set_sync_processor_seconds(p.sync_processor_seconds);
+  out.set_burst_seconds(p.burst_seconds);
 }
 
 LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
   return {in.resource_type(),  in.compute_seconds(),  in.compute_parallel(),
           in.sync_seconds(),   in.transfer_seconds(), in.comm_parallel(),
           in.server_seconds(), in.origin(),           in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
-          in.spread(),         in.activation_bytes()};
+          in.spread(),         in.activation_bytes(), in.sync_processor_seconds(),
+          in.burst_seconds()};
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ struct LayerProfile {
   std::string measured_at;      // RFC 3339 or empty
   double spread = 0;            // relative standard deviation of compute_seconds
   double activation_bytes = 0;  // per sample, kept from the forward to the backward pass
+  // The part of compute_seconds in which the processor moves data for sync_seconds.
+  double sync_processor_seconds = 0;
+  // compute_seconds without that part while the CPU quota of a period is not used up; 0: unknown.
+  double burst_seconds = 0;
   bool operator==(const LayerProfile&) const = default;
 };
 

@@ -31,6 +31,8 @@ absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
   MEDLEY_RETURN_IF_ERROR(Fraction(p.comm_parallel, path + ".commParallel"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.server_seconds, path + ".serverSeconds"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.spread, path + ".spread"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.sync_processor_seconds, path + ".syncProcessorSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.burst_seconds, path + ".burstSeconds"));
   return CheckNotNegative(p.activation_bytes, path + ".activationBytes");
 }
 

@@ -30,6 +30,8 @@ void Calibrate(model::Model& model, double calibration) {
       profile.sync_seconds *= factor;
       profile.transfer_seconds *= factor;
       profile.server_seconds *= factor;
+      profile.sync_processor_seconds *= factor;
+      profile.burst_seconds *= factor;
       profile.origin = "calibrated";
     }
   }

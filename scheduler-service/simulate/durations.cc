@@ -125,6 +125,9 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   if (!durations.reduction_cpu_seconds.empty()) {
     MEDLEY_RETURN_IF_ERROR(CheckSize("reduction_cpu_seconds", durations.reduction_cpu_seconds.size(), blocks));
   }
+  if (!durations.least_step_seconds.empty()) {
+    MEDLEY_RETURN_IF_ERROR(CheckSize("least_step_seconds", durations.least_step_seconds.size(), devices));
+  }
   for (size_t d = 0; d < devices; ++d) {
     if (durations.location[d] < 0 || durations.location[d] >= durations.locations) {
       return base::InvalidArgument("durations: location[{}] does not exist", d);
@@ -136,6 +139,7 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   MEDLEY_RETURN_IF_ERROR(CheckAll("reductions", durations.reductions));
   MEDLEY_RETURN_IF_ERROR(CheckAll("averages", durations.averages));
   MEDLEY_RETURN_IF_ERROR(CheckAll("reduction_cpu_seconds", durations.reduction_cpu_seconds));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("least_step_seconds", durations.least_step_seconds));
   MEDLEY_RETURN_IF_ERROR(CheckAll("load", durations.load));
   MEDLEY_RETURN_IF_ERROR(CheckAll("copy_bytes_per_second", durations.copy_bytes_per_second));
   MEDLEY_RETURN_IF_ERROR(CheckAll("links", durations.links));

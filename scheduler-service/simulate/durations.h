@@ -64,6 +64,10 @@ struct Durations {
 
   std::vector<double> reduction_cpu_seconds;  // by block, on each replica; empty: none
 
+  // By device: the least time of a step in the long run, which a CPU quota sets: within its period a device computes at
+  // full speed until the quota is used up. Empty, or 0: no limit.
+  std::vector<double> least_step_seconds;
+
   const LinkSpeed& Link(int from, int to) const;
 };
 

@@ -22,6 +22,20 @@ const model::LayerProfile* Find(const model::Layer& layer, const std::string& po
   return nullptr;
 }
 
+// The part of the seconds on a quota that an operation takes while the quota of a period is not used up.
+double BurstPart(const model::LayerProfile& times) {
+  const double own = times.compute_seconds - times.sync_processor_seconds;
+  if (times.burst_seconds <= 0 || own <= 0) return 1;
+  return std::min(1.0, times.burst_seconds / own);
+}
+
+// Seconds of a share of the profile's batch in the long run, without the processor time of the synchronisation.
+double OwnSeconds(const model::LayerProfile& times, double share) {
+  const double all =
+      (1 - times.compute_parallel) * times.compute_seconds + times.compute_parallel * times.compute_seconds * share;
+  return std::max(0.0, all - times.sync_processor_seconds);
+}
+
 // (1 - beta) seconds + beta seconds / units.
 double Shared(double seconds, double parallel, int units) {
   return (1 - parallel) * seconds + parallel * seconds / units;
@@ -30,12 +44,18 @@ double Shared(double seconds, double parallel, int units) {
 class Filler {
  public:
   Filler(const Program& program, const model::Profile& profile, int samples)
-      : program_(program), profile_(profile), samples_(samples), out_(NoTime(program)) {}
+      : program_(program), profile_(profile), samples_(samples), out_(NoTime(program)) {
+    out_.least_step_seconds.assign(program.devices.size(), 0);
+    out_.reduction_cpu_seconds.assign(program.blocks.size(), 0);
+    out_.cores.assign(program.devices.size(), 1);
+    for (const program::Device& device : program.devices) servers_ += device.server ? 1 : 0;
+  }
 
   absl::StatusOr<Durations> Fill() {
     FillLinks();
     for (size_t b = 0; b < program_.blocks.size(); ++b) {
       MEDLEY_RETURN_IF_ERROR(FillPasses(b));
+      FillProcessors(b);
       FillReduction(b);
       FillRows(b);
     }
@@ -66,16 +86,28 @@ class Filler {
     const size_t count = pools.size() * pools.size();
     out_.links.assign(count, {});
     known_.assign(count, false);
+    std::vector<const model::Link*> within(pools.size(), nullptr);
     std::vector<double> fastest(pools.size(), 0);
     for (const model::Link& link : profile_.links) {
       const auto from = pools.find(link.from), to = pools.find(link.to);
       if (from == pools.end() || to == pools.end()) continue;
+      if (from == to) within[static_cast<size_t>(from->second)] = &link;
       for (const auto& [a, b] : {std::pair(from->second, to->second), std::pair(to->second, from->second)}) {
         const auto index = static_cast<size_t>(a * out_.locations + b);
         if (known_[index] && a != from->second) continue;  // the other direction has its own link
         out_.links[index] = {link.latency_seconds, link.bytes_per_second};
         known_[index] = true;
         fastest[static_cast<size_t>(a)] = std::max(fastest[static_cast<size_t>(a)], link.bytes_per_second);
+      }
+    }
+    // Between pools that were not measured together: the slower end counts.
+    for (size_t a = 0; a < pools.size(); ++a) {
+      for (size_t b = 0; b < pools.size(); ++b) {
+        const size_t index = a * pools.size() + b;
+        if (known_[index] || within[a] == nullptr || within[b] == nullptr) continue;
+        out_.links[index] = {std::max(within[a]->latency_seconds, within[b]->latency_seconds),
+                             std::min(within[a]->bytes_per_second, within[b]->bytes_per_second)};
+        known_[index] = true;
       }
     }
     for (size_t d = 0; d < program_.devices.size(); ++d) {
@@ -102,6 +134,30 @@ class Filler {
       out_.passes[b][index].backward = {(1 - kForwardPart) * step.fixed / micros, (1 - kForwardPart) * step.per_sample};
     }
     return absl::OkStatus();
+  }
+
+  // What the block takes of the processors: its synchronisation, and all of it in the long run.
+  void FillProcessors(size_t b) {
+    const program::Block& block = program_.blocks[b];
+    const program::Layout& layout = LayoutOf(block);
+    for (int r = 0; r < layout.replicas(); ++r) {
+      const auto index = static_cast<size_t>(r);
+      const double share = layout.cuts[index + 1] - layout.cuts[index];
+      double own = 0, moving = 0, moving_now = 0;
+      for (int i = block.operations.first; i < block.operations.end; ++i) {
+        const model::LayerProfile& times = *Find(Layer(i), Pool(layout.devices[index]));  // FillPasses has found it
+        own += OwnSeconds(times, share) * Scale();
+        const bool table = std::find(block.tables.begin(), block.tables.end(), i) != block.tables.end();
+        const bool served = table && servers_ > 0;
+        if (!served && (table || block.group < 0)) continue;
+        const double seconds = times.sync_processor_seconds * (served ? Scale() : 1);
+        moving += seconds;
+        if (!served) moving_now += seconds * BurstPart(times);
+      }
+      out_.least_step_seconds[static_cast<size_t>(layout.devices[index])] += own + moving;
+      double& cpu = out_.reduction_cpu_seconds[b];
+      cpu = std::max(cpu, moving_now);
+    }
   }
 
   bool LinksKnown(const program::Layout& layout) const {
@@ -139,6 +195,7 @@ class Filler {
         seconds = std::max(seconds, own);
       }
     }
+    seconds = std::max(seconds, out_.reduction_cpu_seconds[b]);
     out_.reductions[b] = seconds;
     out_.averages[b] = seconds * std::max(profile_.state_factor - 1, 1.0);  // parameters and optimizer state
   }
@@ -147,9 +204,7 @@ class Filler {
   void FillRows(size_t b) {
     const program::Block& block = program_.blocks[b];
     const program::Layout& layout = LayoutOf(block);
-    const auto servers = std::count_if(program_.devices.begin(), program_.devices.end(),
-                                       [](const program::Device& device) { return device.server; });
-    if (servers == 0) return;
+    if (servers_ == 0) return;
     for (const int table : block.tables) {
       Durations::Rows rows;
       for (const int device : layout.devices) {
@@ -158,7 +213,7 @@ class Filler {
         const double seconds = Shared(times->sync_seconds, times->comm_parallel, layout.replicas()) * Scale() / 2;
         rows.pull = std::max(rows.pull, seconds);
         rows.push = rows.pull;
-        rows.update = std::max(rows.update, times->server_seconds * Scale() / static_cast<double>(servers));
+        rows.update = std::max(rows.update, times->server_seconds * Scale() / servers_);
       }
       out_.rows[table] = rows;
     }
@@ -186,6 +241,7 @@ class Filler {
   const Program& program_;
   const model::Profile& profile_;
   const int samples_;
+  int servers_ = 0;
   Durations out_;
   std::vector<bool> known_;  // by link
 };
@@ -199,8 +255,7 @@ absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, int operati
   if (times == nullptr) {
     return base::InvalidArgument("operation '{}' has no profile for pool '{}'", layer.name, pool);
   }
-  const double seconds = times->compute_seconds * samples / profile.profile_batch_size;
-  return (1 - times->compute_parallel) * seconds + times->compute_parallel * seconds * share;
+  return OwnSeconds(*times, share) * BurstPart(*times) * samples / profile.profile_batch_size;
 }
 
 absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const model::Profile& profile, int samples) {

@@ -12,9 +12,10 @@
 
 namespace medley::sched {
 
-// Seconds of an operation on one replica that takes `share` of a step of `samples` (the terms of
-// scheduler-service/cost: (1 - alpha) c + alpha c share, for `samples` instead of the profile's batch). The forward
-// pass takes a third. Errors: InvalidArgument naming the operation and the pool that it has no profile for.
+// Seconds of an operation on one replica that takes `share` of a step of `samples`, while no CPU quota holds it up: the
+// terms of scheduler-service/cost, (1 - alpha) c + alpha c share, for `samples` instead of the profile's batch, without
+// the processor time of its synchronisation. The forward pass takes a third. Errors: InvalidArgument naming the
+// operation and the pool that it has no profile for.
 absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, int operation, const std::string& pool,
                                       double share, int samples);
 

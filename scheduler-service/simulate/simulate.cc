@@ -396,6 +396,9 @@ class Run {
     } else {
       out_.seconds_per_step = out_.total_seconds / options_.steps;
     }
+    for (const double least : durations_.least_step_seconds) {
+      out_.seconds_per_step = std::max(out_.seconds_per_step, least);
+    }
   }
 
   const Program& program_;

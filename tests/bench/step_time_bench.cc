@@ -110,7 +110,7 @@ JobOptions OptionsOf(const std::string& model) {
   options.model = model;
   options.tables = model == "ctrdnn" ? std::set<int>{0} : std::set<int>{};
   if (model != "ctrdnn") options.schema = kNumericColumns;  // no embedding tables
-  options.hidden = {512, 512, 256};
+  options.hidden = {512, 512, 512};
   options.embedding_dim = 16;
   options.embedding_rows = 65536;
   options.epochs = 100000;  // so that the job does not finish during the measurement

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -30,6 +31,7 @@ struct Cost {
   double seconds = 0;
   double spread = 0;             // of `seconds`
   double processor_seconds = 0;  // less than `seconds` where a limit or other work holds the operation up
+  double burst_seconds = 0;      // of a single run; less than `seconds` where a limit interrupts some of the runs
   int64_t rows = 0;              // number of distinct table rows that the batch uses
 };
 
@@ -106,6 +108,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   PreparedStep step;
   std::vector<double> seconds;
   std::vector<double> processor_seconds;
+  std::vector<double> single;  // of each run
   const base::SteadyTime begin = options_.clock->Steady();
   // The first run is a warm-up. Each value is the mean over a block that is long compared with the period of a CPU
   // limit (10 to 100 ms). Single runs can fit within one period, which would hide the limit.
@@ -123,13 +126,15 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
       if (options_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
       MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
       ++runs;
-      elapsed = base::ToSeconds(options_.clock->Steady() - start);
+      const double before = std::exchange(elapsed, base::ToSeconds(options_.clock->Steady() - start));
+      single.push_back(elapsed - before);
     } while (elapsed < block);
     seconds.push_back(elapsed / runs);
     processor_seconds.push_back((ProcessorSeconds() - processor) / runs);
   }
   // Not the fastest block: a CPU limit lets single blocks pass faster than it allows in the long run.
   Cost cost{.seconds = Median(seconds), .spread = Spread(seconds), .processor_seconds = Median(processor_seconds)};
+  cost.burst_seconds = std::min(Median(std::move(single)), cost.seconds);
   if (!step.tables.empty()) cost.rows = std::ssize(step.tables.front().keys);
   return cost;
 }
@@ -177,6 +182,7 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
       profile.sync_seconds = sync.seconds;
       profile.transfer_seconds = transfer.seconds;
     }
+    if (i == 0) profile.sync_processor_seconds = sync.processor_seconds * slowdown;
     costs[i].seconds += sync.processor_seconds * slowdown;
   }
   profile.comm_parallel = ParallelFraction(kUnits, seconds);
@@ -226,6 +232,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
       MEDLEY_ASSIGN_OR_RETURN(costs[k], timer.Time(i, samples, budget));
     }
     layer.spread = costs[0].spread;
+    layer.burst_seconds = costs[0].burst_seconds;
     const Operation& operation = graph.operations[static_cast<size_t>(i)];
     layer.activation_bytes = 4.0 * operation.output_width;
     MEDLEY_RETURN_IF_ERROR(

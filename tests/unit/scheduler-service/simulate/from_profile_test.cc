@@ -80,6 +80,36 @@ TEST(FromProfileTest, ReductionsFollowTheLinkWhereItIsKnown) {
   EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 + 2 * 2, kClose));
 }
 
+// Of c = 6 s, 1 s is the processor's part of the reduction, which one replica does not have.
+TEST(FromProfileTest, OnlyAReductionTakesTheProcessorTimeOfAReduction) {
+  model::Profile profile = SampleProfile({"p0"});
+  profile.model.layers[0].profiles[0].sync_processor_seconds = 1;
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 1}}, 1), profile, 8), DoubleNear(12 - 1, kClose));
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 - 1 + 2, kClose));
+  profile.model.layers[0].profiles[0].sync_seconds = 0;
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 - 1 + 1, kClose));
+}
+
+// A quota of a half: bursts take 3 s of 6. A device that waits for others half of the time is not held up.
+TEST(FromProfileTest, AQuotaHoldsUpOnlyWhoUsesItUp) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.links = {{"p0", "p0", 0, 1e12}, {"p1", "p1", 0, 1e12}};
+  const model::ExecutionPlan one = program::StagesPlan({{2, 1}}, 1), two = program::StagesPlan({{1, 1}, {2, 1}}, 1);
+  for (model::Layer& layer : profile.model.layers) {
+    for (model::LayerProfile& times : layer.profiles) times.burst_seconds = 3;
+  }
+  EXPECT_THAT(SecondsPerStep(one, profile, 8), DoubleNear(12, kClose));
+  EXPECT_THAT(SecondsPerStep(two, profile, 8), DoubleNear(6, 1e-6));
+  profile.model.layers[0].profiles[0].burst_seconds = 1.5;  // a quota of a quarter
+  EXPECT_THAT(SecondsPerStep(two, profile, 8), DoubleNear(6, 1e-6));
+}
+
+TEST(FromProfileTest, PoolsThatWereMeasuredApartHaveTheSlowerLinkOfBoth) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.links = {{"p0", "p0", 0.5, 320}, {"p1", "p1", 0.25, 160}};
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{1, 1}, {2, 1}}, 1), profile, 8), DoubleNear(12 + 2 * 2.5, kClose));
+}
+
 TEST(FromProfileTest, NamesWhatIsMissing) {
   const model::Profile profile = SampleProfile({"p0"});
   const auto program = program::Compile(program::StagesPlan({{1, 1}, {2, 1}}, 1), profile.model);
