@@ -7,9 +7,25 @@
 
 namespace medley::worker {
 
-BatchAssembler::BatchAssembler(const program::Program& program, const BatchShare& share, const Dataset& data,
-                               std::vector<ParameterSpec> tables)
-    : program_(program), share_(share), data_(data), tables_(std::move(tables)) {}
+BatchAssembler::BatchAssembler(int micro_batches, const BatchShare& share, const Dataset& data,
+                               std::vector<SeatTable> tables)
+    : micro_batches_(micro_batches), share_(share), data_(data), tables_(std::move(tables)) {}
+
+// Seats with the same part share its samples.
+template <typename Row>
+void BatchAssembler::AddMicro(SampleRange whole, const Row& row, PreparedStep& step) {
+  step.micros.resize(share_.seats.size());
+  for (size_t seat = 0; seat < share_.seats.size(); ++seat) {
+    const auto same = std::ranges::find(share_.seats, share_.seats[seat]) - share_.seats.begin();
+    if (static_cast<size_t>(same) < seat) {
+      step.micros[seat].push_back(step.micros[static_cast<size_t>(same)].back());
+      continue;
+    }
+    const SampleRange mine = program::ShareOf(whole.count, share_.seats[seat], 0);
+    step.micros[seat].push_back({static_cast<int>(indices_.size()), mine.count});
+    for (int i = 0; i < mine.count; ++i) indices_.push_back(row(whole.first + mine.first + i));
+  }
+}
 
 absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step) {
   if (lease.first < 0 || lease.count <= 0 || lease.first + lease.count > data_.rows()) {
@@ -17,15 +33,12 @@ absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step
                             lease.first + lease.count, data_.rows());
   }
   const Permutation order(data_.rows(), share_.seed, lease.data_epoch);
-  const program::Layout& layout = program_.layouts[static_cast<size_t>(share_.layout)];
   step.lease = lease;
   step.micros.clear();
   indices_.clear();
-  for (int micro = 0; micro < program_.micro_batches; ++micro) {
-    const SampleRange whole = program::MicroBatch(lease.count, micro, program_.micro_batches);
-    const SampleRange mine = program::ShareOf(whole.count, layout.cuts, share_.replica);
-    step.micros.push_back({static_cast<int>(indices_.size()), mine.count});
-    for (int i = 0; i < mine.count; ++i) indices_.push_back(order(lease.first + whole.first + mine.first + i));
+  for (int micro = 0; micro < micro_batches_; ++micro) {
+    AddMicro(
+        program::MicroBatch(lease.count, micro, micro_batches_), [&](int i) { return order(lease.first + i); }, step);
   }
   data_.Gather(indices_, step.batch);
   IndexKeys(step);
@@ -33,35 +46,43 @@ absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step
 }
 
 void BatchAssembler::AssembleRange(const Dataset& data, int64_t first, int count, PreparedStep& step) {
+  step.micros.clear();
   indices_.clear();
-  for (int i = 0; i < count; ++i) indices_.push_back(first + i);
-  step.micros = {{0, count}};
+  AddMicro(
+      {0, count}, [&](int i) { return first + i; }, step);
   data.Gather(indices_, step.batch);
   IndexKeys(step);
 }
 
+// Replaces the ids of each table's fields by their positions among its keys, in the samples of its seat.
 void BatchAssembler::IndexKeys(PreparedStep& step) {
   step.tables.resize(tables_.size());
   for (size_t i = 0; i < tables_.size(); ++i) {
-    step.tables[i].operation = tables_[i].operation;
-    step.tables[i].columns = static_cast<int>(tables_[i].columns);
+    const ParameterSpec& spec = tables_[i].spec;
+    step.tables[i].operation = spec.operation;
+    step.tables[i].columns = static_cast<int>(spec.columns);
     std::vector<int32_t>& ids = step.batch.ids;
     const size_t fields = static_cast<size_t>(step.batch.shape.fields);
-    const size_t count = static_cast<size_t>(tables_[i].fields);
-    if (count == fields) {
+    const size_t count = static_cast<size_t>(spec.fields);
+    rows_.clear();
+    for (const SampleRange& micro : step.micros[tables_[i].seat]) {
+      for (int row = micro.first; row < micro.end(); ++row) rows_.push_back(static_cast<size_t>(row));
+    }
+    if (count == fields && rows_.size() == indices_.size()) {
       indexer_.Index(ids, step.tables[i].keys);
       continue;
     }
+    const auto first_of = [&](size_t row) {
+      return ids.begin() + static_cast<ptrdiff_t>(row * fields + static_cast<size_t>(spec.first_field));
+    };
     ids_.clear();
-    for (size_t at = static_cast<size_t>(tables_[i].first_field); at < ids.size(); at += fields) {
-      ids_.insert(ids_.end(), ids.begin() + static_cast<ptrdiff_t>(at),
-                  ids.begin() + static_cast<ptrdiff_t>(at + count));
-    }
+    for (const size_t row : rows_)
+      ids_.insert(ids_.end(), first_of(row), first_of(row) + static_cast<ptrdiff_t>(count));
     indexer_.Index(ids_, step.tables[i].keys);
-    size_t next = 0;
-    for (size_t at = static_cast<size_t>(tables_[i].first_field); at < ids.size(); at += fields) {
-      std::copy_n(ids_.begin() + static_cast<ptrdiff_t>(next), count, ids.begin() + static_cast<ptrdiff_t>(at));
-      next += count;
+    auto next = ids_.begin();
+    for (const size_t row : rows_) {
+      std::copy_n(next, count, first_of(row));
+      next += static_cast<ptrdiff_t>(count);
     }
   }
 }

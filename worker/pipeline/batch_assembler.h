@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "common/program/program.h"
 #include "common/program/samples.h"
 #include "worker/data/dataset.h"
 #include "worker/params/parameter_spec.h"
@@ -22,32 +21,41 @@ using program::SampleRange;
 struct PreparedStep {
   StepLease lease;
   Batch batch;  // the samples of all micro-batches; the ids of a table's fields are positions among its keys
-  std::vector<SampleRange> micros;  // the range of each micro-batch within `batch`
+  std::vector<std::vector<SampleRange>> micros;  // by seat: the range of each micro-batch within `batch`
   std::vector<TableKeys> tables;
   std::vector<std::vector<float>> rows;  // the pulled rows of each table
 };
 
+// A table of the device, and the seat in whose samples its keys are.
+struct SeatTable {
+  ParameterSpec spec;
+  size_t seat = 0;
+};
+
 class BatchAssembler {
  public:
-  // `program` and `data` must outlive the assembler. `tables` are the device's; no two have a field in common.
-  BatchAssembler(const program::Program& program, const BatchShare& share, const Dataset& data,
-                 std::vector<ParameterSpec> tables);
+  // `data` must outlive the assembler. `tables` are the device's; no two have a field in common.
+  BatchAssembler(int micro_batches, const BatchShare& share, const Dataset& data, std::vector<SeatTable> tables);
 
   // Fills all of `step` except `rows`. Errors: OutOfRange for a lease beyond the data.
   absl::Status Assemble(const StepLease& lease, PreparedStep& step);
-  // Fills `step` with samples [first, first + count) of `data` in file order, as one micro-batch.
+  // Fills `step` with the device's part of samples [first, first + count) of `data` in file order, as one micro-batch.
   void AssembleRange(const Dataset& data, int64_t first, int count, PreparedStep& step);
 
  private:
+  // Adds the device's part of `whole` as one micro-batch; `row` maps a sample of it to a row of the data.
+  template <typename Row>
+  void AddMicro(SampleRange whole, const Row& row, PreparedStep& step);
   void IndexKeys(PreparedStep& step);
 
-  const program::Program& program_;
+  const int micro_batches_;
   const BatchShare share_;
   const Dataset& data_;
-  const std::vector<ParameterSpec> tables_;
+  const std::vector<SeatTable> tables_;
   KeyIndexer indexer_;
   std::vector<int64_t> indices_;
   std::vector<int32_t> ids_;  // of one table
+  std::vector<size_t> rows_;  // of one table within the batch
 };
 
 }  // namespace medley::worker

@@ -35,15 +35,18 @@ class Executor::Rep {
         evaluation_(std::move(evaluation)),
         parts_(std::move(parts)),
         optimizer_(optimizer),
-        share_{training_.layout, training_.replica, seed},
+        seat_of_(SeatsOf(programs.training, training_)),
         open_(static_cast<size_t>(training_.depth)),
-        values_(programs.training, training_.layout, programs.training.micro_batches * training_.depth),
-        evaluator_(programs.training, share_, *parts_.data, Tables()),
-        prefetcher_(BatchAssembler(programs.training, share_, *parts_.data, Tables()), parts_.sparse) {
+        values_(programs.training, Interleaved(programs.training, training_),
+                programs.training.micro_batches * training_.depth),
+        evaluator_(1, Share(seed), *parts_.data, Tables()),
+        prefetcher_(BatchAssembler(programs.training.micro_batches, Share(seed), *parts_.data, Tables()),
+                    parts_.sparse) {
     const auto reductions = std::ranges::count_if(training_.entries, [&](const Sequence::Entry& entry) {
       return programs_.training.instructions[static_cast<size_t>(entry.instruction)].kind == Kind::kAllReduce;
     });
-    if (reductions > 1) reductions_.emplace(*parts_.reducer);
+    // With several seats, a peer may need what this device computes after its part of a reduction.
+    if (reductions > 1 || (reductions > 0 && training_.seats.size() > 1)) reductions_.emplace(*parts_.reducer);
   }
 
   void Prefetch(const StepLease& lease) {
@@ -93,24 +96,51 @@ class Executor::Rep {
   const Block& BlockOf(const Instruction& instruction) const { return BlockAt(instruction.block); }
   BlockCompute& ComputeOf(int block) const { return *parts_.blocks[static_cast<size_t>(block)]; }
   // The table operations of this device, in the order of its blocks.
-  std::vector<ParameterSpec> Tables() const {
-    std::vector<ParameterSpec> tables;
+  std::vector<SeatTable> Tables() const {
+    std::vector<SeatTable> tables;
     for (const int block : training_.blocks) {
-      const std::vector<ParameterSpec>& own = ComputeOf(block).Tables();
-      tables.insert(tables.end(), own.begin(), own.end());
+      for (const ParameterSpec& spec : ComputeOf(block).Tables()) tables.push_back({spec, SeatOf(block)});
     }
     return tables;
+  }
+  // By block of the program; 0 for those of other devices.
+  static std::vector<size_t> SeatsOf(const Program& program, const Sequence& sequence) {
+    std::vector<size_t> seats(program.blocks.size());
+    for (size_t b = 0; b < sequence.blocks.size(); ++b) {
+      seats[static_cast<size_t>(sequence.blocks[b])] = sequence.seat_of[b];
+    }
+    return seats;
+  }
+  // Whether passes of other micro-batches may come between those of two neighbouring blocks. Blocks of one segment
+  // follow each other, unless the plan orders them.
+  static bool Interleaved(const Program& program, const Sequence& sequence) {
+    const auto segment = [&](int block) { return program.blocks[static_cast<size_t>(block)].segment; };
+    return program.form == program::Form::kOrdered ||
+           segment(sequence.blocks.front()) != segment(sequence.blocks.back());
+  }
+  size_t SeatOf(int block) const { return seat_of_[static_cast<size_t>(block)]; }
+  BatchShare Share(uint64_t seed) const {
+    BatchShare share{.seats = {}, .seed = seed};
+    for (const Sequence::Seat& seat : training_.seats) {
+      const std::vector<double>& cuts = programs_.training.layouts[static_cast<size_t>(seat.layout)].cuts;
+      const auto replica = static_cast<size_t>(seat.replica);
+      share.seats.push_back({cuts[replica], cuts[replica + 1]});
+    }
+    return share;
   }
 
   absl::Status Execute(const Instruction& instruction, Running& running);
   absl::Status Move(const Instruction& instruction, Running& running);
+  std::span<const float> Source(const Flow& flow, int micro) const {
+    return flow.gradient ? values_.Gradient(flow.value, flow.from_layout, micro) : values_.Value(flow.value, micro);
+  }
   absl::Status Forward(const Instruction& instruction, Running& running);
   absl::Status Backward(const Instruction& instruction, Running& running);
   absl::Status Push(const Instruction& instruction, Running& running);
   absl::Status Reduce(const Instruction& instruction, Running& running);
   absl::Status Update(const Instruction& instruction, Running& running);
   absl::Status Average(const Instruction& instruction, Running& running);
-  int SamplesOf(const Block& block, int count);
+  int SamplesOf(int block, int count);
   bool Idle() const { return completed_ == begun_; }
   void Align();
   int64_t VersionOf(int64_t step) const { return std::max(drained_, step - training_.lag); }
@@ -129,7 +159,7 @@ class Executor::Rep {
   const Sequence training_, evaluation_;
   const ExecutorParts parts_;
   const Optimizer optimizer_;
-  const BatchShare share_;
+  const std::vector<size_t> seat_of_;
   base::nanoseconds comm_{0};
   int64_t iteration_ = 0;
   int64_t begun_ = 0;            // the last step that has begun
@@ -184,8 +214,8 @@ absl::Status Executor::Rep::Execute(const Instruction& instruction, Running& run
   }
 }
 
-// Sends the peer's samples of a value or gradient, or receives the peer's samples into their place. Nothing is sent for
-// an empty range, as both sides know.
+// Sends the peer's samples of a value or gradient, or receives the peer's samples into their place; from the device
+// itself they are copied. Nothing is sent for an empty range, as both sides know.
 absl::Status Executor::Rep::Move(const Instruction& instruction, Running& running) {
   const bool send = instruction.kind == Kind::kSend;
   const Flow& flow = running.program.flows[static_cast<size_t>(instruction.flow)];
@@ -204,19 +234,24 @@ absl::Status Executor::Rep::Move(const Instruction& instruction, Running& runnin
     std::vector<float>& into = values_.Received(instruction.flow, running.At(instruction.micro));
     into.resize(static_cast<size_t>(mine.count) * width);
     if (size == 0) return absl::OkStatus();
+    if (instruction.peer == device_) {
+      const SampleRange source = running.binding.Replica(flow.from_layout, pair.from, instruction.micro);
+      const std::span<const float> from = Source(flow, running.At(instruction.micro));
+      std::ranges::copy(from.subspan(static_cast<size_t>(moved.first - source.first) * width, size),
+                        into.begin() + static_cast<ptrdiff_t>(at));
+      return absl::OkStatus();
+    }
     return Timed(
         [&] { return parts_.channel->Recv(tag, instruction.peer, std::span(into).subspan(at, size), running.limit); });
   }
   if (size == 0) return absl::OkStatus();
-  const int micro = running.At(instruction.micro);
-  const std::span<const float> from =
-      flow.gradient ? values_.Gradient(flow.value, micro) : values_.Value(flow.value, micro);
+  const std::span<const float> from = Source(flow, running.At(instruction.micro));
   return Timed([&] { return parts_.channel->Send(tag, instruction.peer, from.subspan(at, size), running.limit); });
 }
 
 absl::Status Executor::Rep::Forward(const Instruction& instruction, Running& running) {
   const int micro = instruction.micro;
-  const SampleRange mine = running.data.micros[static_cast<size_t>(micro)];
+  const SampleRange mine = running.data.micros[SeatOf(instruction.block)][static_cast<size_t>(micro)];
   const BatchView features = running.data.batch.View(mine.first, mine.count);
   BlockCompute& compute = ComputeOf(instruction.block);
   const Values inputs = values_.InputsOf(instruction.block, running.At(micro));
@@ -298,20 +333,21 @@ absl::Status Executor::Rep::Average(const Instruction& instruction, Running& run
 }
 
 // The samples of a batch over which the gradients of a block are a mean: those of the replicas that add them.
-int Executor::Rep::SamplesOf(const Block& block, int count) {
+int Executor::Rep::SamplesOf(int index, int count) {
+  const Block& block = BlockAt(index);
   if (block.average < 0) return count;
-  std::vector<int> replicas = {training_.replica};
+  const int replica = training_.seats[SeatOf(index)].replica;
+  std::vector<int> replicas = {replica};
   if (block.group >= 0) {
     const auto& groups = programs_.training.groups[static_cast<size_t>(block.group)].levels.front().groups;
-    const auto own = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
-      return std::ranges::find(group, training_.replica) != group.end();
-    });
+    const auto own = std::ranges::find_if(
+        groups, [&](const std::vector<int>& group) { return std::ranges::find(group, replica) != group.end(); });
     if (own != groups.end()) replicas = *own;
   }
   int samples = 0;
-  for (const int replica : replicas) {
+  for (const int member : replicas) {
     for (int micro = 0; micro < programs_.training.micro_batches; ++micro) {
-      samples += BindingOf(count).Replica(training_.layout, replica, micro).count;
+      samples += BindingOf(count).Replica(block.layout, member, micro).count;
     }
   }
   return samples;
@@ -346,7 +382,7 @@ absl::Status Executor::Rep::BeginStep(const StepLease& lease, const WaitLimit& l
                        .version = VersionOf(lease.step),
                        .slot = SlotOf(lease.step),
                        .micro_batches = programs_.training.micro_batches,
-                       .global_samples = SamplesOf(BlockAt(block), lease.count)});
+                       .global_samples = SamplesOf(block, lease.count)});
     for (size_t t = 0; t < compute.Tables().size(); ++t) {
       compute.SetRows(SlotOf(lease.step), static_cast<int>(t), open.data->rows[table++]);
     }
@@ -438,14 +474,12 @@ absl::StatusOr<ScoreSums> Executor::Rep::Evaluate(const Dataset& test, int64_t s
         test.shape().fields, test.shape().numerics, parts_.data->shape().fields, parts_.data->shape().numerics);
   }
   Scorer scorer(options.scoring);
-  const program::Layout& layout = programs_.training.layouts[static_cast<size_t>(training_.layout)];
   int64_t number = 0;
   for (int64_t first = 0; first < test.rows(); first += options.chunk, ++number) {
     if (options.stop.stop_requested()) return base::Cancelled("the evaluation at step {} was stopped", step);
     const int count = static_cast<int>(std::min<int64_t>(options.chunk, test.rows() - first));
     const WaitLimit limit{options.stop, parts_.clock->Steady() + options.chunk_timeout};
-    const SampleRange mine = program::ShareOf(count, layout.cuts, training_.replica);
-    evaluator_.AssembleRange(test, first + mine.first, mine.count, chunk_);
+    evaluator_.AssembleRange(test, first, count, chunk_);
     if (!chunk_.tables.empty()) {
       MEDLEY_RETURN_IF_ERROR(parts_.sparse->Pull(step + 1, chunk_.tables, chunk_.rows, limit));
       size_t table = 0;

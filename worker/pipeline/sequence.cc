@@ -14,24 +14,27 @@ using program::Kind;
 using program::Program;
 
 absl::Status AddBlocks(const Program& program, int device, Sequence& sequence) {
+  std::vector<Sequence::Seat> seats;  // of each block
   for (int b = 0; b < static_cast<int>(program.blocks.size()); ++b) {
     const program::Block& block = program.blocks[static_cast<size_t>(b)];
     const program::Layout& layout = program.layouts[static_cast<size_t>(block.layout)];
     const auto found = std::find(layout.devices.begin(), layout.devices.end(), device);
     if (found == layout.devices.end()) continue;
-    const std::string& name = program.devices[static_cast<size_t>(device)].id;
-    if (sequence.layout >= 0 && sequence.layout != block.layout) {
-      return base::Unimplemented("{}: this runtime executes blocks of one layout on a device", name);
+    if (!sequence.blocks.empty() && sequence.lag != block.lag) {
+      return base::Unimplemented("{}: this runtime executes blocks of one stage on a device",
+                                 program.devices[static_cast<size_t>(device)].id);
     }
-    if (sequence.layout >= 0 && sequence.lag != block.lag) {
-      return base::Unimplemented("{}: this runtime executes blocks of one stage on a device", name);
-    }
-    sequence.layout = block.layout;
     sequence.lag = block.lag;
-    sequence.replica = static_cast<int>(found - layout.devices.begin());
     sequence.blocks.push_back(b);
+    seats.push_back({block.layout, static_cast<int>(found - layout.devices.begin())});
   }
   if (sequence.blocks.empty()) return base::InvalidArgument("device {} has nothing to compute", device);
+  sequence.seats = seats;
+  std::ranges::sort(sequence.seats, {}, &Sequence::Seat::layout);
+  sequence.seats.erase(std::ranges::unique(sequence.seats).begin(), sequence.seats.end());
+  for (const Sequence::Seat& seat : seats) {
+    sequence.seat_of.push_back(static_cast<size_t>(std::ranges::find(sequence.seats, seat) - sequence.seats.begin()));
+  }
   return absl::OkStatus();
 }
 
@@ -75,9 +78,10 @@ absl::StatusOr<Sequence> SequenceOf(const Program& program, int device) {
   for (size_t i = 0; i < compute.size(); ++i) position[compute[i]] = i;
 
   std::vector<std::vector<int>> after(compute.size());
+  size_t reduced = 0;  // the position after which the last reduction starts
   for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
     const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
-    if (instruction.device != device) continue;
+    if (instruction.device != device || position.contains(i)) continue;
     constexpr std::array kFollow = {Kind::kSend, Kind::kPushRows, Kind::kAllReduce, Kind::kAverage};
     if (std::ranges::find(kFollow, instruction.kind) == kFollow.end()) continue;
     size_t last = 0;
@@ -85,6 +89,7 @@ absl::StatusOr<Sequence> SequenceOf(const Program& program, int device) {
       const auto found = position.find(dependency.instruction);
       if (dependency.steps_back == 0 && found != position.end()) last = std::max(last, found->second);
     }
+    if (instruction.kind == Kind::kAllReduce) last = reduced = std::max(last, reduced);
     after[last].push_back(i);
   }
   const std::vector<std::vector<int>> before = Receives(program, compute, position);

@@ -12,23 +12,28 @@
 namespace medley::worker {
 
 struct Sequence {
+  // A layout in which the device is, and its index there.
+  struct Seat {
+    int layout = 0;
+    int replica = 0;
+    bool operator==(const Seat&) const = default;
+  };
   struct Entry {
     int instruction = 0;
     int shift = 0;  // of a message that is received: of what needs it
   };
   // Instructions of the compute list in its order; before each the messages that it is the first to need, after each
-  // what it is the last to complete: messages, pushes, reductions. LoadBatch, PullRows and Report are not in it: the
-  // prefetcher does the first two, the return of a step is the last.
+  // what it is the last to complete: messages, pushes, reductions (in the order of their list, as on all devices).
+  // LoadBatch, PullRows and Report are not in it: the prefetcher does the first two, the return of a step is the last.
   std::vector<Entry> entries;
-  std::vector<int> blocks;  // on this device, ascending
-  int layout = -1;          // of the blocks; in it this device is
-  int replica = -1;
-  int lag = 1;    // a step computes with the parameters of `lag` steps before
-  int depth = 1;  // iterations from the first to the last entry of a step: as many steps are open at once
+  std::vector<int> blocks;      // on this device, ascending
+  std::vector<Seat> seats;      // by layout, ascending
+  std::vector<size_t> seat_of;  // by entry of `blocks`: index into `seats`
+  int lag = 1;                  // a step computes with the parameters of `lag` steps before
+  int depth = 1;                // iterations from the first to the last entry of a step: as many steps are open at once
 };
 
-// Errors: Unimplemented for what this executor cannot run, naming it: blocks of several layouts or of different lags on
-// one device.
+// Errors: Unimplemented for what this executor cannot run, naming it: blocks of different lags on one device.
 absl::StatusOr<Sequence> SequenceOf(const program::Program& program, int device);
 
 }  // namespace medley::worker

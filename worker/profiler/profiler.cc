@@ -102,8 +102,9 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   MEDLEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockModel> model,
       BlockModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
-  const program::Program no_program;  // ranges of the data only
-  BatchAssembler assembler(no_program, BatchShare{}, data_, model->Tables());
+  std::vector<SeatTable> tables;
+  for (const ParameterSpec& spec : model->Tables()) tables.push_back({spec});
+  BatchAssembler assembler(1, BatchShare{}, data_, std::move(tables));
   const std::vector<float> activations(static_cast<size_t>(samples) * static_cast<size_t>(Widest(*model)), 0.01F);
   PreparedStep step;
   std::vector<double> seconds;

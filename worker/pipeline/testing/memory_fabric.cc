@@ -133,25 +133,29 @@ absl::Status SharedTables::Push(int64_t step, int replica, Pushed pushed, int64_
   std::map<int, Pushed>& parts = steps_[step];
   parts.emplace(replica, std::move(pushed));
   if (std::ssize(parts) < replicas_) return absl::OkStatus();
-  const size_t table_count = parts.begin()->second.tables.size();
-  std::vector<TableKeys> tables;
-  std::vector<std::vector<float>> sums(table_count);
-  for (size_t t = 0; t < table_count; ++t) {
-    std::map<uint64_t, std::vector<float>> rows;
-    const size_t columns = static_cast<size_t>(parts.begin()->second.tables[t].columns);
-    for (const auto& [number, part] : parts) {
-      for (size_t k = 0; k < part.tables[t].keys.size(); ++k) {
-        std::vector<float>& row = rows[part.tables[t].keys[k]];
+  std::map<int, TableKeys> by_operation;
+  std::map<int, std::map<uint64_t, std::vector<float>>> rows;
+  for (const auto& [number, part] : parts) {
+    for (size_t t = 0; t < part.tables.size(); ++t) {
+      const TableKeys& table = part.tables[t];
+      by_operation[table.operation] = {table.operation, table.columns, {}};
+      const auto columns = static_cast<size_t>(table.columns);
+      for (size_t k = 0; k < table.keys.size(); ++k) {
+        std::vector<float>& row = rows[table.operation][table.keys[k]];
         row.resize(columns);
         for (size_t i = 0; i < columns; ++i) row[i] += part.gradients[t][k * columns + i];
       }
     }
-    TableKeys& keys = tables.emplace_back(parts.begin()->second.tables[t]);
-    keys.keys.clear();
-    for (const auto& [key, row] : rows) {
-      keys.keys.push_back(key);
-      sums[t].insert(sums[t].end(), row.begin(), row.end());
+  }
+  std::vector<TableKeys> tables;
+  std::vector<std::vector<float>> sums;
+  for (auto& [operation, table] : by_operation) {
+    std::vector<float>& sum = sums.emplace_back();
+    for (const auto& [key, row] : rows[operation]) {
+      table.keys.push_back(key);
+      sum.insert(sum.end(), row.begin(), row.end());
     }
+    tables.push_back(std::move(table));
   }
   const std::vector<std::span<const float>> gradients(sums.begin(), sums.end());
   steps_.erase(step);

@@ -57,7 +57,8 @@ class MemorySum {
   std::map<Key, Round> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Tables shared by `replicas`. Like parameter servers, applies a step when all replicas have pushed it.
+// Tables shared by `replicas`, each of which uses some of them. Like parameter servers, applies a step when all have
+// pushed it.
 class SharedTables {
  public:
   SharedTables(int replicas, std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "common/program/compile.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 #include "worker/model/block_model.h"
 #include "worker/params/initialize.h"
@@ -120,10 +119,9 @@ std::vector<double> ReferenceLosses(const model::JobSpec& job, const Dataset& da
                                     int64_t steps) {
   const Graph graph = *BuildGraph(job);
   const Optimizer optimizer = *MakeOptimizer(job.training.optimizer, job.training.learning_rate);
-  // A program of one device, only to assemble the data of a step.
-  const Layout one{{{0, static_cast<int>(graph.operations.size())}}, {{1.0}}};
-  const program::Program program = *program::Compile(PlanOf(one, graph), graph.ToModel());
-  BatchAssembler assembler(program, {0, 0, job.training.seed}, data, graph.Parameters(true));
+  std::vector<SeatTable> tables;
+  for (const ParameterSpec& spec : graph.Parameters(true)) tables.push_back({spec});
+  BatchAssembler assembler(1, {.seed = job.training.seed}, data, std::move(tables));
   History history(graph, optimizer, job.training.seed);
   std::vector<std::unique_ptr<ReferenceStage>> stages;
   const ReferencePipeline* pipeline = nullptr;

@@ -163,16 +163,6 @@ TEST_F(ExecutorTest, AnEvaluationHasADeadlineForEachChunkOnly) {
   EXPECT_EQ(chunks, 10);
 }
 
-TEST_F(ExecutorTest, RefusesWhatItCannotRunByName) {
-  model::ExecutionPlan plan;
-  plan.devices = {{"d0", "cpu", "", ""}, {"d1", "cpu", "", ""}};
-  const model::Sync sync{.kind = model::SyncKind::kAllreduce};
-  plan.placements = {{{{0, 2}}, {{"d0", 1}}, {}}, {{{2, 4}}, {{"d0", 0.5}, {"d1", 0.5}}, sync}};
-  programs_ = {*program::Compile(plan, graph_.ToModel()), *program::CompileEvaluation(plan, graph_.ToModel())};
-  EXPECT_EQ(Executor::Create(programs_, 0, Parts(0, nullptr), optimizer_, 1).status().message(),
-            "d0: this runtime executes blocks of one layout on a device");
-}
-
 // The first of two stages keeps two steps open.
 TEST_F(ExecutorTest, EvaluatesOnlyBetweenStepsAndDrainsWhatIsOpen) {
   MemoryFabric fabric;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -26,8 +27,8 @@ struct World {
   Optimizer optimizer;
   Programs programs;
   MemoryFabric fabric;
-  std::vector<std::unique_ptr<MemorySum>> sums;
-  std::vector<std::unique_ptr<SharedTables>> tables;
+  std::vector<std::unique_ptr<MemorySum>> sums;  // by layout of the program
+  std::unique_ptr<SharedTables> tables;
   std::stop_source stop;
   base::SystemClock clock;
 };
@@ -38,25 +39,49 @@ struct Part {
   ScoreSums evaluation;
 };
 
-absl::Status RunReplica(World& world, int stage, int replica, int device, Part& part) {
-  const size_t s = static_cast<size_t>(stage);
+// The index of a device in a layout; nullopt: it is not in it.
+std::optional<int> ReplicaOf(const program::Layout& layout, int device) {
+  const auto found = std::ranges::find(layout.devices, device);
+  if (found == layout.devices.end()) return std::nullopt;
+  return static_cast<int>(found - layout.devices.begin());
+}
+
+// The reductions of one device, in all of its layouts.
+class DeviceReducer final : public DenseReducer {
+ public:
+  DeviceReducer(World& world, int device) {
+    for (size_t l = 0; l < world.sums.size(); ++l) {
+      const std::optional<int> replica = ReplicaOf(world.programs.training.layouts[l], device);
+      if (replica) ends_[static_cast<int>(l)] = world.sums[l]->End(*replica);
+    }
+  }
+  absl::Status SumAll(int64_t step, int block, const program::Group& group, std::span<float> values,
+                      const WaitLimit& limit) override {
+    return ends_.at(group.layout)->SumAll(step, block, group, values, limit);
+  }
+
+ private:
+  std::map<int, std::unique_ptr<DenseReducer>> ends_;
+};
+
+absl::Status RunDevice(World& world, int device, Part& part) {
   ExecutorParts parts{.blocks = std::vector<BlockCompute*>(world.programs.training.blocks.size(), nullptr),
                       .data = &world.train,
                       .clock = &world.clock};
   std::vector<std::unique_ptr<BlockModel>> models;
   for (size_t b = 0; b < world.programs.training.blocks.size(); ++b) {
     const program::Block& block = world.programs.training.blocks[b];
-    if (block.layout != stage) continue;
+    if (!ReplicaOf(world.programs.training.layouts[static_cast<size_t>(block.layout)], device)) continue;
     MEDLEY_ASSIGN_OR_RETURN(models.emplace_back(),
                             BlockModel::Create(world.graph, block.operations, world.optimizer, world.job.training.seed,
                                                nullptr, world.programs.training.lag));
     parts.blocks[b] = models.back().get();
   }
   const std::unique_ptr<FlowChannel> channel = world.fabric.End(device);
-  const std::unique_ptr<DenseReducer> reducer = world.sums[s]->End(replica);
-  const std::unique_ptr<SparseParameters> sparse = world.tables[s]->End(replica);
+  DeviceReducer reducer(world, device);
+  const std::unique_ptr<SparseParameters> sparse = world.tables->End(device);
   parts.channel = channel.get();
-  parts.reducer = reducer.get();
+  parts.reducer = &reducer;
   parts.sparse = sparse.get();
   MEDLEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<Executor> executor,
@@ -163,34 +188,39 @@ model::ExecutionPlan PlanOf(const Layout& layout, const Graph& graph) {
 
 absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout, const Dataset& train,
                                  const Dataset* test, int64_t steps) {
-  World world{job, layout, train, test, Leases(job, train.rows())};
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(job));
+  return Train(job, PlanOf(layout, graph), layout, train, test, steps);
+}
+
+absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const model::ExecutionPlan& plan, const Layout& options,
+                                 const Dataset& train, const Dataset* test, int64_t steps) {
+  World world{job, options, train, test, Leases(job, train.rows())};
   if (steps > 0 && steps < std::ssize(world.leases)) world.leases.resize(static_cast<size_t>(steps));
   for (StepLease& lease : world.leases) {
-    lease.agrees = !layout.agreements.has_value() || layout.agreements->contains(lease.step);
+    lease.agrees = !options.agreements.has_value() || options.agreements->contains(lease.step);
   }
   MEDLEY_ASSIGN_OR_RETURN(world.graph, BuildGraph(job));
   MEDLEY_ASSIGN_OR_RETURN(world.optimizer, MakeOptimizer(job.training.optimizer, job.training.learning_rate));
-  const model::ExecutionPlan plan = PlanOf(layout, world.graph);
   MEDLEY_ASSIGN_OR_RETURN(world.programs.training, program::Compile(plan, world.graph.ToModel()));
   MEDLEY_ASSIGN_OR_RETURN(world.programs.evaluation, program::CompileEvaluation(plan, world.graph.ToModel()));
-  std::vector<std::pair<int, int>> replicas;
-  for (size_t s = 0; s < layout.stages.size(); ++s) {
-    const int count = static_cast<int>(layout.shares[s].size());
-    for (int replica = 0; replica < count; ++replica) replicas.emplace_back(static_cast<int>(s), replica);
-    world.sums.push_back(std::make_unique<MemorySum>(count));
-    std::vector<ParameterSpec> tables;
-    for (const ParameterSpec& spec : world.graph.Parameters(/*sparse=*/true)) {
-      if (layout.stages[s].Contains(spec.operation)) tables.push_back(spec);
-    }
-    world.tables.push_back(
-        std::make_unique<SharedTables>(count, tables, world.optimizer, job.training.seed, world.programs.training.lag));
+  const program::Program& program = world.programs.training;
+  for (const program::Layout& of : program.layouts) world.sums.push_back(std::make_unique<MemorySum>(of.replicas()));
+  std::set<int> pushing;  // devices
+  for (const program::Block& block : program.blocks) {
+    if (block.tables.empty()) continue;
+    const std::vector<int>& devices = program.layouts[static_cast<size_t>(block.layout)].devices;
+    pushing.insert(devices.begin(), devices.end());
   }
-  std::vector<Part> parts(replicas.size());
+  world.tables =
+      std::make_unique<SharedTables>(static_cast<int>(pushing.size()), world.graph.Parameters(/*sparse=*/true),
+                                     world.optimizer, job.training.seed, program.lag);
+  const auto trainers = std::ranges::count_if(program.devices, [](const auto& device) { return !device.server; });
+  std::vector<Part> parts(static_cast<size_t>(trainers));
   {
     std::vector<std::jthread> threads;
-    for (size_t i = 0; i < replicas.size(); ++i) {
+    for (size_t i = 0; i < parts.size(); ++i) {
       threads.emplace_back([&, i] {
-        parts[i].status = RunReplica(world, replicas[i].first, replicas[i].second, static_cast<int>(i), parts[i]);
+        parts[i].status = RunDevice(world, static_cast<int>(i), parts[i]);
         if (!parts[i].status.ok()) world.stop.request_stop();
       });
     }

@@ -1,4 +1,4 @@
-// Runs a whole job in one process: stages and replicas are threads that communicate over an in-memory fabric.
+// Runs a whole job in one process: devices are threads that communicate over an in-memory fabric.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -43,6 +43,10 @@ model::JobSpec AdultJob();
 // minutes.
 absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const Layout& layout, const Dataset& train,
                                  const Dataset* test, int64_t steps);
+
+// The same for any plan. Of `options`, what does not make the plan: drains and agreements.
+absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const model::ExecutionPlan& plan, const Layout& options,
+                                 const Dataset& train, const Dataset* test, int64_t steps);
 
 // The leases of a whole job, as the coordinator's ledger computes them.
 std::vector<StepLease> Leases(const model::JobSpec& job, int64_t rows);

@@ -101,7 +101,8 @@ std::vector<double> ReferenceLosses(const model::JobSpec& job, const Dataset& da
     }
     double loss = 0;
     for (size_t r = 0; r < replicas.size(); ++r) {
-      BatchAssembler assembler(program, {0, static_cast<int>(r), job.training.seed}, data, {});
+      const std::vector<double>& cuts = program.layouts.front().cuts;
+      BatchAssembler assembler(1, {{{cuts[r], cuts[r + 1]}}, job.training.seed}, data, {});
       if (!assembler.Assemble(lease, replicas[r].data).ok()) return losses;
       loss += Compute(lease, replicas[r]);
     }

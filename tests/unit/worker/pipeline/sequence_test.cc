@@ -54,11 +54,21 @@ TEST(SequenceTest, RowsArePushedWhenTheirGradientsAreComplete) {
             "F emb m0, F a m0, Send a m0, Receive da m0, B a m0, AllReduce a, B emb m0, PushRows emb, Update a");
 }
 
-TEST(SequenceTest, RefusesWhatTheExecutorCannotRun) {
+// d0 computes a alone and half of the rest: its own samples of a are copied.
+TEST(SequenceTest, ADeviceMayBeInSeveralLayouts) {
   model::ExecutionPlan plan;
   plan.devices = {{"d0", "cpu", "", ""}, {"d1", "cpu", "", ""}};
   plan.placements = {{{{0, 1}}, {{"d0", 1}}, {}}, {{{1, 3}}, {{"d0", 0.5}, {"d1", 0.5}}, program::Allreduce()}};
-  EXPECT_EQ(Text(plan, kThree, 0), "d0: this runtime executes blocks of one layout on a device");
+  EXPECT_EQ(Text(plan, kThree, 0),
+            "F a m0, Send a m0, Copy a m0, F b..loss m0, B b..loss m0, AllReduce b..loss, Copy da m0, Receive da m0, "
+            "B a m0, Update b..loss, Update a");
+  EXPECT_EQ(Text(plan, kThree, 1),
+            "Receive a m0, F b..loss m0, B b..loss m0, Send da m0, AllReduce b..loss, Update b..loss");
+}
+
+TEST(SequenceTest, ReplicasThatDifferAverage) {
+  model::ExecutionPlan plan;
+  plan.devices = {{"d0", "cpu", "", ""}, {"d1", "cpu", "", ""}};
   plan.placements = {{{{0, 3}}, {{"d0", 0.5}, {"d1", 0.5}}, program::Allreduce()}};
   plan.placements[0].sync.hierarchy = {{{{"d0"}, {"d1"}}, model::AllreduceAlgorithm::kRing}};
   plan.placements[0].sync.mode = model::SyncMode::kNone;
