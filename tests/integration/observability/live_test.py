@@ -136,6 +136,8 @@ class Story:
         coordinator = self.cluster.pods("long", "coordinator")[0]
         self.coordinator = f"{coordinator['status']['podIP']}:7201"
         self.prometheus.scrape(self.coordinator, "coordinator")
+        # Before a trainer is lost: the training loss is not known of the steps around a recovery.
+        wait_for("the first evaluation", lambda: self.prometheus.now("medley_coordinator_evaluation_training_loss"))
         self.look("coordinator", self.coordinator)
 
     def lose_a_trainer(self):
