@@ -34,8 +34,7 @@ constexpr FieldRule kDescription{FieldUse::kDescription};
 constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, instead}; }
 
 constexpr char kNoDetector[] = "slow members are not detected";
-constexpr char kStagesOnly[] = "a plan consists of stages";
-constexpr char kInOrder[] = "operations run and communicate in topological order";
+constexpr char kInOrder[] = "passes and messages follow the schedule, or the plan's order";
 
 // By full name without the package.
 const std::map<std::string_view, FieldRule>& Fields() {
@@ -45,11 +44,11 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"ExecutionPlan.stages", kByParts},
       {"ExecutionPlan.servers", kByParts},
       {"ExecutionPlan.schedule", kByParts},
-      {"ExecutionPlan.order", Refused(kInOrder)},
+      {"ExecutionPlan.order", kExecuted},
       {"ExecutionPlan.estimate", kDescription},
       {"ExecutionPlan.provenance", kDescription},
-      {"ExecutionPlan.devices", Refused(kStagesOnly)},
-      {"ExecutionPlan.placements", Refused(kStagesOnly)},
+      {"ExecutionPlan.devices", kByParts},
+      {"ExecutionPlan.placements", kByParts},
       {"ExecutionPlan.algorithms", kByParts},
       {"Device.id", kExecuted},
       {"Device.pool", kExecuted},
@@ -211,33 +210,41 @@ absl::Status CheckMode(const plan_pb::Sync& sync, const std::string& path) {
 
 // Replicas that differ hold the whole model, or a step would mix different versions of its parts.
 absl::Status CheckDifferingReplicas(const plan_pb::ExecutionPlan& plan) {
+  const auto check = [&](const plan_pb::Sync& sync, const std::string& path) -> absl::Status {
+    if (sync.mode() == plan_pb::SYNC_MODE_UNSPECIFIED || sync.mode() == plan_pb::SYNC_MODE_FULL)
+      return absl::OkStatus();
+    if (plan.stages_size() + plan.placements_size() == 1 && !plan.has_servers()) return absl::OkStatus();
+    return NotExecuted(path + ".sync.mode", plan_pb::SyncMode_Name(sync.mode()),
+                       "replicas that differ need one stage or placement that holds the whole model, without parameter "
+                       "servers");
+  };
   for (int s = 0; s < plan.stages_size(); ++s) {
     for (int i = 0; i < plan.stages(s).syncs_size(); ++i) {
-      const plan_pb::SyncMode mode = plan.stages(s).syncs(i).sync().mode();
-      if (mode == plan_pb::SYNC_MODE_UNSPECIFIED || mode == plan_pb::SYNC_MODE_FULL) continue;
-      if (plan.stages_size() == 1 && !plan.has_servers()) continue;
-      return NotExecuted(fmt::format("plan.stages[{}].syncs[{}].sync.mode", s, i), plan_pb::SyncMode_Name(mode),
-                         "replicas that differ need one stage that holds the whole model, without parameter servers");
+      MEDLEY_RETURN_IF_ERROR(check(plan.stages(s).syncs(i).sync(), fmt::format("plan.stages[{}].syncs[{}]", s, i)));
     }
+  }
+  for (int p = 0; p < plan.placements_size(); ++p) {
+    MEDLEY_RETURN_IF_ERROR(check(plan.placements(p).sync(), fmt::format("plan.placements[{}]", p)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReplicaSync(const plan_pb::Sync& sync, const std::string& path) {
+  MEDLEY_RETURN_IF_ERROR(CheckMode(sync, path));
+  if (sync.hierarchy_size() > 1) {
+    return NotExecuted(path + ".hierarchy", fmt::format("{} levels", sync.hierarchy_size()),
+                       "groups have one level, and agree among themselves");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckStage(const plan_pb::Stage& stage, const std::string& path) {
-  if (stage.operations_size() > 1) {
-    return NotExecuted(path + ".operations", fmt::format("{} ranges", stage.operations_size()),
-                       "a stage is one range of operations");
-  }
   int units = 0;
   for (const plan_pb::Group& group : stage.groups()) units += group.units();
   for (int i = 0; i < stage.syncs_size(); ++i) {
     const plan_pb::Sync& sync = stage.syncs(i).sync();
     const std::string here = fmt::format("{}.syncs[{}].sync", path, i);
-    MEDLEY_RETURN_IF_ERROR(CheckMode(sync, here));
-    if (sync.hierarchy_size() > 1) {
-      return NotExecuted(here + ".hierarchy", fmt::format("{} levels", sync.hierarchy_size()),
-                         "groups have one level, and agree among themselves");
-    }
+    MEDLEY_RETURN_IF_ERROR(CheckReplicaSync(sync, here));
     const bool none = sync.kind() == plan_pb::SYNC_KIND_UNSPECIFIED || sync.kind() == plan_pb::SYNC_KIND_NONE;
     if (none && units > 1) {
       return NotExecuted(here + ".kind", fmt::format("SYNC_KIND_NONE with {} units", units),
@@ -268,6 +275,11 @@ absl::Status CheckSchedule(const plan_pb::ExecutionPlan& plan) {
 }
 
 absl::Status CheckRanges(const ExecutionPlan& plan, int operations) {
+  for (size_t p = 0; p < plan.placements.size(); ++p) {
+    for (const OperationRange& range : plan.placements[p].operations) {
+      MEDLEY_RETURN_IF_ERROR(CheckRange(range, operations, fmt::format("plan.placements[{}].operations", p)));
+    }
+  }
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const std::string path = fmt::format("plan.stages[{}]", s);
     for (const OperationRange& range : plan.stages[s].operations) {
@@ -293,30 +305,66 @@ std::map<int, SyncKind> Kinds(const Stage& stage) {
   return kinds;
 }
 
+absl::Status CheckStageOperation(const ExecutionPlan& plan, const Stage& stage, int op, bool served,
+                                 const OperationParts& parts, const std::string& path) {
+  if (served && !parts.tables) {
+    return NotExecuted(path, fmt::format("SYNC_KIND_PARAMETER_SERVER for operation {}", op),
+                       "only the rows of embedding tables are kept on parameter servers");
+  }
+  if (!parts.tables || served) return absl::OkStatus();
+  if (plan.servers) {
+    return NotExecuted(path, fmt::format("operation {} without SYNC_KIND_PARAMETER_SERVER", op),
+                       "a plan with servers keeps every embedding table on them");
+  }
+  if (stage.Units() > 1) {
+    return NotExecuted(path, fmt::format("operation {} in {} units without servers", op, stage.Units()),
+                       "the embedding tables of several units are kept on parameter servers");
+  }
+  return absl::OkStatus();
+}
+
+// Where a plan has servers, they keep every table. A placement of kind PARAMETER_SERVER says that its trainers hold
+// nothing else.
+absl::Status CheckPlacedOperation(const ExecutionPlan& plan, const Placement& placement, int op,
+                                  const OperationParts& parts, const std::string& path) {
+  if (placement.sync.kind == SyncKind::kParameterServer && (!plan.servers || !parts.tables || parts.dense)) {
+    return NotExecuted(path + ".sync.kind", fmt::format("SYNC_KIND_PARAMETER_SERVER for operation {}", op),
+                       "only the rows of embedding tables are kept on parameter servers");
+  }
+  if (parts.tables && !plan.servers && placement.replicas.size() > 1) {
+    return NotExecuted(path + ".replicas",
+                       fmt::format("{} replicas of operation {} without servers", placement.replicas.size(), op),
+                       "the embedding tables of several replicas are kept on parameter servers");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOperations(const ExecutionPlan& plan, const std::vector<OperationParts>& operations) {
   MEDLEY_RETURN_IF_ERROR(Validate(plan, static_cast<int>(operations.size())));
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
-    const std::string path = fmt::format("plan.stages[{}].syncs", s);
     const std::map<int, SyncKind> kinds = Kinds(stage);
-    for (int op = stage.operations.front().first; op < stage.operations.front().end; ++op) {
-      const OperationParts& parts = operations[static_cast<size_t>(op)];
-      const auto found = kinds.find(op);
-      const bool served = found != kinds.end() && found->second == SyncKind::kParameterServer;
-      if (served && !parts.tables) {
-        return NotExecuted(path, fmt::format("SYNC_KIND_PARAMETER_SERVER for operation {}", op),
-                           "only the rows of embedding tables are kept on parameter servers");
-      }
-      if (!parts.tables || served) continue;
-      if (plan.servers) {
-        return NotExecuted(path, fmt::format("operation {} without SYNC_KIND_PARAMETER_SERVER", op),
-                           "a plan with servers keeps every embedding table on them");
-      }
-      if (stage.Units() > 1) {
-        return NotExecuted(path, fmt::format("operation {} in {} units without servers", op, stage.Units()),
-                           "the embedding tables of several units are kept on parameter servers");
+    for (const OperationRange& range : stage.operations) {
+      for (int op = range.first; op < range.end; ++op) {
+        const auto found = kinds.find(op);
+        const bool served = found != kinds.end() && found->second == SyncKind::kParameterServer;
+        MEDLEY_RETURN_IF_ERROR(CheckStageOperation(plan, stage, op, served, operations[static_cast<size_t>(op)],
+                                                   fmt::format("plan.stages[{}].syncs", s)));
       }
     }
+  }
+  for (size_t p = 0; p < plan.placements.size(); ++p) {
+    for (const OperationRange& range : plan.placements[p].operations) {
+      for (int op = range.first; op < range.end; ++op) {
+        MEDLEY_RETURN_IF_ERROR(CheckPlacedOperation(plan, plan.placements[p], op, operations[static_cast<size_t>(op)],
+                                                    fmt::format("plan.placements[{}]", p)));
+      }
+    }
+  }
+  const bool tables = std::ranges::any_of(operations, [](const OperationParts& parts) { return parts.tables; });
+  if (plan.servers && !tables) {
+    return NotExecuted("plan.servers", fmt::format("{} units", plan.servers->units),
+                       "the model has no embedding tables, which alone are kept on parameter servers");
   }
   return absl::OkStatus();
 }
@@ -338,11 +386,14 @@ absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vect
   for (int s = 0; s < plan.stages_size(); ++s) {
     MEDLEY_RETURN_IF_ERROR(CheckStage(plan.stages(s), fmt::format("plan.stages[{}]", s)));
   }
+  for (int p = 0; p < plan.placements_size(); ++p) {
+    MEDLEY_RETURN_IF_ERROR(CheckReplicaSync(plan.placements(p).sync(), fmt::format("plan.placements[{}].sync", p)));
+  }
   MEDLEY_RETURN_IF_ERROR(CheckSchedule(plan));
   MEDLEY_RETURN_IF_ERROR(CheckDifferingReplicas(plan));
   MEDLEY_ASSIGN_OR_RETURN(const ExecutionPlan domain, FromProto(plan));
-  if (const absl::Status syncs = CheckStageSyncs(domain); !syncs.ok()) {
-    return base::InvalidArgument("plan.{}", base::Message(syncs));
+  for (const absl::Status& status : {CheckStageSyncs(domain), CheckPlaced(domain)}) {
+    if (!status.ok()) return base::InvalidArgument("plan.{}", base::Message(status));
   }
   if (operations.empty()) return absl::OkStatus();
   MEDLEY_RETURN_IF_ERROR(CheckRanges(domain, static_cast<int>(operations.size())));

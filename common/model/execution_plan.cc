@@ -155,6 +155,13 @@ std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& l
       out += fmt::format("{}x{}", stage.groups[g].units, stage.groups[g].pool);
     }
   }
+  if (!plan.placements.empty()) {
+    std::string pools;
+    for (const auto& [pool, units] : TrainersByPool(plan)) {
+      pools += fmt::format("{}{}x{}", pools.empty() ? "" : "+", units, pool);
+    }
+    out += fmt::format("{} placement{}@{}", plan.placements.size(), plan.placements.size() == 1 ? "" : "s", pools);
+  }
   if (plan.servers) {
     out +=
         fmt::format(" + {} server{}@{}", plan.servers->units, plan.servers->units == 1 ? "" : "s", plan.servers->pool);

@@ -167,7 +167,8 @@ struct ExecutionPlan {
 // set exactly when some operation of a stage needs them. Errors: InvalidArgument naming the field.
 absl::Status Validate(const ExecutionPlan& plan, int layers);
 
-// One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot". Without names it prints operation indices.
+// One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot", or "7 placements@2xcpu-spot+1xv100-spot".
+// Without names it prints operation indices.
 std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names);
 
 }  // namespace medley::model

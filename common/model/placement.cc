@@ -101,6 +101,9 @@ absl::Status CheckUnits(const ExecutionPlan& plan) {
       MEDLEY_RETURN_IF_ERROR(add(groups[g].units, fmt::format("stages[{}].groups[{}]", s, g)));
     }
   }
+  if (std::ssize(plan.devices) > kMaxUnits) {
+    return base::InvalidArgument("devices: the plan has {}, at most {} are allowed", plan.devices.size(), kMaxUnits);
+  }
   return plan.servers ? add(plan.servers->units, "servers") : absl::OkStatus();
 }
 
@@ -138,6 +141,45 @@ absl::Status CheckPlaced(const ExecutionPlan& plan) {
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<std::vector<OperationRange>> OperationsByDevice(const ExecutionPlan& plan) {
+  std::vector<std::vector<OperationRange>> out;
+  for (const Stage& stage : plan.stages) {
+    out.resize(out.size() + static_cast<size_t>(std::max(0, stage.Units())), stage.operations);
+  }
+  std::map<std::string, size_t> index;
+  for (const Device& device : plan.devices) {
+    index[device.id] = out.size();
+    out.emplace_back();
+  }
+  for (const Placement& placement : plan.placements) {
+    for (const Replica& replica : placement.replicas) {
+      const auto at = index.find(replica.device);
+      if (at == index.end()) continue;
+      std::vector<OperationRange>& ranges = out[at->second];
+      ranges.insert(ranges.end(), placement.operations.begin(), placement.operations.end());
+    }
+  }
+  return out;
+}
+
+std::map<std::string, int> TrainersByPool(const ExecutionPlan& plan) {
+  std::map<std::string, int> units;
+  for (const Stage& stage : plan.stages) {
+    for (const Group& group : stage.groups) units[group.pool] += group.units;
+  }
+  for (const Device& device : plan.devices) ++units[device.pool];
+  return units;
+}
+
+std::vector<Sync> SyncsOf(const ExecutionPlan& plan) {
+  std::vector<Sync> syncs;
+  for (const Stage& stage : plan.stages) {
+    for (const OperationSync& entry : stage.syncs) syncs.push_back(entry.sync);
+  }
+  for (const Placement& placement : plan.placements) syncs.push_back(placement.sync);
+  return syncs;
 }
 
 absl::Status CheckOrder(const std::vector<OrderEntry>& order, int layers) {

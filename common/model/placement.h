@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,6 +34,16 @@ absl::Status CheckStageSyncs(const ExecutionPlan& plan);
 // Devices, replicas, roots and levels of a plan with placements; not which operations are placed. Errors:
 // InvalidArgument naming the field.
 absl::Status CheckPlaced(const ExecutionPlan& plan);
+
+// The operations that each trainer runs, in the order in which a program numbers devices: stage by stage and group by
+// group, or as ExecutionPlan::devices. The plan has at most kMaxUnits (CheckUnits).
+std::vector<std::vector<OperationRange>> OperationsByDevice(const ExecutionPlan& plan);
+
+// How many trainers each pool has.
+std::map<std::string, int> TrainersByPool(const ExecutionPlan& plan);
+
+// How the replicas of each stage's entries, or of each placement, agree.
+std::vector<Sync> SyncsOf(const ExecutionPlan& plan);
 
 // Every phase of operations [0, layers) once, or nothing. Errors: InvalidArgument naming the entry.
 absl::Status CheckOrder(const std::vector<OrderEntry>& order, int layers);

@@ -17,6 +17,10 @@ std::vector<MemberSlot> UnnamedSlots(const model::ExecutionPlan& plan) {
       }
     }
   }
+  for (size_t d = 0; d < plan.devices.size(); ++d) {
+    const model::Device& device = plan.devices[d];
+    places.push_back({"", Role::kTrainer, device.pool, 0, static_cast<int>(d), {}, device.id});
+  }
   if (plan.servers) {
     for (int i = 0; i < plan.servers->units; ++i) places.push_back({"", Role::kServer, plan.servers->pool, 0, i});
   }
@@ -51,7 +55,10 @@ std::vector<MemberSlot> AssignSlots(std::string_view job, const model::Execution
     }
   };
   for (MemberSlot& place : places) {
-    take(place, [&](const MemberSlot& h) { return h.stage == place.stage && h.index == place.index; });
+    take(place, [&](const MemberSlot& h) {
+      if (!place.device.empty() || !h.device.empty()) return h.device == place.device;
+      return h.stage == place.stage && h.index == place.index;
+    });
   }
   for (MemberSlot& place : places) {
     if (place.member.empty()) take(place, [&](const MemberSlot& h) { return h.stage == place.stage; });

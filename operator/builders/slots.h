@@ -14,10 +14,10 @@
 
 namespace medley::ops {
 
-// Returns the slots of trainers by (stage, index), then those of servers by index. `held`: the slots whose pods exist
-// or are being created. Each of these pods is used at most once: for the same slot if the plan has it, else for a slot
-// of the same role and pool. `reserved`: further names that no new pod may get. `zones`: by pool, the zone that its
-// pods are pinned to, if any; a pod that is pinned to another zone, or to none, is not used again.
+// Returns the slots of trainers by (stage, index) or by device, then those of servers by index. `held`: the slots whose
+// pods exist or are being created. Each of these pods is used at most once: for the same slot or device if the plan has
+// it, else for a slot of the same role and pool. `reserved`: further names that no new pod may get. `zones`: by pool,
+// the zone that its pods are pinned to, if any; a pod that is pinned to another zone, or to none, is not used again.
 std::vector<MemberSlot> AssignSlots(std::string_view job, const model::ExecutionPlan& plan,
                                     const std::vector<MemberSlot>& held = {},
                                     const std::vector<std::string>& reserved = {},

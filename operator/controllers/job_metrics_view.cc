@@ -1,7 +1,12 @@
 #include "operator/controllers/job_metrics_view.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "common/model/placement.h"
 
 namespace medley::ops {
 namespace {
@@ -82,6 +87,19 @@ void FillPlan(const PlanRecord& record, JobSnapshot& out) {
                              .communication_seconds = {}};
     if (s < record.stage_throughput.size()) stage.predicted_throughput = Positive(record.stage_throughput[s]);
     out.stages.push_back(std::move(stage));
+  }
+  if (plan.stages.empty()) {  // one entry for each pool, in the order of the coordinator's observation
+    std::vector<std::string> pools;
+    for (const model::Device& device : plan.devices) {
+      if (std::find(pools.begin(), pools.end(), device.pool) == pools.end()) pools.push_back(device.pool);
+    }
+    const std::map<std::string, int> units = model::TrainersByPool(plan);
+    for (size_t p = 0; p < pools.size(); ++p) {
+      hold(std::to_string(p), pools[p], "trainer", units.at(pools[p]));
+      JobSnapshot::Stage& stage = out.stages.emplace_back();
+      stage.stage = std::to_string(p);
+      stage.pool = pools[p];
+    }
   }
   if (plan.servers) hold("", plan.servers->pool, "server", plan.servers->units);
 }

@@ -20,6 +20,7 @@ bool HasWantedUnits(const Elasticity& elasticity, const model::ExecutionPlan& pl
       trainers += group.units;
     }
   }
+  trainers += static_cast<int>(plan.devices.size());
   return trainers <= elasticity.max_units;
 }
 

@@ -75,6 +75,9 @@ std::vector<std::string> TrainerPools(const PlanRecord& record) {
       if (std::find(pools.begin(), pools.end(), group.pool) == pools.end()) pools.push_back(group.pool);
     }
   }
+  for (const model::Device& device : record.plan.devices) {
+    if (std::find(pools.begin(), pools.end(), device.pool) == pools.end()) pools.push_back(device.pool);
+  }
   return pools;
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/model/executable.h"
+#include "common/model/placement.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -108,11 +109,9 @@ absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& p
     return base::Annotate(valid, "the scheduling service returned an invalid plan");
   }
   MEDLEY_RETURN_IF_ERROR(base::Annotate(model::CheckExecutable(plan), "the scheduling service returned a plan"));
-  for (const model::Stage& stage : plan.stages) {
-    for (const model::Group& group : stage.groups) {
-      if (pools.Find(group.pool) == nullptr) {
-        return base::Internal("the scheduling service returned a plan on pool '{}', which was not offered", group.pool);
-      }
+  for (const auto& [pool, units] : model::TrainersByPool(plan)) {
+    if (pools.Find(pool) == nullptr) {
+      return base::Internal("the scheduling service returned a plan on pool '{}', which was not offered", pool);
     }
   }
   return absl::OkStatus();

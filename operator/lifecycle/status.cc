@@ -1,8 +1,10 @@
 #include "operator/lifecycle/status.h"
 
 #include <algorithm>
+#include <set>
 
 #include "common/base/status.h"
+#include "common/model/placement.h"
 #include "kube/errors.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
@@ -42,6 +44,28 @@ kube::Json ForeignConditions(const Pass& pass) {
     }
   }
   return foreign;
+}
+
+// The operations that devices of the pool run: "0-2,5-5", at most kMaxLayers characters.
+std::string PlacedLayers(const model::ExecutionPlan& plan, const std::string& pool) {
+  constexpr size_t kMaxLayers = 200;
+  std::set<int> operations;
+  const std::vector<std::vector<model::OperationRange>> runs = model::OperationsByDevice(plan);
+  for (size_t d = 0; d < runs.size(); ++d) {
+    if (plan.devices[d].pool != pool) continue;
+    for (const model::OperationRange& range : runs[d]) {
+      for (int op = range.first; op < range.end; ++op) operations.insert(op);
+    }
+  }
+  std::string text;
+  for (auto at = operations.begin(); at != operations.end();) {
+    const int first = *at;
+    int last = first;
+    while (++at != operations.end() && *at == last + 1) ++last;
+    text += fmt::format("{}{}-{}", text.empty() ? "" : ",", first, last);
+  }
+  if (text.size() <= kMaxLayers) return text;
+  return text.substr(0, kMaxLayers - 3) + "...";
 }
 
 }  // namespace
@@ -102,6 +126,12 @@ void FillPlanStatus(Pass& pass) {
     for (const model::Group& group : stage.groups) {
       const auto zone = zones.find(group.pool);
       status.stages.push_back({layers, group.pool, group.units, throughput, zone == zones.end() ? "" : zone->second});
+    }
+  }
+  for (const auto& [pool, units] : model::TrainersByPool(plan)) {
+    if (plan.stages.empty()) {
+      const auto zone = zones.find(pool);
+      status.stages.push_back({PlacedLayers(plan, pool), pool, units, 0, zone == zones.end() ? "" : zone->second});
     }
   }
   if (plan.servers) {

@@ -169,6 +169,7 @@ absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int
     out.set_pool(slot.pool);
     out.set_stage(slot.stage);
     out.set_index(slot.index);
+    out.set_device(slot.device);
   }
   request.set_reason(record.reason);
   request.set_leader_term(term);

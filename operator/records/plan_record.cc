@@ -20,6 +20,7 @@ Json SlotsJson(const std::vector<MemberSlot>& slots) {
                  {"stage", slot.stage},
                  {"index", slot.index}};
     if (!slot.zone.empty()) item["zone"] = slot.zone;
+    if (!slot.device.empty()) item["device"] = slot.device;
     list.push_back(std::move(item));
   }
   return list;
@@ -30,7 +31,8 @@ std::vector<MemberSlot> ReadSlots(const Json& list) {
   for (const Json& item : list) {
     if (!item.is_object()) continue;
     slots.push_back({item.value("member", ""), item.value("role", "") == "server" ? Role::kServer : Role::kTrainer,
-                     item.value("pool", ""), item.value("stage", 0), item.value("index", 0), item.value("zone", "")});
+                     item.value("pool", ""), item.value("stage", 0), item.value("index", 0), item.value("zone", ""),
+                     item.value("device", "")});
   }
   return slots;
 }
@@ -193,7 +195,8 @@ absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map) {
 }
 
 bool SameShape(const model::ExecutionPlan& a, const model::ExecutionPlan& b) {
-  return a.stages == b.stages && a.servers == b.servers && a.schedule == b.schedule;
+  return a.stages == b.stages && a.devices == b.devices && a.placements == b.placements && a.order == b.order &&
+         a.servers == b.servers && a.schedule == b.schedule;
 }
 
 }  // namespace medley::ops

@@ -58,7 +58,7 @@ kube::Object PlanConfigMap(const TrainingJob& job, const PlanRecord& record);
 // Errors: InvalidArgument, naming the ConfigMap and the malformed part.
 absl::StatusOr<PlanRecord> ReadPlanRecord(const kube::Object& config_map);
 
-// True when the stages, groups, servers and schedule are equal, so that a switch would change nothing.
+// True when the stages or placements, servers, schedule and order are equal, so that a switch would change nothing.
 bool SameShape(const model::ExecutionPlan& a, const model::ExecutionPlan& b);
 
 }  // namespace medley::ops

@@ -33,15 +33,28 @@ absl::StatusOr<Transform> TransformOf(const job::v1::FittedTransform& message, c
   return transform;
 }
 
+std::string OperationNames(const google::protobuf::RepeatedPtrField<plan::v1::OperationRange>& ranges,
+                           const Graph& graph) {
+  std::string names;
+  for (const plan::v1::OperationRange& range : ranges) {
+    for (int at = std::max(0, range.first()); at < range.end() && at < std::ssize(graph.operations); ++at) {
+      names += (names.empty() ? "" : ", ") + graph.operations[static_cast<size_t>(at)].name;
+    }
+  }
+  return names;
+}
+
 std::vector<std::string> PlanLines(const plan::v1::ExecutionPlan& plan, const Graph& graph) {
   std::vector<std::string> lines;
-  for (int i = 0; i < plan.stages_size(); ++i) {
-    std::string layers;
-    for (const plan::v1::OperationRange& range : plan.stages(i).operations()) {
-      for (int at = std::max(0, range.first()); at < range.end() && at < std::ssize(graph.operations); ++at) {
-        layers += (layers.empty() ? "" : ", ") + graph.operations[static_cast<size_t>(at)].name;
-      }
+  for (const plan::v1::Placement& placement : plan.placements()) {
+    std::string devices;
+    for (const plan::v1::Replica& replica : placement.replicas()) {
+      devices += (devices.empty() ? "" : ", ") + replica.device();
     }
+    lines.push_back(fmt::format("{} on {}", OperationNames(placement.operations(), graph), devices));
+  }
+  for (int i = 0; i < plan.stages_size(); ++i) {
+    const std::string layers = OperationNames(plan.stages(i).operations(), graph);
     for (const plan::v1::Group& group : plan.stages(i).groups()) {
       lines.push_back(fmt::format("stage {} ({}): {} of pool {}", i, layers, group.units(), group.pool()));
     }

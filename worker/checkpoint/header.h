@@ -27,11 +27,11 @@ struct CheckpointFileHeader {
   int64_t generation = 0;
   int64_t step = 0;
   CheckpointFileKind kind = CheckpointFileKind::kDense;
-  int32_t shard = 0;  // stage of a trainer, index of a parameter server
+  int32_t shard = 0;  // device of a trainer in the program, index of a parameter server
   bool operator==(const CheckpointFileHeader&) const = default;
 };
 
-// "dense-e3-s1.mck" or "rows-e3-2.mck".
+// "dense-e3-t1.mck" or "rows-e3-2.mck".
 std::string FileName(const CheckpointFileHeader& header);
 
 inline constexpr size_t kHeaderStart = 16;  // bytes that say how long the header is

@@ -81,7 +81,9 @@ absl::StatusOr<CheckpointName> ParseCheckpointFolder(std::string_view folder) {
   return base::InvalidArgument("'{}' is not the name of a checkpoint folder (step-N-eG)", folder);
 }
 
-std::string DenseFileName(int64_t generation, int stage) { return fmt::format("dense-e{}-s{}.mck", generation, stage); }
+std::string DenseFileName(int64_t generation, int device) {
+  return fmt::format("dense-e{}-t{}.mck", generation, device);
+}
 
 std::string RowsFileName(int64_t generation, int shard) { return fmt::format("rows-e{}-{}.mck", generation, shard); }
 

@@ -64,8 +64,8 @@ std::string CheckpointFolder(const CheckpointName& name);
 // The inverse of CheckpointFolder; InvalidArgument for any other name.
 absl::StatusOr<CheckpointName> ParseCheckpointFolder(std::string_view folder);
 
-// "dense-e3-s1.mck": file of stage 1 written by generation 3.
-std::string DenseFileName(int64_t generation, int stage);
+// "dense-e3-t1.mck": file of the trainer that is device 1 of the program, written by generation 3.
+std::string DenseFileName(int64_t generation, int device);
 // "rows-e3-2.mck": file of shard 2.
 std::string RowsFileName(int64_t generation, int shard);
 

@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<GenerationRuntime>> GenerationRuntime::Build(cons
   runtime->data_ = std::move(data);
   if (order.origin() == pb::STATE_ORIGIN_PEERS) runtime->held_ = std::move(held);
   MEDLEY_ASSIGN_OR_RETURN(runtime->plan_, model::FromProto(order.plan()));
-  MEDLEY_RETURN_IF_ERROR(runtime->FindPlace());
+  runtime->FindDevice();
   if (runtime->trains()) MEDLEY_RETURN_IF_ERROR(runtime->Compile());
   MEDLEY_RETURN_IF_ERROR(runtime->MakeState(stop));
   const auto store = MakeRendezvousStore(context.session, order.generation());
@@ -66,23 +66,20 @@ absl::StatusOr<std::shared_ptr<GenerationRuntime>> GenerationRuntime::Build(cons
   for (const int block : runtime->sequence_.blocks) {
     parts.blocks[static_cast<size_t>(block)] = runtime->state_->models()[model++].get();
   }
-  MEDLEY_ASSIGN_OR_RETURN(runtime->executor_, Executor::Create(runtime->programs_, runtime->Device(), std::move(parts),
+  MEDLEY_ASSIGN_OR_RETURN(runtime->executor_, Executor::Create(runtime->programs_, runtime->device(), std::move(parts),
                                                                context.optimizer, context.spec->training.seed));
   return runtime;
 }
 
-absl::Status GenerationRuntime::FindPlace() {
+// Peers are in the order of the program's devices.
+void GenerationRuntime::FindDevice() {
   for (const pb::Peer& peer : order_.peers()) {
     if (peer.slot().role() != pb::MEMBER_ROLE_TRAINER) continue;
-    trainers_.push_back(peer);
     if (peer.slot().member() == context_.session.member && peer.instance() == context_.session.instance) {
-      place_ = Place{peer.slot().stage(), peer.slot().index()};
+      device_ = static_cast<int>(trainers_.size());
     }
+    trainers_.push_back(peer);
   }
-  if (place_.has_value() && (place_->stage < 0 || static_cast<size_t>(place_->stage) >= plan_.stages.size())) {
-    return base::InvalidArgument("stage {} does not exist, the plan has {} stages", place_->stage, plan_.stages.size());
-  }
-  return absl::OkStatus();
 }
 
 absl::Status GenerationRuntime::Compile() {
@@ -94,36 +91,41 @@ absl::Status GenerationRuntime::Compile() {
     return base::Unimplemented("the plan moves {} values in {} micro-batches: this runtime numbers {} and {}",
                                program.flows.size(), program.micro_batches, kMaxFlows, model::kMaxMicroBatches);
   }
-  MEDLEY_ASSIGN_OR_RETURN(sequence_, SequenceOf(program, Device()));
+  const auto trainers = std::ranges::count_if(program.devices, [](const auto& device) { return !device.server; });
+  if (trainers != std::ssize(trainers_)) {
+    return base::InvalidArgument("generation {} has {} trainers, its plan has {} devices for them", generation(),
+                                 trainers_.size(), trainers);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(sequence_, SequenceOf(program, device_));
   program_hash_ = program::Hash(program);
   return absl::OkStatus();
 }
 
-// Devices are numbered stage by stage.
-int GenerationRuntime::Device() const {
-  int device = replica();
-  for (int s = 0; s < stage(); ++s) device += plan_.stages[static_cast<size_t>(s)].Units();
-  return device;
+std::set<int> GenerationRuntime::Writes() const {
+  std::set<int> operations;
+  for (const int index : sequence_.blocks) {
+    const program::Block& block = programs_.training.blocks[static_cast<size_t>(index)];
+    if (programs_.training.layouts[static_cast<size_t>(block.layout)].devices.front() != device_) continue;
+    for (int op = block.operations.first; op < block.operations.end; ++op) operations.insert(op);
+  }
+  return operations;
 }
 
-bool GenerationRuntime::HasTables(int stage) const {
-  const auto& ranges = plan_.stages[static_cast<size_t>(stage)].operations;
-  const std::vector<ParameterSpec> tables = context_.graph->Parameters(true);
-  return std::any_of(tables.begin(), tables.end(), [&](const ParameterSpec& table) {
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [&](const auto& range) { return range.Contains(table.operation); });
+bool GenerationRuntime::HasTables(int device) const {
+  const program::Program& program = programs_.training;
+  return std::ranges::any_of(program.blocks, [&](const program::Block& block) {
+    const std::vector<int>& devices = program.layouts[static_cast<size_t>(block.layout)].devices;
+    return !block.tables.empty() && std::ranges::find(devices, device) != devices.end();
   });
 }
 
 int GenerationRuntime::TableRank() const {
-  int rank = replica();
-  for (int s = 0; s < stage(); ++s) {
-    if (HasTables(s)) rank += plan_.stages[static_cast<size_t>(s)].Units();
-  }
+  int rank = 0;
+  for (int device = 0; device < device_; ++device) rank += HasTables(device) ? 1 : 0;
   return rank;
 }
 
-bool GenerationRuntime::NeedsServers() const { return plan_.servers.has_value() && HasTables(stage()); }
+bool GenerationRuntime::NeedsServers() const { return plan_.servers.has_value() && HasTables(device_); }
 
 absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   if (!trains()) return absl::OkStatus();
@@ -193,18 +195,32 @@ absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::str
 }
 
 absl::Status GenerationRuntime::ConnectGroups(KeyValueStore& store, std::stop_token stop) {
-  std::vector<std::string> world, mine;  // by device, by replica
-  for (const pb::Peer& peer : trainers_) {
-    world.push_back(peer.slot().member());
-    if (peer.slot().stage() == stage()) mine.push_back(peer.slot().member());
-  }
+  std::vector<std::string> trainers;
+  for (const pb::Peer& peer : trainers_) trainers.push_back(peer.slot().member());
   if (programs_.training.flows.size() > 0) {
-    MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", world, store, stop));
+    MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", trainers, store, stop));
     channel_ = std::make_unique<GroupChannel>(*world_);
   }
-  if (mine.size() == 1) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(stage_group_, Connect(fmt::format("stage-{}", stage()), mine, store, stop));
-  reducer_ = std::make_unique<GroupReducer>(*stage_group_);
+  return ConnectReducers(trainers, store, std::move(stop));
+}
+
+// One group for each set of devices that reduce together. All trainers connect them in the same order, so none waits in
+// a circle.
+absl::Status GenerationRuntime::ConnectReducers(const std::vector<std::string>& trainers, KeyValueStore& store,
+                                                std::stop_token stop) {
+  std::vector<GroupReducer::Route> routes(programs_.training.layouts.size());
+  for (const ReducingDevices& devices : DevicesThatReduce(programs_.training)) {
+    if (std::ranges::find(devices.members, device_) == devices.members.end()) continue;
+    std::vector<std::string> members;
+    for (const int device : devices.members) members.push_back(trainers[static_cast<size_t>(device)]);
+    const std::string name = fmt::format("reduce-{}", devices.layouts.front());
+    MEDLEY_ASSIGN_OR_RETURN(reducing_.emplace_back(), Connect(name, members, store, stop));
+    for (const int layout : devices.layouts) {
+      routes[static_cast<size_t>(layout)] =
+          RouteOver(*reducing_.back(), devices.members, programs_.training.layouts[static_cast<size_t>(layout)]);
+    }
+  }
+  if (!reducing_.empty()) reducer_ = std::make_unique<GroupReducer>(std::move(routes));
   return absl::OkStatus();
 }
 
@@ -238,9 +254,11 @@ pb::Warmed GenerationRuntime::warmed() const {
 
 void GenerationRuntime::Abort() {
   abort_.request_stop();
-  for (const auto* group : {&transfer_, &world_, &stage_group_}) {
-    if (*group != nullptr) (*group)->Close(fmt::format("generation {} is halted", generation()));
+  const std::string why = fmt::format("generation {} is halted", generation());
+  for (const auto* group : {&transfer_, &world_}) {
+    if (*group != nullptr) (*group)->Close(why);
   }
+  for (const std::unique_ptr<Group>& group : reducing_) group->Close(why);
 }
 
 WaitLimit GenerationRuntime::Limit() const {

@@ -1,9 +1,9 @@
-// Everything that a trainer needs for one generation: its place in the plan, its state, links to peers, the executor.
+// Everything that a trainer needs for one generation: its device in the plan, its state, links to peers, the executor.
 //
 // The prepare thread builds it while the previous generation trains; afterwards only the worker thread uses it. Any
 // thread may call Abort: it ends all current and later waits for peers. An aborted generation cannot train but still
-// holds its state. A trainer that only sends its state to others (a source that is not a peer) has no place; trains()
-// is then false.
+// holds its state. A trainer that only sends its state to others (a source that is not a peer) has no device;
+// trains() is then false.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -61,11 +62,12 @@ class GenerationRuntime final : public PreparedGeneration {
   job::v1::Warmed warmed() const override;
   void Abort() override;
 
-  bool trains() const { return place_.has_value(); }
-  bool IsLastStage() const { return place_.has_value() && place_->stage + 1 == static_cast<int>(plan_.stages.size()); }
-  // Call these two only if trains().
-  int stage() const { return place_->stage; }
-  int replica() const { return place_->replica; }
+  bool trains() const { return device_ >= 0; }
+  // Index of this trainer in the program; -1 unless trains().
+  int device() const { return device_; }
+  // The operations whose state this trainer writes to checkpoints: those of which it is the first replica. Call it only
+  // if trains().
+  std::set<int> Writes() const;
   const std::shared_ptr<TrainerState>& state() const { return state_; }
 
   // Rolls back `held` if necessary and transfers values between members, so that the new state is at order.step.
@@ -79,16 +81,13 @@ class GenerationRuntime final : public PreparedGeneration {
   std::stop_token aborted() const { return abort_.get_token(); }  // any thread
 
  private:
-  struct Place {
-    int stage = 0;
-    int replica = 0;
-  };
   GenerationRuntime(job::v1::Prepare order, const TrainerContext& context);
 
-  absl::Status FindPlace();
+  void FindDevice();
   absl::Status MakeState(std::stop_token stop);
   absl::Status AgreeOnMoves(KeyValueStore& store, std::stop_token stop);
   absl::Status ConnectGroups(KeyValueStore& store, std::stop_token stop);
+  absl::Status ConnectReducers(const std::vector<std::string>& trainers, KeyValueStore& store, std::stop_token stop);
   absl::Status ConnectServers(std::stop_token stop);
   absl::Status SendAndReceive(const job::v1::Switch& order, int64_t& samples);
   absl::Status SendState(const job::v1::Switch& order);
@@ -98,9 +97,8 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::Status Compile();
   bool Averages() const;  // replicas differ, except after steps that agree
   absl::Status Transfer(const job::v1::Switch& order);
-  int Device() const;  // index of this trainer in the program
-  bool HasTables(int stage) const;
-  int TableRank() const;  // this trainer's rank among the trainers of all stages with tables, which push to the servers
+  bool HasTables(int device) const;
+  int TableRank() const;  // this trainer's rank among those with tables, which push to the servers
   bool NeedsServers() const;
   WaitLimit Limit() const;
   absl::Status AwaitTestData(int64_t step);
@@ -108,11 +106,11 @@ class GenerationRuntime final : public PreparedGeneration {
   const job::v1::Prepare order_;
   const TrainerContext& context_;
   model::ExecutionPlan plan_;
-  std::optional<Place> place_;
+  int device_ = -1;
   Programs programs_;  // of the plan; empty unless trains()
   Sequence sequence_;  // this device's part of the training program
   std::string program_hash_;
-  std::vector<job::v1::Peer> trainers_;        // all trainers of the generation, by (stage, index)
+  std::vector<job::v1::Peer> trainers_;        // all trainers of the generation, by device
   std::vector<std::string> transfer_members_;  // names of the transfer group's members, by rank
   int transfer_rank_ = -1;
   std::vector<Move> moves_;
@@ -123,7 +121,7 @@ class GenerationRuntime final : public PreparedGeneration {
   bool test_data_read_ = false;  // by all trainers of the generation
   std::unique_ptr<Group> transfer_;
   std::unique_ptr<Group> world_;
-  std::unique_ptr<Group> stage_group_;
+  std::vector<std::unique_ptr<Group>> reducing_;  // in which gradients are added; borrowed by reducer_
   std::unique_ptr<GroupChannel> channel_;
   std::unique_ptr<GroupReducer> reducer_;
   std::unique_ptr<PsClient> servers_;

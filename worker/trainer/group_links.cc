@@ -1,5 +1,9 @@
 #include "worker/trainer/group_links.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "common/base/status.h"
 
 namespace medley::worker {
@@ -24,12 +28,53 @@ absl::Status GroupChannel::Recv(const Tag& tag, int peer, std::span<float> data,
   return group_.Recv(peer, EncodeTag(tag), std::as_writable_bytes(data));
 }
 
+std::vector<ReducingDevices> DevicesThatReduce(const program::Program& program) {
+  std::set<int> layouts;
+  for (const program::Block& block : program.blocks) {
+    if (block.group >= 0 || block.average >= 0) layouts.insert(block.layout);
+  }
+  std::vector<ReducingDevices> out;
+  std::map<std::set<int>, size_t> entries;  // by set of devices
+  for (const int layout : layouts) {
+    const std::vector<int>& devices = program.layouts[static_cast<size_t>(layout)].devices;
+    const auto [entry, is_new] = entries.emplace(std::set<int>(devices.begin(), devices.end()), out.size());
+    if (is_new) out.push_back({devices, {}});
+    out[entry->second].layouts.push_back(layout);
+  }
+  if (out.size() <= kMaxReducing) return out;
+  ReducingDevices all;
+  std::set<int> members;
+  for (const auto& [devices, entry] : entries) members.insert(devices.begin(), devices.end());
+  all.members.assign(members.begin(), members.end());
+  all.layouts.assign(layouts.begin(), layouts.end());
+  return {std::move(all)};
+}
+
+GroupReducer::Route RouteOver(Group& group, const std::vector<int>& members, const program::Layout& layout) {
+  if (layout.devices == members) return {&group, {}};
+  GroupReducer::Route route{&group, {}};
+  for (const int device : layout.devices) {
+    route.ranks.push_back(static_cast<int>(std::ranges::find(members, device) - members.begin()));
+  }
+  return route;
+}
+
 absl::Status GroupReducer::SumAll(int64_t, int, const program::Group& group, std::span<float> values,
                                   const WaitLimit& limit) {
   if (limit.stop.stop_requested()) return base::Cancelled("the allreduce was stopped");
-  const bool whole = group.levels.size() == 1 && group.levels.front().groups.size() == 1;
-  if (!whole || group.root != 0) return group_.AllreduceSum(values, group.levels, group.root);
-  return group_.AllreduceSum(values, group.levels.front().algorithm);  // of all ranks, in which the transport may help
+  const Route& route = routes_[static_cast<size_t>(group.layout)];
+  MEDLEY_CHECK(route.group != nullptr, "a replica of the layout reduces");
+  if (route.ranks.empty()) {
+    const bool whole = group.levels.size() == 1 && group.levels.front().groups.size() == 1;
+    if (!whole || group.root != 0) return route.group->AllreduceSum(values, group.levels, group.root);
+    return route.group->AllreduceSum(values, group.levels.front().algorithm);  // in which the transport may help
+  }
+  const auto rank = [&](int replica) { return route.ranks[static_cast<size_t>(replica)]; };
+  std::vector<model::ReduceLevel> levels = group.levels;
+  for (model::ReduceLevel& level : levels) {
+    for (std::vector<int>& members : level.groups) std::ranges::transform(members, members.begin(), rank);
+  }
+  return route.group->AllreduceSum(values, levels, rank(group.root));
 }
 
 }  // namespace medley::worker

@@ -1,6 +1,9 @@
 // The links of an executor over collective groups: flows between devices, gradients within a layout.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "worker/collective/group.h"
 #include "worker/pipeline/dense_reducer.h"
 #include "worker/pipeline/flow_channel.h"
@@ -24,14 +27,34 @@ class GroupChannel final : public FlowChannel {
 // The largest number of flows that a message's tag can name; it can name model::kMaxMicroBatches micro-batches.
 inline constexpr int kMaxFlows = 1 << 15;
 
+// Devices that reduce together, and the layouts whose replicas they are.
+struct ReducingDevices {
+  std::vector<int> members;  // devices of the program, in the order of the first layout's replicas
+  std::vector<int> layouts;  // ascending
+};
+
+// One entry for each set of devices among which a program reduces something, by its first layout. More than
+// kMaxReducing sets share one entry, that of all their devices. Pure.
+inline constexpr size_t kMaxReducing = 16;
+std::vector<ReducingDevices> DevicesThatReduce(const program::Program& program);
+
+// Sums over a layout's replicas. The groups are borrowed.
 class GroupReducer final : public DenseReducer {
  public:
-  explicit GroupReducer(Group& group) : group_(group) {}
+  struct Route {
+    Group* group = nullptr;  // null: nothing of the layout is reduced here
+    std::vector<int> ranks;  // in the group, by replica; empty: the replicas are its ranks
+  };
+  // `routes`: by layout of the program.
+  explicit GroupReducer(std::vector<Route> routes) : routes_(std::move(routes)) {}
   absl::Status SumAll(int64_t step, int block, const program::Group& group, std::span<float> values,
                       const WaitLimit& limit) override;
 
  private:
-  Group& group_;
+  const std::vector<Route> routes_;
 };
+
+// `members`: devices by rank in the group.
+GroupReducer::Route RouteOver(Group& group, const std::vector<int>& members, const program::Layout& layout);
 
 }  // namespace medley::worker

@@ -6,6 +6,7 @@
 #include "common/base/backoff.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/placement.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/ps/sharding.h"
 #include "worker/trainer/background_writer.h"
@@ -36,6 +37,9 @@ absl::StatusOr<std::shared_ptr<ServerGeneration>> ServerGeneration::Build(const 
 
 absl::Status ServerGeneration::FindPlace() {
   MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, model::FromProto(order_.plan()));
+  MEDLEY_RETURN_IF_ERROR(model::CheckUnits(plan));
+  const std::vector<std::vector<model::OperationRange>> runs = model::OperationsByDevice(plan);
+  size_t trainer = 0;  // peers are in the order of the devices
   for (const pb::Peer& peer : order_.peers()) {
     if (peer.slot().role() == pb::MEMBER_ROLE_SERVER) {
       ++shards_;
@@ -43,11 +47,13 @@ absl::Status ServerGeneration::FindPlace() {
       if (me) shard_ = peer.slot().index();
       continue;
     }
-    const auto stage = static_cast<size_t>(peer.slot().stage());
-    if (stage >= plan.stages.size())
-      return base::InvalidArgument("stage {} does not exist, the plan has {} stages", stage, plan.stages.size());
+    if (trainer == runs.size()) {
+      return base::InvalidArgument("generation {} has more trainers than the {} devices of its plan", generation(),
+                                   runs.size());
+    }
+    const std::vector<model::OperationRange>& ranges = runs[trainer++];
     const bool pushes = std::any_of(context_.tables.begin(), context_.tables.end(), [&](const ParameterSpec& table) {
-      return std::any_of(plan.stages[stage].operations.begin(), plan.stages[stage].operations.end(),
+      return std::any_of(ranges.begin(), ranges.end(),
                          [&](const model::OperationRange& range) { return range.Contains(table.operation); });
     });
     if (pushes) ++trainers_;

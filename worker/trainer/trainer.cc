@@ -1,8 +1,10 @@
 #include "worker/trainer/trainer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/log.h"
@@ -148,7 +150,7 @@ class Trainer::Rep {
       ToProto(scores, evaluated);
       evaluated.set_test_digest(test->digest());
     }
-    if (current_->stage() == 0 && current_->replica() == 0) {
+    if (current_->device() == 0) {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
       *evaluated.mutable_transform() = ToProto(train->transform());
     }
@@ -216,7 +218,10 @@ class Trainer::Rep {
   }
 
   void WriteCheckpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
-    if (WritesState()) return writer_.Write(order.step(), Save(order.folder()), std::move(done));
+    std::set<int> operations = current_->Writes();
+    std::erase_if(operations,
+                  [held = current_->state()->Holds()](int op) { return !std::ranges::binary_search(held, op); });
+    if (!operations.empty()) return writer_.Write(order.step(), Save(order.folder(), operations), std::move(done));
     pb::Checkpointed nothing;
     nothing.set_step(order.step());
     done(std::move(nothing));
@@ -228,16 +233,13 @@ class Trainer::Rep {
     return base::FailedPrecondition("the order is for step {}, but the trainer has applied step {}", step, at);
   }
 
-  // False when another replica writes the stage's file, or this trainer holds no state.
-  bool WritesState() const { return current_->replica() == 0 && !current_->state()->Holds().empty(); }
-
-  // Copies the state, and says how to write it.
-  BackgroundWriter::File Save(const std::string& folder) {
-    const auto snapshot = std::make_shared<const TrainerSnapshot>(current_->state()->Snapshot());
+  // Copies the state of these operations, and says how to write it.
+  BackgroundWriter::File Save(const std::string& folder, const std::set<int>& operations) {
+    const auto snapshot = std::make_shared<const TrainerSnapshot>(current_->state()->Snapshot(operations));
     const auto add = [snapshot](CheckpointWriter& writer, const FileProgress&) { return snapshot->Write(writer); };
     return {folder,
             {context_.owner, current_->generation(), current_->state()->AppliedStep(), CheckpointFileKind::kDense,
-             current_->stage()},
+             current_->device()},
             add};
   }
 

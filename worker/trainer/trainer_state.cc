@@ -179,14 +179,16 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
   return absl::OkStatus();
 }
 
-TrainerSnapshot TrainerState::Snapshot() {
+TrainerSnapshot TrainerState::Snapshot(const std::set<int>& operations) {
   const auto copy = [](std::span<const float> values) { return std::vector<float>(values.begin(), values.end()); };
   TrainerSnapshot snapshot;
   for (const DenseParameter& parameter : Parameters()) {
+    if (!operations.contains(parameter.spec.operation)) continue;
     snapshot.dense.push_back(
         {parameter.spec.operation, parameter.spec.name, copy(parameter.weights), copy(parameter.state)});
   }
   for (const ParameterSpec& table : table_specs_) {
+    if (!operations.contains(table.operation)) continue;
     snapshot.tables.push_back({table.operation, static_cast<size_t>(table.columns),
                                copy(tables_->Weights(table.operation)), copy(tables_->State(table.operation))});
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,8 +65,8 @@ class TrainerState {
   // Loads its operations from a complete checkpoint. Errors: DataLoss, also when a parameter is missing or has another
   // shape.
   absl::Status Load(const Volume& volume, const CheckpointManifest& manifest);
-  // Copies the whole state.
-  TrainerSnapshot Snapshot();
+  // Copies the state of these operations, of those that it holds.
+  TrainerSnapshot Snapshot(const std::set<int>& operations);
 
  private:
   TrainerState(Options options, std::vector<std::unique_ptr<BlockModel>> models, std::vector<ParameterSpec> tables);

@@ -51,6 +51,23 @@ std::vector<JobShape> Differing() {
   };
 }
 
+// fc1 fc2 fc_out loss on devices of their own, in other places and orders, and as stages.
+std::vector<JobShape> Placed() {
+  const std::vector<std::string> three(3, "cpu"), four(4, "cpu");
+  JobShape ordered{.placements = {{{{0, 1}, {2, 3}}, {0, 1}}, {{{1, 2}}, {2}}, {{{3, 4}}, {1}}},
+                   .devices = three,
+                   .micro_batches = 2,
+                   .schedule = kGPipe};
+  for (const uint32_t entry : {0, 3, 6, 9, 10, 7, 8, 11, 4, 5, 1, 2}) ordered.order.push_back(entry);
+  return {
+      {.placements = {{{{0, 1}}, {0, 1, 2}, {0.5, 0.25, 0.25}}, {{{1, 2}}, {1}}, {{{2, 4}}, {2, 0}}},
+       .devices = three,
+       .micro_batches = 2},
+      ordered,
+      {.placements = {{{{0, 2}}, {0, 1}}, {{{2, 4}}, {2, 3}}}, .devices = four, .micro_batches = 2, .schedule = kAsync},
+      {.stages = {{0, 2, 2}, {2, 4, 1}}, .micro_batches = 2}};
+}
+
 struct Counts {
   int kills = 0, stops = 0, coordinators = 0, plans = 0, hand_overs = 0;
 };
@@ -198,6 +215,7 @@ JobOptions WithoutTables() {
 }
 
 TEST(ChaosTest, AsynchronousSchedulesToo) { RunSeeds(WithoutTables(), Asynchronous(), 1); }
+TEST(ChaosTest, PlacementsToo) { RunSeeds(WithoutTables(), Placed(), 1); }
 TEST(ChaosTest, ReplicasThatDifferToo) { RunSeeds(WithoutTables(), Differing(), 1); }
 
 }  // namespace

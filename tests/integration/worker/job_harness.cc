@@ -219,8 +219,41 @@ void JobHarness::StartMembers(const JobShape& shape) {
   for (size_t s = 0; s < shape.stages.size(); ++s) {
     for (int i = 0; i < shape.stages[s].units; ++i) start(fmt::format("t{}-{}", s, i), "trainer");
   }
+  for (size_t d = 0; d < shape.devices.size(); ++d) {
+    const std::string name = fmt::format("t0-{}", d);
+    pools_[name] = shape.devices[d];
+    start(name, "trainer");
+  }
   for (int i = 0; i < shape.servers; ++i) start(fmt::format("server-{}", i), "server");
 }
+
+namespace {
+
+void AddPlacements(const JobShape& shape, plan::v1::ExecutionPlan& plan) {
+  for (size_t d = 0; d < shape.devices.size(); ++d) {
+    plan::v1::Device& device = *plan.add_devices();
+    device.set_id(fmt::format("device-{}", d));
+    device.set_pool(shape.devices[d]);
+  }
+  for (const PlacementShape& from : shape.placements) {
+    plan::v1::Placement& placement = *plan.add_placements();
+    for (const auto& [first, end] : from.operations) {
+      plan::v1::OperationRange& range = *placement.add_operations();
+      range.set_first(first);
+      range.set_end(end);
+    }
+    const auto replicas = from.devices.size();
+    for (size_t r = 0; r < replicas; ++r) {
+      plan::v1::Replica& replica = *placement.add_replicas();
+      replica.set_device(fmt::format("device-{}", from.devices[r]));
+      replica.set_share(from.shares.empty() ? 1.0 / static_cast<double>(replicas) : from.shares[r]);
+    }
+    placement.mutable_sync()->set_kind(replicas > 1 ? plan::v1::SYNC_KIND_ALLREDUCE : plan::v1::SYNC_KIND_NONE);
+  }
+  plan.mutable_order()->Assign(shape.order.begin(), shape.order.end());
+}
+
+}  // namespace
 
 // How the trainers of a stage add, whose first one is device `first` of its pool.
 void SetReduction(const StageShape& stage, int first, plan::v1::Sync& sync) {
@@ -285,6 +318,11 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     for (int i = 0; i < from.units; ++i) {
       add_slot(fmt::format("t{}-{}", s, i), from.pool, pb::MEMBER_ROLE_TRAINER, static_cast<int>(s), i);
     }
+  }
+  AddPlacements(shape, plan);
+  for (int d = 0; d < plan.devices_size(); ++d) {
+    add_slot(fmt::format("t0-{}", d), plan.devices(d).pool(), pb::MEMBER_ROLE_TRAINER, 0, d);
+    request.mutable_slots()->rbegin()->set_device(plan.devices(d).id());
   }
   if (shape.servers > 0) {
     plan.mutable_servers()->set_pool("cpu");

@@ -35,8 +35,19 @@ struct StageShape {
   std::string pool = "cpu";
 };
 
+// Operations with the same replicas, whose numbers are those of JobShape::devices.
+struct PlacementShape {
+  std::vector<std::pair<int, int>> operations;  // ranges [first, end)
+  std::vector<int> devices;
+  std::vector<double> shares = {};  // of the batch; empty: equal
+};
+
 struct JobShape {
   std::vector<StageShape> stages;
+  // Instead of stages; device i is the trainer "t0-i".
+  std::vector<PlacementShape> placements = {};
+  std::vector<std::string> devices = {};  // their pools
+  std::vector<uint32_t> order = {};       // as in the plan
   int servers = 0;
   int micro_batches = 4;
   plan::v1::ScheduleKind schedule = plan::v1::SCHEDULE_KIND_SYNC_1F1B;

@@ -131,6 +131,15 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
     return base::FailedPrecondition("plan {} was given up, because {} cannot run it: {}", refused_->generation(),
                                     refused_->member(), refused_->message());
   }
+  const bool tables =
+      std::ranges::any_of(options_.model.layers, [](const model::Layer& layer) { return layer.sparse; });
+  if (tables && desired_ && desired_->plan().has_servers() != request.plan().has_servers()) {
+    return base::Unimplemented(
+        "plan.servers: a job whose embedding tables are {} cannot train with a plan whose tables are {}: rows do not "
+        "move between trainers and parameter servers",
+        desired_->plan().has_servers() ? "on parameter servers" : "at a trainer",
+        request.plan().has_servers() ? "on parameter servers" : "at a trainer");
+  }
   cost_.SetPrices(request.usd_per_unit_hour());
   const auto generation_of = [&] {
     const int64_t plan = desired_->plan().generation();

@@ -64,7 +64,8 @@ class CoordinatorCore {
   // (model::StaleTerm). A newer term is journaled before the request has any effect.
   //
   // Returns the generation that the plan has or will get. Errors: InvalidArgument; Unimplemented when the runtime does
-  // not execute a part of the plan (common/model/executable.h); those of program::Compile; FailedPrecondition when the
+  // not execute a part of the plan (common/model/executable.h), or rows would have to move between trainers and
+  // parameter servers; those of program::Compile; FailedPrecondition when the
   // plan is older than the accepted one, or the job is over.
   absl::StatusOr<int64_t> ApplyPlan(const job::v1::ApplyPlanRequest& request, Instant now);
   absl::Status Drain(const std::vector<std::string>& members, int64_t leader_term, Instant now);

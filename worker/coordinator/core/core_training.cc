@@ -8,6 +8,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/placement.h"
 #include "worker/coordinator/core/core.h"
 
 namespace medley::worker {
@@ -37,7 +38,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   }
   if (at.peer.slot().role() == job::v1::MEMBER_ROLE_TRAINER) {
     agreements_.Add(progress.compute_seconds(), progress.comm_seconds(), agreed_.contains(step));
-    stage_times_.Add(at.peer.slot().stage(), progress.compute_seconds(), progress.comm_seconds());
+    stage_times_.Add(at.peer.slot(), progress.compute_seconds(), progress.comm_seconds());
   }
   int64_t slowest = step;
   for (const auto& [name, other] : active_->members) slowest = std::min(slowest, other.applied);
@@ -128,8 +129,8 @@ void CoordinatorCore::BeginAgreements(int64_t step, Instant now) {
   if (!active_->averages) return;
   const absl::StatusOr<model::ExecutionPlan> plan = model::FromProto(active_->plan);
   MEDLEY_CHECK(plan.ok(), "a plan in force was checked when it was applied");
-  for (const model::OperationSync& sync : plan->stages.front().syncs) {
-    if (sync.sync.kind == model::SyncKind::kAllreduce) agreements_ = Agreements(sync.sync);
+  for (const model::Sync& sync : model::SyncsOf(*plan)) {
+    if (sync.kind == model::SyncKind::kAllreduce) agreements_ = Agreements(sync);
   }
 }
 

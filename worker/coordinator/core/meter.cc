@@ -36,10 +36,19 @@ void RecentMean::Add(double value) {
   if (count_ == 1) value_ = value;
 }
 
-void StageMeter::Add(int stage, double compute_seconds, double comm_seconds) {
-  Times& times = stages_[stage];
+void StageMeter::Add(const job::v1::MemberSlot& slot, double compute_seconds, double comm_seconds) {
+  Times& times = stages_[slot.device().empty() ? Part(slot.stage(), "") : Part(0, slot.pool())];
   times.compute.Add(compute_seconds);
   times.comm.Add(comm_seconds);
+}
+
+void StageMeter::FillPart(const Part& part, double samples_per_step, job::v1::StageObservation& out) const {
+  const auto found = stages_.find(part);
+  if (found == stages_.end()) return;
+  const double compute = found->second.compute.value();
+  out.set_compute_seconds(compute);
+  out.set_comm_seconds(found->second.comm.value());
+  if (compute > 0) out.set_throughput(samples_per_step / compute);
 }
 
 void StageMeter::Fill(const plan::v1::ExecutionPlan& plan, double samples_per_step, job::v1::Observation& out) const {
@@ -52,12 +61,19 @@ void StageMeter::Fill(const plan::v1::ExecutionPlan& plan, double samples_per_st
       pools += (pools.empty() ? "" : ",") + group.pool();
     }
     stage.set_pool(pools);
-    const auto found = stages_.find(s);
-    if (found == stages_.end()) continue;
-    const double compute = found->second.compute.value();
-    stage.set_compute_seconds(compute);
-    stage.set_comm_seconds(found->second.comm.value());
-    if (compute > 0) stage.set_throughput(samples_per_step / compute);
+    FillPart({s, ""}, samples_per_step, stage);
+  }
+  std::map<std::string, int> numbers;  // by pool
+  for (const plan::v1::Device& device : plan.devices()) {
+    const auto [pool, is_new] = numbers.emplace(device.pool(), static_cast<int>(numbers.size()));
+    if (is_new) {
+      job::v1::StageObservation& stage = *out.add_stages();
+      stage.set_stage(pool->second);
+      stage.set_pool(device.pool());
+      FillPart({0, device.pool()}, samples_per_step, stage);
+    }
+    job::v1::StageObservation& stage = *out.mutable_stages(pool->second);
+    stage.set_units(stage.units() + 1);
   }
 }
 
@@ -116,6 +132,7 @@ double CostMeter::FirstPlanUsdPerSample() const {
   for (const plan::v1::Stage& stage : first_plan_.stages()) {
     for (const plan::v1::Group& group : stage.groups()) add(group.pool(), group.units());
   }
+  for (const plan::v1::Device& device : first_plan_.devices()) add(device.pool(), 1);
   add(first_plan_.servers().pool(), first_plan_.servers().units());
   return usd_per_hour / 3600 / throughput;
 }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "medley/job/v1/coordinator.pb.h"
@@ -44,11 +45,13 @@ class RecentMean {
   int64_t count_ = 0;
 };
 
-// Compute and communication seconds per step of each stage, as reported by its trainers.
+// Compute and communication seconds per step of each stage, as reported by its trainers; or of each pool, where the
+// plan has placements.
 class StageMeter {
  public:
   void Reset() { stages_.clear(); }
-  void Add(int stage, double compute_seconds, double comm_seconds);
+  // `slot`: of the trainer that reports.
+  void Add(const job::v1::MemberSlot& slot, double compute_seconds, double comm_seconds);
   // Adds the measured times to `out`. `samples_per_step` converts compute seconds to a throughput.
   void Fill(const plan::v1::ExecutionPlan& plan, double samples_per_step, job::v1::Observation& out) const;
 
@@ -56,7 +59,10 @@ class StageMeter {
   struct Times {
     RecentMean compute, comm;
   };
-  std::map<int, Times> stages_;
+  using Part = std::pair<int, std::string>;  // stage and no pool, or 0 and pool
+  void FillPart(const Part& part, double samples_per_step, job::v1::StageObservation& out) const;
+
+  std::map<Part, Times> stages_;
 };
 
 // Integrates the USD spent (units held x price), and what the first plan would have cost for the same samples.

@@ -7,6 +7,8 @@
 
 #include "common/base/status.h"
 #include "common/model/placement.h"
+#include "worker/coordinator/core/cut_sync.h"
+#include "worker/coordinator/core/placed_roster.h"
 
 namespace medley::worker {
 namespace {
@@ -27,6 +29,7 @@ absl::Status CheckSlot(const job::v1::ApplyPlanRequest& request, const MemberSlo
   }
   if (slot.role() != MEMBER_ROLE_TRAINER)
     return base::InvalidArgument("slot {} has neither the role trainer nor the role server", slot.member());
+  if (IsPlaced(plan)) return absl::OkStatus();  // CheckDeviceSlots
   if (slot.stage() < 0 || slot.stage() >= plan.stages_size()) {
     return base::InvalidArgument("slot {}: stage {} does not exist, the plan has {} stages", slot.member(),
                                  slot.stage(), plan.stages_size());
@@ -72,9 +75,6 @@ void CutGroups(plan::v1::Stage& stage, const std::map<std::string, int>& present
   stage.mutable_groups()->Swap(&kept);
 }
 
-// New ids of devices by old ones; those of lost devices are missing.
-using NewIds = std::map<std::string, std::string>;
-
 // A plan with stages numbers the units of a pool over all stages (StageDeviceId), so a lost unit renames those after
 // it. `slots`: of trainers, in order.
 NewIds RenamedDevices(const std::vector<const MemberSlot*>& slots, const std::vector<std::string>& missing) {
@@ -89,27 +89,6 @@ NewIds RenamedDevices(const std::vector<const MemberSlot*>& slots, const std::ve
   return ids;
 }
 
-// The groups keep those of their devices that are left; without a root, the first replica adds.
-void CutHierarchy(plan::v1::Sync& sync, const NewIds& ids) {
-  const auto root = ids.find(sync.root());
-  sync.set_root(root == ids.end() ? "" : root->second);
-  google::protobuf::RepeatedPtrField<plan::v1::HierarchyLevel> levels;
-  for (const plan::v1::HierarchyLevel& level : sync.hierarchy()) {
-    plan::v1::HierarchyLevel kept;
-    kept.set_algorithm(level.algorithm());
-    for (const plan::v1::DeviceGroup& group : level.groups()) {
-      plan::v1::DeviceGroup devices;
-      for (const std::string& device : group.devices()) {
-        const auto id = ids.find(device);
-        if (id != ids.end()) devices.add_devices(id->second);
-      }
-      if (devices.devices_size() > 0) *kept.add_groups() = std::move(devices);
-    }
-    if (kept.groups_size() > 0) *levels.Add() = std::move(kept);
-  }
-  sync.mutable_hierarchy()->Swap(&levels);
-}
-
 std::tuple<bool, int, int> Order(const MemberSlot& slot) {
   return {slot.role() == MEMBER_ROLE_SERVER, slot.stage(), slot.index()};
 }
@@ -120,7 +99,10 @@ absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
   const plan::v1::ExecutionPlan& plan = request.plan();
   if (plan.generation() < 1)
     return base::InvalidArgument("plan.generation must be 1 or more, not {}", plan.generation());
-  if (plan.stages_size() == 0) return base::InvalidArgument("plan {} has no stages", plan.generation());
+  if (plan.stages_size() == 0 && !IsPlaced(plan)) {
+    return base::InvalidArgument("plan {} has neither stages nor placements", plan.generation());
+  }
+  if (IsPlaced(plan)) MEDLEY_RETURN_IF_ERROR(CheckDeviceSlots(request));
   std::set<std::string> names;
   std::map<std::pair<int, std::string>, int> units;  // (stage, pool)
   std::map<int, std::set<int>> ranks;                // by stage; -1: servers
@@ -129,6 +111,7 @@ absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
     if (!names.insert(slot.member()).second)
       return base::InvalidArgument("two slots name the member {}", slot.member());
     const bool server = slot.role() == MEMBER_ROLE_SERVER;
+    if (!server && IsPlaced(plan)) continue;  // CheckDeviceSlots
     if (!server) ++units[{slot.stage(), slot.pool()}];
     if (!ranks[server ? -1 : slot.stage()].insert(slot.index()).second) {
       return base::InvalidArgument("slot {}: another slot of its stage has index {}", slot.member(), slot.index());
@@ -157,10 +140,17 @@ absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
 RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& find) {
   RosterFit fit;
   fit.plan = request.plan();
+  const bool placed = IsPlaced(request.plan());
+  std::vector<MemberSlot> numbered;
+  if (placed) numbered = NumberDevices(request);
   std::vector<const MemberSlot*> slots;
-  for (const MemberSlot& slot : request.slots()) slots.push_back(&slot);
+  for (const MemberSlot& slot : numbered) slots.push_back(&slot);
+  if (!placed) {
+    for (const MemberSlot& slot : request.slots()) slots.push_back(&slot);
+  }
   std::stable_sort(slots.begin(), slots.end(), [](auto* a, auto* b) { return Order(*a) < Order(*b); });
   std::map<int, std::map<std::string, int>> present;
+  std::set<std::string> devices;
   std::map<int, int> next_rank;
   bool servers_whole = true;
   for (const MemberSlot* slot : slots) {
@@ -177,8 +167,13 @@ RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& fi
     peer.set_address(hello->address());
     peer.set_instance(hello->instance());
     if (!server) ++present[slot->stage()][slot->pool()];
+    if (!server) devices.insert(slot->device());
   }
   fit.covers = servers_whole;
+  if (placed) {
+    fit.covers = CutPlacements(devices, fit.plan) && fit.covers;
+    return fit;
+  }
   for (int s = 0; s < fit.plan.stages_size(); ++s) {
     fit.covers = fit.covers && present.contains(s);
     CutGroups(*fit.plan.mutable_stages(s), present[s]);
@@ -186,7 +181,7 @@ RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& fi
   if (fit.missing.empty()) return fit;
   const NewIds ids = RenamedDevices(slots, fit.missing);
   for (plan::v1::Stage& stage : *fit.plan.mutable_stages()) {
-    for (plan::v1::OperationSync& sync : *stage.mutable_syncs()) CutHierarchy(*sync.mutable_sync(), ids);
+    for (plan::v1::OperationSync& sync : *stage.mutable_syncs()) CutSync(ids, *sync.mutable_sync());
   }
   return fit;
 }
@@ -194,14 +189,17 @@ RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& fi
 bool StateSurvives(const plan::v1::ExecutionPlan& plan, const std::vector<job::v1::Peer>& peers,
                    const std::set<std::string>& survivors) {
   std::set<int> held;
+  std::set<std::string> devices;
   for (const job::v1::Peer& peer : peers) {
     const bool alive = survivors.contains(peer.slot().member());
     if (peer.slot().role() == MEMBER_ROLE_SERVER) {
       if (!alive) return false;
     } else if (alive) {
       held.insert(peer.slot().stage());
+      devices.insert(peer.slot().device());
     }
   }
+  if (IsPlaced(plan)) return DevicesHoldState(plan, devices);
   for (int s = 0; s < plan.stages_size(); ++s) {
     if (HoldsState(plan.stages(s)) && !held.contains(s)) return false;
   }

@@ -148,7 +148,7 @@ TEST(ExecutableTest, EveryRefusedFieldIsRefusedByName) {
       ++refused;
     }
   });
-  EXPECT_EQ(refused, 7);
+  EXPECT_EQ(refused, 4);
   EXPECT_THAT(CheckExecutable(plan), IsOk());
 }
 
@@ -208,7 +208,7 @@ TEST(ExecutableTest, ReplicasThatDifferHoldTheWholeModel) {
   EXPECT_THAT(CheckExecutable(plan),
               StatusIs(kUnimplemented,
                        HasSubstr("plan.stages[0].syncs[0].sync.mode: the runtime does not execute SYNC_MODE_NONE: "
-                                 "replicas that differ need one stage that holds the whole model")));
+                                 "replicas that differ need one stage or placement that holds the whole model")));
   plan.clear_servers();
   EXPECT_THAT(CheckExecutable(plan), IsOk());
   sync.set_mode(plan_pb::SYNC_MODE_PERCENTAGE);
@@ -238,16 +238,72 @@ TEST(ExecutableTest, FieldsAndValuesOfANewerPlanAreRefused) {
   EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("value 77")));
 }
 
-TEST(ExecutableTest, AStageHasOneRange) {
+TEST(ExecutableTest, BlocksHaveTheirOwnAlgorithms) {
   plan_pb::ExecutionPlan plan = GoodPlan();
-  *plan.mutable_stages(0)->add_operations() = plan.stages(1).operations(0);
-  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("plan.stages[0].operations: ")));
-  plan = GoodPlan();
   plan_pb::Stage& stage = *plan.mutable_stages(1);
   *stage.add_syncs() = stage.syncs(0);
   stage.mutable_syncs(0)->mutable_sync()->set_algorithm(plan_pb::ALLREDUCE_ALGORITHM_RING);
   stage.mutable_syncs(1)->mutable_sync()->set_algorithm(plan_pb::ALLREDUCE_ALGORITHM_LINEAR);
-  EXPECT_THAT(CheckExecutable(plan), IsOk()) << "each block has its own algorithm";
+  EXPECT_THAT(CheckExecutable(plan), IsOk());
+}
+
+// Two operations, the first with a table, on devices "a" and "b".
+plan_pb::ExecutionPlan PlanOnDevices() {
+  plan_pb::ExecutionPlan plan;
+  for (const char* id : {"a", "b"}) {
+    plan.add_devices()->set_id(id);
+    plan.mutable_devices()->rbegin()->set_pool("cpu");
+  }
+  for (int op = 0; op < 2; ++op) {
+    plan_pb::Placement& placement = *plan.add_placements();
+    plan_pb::OperationRange& range = *placement.add_operations();
+    range.set_first(op);
+    range.set_end(op + 1);
+    for (const char* id : {"a", "b"}) {
+      placement.add_replicas()->set_device(id);
+      placement.mutable_replicas()->rbegin()->set_share(0.5);
+    }
+    placement.mutable_sync()->set_kind(op == 0 ? plan_pb::SYNC_KIND_PARAMETER_SERVER : plan_pb::SYNC_KIND_ALLREDUCE);
+  }
+  plan.mutable_servers()->set_pool("cpu");
+  plan.mutable_servers()->set_units(1);
+  return plan;
+}
+
+TEST(ExecutableTest, PlacementsAreExecuted) {
+  plan_pb::ExecutionPlan plan = PlanOnDevices();
+  EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
+  for (uint32_t entry = 0; entry < 6; ++entry) plan.add_order(entry);
+  EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
+  plan.mutable_order()->RemoveLast();
+  EXPECT_THAT(CheckExecutable(plan, kOperations), StatusIs(kRefused, HasSubstr("order: has 5 entries")));
+}
+
+TEST(ExecutableTest, PlacementsAreRefusedByField) {
+  const auto refusal = [](const auto& change) {
+    plan_pb::ExecutionPlan plan = PlanOnDevices();
+    change(plan);
+    return std::string(CheckExecutable(plan, kOperations).message());
+  };
+  EXPECT_EQ(
+      refusal([](auto& plan) {
+        plan.mutable_placements(1)->mutable_sync()->set_kind(plan_pb::SYNC_KIND_PARAMETER_SERVER);
+      }),
+      "plan.placements[1].sync.kind: the runtime does not execute SYNC_KIND_PARAMETER_SERVER for operation 1: only "
+      "the rows of embedding tables are kept on parameter servers");
+  EXPECT_EQ(refusal([](auto& plan) {
+              plan.clear_servers();
+              plan.mutable_placements(0)->mutable_sync()->set_kind(plan_pb::SYNC_KIND_NONE);
+            }),
+            "plan.placements[0].replicas: the runtime does not execute 2 replicas of operation 0 without servers: the "
+            "embedding tables of several replicas are kept on parameter servers");
+  EXPECT_EQ(refusal([](auto& plan) { plan.mutable_placements(1)->mutable_sync()->set_mode(plan_pb::SYNC_MODE_NONE); }),
+            "plan.placements[1].sync.mode: the runtime does not execute SYNC_MODE_NONE: replicas that differ need one "
+            "stage or placement that holds the whole model, without parameter servers");
+  EXPECT_EQ(refusal([](auto& plan) { plan.mutable_placements(1)->mutable_replicas(0)->set_device("c"); }),
+            "plan.placements[1].replicas[0]: there is no device 'c'");
+  EXPECT_EQ(refusal([](auto& plan) { plan.mutable_placements(1)->mutable_operations(0)->set_end(7); }),
+            "plan.placements[1].operations: [1, 7) is not a range of operations within [0, 2)");
 }
 
 TEST(ExecutableTest, GroupsAreOfTheStagesDevicesInOneLevel) {

@@ -31,6 +31,22 @@ TEST(SlotsTest, TheSamePlanKeepsEveryPod) {
   EXPECT_EQ(AssignSlots("adult", plan, slots), slots);
 }
 
+TEST(SlotsTest, DevicesKeepTheirPods) {
+  model::ExecutionPlan plan;
+  plan.devices = {{"a", "cpu", "", ""}, {"b", "gpu", "", ""}, {"c", "cpu", "", ""}};
+  const auto slots = AssignSlots("adult", plan);
+  EXPECT_THAT(slots, ElementsAre(Named("adult-0-cpu-0"), Named("adult-0-gpu-1"), Named("adult-0-cpu-2")));
+  EXPECT_THAT(slots, ElementsAre(Field(&MemberSlot::device, "a"), Field(&MemberSlot::device, "b"),
+                                 Field(&MemberSlot::device, "c")));
+  plan.devices = {{"c", "cpu", "", ""}, {"d", "cpu", "", ""}, {"b", "gpu", "", ""}};
+  const auto next = AssignSlots("adult", plan, slots);
+  EXPECT_THAT(next, ElementsAre(Named("adult-0-cpu-2"), Named("adult-0-cpu-0"), Named("adult-0-gpu-1")))
+      << "the state of c and b stays where it is; d uses the pod that a no longer needs";
+  EXPECT_EQ(AssignSlots("adult", plan, next), next);
+  const auto stages = AssignSlots("adult", Plan({{{"cpu", 2, 1}}}), next);
+  EXPECT_THAT(stages, ElementsAre(Named("adult-0-cpu-2"), Named("adult-0-cpu-0")));
+}
+
 TEST(SlotsTest, APodOfAnotherZoneIsNotUsedAgain) {
   const auto plan = Plan({{{"gpu", 2, 1}}});
   const auto in_a = AssignSlots("j", plan, {}, {}, {{"gpu", "a"}});

@@ -83,13 +83,13 @@ TEST(LifecycleTest, ACheckpointThatCannotBeWrittenIsAConditionAndAnEventButNoRes
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
   EXPECT_EQ(cluster.status().conditions.Find(kCheckpointFailingCondition), nullptr);
   cluster.coordinator().last_checkpoint_step = 40;
-  cluster.coordinator().checkpoint_failure = {"2026-11-23T07:00:00Z", "dense-e1-s0.mck: No space left on device",
+  cluster.coordinator().checkpoint_failure = {"2026-11-23T07:00:00Z", "dense-e1-t0.mck: No space left on device",
                                               false};
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_EQ(cluster.Reason(kCheckpointFailingCondition), "True/VolumeNotWritable");
   EXPECT_EQ(cluster.Message(kCheckpointFailingCondition),
             "Since 2026-11-23T07:00:00Z, checkpoints cannot be written; the job goes on and tries again, and the last "
-            "checkpoint is of step 40. The last error: dense-e1-s0.mck: No space left on device");
+            "checkpoint is of step 40. The last error: dense-e1-t0.mck: No space left on device");
   EXPECT_EQ(cluster.status().restarts, 0);
   EXPECT_EQ(cluster.status().Phase(), "Running");
   cluster.coordinator().checkpoint_failure->paused = true;

@@ -47,6 +47,24 @@ TEST(PlanRecordTest, SurvivesItsConfigMap) {
   EXPECT_EQ(read->Zones(), (std::map<std::string, std::string>{{"cpu", "zone-a"}}));
 }
 
+TEST(PlanRecordTest, DevicesOfPlacementsSurviveToo) {
+  const auto job = TrainingJob::FromObject(kube::Object(Json::parse(
+      R"({"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "j", "namespace": "n", "uid": "u"},
+          "spec": {"model": {"name": "mlp"}, "data": {}}})")));
+  ASSERT_THAT(job, IsOk());
+  PlanRecord record = Record();
+  record.plan.stages.clear();
+  record.plan.devices = {{"a", "cpu", "", ""}, {"b", "gpu", "", ""}};
+  record.plan.placements = {{{{0, 1}}, {{"b", 0.75}, {"a", 0.25}}, {}}};
+  record.slots = AssignSlots("j", record.plan);
+  const auto read = ReadPlanRecord(PlanConfigMap(*job, record));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->slots, record.slots);
+  EXPECT_TRUE(SameShape(read->plan, record.plan));
+  record.plan.placements.front().replicas = {{"a", 1}};
+  EXPECT_FALSE(SameShape(read->plan, record.plan));
+}
+
 TEST(PlanRecordTest, CurrentPricesReplaceThoseOfThePlan) {
   EXPECT_DOUBLE_EQ(Record().UsdPerHour({}), 3 * 0.04);
   EXPECT_DOUBLE_EQ(Record().UsdPerHour({{"cpu", 1}}), 3);

@@ -266,7 +266,7 @@ TEST_F(CheckpointTest, ALateWriterCannotTouchANewerGenerationsCheckpoint) {
 
 TEST_F(CheckpointTest, StraysInAPublishedCheckpointAreIgnoredAndRemoved) {
   Write(7);
-  std::ofstream(root_ / Folder(7) / "dense-e3-s1.mck.tmp.aBcDeF") << "half a file";
+  std::ofstream(root_ / Folder(7) / "dense-e3-t1.mck.tmp.aBcDeF") << "half a file";
   std::ofstream(root_ / Folder(7) / DenseFileName(2, 1)) << "of an earlier generation";
   EXPECT_THAT(FindCheckpoint(root_, "uid", "print")->rejected, testing::IsEmpty());
   ASSERT_THAT(Prune(1), IsOk());

@@ -102,14 +102,14 @@ TEST_F(ExchangeTest, TheReasonSaysWhereTheFileComesFrom) {
     return std::string(VerifyCheckpoint(root_ / "job-a", newest).message());
   };
   EXPECT_EQ(reason(Write("job-b", 9, 3), 0),
-            "dense-e3-s0.mck: the file was written by the job with uid job-b, the manifest names job-a");
-  EXPECT_EQ(reason(Write("job-a", 8, 3), 0), "dense-e3-s0.mck: the file is of step 8, the manifest says 9");
+            "dense-e3-t0.mck: the file was written by the job with uid job-b, the manifest names job-a");
+  EXPECT_EQ(reason(Write("job-a", 8, 3), 0), "dense-e3-t0.mck: the file is of step 8, the manifest says 9");
   EXPECT_EQ(reason(Write("job-a", 9, 4), 0),
-            "dense-e3-s0.mck: the file was written by generation 4, the manifest says 3");
+            "dense-e3-t0.mck: the file was written by generation 4, the manifest says 3");
   EXPECT_EQ(reason(Write("job-a", 10, 3, "other"), 0),
-            "dense-e3-s0.mck: the model fingerprint of the file is other, the manifest says print");
-  EXPECT_EQ(reason(newest, 1), "dense-e3-s0.mck: the file was written under the name dense-e3-s1.mck");
-  EXPECT_EQ(reason(newest, 3), "dense-e3-s0.mck: the file was written under the name rows-e3-1.mck");
+            "dense-e3-t0.mck: the model fingerprint of the file is other, the manifest says print");
+  EXPECT_EQ(reason(newest, 1), "dense-e3-t0.mck: the file was written under the name dense-e3-t1.mck");
+  EXPECT_EQ(reason(newest, 3), "dense-e3-t0.mck: the file was written under the name rows-e3-1.mck");
 }
 
 TEST_F(ExchangeTest, FilesOfTheSameNameAndStepDifferByTheirContent) {
@@ -118,7 +118,7 @@ TEST_F(ExchangeTest, FilesOfTheSameNameAndStepDifferByTheirContent) {
   ASSERT_THAT(writer->AddRows(0, 4, std::vector<uint64_t>{1, 2}, std::vector<float>(8, 0.75F)), IsOk());
   ASSERT_THAT(writer->Finish(), IsOk());
   EXPECT_THAT(VerifyCheckpoint(root_ / "job-a", manifest),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("dense-e3-s0.mck: its digest is")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("dense-e3-t0.mck: its digest is")));
 }
 
 TEST_F(ExchangeTest, AManifestInThePlaceOfAnotherIsRefused) {

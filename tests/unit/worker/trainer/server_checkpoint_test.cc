@@ -89,7 +89,9 @@ class Server {
     pb::Prepare prepare;
     prepare.set_generation(kGeneration);
     prepare.set_origin(pb::STATE_ORIGIN_INITIAL);
-    prepare.mutable_plan()->add_stages()->add_operations()->set_end(1);
+    plan::v1::Stage& stage = *prepare.mutable_plan()->add_stages();
+    stage.add_operations()->set_end(1);
+    stage.add_groups()->set_units(1);
     pb::Peer& trainer = *prepare.add_peers();
     trainer.mutable_slot()->set_role(pb::MEMBER_ROLE_TRAINER);
     pb::Peer& server = *prepare.add_peers();

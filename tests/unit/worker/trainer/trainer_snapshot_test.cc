@@ -70,6 +70,7 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
   std::string Bytes(const char* folder, const CheckpointFileEntry& file) {
     return base::ReadFile(root_ / folder / file.name).value();
   }
+  std::set<int> Held() const { return {state_->Holds().begin(), state_->Holds().end()}; }
   static std::vector<float> All(TrainerState& state) {
     std::vector<float> all;
     for (const int operation : state.Holds()) {
@@ -93,7 +94,7 @@ TEST_P(TrainerSnapshotTest, DoesNotChangeWithTheState) {
     for (const std::span<float> values : state_->Values(operation))
       std::ranges::generate(values, [&] { return ++value; });
   }
-  const TrainerSnapshot snapshot = state_->Snapshot();
+  const TrainerSnapshot snapshot = state_->Snapshot(Held());
   const CheckpointFileEntry at_once = Write(snapshot, "earlier");
   const std::vector<float> before = All(*state_);
   for (const int operation : state_->Holds()) {
@@ -108,7 +109,7 @@ TEST_P(TrainerSnapshotTest, DoesNotChangeWithTheState) {
 
 TEST_P(TrainerSnapshotTest, ARestartFromACheckpointContinuesBitwise) {
   for (int64_t step = 1; step <= 7; ++step) Train(*state_, step);
-  const CheckpointFileEntry file = Write(state_->Snapshot());
+  const CheckpointFileEntry file = Write(state_->Snapshot(Held()));
   const auto restarted = Create();
   ASSERT_THAT(restarted->Load(root_, Manifest(7, file)), IsOk());
   for (int64_t step = 8; step <= 20; ++step) {

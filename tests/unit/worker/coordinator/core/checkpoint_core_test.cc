@@ -229,12 +229,12 @@ TEST_F(CheckpointCoreTest, WithoutAnyCheckpointTheJobStartsFromTheSeedAndSaysSo)
 TEST_F(CheckpointCoreTest, AnOlderCheckpointIsUsedWithTheReason) {
   Start(10);
   CheckpointSearch search = Found(5);
-  search.rejected = {"step-00000010-e3: dense-e3-s1-0.mck: the file does not exist"};
+  search.rejected = {"step-00000010-e3: dense-e3-t1-0.mck: the file does not exist"};
   Answer(search);
   ASSERT_TRUE(prepare_.has_value());
   EXPECT_EQ(prepare_->checkpoint(), "step-00000005-e3");
   EXPECT_EQ(Seen().last_checkpoint_step(), 5);  // also what a suspension at step 10 has to save again
-  EXPECT_THAT(logs_, Contains(HasSubstr("dense-e3-s1-0.mck: the file does not exist")));
+  EXPECT_THAT(logs_, Contains(HasSubstr("dense-e3-t1-0.mck: the file does not exist")));
   EXPECT_THAT(logs_, Contains(HasSubstr("step 10 cannot be restored: the job continues from step 5")));
 }
 

@@ -302,6 +302,34 @@ TEST_F(CoreTest, APlanThatTheRuntimeCannotExecuteIsRefused) {
   EXPECT_TRUE(core_.TakeCommands().empty());
 }
 
+TEST_F(CoreTest, APlanThatWouldMoveRowsBetweenTrainersAndServersIsRefused) {
+  CoreOptions options = Options();
+  options.model.layers = {{.name = "embedding", .weight_bytes = 4, .sparse = true}};
+  CoordinatorCore core(options, Now(), std::nullopt);
+  job::v1::ApplyPlanRequest request = sim::MakePlan(1, 1, 1, 0, "a");
+  request.mutable_plan()->mutable_stages()->DeleteSubrange(1, request.plan().stages_size() - 1);
+  request.mutable_plan()->mutable_stages(0)->mutable_operations(0)->set_end(1);
+  request.mutable_plan()->mutable_stages(0)->clear_syncs();
+  request.mutable_plan()->clear_servers();
+  while (request.slots_size() > 1) request.mutable_slots()->RemoveLast();
+  ASSERT_THAT(core.ApplyPlan(request, Now()).status(), IsOk());
+  request.mutable_plan()->set_generation(2);
+  plan::v1::OperationSync& sync = *request.mutable_plan()->mutable_stages(0)->add_syncs();
+  sync.add_operations()->set_end(1);
+  sync.mutable_sync()->set_kind(plan::v1::SYNC_KIND_PARAMETER_SERVER);
+  request.mutable_plan()->mutable_servers()->set_pool("a");
+  request.mutable_plan()->mutable_servers()->set_units(1);
+  job::v1::MemberSlot& slot = *request.add_slots();
+  slot.set_member("server");
+  slot.set_role(job::v1::MEMBER_ROLE_SERVER);
+  slot.set_pool("a");
+  EXPECT_THAT(core.ApplyPlan(request, Now()).status(),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("plan.servers: a job whose embedding tables are at a trainer cannot train with a plan "
+                                 "whose tables are on parameter servers")));
+  EXPECT_EQ(core.Observe(Now()).missing_members_size(), 1) << "the first plan is in force";
+}
+
 // G7: requests of an earlier leader change nothing.
 TEST_F(CoreTest, G7_AnOlderLeaderIsRefused) {
   job::v1::ApplyPlanRequest plan = sim::MakePlan(1, 1, 1, 1, "a");

@@ -1,5 +1,7 @@
 #include "worker/coordinator/core/roster.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -55,8 +57,53 @@ job::v1::ApplyPlanRequest TwoStages() {
   return request;
 }
 
-RosterFit Without(const std::set<std::string>& lost) {
-  const job::v1::ApplyPlanRequest request = TwoStages();
+// Operation 0 on devices c and a, which agree in groups of one; operation 1 on b alone; the tables of operation 2 on a.
+job::v1::ApplyPlanRequest Placed() {
+  job::v1::ApplyPlanRequest request;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(
+        plan {
+          generation: 1
+          devices { id: "a" pool: "x" }
+          devices { id: "b" pool: "y" }
+          devices { id: "c" pool: "x" }
+          placements {
+            operations { first: 0 end: 1 }
+            replicas { device: "c" share: 0.25 }
+            replicas { device: "a" share: 0.75 }
+            sync {
+              kind: SYNC_KIND_ALLREDUCE
+              root: "a"
+              hierarchy {
+                algorithm: ALLREDUCE_ALGORITHM_LINEAR
+                groups { devices: "a" }
+                groups { devices: "c" }
+              }
+            }
+          }
+          placements {
+            operations { first: 1 end: 2 }
+            replicas { device: "b" share: 1 }
+          }
+          placements {
+            operations { first: 2 end: 3 }
+            replicas { device: "a" share: 0.5 }
+            replicas { device: "b" share: 0.5 }
+            sync { kind: SYNC_KIND_PARAMETER_SERVER }
+          }
+          servers { pool: "x" units: 1 }
+          schedule { micro_batches: 1 }
+        }
+        slots { member: "server" role: MEMBER_ROLE_SERVER pool: "x" }
+        slots { member: "pod-c" role: MEMBER_ROLE_TRAINER pool: "x" device: "c" }
+        slots { member: "pod-a" role: MEMBER_ROLE_TRAINER pool: "x" device: "a" }
+        slots { member: "pod-b" role: MEMBER_ROLE_TRAINER pool: "y" device: "b" }
+      )pb",
+      &request));
+  return request;
+}
+
+RosterFit Without(const std::set<std::string>& lost, const job::v1::ApplyPlanRequest& request = TwoStages()) {
   EXPECT_EQ(ValidateApply(request), absl::OkStatus());
   std::map<std::string, job::v1::Hello> members;
   for (const job::v1::MemberSlot& slot : request.slots()) {
@@ -90,6 +137,66 @@ TEST(RosterTest, GroupsOfDevicesFollowTheUnitsThatAreLeft) {
   EXPECT_EQ(Groups(Without({"s1-1"})), ": [a/2] [b/0]");  // without a root, the first replica adds
   EXPECT_EQ(Groups(Without({"s1-2"})), "a/3: [a/2][a/3]");
   EXPECT_EQ(Groups(Without({"s0-1", "s1-0", "s1-1"})), ": [b/0]");
+}
+
+std::vector<std::string> PeersOf(const RosterFit& fit) {
+  std::vector<std::string> names;
+  for (const job::v1::Peer& peer : fit.peers) {
+    names.push_back(fmt::format("{} {}", peer.slot().member(), peer.slot().index()));
+  }
+  return names;
+}
+
+TEST(RosterTest, PeersOfPlacementsAreInTheOrderOfTheirDevices) {
+  const RosterFit fit = Without({}, Placed());
+  EXPECT_TRUE(fit.covers && fit.full());
+  EXPECT_EQ(fit.plan.SerializeAsString(), Placed().plan().SerializeAsString());
+  EXPECT_THAT(PeersOf(fit), testing::ElementsAre("pod-a 0", "pod-b 1", "pod-c 2", "server 0"));
+}
+
+TEST(RosterTest, PlacementsKeepTheReplicasThatAreLeft) {
+  const RosterFit fit = Without({"pod-a"}, Placed());
+  EXPECT_TRUE(fit.covers);
+  EXPECT_THAT(fit.missing, testing::ElementsAre("pod-a"));
+  EXPECT_THAT(PeersOf(fit), testing::ElementsAre("pod-b 0", "pod-c 1", "server 0"));
+  ASSERT_EQ(fit.plan.devices_size(), 2);
+  const plan::v1::Placement& first = fit.plan.placements(0);
+  ASSERT_EQ(first.replicas_size(), 1);
+  EXPECT_EQ(first.replicas(0).device(), "c");
+  EXPECT_EQ(first.replicas(0).share(), 1);
+  EXPECT_EQ(first.sync().root(), "");
+  EXPECT_EQ(first.sync().hierarchy(0).groups_size(), 1);
+  const auto plan = model::FromProto(fit.plan);
+  ASSERT_THAT(plan, base::IsOk());
+  EXPECT_EQ(model::Validate(*plan, 3), absl::OkStatus());
+  EXPECT_FALSE(Without({"pod-b"}, Placed()).covers) << "operation 1 has no other replica";
+  EXPECT_FALSE(Without({"server"}, Placed()).covers);
+}
+
+// The tables' trainers hold nothing: the server does.
+TEST(RosterTest, APlacementSurvivesWithAnyReplica) {
+  const RosterFit fit = Without({}, Placed());
+  EXPECT_TRUE(StateSurvives(fit.plan, fit.peers, {"server", "pod-b", "pod-c"}));
+  EXPECT_TRUE(StateSurvives(fit.plan, fit.peers, {"server", "pod-b", "pod-a"}));
+  EXPECT_FALSE(StateSurvives(fit.plan, fit.peers, {"server", "pod-a", "pod-c"}));
+  EXPECT_FALSE(StateSurvives(fit.plan, fit.peers, {"server", "pod-b"}));
+  EXPECT_FALSE(StateSurvives(fit.plan, fit.peers, {"pod-a", "pod-b", "pod-c"}));
+}
+
+TEST(RosterTest, EachDeviceIsOneSlotOfItsPool) {
+  const auto refusal = [](const auto& change) {
+    job::v1::ApplyPlanRequest request = Placed();
+    change(request);
+    return std::string(ValidateApply(request).message());
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "");
+  EXPECT_EQ(refusal([](auto& r) { r.mutable_slots(1)->set_device("d"); }), "slot pod-c: the plan has no device 'd'");
+  EXPECT_EQ(refusal([](auto& r) { r.mutable_slots(1)->set_device("b"); }),
+            "slot pod-c: device 'b' is of pool y, not x");
+  EXPECT_EQ(refusal([](auto& r) { r.mutable_slots(1)->set_device("a"); }), "slot pod-a: another slot has device 'a'");
+  EXPECT_EQ(refusal([](auto& r) { r.mutable_slots()->RemoveLast(); }), "device 'b' of the plan has no slot");
+  EXPECT_EQ(refusal([](auto& r) { r.mutable_slots(0)->set_pool("y"); }),
+            "slot server: pool y is not the servers' pool x");
 }
 
 TEST(RosterTest, EveryCutPlanIsValid) {

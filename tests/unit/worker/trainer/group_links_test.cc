@@ -1,0 +1,91 @@
+// Which devices reduce together, and which ranks of a group a layout's replicas are.
+#include "worker/trainer/group_links.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "worker/collective/key_value_store.h"
+
+namespace medley::worker {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// One block a layout; those with `reduces` add gradients.
+program::Program WithLayouts(const std::vector<std::vector<int>>& layouts, const std::vector<bool>& reduces) {
+  program::Program program;
+  for (size_t l = 0; l < layouts.size(); ++l) {
+    program.layouts.push_back({layouts[l], {}});
+    program::Block& block = program.blocks.emplace_back();
+    block.layout = static_cast<int>(l);
+    block.group = reduces[l] ? static_cast<int>(l) : -1;
+  }
+  return program;
+}
+
+TEST(GroupLinksTest, LayoutsOfTheSameDevicesShareAGroup) {
+  const auto sets =
+      DevicesThatReduce(WithLayouts({{0}, {2, 0}, {1, 2}, {0, 2}, {0, 1, 2}}, {false, true, true, true, false}));
+  ASSERT_EQ(sets.size(), 2U);
+  EXPECT_THAT(sets[0].members, ElementsAre(2, 0));
+  EXPECT_THAT(sets[0].layouts, ElementsAre(1, 3));
+  EXPECT_THAT(sets[1].members, ElementsAre(1, 2));
+  EXPECT_THAT(sets[1].layouts, ElementsAre(2));
+  EXPECT_THAT(DevicesThatReduce(WithLayouts({{0}}, {false})), IsEmpty());
+}
+
+TEST(GroupLinksTest, ManySetsShareOneGroup) {
+  std::vector<std::vector<int>> layouts;
+  for (int a = 0; a < 7; ++a) {
+    for (int b = a + 1; b < 7; ++b) layouts.push_back({b, a});
+  }
+  ASSERT_GT(layouts.size(), kMaxReducing);
+  const auto sets = DevicesThatReduce(WithLayouts(layouts, std::vector<bool>(layouts.size(), true)));
+  ASSERT_EQ(sets.size(), 1U);
+  EXPECT_THAT(sets[0].members, ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(sets[0].layouts.size(), layouts.size());
+}
+
+// Ranks 0 to 3 are devices 5, 7, 8 and 9. Two layouts reduce among some of them: the one in groups, the other by its
+// root.
+TEST(GroupLinksTest, ALayoutReducesAmongItsOwnRanks) {
+  const std::vector<int> members = {5, 7, 8, 9};
+  const program::Layout three{{9, 5, 8}, {}}, two{{7, 9}, {}};
+  const program::Group grouped{
+      0,
+      {{{{0, 1}, {2}}, model::AllreduceAlgorithm::kLinear}, {{{0, 2}}, model::AllreduceAlgorithm::kRecursiveDoubling}},
+      0};
+  const program::Group rooted{1, {{{{0, 1}}, model::AllreduceAlgorithm::kCentralized}}, 1};
+  MemoryStore store;
+  std::vector<std::vector<float>> sums(members.size());
+  {
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 4; ++rank) {
+      ranks.emplace_back([&, rank] {
+        GroupOptions options{.name = "g", .rank = rank, .members = {"a", "b", "c", "d"}, .address = "127.0.0.1"};
+        const auto group = Group::Connect(options, store, {});
+        ASSERT_TRUE(group.ok()) << group.status();
+        const int device = members[static_cast<size_t>(rank)];
+        GroupReducer reducer({RouteOver(**group, members, three), RouteOver(**group, members, two)});
+        std::vector<float>& sum = sums[static_cast<size_t>(rank)];
+        for (const auto& [layout, reduction] : {std::pair(&three, &grouped), std::pair(&two, &rooted)}) {
+          if (std::ranges::find(layout->devices, device) == layout->devices.end()) continue;
+          std::vector<float> value = {static_cast<float>(1 << rank)};
+          const absl::Status status = reducer.SumAll(1, 0, *reduction, value, {});
+          ASSERT_TRUE(status.ok()) << status;
+          sum.push_back(value.front());
+        }
+      });
+    }
+  }
+  EXPECT_THAT(sums[0], ElementsAre(1 + 4 + 8));
+  EXPECT_THAT(sums[1], ElementsAre(2 + 8));
+  EXPECT_THAT(sums[2], ElementsAre(1 + 4 + 8));
+  EXPECT_THAT(sums[3], ElementsAre(1 + 4 + 8, 2 + 8));
+}
+
+}  // namespace
+}  // namespace medley::worker
