@@ -24,6 +24,7 @@ void ProfileToProto(const LayerProfile& p, profile_pb::LayerProfile& out) {
   out.set_activation_bytes(p.activation_bytes);
   out.set_sync_processor_seconds(p.sync_processor_seconds);
   out.set_burst_seconds(p.burst_seconds);
+  out.set_undivided_seconds(p.undivided_seconds);
 }
 
 LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
@@ -31,7 +32,7 @@ LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
           in.sync_seconds(),   in.transfer_seconds(), in.comm_parallel(),
           in.server_seconds(), in.origin(),           in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
           in.spread(),         in.activation_bytes(), in.sync_processor_seconds(),
-          in.burst_seconds()};
+          in.burst_seconds(),  in.undivided_seconds()};
 }
 
 }  // namespace
@@ -100,9 +101,12 @@ void ToProto(const Profile& profile, profile_pb::Profile& out) {
     to.set_to(link.to);
     to.set_latency_seconds(link.latency_seconds);
     to.set_bytes_per_second(link.bytes_per_second);
+    to.set_processor_seconds_per_message(link.processor_seconds_per_message);
+    to.set_processor_seconds_per_byte(link.processor_seconds_per_byte);
   }
   out.set_state_factor(profile.state_factor);
   out.set_samples_per_epoch(profile.samples_per_epoch);
+  out.set_micro_batches(profile.micro_batches);
 }
 
 absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
@@ -111,10 +115,12 @@ absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
   MEDLEY_ASSIGN_OR_RETURN(profile.model, FromProto(in.model()));
   profile.profile_batch_size = in.profile_batch_size();
   for (const profile_pb::Link& link : in.links()) {
-    profile.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
+    profile.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second(),
+                             link.processor_seconds_per_message(), link.processor_seconds_per_byte()});
   }
   profile.state_factor = in.state_factor() == 0 ? 3 : in.state_factor();
   profile.samples_per_epoch = in.samples_per_epoch();
+  profile.micro_batches = in.micro_batches();
   return profile;
 }
 

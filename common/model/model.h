@@ -28,6 +28,7 @@ struct LayerProfile {
   double sync_processor_seconds = 0;
   // compute_seconds without that part while the CPU quota of a period is not used up; 0: unknown.
   double burst_seconds = 0;
+  double undivided_seconds = 0;
   bool operator==(const LayerProfile&) const = default;
 };
 
@@ -55,6 +56,8 @@ struct Link {
   std::string to;
   double latency_seconds = 0;
   double bytes_per_second = 0;
+  double processor_seconds_per_message = 0;  // at each end; 0: unknown
+  double processor_seconds_per_byte = 0;
   bool operator==(const Link&) const = default;
 };
 
@@ -65,6 +68,7 @@ struct Profile {
   std::vector<Link> links;
   double state_factor = 3;  // (weights + gradient + optimizer state) / weights
   int64_t samples_per_epoch = 0;
+  int micro_batches = 0;  // in which the batch was divided for compute_seconds; 0: unknown
   bool operator==(const Profile&) const = default;
 };
 

@@ -33,6 +33,7 @@ absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.spread, path + ".spread"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.sync_processor_seconds, path + ".syncProcessorSeconds"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.burst_seconds, path + ".burstSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.undivided_seconds, path + ".undividedSeconds"));
   return CheckNotNegative(p.activation_bytes, path + ".activationBytes");
 }
 

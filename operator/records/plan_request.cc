@@ -32,6 +32,7 @@ void Calibrate(model::Model& model, double calibration) {
       profile.server_seconds *= factor;
       profile.sync_processor_seconds *= factor;
       profile.burst_seconds *= factor;
+      profile.undivided_seconds *= factor;
       profile.origin = "calibrated";
     }
   }

@@ -150,8 +150,19 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
     if (Good(rows.pull) && Good(rows.push) && Good(rows.update)) continue;
     return base::InvalidArgument("durations: the rows of operation {} are negative or not finite", table);
   }
-  if (!Good(durations.local) || !Good(durations.cpu_seconds_per_message) || !Good(durations.cpu_seconds_per_byte)) {
-    return base::InvalidArgument("durations: a cost of messages is negative or not finite");
+  if (!durations.message_cpu.empty())
+    MEDLEY_RETURN_IF_ERROR(CheckSize("message_cpu", durations.message_cpu.size(), locations));
+  for (const Durations::MessageCpu& cost : durations.message_cpu) {
+    if (Good(cost.per_message) && Good(cost.per_byte)) continue;
+    return base::InvalidArgument("durations: the processor time of a message is negative or not finite");
+  }
+  if (!Good(durations.local)) return base::InvalidArgument("durations: the local link is negative or not finite");
+  if (!durations.quotas.empty()) MEDLEY_RETURN_IF_ERROR(CheckSize("quotas", durations.quotas.size(), devices));
+  for (size_t d = 0; d < durations.quotas.size(); ++d) {
+    const Durations::Quota& quota = durations.quotas[d];
+    const bool ordered = quota.period == 0 || (quota.seconds > 0 && quota.seconds <= quota.period);
+    if (Good(quota.period) && Good(quota.seconds) && Good(quota.phase) && ordered) continue;
+    return base::InvalidArgument("durations: the quota of device {} is not between 0 and its period", d);
   }
   return absl::OkStatus();
 }

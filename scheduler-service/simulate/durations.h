@@ -59,13 +59,25 @@ struct Durations {
 
   // A message or a reduction costs processor time at both ends, which computation then lacks.
   std::vector<double> cores;  // by device; 0: it computes on something else than the CPU
-  double cpu_seconds_per_message = 0;
-  double cpu_seconds_per_byte = 0;
+  // Of one end of a message, by location; empty: none.
+  struct MessageCpu {
+    double per_message = 0;
+    double per_byte = 0;
+  };
+  std::vector<MessageCpu> message_cpu;
 
   std::vector<double> reduction_cpu_seconds;  // by block, on each replica; empty: none
 
-  // By device: the least time of a step in the long run, which a CPU quota sets: within its period a device computes at
-  // full speed until the quota is used up. Empty, or 0: no limit.
+  // A CPU quota: in each period a device computes for at most `seconds`, at full speed, messages and reductions
+  // included. Its periods begin at `phase`.
+  struct Quota {
+    double period = 0;  // seconds; 0: no quota
+    double seconds = 0;
+    double phase = 0;
+  };
+  std::vector<Quota> quotas;  // by device; empty: none
+
+  // By device: the least time of a step in the long run. Empty, or 0: no limit.
   std::vector<double> least_step_seconds;
 
   const LinkSpeed& Link(int from, int to) const;

@@ -1,6 +1,7 @@
 #include "scheduler-service/simulate/from_profile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -22,13 +23,6 @@ const model::LayerProfile* Find(const model::Layer& layer, const std::string& po
   return nullptr;
 }
 
-// The part of the seconds on a quota that an operation takes while the quota of a period is not used up.
-double BurstPart(const model::LayerProfile& times) {
-  const double own = times.compute_seconds - times.sync_processor_seconds;
-  if (times.burst_seconds <= 0 || own <= 0) return 1;
-  return std::min(1.0, times.burst_seconds / own);
-}
-
 // Seconds of a share of the profile's batch in the long run, without the processor time of the synchronisation.
 double OwnSeconds(const model::LayerProfile& times, double share) {
   const double all =
@@ -44,7 +38,7 @@ double Shared(double seconds, double parallel, int units) {
 class Filler {
  public:
   Filler(const Program& program, const model::Profile& profile, int samples)
-      : program_(program), profile_(profile), samples_(samples), out_(NoTime(program)) {
+      : program_(program), profile_(profile), samples_(samples), parts_(QuotaParts(profile)), out_(NoTime(program)) {
     out_.least_step_seconds.assign(program.devices.size(), 0);
     out_.reduction_cpu_seconds.assign(program.blocks.size(), 0);
     out_.cores.assign(program.devices.size(), 1);
@@ -53,6 +47,7 @@ class Filler {
 
   absl::StatusOr<Durations> Fill() {
     FillLinks();
+    FillQuotas();
     for (size_t b = 0; b < program_.blocks.size(); ++b) {
       MEDLEY_RETURN_IF_ERROR(FillPasses(b));
       FillProcessors(b);
@@ -85,6 +80,8 @@ class Filler {
     out_.locations = static_cast<int>(pools.size());
     const size_t count = pools.size() * pools.size();
     out_.links.assign(count, {});
+    std::vector<Durations::MessageCpu>& message_cpu = out_.message_cpu;
+    message_cpu.assign(pools.size(), {});
     known_.assign(count, false);
     std::vector<const model::Link*> within(pools.size(), nullptr);
     std::vector<double> fastest(pools.size(), 0);
@@ -96,6 +93,9 @@ class Filler {
         const auto index = static_cast<size_t>(a * out_.locations + b);
         if (known_[index] && a != from->second) continue;  // the other direction has its own link
         out_.links[index] = {link.latency_seconds, link.bytes_per_second};
+        if (from == to) {
+          message_cpu[static_cast<size_t>(a)] = {link.processor_seconds_per_message, link.processor_seconds_per_byte};
+        }
         known_[index] = true;
         fastest[static_cast<size_t>(a)] = std::max(fastest[static_cast<size_t>(a)], link.bytes_per_second);
       }
@@ -125,15 +125,39 @@ class Filler {
       Linear step;  // a whole step: fixed, and by sample of the replica
       for (int i = block.operations.first; i < block.operations.end; ++i) {
         const std::string& pool = Pool(layout.devices[index]);
-        MEDLEY_ASSIGN_OR_RETURN(const double fixed, ComputeSeconds(profile_, i, pool, 0, samples_));
-        MEDLEY_ASSIGN_OR_RETURN(const double whole, ComputeSeconds(profile_, i, pool, 1, samples_));
-        step.fixed += fixed;
+        MEDLEY_ASSIGN_OR_RETURN(const double fixed, ComputeSeconds(profile_, parts_, i, pool, 0, samples_));
+        MEDLEY_ASSIGN_OR_RETURN(const double whole, ComputeSeconds(profile_, parts_, i, pool, 1, samples_));
+        step.fixed += std::max(0.0, fixed + MicroBatchSeconds(i, pool));
         step.per_sample += (whole - fixed) / samples_;
       }
       out_.passes[b][index].forward = {kForwardPart * step.fixed / micros, kForwardPart * step.per_sample};
       out_.passes[b][index].backward = {(1 - kForwardPart) * step.fixed / micros, (1 - kForwardPart) * step.per_sample};
     }
     return absl::OkStatus();
+  }
+
+  // What a step takes more, or less, because the program divides it into another number of micro-batches than the
+  // profiler did.
+  double MicroBatchSeconds(int operation, const std::string& pool) const {
+    const model::LayerProfile& times = *Find(Layer(operation), pool);
+    if (times.undivided_seconds <= 0 || profile_.micro_batches < 2) return 0;
+    const double each = (times.compute_seconds - times.undivided_seconds) / (profile_.micro_batches - 1);
+    return each * Part(pool) * Scale() * (program_.micro_batches - profile_.micro_batches);
+  }
+
+  double Part(const std::string& pool) const {
+    const auto found = parts_.find(pool);
+    return found == parts_.end() ? 1 : found->second;
+  }
+
+  void FillQuotas() {
+    constexpr double kUnlimited = 0.98;  // what a unit without a quota measures, too
+    for (const program::Device& device : program_.devices) {
+      const double part = Part(device.pool);
+      out_.quotas.push_back(part < kUnlimited && !device.server
+                                ? Durations::Quota{kQuotaPeriodSeconds, part * kQuotaPeriodSeconds, 0}
+                                : Durations::Quota{});
+    }
   }
 
   // What the block takes of the processors: its synchronisation, and all of it in the long run.
@@ -145,14 +169,15 @@ class Filler {
       const double share = layout.cuts[index + 1] - layout.cuts[index];
       double own = 0, moving = 0, moving_now = 0;
       for (int i = block.operations.first; i < block.operations.end; ++i) {
-        const model::LayerProfile& times = *Find(Layer(i), Pool(layout.devices[index]));  // FillPasses has found it
-        own += OwnSeconds(times, share) * Scale();
+        const std::string& pool = Pool(layout.devices[index]);
+        const model::LayerProfile& times = *Find(Layer(i), pool);  // FillPasses has found it
+        own += std::max(0.0, OwnSeconds(times, share) * Scale() + MicroBatchSeconds(i, pool) / Part(pool));
         const bool table = std::find(block.tables.begin(), block.tables.end(), i) != block.tables.end();
         const bool served = table && servers_ > 0;
         if (!served && (table || block.group < 0)) continue;
         const double seconds = times.sync_processor_seconds * (served ? Scale() : 1);
         moving += seconds;
-        if (!served) moving_now += seconds * BurstPart(times);
+        if (!served) moving_now += seconds * Part(pool);
       }
       out_.least_step_seconds[static_cast<size_t>(layout.devices[index])] += own + moving;
       double& cpu = out_.reduction_cpu_seconds[b];
@@ -242,20 +267,53 @@ class Filler {
   const model::Profile& profile_;
   const int samples_;
   int servers_ = 0;
+  const std::map<std::string, double> parts_;
   Durations out_;
   std::vector<bool> known_;  // by link
 };
 
 }  // namespace
 
-absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, int operation, const std::string& pool,
-                                      double share, int samples) {
+std::map<std::string, double> QuotaParts(const model::Profile& profile) {
+  struct Sums {
+    double burst = 0, all = 0;
+  };
+  std::map<std::string, Sums> sums;
+  for (const model::Layer& layer : profile.model.layers) {
+    for (const model::LayerProfile& times : layer.profiles) {
+      const double own = times.compute_seconds - times.sync_processor_seconds;
+      if (times.burst_seconds <= 0 || own <= 0) continue;
+      Sums& pool = sums[times.resource_type];
+      pool.burst += std::min(times.burst_seconds, own);
+      pool.all += own;
+    }
+  }
+  std::map<std::string, double> parts;
+  for (const auto& [pool, of] : sums) parts[pool] = std::clamp(of.burst / of.all, 1e-3, 1.0);
+  return parts;
+}
+
+absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::map<std::string, double>& parts,
+                                      int operation, const std::string& pool, double share, int samples) {
   const model::Layer& layer = profile.model.layers[static_cast<size_t>(operation)];
   const model::LayerProfile* times = Find(layer, pool);
   if (times == nullptr) {
     return base::InvalidArgument("operation '{}' has no profile for pool '{}'", layer.name, pool);
   }
-  return OwnSeconds(*times, share) * BurstPart(*times) * samples / profile.profile_batch_size;
+  const auto part = parts.find(pool);
+  return OwnSeconds(*times, share) * (part == parts.end() ? 1 : part->second) * samples / profile.profile_batch_size;
+}
+
+bool HasQuota(const Durations& durations) {
+  return std::ranges::any_of(durations.quotas, [](const Durations::Quota& quota) { return quota.period > 0; });
+}
+
+void DrawPhases(int number, Durations& durations) {
+  constexpr double kGolden = 0.6180339887498949;  // multiples of it are evenly spread modulo 1
+  for (size_t d = 0; d < durations.quotas.size(); ++d) {
+    const double turn = kGolden * (static_cast<double>(d) + 1) * (number + 1);
+    durations.quotas[d].phase = durations.quotas[d].period * (turn - std::floor(turn));
+  }
 }
 
 absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const model::Profile& profile, int samples) {

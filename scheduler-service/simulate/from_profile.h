@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,17 +13,29 @@
 
 namespace medley::sched {
 
+// By pool: the part of the time that its units compute under their CPU quota, in (0, 1]; 1 without one. It is the ratio
+// of burstSeconds to computeSeconds over all operations, because single ones are measured less precisely.
+std::map<std::string, double> QuotaParts(const model::Profile& profile);
+
 // Seconds of an operation on one replica that takes `share` of a step of `samples`, while no CPU quota holds it up: the
 // terms of scheduler-service/cost, (1 - alpha) c + alpha c share, for `samples` instead of the profile's batch, without
-// the processor time of its synchronisation. The forward pass takes a third. Errors: InvalidArgument naming the
-// operation and the pool that it has no profile for.
-absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, int operation, const std::string& pool,
-                                      double share, int samples);
+// the processor time of its synchronisation. The forward pass takes a third. `parts`: of QuotaParts. Errors:
+// InvalidArgument naming the operation and the pool that it has no profile for.
+absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::map<std::string, double>& parts,
+                                      int operation, const std::string& pool, double share, int samples);
+
+// The period of CPU quotas that Kubernetes sets (kubelet's default).
+inline constexpr double kQuotaPeriodSeconds = 0.1;
 
 // `samples`: of a step. Where the profile has a link between two pools, messages and reductions follow from their
 // bytes; elsewhere from the layers' transferSeconds and syncSeconds. Errors: InvalidArgument naming the operation and
 // the pool that it has no profile for, or a value that is negative or not finite.
 absl::StatusOr<Durations> DurationsFromProfile(const program::Program& program, const model::Profile& profile,
                                                int samples);
+
+// Whether some device has a quota. Its periods begin at other times than those of other devices, which nobody chooses;
+// draw `number` of them is evenly spread over all devices and numbers.
+bool HasQuota(const Durations& durations);
+void DrawPhases(int number, Durations& durations);
 
 }  // namespace medley::sched

@@ -9,6 +9,30 @@
 #include "scheduler-service/simulate/rank.h"
 
 namespace medley::sched {
+namespace {
+
+constexpr int kPhases = 8;                        // of the periods of CPU quotas
+constexpr int64_t kMostInstructions = 2'000'000;  // executed for other phases than the first
+
+// Replaces the seconds of a step by the mean over several phases of the devices' quotas. The timeline is that of the
+// first.
+absl::Status AverageOverPhases(const program::Program& program, Durations& durations, SimulationOptions options,
+                               Simulation& simulation) {
+  if (!HasQuota(durations)) return absl::OkStatus();
+  options.max_spans = 0;
+  double sum = simulation.seconds_per_step;
+  int phases = 1;
+  for (int64_t executed = simulation.instructions; phases < kPhases && executed < kMostInstructions; ++phases) {
+    DrawPhases(phases, durations);
+    MEDLEY_ASSIGN_OR_RETURN(const Simulation other, Simulate(program, durations, options));
+    sum += other.seconds_per_step;
+    executed += other.instructions;
+  }
+  simulation.seconds_per_step = sum / phases;
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 double PlanSimulation::throughput() const {
   return simulation.seconds_per_step > 0 ? samples / simulation.seconds_per_step : 0;
@@ -30,11 +54,12 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
   }
   MEDLEY_ASSIGN_OR_RETURN(out.program, program::Compile(plan, profile.model, options.max_instructions));
   if (options.stop.stop_requested()) return base::Cancelled("simulating was stopped");
-  MEDLEY_ASSIGN_OR_RETURN(const Durations durations, DurationsFromProfile(out.program, profile, out.samples));
+  MEDLEY_ASSIGN_OR_RETURN(Durations durations, DurationsFromProfile(out.program, profile, out.samples));
   SimulationOptions simulation{.samples = out.samples, .steps = options.steps, .stop = options.stop};
   simulation.max_spans = options.max_spans;
   simulation.first_span_step = std::max(0, options.steps - kTimelineSteps);
   MEDLEY_ASSIGN_OR_RETURN(out.simulation, Simulate(out.program, durations, simulation));
+  MEDLEY_RETURN_IF_ERROR(AverageOverPhases(out.program, durations, simulation, out.simulation));
   out.memory =
       program::CountMemory(out.program, profile.model, {out.samples, profile.state_factor, plan.schedule.without_undo});
   return out;

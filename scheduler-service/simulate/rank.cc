@@ -1,6 +1,8 @@
 #include "scheduler-service/simulate/rank.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "common/base/status.h"
 #include "common/program/lower.h"
@@ -25,6 +27,7 @@ absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& pl
                                                   int samples) {
   if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
   MEDLEY_ASSIGN_OR_RETURN(const program::Lowered lowered, program::Lower(plan, profile.model));
+  const std::map<std::string, double> parts = QuotaParts(profile);
   const int count = static_cast<int>(lowered.operations.size());
   const auto at = [](int i) { return static_cast<size_t>(i); };
   // Of each operation: seconds of both passes on its slowest replica, of a transfer of its output, of its reduction.
@@ -34,7 +37,7 @@ absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& pl
     for (int r = 0; r < layout.replicas(); ++r) {
       const std::string& pool = lowered.devices[at(layout.devices[at(r)])].pool;
       const double share = layout.cuts[at(r) + 1] - layout.cuts[at(r)];
-      MEDLEY_ASSIGN_OR_RETURN(const double seconds, ComputeSeconds(profile, i, pool, share, samples));
+      MEDLEY_ASSIGN_OR_RETURN(const double seconds, ComputeSeconds(profile, parts, i, pool, share, samples));
       compute[at(i)] = std::max(compute[at(i)], seconds);
       const model::LayerProfile& times = *TimesOf(profile, i, pool);  // ComputeSeconds has found it
       transfer[at(i)] = std::max(transfer[at(i)], times.transfer_seconds / 2 * samples / profile.profile_batch_size);

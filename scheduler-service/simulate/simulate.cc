@@ -9,6 +9,7 @@
 #include "common/program/samples.h"
 #include "common/program/text.h"
 #include "scheduler-service/simulate/network.h"
+#include "scheduler-service/simulate/quotas.h"
 
 namespace medley::sched {
 namespace {
@@ -26,7 +27,8 @@ class Run {
       : program_(program),
         durations_(durations),
         options_(options),
-        network_(durations.card_bytes_per_second, static_cast<int>(program.instructions.size())) {}
+        network_(durations.card_bytes_per_second, static_cast<int>(program.instructions.size())),
+        quotas_(durations.quotas) {}
 
   absl::StatusOr<Simulation> Simulate() {
     Prepare();
@@ -276,7 +278,7 @@ class Run {
         if (!durations_.flow_bytes_per_second.empty() && durations_.flow_bytes_per_second[flow] > 0) {
           rate = durations_.flow_bytes_per_second[flow];
         }
-        TakeCpu(instruction.device, MessageCpu(bytes_[index]), now);
+        TakeCpu(instruction.device, MessageCpu(instruction.device, bytes_[index]), now);
         network_.Start(i, durations_.machine[static_cast<size_t>(instruction.device)],
                        durations_.machine[static_cast<size_t>(instruction.peer)], bytes_[index], rate, now, changes_);
         Reschedule();
@@ -284,8 +286,8 @@ class Run {
       }
       case Kind::kReceive:
         if (instruction.match != kNone) {
-          TakeCpu(instruction.device, MessageCpu(bytes_[index]), now);
-          EndAt(l, list, std::max(now, arrival_[static_cast<size_t>(instruction.match)]));
+          const double arrived = std::max(now, arrival_[static_cast<size_t>(instruction.match)]);
+          EndAt(l, list, TakeCpu(instruction.device, MessageCpu(instruction.device, bytes_[index]), arrived));
           return false;
         }
         break;
@@ -294,11 +296,14 @@ class Run {
         Joint& joint = joints_[static_cast<size_t>(joint_[index])];
         joint.waiting.push_back(l);
         if (static_cast<int>(joint.waiting.size()) < joint.members) return false;
+        double end = now + joint.seconds;
+        for (const int member : joint.waiting) {
+          end = std::max(end, TakeCpu(lists_[static_cast<size_t>(member)].list->device, joint.cpu_seconds, now));
+        }
         for (const int member : joint.waiting) {
           ListState& other = lists_[static_cast<size_t>(member)];
           other.start = now;
-          TakeCpu(other.list->device, joint.cpu_seconds, now);
-          EndAt(member, other, now + joint.seconds);
+          EndAt(member, other, end);
         }
         joint.waiting.clear();
         return false;
@@ -306,13 +311,14 @@ class Run {
       default:
         break;
     }
-    double seconds = seconds_[index];
-    if (list.list->kind == ListKind::kCompute) {
-      const double late = cpu_free_[static_cast<size_t>(instruction.device)] - now;
-      if (late > 0 && seconds > 0) seconds += late;
-    }
+    const double seconds = seconds_[index];
     if (seconds <= 0) return true;
-    EndAt(l, list, now + seconds);
+    if (list.list->kind == ListKind::kCompute) {
+      const double begin = std::max(now, cpu_free_[static_cast<size_t>(instruction.device)]);
+      EndAt(l, list, quotas_.Spend(instruction.device, begin, seconds));
+    } else {
+      EndAt(l, list, now + seconds);
+    }
     return false;
   }
 
@@ -327,21 +333,24 @@ class Run {
     changes_.clear();
   }
 
-  double MessageCpu(double bytes) const {
-    return durations_.cpu_seconds_per_message + durations_.cpu_seconds_per_byte * bytes;
+  double MessageCpu(int device, double bytes) const {
+    if (durations_.message_cpu.empty()) return 0;
+    const auto location = static_cast<size_t>(durations_.location[static_cast<size_t>(device)]);
+    return durations_.message_cpu[location].per_message + durations_.message_cpu[location].per_byte * bytes;
   }
-  // Takes processor time of one core from the computation of the device that runs now, or else from the next.
-  void TakeCpu(int device, double seconds, double now) {
+  // Takes processor time of one core from the computation of the device that runs then, or else from the next. Returns
+  // when it has been spent.
+  double TakeCpu(int device, double seconds, double now) {
     const double cores = durations_.cores[static_cast<size_t>(device)];
-    if (cores <= 0 || seconds <= 0) return;
+    if (cores <= 0 || seconds <= 0) return now;
     seconds /= cores;
     const int l = compute_[static_cast<size_t>(device)];
     if (l != kNone && lists_[static_cast<size_t>(l)].end > now) {
-      EndAt(l, lists_[static_cast<size_t>(l)], lists_[static_cast<size_t>(l)].end + seconds);
-      return;
+      EndAt(l, lists_[static_cast<size_t>(l)], quotas_.Spend(device, lists_[static_cast<size_t>(l)].end, seconds));
+      return now + seconds;
     }
     double& free = cpu_free_[static_cast<size_t>(device)];
-    free = std::max(free, now) + seconds;
+    return free = quotas_.Spend(device, std::max(free, now), seconds);
   }
 
   void MessageLeft(int send, double now) {
@@ -405,6 +414,7 @@ class Run {
   const Durations& durations_;
   const SimulationOptions& options_;
   Network network_;
+  Quotas quotas_;
   std::vector<Network::Change> changes_;
   std::vector<int> done_;        // by instruction: steps; its list executes steps in their order
   std::vector<int> waiter_;      // by instruction: the first list that waits for it

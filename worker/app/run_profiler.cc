@@ -1,11 +1,28 @@
 #include <iostream>
 
 #include "common/base/status.h"
+#include "common/certificates/job_certificates.h"
+#include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
 #include "worker/app/runtime_probe.h"
 #include "worker/profiler/profiler.h"
 
 namespace medley::worker {
+
+namespace {
+
+// Tensors of a job are encrypted, so those of the probe are. A profiler has no Secret of a job: its CA is of its own.
+absl::StatusOr<JobTls> ProbeTls(Environment env, base::Clock& clock) {
+  if (env.ca_certificate.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const certificates::KeyPair authority,
+                            certificates::MakeJobAuthority(env.job_uid, clock.Now()));
+    env.ca_certificate = authority.certificate;
+    env.ca_key = authority.key;
+  }
+  return JobTls::Make(env, clock);
+}
+
+}  // namespace
 
 absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
   ProfilerOptions options;
@@ -17,10 +34,12 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, 
   options.stop = signals.stop();
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer,
                           MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, ProbeTls(env, clock));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<RuntimeProbe> probe,
                           RuntimeProbe::Create({.address = env.pod_ip.empty() ? "127.0.0.1" : env.pod_ip,
                                                 .micro_batches = env.spec.training.micro_batches,
-                                                .optimizer = optimizer},
+                                                .optimizer = optimizer,
+                                                .tls = tls.tensors()},
                                                clock));
   options.probe = probe.get();
   MEDLEY_RETURN_IF_ERROR(RunProfiler(options));

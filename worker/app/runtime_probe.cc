@@ -68,7 +68,8 @@ class RuntimeProbe::Rep {
                            .members = {"probe-0", "probe-1"},
                            .address = options_.address,
                            .rendezvous_timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
-                           .timeout = std::chrono::duration_cast<base::milliseconds>(kLimit)},
+                           .timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
+                           .tls = options_.tls},
                           store_, std::stop_token());
   }
 

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/clock.h"
+#include "worker/collective/tls_stream.h"
 #include "worker/params/optimizer.h"
 #include "worker/profiler/communication_probe.h"
 
@@ -19,6 +21,7 @@ struct RuntimeProbeOptions {
   std::string address = "127.0.0.1";                   // IP address of this process
   int micro_batches = 1;                               // number of pieces in which activations are sent
   Optimizer optimizer;                                 // optimizer of the shard
+  std::optional<GroupTls> tls;                         // of the ranks' connections; nullopt: plain text
   base::nanoseconds stretch = base::milliseconds(40);  // duration of each measurement
 };
 

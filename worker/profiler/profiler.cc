@@ -22,7 +22,8 @@
 namespace medley::worker {
 namespace {
 
-constexpr std::array<double, 3> kUnits = {1, 2, 4};  // with k units each one's batch is B_o / k
+constexpr std::array<double, 3> kUnits = {1, 2, 4};    // with k units each one's batch is B_o / k
+constexpr size_t kConfigurations = kUnits.size() + 1;  // measured of each operation; the last: one micro-batch
 constexpr size_t kBlocks = 5;
 constexpr double kComputeShare = 0.7;  // share of the time budget for measuring computation
 
@@ -46,12 +47,13 @@ class LayerTimer {
   LayerTimer(const ProfilerOptions& options, const Graph& graph, const Dataset& data, const Optimizer& optimizer)
       : options_(options), graph_(graph), data_(data), optimizer_(optimizer) {}
 
-  absl::StatusOr<Cost> Time(int operation, int samples, double budget) const;
+  // Measures steps of `samples` in `micros` micro-batches for about `budget` seconds.
+  absl::StatusOr<Cost> Time(int operation, int samples, int micros, double budget) const;
 
  private:
-  // Runs one step of the operation alone, with everything that a trainer computes for it, in its micro-batches.
+  // Runs one step of the operation alone, with everything that a trainer computes for it.
   absl::Status Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
-                    std::span<const float> activations) const;
+                    int micros, std::span<const float> activations) const;
 
   const ProfilerOptions& options_;
   const Graph& graph_;
@@ -75,11 +77,10 @@ int Widest(const BlockModel& model) {
 }
 
 absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
-                              int samples, std::span<const float> activations) const {
+                              int samples, int micros, std::span<const float> activations) const {
   const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
   const int64_t first = number * samples % (data_.rows() - usable + 1);
   assembler.AssembleRange(data_, first, usable, step);
-  const int micros = std::max(1, options_.job.training.micro_batches);
   model.BeginStep({.step = number, .version = model.AppliedStep(), .micro_batches = micros, .global_samples = samples});
   for (size_t t = 0; t < step.tables.size(); ++t) {
     const size_t floats = step.tables[t].keys.size() * static_cast<size_t>(step.tables[t].columns);
@@ -98,7 +99,7 @@ absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, Prep
   return model.ApplyUpdate(optimizer_);
 }
 
-absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget) const {
+absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, int micros, double budget) const {
   MEDLEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockModel> model,
       BlockModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
@@ -114,7 +115,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
   // The first run is a warm-up. Each value is the mean over a block that is long compared with the period of a CPU
   // limit (10 to 100 ms). Single runs can fit within one period, which would hide the limit.
   int64_t number = 0;
-  MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
+  MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, micros, activations));
   const double block = budget / kBlocks;
   // Run at least one block, however slow the machine is.
   while (seconds.empty() ||
@@ -125,7 +126,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, double budget)
     double elapsed = 0;
     do {
       if (options_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
-      MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, activations));
+      MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, micros, activations));
       ++runs;
       const double before = std::exchange(elapsed, base::ToSeconds(options_.clock->Steady() - start));
       single.push_back(elapsed - before);
@@ -197,13 +198,21 @@ int CutWidth(const Graph& graph, int operation) {
   return width;
 }
 
-absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::string& resource_type) {
+// `messages`: of an exchange, in each direction, one after the other. Each rank sends them and receives as many.
+absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::string& resource_type, int messages) {
   constexpr int64_t kSmall = 1024;
   constexpr int64_t kLarge = 1 << 20;
   MEDLEY_ASSIGN_OR_RETURN(const Traffic small, probe.Exchange(kSmall));
   MEDLEY_ASSIGN_OR_RETURN(const Traffic large, probe.Exchange(kLarge));
-  const double seconds = std::max(large.seconds - small.seconds, 1e-9) / 2;  // an exchange is two messages
-  return model::Link{resource_type, resource_type, small.seconds / 2, static_cast<double>(kLarge - kSmall) / seconds};
+  const double seconds = std::max(large.seconds - small.seconds, 1e-9) / 2;  // an exchange moves the bytes twice
+  const double processor = std::max(large.processor_seconds - small.processor_seconds, 0.0) / 2;  // at one rank
+  const double bytes = kLarge - kSmall;
+  return model::Link{resource_type,
+                     resource_type,
+                     small.seconds / 2 / messages,
+                     bytes / seconds,
+                     small.processor_seconds / 2 / messages,
+                     processor / bytes};
 }
 
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
@@ -219,9 +228,10 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   profile.profile_batch_size = training.batch_size;
   profile.state_factor = StateFactor(optimizer.kind);
   profile.samples_per_epoch = data.rows();
+  profile.micro_batches = std::max(1, training.micro_batches);
   const int count = static_cast<int>(graph.operations.size());
   const double budget =
-      kComputeShare * options.budget_seconds / (static_cast<double>(count) * static_cast<double>(kUnits.size()));
+      kComputeShare * options.budget_seconds / (static_cast<double>(count) * static_cast<double>(kConfigurations));
   const LayerTimer timer(options, graph, data, optimizer);
   for (int i = 0; i < count; ++i) {
     model::LayerProfile layer;
@@ -230,7 +240,11 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     std::array<Cost, kUnits.size()> costs;
     for (size_t k = 0; k < kUnits.size(); ++k) {
       const int samples = std::max(1, static_cast<int>(training.batch_size / kUnits[k]));
-      MEDLEY_ASSIGN_OR_RETURN(costs[k], timer.Time(i, samples, budget));
+      MEDLEY_ASSIGN_OR_RETURN(costs[k], timer.Time(i, samples, profile.micro_batches, budget));
+    }
+    if (profile.micro_batches > 1) {
+      MEDLEY_ASSIGN_OR_RETURN(const Cost whole, timer.Time(i, training.batch_size, 1, budget));
+      layer.undivided_seconds = whole.seconds;
     }
     layer.spread = costs[0].spread;
     layer.burst_seconds = costs[0].burst_seconds;
@@ -238,6 +252,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     layer.activation_bytes = 4.0 * operation.output_width;
     MEDLEY_RETURN_IF_ERROR(
         TimeCommunication(*options.probe, operation, training.batch_size, CutWidth(graph, i), costs, layer));
+    if (layer.undivided_seconds > 0) layer.undivided_seconds += layer.sync_processor_seconds;  // as compute_seconds
     std::array<double, kUnits.size()> seconds{};
     std::transform(costs.begin(), costs.end(), seconds.begin(), [](const Cost& cost) { return cost.seconds; });
     layer.compute_seconds = seconds[0];
@@ -245,7 +260,8 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     layer.measured_at = base::FormatTime(options.clock->Now());
     profile.model.layers[static_cast<size_t>(i)].profiles.push_back(std::move(layer));
   }
-  MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(), TimeLink(*options.probe, options.resource_type));
+  MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(),
+                          TimeLink(*options.probe, options.resource_type, profile.micro_batches));
   return profile;
 }
 

@@ -90,18 +90,62 @@ TEST(FromProfileTest, OnlyAReductionTakesTheProcessorTimeOfAReduction) {
   EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 - 1 + 1, kClose));
 }
 
-// A quota of a half: bursts take 3 s of 6. A device that waits for others half of the time is not held up.
-TEST(FromProfileTest, AQuotaHoldsUpOnlyWhoUsesItUp) {
+// A quota of a half: bursts take 3 s of 6. Operations are longer than its period, so each takes twice its burst.
+TEST(FromProfileTest, AQuotaHoldsUpLongOperations) {
   model::Profile profile = SampleProfile({"p0", "p1"});
   profile.links = {{"p0", "p0", 0, 1e12}, {"p1", "p1", 0, 1e12}};
   const model::ExecutionPlan one = program::StagesPlan({{2, 1}}, 1), two = program::StagesPlan({{1, 1}, {2, 1}}, 1);
   for (model::Layer& layer : profile.model.layers) {
     for (model::LayerProfile& times : layer.profiles) times.burst_seconds = 3;
   }
-  EXPECT_THAT(SecondsPerStep(one, profile, 8), DoubleNear(12, kClose));
-  EXPECT_THAT(SecondsPerStep(two, profile, 8), DoubleNear(6, 1e-6));
-  profile.model.layers[0].profiles[0].burst_seconds = 1.5;  // a quota of a quarter
-  EXPECT_THAT(SecondsPerStep(two, profile, 8), DoubleNear(6, 1e-6));
+  EXPECT_THAT(SecondsPerStep(one, profile, 8), DoubleNear(12, 0.1));
+  EXPECT_THAT(SecondsPerStep(two, profile, 8), DoubleNear(12, 0.1));
+}
+
+// Of operations that are shorter than the period, those of a device that waits for others half of the time are not held
+// up.
+TEST(FromProfileTest, AQuotaHoldsUpOnlyWhoUsesItUp) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.links = {{"p0", "p0", 0, 1e12}, {"p1", "p1", 0, 1e12}};
+  for (model::Layer& layer : profile.model.layers) {
+    for (model::LayerProfile& times : layer.profiles) {
+      times.compute_seconds = 0.0012;
+      times.burst_seconds = 0.0006;
+    }
+  }
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 1}}, 1), profile, 8), DoubleNear(0.0024, 0.0001));
+  // Half of the pool's time: one device would need 0.0024 s for both operations, these need 0.0012 s.
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{1, 1}, {2, 1}}, 1), profile, 8), DoubleNear(0.0012, 0.0001));
+}
+
+// Of each layer, four micro-batches take 6 s and one takes 4.5 s: each costs 0.5 s in itself.
+TEST(FromProfileTest, MicroBatchesCostTime) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.micro_batches = 4;
+  for (model::Layer& layer : profile.model.layers) {
+    for (model::LayerProfile& times : layer.profiles) times.undivided_seconds = 4.5;
+  }
+  EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 1}}, 4), profile, 8), DoubleNear(9, kClose))
+      << "a plan of one stage has one micro-batch";
+  for (const int micros : {2, 4, 8}) {
+    const auto program = program::Compile(program::StagesPlan({{1, 1}, {2, 1}}, micros), profile.model);
+    ASSERT_THAT(program, IsOk());
+    const auto durations = DurationsFromProfile(*program, profile, 8);
+    ASSERT_THAT(durations, IsOk());
+    const Durations::Passes& passes = durations->passes[0][0];
+    EXPECT_THAT(micros * (passes.forward.At(8 / micros) + passes.backward.At(8 / micros)),
+                DoubleNear(6 + 0.5 * (micros - 4), kClose))
+        << micros;
+  }
+}
+
+// A message of 8 x 40 bytes costs 0.1 + 320 x 0.001 s at each end.
+TEST(FromProfileTest, MessagesCostProcessorTimeAtBothEnds) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.links = {{"p0", "p0", 0, 1e12, 0.1, 0.001}, {"p1", "p1", 0, 1e12, 0.2, 0}};
+  const model::ExecutionPlan plan = program::StagesPlan({{1, 1}, {2, 1}}, 1);
+  EXPECT_THAT(SecondsPerStep(plan, profile, 8), DoubleNear(12 + 0.2 + 0.42, kClose))
+      << "receiving, which is waited for";
 }
 
 TEST(FromProfileTest, PoolsThatWereMeasuredApartHaveTheSlowerLinkOfBoth) {

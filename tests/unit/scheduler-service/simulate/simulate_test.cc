@@ -10,6 +10,7 @@
 #include "common/program/compile.h"
 #include "common/program/text.h"
 #include "scheduler-service/simulate/network.h"
+#include "scheduler-service/simulate/quotas.h"
 #include "tests/unit/common/program/sample_models.h"
 
 namespace medley::sched {
@@ -177,11 +178,51 @@ TEST(SimulateTest, MessagesTakeProcessorTime) {
   const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
   Durations durations = OneAndTwo(program);
   durations.cores = {2, 0};
-  durations.cpu_seconds_per_message = 1;
+  durations.message_cpu = {{1, 0}};
   const Simulation simulation = Simulated(program, durations, 1, 2);
-  // m0 is sent at 1, while F m1 begins; the gradients arrive at 4 and 7.
+  // m0 is sent at 1, while F m1 begins; the gradients arrive at 4 and 7, and are received before they are used.
   EXPECT_THAT(Lines(program, simulation, 0, 0),
-              testing::ElementsAre("F a m0 0-1", "F a m1 1-2.5", "B a m0 4-6.5", "B a m1 7-9.5"));
+              testing::ElementsAre("F a m0 0-1", "F a m1 1-2.5", "Receive da m0 4-4.5", "B a m0 4.5-6.5",
+                                   "Receive da m1 7-7.5", "B a m1 7.5-9.5"));
+}
+
+TEST(QuotasTest, AComputationWaitsForItsPeriods) {
+  const std::vector<Durations::Quota> quotas = {{10, 4, 1}, {}};
+  Quotas of(quotas);
+  EXPECT_DOUBLE_EQ(of.Spend(1, 2, 100), 102) << "without a quota";
+  EXPECT_DOUBLE_EQ(of.Spend(0, 2, 3), 5);
+  EXPECT_DOUBLE_EQ(of.Spend(0, 6, 2), 12) << "one second until 7, the other from 11 on";
+  EXPECT_DOUBLE_EQ(of.Spend(0, 12, 3), 15) << "uses up the period from 11 to 21";
+  EXPECT_DOUBLE_EQ(of.Spend(0, 20, 1), 22);
+  EXPECT_DOUBLE_EQ(of.Spend(0, 30, 2), 32) << "one second until 31";
+  EXPECT_DOUBLE_EQ(of.Spend(0, 32, 0), 32);
+}
+
+// In the long run a device computes for its part of the time, however long the pieces are.
+TEST(QuotasTest, ManyPeriods) {
+  const std::vector<Durations::Quota> quotas = {{0.1, 0.035, 0.02}};
+  for (const double piece : {0.003, 0.035, 0.2, 5.0, 1e6}) {
+    Quotas of(quotas);
+    double now = 0;
+    for (int i = 0; i < 1000; ++i) now = of.Spend(0, now, piece);
+    EXPECT_NEAR(now / (1000 * piece / 0.35), 1, 0.15 / (1000 * piece)) << piece;
+  }
+}
+
+TEST(SimulateTest, ADeviceWithAQuotaHoldsUpTheOthers) {
+  const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
+  Durations durations = OneAndTwo(program);
+  const double whole = Simulated(program, durations, 40, 2).seconds_per_step;
+  durations.quotas = {{100, 50, 0}, {}};
+  durations.cores = {1, 1};
+  const double limited = Simulated(program, durations, 400, 2).seconds_per_step;
+  // Busy for half of a period, a device that is idle while it waits for the other loses less than half of its speed.
+  EXPECT_GT(limited, whole);
+  EXPECT_LT(limited, 2 * whole);
+  durations.quotas[0].seconds = 60;
+  EXPECT_LT(Simulated(program, durations, 400, 2).seconds_per_step, limited);
+  durations.quotas[0].seconds = 101;
+  EXPECT_FALSE(Simulate(program, durations, {.samples = 1, .steps = 1}).ok());
 }
 
 TEST(SimulateTest, ServersUpdateRowsBeforeTheNextPull) {
