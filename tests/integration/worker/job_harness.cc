@@ -276,6 +276,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   plan.set_generation(++generation_ * 1000);  // leaves numbers for the generations of recoveries
   plan.mutable_schedule()->set_kind(shape.schedule);
   plan.mutable_schedule()->set_max_staleness(shape.max_staleness);
+  plan.mutable_schedule()->set_bucket_bytes(shape.bucket_bytes);
   plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
   wanted_.clear();
   const auto add_slot = [&](const std::string& member, const std::string& pool, pb::MemberRole role, int stage,
