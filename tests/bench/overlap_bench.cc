@@ -5,8 +5,8 @@
 //
 // Two trainers run a model of dense layers, with one bucket for all gradients (nothing is hidden) and with one for each
 // layer, in turn. The simulation uses the profile that a profiler measured here, with reductions as two processes'
-// connections take them here. Prints one line of JSON: seconds of a step, medians of the rounds, and what is hidden: the
-// difference of both plans.
+// connections take them here. Prints one line of JSON: seconds of a step, medians of the rounds, and what is hidden,
+// which is the difference of both plans.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
