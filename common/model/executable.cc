@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +34,6 @@ constexpr FieldRule kByParts{FieldUse::kByParts};
 constexpr FieldRule kDescription{FieldUse::kDescription};
 constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, instead}; }
 
-constexpr char kNoDetector[] = "slow members are not detected";
 constexpr char kStagesOnly[] = "a plan consists of stages";
 constexpr char kInOrder[] = "operations run and communicate in topological order";
 
@@ -86,8 +86,8 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Sync.anomaly", kByParts},
       {"Sync.root", kExecuted},
       {"AnomalyPolicy.detector", kByParts},
-      {"AnomalyPolicy.window", Refused(kNoDetector)},
-      {"AnomalyPolicy.threshold", Refused(kNoDetector)},
+      {"AnomalyPolicy.window", kExecuted},
+      {"AnomalyPolicy.threshold", kExecuted},
       {"Servers.pool", kExecuted},
       {"Servers.units", kExecuted},
       {"Schedule.kind", kByParts},
@@ -122,8 +122,8 @@ const std::map<std::string_view, ValueRule>& Values() {
       {"SYNC_MODE_PERCENTAGE", {}},
       {"SYNC_MODE_FLEXIBLE", {}},
       {"ANOMALY_DETECTOR_UNSPECIFIED", {}},
-      {"ANOMALY_DETECTOR_RUNNING_MEAN", {false, kNoDetector}},
-      {"ANOMALY_DETECTOR_WINDOW", {false, kNoDetector}},
+      {"ANOMALY_DETECTOR_RUNNING_MEAN", {}},
+      {"ANOMALY_DETECTOR_WINDOW", {}},
       {"SCHEDULE_KIND_UNSPECIFIED", {}},
       {"SCHEDULE_KIND_SYNC_1F1B", {}},
       {"SCHEDULE_KIND_GPIPE", {}},
@@ -219,6 +219,40 @@ absl::Status CheckDifferingReplicas(const plan_pb::ExecutionPlan& plan) {
       return NotExecuted(fmt::format("plan.stages[{}].syncs[{}].sync.mode", s, i), plan_pb::SyncMode_Name(mode),
                          "replicas that differ need one stage that holds the whole model, without parameter servers");
     }
+  }
+  return absl::OkStatus();
+}
+
+// One policy holds for all replicas of a plan, and only stages have places that a cut plan can leave out.
+absl::Status CheckAnomaly(const plan_pb::ExecutionPlan& plan) {
+  const plan_pb::AnomalyPolicy* first = nullptr;
+  for (int s = 0; s < plan.stages_size(); ++s) {
+    for (int i = 0; i < plan.stages(s).syncs_size(); ++i) {
+      const plan_pb::AnomalyPolicy& policy = plan.stages(s).syncs(i).sync().anomaly();
+      const std::string path = fmt::format("plan.stages[{}].syncs[{}].sync.anomaly", s, i);
+      if (policy.detector() == plan_pb::ANOMALY_DETECTOR_UNSPECIFIED) {
+        if (policy.window() == 0 && policy.threshold() == 0) continue;
+        return base::InvalidArgument("{}.detector: must be set with a window or a threshold", path);
+      }
+      if (policy.window() < kLeastAnomalyWindow || policy.window() > kMostAnomalyWindow) {
+        return base::InvalidArgument("{}.window: must be {} to {} steps, is {}", path, kLeastAnomalyWindow,
+                                     kMostAnomalyWindow, policy.window());
+      }
+      if (!(policy.threshold() > 0 && policy.threshold() <= kMostAnomalyThreshold)) {
+        return base::InvalidArgument("{}.threshold: must be greater than 0 and at most {}, is {}", path,
+                                     kMostAnomalyThreshold, policy.threshold());
+      }
+      if (first == nullptr) first = &policy;
+      if (!protobuf::util::MessageDifferencer::Equals(*first, policy)) {
+        return NotExecuted(path, "a policy that differs from another one of the plan",
+                           "slow members are detected in the same way in the whole plan");
+      }
+    }
+  }
+  for (int p = 0; p < plan.placements_size(); ++p) {
+    if (!plan.placements(p).sync().has_anomaly()) continue;
+    return NotExecuted(fmt::format("plan.placements[{}].sync.anomaly", p), "a policy",
+                       "slow members are left out of plans with stages only");
   }
   return absl::OkStatus();
 }
@@ -340,6 +374,7 @@ absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vect
   }
   MEDLEY_RETURN_IF_ERROR(CheckSchedule(plan));
   MEDLEY_RETURN_IF_ERROR(CheckDifferingReplicas(plan));
+  MEDLEY_RETURN_IF_ERROR(CheckAnomaly(plan));
   MEDLEY_ASSIGN_OR_RETURN(const ExecutionPlan domain, FromProto(plan));
   if (const absl::Status syncs = CheckStageSyncs(domain); !syncs.ok()) {
     return base::InvalidArgument("plan.{}", base::Message(syncs));
