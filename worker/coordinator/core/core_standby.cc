@@ -16,6 +16,10 @@ std::string TimeText(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.2f} s", seconds);
 }
 
+std::string LeftOutText(const job::v1::StandbyRecord& record) {
+  return fmt::format("Left out trainer {}: {}.", record.member(), record.reason());
+}
+
 // One policy holds for the whole plan (common/model/executable.h).
 AnomalyPolicy PolicyOf(const plan::v1::ExecutionPlan& plan) {
   const absl::StatusOr<model::ExecutionPlan> parsed = model::FromProto(plan);
@@ -134,9 +138,8 @@ bool CoordinatorCore::LeaveOutSlow(const RosterFit& fit, Instant now) {
     standbys_.Remove(name, now.steady);
     return false;
   }
-  StartGeneration(
-      active_->request, fit, job::v1::STATE_ORIGIN_PEERS,
-      {job::v1::SWITCH_CAUSE_MEMBER_SLOW, fmt::format("{} was slow: {}", name, marked->record.reason()), name}, now);
+  StartGeneration(active_->request, fit, job::v1::STATE_ORIGIN_PEERS,
+                  {job::v1::SWITCH_CAUSE_MEMBER_SLOW, LeftOutText(marked->record), name}, now);
   return true;
 }
 
@@ -147,7 +150,7 @@ Cause CoordinatorCore::ReturnCause(const std::string& newcomer) const {
     return {job::v1::SWITCH_CAUSE_MEMBER_RETURNED, newcomer + " came back", newcomer};
   }
   return {job::v1::SWITCH_CAUSE_STANDBY_RETURNED,
-          fmt::format("{} is as fast as usual again: a step would take it {}, usually {}", newcomer,
+          fmt::format("Took trainer {} back: a step would take it {}, usually {}.", newcomer,
                       TimeText(standby->seconds), TimeText(standby->record.usual_seconds())),
           newcomer};
 }
@@ -208,7 +211,7 @@ void CoordinatorCore::FillLeftOut(job::v1::Observation& out) const {
     if (!members_.contains(name) || (active_ && active_->members.contains(name))) continue;
     job::v1::LeftOutMember& member = *out.add_left_out();
     member.set_member(name);
-    member.set_reason(fmt::format("Left out trainer {}: {}.", name, standby.record.reason()));
+    member.set_reason(LeftOutText(standby.record));
     *member.mutable_since() = standby.record.since();
     member.set_probe_seconds(standby.seconds);
   }

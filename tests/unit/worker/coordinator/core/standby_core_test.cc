@@ -139,7 +139,7 @@ TEST_F(StandbyCoreTest, ASlowTrainerStandsBy) {
   EXPECT_EQ(training_, (std::vector<std::string>{"job-0-a-0", "job-1-a-0", "job-1-a-1", "job-server-0"}));
   EXPECT_EQ(LastSwitch().cause(), job::v1::SWITCH_CAUSE_MEMBER_SLOW);
   EXPECT_EQ(LastSwitch().member(), kLast);
-  EXPECT_EQ(LastSwitch().reason(), "job-1-a-2 was slow: a step took it 40.0 ms, usually 10.0 ms");
+  EXPECT_EQ(LastSwitch().reason(), "Left out trainer job-1-a-2: a step took it 40.0 ms, usually 10.0 ms.");
   EXPECT_FALSE(LastSwitch().recovery());
   const job::v1::Observation seen = Seen();
   EXPECT_EQ(seen.left_out(0).member(), kLast);
@@ -164,8 +164,7 @@ TEST_F(StandbyCoreTest, ReturnsWhenItIsAsFastAsUsual) {
   TrainUntil(3);
   EXPECT_TRUE(Trains(kLast));
   EXPECT_EQ(LastSwitch().cause(), job::v1::SWITCH_CAUSE_STANDBY_RETURNED);
-  EXPECT_EQ(LastSwitch().reason(),
-            "job-1-a-2 is as fast as usual again: a step would take it 12.0 ms, usually 10.0 ms");
+  EXPECT_EQ(LastSwitch().reason(), "Took trainer job-1-a-2 back: a step would take it 12.0 ms, usually 10.0 ms.");
   EXPECT_EQ(Seen().left_out_size(), 0);
   Train(50, {{kLast, 1.2}});
   EXPECT_EQ(generation_, 3);
@@ -185,7 +184,7 @@ TEST_F(StandbyCoreTest, IsUsedWhenTheOthersAreLost) {
   core_.OnLost("job-1-a-1", "i-job-1-a-1", Now());
   Take();
   FollowPrepare();
-  Advance(base::seconds(5));  // no member has the stage's state: the job starts again, with whoever is there
+  Advance(base::seconds(5));  // no member has the stage's state: the job starts again, with every connected member
   FollowPrepare();
   EXPECT_TRUE(Trains(kLast));
   EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_TRAINING);
