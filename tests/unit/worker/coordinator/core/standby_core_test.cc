@@ -306,7 +306,6 @@ TEST_F(StandbyCoreTest, ARestartedCoordinatorRemembersIt) {
   EXPECT_THAT(restarted.Observe(Now()).left_out(0).reason(), HasSubstr("usually 10.0 ms"));
 }
 
-// A replica that writes a checkpoint computes more slowly meanwhile.
 TEST_F(StandbyCoreTest, WithoutADetectorNobodyIsLeftOut) {
   StartPlan(sim::MakePlan(1, 1, 3, 1, "a"));
   Train(40);
