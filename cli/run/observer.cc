@@ -98,8 +98,9 @@ void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
     // Generations only grow, so a move to a later generation than the last one seen is new.
     if (move.from_generation <= 0 || move.to_generation <= last_generation_) continue;
     last_generation_ = move.to_generation;
-    // When a member returns or leaves, the generation changes but the plan does not.
-    const bool returned = !move.recovery && (move.reason == "MemberReturned" || move.reason == "MemberLeft");
+    // When a member returns, leaves or stands by, the generation changes but the plan does not.
+    const bool returned = !move.recovery && (move.reason == "MemberReturned" || move.reason == "MemberLeft" ||
+                                             move.reason == "MemberSlow" || move.reason == "StandbyReturned");
     (move.recovery ? record.recoveries : returned ? record.returns : record.rescales).push_back(move);
     Say(fmt::format("generation {} -> {} ({}): training paused for {:.0f} ms{}", move.from_generation,
                     move.to_generation, move.reason, move.pause_seconds * 1000,

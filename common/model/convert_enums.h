@@ -37,6 +37,31 @@ inline absl::StatusOr<SyncMode> FromProto(plan::v1::SyncMode mode, std::string_v
   }
 }
 
+inline plan::v1::AnomalyDetector ToProto(AnomalyDetector detector) {
+  switch (detector) {
+    case AnomalyDetector::kOff:
+      return plan::v1::ANOMALY_DETECTOR_UNSPECIFIED;
+    case AnomalyDetector::kRunningMean:
+      return plan::v1::ANOMALY_DETECTOR_RUNNING_MEAN;
+    case AnomalyDetector::kWindow:
+      return plan::v1::ANOMALY_DETECTOR_WINDOW;
+  }
+  return plan::v1::ANOMALY_DETECTOR_UNSPECIFIED;
+}
+
+inline absl::StatusOr<AnomalyDetector> FromProto(plan::v1::AnomalyDetector detector, std::string_view path) {
+  switch (detector) {
+    case plan::v1::ANOMALY_DETECTOR_UNSPECIFIED:
+      return AnomalyDetector::kOff;
+    case plan::v1::ANOMALY_DETECTOR_RUNNING_MEAN:
+      return AnomalyDetector::kRunningMean;
+    case plan::v1::ANOMALY_DETECTOR_WINDOW:
+      return AnomalyDetector::kWindow;
+    default:
+      return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(detector));
+  }
+}
+
 inline plan::v1::ScheduleKind ToProto(ScheduleKind kind) {
   switch (kind) {
     case ScheduleKind::kSync1F1B:

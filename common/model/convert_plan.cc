@@ -68,19 +68,6 @@ absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(plan_pb::AllreduceAlgorith
   }
 }
 
-absl::StatusOr<AnomalyDetector> DetectorFromProto(plan_pb::AnomalyDetector detector, const std::string& path) {
-  switch (detector) {
-    case plan_pb::ANOMALY_DETECTOR_UNSPECIFIED:
-      return AnomalyDetector::kOff;
-    case plan_pb::ANOMALY_DETECTOR_RUNNING_MEAN:
-      return AnomalyDetector::kRunningMean;
-    case plan_pb::ANOMALY_DETECTOR_WINDOW:
-      return AnomalyDetector::kWindow;
-    default:
-      return base::InvalidArgument("{}.anomaly.detector: unknown value {}", path, static_cast<int>(detector));
-  }
-}
-
 void RangesToProto(const std::vector<OperationRange>& ranges,
                    google::protobuf::RepeatedPtrField<plan_pb::OperationRange>& out) {
   for (const OperationRange& range : ranges) {
@@ -112,9 +99,7 @@ void SyncToProto(const Sync& sync, plan_pb::Sync& out) {
   }
   out.set_root(sync.root);
   if (sync.detector == AnomalyDetector::kOff) return;
-  out.mutable_anomaly()->set_detector(sync.detector == AnomalyDetector::kWindow
-                                          ? plan_pb::ANOMALY_DETECTOR_WINDOW
-                                          : plan_pb::ANOMALY_DETECTOR_RUNNING_MEAN);
+  out.mutable_anomaly()->set_detector(ToProto(sync.detector));
   out.mutable_anomaly()->set_window(sync.anomaly_window);
   out.mutable_anomaly()->set_threshold(sync.anomaly_threshold);
 }
@@ -134,7 +119,7 @@ absl::StatusOr<Sync> SyncFromProto(const plan_pb::Sync& in, const std::string& p
     }
   }
   sync.root = in.root();
-  MEDLEY_ASSIGN_OR_RETURN(sync.detector, DetectorFromProto(in.anomaly().detector(), path));
+  MEDLEY_ASSIGN_OR_RETURN(sync.detector, FromProto(in.anomaly().detector(), path + ".anomaly.detector"));
   sync.anomaly_window = in.anomaly().window();
   sync.anomaly_threshold = in.anomaly().threshold();
   return sync;

@@ -70,6 +70,11 @@ void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.mutable_sync()->set_mode(ToProto(options.sync.mode));
   out.mutable_sync()->set_fraction(options.sync.fraction);
   out.mutable_sync()->set_target_ratio(options.sync.target_ratio);
+  if (options.sync.detector != AnomalyDetector::kOff) {
+    out.mutable_sync()->mutable_anomaly()->set_detector(ToProto(options.sync.detector));
+    out.mutable_sync()->mutable_anomaly()->set_window(options.sync.anomaly_window);
+    out.mutable_sync()->mutable_anomaly()->set_threshold(options.sync.anomaly_threshold);
+  }
   pb::RecurrentOptions& recurrent = *out.mutable_recurrent();
   recurrent.set_rounds(options.recurrent.rounds);
   recurrent.set_samples_per_round(options.recurrent.samples_per_round);
@@ -97,6 +102,10 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   MEDLEY_ASSIGN_OR_RETURN(out.sync.mode, FromProto(in.sync().mode(), "planner.sync.mode"));
   out.sync.fraction = Or(in.sync().fraction(), 1.0);
   out.sync.target_ratio = Or(in.sync().target_ratio(), 0.02);
+  const plan::v1::AnomalyPolicy& anomaly = in.sync().anomaly();
+  MEDLEY_ASSIGN_OR_RETURN(out.sync.detector, FromProto(anomaly.detector(), "planner.sync.anomaly.detector"));
+  out.sync.anomaly_window = anomaly.window() == 0 ? 16 : anomaly.window();
+  out.sync.anomaly_threshold = Or(anomaly.threshold(), 3.0);
   const pb::RecurrentOptions& recurrent = in.recurrent();
   out.recurrent = {recurrent.rounds(),        recurrent.samples_per_round(), recurrent.hidden_units(),
                    recurrent.learning_rate(), recurrent.baseline_decay(),    recurrent.policy(),

@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +34,6 @@ constexpr FieldRule kByParts{FieldUse::kByParts};
 constexpr FieldRule kDescription{FieldUse::kDescription};
 constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, instead}; }
 
-constexpr char kNoDetector[] = "slow members are not detected";
 constexpr char kInOrder[] = "passes and messages follow the schedule, or the plan's order";
 
 // By full name without the package.
@@ -85,8 +85,8 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Sync.anomaly", kByParts},
       {"Sync.root", kExecuted},
       {"AnomalyPolicy.detector", kByParts},
-      {"AnomalyPolicy.window", Refused(kNoDetector)},
-      {"AnomalyPolicy.threshold", Refused(kNoDetector)},
+      {"AnomalyPolicy.window", kExecuted},
+      {"AnomalyPolicy.threshold", kExecuted},
       {"Servers.pool", kExecuted},
       {"Servers.units", kExecuted},
       {"Schedule.kind", kByParts},
@@ -121,8 +121,8 @@ const std::map<std::string_view, ValueRule>& Values() {
       {"SYNC_MODE_PERCENTAGE", {}},
       {"SYNC_MODE_FLEXIBLE", {}},
       {"ANOMALY_DETECTOR_UNSPECIFIED", {}},
-      {"ANOMALY_DETECTOR_RUNNING_MEAN", {false, kNoDetector}},
-      {"ANOMALY_DETECTOR_WINDOW", {false, kNoDetector}},
+      {"ANOMALY_DETECTOR_RUNNING_MEAN", {}},
+      {"ANOMALY_DETECTOR_WINDOW", {}},
       {"SCHEDULE_KIND_UNSPECIFIED", {}},
       {"SCHEDULE_KIND_SYNC_1F1B", {}},
       {"SCHEDULE_KIND_GPIPE", {}},
@@ -234,6 +234,40 @@ absl::Status CheckReplicaSync(const plan_pb::Sync& sync, const std::string& path
   if (sync.hierarchy_size() > 1) {
     return NotExecuted(path + ".hierarchy", fmt::format("{} levels", sync.hierarchy_size()),
                        "groups have one level, and agree among themselves");
+  }
+  return absl::OkStatus();
+}
+
+// One policy holds for all replicas of a plan, and only stages have places that a cut plan can leave out.
+absl::Status CheckAnomaly(const plan_pb::ExecutionPlan& plan) {
+  const plan_pb::AnomalyPolicy* first = nullptr;
+  for (int s = 0; s < plan.stages_size(); ++s) {
+    for (int i = 0; i < plan.stages(s).syncs_size(); ++i) {
+      const plan_pb::AnomalyPolicy& policy = plan.stages(s).syncs(i).sync().anomaly();
+      const std::string path = fmt::format("plan.stages[{}].syncs[{}].sync.anomaly", s, i);
+      if (policy.detector() == plan_pb::ANOMALY_DETECTOR_UNSPECIFIED) {
+        if (policy.window() == 0 && policy.threshold() == 0) continue;
+        return base::InvalidArgument("{}.detector: must be set with a window or a threshold", path);
+      }
+      if (policy.window() < kLeastAnomalyWindow || policy.window() > kMostAnomalyWindow) {
+        return base::InvalidArgument("{}.window: must be {} to {} steps, is {}", path, kLeastAnomalyWindow,
+                                     kMostAnomalyWindow, policy.window());
+      }
+      if (!(policy.threshold() > 0 && policy.threshold() <= kMostAnomalyThreshold)) {
+        return base::InvalidArgument("{}.threshold: must be greater than 0 and at most {}, is {}", path,
+                                     kMostAnomalyThreshold, policy.threshold());
+      }
+      if (first == nullptr) first = &policy;
+      if (!protobuf::util::MessageDifferencer::Equals(*first, policy)) {
+        return NotExecuted(path, "a policy that differs from another one of the plan",
+                           "slow members are detected in the same way in the whole plan");
+      }
+    }
+  }
+  for (int p = 0; p < plan.placements_size(); ++p) {
+    if (!plan.placements(p).sync().has_anomaly()) continue;
+    return NotExecuted(fmt::format("plan.placements[{}].sync.anomaly", p), "a policy",
+                       "slow members are left out of plans with stages only");
   }
   return absl::OkStatus();
 }
@@ -391,6 +425,7 @@ absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vect
   }
   MEDLEY_RETURN_IF_ERROR(CheckSchedule(plan));
   MEDLEY_RETURN_IF_ERROR(CheckDifferingReplicas(plan));
+  MEDLEY_RETURN_IF_ERROR(CheckAnomaly(plan));
   MEDLEY_ASSIGN_OR_RETURN(const ExecutionPlan domain, FromProto(plan));
   for (const absl::Status& status : {CheckStageSyncs(domain), CheckPlaced(domain)}) {
     if (!status.ok()) return base::InvalidArgument("plan.{}", base::Message(status));

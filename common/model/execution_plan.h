@@ -30,6 +30,10 @@ struct HierarchyLevel {
   bool operator==(const HierarchyLevel&) const = default;
 };
 
+inline constexpr int kLeastAnomalyWindow = 4;  // steps
+inline constexpr int kMostAnomalyWindow = 1000;
+inline constexpr double kMostAnomalyThreshold = 100;  // standard deviations
+
 struct Sync {
   SyncKind kind = SyncKind::kNone;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kAuto;

@@ -208,6 +208,16 @@ absl::Status Validate(const PlanRequest& request) {
   if (!(sync.target_ratio > 0) || !std::isfinite(sync.target_ratio)) {
     return base::InvalidArgument("planner.sync.targetRatio: must be greater than 0, is {}", sync.target_ratio);
   }
+  if (sync.detector != AnomalyDetector::kOff) {
+    if (sync.anomaly_window < kLeastAnomalyWindow || sync.anomaly_window > kMostAnomalyWindow) {
+      return base::InvalidArgument("planner.sync.anomaly.window: must be {} to {} steps, is {}", kLeastAnomalyWindow,
+                                   kMostAnomalyWindow, sync.anomaly_window);
+    }
+    if (!(sync.anomaly_threshold > 0 && sync.anomaly_threshold <= kMostAnomalyThreshold)) {
+      return base::InvalidArgument("planner.sync.anomaly.threshold: must be greater than 0 and at most {}, is {}",
+                                   kMostAnomalyThreshold, sync.anomaly_threshold);
+    }
+  }
   if (request.planner.max_staleness < 0 || (request.planner.max_staleness > 0 && !asynchronous)) {
     return base::InvalidArgument("planner.maxStaleness: must be 0, or greater than 0 with ASYNC_1F1B, is {}",
                                  request.planner.max_staleness);

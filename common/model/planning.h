@@ -88,8 +88,11 @@ struct BayesianOptions {  // 0: the planner's default
 // servers.
 struct Synchronisation {
   SyncMode mode = SyncMode::kFull;
-  double fraction = 1;         // kPercentage, in (0, 1]
-  double target_ratio = 0.02;  // kFlexible, > 0: time of synchronisation over time of computation
+  double fraction = 1;                               // kPercentage, in (0, 1]
+  double target_ratio = 0.02;                        // kFlexible, > 0: time of synchronisation over time of computation
+  AnomalyDetector detector = AnomalyDetector::kOff;  // of slow replicas
+  int anomaly_window = 16;                           // steps
+  double anomaly_threshold = 3;                      // standard deviations
   bool operator==(const Synchronisation&) const = default;
 };
 

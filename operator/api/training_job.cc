@@ -68,6 +68,13 @@ model::Synchronisation ReadSync(const Reader& reader) {
   if (mode == "Flexible") sync.mode = model::SyncMode::kFlexible;
   sync.fraction = reader.Number("fraction", sync.fraction);
   sync.target_ratio = reader.Number("targetRatio", sync.target_ratio);
+  if (reader.Has("anomaly")) {
+    const Reader anomaly = reader.Child("anomaly");
+    const bool window = anomaly.String("detector") == "Window";
+    sync.detector = window ? model::AnomalyDetector::kWindow : model::AnomalyDetector::kRunningMean;
+    sync.anomaly_window = static_cast<int>(anomaly.Number("window", sync.anomaly_window));
+    sync.anomaly_threshold = anomaly.Number("threshold", sync.anomaly_threshold);
+  }
   return sync;
 }
 

@@ -68,6 +68,10 @@ void RecordSwitches(Pass& pass, const Observation& seen) {
                                         done.lost_steps};
     status.rescales.push_back(*status.last_rescale);
     if (status.rescales.size() > kRescalesKept) status.rescales.erase(status.rescales.begin());
+    if (done.cause == kMemberSlow || done.cause == kStandbyReturned) {  // the reason is a sentence
+      pass.Event(done.cause == kMemberSlow ? "TrainerLeftOut" : "TrainerReturned", done.reason);
+      continue;
+    }
     pass.Event(done.recovery ? "Recovered" : "Rescaled",
                fmt::format("generation {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again",
                            done.from_generation, done.to_generation, done.reason, done.pause_seconds, done.lost_steps));

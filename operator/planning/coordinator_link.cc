@@ -64,6 +64,10 @@ std::string CauseOf(const pb::SwitchRecord& record) {
       return "Timeout";
     case pb::SWITCH_CAUSE_COORDINATOR_RESTARTED:
       return "CoordinatorRestarted";
+    case pb::SWITCH_CAUSE_MEMBER_SLOW:
+      return std::string(kMemberSlow);
+    case pb::SWITCH_CAUSE_STANDBY_RETURNED:
+      return std::string(kStandbyReturned);
     default:
       return record.reason();  // of the plan
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace medley::ops {
@@ -21,6 +22,10 @@ enum class JobPhase {
   kFailed,
   kSuspended
 };
+
+// Causes of a switch that leaves out a slow trainer, and takes it back.
+inline constexpr std::string_view kMemberSlow = "MemberSlow";
+inline constexpr std::string_view kStandbyReturned = "StandbyReturned";
 
 struct GenerationSwitch {
   int64_t from_generation = 0;

@@ -12,13 +12,18 @@ std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const Stage
   const model::Layer& op = problem.request().model.layers[static_cast<size_t>(layer)];
   const bool served = op.sparse || model::NeedsServers(op, problem.type(stage.type).name);
   model::Sync sync;
+  const model::Synchronisation& how = problem.request().planner.sync;
+  if (stage.units > 1 && how.detector != model::AnomalyDetector::kOff) {
+    sync.detector = how.detector;
+    sync.anomaly_window = how.anomaly_window;
+    sync.anomaly_threshold = how.anomaly_threshold;
+  }
   if (servers && served) {
     sync.kind = model::SyncKind::kParameterServer;
     return sync;
   }
   if (op.weight_bytes <= 0) return std::nullopt;
   if (stage.units > 1) {
-    const model::Synchronisation& how = problem.request().planner.sync;
     sync.kind = model::SyncKind::kAllreduce;
     sync.mode = how.mode;
     if (how.mode == model::SyncMode::kPercentage) sync.fraction = how.fraction;

@@ -11,6 +11,7 @@
 #include "common/program/text.h"
 #include "worker/pipeline/batch_assembler.h"
 #include "worker/pipeline/prefetcher.h"
+#include "worker/pipeline/probe.h"
 #include "worker/pipeline/reduction_thread.h"
 #include "worker/pipeline/sequence.h"
 #include "worker/pipeline/value_store.h"
@@ -35,6 +36,7 @@ class Executor::Rep {
         evaluation_(std::move(evaluation)),
         parts_(std::move(parts)),
         optimizer_(optimizer),
+        seed_(seed),
         seat_of_(SeatsOf(programs.training, training_)),
         open_(static_cast<size_t>(training_.depth)),
         values_(programs.training, Interleaved(programs.training, training_),
@@ -56,6 +58,7 @@ class Executor::Rep {
   absl::StatusOr<std::optional<StepResult>> RunStep(const StepLease& lease, const WaitLimit& limit);
   absl::StatusOr<std::optional<StepResult>> Drain(const WaitLimit& limit);
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
+  absl::StatusOr<double> Probe(int count);
   void Drop() {
     completed_ = begun_;
     prefetcher_.Drop();
@@ -159,6 +162,7 @@ class Executor::Rep {
   const Sequence training_, evaluation_;
   const ExecutorParts parts_;
   const Optimizer optimizer_;
+  const uint64_t seed_;
   const std::vector<size_t> seat_of_;
   base::nanoseconds comm_{0};
   int64_t iteration_ = 0;
@@ -507,6 +511,21 @@ absl::StatusOr<ScoreSums> Executor::Rep::Evaluate(const Dataset& test, int64_t s
   return scores ? scorer.scores() : ScoreSums();
 }
 
+absl::StatusOr<double> Executor::Rep::Probe(int count) {
+  if (!Idle()) return base::FailedPrecondition("step {} is open, so the device does not stand by", begun_);
+  count = static_cast<int>(std::min<int64_t>(count, parts_.data->rows()));
+  ProbedWork work{.blocks = {},
+                  .tables = Tables(),
+                  .share = Share(seed_),
+                  .micro_batches = programs_.training.micro_batches,
+                  .data = parts_.data,
+                  .clock = parts_.clock};
+  for (const int block : training_.blocks) {
+    work.blocks.push_back({&ComputeOf(block), SeatOf(block), SamplesOf(block, count)});
+  }
+  return ProbePasses(work, count);
+}
+
 namespace {
 
 // A block computes with what the program gives it and gives what the program passes on.
@@ -547,6 +566,7 @@ absl::StatusOr<std::optional<StepResult>> Executor::Drain(const WaitLimit& limit
 absl::StatusOr<ScoreSums> Executor::Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options) {
   return rep_->Evaluate(test, step, options);
 }
+absl::StatusOr<double> Executor::Probe(int count) { return rep_->Probe(count); }
 void Executor::DropPrefetched() { rep_->Drop(); }
 
 }  // namespace medley::worker

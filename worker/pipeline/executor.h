@@ -81,6 +81,9 @@ class Executor {
   // Returns the counts of this device's share; empty unless it has the loss. Errors: those of the parts, Cancelled,
   // DeadlineExceeded, FailedPrecondition (a step is open).
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
+  // Seconds that the computation of a step of `count` samples takes (probe.h). Errors: FailedPrecondition (a step is
+  // open), those of ProbePasses.
+  absl::StatusOr<double> Probe(int count);
   // Cancels and drops all prefetched and open steps (for a rollback or a switch of generation).
   void DropPrefetched();
 

@@ -371,6 +371,12 @@ absl::StatusOr<std::optional<StepResult>> GenerationRuntime::Drain() {
   return result;
 }
 
+absl::StatusOr<double> GenerationRuntime::Probe(int count) {
+  if (executor_ == nullptr)
+    return base::FailedPrecondition("generation {} has no place for this trainer", generation());
+  return executor_->Probe(count);
+}
+
 // Reading the test data takes the trainers different times, which are no part of a chunk's time. Each says when it has
 // read. The coordinator halts the generation, which ends this wait, when no member makes progress.
 absl::Status GenerationRuntime::AwaitTestData(int64_t step) {

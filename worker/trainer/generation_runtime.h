@@ -78,6 +78,8 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::StatusOr<std::optional<StepResult>> Drain();
   // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
+  // As Executor::Probe.
+  absl::StatusOr<double> Probe(int count);
   std::stop_token aborted() const { return abort_.get_token(); }  // any thread
 
  private:

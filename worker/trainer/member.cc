@@ -218,6 +218,13 @@ class Member::Rep {
         MEDLEY_ASSIGN_OR_RETURN(*report.mutable_evaluated(), role_->Evaluate(order.message.evaluate()));
         break;
       }
+      case pb::SessionResponse::kProbe: {
+        const absl::StatusOr<double> seconds = role_->Probe(order.message.probe());
+        report.mutable_probed()->set_id(order.message.probe().id());
+        if (seconds.ok()) report.mutable_probed()->set_seconds(*seconds);
+        if (!seconds.ok()) report.mutable_probed()->set_error(base::Message(seconds.status()));
+        break;
+      }
       default:
         return absl::OkStatus();
     }

@@ -50,6 +50,10 @@ class Role {
   virtual absl::Status Checkpoint(const job::v1::Checkpoint& order,
                                   std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) = 0;
   virtual absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) = 0;
+  // Measures how long the computation of a step takes, without changing the state. Only for a role that stands by: it
+  // holds a generation that is no longer in force. Errors: FailedPrecondition (it holds none), those of the
+  // computation.
+  virtual absl::StatusOr<double> Probe(const job::v1::Probe& order) = 0;
   // Any thread. Running orders end soon with an error, and the running generations start no further step.
   virtual void Abort() = 0;
   // Called after Abort. Returns to `generation` if a newer one has had no lease yet.

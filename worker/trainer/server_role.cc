@@ -200,6 +200,9 @@ absl::Status ServerRole::Checkpoint(const pb::Checkpoint& order, BackgroundWrite
   return rep_->Checkpoint(order, std::move(done));
 }
 absl::StatusOr<pb::Evaluated> ServerRole::Evaluate(const pb::Evaluate&) { return pb::Evaluated(); }
+absl::StatusOr<double> ServerRole::Probe(const pb::Probe&) {
+  return base::FailedPrecondition("a parameter server never stands by");
+}
 void ServerRole::Abort() { rep_->Abort(); }
 pb::Halted ServerRole::Halt(int64_t generation) { return rep_->Halt(generation); }
 

@@ -46,6 +46,7 @@ class ServerRole final : public Role {
   absl::Status Checkpoint(const job::v1::Checkpoint& order,
                           std::function<void(absl::StatusOr<job::v1::Checkpointed>)> done) override;
   absl::StatusOr<job::v1::Evaluated> Evaluate(const job::v1::Evaluate& order) override;
+  absl::StatusOr<double> Probe(const job::v1::Probe& order) override;
   void Abort() override;
   job::v1::Halted Halt(int64_t generation) override;
 

@@ -157,6 +157,14 @@ class Trainer::Rep {
     return evaluated;
   }
 
+  // The links of the generation that it held are of no use any more.
+  absl::StatusOr<double> Probe(const pb::Probe& order) {
+    if (current_ == nullptr) return base::FailedPrecondition("this trainer has not trained yet");
+    current_->Abort();
+    ForgetPrevious();
+    return current_->Probe(order.count());
+  }
+
   void Abort() {
     base::MutexLock lock(mutex_);
     for (const auto& runtime : {current_, previous_, switching_}) {
@@ -326,6 +334,7 @@ absl::Status Trainer::Checkpoint(const pb::Checkpoint& order, BackgroundWriter::
   return rep_->Checkpoint(order, std::move(done));
 }
 absl::StatusOr<pb::Evaluated> Trainer::Evaluate(const pb::Evaluate& order) { return rep_->Evaluate(order); }
+absl::StatusOr<double> Trainer::Probe(const pb::Probe& order) { return rep_->Probe(order); }
 void Trainer::Abort() { rep_->Abort(); }
 pb::Halted Trainer::Halt(int64_t generation) { return rep_->Halt(generation); }
 

@@ -310,6 +310,9 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
                                     : from.units > 1 ? plan::v1::SYNC_KIND_ALLREDUCE
                                                      : plan::v1::SYNC_KIND_NONE);
       SetReduction(from, devices[from.pool], *sync.mutable_sync());
+      if (shape.anomaly.detector() != plan::v1::ANOMALY_DETECTOR_UNSPECIFIED) {
+        *sync.mutable_sync()->mutable_anomaly() = shape.anomaly;
+      }
       if (shape.mode == plan::v1::SYNC_MODE_FULL || from.units == 1) continue;
       sync.mutable_sync()->set_mode(shape.mode);
       sync.mutable_sync()->set_fraction(shape.fraction);

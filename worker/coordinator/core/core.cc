@@ -22,7 +22,7 @@ absl::Status HandedOverError() { return base::Unavailable("another coordinator l
 
 CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
                                  const std::optional<job::v1::CoordinatorState>& journal)
-    : options_(std::move(options)), curve_(options_.evaluation) {
+    : options_(std::move(options)), curve_(options_.evaluation), slow_(options_.slow_for), standbys_(options_.standby) {
   waiting_since_ = checkpoint_at_ = committed_at_ = journaled_at_ = now.steady;
   if (journal) Restore(*journal, now);
 }
@@ -72,6 +72,7 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
     member.peer = peer;
     member.awaited = true;
   }
+  RestoreStandbys(journal, now);
   mode_ = Mode::kHalting;
   halt_deadline_ = now.steady + options_.reconnect_wait;
   last_interruption_ = {job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "the coordinator restarted", ""};
@@ -185,6 +186,8 @@ void CoordinatorCore::PlanOut(const std::vector<std::string>& members, Instant n
     if (next_ && !next_->switching && mode_ != Mode::kHalted && next_->members.contains(name)) {
       AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_LEFT, name + " will leave", name}, false, now);
     }
+    const bool has_part = (active_ && active_->members.contains(name)) || (next_ && next_->members.contains(name));
+    if (!has_part && standbys_.Find(name) != nullptr) ReleaseStandby(name, "it leaves, and only stood by", now);
   }
   Advance(now);
 }
@@ -222,6 +225,7 @@ void CoordinatorCore::OnMessage(const std::string& member, const std::string& in
     if (message.has_checkpointed()) OnCheckpointed(member, message.checkpointed(), now);
     if (message.has_evaluating()) OnEvaluating(member, message.evaluating(), now);
     if (message.has_evaluated()) OnEvaluated(member, message.evaluated(), now);
+    if (message.has_probed()) OnProbed(member, message.probed(), now);
     if (message.has_leaving()) return PlanOut({member}, now);
   }
   Advance(now);
@@ -241,6 +245,8 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
     OnLost(name, old_instance, now);
   }
   if (over()) return;
+  if (!standbys_.Has(name, hello.instance())) standbys_.Remove(name, now.steady);
+  standbys_.OnSession(name);
   ConnectedMember& member = members_[name];
   member.hello = hello;
   if (!again) member.since = now.steady;
@@ -269,6 +275,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   if (found == members_.end() || found->second.hello.instance() != instance) return;
   members_.erase(found);
   if (over() || handed_over_) return;
+  standbys_.Remove(member, now.steady);
   const auto of = [&](const std::optional<GenerationInfo>& generation) {
     if (!generation) return false;
     const auto at = generation->members.find(member);
@@ -324,6 +331,7 @@ void CoordinatorCore::Tick(Instant now) {
   CheckDeadlines(now);
   if (over()) return;
   Advance(now);
+  if (!over() && !handed_over_) SendProbes(now);
   if (!over() && ledger_ && now.steady - journaled_at_ >= kJournalInterval) Journal(now);
 }
 

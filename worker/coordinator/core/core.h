@@ -25,6 +25,8 @@
 #include "worker/coordinator/core/meter.h"
 #include "worker/coordinator/core/options.h"
 #include "worker/coordinator/core/roster.h"
+#include "worker/coordinator/core/slow_members.h"
+#include "worker/coordinator/core/standbys.h"
 #include "worker/scores/scores.h"
 
 namespace medley::worker {
@@ -128,7 +130,9 @@ class CoordinatorCore {
   void OnReady(const std::string& member, const job::v1::Ready& ready, Instant now);
   // Which members may fill a slot: holders that stay, all members that stay, or leaving members too.
   enum class Use { kHolders, kStaying, kAll };
+  // Without slow members, unless the plan cannot run without them.
   RosterFit Fit(const job::v1::ApplyPlanRequest& request, Use use) const;
+  RosterFit FitWith(const job::v1::ApplyPlanRequest& request, Use use, bool standbys) const;
   void StartGeneration(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
                        Cause cause, Instant now);
   Cause PlanCause() const { return {job::v1::SWITCH_CAUSE_PLAN, desired_->reason(), ""}; }
@@ -170,6 +174,20 @@ class CoordinatorCore {
   bool HoldLeases() const;
   bool AllLeased() const;     // no step remains to be leased: all are, or training stops early
   bool AllCommitted() const;  // likewise
+
+  // core_standby.cc: slow members
+  bool StandsBy(const std::string& member) const;
+  void RestoreStandbys(const job::v1::CoordinatorState& journal, Instant now);
+  void BeginSlowMembers();
+  void AddStepTime(const GenerationMember& member, double seconds, Instant now);
+  void MarkSlowMember(Instant now);
+  bool LeaveOutSlow(const RosterFit& fit, Instant now);
+  Cause ReturnCause(const std::string& newcomer) const;
+  void UpdateStandbys(Instant now);
+  void ReleaseStandby(const std::string& member, const std::string& why, Instant now);
+  void OnProbed(const std::string& member, const job::v1::Probed& probed, Instant now);
+  void SendProbes(Instant now);
+  void FillLeftOut(job::v1::Observation& out) const;
 
   // core_recovery.cc
   void Blame(const Cause& why);
@@ -297,6 +315,8 @@ class CoordinatorCore {
   RecentMean loss_;
   ThroughputMeter throughput_;
   StageMeter stage_times_;
+  SlowMembers slow_;   // how fast the trainers of the generation in force are
+  Standbys standbys_;  // slow trainers: those that stand by, and one of active_ that the next generation leaves out
   CostMeter cost_;
   int64_t bad_rows_ = 0;
   std::string train_digest_;  // of the data that the job trains on; empty: not known yet

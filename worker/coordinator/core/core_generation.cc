@@ -23,13 +23,24 @@ void SetTime(base::WallTime at, google::protobuf::Timestamp* out) {
 }  // namespace
 
 RosterFit CoordinatorCore::Fit(const job::v1::ApplyPlanRequest& request, Use use) const {
-  return FitPlan(request, [&](const std::string& name) -> const job::v1::Hello* {
+  const bool all = use == Use::kAll;
+  RosterFit fit = FitWith(request, use, all);
+  if (fit.covers || all || standbys_.all().empty()) return fit;
+  RosterFit slow = FitWith(request, use, true);  // slow is better than not at all
+  return slow.covers ? slow : fit;
+}
+
+RosterFit CoordinatorCore::FitWith(const job::v1::ApplyPlanRequest& request, Use use, bool standbys) const {
+  RosterFit fit = FitPlan(request, [&](const std::string& name) -> const job::v1::Hello* {
     const auto found = members_.find(name);
     if (found == members_.end() || found->second.released) return nullptr;
     if (found->second.leaving && use != Use::kAll) return nullptr;
     if (use == Use::kHolders && (!active_ || !active_->members.contains(name))) return nullptr;
+    if (!standbys && StandsBy(name)) return nullptr;
     return &found->second.hello;
   });
+  if (!standbys) std::erase_if(fit.missing, [&](const std::string& name) { return StandsBy(name); });
+  return fit;
 }
 
 void CoordinatorCore::StartGeneration(const job::v1::ApplyPlanRequest& request, RosterFit fit,
@@ -264,7 +275,13 @@ void CoordinatorCore::PutInForce(Instant now) {
       ++at;
       continue;
     }
-    if (const auto found = members_.find(at->first); found != members_.end()) found->second.released = true;
+    const auto found = members_.find(at->first);
+    if (StandsBy(at->first) && !found->second.leaving) {
+      at = active_->members.erase(at);
+      continue;
+    }
+    standbys_.Remove(at->first, now.steady);
+    if (found != members_.end()) found->second.released = true;
     releases.push_back(SendCommand{at->first, member.peer.instance(), release});
     at = active_->members.erase(at);
   }
@@ -278,6 +295,8 @@ void CoordinatorCore::PutInForce(Instant now) {
   cost_.Pause();
   committed_at_ = now.steady;
   BeginAgreements(active_->step, now);
+  UpdateStandbys(now);
+  BeginSlowMembers();
   Journal(now);
   commands_.push_back(FenceCommand{active_->generation});
   Log(false, fmt::format("generation {} trains from step {}", active_->generation, active_->step));

@@ -106,6 +106,7 @@ void CoordinatorCore::Adopt(Instant now) {
   for (auto& [name, member] : active_->members) member.applied = ledger_->committed();
   max_applied_ = ledger_->committed();
   BeginAgreements(ledger_->committed(), now);
+  BeginSlowMembers();
   committed_at_ = now.steady;
   last_interruption_ = {};
   throughput_.Reset(now.steady);

@@ -83,6 +83,7 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   out.mutable_at()->set_seconds(nanos / 1'000'000'000);
   out.mutable_at()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
   out.set_bad_rows(bad_rows_);
+  FillLeftOut(out);
   if (checkpoint_failure_) *out.mutable_checkpoint_failure() = *checkpoint_failure_;
   out.set_checkpoint_failures(checkpoint_failures_);
   out.set_last_checkpoint_step(last_checkpoint_);
@@ -127,6 +128,7 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   state.set_test_digest(test_digest_);
   if (checkpoint_failure_) *state.mutable_checkpoint_failure() = *checkpoint_failure_;
   state.set_checkpoint_failures(checkpoint_failures_);
+  for (const auto& [name, standby] : standbys_.all()) *state.add_standbys() = standby.record;
   for (const job::v1::SwitchRecord& record : switches_) *state.add_switches() = record;
   state.set_outcome(outcome_);
   state.set_message(message_);

@@ -38,6 +38,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   }
   if (at.peer.slot().role() == job::v1::MEMBER_ROLE_TRAINER) {
     agreements_.Add(progress.compute_seconds(), progress.comm_seconds(), agreed_.contains(step));
+    AddStepTime(at, progress.compute_seconds(), now);
     stage_times_.Add(at.peer.slot(), progress.compute_seconds(), progress.comm_seconds());
   }
   int64_t slowest = step;
@@ -222,6 +223,7 @@ void CoordinatorCore::ConsiderChange(Instant now) {
 }
 
 void CoordinatorCore::ConsiderSamePlan(Instant now) {
+  MarkSlowMember(now);
   RosterFit fit = Fit(active_->request, Use::kStaying);
   std::string leaver;
   for (const auto& [name, member] : active_->members) {
@@ -237,6 +239,7 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
                            {job::v1::SWITCH_CAUSE_MEMBER_LEFT, leaver + " leaves", leaver}, now);
   }
   checkpoint_wanted_ = false;
+  if (LeaveOutSlow(fit, now)) return;
   std::string newcomer;
   base::SteadyTime since = now.steady;
   for (const job::v1::Peer& peer : fit.peers) {
@@ -247,8 +250,7 @@ void CoordinatorCore::ConsiderSamePlan(Instant now) {
   }
   if (newcomer.empty() || !fit.covers) return;
   if (!fit.full() && now.steady - since < options_.fold_in_wait) return;
-  StartGeneration(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS,
-                  {job::v1::SWITCH_CAUSE_MEMBER_RETURNED, newcomer + " came back", newcomer}, now);
+  StartGeneration(active_->request, std::move(fit), job::v1::STATE_ORIGIN_PEERS, ReturnCause(newcomer), now);
 }
 
 }  // namespace medley::worker

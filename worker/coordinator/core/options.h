@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/model/model.h"
 #include "worker/coordinator/core/learning_curve.h"
+#include "worker/coordinator/core/standbys.h"
 
 namespace medley::worker {
 
@@ -44,7 +45,9 @@ struct CoreOptions {
   base::nanoseconds volume_timeout = base::seconds(900);
   base::nanoseconds evaluate_timeout = base::seconds(600);
   base::nanoseconds stall_timeout = base::seconds(120);  // without a commit while steps are leased
-  base::nanoseconds retry_wait = base::seconds(1);       // before another preparation after a failure; doubles to 30 s
+  base::nanoseconds slow_for = base::seconds(5);         // a member is slow without a break, before it is left out
+  StandbyOptions standby;
+  base::nanoseconds retry_wait = base::seconds(1);  // before another preparation after a failure; doubles to 30 s
   // The end of the job is saved again after waits of retry_wait, doubled to 30 s, for this long and more than
   // max_fruitless times.
   base::nanoseconds final_save_wait = base::seconds(600);

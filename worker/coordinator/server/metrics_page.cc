@@ -35,6 +35,7 @@ std::string MetricsText(const job::v1::Observation& seen) {
         seen.usd_first_plan());
   gauge("medley_coordinator_missing_members", "Slots of the plan whose pod is not connected",
         seen.missing_members_size());
+  gauge("medley_coordinator_left_out_members", "Slow trainers that stand by", seen.left_out_size());
   gauge("medley_coordinator_checkpoint_step", "Step of the last complete checkpoint",
         static_cast<double>(seen.last_checkpoint_step()));
   gauge("medley_coordinator_bad_rows", "Rows of the training data that were refused",

@@ -32,7 +32,8 @@ constexpr char kYaml[] = R"(model:
 training: {profileBatchSize: 64, samplesPerEpoch: 45000000}
 resources:
   - {name: cpu, class: CPU, pricePerUnitHour: 0.04, limit: 480}
-planner: {name: greedy, seed: 18446744073709551615, schedule: SCHEDULE_KIND_GPIPE}
+planner: {name: greedy, seed: 18446744073709551615, schedule: SCHEDULE_KIND_GPIPE,
+          sync: {anomaly: {detector: ANOMALY_DETECTOR_WINDOW, window: 20}}}
 )";
 
 absl::Status Parse(std::string_view text) {
@@ -54,6 +55,9 @@ TEST(ConvertTest, YamlRequestWithDefaults) {
   EXPECT_EQ(request->planner.seed, 18446744073709551615u);
   EXPECT_EQ(request->planner.schedule, ScheduleKind::kGpipe);
   EXPECT_EQ(request->planner.time_budget_seconds, 10);
+  EXPECT_EQ(request->planner.sync.detector, AnomalyDetector::kWindow);
+  EXPECT_EQ(request->planner.sync.anomaly_window, 20);
+  EXPECT_EQ(request->planner.sync.anomaly_threshold, 3) << "the default";
   EXPECT_THAT(Validate(*request), base::IsOk());
   // The JSON and YAML that we write are read back to the same message.
   for (const std::string& text : {ToJson(message), ToJson(message, true), ToYaml(message)}) {

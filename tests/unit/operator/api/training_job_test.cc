@@ -62,6 +62,22 @@ TEST(TrainingJobTest, ReadsEverything) {
   EXPECT_EQ(job->pod_template.metadata["labels"]["team"], "ads");
 }
 
+TEST(TrainingJobTest, SlowTrainersAreDetectedWhereTheJobSaysSo) {
+  const auto sync = [](const std::string& training) {
+    return TrainingJob::FromObject(Job((R"({"training": )" + training + "}").c_str()))->planner.sync;
+  };
+  EXPECT_EQ(sync(R"({"sync": {"mode": "Full"}})").detector, model::AnomalyDetector::kOff);
+  const model::Synchronisation usual = sync(R"({"sync": {"anomaly": {}}})");
+  EXPECT_EQ(usual.detector, model::AnomalyDetector::kRunningMean);
+  EXPECT_EQ(usual.anomaly_window, 16);
+  EXPECT_EQ(usual.anomaly_threshold, 3);
+  const model::Synchronisation window =
+      sync(R"({"sync": {"anomaly": {"detector": "Window", "window": 50, "threshold": 4.5}}})");
+  EXPECT_EQ(window.detector, model::AnomalyDetector::kWindow);
+  EXPECT_EQ(window.anomaly_window, 50);
+  EXPECT_EQ(window.anomaly_threshold, 4.5);
+}
+
 TEST(TrainingJobTest, TheErrorHasThePathOfAWrongType) {
   EXPECT_THAT(
       TrainingJob::FromObject(Job(R"({"runPolicy": {"backoffLimit": "six"}})")),

@@ -264,6 +264,30 @@ TEST_F(RunningTest, PodsThatAreNotInThePlanAreDeletedOnceItIsInForce) {
   EXPECT_FALSE(cluster_.pod_names().contains("adult-0-a-0"));
 }
 
+TEST_F(RunningTest, ASlowTrainerThatStandsByIsNoFailure) {
+  GenerationSwitch done;
+  done.from_generation = 1;
+  done.to_generation = 2;
+  done.reason = "Left out trainer adult-0-a-1: a step took it 12.1 ms, usually 3.0 ms.";
+  done.cause = kMemberSlow;
+  cluster_.coordinator().generation = 2;
+  cluster_.coordinator().switches = {done};
+  const size_t pods = cluster_.pods().size();
+  EXPECT_EQ(cluster_.Pass().events.size(), 1u);
+  EXPECT_TRUE(cluster_.HasEvent("TrainerLeftOut", done.reason));
+  done.from_generation = 2;
+  done.to_generation = 3;
+  done.reason = "Took trainer adult-0-a-1 back: a step would take it 3.1 ms, usually 3.0 ms.";
+  done.cause = kStandbyReturned;
+  cluster_.coordinator().generation = 3;
+  cluster_.coordinator().switches.push_back(done);
+  EXPECT_EQ(cluster_.Pass().events.size(), 1u);
+  EXPECT_TRUE(cluster_.HasEvent("TrainerReturned", done.reason));
+  EXPECT_EQ(cluster_.pods().size(), pods);
+  ASSERT_EQ(cluster_.status().rescales.size(), 2u);
+  EXPECT_EQ(cluster_.status().rescales[0].reason, "MemberSlow");
+}
+
 TEST_F(RunningTest, ASwitchIsRecordedOnce) {
   GenerationSwitch done;
   done.from_generation = 1;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/executable.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/plan.h"
 
@@ -54,6 +55,16 @@ TEST(BadInputTest, EachErrorNamesTheField) {
          r.planner.schedule = model::ScheduleKind::kAsync1F1B;
          r.server_type = r.resources[0].name;
          ProfileOf(r).server_seconds = 1;
+       }},
+      {"planner.sync.anomaly.window: must be 4 to 1000 steps, is 3",
+       [](auto& r) {
+         r.planner.sync.detector = model::AnomalyDetector::kWindow;
+         r.planner.sync.anomaly_window = 3;
+       }},
+      {"planner.sync.anomaly.threshold: must be greater than 0",
+       [](auto& r) {
+         r.planner.sync.detector = model::AnomalyDetector::kRunningMean;
+         r.planner.sync.anomaly_threshold = kNan;
        }},
       {"planner.maxStaleness: must be 0", [](auto& r) { r.planner.max_staleness = 1; }},
       {"model.layers: must not be empty", [](auto& r) { r.model.layers.clear(); }},
@@ -117,6 +128,26 @@ TEST(BadInputTest, AModelTooLargeForExactIsRejectedOrPlannedByOthers) {
   const auto single = Plan(request);
   ASSERT_THAT(single, base::IsOk());
   EXPECT_TRUE(single->plan.has_value());
+}
+
+// The runtime accepts it (common/model/executable.h), and it is the same wherever a stage has replicas.
+TEST(BadInputTest, PlansSayHowSlowReplicasAreDetected) {
+  PlanRequest request = Request();
+  request.constraints.min_throughput = 20000;  // needs several units
+  for (const bool detects : {false, true}) {
+    if (detects) request.planner.sync.detector = model::AnomalyDetector::kWindow;
+    const auto result = Plan(request);
+    ASSERT_THAT(result, base::IsOk());
+    ASSERT_TRUE(result->execution_plan.has_value());
+    EXPECT_THAT(model::CheckExecutable(*result->execution_plan), base::IsOk());
+    int with = 0;
+    for (const model::Stage& stage : result->execution_plan->stages) {
+      for (const model::OperationSync& sync : stage.syncs) {
+        with += sync.sync.detector == model::AnomalyDetector::kWindow && sync.sync.anomaly_window == 16 ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(with > 0, detects);
+  }
 }
 
 // Every planner handles edge cases: it returns a plan, reasons or an error.

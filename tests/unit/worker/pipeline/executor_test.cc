@@ -103,6 +103,40 @@ TEST_F(ExecutorTest, RollsBackAndRunsTheStepAgainWithTheSameResult) {
   EXPECT_EQ((*first)->loss_sum, (*again)->loss_sum);
 }
 
+TEST_F(ExecutorTest, AProbeChangesNothing) {
+  const auto losses = [&](bool probes) {
+    model_ = *BlockModel::Create(graph_, {0, 4}, optimizer_, 1);
+    tables_ = std::make_unique<LocalTables>(graph_.Parameters(true), optimizer_, 1);
+    const auto executor = MakeExecutor();
+    std::vector<double> sums;
+    for (int64_t step = 1; step <= 4; ++step) {
+      if (probes) {
+        const absl::StatusOr<double> seconds = executor->Probe(16);
+        EXPECT_TRUE(seconds.ok()) << base::ToString(seconds.status());
+        EXPECT_GT(seconds.value_or(0), 0);
+      }
+      const auto result = executor->RunStep({step, 0, (step - 1) * 8, 8}, {});
+      EXPECT_TRUE(result.ok()) << base::ToString(result.status());
+      sums.push_back((*result)->loss_sum);
+    }
+    return sums;
+  };
+  EXPECT_EQ(losses(true), losses(false));
+}
+
+// Nothing comes from the stage before.
+TEST_F(ExecutorTest, AProbeNeedsNoPeer) {
+  MemoryFabric fabric;
+  model_ = *BlockModel::Create(graph_, {1, 4}, optimizer_, 1);
+  const std::unique_ptr<FlowChannel> channel = fabric.End(1);
+  const auto executor = MakeExecutor({{0, 1}, {1, 4}}, 1, channel.get());
+  for (const int count : {1, 16, 1000}) {  // one is less than a sample a micro-batch; there are 40 rows
+    const absl::StatusOr<double> seconds = executor->Probe(count);
+    ASSERT_TRUE(seconds.ok()) << base::ToString(seconds.status());
+    EXPECT_GT(*seconds, 0);
+  }
+}
+
 TEST_F(ExecutorTest, AStopEndsAWaitForAPeer) {
   MemoryFabric fabric;
   model_ = *BlockModel::Create(graph_, {1, 4}, optimizer_, 1);

@@ -16,7 +16,7 @@ namespace medley::worker {
 
 class CoreTest : public testing::Test {
  protected:
-  CoreTest() : core_(Options(), Now(), std::nullopt) {}
+  explicit CoreTest(const CoreOptions& options = Options()) : core_(options, Now(), std::nullopt) {}
   static CoreOptions Options() {
     CoreOptions options;
     options.epochs = 2;

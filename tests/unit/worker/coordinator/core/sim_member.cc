@@ -109,6 +109,12 @@ bool Member::Receive() {
                               leases_.back().step());
     }
     drain_ = message.drain().step();
+  } else if (message.has_probe()) {
+    if (!leases_.empty() || prepare_) violation = slot.member() + ": a Probe while it takes part in a generation";
+    job::v1::SessionRequest answer;
+    answer.mutable_probed()->set_id(message.probe().id());
+    answer.mutable_probed()->set_seconds(0.01 * slowness);
+    Say(answer);
   } else if (message.has_evaluate()) {
     evaluate_ = message.evaluate();
   } else if (message.has_release()) {
@@ -197,6 +203,7 @@ bool Member::Apply() {
   progress.set_loss_sum(0.5 * lease.count());
   progress.set_loss_samples(lease.count());
   progress.set_state_samples(held_->state.Samples());
+  progress.set_compute_seconds(0.01 * slowness);
   Say(report);
   return true;
 }
@@ -237,6 +244,10 @@ bool Member::CopyFromSources(State& out) {
   return found && (slot.role() != job::v1::MEMBER_ROLE_SERVER || all_shards);
 }
 
+bool Member::IsPeer() const {
+  return std::ranges::any_of(prepare_->peers(), [&](const auto& peer) { return peer.instance() == instance; });
+}
+
 bool Member::Rebuild(State& out) {
   out = State();
   out.counts.assign(static_cast<size_t>(shared_.rows * shared_.epochs), 0);
@@ -268,19 +279,21 @@ bool Member::FinishSwitch() {
   if (!Rebuild(state)) return false;
   if (state.Samples() != switch_->state_samples())
     violation = slot.member() + ": another number of samples in the state";
-  old_ = std::move(held_);
-  old_peers_ = peers_;
-  held_ = Held{prepare_->generation(), std::move(state), {}, {}};
-  held_->agreed = {held_->state};
+  job::v1::SessionRequest answer;
+  answer.mutable_ready()->set_generation(prepare_->generation());
+  answer.mutable_ready()->set_step(state.step);
+  answer.mutable_ready()->set_state_samples(state.Samples());
+  if (IsPeer()) {  // others keep the generation that they hold
+    old_ = std::move(held_);
+    old_peers_ = peers_;
+    held_ = Held{prepare_->generation(), std::move(state), {}, {}};
+    held_->agreed = {held_->state};
+    peers_.assign(prepare_->peers().begin(), prepare_->peers().end());
+  }
   drain_ = 0;
-  peers_.assign(prepare_->peers().begin(), prepare_->peers().end());
   leases_.clear();
   checkpoints_.clear();
   evaluate_.reset();
-  job::v1::SessionRequest answer;
-  answer.mutable_ready()->set_generation(held_->generation);
-  answer.mutable_ready()->set_step(held_->state.step);
-  answer.mutable_ready()->set_state_samples(held_->state.Samples());
   prepare_.reset();
   switch_.reset();
   warmed_ = false;

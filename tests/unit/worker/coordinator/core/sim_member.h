@@ -71,6 +71,7 @@ class Member {
   std::deque<job::v1::SessionRequest> outbox;
   const job::v1::MemberSlot slot;
   const std::string instance;
+  double slowness = 1;  // times the usual computation
 
   void Connect();              // sends Hello with the state that it holds
   void Disconnect();           // drops messages in transit
@@ -83,6 +84,7 @@ class Member {
  private:
   void Halt(int64_t generation);
   bool FinishSwitch();
+  bool IsPeer() const;  // of the generation that it prepares
   bool Rebuild(State& out);
   bool CopyFromSources(State& out);
   bool Apply();

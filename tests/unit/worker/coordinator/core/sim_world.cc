@@ -19,6 +19,8 @@ CoreOptions MakeOptions(const WorldOptions& world) {
   options.evaluation.every_steps = world.evaluate_every;
   options.max_fruitless = 1000;
   options.retry_wait = base::milliseconds(100);
+  options.slow_for = base::milliseconds(200);
+  options.standby = {.hold = base::milliseconds(200), .interval = base::milliseconds(50)};
   return options;
 }
 
@@ -109,10 +111,30 @@ void World::NewPlan() {
   const std::string pool = rng_.Below(2) == 0 ? "a" : "b";
   plan_ = options_.mode == plan::v1::SYNC_MODE_FULL ? MakePlan(plan_generation_, some(3), some(3), some(2), pool)
                                                     : MakeReplicas(plan_generation_, 1 + some(3), pool, options_.mode);
+  if (options_.slow_members) DetectSlowMembers();
   if (!core_) return;
   const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
   if (!generation.ok() && !core_->over()) Violation(base::ToString(generation.status()));
   Execute();
+}
+
+void World::DetectSlowMembers() {
+  for (plan::v1::Stage& stage : *plan_.mutable_plan()->mutable_stages()) {
+    for (plan::v1::OperationSync& sync : *stage.mutable_syncs()) {
+      plan::v1::AnomalyPolicy& policy = *sync.mutable_sync()->mutable_anomaly();
+      policy.set_detector(options_.seed % 2 == 0 ? plan::v1::ANOMALY_DETECTOR_WINDOW
+                                                 : plan::v1::ANOMALY_DETECTOR_RUNNING_MEAN);
+      policy.set_window(4);
+      policy.set_threshold(3);
+    }
+  }
+}
+
+void World::ChangeSpeed() {
+  const std::vector<std::shared_ptr<Member>> living = Living();
+  if (living.empty()) return;
+  Member& member = *living[rng_.Below(living.size())];
+  member.slowness = member.slowness > 1 ? 1 : 6;
 }
 
 void World::StartCoordinator() {
@@ -290,6 +312,7 @@ void World::Disturb() {
 
 void World::Event() {
   time_ += base::milliseconds(rng_.Below(8));
+  if (options_.slow_members && rng_.Below(1000) == 0) return ChangeSpeed();
   if (disturbances_left_ > 0 && rng_.Below(300) == 0) return Disturb();
   const uint64_t what = rng_.Below(100);
   const std::vector<std::shared_ptr<Member>> living = Living();

@@ -27,6 +27,7 @@ struct WorldOptions {
   bool only_hand_overs = false;  // no other disturbance
   int lag = 1;                   // of the members' schedule
   plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
+  bool slow_members = false;  // trainers become slow and fast again; plans detect it
 };
 
 // Makes a plan with one stage on servers and one dense stage.
@@ -62,6 +63,8 @@ class World {
   std::vector<std::shared_ptr<Member>> Living() const;
   std::shared_ptr<Member> LivingPod(const std::string& name) const;
   void NewPlan();
+  void DetectSlowMembers();
+  void ChangeSpeed();
   void Violation(const std::string& what) {
     if (violation_.empty()) violation_ = what;
   }

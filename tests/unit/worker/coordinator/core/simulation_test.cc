@@ -1,6 +1,7 @@
 // Runs random simulations: whatever happens, the surviving state contains every sample exactly once at the end.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <map>
 #include <vector>
 
@@ -97,6 +98,31 @@ TEST(SimulationTest, ReplicasThatDiffer) {
     for (const job::v1::SwitchRecord& record : world.last().switches()) recoveries += record.recovery() ? 1 : 0;
   }
   EXPECT_GT(recoveries, 200);
+}
+
+// Slow trainers are left out and return, whatever happens meanwhile.
+TEST(SimulationTest, SlowMembers) {
+  int left_out = 0;
+  int returned = 0;
+  for (uint64_t seed = 6001; seed <= 6300; ++seed) {
+    const bool averages = seed % 5 == 0;
+    World world({.seed = seed,
+                 .disturbances = seed % 4 == 0 ? 0 : 10,
+                 .checkpoints = seed % 3 != 0,
+                 .rows = 601,
+                 .evaluate_every = seed % 7 == 0 ? 50 : 0,
+                 .lag = seed % 3 == 0 && !averages ? 2 : 1,
+                 .mode = averages ? plan::v1::SYNC_MODE_PERCENTAGE : plan::v1::SYNC_MODE_FULL,
+                 .slow_members = true});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    for (const job::v1::SwitchRecord& record : world.last().switches()) {
+      left_out += record.cause() == job::v1::SWITCH_CAUSE_MEMBER_SLOW ? 1 : 0;
+      returned += record.cause() == job::v1::SWITCH_CAUSE_STANDBY_RETURNED ? 1 : 0;
+    }
+  }
+  std::printf("%d left out, %d returned\n", left_out, returned);
+  EXPECT_GT(left_out, 200);
+  EXPECT_GT(returned, 100);
 }
 
 TEST(SimulationTest, WithoutCheckpoints) {

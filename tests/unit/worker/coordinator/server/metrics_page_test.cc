@@ -20,5 +20,12 @@ TEST(MetricsPageTest, OnlyReplicasThatDifferHaveAFractionAndARatio) {
                                        HasSubstr("\nmedley_coordinator_synchronisation_ratio 0.5\n")));
 }
 
+TEST(MetricsPageTest, CountsSlowTrainers) {
+  job::v1::Observation seen;
+  EXPECT_THAT(MetricsText(seen), HasSubstr("\nmedley_coordinator_left_out_members 0\n"));
+  seen.add_left_out()->set_member("job-0-a-1");
+  EXPECT_THAT(MetricsText(seen), HasSubstr("\nmedley_coordinator_left_out_members 1\n"));
+}
+
 }  // namespace
 }  // namespace medley::worker

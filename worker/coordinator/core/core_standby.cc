@@ -1,0 +1,220 @@
+// CoordinatorCore: slow trainers stand by until they are as fast as usual again
+// (docs/adr/0026-slow-members-stand-by.md).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/model/convert.h"
+#include "worker/coordinator/core/core.h"
+
+namespace medley::worker {
+namespace {
+
+std::string TimeText(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.2f} s", seconds);
+}
+
+std::string LeftOutText(const job::v1::StandbyRecord& record) {
+  return fmt::format("Left out trainer {}: {}.", record.member(), record.reason());
+}
+
+// One policy holds for the whole plan (common/model/executable.h).
+AnomalyPolicy PolicyOf(const plan::v1::ExecutionPlan& plan) {
+  const absl::StatusOr<model::ExecutionPlan> parsed = model::FromProto(plan);
+  if (!parsed.ok()) return {};
+  for (const model::Stage& stage : parsed->stages) {
+    for (const model::OperationSync& sync : stage.syncs) {
+      if (sync.sync.detector == model::AnomalyDetector::kOff) continue;
+      return {sync.sync.detector, sync.sync.anomaly_window, sync.sync.anomaly_threshold};
+    }
+  }
+  return {};
+}
+
+std::string OperationsOf(const plan::v1::Stage& stage) {
+  std::string text;
+  for (const plan::v1::OperationRange& range : stage.operations()) {
+    text += fmt::format("{}-{};", range.first(), range.end());
+  }
+  return text;
+}
+
+std::vector<TrainerPlace> PlacesOf(const plan::v1::ExecutionPlan& plan, const std::vector<job::v1::Peer>& peers) {
+  std::vector<TrainerPlace> places;
+  for (const job::v1::Peer& peer : peers) {
+    const job::v1::MemberSlot& slot = peer.slot();
+    if (slot.role() != job::v1::MEMBER_ROLE_TRAINER || slot.stage() >= plan.stages_size()) continue;
+    const plan::v1::Stage& stage = plan.stages(slot.stage());
+    for (const plan::v1::Group& group : stage.groups()) {
+      if (group.pool() != slot.pool()) continue;
+      places.push_back({slot.member(), peer.instance(), slot.pool(), slot.stage(),
+                        group.share() / std::max(1, group.units()), OperationsOf(stage)});
+    }
+  }
+  return places;
+}
+
+const job::v1::MemberSlot* SlotOf(const job::v1::ApplyPlanRequest& request, const std::string& member) {
+  const auto found = std::ranges::find_if(request.slots(), [&](const auto& slot) { return slot.member() == member; });
+  return found == request.slots().end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+bool CoordinatorCore::StandsBy(const std::string& member) const {
+  const auto found = members_.find(member);
+  const Standby* standby = standbys_.Find(member);
+  return found != members_.end() && standby != nullptr && !standby->may_return && !found->second.released &&
+         standby->record.instance() == found->second.hello.instance();
+}
+
+void CoordinatorCore::RestoreStandbys(const job::v1::CoordinatorState& journal, Instant now) {
+  standbys_.Restore(journal, now.steady);
+  const plan::v1::ExecutionPlan& plan = journal.active().plan();
+  for (const job::v1::StandbyRecord& record : journal.standbys()) {
+    if (record.stage() < 0 || record.stage() >= plan.stages_size()) continue;
+    slow_.Restore(PolicyOf(plan),
+                  {record.member(), record.instance(), record.pool(), record.stage(), record.share(),
+                   OperationsOf(plan.stages(record.stage()))},
+                  record.usual_seconds());
+  }
+}
+
+// The generation in force begins to train.
+void CoordinatorCore::BeginSlowMembers() {
+  std::vector<TrainerPlace> places = PlacesOf(active_->plan, active_->peers);
+  std::erase_if(places, [&](const TrainerPlace& place) { return !active_->members.contains(place.member); });
+  slow_.Begin(PolicyOf(active_->plan), std::move(places),
+              [&](const std::string& member) { return standbys_.Find(member) != nullptr; });
+}
+
+// Whoever writes a checkpoint meanwhile is not slow.
+void CoordinatorCore::AddStepTime(const GenerationMember& member, double seconds, Instant now) {
+  const std::string& name = member.peer.slot().member();
+  if (!checkpoint_ || !checkpoint_->waiting.contains(name)) slow_.Add(name, seconds, now.steady);
+}
+
+// Marks the trainer that is to be left out next. It is planned out by ConsiderSamePlan, or by a recovery before.
+void CoordinatorCore::MarkSlowMember(Instant now) {
+  std::map<int, int> standing_by;  // by stage
+  for (const auto& [name, standby] : standbys_.all()) {
+    const job::v1::MemberSlot* slot = SlotOf(active_->request, name);
+    if (slot != nullptr && StandsBy(name) && !active_->members.contains(name)) ++standing_by[slot->stage()];
+    if (active_->members.contains(name)) return;  // one at a time
+  }
+  const std::optional<SlowTrainer> slow = slow_.Worst(standing_by, now.steady);
+  if (!slow) return;
+  const GenerationMember& member = active_->members.at(slow->member);
+  const ConnectedMember* connected = Connected(member.peer);
+  if (connected == nullptr || connected->leaving) return;
+  job::v1::StandbyRecord record;
+  record.set_member(slow->member);
+  record.set_instance(member.peer.instance());
+  record.set_pool(member.peer.slot().pool());
+  record.set_stage(member.peer.slot().stage());
+  record.set_usual_seconds(slow->usual);
+  for (const TrainerPlace& place : PlacesOf(active_->plan, active_->peers)) {
+    if (place.member == slow->member) record.set_share(place.share);
+  }
+  record.set_reason(fmt::format("a step took it {}, usually {}", TimeText(slow->recent), TimeText(slow->usual)));
+  const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(now.wall.time_since_epoch()).count();
+  record.mutable_since()->set_seconds(nanos / 1'000'000'000);
+  record.mutable_since()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  standbys_.Add(std::move(record), now.steady);
+}
+
+// Plans out a marked trainer of the generation in force. `fit`: the members of the next one. Returns whether it did.
+bool CoordinatorCore::LeaveOutSlow(const RosterFit& fit, Instant now) {
+  std::optional<Standby> marked;
+  for (const auto& [name, standby] : standbys_.all()) {
+    if (active_->members.contains(name)) marked = standby;
+  }
+  if (!marked) return false;
+  const std::string name = marked->record.member();
+  const bool used = std::ranges::any_of(fit.peers, [&](const auto& peer) { return peer.slot().member() == name; });
+  if (used || !fit.covers) {  // the others cannot train without it any more
+    standbys_.Remove(name, now.steady);
+    return false;
+  }
+  StartGeneration(active_->request, fit, job::v1::STATE_ORIGIN_PEERS,
+                  {job::v1::SWITCH_CAUSE_MEMBER_SLOW, LeftOutText(marked->record), name}, now);
+  return true;
+}
+
+// Why a member takes part that the generation in force does not have.
+Cause CoordinatorCore::ReturnCause(const std::string& newcomer) const {
+  const Standby* standby = standbys_.Find(newcomer);
+  if (standby == nullptr || !standby->may_return) {
+    return {job::v1::SWITCH_CAUSE_MEMBER_RETURNED, newcomer + " came back", newcomer};
+  }
+  return {job::v1::SWITCH_CAUSE_STANDBY_RETURNED,
+          fmt::format("Took trainer {} back: a step would take it {}, usually {}.", newcomer,
+                      TimeText(standby->seconds), TimeText(standby->record.usual_seconds())),
+          newcomer};
+}
+
+// A generation is in force: members with a part in it do not stand by, and those without a slot in any plan leave.
+void CoordinatorCore::UpdateStandbys(Instant now) {
+  std::vector<std::string> back, gone;
+  for (const auto& [name, standby] : standbys_.all()) {
+    if (active_->members.contains(name)) {
+      back.push_back(name);
+    } else if (SlotOf(active_->request, name) == nullptr && SlotOf(*desired_, name) == nullptr) {
+      gone.push_back(name);
+    }
+  }
+  for (const std::string& name : back) standbys_.Remove(name, now.steady);
+  for (const std::string& name : gone) ReleaseStandby(name, "the new generation has no place for this member", now);
+}
+
+void CoordinatorCore::ReleaseStandby(const std::string& member, const std::string& why, Instant now) {
+  const auto found = members_.find(member);
+  if (found != members_.end() && !found->second.released && standbys_.Has(member, found->second.hello.instance())) {
+    found->second.released = true;
+    job::v1::SessionResponse release;
+    release.mutable_release()->set_reason(why);
+    commands_.push_back(SendCommand{member, found->second.hello.instance(), std::move(release)});
+  }
+  standbys_.Remove(member, now.steady);
+}
+
+void CoordinatorCore::OnProbed(const std::string& member, const job::v1::Probed& probed, Instant now) {
+  const Standby* standby = standbys_.Find(member);
+  if (standby == nullptr) return;
+  if (!probed.error().empty()) Log(true, fmt::format("{} cannot measure how fast it is: {}", member, probed.error()));
+  const job::v1::MemberSlot* slot = active_ ? SlotOf(active_->request, member) : nullptr;
+  const double slowness = slot == nullptr ? 1 : slow_.Reference(slot->stage(), slot->pool(), member);
+  standbys_.OnProbed(member, probed, slowness, now.steady);
+}
+
+// Between generations nobody is probed: members that prepare one have other work.
+void CoordinatorCore::SendProbes(Instant now) {
+  if (mode_ != Mode::kTraining || next_ || successor_ || suspending_) return;
+  std::map<std::string, std::string> connected;
+  for (const auto& [name, standby] : standbys_.all()) {
+    const auto found = members_.find(name);
+    if (found == members_.end() || found->second.released || active_->members.contains(name)) continue;
+    connected[name] = found->second.hello.instance();
+  }
+  for (const DueProbe& probe : standbys_.Due(connected, now.steady)) {
+    job::v1::SessionResponse message;
+    message.mutable_probe()->set_id(probe.id);
+    message.mutable_probe()->set_count(options_.batch_size);
+    commands_.push_back(SendCommand{probe.member, probe.instance, std::move(message)});
+  }
+}
+
+void CoordinatorCore::FillLeftOut(job::v1::Observation& out) const {
+  for (const auto& [name, standby] : standbys_.all()) {
+    if (!members_.contains(name) || (active_ && active_->members.contains(name))) continue;
+    job::v1::LeftOutMember& member = *out.add_left_out();
+    member.set_member(name);
+    member.set_reason(LeftOutText(standby.record));
+    *member.mutable_since() = standby.record.since();
+    member.set_probe_seconds(standby.seconds);
+  }
+}
+
+}  // namespace medley::worker
