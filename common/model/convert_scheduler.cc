@@ -61,6 +61,31 @@ void ConstraintsToProto(const Constraints& constraints, pb::Constraints& out) {
   out.set_max_units(constraints.max_units);
 }
 
+pb::Hierarchy GroupingToProto(Grouping grouping) {
+  switch (grouping) {
+    case Grouping::kNone:
+      return pb::HIERARCHY_UNSPECIFIED;
+    case Grouping::kAuto:
+      return pb::HIERARCHY_AUTO;
+    case Grouping::kPool:
+      return pb::HIERARCHY_BY_POOL;
+  }
+  return pb::HIERARCHY_UNSPECIFIED;
+}
+
+absl::StatusOr<Grouping> GroupingFromProto(pb::Hierarchy hierarchy, std::string_view path) {
+  switch (hierarchy) {
+    case pb::HIERARCHY_UNSPECIFIED:
+      return Grouping::kNone;
+    case pb::HIERARCHY_AUTO:
+      return Grouping::kAuto;
+    case pb::HIERARCHY_BY_POOL:
+      return Grouping::kPool;
+    default:
+      return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(hierarchy));
+  }
+}
+
 void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.set_name(options.name);
   out.set_seed(options.seed);
@@ -70,6 +95,7 @@ void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.mutable_sync()->set_mode(ToProto(options.sync.mode));
   out.mutable_sync()->set_fraction(options.sync.fraction);
   out.mutable_sync()->set_target_ratio(options.sync.target_ratio);
+  out.mutable_sync()->set_hierarchy(GroupingToProto(options.sync.hierarchy));
   pb::RecurrentOptions& recurrent = *out.mutable_recurrent();
   recurrent.set_rounds(options.recurrent.rounds);
   recurrent.set_samples_per_round(options.recurrent.samples_per_round);
@@ -97,6 +123,7 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   MEDLEY_ASSIGN_OR_RETURN(out.sync.mode, FromProto(in.sync().mode(), "planner.sync.mode"));
   out.sync.fraction = Or(in.sync().fraction(), 1.0);
   out.sync.target_ratio = Or(in.sync().target_ratio(), 0.02);
+  MEDLEY_ASSIGN_OR_RETURN(out.sync.hierarchy, GroupingFromProto(in.sync().hierarchy(), "planner.sync.hierarchy"));
   const pb::RecurrentOptions& recurrent = in.recurrent();
   out.recurrent = {recurrent.rounds(),        recurrent.samples_per_round(), recurrent.hidden_units(),
                    recurrent.learning_rate(), recurrent.baseline_decay(),    recurrent.policy(),

@@ -84,12 +84,17 @@ struct BayesianOptions {  // 0: the planner's default
   int initial_samples = 0;
 };
 
+// Groups of replicas that the planner forms in every stage (Sync::hierarchy): none, of about the square root of their
+// number within a pool, or one for each pool of the stage.
+enum class Grouping { kNone, kAuto, kPool };
+
 // How replicas synchronise. Other modes than kFull need one stage that holds the whole model, without parameter
 // servers.
 struct Synchronisation {
   SyncMode mode = SyncMode::kFull;
-  double fraction = 1;         // kPercentage, in (0, 1]
-  double target_ratio = 0.02;  // kFlexible, > 0: time of synchronisation over time of computation
+  double fraction = 1;                   // kPercentage, in (0, 1]
+  double target_ratio = 0.02;            // kFlexible, > 0: time of synchronisation over time of computation
+  Grouping hierarchy = Grouping::kNone;  // kPool: only with kFull
   bool operator==(const Synchronisation&) const = default;
 };
 

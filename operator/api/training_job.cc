@@ -68,6 +68,9 @@ model::Synchronisation ReadSync(const Reader& reader) {
   if (mode == "Flexible") sync.mode = model::SyncMode::kFlexible;
   sync.fraction = reader.Number("fraction", sync.fraction);
   sync.target_ratio = reader.Number("targetRatio", sync.target_ratio);
+  const std::string hierarchy = reader.String("hierarchy");
+  if (hierarchy == "Auto") sync.hierarchy = model::Grouping::kAuto;
+  if (hierarchy == "Pool") sync.hierarchy = model::Grouping::kPool;
   return sync;
 }
 

@@ -208,6 +208,8 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   rules.Require(Number(spec, "/training/sync/fraction", 1) > 0, "spec.training.sync.fraction must be greater than 0");
   rules.Require(Number(spec, "/training/sync/targetRatio", 1) > 0,
                 "spec.training.sync.targetRatio must be greater than 0");
+  rules.Require(TextAt(spec, "/training/sync/hierarchy") != "Pool" || mode.empty() || mode == "Full",
+                "spec.training.sync.hierarchy Pool needs the mode Full: replicas that differ are all in one pool");
   rules.Require(asynchronous || Number(spec, "/planner/parallelism/maxStaleness", 0) == 0,
                 "spec.planner.parallelism.maxStaleness goes with the schedule ASYNC_1F1B");
   const double budget = Seconds(spec, "/planner/timeBudget");

@@ -53,6 +53,20 @@ void AddAlternatives(const Problem& problem, model::PlanResult& result) {
   }
 }
 
+// A request for groups that no stage of the plan has is answered with the reason.
+void NoteMissingGroups(const model::Synchronisation& how, const model::ExecutionPlan& plan,
+                       std::vector<std::string>& notes) {
+  if (how.hierarchy == model::Grouping::kNone) return;
+  for (const model::Stage& stage : plan.stages) {
+    for (const model::OperationSync& sync : stage.syncs) {
+      if (!sync.sync.hierarchy.empty()) return;
+    }
+  }
+  notes.push_back(how.hierarchy == model::Grouping::kPool
+                      ? "replicas form no groups by pool: each stage with replicas is in one pool"
+                      : "replicas form no groups: no stage has 4 replicas");
+}
+
 void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin, model::PlanResult& result) {
   result.plan = Evaluate(problem, solution.best->stages).plan;
   if (solution.lower_bound) {
@@ -68,6 +82,7 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
                      problem.request().profile_id,
                      result.lower_bound_usd.value_or(0),
                      result.gap.value_or(1)};
+  NoteMissingGroups(problem.request().planner.sync, plan, result.notes);
   result.execution_plan = std::move(plan);
 }
 
@@ -135,13 +150,13 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
     MEDLEY_ASSIGN_OR_RETURN(solution, planner->Solve(problem, request.planner.seed, budget));
   }
   if (!solution.planner.empty()) result.planner = solution.planner;
+  result.notes = solution.notes;
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
   } else if (!differ) {
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }
   result.policy = solution.policy;
-  result.notes = solution.notes;
   AddAlternatives(problem, result);
   result.complete = solution.complete && planner->deterministic() && !budget.Spent();
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
