@@ -94,7 +94,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Schedule.micro_batches", kExecuted},
       {"Schedule.max_staleness", kExecuted},
       {"Schedule.bucket_bytes", kExecuted},
-      {"Schedule.without_undo", Refused("one update can be undone")},
+      {"Schedule.without_undo", kExecuted},
   };
   return fields;
 }
@@ -215,6 +215,10 @@ absl::Status CheckDifferingReplicas(const plan_pb::ExecutionPlan& plan) {
     for (int i = 0; i < plan.stages(s).syncs_size(); ++i) {
       const plan_pb::SyncMode mode = plan.stages(s).syncs(i).sync().mode();
       if (mode == plan_pb::SYNC_MODE_UNSPECIFIED || mode == plan_pb::SYNC_MODE_FULL) continue;
+      if (plan.schedule().without_undo()) {
+        return NotExecuted("plan.schedule.withoutUndo", "true with " + plan_pb::SyncMode_Name(mode),
+                           "replicas that differ keep the states of their last two agreements");
+      }
       if (plan.stages_size() == 1 && !plan.has_servers()) continue;
       return NotExecuted(fmt::format("plan.stages[{}].syncs[{}].sync.mode", s, i), plan_pb::SyncMode_Name(mode),
                          "replicas that differ need one stage that holds the whole model, without parameter servers");

@@ -51,6 +51,14 @@ std::vector<JobShape> Differing() {
   };
 }
 
+// Where survivors have applied different steps, all return to the checkpoint.
+std::vector<JobShape> WithoutUndo() {
+  std::vector<JobShape> shapes = Synchronous();
+  for (JobShape& shape : shapes) shape.without_undo = true;
+  shapes.push_back(Synchronous().front());
+  return shapes;
+}
+
 struct Counts {
   int kills = 0, stops = 0, coordinators = 0, plans = 0, hand_overs = 0;
 };
@@ -189,6 +197,8 @@ TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
   RunSeeds({.hidden = {8}, .embedding_rows = 512}, Synchronous(), 2);
 }
 
+TEST(ChaosTest, WithoutUndoToo) { RunSeeds({.hidden = {8}, .embedding_rows = 512}, WithoutUndo(), 1); }
+
 // fc1 fc2 fc_out loss, without tables; wide, because steps of a small model are over before anything can happen.
 JobOptions WithoutTables() {
   return {.model = "mlp",
@@ -198,6 +208,11 @@ JobOptions WithoutTables() {
 }
 
 TEST(ChaosTest, AsynchronousSchedulesToo) { RunSeeds(WithoutTables(), Asynchronous(), 1); }
+TEST(ChaosTest, AsynchronousSchedulesWithoutUndoToo) {
+  std::vector<JobShape> shapes = Asynchronous();
+  for (JobShape& shape : shapes) shape.without_undo = true;
+  RunSeeds(WithoutTables(), shapes, 1);
+}
 TEST(ChaosTest, ReplicasThatDifferToo) { RunSeeds(WithoutTables(), Differing(), 1); }
 
 }  // namespace

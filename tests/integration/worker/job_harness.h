@@ -44,6 +44,7 @@ struct JobShape {
   plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
   double fraction = 0;      // SYNC_MODE_PERCENTAGE
   double target_ratio = 0;  // SYNC_MODE_FLEXIBLE
+  bool without_undo = false;
 };
 
 struct JobOptions {
