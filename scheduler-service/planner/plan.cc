@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/program_fit.h"
 #include "scheduler-service/planner/reasons.h"
 #include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/planner/stage_graph.h"
@@ -68,13 +69,18 @@ void NoteMissingGroups(const model::Synchronisation& how, const model::Execution
 }
 
 void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin, model::PlanResult& result) {
+  model::ExecutionPlan plan = BuildExecutionPlan(problem, solution.best->stages);
+  if (const absl::Status program = CheckProgram(plan, problem.request()); !program.ok()) {
+    result.reasons.push_back(
+        {"program", "", 0, 0, fmt::format("the runtime cannot execute the cheapest plan: {}", base::Message(program))});
+    return;
+  }
   result.plan = Evaluate(problem, solution.best->stages).plan;
   if (solution.lower_bound) {
     const double cost = result.plan->cost_usd;
     result.lower_bound_usd = std::min(*solution.lower_bound, cost);
     result.gap = cost > 0 ? (cost - *result.lower_bound_usd) / cost : 0;
   }
-  model::ExecutionPlan plan = BuildExecutionPlan(problem, solution.best->stages);
   plan.provenance = {result.planner,
                      result.seed,
                      origin.catalog_revision,
@@ -82,6 +88,12 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
                      problem.request().profile_id,
                      result.lower_bound_usd.value_or(0),
                      result.gap.value_or(1)};
+  if (FitsOnlyWithoutUndo(plan, problem.request())) {
+    plan.schedule.without_undo = true;
+    result.notes.push_back(
+        "the versions of parameters that undo an update do not fit in memory, so the plan keeps none: after a failure "
+        "the job may return to its last checkpoint");
+  }
   NoteMissingGroups(problem.request().planner.sync, plan, result.notes);
   result.execution_plan = std::move(plan);
 }
