@@ -92,6 +92,7 @@ void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.set_time_budget_seconds(options.time_budget_seconds);
   out.set_schedule(ToProto(options.schedule));
   out.set_max_staleness(options.max_staleness);
+  if (options.evaluator == EvaluatorKind::kSimulator) out.set_evaluator(pb::EVALUATOR_SIMULATOR);
   out.mutable_sync()->set_mode(ToProto(options.sync.mode));
   out.mutable_sync()->set_fraction(options.sync.fraction);
   out.mutable_sync()->set_target_ratio(options.sync.target_ratio);
@@ -124,6 +125,10 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   out.sync.fraction = Or(in.sync().fraction(), 1.0);
   out.sync.target_ratio = Or(in.sync().target_ratio(), 0.02);
   MEDLEY_ASSIGN_OR_RETURN(out.sync.hierarchy, GroupingFromProto(in.sync().hierarchy(), "planner.sync.hierarchy"));
+  if (in.evaluator() != pb::EVALUATOR_UNSPECIFIED && in.evaluator() != pb::EVALUATOR_SIMULATOR) {
+    return base::InvalidArgument("planner.evaluator: unknown value {}", static_cast<int>(in.evaluator()));
+  }
+  if (in.evaluator() == pb::EVALUATOR_SIMULATOR) out.evaluator = EvaluatorKind::kSimulator;
   const pb::RecurrentOptions& recurrent = in.recurrent();
   out.recurrent = {recurrent.rounds(),        recurrent.samples_per_round(), recurrent.hidden_units(),
                    recurrent.learning_rate(), recurrent.baseline_decay(),    recurrent.policy(),

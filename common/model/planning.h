@@ -98,6 +98,9 @@ struct Synchronisation {
   bool operator==(const Synchronisation&) const = default;
 };
 
+// What scores the candidates of a question: the cost model, or the simulator, which chooses among the best of them.
+enum class EvaluatorKind { kCostModel, kSimulator };
+
 struct PlannerOptions {
   std::string name = "exact";
   uint64_t seed = 1;
@@ -105,6 +108,7 @@ struct PlannerOptions {
   ScheduleKind schedule = ScheduleKind::kSync1F1B;
   int max_staleness = 0;  // kAsync1F1B: the most versions by which a gradient may be late; 0: no limit
   Synchronisation sync;
+  EvaluatorKind evaluator = EvaluatorKind::kCostModel;
   RecurrentOptions recurrent;
   GeneticOptions genetic;
   BayesianOptions bayesian;

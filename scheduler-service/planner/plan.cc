@@ -1,8 +1,10 @@
 #include "scheduler-service/planner/plan.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "common/base/status.h"
+#include "scheduler-service/planner/evaluator.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/program_fit.h"
@@ -51,6 +53,50 @@ void AddAlternatives(const Problem& problem, model::PlanResult& result) {
       alternative.reasons = WhyNotSingleType(problem, t);
     }
     result.alternatives.push_back(std::move(alternative));
+  }
+}
+
+constexpr size_t kShortlisted = 8;
+
+// Plans that a search found, the last kShortlisted of them.
+class Shortlist {
+ public:
+  void Add(const Provisioned& plan) {
+    plans_.push_back(plan);
+    if (plans_.size() > kShortlisted) plans_.pop_front();
+  }
+  const std::deque<Provisioned>& plans() const { return plans_; }
+
+ private:
+  std::deque<Provisioned> plans_;
+};
+
+// Chooses the plan again, among those found and the best on each type, by the evaluator of the request. The plan of the
+// search stays where none of them can be scored, or keeps the constraints.
+void ChooseAgain(const Problem& problem, const Shortlist& found, const Evaluator& evaluator, Solution& solution) {
+  std::vector<Provisioned> candidates = {*solution.best};
+  candidates.insert(candidates.end(), found.plans().rbegin(), found.plans().rend());
+  for (int t = 0; t < problem.types(); ++t) {
+    if (auto single = SingleType(problem, t)) candidates.push_back(*std::move(single));
+  }
+  const Provisioned* best = nullptr;
+  double least = kInfinity;
+  for (const Provisioned& candidate : candidates) {
+    const auto score = evaluator.Evaluate(problem, candidate.stages);
+    if (!score.ok() || score->cost >= least * (1 - kSameCost)) continue;
+    if (!KeepsConstraints(problem, candidate.stages, *score)) continue;
+    best = &candidate;
+    least = score->cost;
+  }
+  if (best == nullptr) {
+    solution.notes.push_back(
+        fmt::format("by the {} no candidate keeps the constraints, or none can be scored: the plan is the best of the "
+                    "cost model",
+                    evaluator.name()));
+  } else if (best->stages != solution.best->stages) {
+    solution.notes.push_back(
+        fmt::format("the {} prefers this plan to the cheapest of the cost model: {:.6g} USD", evaluator.name(), least));
+    solution.best = *best;
   }
 }
 
@@ -153,7 +199,10 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
 
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
-  const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
+  const bool rank = request.planner.evaluator != model::EvaluatorKind::kCostModel;
+  Shortlist found;
+  const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop,
+                      rank ? OnIncumbent([&](const Provisioned& plan) { found.Add(plan); }) : OnIncumbent());
   const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
   Solution solution;
   if (differ) {
@@ -161,6 +210,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   } else {
     MEDLEY_ASSIGN_OR_RETURN(solution, planner->Solve(problem, request.planner.seed, budget));
   }
+  if (rank && solution.best) ChooseAgain(problem, found, *MakeEvaluator(request.planner.evaluator, stop), solution);
   if (!solution.planner.empty()) result.planner = solution.planner;
   result.notes = solution.notes;
   if (solution.best) {

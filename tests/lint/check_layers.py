@@ -35,7 +35,7 @@ ARROWS = {
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
     "scheduler-service/policy_net": ["common/base"],
     "scheduler-service/planner": ["common/base", "common/model", "common/program", "scheduler-service/cost",
-                                  "scheduler-service/provision", "scheduler-service/policy_net"],
+                                  "scheduler-service/provision", "scheduler-service/policy_net", "scheduler-service/simulate"],
     # Planners of other processes: the network, but not the front ends.
     "scheduler-service/remote_planner": ["common/base", "common/document", "common/model", "common/rpc", "proto",
                                          "scheduler-service/cost", "scheduler-service/planner",
