@@ -61,12 +61,38 @@ void ConstraintsToProto(const Constraints& constraints, pb::Constraints& out) {
   out.set_max_units(constraints.max_units);
 }
 
+pb::Hierarchy GroupingToProto(Grouping grouping) {
+  switch (grouping) {
+    case Grouping::kNone:
+      return pb::HIERARCHY_UNSPECIFIED;
+    case Grouping::kAuto:
+      return pb::HIERARCHY_AUTO;
+    case Grouping::kPool:
+      return pb::HIERARCHY_BY_POOL;
+  }
+  return pb::HIERARCHY_UNSPECIFIED;
+}
+
+absl::StatusOr<Grouping> GroupingFromProto(pb::Hierarchy hierarchy, std::string_view path) {
+  switch (hierarchy) {
+    case pb::HIERARCHY_UNSPECIFIED:
+      return Grouping::kNone;
+    case pb::HIERARCHY_AUTO:
+      return Grouping::kAuto;
+    case pb::HIERARCHY_BY_POOL:
+      return Grouping::kPool;
+    default:
+      return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(hierarchy));
+  }
+}
+
 void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.set_name(options.name);
   out.set_seed(options.seed);
   out.set_time_budget_seconds(options.time_budget_seconds);
   out.set_schedule(ToProto(options.schedule));
   out.set_max_staleness(options.max_staleness);
+  if (options.evaluator == EvaluatorKind::kSimulator) out.set_evaluator(pb::EVALUATOR_SIMULATOR);
   out.mutable_sync()->set_mode(ToProto(options.sync.mode));
   out.mutable_sync()->set_fraction(options.sync.fraction);
   out.mutable_sync()->set_target_ratio(options.sync.target_ratio);
@@ -75,6 +101,7 @@ void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
     out.mutable_sync()->mutable_anomaly()->set_window(options.sync.anomaly_window);
     out.mutable_sync()->mutable_anomaly()->set_threshold(options.sync.anomaly_threshold);
   }
+  out.mutable_sync()->set_hierarchy(GroupingToProto(options.sync.hierarchy));
   pb::RecurrentOptions& recurrent = *out.mutable_recurrent();
   recurrent.set_rounds(options.recurrent.rounds);
   recurrent.set_samples_per_round(options.recurrent.samples_per_round);
@@ -106,6 +133,11 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   MEDLEY_ASSIGN_OR_RETURN(out.sync.detector, FromProto(anomaly.detector(), "planner.sync.anomaly.detector"));
   out.sync.anomaly_window = anomaly.window() == 0 ? 16 : anomaly.window();
   out.sync.anomaly_threshold = Or(anomaly.threshold(), 3.0);
+  MEDLEY_ASSIGN_OR_RETURN(out.sync.hierarchy, GroupingFromProto(in.sync().hierarchy(), "planner.sync.hierarchy"));
+  if (in.evaluator() != pb::EVALUATOR_UNSPECIFIED && in.evaluator() != pb::EVALUATOR_SIMULATOR) {
+    return base::InvalidArgument("planner.evaluator: unknown value {}", static_cast<int>(in.evaluator()));
+  }
+  if (in.evaluator() == pb::EVALUATOR_SIMULATOR) out.evaluator = EvaluatorKind::kSimulator;
   const pb::RecurrentOptions& recurrent = in.recurrent();
   out.recurrent = {recurrent.rounds(),        recurrent.samples_per_round(), recurrent.hidden_units(),
                    recurrent.learning_rate(), recurrent.baseline_decay(),    recurrent.policy(),

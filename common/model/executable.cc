@@ -93,7 +93,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Schedule.micro_batches", kExecuted},
       {"Schedule.max_staleness", kExecuted},
       {"Schedule.bucket_bytes", kExecuted},
-      {"Schedule.without_undo", Refused("one update can be undone")},
+      {"Schedule.without_undo", kExecuted},
   };
   return fields;
 }
@@ -213,6 +213,10 @@ absl::Status CheckDifferingReplicas(const plan_pb::ExecutionPlan& plan) {
   const auto check = [&](const plan_pb::Sync& sync, const std::string& path) -> absl::Status {
     if (sync.mode() == plan_pb::SYNC_MODE_UNSPECIFIED || sync.mode() == plan_pb::SYNC_MODE_FULL)
       return absl::OkStatus();
+    if (plan.schedule().without_undo()) {
+      return NotExecuted("plan.schedule.withoutUndo", "true with " + plan_pb::SyncMode_Name(sync.mode()),
+                         "replicas that differ keep the states of their last two agreements");
+    }
     if (plan.stages_size() + plan.placements_size() == 1 && !plan.has_servers()) return absl::OkStatus();
     return NotExecuted(path + ".sync.mode", plan_pb::SyncMode_Name(sync.mode()),
                        "replicas that differ need one stage or placement that holds the whole model, without parameter "

@@ -218,6 +218,11 @@ absl::Status Validate(const PlanRequest& request) {
                                    kMostAnomalyThreshold, sync.anomaly_threshold);
     }
   }
+  if (sync.hierarchy == Grouping::kPool && sync.mode != SyncMode::kFull) {
+    return base::InvalidArgument(
+        "planner.sync.hierarchy: BY_POOL needs the mode FULL: replicas that differ are all in one pool, so they would "
+        "agree in every step");
+  }
   if (request.planner.max_staleness < 0 || (request.planner.max_staleness > 0 && !asynchronous)) {
     return base::InvalidArgument("planner.maxStaleness: must be 0, or greater than 0 with ASYNC_1F1B, is {}",
                                  request.planner.max_staleness);

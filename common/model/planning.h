@@ -84,17 +84,25 @@ struct BayesianOptions {  // 0: the planner's default
   int initial_samples = 0;
 };
 
+// Groups of replicas that the planner forms in every stage (Sync::hierarchy): none, of about the square root of their
+// number within a pool, or one for each pool of the stage.
+enum class Grouping { kNone, kAuto, kPool };
+
 // How replicas synchronise. Other modes than kFull need one stage that holds the whole model, without parameter
 // servers.
 struct Synchronisation {
   SyncMode mode = SyncMode::kFull;
   double fraction = 1;                               // kPercentage, in (0, 1]
   double target_ratio = 0.02;                        // kFlexible, > 0: time of synchronisation over time of computation
+  Grouping hierarchy = Grouping::kNone;              // kPool: only with kFull
   AnomalyDetector detector = AnomalyDetector::kOff;  // of slow replicas
   int anomaly_window = 16;                           // steps
   double anomaly_threshold = 3;                      // standard deviations
   bool operator==(const Synchronisation&) const = default;
 };
+
+// What scores the candidates of a question: the cost model, or the simulator, which chooses among the best of them.
+enum class EvaluatorKind { kCostModel, kSimulator };
 
 struct PlannerOptions {
   std::string name = "exact";
@@ -103,6 +111,7 @@ struct PlannerOptions {
   ScheduleKind schedule = ScheduleKind::kSync1F1B;
   int max_staleness = 0;  // kAsync1F1B: the most versions by which a gradient may be late; 0: no limit
   Synchronisation sync;
+  EvaluatorKind evaluator = EvaluatorKind::kCostModel;
   RecurrentOptions recurrent;
   GeneticOptions genetic;
   BayesianOptions bayesian;

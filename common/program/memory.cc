@@ -88,10 +88,9 @@ class Counter {
         (layer.sparse ? rows : dense) += layer.weight_bytes;
       }
       const double factor = program_.Trains() ? options_.state_factor : 1;
-      const int horizon = program_.lag;  // the most steps that one member can be ahead of another
-      const double versions = !program_.Trains()      ? 0
-                              : options_.without_undo ? dense * (block.lag - 1)
-                                                      : dense * std::max(factor - 1, 1.0) * horizon;
+      // With undo as many as one member can be ahead of another, else those that open steps compute with.
+      const int older = !program_.Trains() ? 0 : options_.without_undo ? block.lag - 1 : program_.lag;
+      const double versions = dense * std::max(factor - 1, 1.0) * older;
       for (const int device : LayoutOf(block).devices) {
         Rest(device, {"parameters and optimizer state of", b, kNone, 0}, dense * factor);
         Rest(device, {"older versions of the parameters of", b, kNone, 1}, versions);

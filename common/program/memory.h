@@ -32,8 +32,8 @@ struct DeviceMemory {
 
 // Counts by device, with the instructions of each in the order from which its lists are cut, until the pipeline is full
 // and empty again:
-//   parameters with gradient and optimizer state; older versions that open steps compute with; without
-//   `without_undo`, the versions of parameters and optimizer state that recovery returns to;
+//   parameters with gradient and optimizer state; older versions of parameters and optimizer state: those to which a
+//   recovery returns, or, with `without_undo`, only those that open steps compute with;
 //   tables, on their servers in equal parts, or on their only replica;
 //   batches, from LoadBatch to Report;
 //   activations (LayerProfile::activation_bytes for the device's pool; without it, the outputs), from the forward to

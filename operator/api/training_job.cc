@@ -75,6 +75,9 @@ model::Synchronisation ReadSync(const Reader& reader) {
     sync.anomaly_window = static_cast<int>(anomaly.Number("window", sync.anomaly_window));
     sync.anomaly_threshold = anomaly.Number("threshold", sync.anomaly_threshold);
   }
+  const std::string hierarchy = reader.String("hierarchy");
+  if (hierarchy == "Auto") sync.hierarchy = model::Grouping::kAuto;
+  if (hierarchy == "Pool") sync.hierarchy = model::Grouping::kPool;
   return sync;
 }
 

@@ -210,6 +210,8 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.sync.targetRatio must be greater than 0");
   rules.Require(Number(spec, "/training/sync/anomaly/threshold", 1) > 0,
                 "spec.training.sync.anomaly.threshold must be greater than 0");
+  rules.Require(TextAt(spec, "/training/sync/hierarchy") != "Pool" || mode.empty() || mode == "Full",
+                "spec.training.sync.hierarchy Pool needs the mode Full: replicas that differ are all in one pool");
   rules.Require(asynchronous || Number(spec, "/planner/parallelism/maxStaleness", 0) == 0,
                 "spec.planner.parallelism.maxStaleness goes with the schedule ASYNC_1F1B");
   const double budget = Seconds(spec, "/planner/timeBudget");

@@ -7,26 +7,14 @@
 #include "scheduler-service/handlers/field_path.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/handlers/prepared.h"
+#include "scheduler-service/planner/evaluator.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/pareto_proto.h"
-#include "scheduler-service/simulate/plan_simulation.h"
 
 namespace medley::sched {
 namespace {
 
 namespace pb = scheduler::v1;
-
-// Samples/s of the plan in simulated time, with the times of the request's model; 0 for a plan that is too large to
-// simulate it beside others, or that cannot be compiled.
-double SimulatedThroughput(const model::ExecutionPlan& plan, const model::PlanRequest& request, std::stop_token stop) {
-  model::Profile profile;
-  profile.model = request.model;
-  profile.profile_batch_size = static_cast<int>(std::min(request.training.profile_batch_size, 1e9));
-  PlanSimulationOptions options{.steps = 6, .max_instructions = 20'000};
-  options.stop = std::move(stop);
-  const auto simulated = SimulatePlan(plan, profile, options);
-  return simulated.ok() ? simulated->throughput() : 0;
-}
 
 template <typename Out>
 void FillAnswer(const ProvisionResult& result, Out& out) {

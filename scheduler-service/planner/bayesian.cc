@@ -27,7 +27,7 @@ class Optimisation {
         initial_(initial),
         evaluations_(evaluations),
         types_(TypesByLayer(problem)),
-        cost_(problem),
+        cost_(problem, &budget),
         rng_(seed) {}
 
   Solution Run() {

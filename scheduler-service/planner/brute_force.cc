@@ -31,7 +31,10 @@ class BruteForce final : public Planner {
         return solution;
       }
       auto plan = ProvisionExact(problem, StagesOf(schedule));
-      if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) solution.best = std::move(plan);
+      if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) {
+        solution.best = std::move(plan);
+        budget.Report(*solution.best);
+      }
     } while (Next(problem, schedule));
     if (solution.best) solution.lower_bound = solution.best->score.cost;
     return solution;

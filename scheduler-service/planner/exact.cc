@@ -16,7 +16,7 @@ constexpr int kSeedPoints = 8;
 // Keeps the cheapest plan that was offered.
 class Cheapest final : public Goal {
  public:
-  explicit Cheapest(const Problem& problem) : problem_(problem) {
+  Cheapest(const Problem& problem, const Budget& limits) : problem_(problem), limits_(limits) {
     const double budget = problem.request().constraints.budget_usd;
     if (budget <= 0) return;
     most_usd_ = budget * (1 + kTolerance);
@@ -34,6 +34,7 @@ class Cheapest final : public Goal {
       if (!(ratio < 1 - kSameCost || (ratio < 1 + kSameCost && smaller))) return;
     }
     best_ = std::move(plan);
+    limits_.Report(*best_);
     // Exclude plans that are not cheaper, except for rounding.
     rate_ = std::min(rate_, best_->score.hourly / best_->score.throughput * (1 - kSameCost));
   }
@@ -50,6 +51,7 @@ class Cheapest final : public Goal {
 
  private:
   const Problem& problem_;
+  const Budget& limits_;
   double most_usd_ = kInfinity;
   double rate_ = kInfinity;
   std::optional<Provisioned> best_;
@@ -64,7 +66,7 @@ class Exact final : public Planner {
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget& budget) const override {
     MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
-    Cheapest cheapest(problem);
+    Cheapest cheapest(problem, budget);
     for (int t = 0; t < problem.types(); ++t) {
       if (auto single = SingleType(problem, t)) cheapest.Offer(std::move(*single));
     }

@@ -1,14 +1,19 @@
 #include "scheduler-service/planner/execution_plan.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "common/model/allreduce.h"
 #include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/planner/hierarchy.h"
 
 namespace medley::sched {
 namespace {
 
-std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const StageChoice& stage, bool servers) {
+std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const StageChoice& stage, bool servers,
+                                  const std::vector<model::HierarchyLevel>& hierarchy) {
   const model::Layer& op = problem.request().model.layers[static_cast<size_t>(layer)];
   const bool served = op.sparse || model::NeedsServers(op, problem.type(stage.type).name);
   model::Sync sync;
@@ -28,6 +33,7 @@ std::optional<model::Sync> SyncOf(const Problem& problem, int layer, const Stage
     sync.mode = how.mode;
     if (how.mode == model::SyncMode::kPercentage) sync.fraction = how.fraction;
     if (how.mode == model::SyncMode::kFlexible) sync.target_ratio = how.target_ratio;
+    sync.hierarchy = hierarchy;
   }
   return sync;
 }
@@ -55,21 +61,36 @@ void AddRules(int units, std::vector<model::AlgorithmRule>& rules) {
   rules.insert(rules.end(), added.begin(), added.end());
 }
 
+// AUTO is resolved among the members of each group, and among the groups.
+void AddRules(const std::vector<model::HierarchyLevel>& levels, std::vector<model::AlgorithmRule>& rules) {
+  for (const model::HierarchyLevel& level : levels) {
+    size_t largest = 1;
+    for (const std::vector<std::string>& group : level.groups) largest = std::max(largest, group.size());
+    AddRules(static_cast<int>(largest), rules);
+    AddRules(static_cast<int>(level.groups.size()), rules);
+  }
+}
+
 }  // namespace
 
 model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages) {
   const Score score = ScoreOf(problem, stages);
   model::ExecutionPlan plan;
+  std::map<std::string, int> before;  // units of the stages before, by pool
   for (const StageChoice& choice : stages) {
     model::Stage stage;
     stage.operations = {{choice.first, choice.last + 1}};
     stage.groups = {{problem.type(choice.type).name, choice.units, 1.0}};
+    const std::vector<model::HierarchyLevel> hierarchy =
+        MakeHierarchy(problem.request().planner.sync.hierarchy, stage.groups, before);
+    before[stage.groups.front().pool] += choice.units;
     for (int layer = choice.first; layer <= choice.last; ++layer) {
-      const auto sync = SyncOf(problem, layer, choice, score.server_units > 0);
+      const auto sync = SyncOf(problem, layer, choice, score.server_units > 0, hierarchy);
       if (sync) AddSync(stage.syncs, *sync, layer);
     }
     plan.stages.push_back(std::move(stage));
     AddRules(choice.units, plan.algorithms);
+    AddRules(hierarchy, plan.algorithms);
   }
   if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
   plan.schedule.kind = problem.request().planner.schedule;

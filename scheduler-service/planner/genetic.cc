@@ -31,7 +31,7 @@ class Evolution {
         generations_(options.generations > 0 ? options.generations : 200),
         rate_(options.mutation_rate > 0 ? options.mutation_rate : 1.5 / problem.layers()),
         types_(TypesByLayer(problem)),
-        cost_(problem),
+        cost_(problem, &budget),
         rng_(seed) {}
 
   Solution Run() {

@@ -22,6 +22,7 @@ class Greedy final : public Planner {
       solution.best = std::move(single);
       schedule.assign(schedule.size(), t);
     }
+    if (solution.best) budget.Report(*solution.best);
     while (Improve(problem, budget, schedule, solution)) {
     }
     solution.complete = !budget.Spent();
@@ -66,6 +67,7 @@ class Greedy final : public Planner {
       schedule[layer] = from;
     }
     if (changed == schedule.size()) return false;
+    budget.Report(*solution.best);
     schedule[changed] = to;
     return true;
   }

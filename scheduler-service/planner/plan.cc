@@ -1,10 +1,13 @@
 #include "scheduler-service/planner/plan.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "common/base/status.h"
+#include "scheduler-service/planner/evaluator.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/program_fit.h"
 #include "scheduler-service/planner/reasons.h"
 #include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/planner/stage_graph.h"
@@ -53,14 +56,77 @@ void AddAlternatives(const Problem& problem, model::PlanResult& result) {
   }
 }
 
+constexpr size_t kShortlisted = 8;
+
+// Plans that a search found, the last kShortlisted of them.
+class Shortlist {
+ public:
+  void Add(const Provisioned& plan) {
+    plans_.push_back(plan);
+    if (plans_.size() > kShortlisted) plans_.pop_front();
+  }
+  const std::deque<Provisioned>& plans() const { return plans_; }
+
+ private:
+  std::deque<Provisioned> plans_;
+};
+
+// Chooses the plan again, among those found and the best on each type, by the evaluator of the request. The plan of the
+// search stays where none of them can be scored, or keeps the constraints.
+void ChooseAgain(const Problem& problem, const Shortlist& found, const Evaluator& evaluator, Solution& solution) {
+  std::vector<Provisioned> candidates = {*solution.best};
+  candidates.insert(candidates.end(), found.plans().rbegin(), found.plans().rend());
+  for (int t = 0; t < problem.types(); ++t) {
+    if (auto single = SingleType(problem, t)) candidates.push_back(*std::move(single));
+  }
+  const Provisioned* best = nullptr;
+  double least = kInfinity;
+  for (const Provisioned& candidate : candidates) {
+    const auto score = evaluator.Evaluate(problem, candidate.stages);
+    if (!score.ok() || score->cost >= least * (1 - kSameCost)) continue;
+    if (!KeepsConstraints(problem, candidate.stages, *score)) continue;
+    best = &candidate;
+    least = score->cost;
+  }
+  if (best == nullptr) {
+    solution.notes.push_back(
+        fmt::format("by the {} no candidate keeps the constraints, or none can be scored: the plan is the best of the "
+                    "cost model",
+                    evaluator.name()));
+  } else if (best->stages != solution.best->stages) {
+    solution.notes.push_back(
+        fmt::format("the {} prefers this plan to the cheapest of the cost model: {:.6g} USD", evaluator.name(), least));
+    solution.best = *best;
+  }
+}
+
+// A request for groups that no stage of the plan has is answered with the reason.
+void NoteMissingGroups(const model::Synchronisation& how, const model::ExecutionPlan& plan,
+                       std::vector<std::string>& notes) {
+  if (how.hierarchy == model::Grouping::kNone) return;
+  for (const model::Stage& stage : plan.stages) {
+    for (const model::OperationSync& sync : stage.syncs) {
+      if (!sync.sync.hierarchy.empty()) return;
+    }
+  }
+  notes.push_back(how.hierarchy == model::Grouping::kPool
+                      ? "replicas form no groups by pool: each stage with replicas is in one pool"
+                      : "replicas form no groups: no stage has 4 replicas");
+}
+
 void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin, model::PlanResult& result) {
+  model::ExecutionPlan plan = BuildExecutionPlan(problem, solution.best->stages);
+  if (const absl::Status program = CheckProgram(plan, problem.request()); !program.ok()) {
+    result.reasons.push_back(
+        {"program", "", 0, 0, fmt::format("the runtime cannot execute the cheapest plan: {}", base::Message(program))});
+    return;
+  }
   result.plan = Evaluate(problem, solution.best->stages).plan;
   if (solution.lower_bound) {
     const double cost = result.plan->cost_usd;
     result.lower_bound_usd = std::min(*solution.lower_bound, cost);
     result.gap = cost > 0 ? (cost - *result.lower_bound_usd) / cost : 0;
   }
-  model::ExecutionPlan plan = BuildExecutionPlan(problem, solution.best->stages);
   plan.provenance = {result.planner,
                      result.seed,
                      origin.catalog_revision,
@@ -68,6 +134,13 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
                      problem.request().profile_id,
                      result.lower_bound_usd.value_or(0),
                      result.gap.value_or(1)};
+  if (FitsOnlyWithoutUndo(plan, problem.request())) {
+    plan.schedule.without_undo = true;
+    result.notes.push_back(
+        "the versions of parameters that undo an update do not fit in memory, so the plan keeps none: after a failure "
+        "the job may return to its last checkpoint");
+  }
+  NoteMissingGroups(problem.request().planner.sync, plan, result.notes);
   result.execution_plan = std::move(plan);
 }
 
@@ -126,7 +199,10 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
 
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
-  const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
+  const bool rank = request.planner.evaluator != model::EvaluatorKind::kCostModel;
+  Shortlist found;
+  const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop,
+                      rank ? OnIncumbent([&](const Provisioned& plan) { found.Add(plan); }) : OnIncumbent());
   const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
   Solution solution;
   if (differ) {
@@ -134,14 +210,15 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   } else {
     MEDLEY_ASSIGN_OR_RETURN(solution, planner->Solve(problem, request.planner.seed, budget));
   }
+  if (rank && solution.best) ChooseAgain(problem, found, *MakeEvaluator(request.planner.evaluator, stop), solution);
   if (!solution.planner.empty()) result.planner = solution.planner;
+  result.notes = solution.notes;
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
   } else if (!differ) {
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }
   result.policy = solution.policy;
-  result.notes = solution.notes;
   AddAlternatives(problem, result);
   result.complete = solution.complete && planner->deterministic() && !budget.Spent();
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);

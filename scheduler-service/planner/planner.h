@@ -7,6 +7,7 @@
 #include <absl/status/statusor.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -23,17 +24,22 @@ namespace medley::sched {
 // The time limit for finding the reasons why no plan exists, in seconds.
 inline constexpr double kReasonSeconds = 2;
 
-// The time limit and the cancellation of a planner. The clock must outlive it.
+// Called with a plan that is the best so far of a planner, in the thread of Solve. A planner that runs others may
+// report plans that are not better than earlier ones.
+using OnIncumbent = std::function<void(const Provisioned& plan)>;
+
+// The time limit and the cancellation of a planner, and who listens to what it finds meanwhile. The clock must outlive
+// it.
 class Budget {
  public:
-  Budget(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop)
-      : clock_(clock), deadline_(deadline), stop_(std::move(stop)) {}
+  Budget(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop, OnIncumbent on_incumbent = {})
+      : clock_(clock), deadline_(deadline), stop_(std::move(stop)), on_incumbent_(std::move(on_incumbent)) {}
   // A budget that ends after `fraction` of the remaining time.
   Budget Share(double fraction) const {
     if (deadline_ == base::SteadyTime::max()) return *this;
     const base::SteadyTime now = clock_.Steady();
     const double left = base::ToSeconds(deadline_ - now);
-    return {clock_, now + base::FromSeconds(std::max(left * fraction, 0.0)), stop_};
+    return {clock_, now + base::FromSeconds(std::max(left * fraction, 0.0)), stop_, on_incumbent_};
   }
   // Until the deadline, in seconds; at least 0, and infinite without a deadline.
   double RemainingSeconds() const {
@@ -41,6 +47,9 @@ class Budget {
     return std::max(base::ToSeconds(deadline_ - clock_.Steady()), 0.0);
   }
   bool Spent() const { return stop_.stop_requested() || clock_.Steady() >= deadline_; }
+  void Report(const Provisioned& plan) const {
+    if (on_incumbent_) on_incumbent_(plan);
+  }
   const base::Clock& clock() const { return clock_; }
   const std::stop_token& stop() const { return stop_; }
 
@@ -48,6 +57,7 @@ class Budget {
   const base::Clock& clock_;
   const base::SteadyTime deadline_;
   const std::stop_token stop_;
+  const OnIncumbent on_incumbent_;
 };
 
 // The result of a planner.
@@ -70,8 +80,8 @@ class Planner {
   virtual bool proves_optimality() const { return false; }
   // False if the same (problem, seed) may give another result although the time did not run out.
   virtual bool deterministic() const { return true; }
-  // Errors: InvalidArgument for a problem that this planner cannot handle (too large for brute force, no CPU type,
-  // ...).
+  // Planners that search report each plan that is their best so far to the budget. Errors: InvalidArgument for a
+  // problem that this planner cannot handle (too large for brute force, no CPU type, ...).
   virtual absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const = 0;
 };
 

@@ -27,7 +27,7 @@ enum Scale { kInput, kWeight, kComm, kScales };
 constexpr double kLeastSeconds = 1e-9;
 constexpr int kCommFeatures = kIndexBuckets + static_cast<int>(kKinds.size()) + 2;
 
-size_t At(int i) { return static_cast<size_t>(i); }
+size_t IndexOf(int i) { return static_cast<size_t>(i); }
 int FeatureCount(int types) { return kCommFeatures + types; }
 
 size_t KindOf(const model::Layer& layer) {
@@ -67,7 +67,7 @@ float Standard(double value, const policy_net::FeatureScale& scale) {
 
 void FillLayer(const Problem& problem, const policy_net::TrainedPolicy& policy, const ActionMap& map, int layer,
                float* features, uint8_t* allowed) {
-  const model::Layer& from = problem.request().model.layers[At(layer)];
+  const model::Layer& from = problem.request().model.layers[IndexOf(layer)];
   const int bucket =
       problem.layers() <= kIndexBuckets ? layer : static_cast<int>(int64_t{layer} * kIndexBuckets / problem.layers());
   features[bucket] = 1;
@@ -98,7 +98,7 @@ policy_net::TrainedPolicy EmptyPolicy(const Problem& problem, policy_net::CellKi
   for (int t = 0; t < problem.types(); ++t) policy.actions.push_back(problem.type(t).name);
   std::array<Moments, kScales> moments;
   for (int layer = 0; layer < problem.layers(); ++layer) {
-    const model::Layer& from = problem.request().model.layers[At(layer)];
+    const model::Layer& from = problem.request().model.layers[IndexOf(layer)];
     moments[kInput].Add(LogBytes(from.input_bytes));
     moments[kWeight].Add(LogBytes(from.weight_bytes));
     for (int t = 0; t < problem.types(); ++t) {
@@ -123,7 +123,7 @@ absl::StatusOr<ActionMap> MapActions(const Problem& problem, const policy_net::T
     }
     const auto action = static_cast<int>(found - policy.actions.begin());
     map.action_of.push_back(action);
-    map.type_of[At(action)] = t;
+    map.type_of[IndexOf(action)] = t;
   }
   return map;
 }
@@ -139,11 +139,11 @@ absl::StatusOr<policy_net::PolicyInputs> InputsOf(const Problem& problem, const 
   MEDLEY_ASSIGN_OR_RETURN(const ActionMap map, MapActions(problem, policy));
   policy_net::PolicyInputs inputs;
   inputs.steps = problem.layers();
-  inputs.features.assign(At(inputs.steps) * At(policy.shape.features), 0);
-  inputs.allowed.assign(At(inputs.steps) * At(actions), 0);
+  inputs.features.assign(IndexOf(inputs.steps) * IndexOf(policy.shape.features), 0);
+  inputs.allowed.assign(IndexOf(inputs.steps) * IndexOf(actions), 0);
   for (int layer = 0; layer < inputs.steps; ++layer) {
-    FillLayer(problem, policy, map, layer, inputs.features.data() + At(layer) * At(policy.shape.features),
-              inputs.allowed.data() + At(layer) * At(actions));
+    FillLayer(problem, policy, map, layer, inputs.features.data() + IndexOf(layer) * IndexOf(policy.shape.features),
+              inputs.allowed.data() + IndexOf(layer) * IndexOf(actions));
   }
   return inputs;
 }

@@ -89,7 +89,7 @@ class Search {
         trained_(std::move(trained)),
         inputs_(std::move(inputs)),
         map_(std::move(map)),
-        cost_(problem) {}
+        cost_(problem, &budget) {}
 
   // Evaluates the most probable schedule of the given policy, without training.
   Solution Infer() {

@@ -2,7 +2,8 @@
 // are cached, and infeasible schedules get a cost that grows with the violation, so that a search moves towards
 // feasible ones.
 //
-// Not thread-safe. The problem must outlive it. The cache is bounded: it is cleared when it is full.
+// Not thread-safe. The problem must outlive it, and the budget, if any, to which it reports each cheapest plan so far.
+// The cache is bounded: it is cleared when it is full.
 #pragma once
 
 #include <optional>
@@ -10,13 +11,14 @@
 #include <vector>
 
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/planner/planner.h"
 #include "scheduler-service/provision/exact.h"
 
 namespace medley::sched {
 
 class ScheduleCost {
  public:
-  explicit ScheduleCost(const Problem& problem) : problem_(problem) {}
+  explicit ScheduleCost(const Problem& problem, const Budget* budget = nullptr) : problem_(problem), budget_(budget) {}
 
   // The natural logarithm of the cost in USD. For an infeasible schedule: the logarithm of its cost without
   // constraints, plus kPenalty, plus for each violated constraint the logarithm of the ratio by which it is exceeded.
@@ -37,6 +39,7 @@ class ScheduleCost {
   double Grade(const std::vector<int>& schedule) const;
 
   const Problem& problem_;
+  const Budget* budget_;
   std::unordered_map<uint64_t, double> known_;  // by hash
   std::optional<Provisioned> best_;
   std::vector<int> best_schedule_;

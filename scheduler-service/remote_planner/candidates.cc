@@ -7,6 +7,8 @@
 #include "common/base/status.h"
 #include "common/rpc/decode.h"
 #include "medley/planner/v1/planner.pb.h"
+#include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planner/program_fit.h"
 #include "scheduler-service/planner/schedule_names.h"
 
 namespace medley::sched {
@@ -68,7 +70,10 @@ absl::Status Candidates::Score(const planner::v1::SolveResponse& response) {
   }
   if (!plan) {
     ++infeasible_;
-  } else if (!best_ || plan->score.cost < best_->score.cost) {
+    return absl::OkStatus();
+  }
+  MEDLEY_RETURN_IF_ERROR(CheckProgram(BuildExecutionPlan(problem_, plan->stages), problem_.request()));
+  if (!best_ || plan->score.cost <= best_->score.cost * (1 + kSameCost)) {  // planners send their best last
     best_ = std::move(plan);
   }
   return absl::OkStatus();

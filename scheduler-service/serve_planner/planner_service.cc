@@ -2,7 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "common/base/log.h"
 #include "common/base/status.h"
@@ -20,6 +22,48 @@ namespace pb = medley::planner::v1;
 constexpr double kMaxBudgetSeconds = 3600;
 // The scheduling service fills in profiles, so its questions may be larger than the requests of its clients.
 constexpr int kMaxObjects = 10 * rpc::kMaxObjectsOfMessage;
+
+// How often a search may send a candidate: at once for the first kBurst, then kRate a second. So a search of an hour
+// stays below the 10,000 candidates after which the scheduling service ends a call.
+constexpr double kBurst = 100;
+constexpr double kRate = 2;
+
+void WritePlan(const Problem& problem, const Provisioned& plan, pb::SolveResponse& out) {
+  for (const StageChoice& stage : plan.stages) {
+    for (int layer = stage.first; layer <= stage.last; ++layer) out.add_schedule(problem.type(stage.type).name);
+    out.add_units(stage.units);
+  }
+}
+
+// Sends the plans of a search that are cheaper than those before. One thread.
+class IncumbentStream {
+ public:
+  using Send = std::function<void(const pb::SolveResponse&)>;
+  IncumbentStream(const Problem& problem, const base::Clock& clock, Send send)
+      : problem_(problem), clock_(clock), send_(std::move(send)), filled_(clock.Steady()) {}
+
+  void Offer(const Provisioned& plan) {
+    if (plan.score.cost >= least_) return;
+    const base::SteadyTime now = clock_.Steady();
+    places_ = std::min(kBurst, places_ + kRate * base::ToSeconds(now - filled_));
+    filled_ = now;
+    if (places_ < 1) return;  // the last message of the call has the best plan
+    places_ -= 1;
+    least_ = plan.score.cost;
+    pb::SolveResponse response;
+    WritePlan(problem_, plan, response);
+    send_(response);
+    log::Debug("sent a candidate", {{"model", problem_.request().model.name}, {"usd", fmt::format("{:.6g}", least_)}});
+  }
+
+ private:
+  const Problem& problem_;
+  const base::Clock& clock_;
+  const Send send_;
+  double least_ = kInfinity;
+  double places_ = kBurst;
+  base::SteadyTime filled_;
+};
 
 class PlannerService final : public pb::PlannerService::Service {
  public:
@@ -55,11 +99,14 @@ class PlannerService final : public pb::PlannerService::Service {
                             admission_.Enter(CostClass::kExpensive, watch.token(), base::SteadyTime::max()));
     pb::SolveRequest request;
     MEDLEY_RETURN_IF_ERROR(Receive(streamer, watch, request));
+    const auto send = [&](const pb::SolveResponse& response) {
+      const grpc::Slice bytes(response.SerializeAsString());
+      streamer.Write(grpc::ByteBuffer(&bytes, 1));  // when the caller has closed the call, the search is cancelled
+    };
     pb::SolveResponse response;
-    MEDLEY_RETURN_IF_ERROR(Solve(request, watch.token(), response));
+    MEDLEY_RETURN_IF_ERROR(Solve(request, watch.token(), send, response));
     response.set_done(true);
-    const grpc::Slice bytes(response.SerializeAsString());
-    streamer.Write(grpc::ByteBuffer(&bytes, 1));
+    send(response);
     return absl::OkStatus();
   }
 
@@ -75,7 +122,8 @@ class PlannerService final : public pb::PlannerService::Service {
     return rpc::Decode({reinterpret_cast<const char*>(whole.begin()), whole.size()}, request, kMaxObjects);
   }
 
-  absl::Status Solve(const pb::SolveRequest& in, std::stop_token stop, pb::SolveResponse& out) const {
+  absl::Status Solve(const pb::SolveRequest& in, std::stop_token stop, IncumbentStream::Send send,
+                     pb::SolveResponse& out) const {
     const double seconds = in.budget_seconds();
     if (!(seconds > 0 && seconds <= kMaxBudgetSeconds)) {
       return base::InvalidArgument("budgetSeconds: must be above 0 and at most {}, is {}", kMaxBudgetSeconds, seconds);
@@ -86,17 +134,16 @@ class PlannerService final : public pb::PlannerService::Service {
     MEDLEY_CHECK(planner != nullptr, "the default planner is not in the registry");
     MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
     const base::SteadyTime begin = clock_.Steady();
-    const Budget budget(clock_, begin + base::FromSeconds(seconds), std::move(stop));
+    IncumbentStream incumbents(problem, clock_, std::move(send));
+    const Budget budget(clock_, begin + base::FromSeconds(seconds), std::move(stop),
+                        [&](const Provisioned& plan) { incumbents.Offer(plan); });
     MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner->Solve(problem, in.seed(), budget));
     log::Info("solved", {{"model", problem.request().model.name},
                          {"planner", std::string(planner->name())},
                          {"seconds", fmt::format("{:.6f}", base::ToSeconds(clock_.Steady() - begin))},
                          {"found", solution.best ? "true" : "false"}});
     if (!solution.best) return absl::OkStatus();
-    for (const StageChoice& stage : solution.best->stages) {
-      for (int layer = stage.first; layer <= stage.last; ++layer) out.add_schedule(problem.type(stage.type).name);
-      out.add_units(stage.units);
-    }
+    WritePlan(problem, *solution.best, out);
     const double bound = solution.lower_bound.value_or(0);
     out.set_claimed_lower_bound_usd(std::isfinite(bound) && bound > 0 ? bound : 0);
     return absl::OkStatus();

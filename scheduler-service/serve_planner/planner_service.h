@@ -1,9 +1,11 @@
 // medley.planner.v1.PlannerService with the planners of a registry, so that they can run on a machine of their own.
 //
 // A call names its planner in request.planner.name; another name than those of the registry means the default one. The
-// stream has one candidate, the planner's result with its units and lower bound, or none if it found no plan; the last
-// message says `done`. Errors: InvalidArgument (a request that is malformed, or that the planner cannot handle),
-// Unauthenticated, and those of Admission. Cancellation, the budget and the deadline of the call end the search.
+// stream has each plan that is the cheapest so far, when the search finds it (at most 100 at once, and 2 a second), so
+// that the caller has the best one if this process dies. The last message says `done`: it has the planner's result with
+// its units and lower bound, or nothing if it found no plan. Errors: InvalidArgument (a request that is malformed, or
+// that the planner cannot handle), Unauthenticated, and those of Admission. Cancellation, the budget and the deadline
+// of the call end the search.
 #pragma once
 
 #include <memory>

@@ -34,8 +34,8 @@ ARROWS = {
     "scheduler-service/cost": ["common/base", "common/model"],
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
     "scheduler-service/policy_net": ["common/base"],
-    "scheduler-service/planner": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/provision",
-                                  "scheduler-service/policy_net"],
+    "scheduler-service/planner": ["common/base", "common/model", "common/program", "scheduler-service/cost",
+                                  "scheduler-service/provision", "scheduler-service/policy_net", "scheduler-service/simulate"],
     # Planners of other processes: the network, but not the front ends.
     "scheduler-service/remote_planner": ["common/base", "common/document", "common/model", "common/rpc", "proto",
                                          "scheduler-service/cost", "scheduler-service/planner",

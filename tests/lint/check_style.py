@@ -20,6 +20,9 @@ FORBIDDEN = [
     # A thread that a volume holds in the kernel cannot be joined.
     (r"\.detach\(\)", "join every thread (std::jthread)", ["worker/checkpoint/volume_thread.cc"]),
     (r"\busing namespace\b", "name what you use", []),
+    # Others check and pass on which schedule a user wants.
+    (r"\bk(Sync1F1B|Gpipe|Async1F1B)\b|\bSCHEDULE_KIND_", "only common/program knows what a schedule means",
+     ["common/program", "common/model", "operator/api", "tests"]),
     (r"GTEST_SKIP|DISABLED_", "a test runs or fails", []),
     (r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", "a TODO names an issue: TODO(#5)", []),
 ]

@@ -20,7 +20,7 @@ class BlockModel final : public BlockCompute {
   // `seed` determines the initial weights, optimizer.initial_state the optimizer state. Errors: InvalidArgument for a
   // range that is empty or exceeds the graph. `threads` compute together with the calling thread, which must be one at
   // a time for all models that share them; null: the calling thread only. They do not change the results.
-  // `kept_updates`: how many updates can be undone, >= 1; memory for one more version of the parameters each.
+  // `kept_updates`: how many updates can be undone, >= 0; memory for one more version of the parameters each.
   static absl::StatusOr<std::unique_ptr<BlockModel>> Create(const Graph& graph, model::OperationRange range,
                                                             const Optimizer& optimizer, uint64_t seed,
                                                             std::shared_ptr<ComputeThreads> threads = nullptr,

@@ -22,7 +22,7 @@ namespace medley::worker {
 
 class DenseStore {
  public:
-  // `kept_updates` >= 1: how many updates can be undone.
+  // `kept_updates` >= 0: how many updates can be undone. With 0 an update overwrites the values.
   DenseStore(std::vector<ParameterSpec> specs, const Optimizer& optimizer, uint64_t seed, int kept_updates = 1);
 
   size_t size() const { return size_; }

@@ -98,12 +98,14 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
     Table& table = *Find(tables[i].operation);
     const size_t columns = static_cast<size_t>(table.spec.columns);
     Replaced replaced;
-    if (full) {  // the oldest is dropped, its memory is used again
+    if (full && kept_updates_ > 0) {  // the oldest is dropped, its memory is used again
       replaced = std::move(table.replaced.front());
       table.replaced.pop_front();
     }
-    Save(table, tables[i].keys, replaced);
-    table.replaced.push_back(std::move(replaced));
+    if (kept_updates_ > 0) {
+      Save(table, tables[i].keys, replaced);
+      table.replaced.push_back(std::move(replaced));
+    }
     for (size_t k = 0; k < tables[i].keys.size(); ++k) {
       const size_t at = tables[i].keys[k] * columns;
       const std::span<float> state =

@@ -20,7 +20,7 @@ namespace medley::worker {
 
 class LocalTables final : public SparseParameters {
  public:
-  // `kept_updates` >= 1: how many updates can be undone.
+  // `kept_updates` >= 0: how many updates can be undone.
   LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed, int kept_updates = 1);
 
   // The rows after update step - 1, also when later ones have been applied. OutOfRange when these values are not kept.

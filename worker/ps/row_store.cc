@@ -64,7 +64,7 @@ absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradien
   undo_values_.clear();
   undo_samples_ = samples_;
   for (size_t table = 0; table < tables_.size(); ++table) ApplyTable(table, gradients, step);
-  undo_limit_ = step_;
+  undo_limit_ = keeps_undo_ ? step_ : step;
   step_ = step;
   samples_ += samples;
   applied_.NotifyAll();
@@ -95,8 +95,10 @@ void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients,
   for (size_t i = 0; i < rows.size(); ++i) {
     SaveForSnapshot(table, rows[i]);
     const auto row = t.Row(rows[i]);
-    undo_rows_.push_back({table, rows[i]});
-    undo_values_.insert(undo_values_.end(), row.begin(), row.end());
+    if (keeps_undo_) {
+      undo_rows_.push_back({table, rows[i]});
+      undo_values_.insert(undo_values_.end(), row.begin(), row.end());
+    }
     worker::Apply(optimizer, row.first(columns), row.subspan(columns), std::span(sums).subspan(i * columns, columns));
     t.SetChanged(rows[i], step);
     t.Mark(rows[i]) = 0;
@@ -111,6 +113,15 @@ int64_t RowStore::AppliedStep() const {
 int64_t RowStore::UndoLimit() const {
   base::MutexLock lock(mutex_);
   return undo_limit_;
+}
+
+void RowStore::SetKeepsUndo(bool keeps) {
+  base::MutexLock lock(mutex_);
+  keeps_undo_ = keeps;
+  if (keeps) return;
+  undo_limit_ = step_;
+  undo_rows_ = {};
+  undo_values_ = {};
 }
 
 int64_t RowStore::StateSamples() const {

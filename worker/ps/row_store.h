@@ -51,6 +51,8 @@ class RowStore {
 
   int64_t AppliedStep() const;
   int64_t UndoLimit() const;  // oldest step that UndoTo can reach
+  // Whether the next updates can be undone; at first they can. False frees what the last one replaced.
+  void SetKeepsUndo(bool keeps);
   int64_t StateSamples() const;
   // FailedPrecondition beyond UndoLimit.
   absl::Status UndoTo(int64_t step);
@@ -91,6 +93,7 @@ class RowStore {
   std::vector<RowTable> tables_ ABSL_GUARDED_BY(mutex_);
   int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool keeps_undo_ ABSL_GUARDED_BY(mutex_) = true;
   int64_t undo_limit_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t undo_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Touched> undo_rows_ ABSL_GUARDED_BY(mutex_);

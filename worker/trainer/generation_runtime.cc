@@ -129,12 +129,13 @@ bool GenerationRuntime::NeedsServers() const { return plan_.servers.has_value() 
 
 absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   if (!trains()) return absl::OkStatus();
-  TrainerState::Options options{.blocks = {},
-                                .local_tables = !NeedsServers(),
-                                .optimizer = context_.optimizer,
-                                .seed = context_.spec->training.seed,
-                                .threads = context_.threads,
-                                .kept_updates = programs_.training.lag};
+  TrainerState::Options options{
+      .blocks = {},
+      .local_tables = !NeedsServers(),
+      .optimizer = context_.optimizer,
+      .seed = context_.spec->training.seed,
+      .threads = context_.threads,
+      .kept_updates = plan_.schedule.without_undo ? sequence_.lag - 1 : programs_.training.lag};
   for (const int block : sequence_.blocks) {
     options.blocks.push_back(programs_.training.blocks[static_cast<size_t>(block)].operations);
   }

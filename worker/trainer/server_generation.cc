@@ -129,6 +129,7 @@ pb::Warmed ServerGeneration::warmed() const {
 
 absl::Status ServerGeneration::TakeState(const pb::Switch& order) {
   if (held_ != nullptr) MEDLEY_RETURN_IF_ERROR(held_->UndoTo(order.step()));
+  if (serves()) store_->SetKeepsUndo(!order_.plan().schedule().without_undo());
   if (!serves() || store_ == held_) return absl::OkStatus();
   switch (order_.origin()) {
     case pb::STATE_ORIGIN_INITIAL:

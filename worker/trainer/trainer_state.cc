@@ -70,11 +70,9 @@ void TrainerState::SetDiffers(bool differs) {
   }
 }
 
-// Parts that have applied one step more than others can only return to the common step, or before it.
 int64_t TrainerState::UndoLimit() const {
-  const int64_t applied = AppliedStep();
-  int64_t limit = tables_ == nullptr ? 0 : std::min(tables_->UndoLimit(), applied);
-  for (const auto& model : models_) limit = std::max(limit, std::min(model->UndoLimit(), applied));
+  int64_t limit = tables_ == nullptr ? 0 : tables_->UndoLimit();
+  for (const auto& model : models_) limit = std::max(limit, model->UndoLimit());
   return limit;
 }
 
@@ -86,7 +84,7 @@ int64_t TrainerState::samples() const {
 }
 
 void TrainerState::BeginStep(int64_t step, int64_t samples) {
-  const int64_t kept = UndoLimit();
+  const int64_t kept = std::min(UndoLimit(), AppliedStep());
   while (!begun_.empty() && begun_.begin()->first <= kept) {
     base_samples_ += begun_.begin()->second;
     begun_.erase(begun_.begin());

@@ -33,7 +33,7 @@ class TrainerState {
     Optimizer optimizer;
     uint64_t seed = 1;
     std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
-    int kept_updates = 1;                     // how many steps can be undone
+    int kept_updates = 1;                     // how many steps can be undone, >= 0
   };
   // Creates the state of step 0 from the seed.
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);
@@ -48,6 +48,8 @@ class TrainerState {
   int64_t AgreedStep() const;
   // Called when a generation begins: whether its replicas will differ. Now they are equal.
   void SetDiffers(bool differs);
+  // The oldest step that UndoTo can reach; above AppliedStep() if some blocks have applied one step more than others
+  // and cannot undo it.
   int64_t UndoLimit() const;
   int64_t samples() const;
   // A step with this many samples begins. They count as soon as it has been applied.

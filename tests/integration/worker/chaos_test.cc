@@ -68,6 +68,14 @@ std::vector<JobShape> Placed() {
       {.stages = {{0, 2, 2}, {2, 4, 1}}, .micro_batches = 2}};
 }
 
+// Where survivors have applied different steps, all return to the checkpoint.
+std::vector<JobShape> WithoutUndo() {
+  std::vector<JobShape> shapes = Synchronous();
+  for (JobShape& shape : shapes) shape.without_undo = true;
+  shapes.push_back(Synchronous().front());
+  return shapes;
+}
+
 struct Counts {
   int kills = 0, stops = 0, coordinators = 0, plans = 0, hand_overs = 0;
 };
@@ -206,6 +214,8 @@ TEST(ChaosTest, EverySampleIsTrainedOnceWhateverIsKilledOrStopped) {
   RunSeeds({.hidden = {8}, .embedding_rows = 512}, Synchronous(), 2);
 }
 
+TEST(ChaosTest, WithoutUndoToo) { RunSeeds({.hidden = {8}, .embedding_rows = 512}, WithoutUndo(), 1); }
+
 // fc1 fc2 fc_out loss, without tables; wide, because steps of a small model are over before anything can happen.
 JobOptions WithoutTables() {
   return {.model = "mlp",
@@ -216,6 +226,11 @@ JobOptions WithoutTables() {
 
 TEST(ChaosTest, AsynchronousSchedulesToo) { RunSeeds(WithoutTables(), Asynchronous(), 1); }
 TEST(ChaosTest, PlacementsToo) { RunSeeds(WithoutTables(), Placed(), 1); }
+TEST(ChaosTest, AsynchronousSchedulesWithoutUndoToo) {
+  std::vector<JobShape> shapes = Asynchronous();
+  for (JobShape& shape : shapes) shape.without_undo = true;
+  RunSeeds(WithoutTables(), shapes, 1);
+}
 TEST(ChaosTest, ReplicasThatDifferToo) { RunSeeds(WithoutTables(), Differing(), 1); }
 
 }  // namespace

@@ -57,6 +57,7 @@ struct JobShape {
   double fraction = 0;      // SYNC_MODE_PERCENTAGE
   double target_ratio = 0;  // SYNC_MODE_FLEXIBLE
   plan::v1::AnomalyPolicy anomaly = {};
+  bool without_undo = false;
 };
 
 struct JobOptions {

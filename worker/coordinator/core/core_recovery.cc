@@ -95,7 +95,7 @@ void CoordinatorCore::ResolveHalt(Instant now) {
   int64_t t = std::numeric_limits<int64_t>::max();
   for (const auto& [name, member] : active_->members) t = std::min(t, member.applied);
   for (const auto& [name, member] : active_->members) {
-    if (member.applied != t && member.undo_to > t) {
+    if (member.undo_to > t) {
       const std::string why =
           fmt::format("{} has applied step {} and cannot roll back to step {}", name, member.applied, t);
       return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, name}, now);

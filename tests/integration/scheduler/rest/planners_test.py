@@ -129,6 +129,21 @@ class PlannersTest(unittest.TestCase):
             thread.join(PATIENCE)
             self.assertTrue(answers[0]["feasible"])
 
+    def test_medley_planner_killed_half_way(self):
+        planner, address = self.start_planner("--log-level", "debug")
+        config = self.config(address=address, planner="genetic")
+        with running(*config, "--max-planning-seconds", "600") as scheduler:
+            answers = []
+            thread = in_background(lambda: answers.append(
+                self.plan(scheduler, name="matchnet-16", seconds=600,
+                          genetic={"population": 1000, "generations": 1000000})))
+            wait_for("candidates", lambda: self.output().count("sent a candidate") >= 3)
+            planner.send_signal(signal.SIGKILL)
+            thread.join(PATIENCE)
+            own = self.plan(scheduler, name="matchnet-16", planner="exact")
+            self.assertRegex(answers[0]["notes"][0], r"failed after [1-9]\d* candidates \(UNAVAILABLE")
+            self.assertEqual(answers[0]["plan"], own["plan"])
+
     def test_mistakes_end_the_start(self):
         for text, error in (("planners: [{name: exact, address: 'unix:/x'}]", "'exact' is the name of another planner"),
                             ("planners: [{name: a, address: 'unix:/x', port: 3}]", "planners[0].port: unknown field"),

@@ -36,6 +36,26 @@ planner: {name: greedy, seed: 18446744073709551615, schedule: SCHEDULE_KIND_GPIP
           sync: {anomaly: {detector: ANOMALY_DETECTOR_WINDOW, window: 20}}}
 )";
 
+TEST(ConvertTest, OptionsOfPlannersRoundTrip) {
+  for (const Grouping grouping : {Grouping::kNone, Grouping::kAuto, Grouping::kPool}) {
+    PlanRequest request;
+    request.planner.sync.hierarchy = grouping;
+    if (grouping == Grouping::kAuto) request.planner.evaluator = EvaluatorKind::kSimulator;
+    scheduler::v1::PlanRequest message;
+    ToProto(request, message);
+    const auto back = FromProto(message);
+    ASSERT_THAT(back, base::IsOk());
+    EXPECT_EQ(back->planner.sync, request.planner.sync);
+    EXPECT_EQ(back->planner.evaluator, request.planner.evaluator);
+  }
+  scheduler::v1::PlanRequest message;
+  message.mutable_planner()->mutable_sync()->set_hierarchy(static_cast<scheduler::v1::Hierarchy>(9));
+  EXPECT_THAT(FromProto(message), StatusIs(kInvalid, "planner.sync.hierarchy: unknown value 9"));
+  message.mutable_planner()->clear_sync();
+  message.mutable_planner()->set_evaluator(static_cast<scheduler::v1::Evaluator>(9));
+  EXPECT_THAT(FromProto(message), StatusIs(kInvalid, "planner.evaluator: unknown value 9"));
+}
+
 absl::Status Parse(std::string_view text) {
   scheduler::v1::PlanRequest message;
   return ParseText(text, message);
@@ -78,6 +98,8 @@ TEST(ConvertTest, RefusalsNameThePath) {
   EXPECT_THAT(Parse("training: {epochs: .nan}"),
               StatusIs(kInvalid, HasSubstr("training.epochs: .nan is not a finite number")));
   EXPECT_THAT(Parse("planner: {schedule: FAST}"), StatusIs(kInvalid, HasSubstr("planner.schedule: must be one of")));
+  EXPECT_THAT(Parse("planner: {sync: {hierarchy: HIERARCHY_TREE}}"),
+              StatusIs(kInvalid, HasSubstr("planner.sync.hierarchy: must be one of")));
   EXPECT_THAT(Parse("planner: {name: 3}"), StatusIs(kInvalid, HasSubstr("planner.name: must be a string")));
   EXPECT_THAT(Parse("{\"profileId\": \"a\", \"profileId\": \"b\"}"),
               StatusIs(kInvalid, "profileId: is given twice, at line 1, column 30"));

@@ -148,7 +148,7 @@ TEST(ExecutableTest, EveryRefusedFieldIsRefusedByName) {
       ++refused;
     }
   });
-  EXPECT_EQ(refused, 2);
+  EXPECT_EQ(refused, 1);
   EXPECT_THAT(CheckExecutable(plan), IsOk());
 }
 
@@ -212,6 +212,9 @@ TEST(ExecutableTest, ReplicasThatDifferHoldTheWholeModel) {
                                  "replicas that differ need one stage or placement that holds the whole model")));
   plan.clear_servers();
   EXPECT_THAT(CheckExecutable(plan), IsOk());
+  plan.mutable_schedule()->set_without_undo(true);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("plan.schedule.withoutUndo: ")));
+  plan.mutable_schedule()->set_without_undo(false);
   sync.set_mode(plan_pb::SYNC_MODE_PERCENTAGE);
   for (const double wrong : {0.0, -1.0, 1.5, std::nan("")}) {
     sync.set_fraction(wrong);

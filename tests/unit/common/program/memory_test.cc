@@ -52,7 +52,7 @@ TEST(MemoryTest, GPipeKeepsAllMicroBatches) {
 // The first of two stages computes with parameters of two steps before: three versions with undo.
 TEST(MemoryTest, CountsVersions) {
   const model::ExecutionPlan plan = StagesPlan({{1, 1}, {2, 1}}, 1, ScheduleKind::kAsync1F1B);
-  EXPECT_DOUBLE_EQ(Counted(plan, TwoDense(), {.without_undo = true})[0].at_rest, 1200 + 400);
+  EXPECT_DOUBLE_EQ(Counted(plan, TwoDense(), {.without_undo = true})[0].at_rest, 1200 + 800);
   EXPECT_DOUBLE_EQ(Counted(plan, TwoDense(), {.without_undo = true})[1].at_rest, 2400);
   EXPECT_DOUBLE_EQ(Counted(plan, TwoDense(), {})[0].at_rest, 1200 + 2 * 800);
   EXPECT_DOUBLE_EQ(Counted(plan, TwoDense(), {})[1].at_rest, 2400 + 2 * 1600);

@@ -31,7 +31,7 @@ TEST(TrainingJobTest, DefaultsAreThoseOfTheSchema) {
 TEST(TrainingJobTest, ReadsEverything) {
   const auto job = TrainingJob::FromObject(Job(R"({
     "model": {"name": "mlp"}, "data": {"volume": {"persistentVolumeClaim": {"claimName": "d"}, "mountPath": "/data"}},
-    "training": {"epochs": 3, "seed": 9},
+    "training": {"epochs": 3, "seed": 9, "sync": {"mode": "Percentage", "fraction": 0.25, "hierarchy": "Auto"}},
     "objective": {"minThroughput": 20000, "deadline": "2h", "budgetUsd": "5", "maxUsdPerHour": "12.5"},
     "planner": {"name": "exact", "timeBudget": "300ms", "parallelism": {"schedule": "GPIPE"}},
     "resources": {"pools": ["a", "b"], "serverPool": "a"},
@@ -44,7 +44,11 @@ TEST(TrainingJobTest, ReadsEverything) {
     "template": {"metadata": {"labels": {"team": "ads"}}, "spec": {"nodeSelector": {"a": "b"}}}})"));
   ASSERT_THAT(job, IsOk());
   EXPECT_EQ(job->objective, (Objective{20000, 7200, 5, 12.5}));
-  EXPECT_EQ(job->planner, (PlannerChoice{"exact", 0.3, model::ScheduleKind::kGpipe}));
+  EXPECT_EQ(job->planner, (PlannerChoice{"exact",
+                                         0.3,
+                                         model::ScheduleKind::kGpipe,
+                                         0,
+                                         {model::SyncMode::kPercentage, 0.25, 0.02, model::Grouping::kAuto}}));
   EXPECT_EQ(job->elasticity, (Elasticity{false, 2, 8, false, 0.125, 30}));
   EXPECT_EQ(job->run_policy.ttl_seconds_after_finished, 0);
   EXPECT_EQ(job->run_policy.active_deadline_seconds, 60);

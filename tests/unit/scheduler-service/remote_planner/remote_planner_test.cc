@@ -272,6 +272,33 @@ TEST_F(RemotePlannerTest, CandidatesBeyondTheLimitsAreNotTheAnswer) {
                 "none of which meets the constraints");
 }
 
+// The value of l0 skips stages, which an asynchronous program cannot express.
+TEST_F(RemotePlannerTest, ACandidateWithoutAProgramIsRefused) {
+  model::PlanRequest request = SmallRequest();
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  request.model.layers[5].inputs = {0, 4};
+  const Problem problem = Problem::Compile(request).value();
+  const std::vector<std::string> skipping = {"cpu", "gpu", "cpu", "gpu", "cpu", "gpu"}, whole(6, "gpu");
+  const auto solve = [&](const std::vector<std::string>& messages) {
+    service_.Behave([messages](grpc::ServerContext&, const pb::SolveRequest&, const FakeService::Send& send) {
+      for (const std::string& message : messages) send(message);
+      return grpc::Status::OK;
+    });
+    const BadPlanner bad;
+    return Make(bad)->Solve(problem, 1, Unlimited()).value();
+  };
+  const Solution refused = solve({Candidate(skipping)});
+  EXPECT_EQ(refused.planner, "bad");
+  ASSERT_EQ(refused.notes.size(), 1u);
+  EXPECT_THAT(refused.notes[0],
+              HasSubstr("of which 1 cannot be used (the first: schedule.kind: ASYNC_1F1B needs stages "
+                        "that form a chain)"));
+  // Nothing of a good candidate beside it is lost.
+  const Solution used = solve({Candidate(skipping), Candidate(whole)});
+  ASSERT_EQ(used.best->stages.size(), 1u);
+  EXPECT_EQ(used.planner, "");
+}
+
 TEST_F(RemotePlannerTest, AFloodIsCutOff) {
   std::atomic<int> sent{0};
   service_.Behave([&](grpc::ServerContext&, const pb::SolveRequest&, const FakeService::Send& send) {

@@ -14,6 +14,8 @@
 #include "common/rpc/server.h"
 #include "common/rpc/status.h"
 #include "medley/planner/v1/planner.grpc.pb.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "scheduler-service/serve_planner/planner_service.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
@@ -83,8 +85,8 @@ TEST_F(PlannerServiceTest, GivesWhatThePlannerGivesInProcess) {
       const auto is = Ask(Question(Request(seed), std::string(planner->name()), seed));
       ASSERT_EQ(base::ToString(is.status()), base::ToString(want.status()));
       if (!want.ok()) continue;
-      ASSERT_EQ(is->size(), 1u);
-      const pb::SolveResponse& answer = is->front();
+      ASSERT_FALSE(is->empty());
+      const pb::SolveResponse& answer = is->back();
       EXPECT_TRUE(answer.done());
       std::vector<std::string> schedule;
       std::vector<int> units;
@@ -103,7 +105,40 @@ TEST_F(PlannerServiceTest, GivesWhatThePlannerGivesInProcess) {
 TEST_F(PlannerServiceTest, AnUnknownNameMeansTheDefault) {
   const auto greedy = Ask(Question(Request(2), "greedy", 1)), unknown = Ask(Question(Request(2), "mine", 1));
   ASSERT_THAT(unknown, base::IsOk());
-  EXPECT_EQ(unknown->front().SerializeAsString(), greedy->front().SerializeAsString());
+  EXPECT_EQ(unknown->back().SerializeAsString(), greedy->back().SerializeAsString());
+}
+
+// Costs of the candidates of an answer, in their order; only the last message says `done`.
+std::vector<double> Costs(const Problem& problem, const std::vector<pb::SolveResponse>& answer) {
+  std::vector<double> costs;
+  for (size_t i = 0; i < answer.size(); ++i) {
+    EXPECT_EQ(answer[i].done(), i + 1 == answer.size());
+    const std::vector<std::string> schedule(answer[i].schedule().begin(), answer[i].schedule().end());
+    auto stages = ReadSchedule(problem, schedule);
+    EXPECT_THAT(stages, base::IsOk());
+    if (!stages.ok()) continue;
+    EXPECT_THAT(SetUnits({answer[i].units().data(), static_cast<size_t>(answer[i].units_size())}, *stages),
+                base::IsOk());
+    costs.push_back(ScoreOf(problem, *stages).cost);
+  }
+  return costs;
+}
+
+TEST_F(PlannerServiceTest, StreamsEachCheaperPlanOfASearch) {
+  size_t most = 0;
+  for (const std::string planner : {"genetic", "bayesian", "rl-lstm", "exact", "auto"}) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", planner, seed));
+      const Problem problem = Problem::Compile(Request(seed)).value();
+      const auto answer = Ask(Question(Request(seed), planner, seed));
+      ASSERT_THAT(answer, base::IsOk());
+      if (answer->front().schedule().empty()) continue;  // infeasible
+      const std::vector<double> costs = Costs(problem, *answer);
+      most = std::max(most, costs.size());
+      for (size_t i = 1; i < costs.size(); ++i) EXPECT_LE(costs[i], costs[i - 1] * (1 + kSameCost)) << i;
+    }
+  }
+  EXPECT_GE(most, 4u);
 }
 
 TEST_F(PlannerServiceTest, RefusesBadRequests) {

@@ -270,6 +270,35 @@ TEST(BlockModelTest, UndoesOneStepAndNoMore) {
   EXPECT_EQ(values(), two);
 }
 
+TEST(BlockModelTest, WithoutUndoUpdatesOverwriteTheValues) {
+  for (const char* name : {"sgd", "adagrad", "adam"}) {
+    const Optimizer optimizer = *MakeOptimizer(name, 0.1);
+    const Graph graph = *BuildGraph(Job("", "tanh"));
+    std::vector<std::vector<float>> values;
+    for (const int kept : {0, 1}) {
+      const auto model =
+          BlockModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, 1, nullptr, kept);
+      ASSERT_TRUE(model.ok());
+      for (int64_t step = 1; step <= 3; ++step) {
+        RunPass(**model, Samples(), Rows(kDim), kSamples);
+        ASSERT_TRUE((*model)->ApplyUpdate(optimizer).ok());
+        EXPECT_EQ((*model)->UndoLimit(), step - kept);
+      }
+      EXPECT_EQ((*model)->UndoTo(2).ok(), kept == 1);
+      std::vector<float>& all = values.emplace_back();
+      if (kept == 1) {  // again
+        RunPass(**model, Samples(), Rows(kDim), kSamples);
+        ASSERT_TRUE((*model)->ApplyUpdate(optimizer).ok());
+      }
+      for (const DenseParameter& parameter : (*model)->Parameters()) {
+        all.insert(all.end(), parameter.weights.begin(), parameter.weights.end());
+        all.insert(all.end(), parameter.state.begin(), parameter.state.end());
+      }
+    }
+    EXPECT_EQ(values[0], values[1]) << name;
+  }
+}
+
 TEST(BlockModelTest, EmptyMicroBatchesLeaveZeroGradients) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
   const std::unique_ptr<BlockModel> model = Whole(graph);

@@ -97,6 +97,25 @@ TEST_F(LocalTablesTest, KeepsTheRowsOfEarlierSteps) {
   EXPECT_EQ(tables.UndoTo(0).code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(LocalTablesTest, KeepsNothingWithoutUndo) {
+  LocalTables without({Spec()}, optimizer_, 9, 0), with({Spec()}, optimizer_, 9, 1);
+  const auto rows = [&](LocalTables& tables, int64_t step) {
+    std::vector<std::vector<float>> pulled;
+    const std::vector<TableKeys> wanted = {{2, 3, {4, 7}}};
+    EXPECT_EQ(base::ToString(tables.Pull(step, wanted, pulled, {})), "OK");
+    return pulled[0];
+  };
+  for (int64_t step = 1; step <= 2; ++step) {
+    const std::vector<TableKeys> pushed = {{2, 3, {4, 7}}};
+    const std::vector<std::span<const float>> gradients = {gradient_};
+    ASSERT_TRUE(without.Push(step, pushed, gradients, 8, {}).ok());
+    ASSERT_TRUE(with.Push(step, pushed, gradients, 8, {}).ok());
+    EXPECT_EQ(rows(without, step + 1), rows(with, step + 1));
+    EXPECT_EQ(without.UndoLimit(), step);
+  }
+  EXPECT_EQ(without.UndoTo(1).code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(LocalTablesTest, APullWaitsForTheStepBefore) {
   std::vector<float> late;
   std::jthread puller([&] { late = Pull(2); });

@@ -143,6 +143,25 @@ TEST(RowStoreTest, AnUpdateIsTheOptimizersAndIsUndoneExactlyOnce) {
   ASSERT_THAT(Update(store, 2, {9, 77}, -1.0f), IsOk());
 }
 
+TEST(RowStoreTest, WithoutUndoNoUpdateIsUndone) {
+  RowStore store = Store(), other = Store();
+  ASSERT_THAT(Update(store, 1, {5, 9}, 0.5f), IsOk());
+  EXPECT_EQ(store.UndoLimit(), 0);
+  store.SetKeepsUndo(false);
+  EXPECT_EQ(store.UndoLimit(), 1);
+  ASSERT_THAT(Update(store, 2, {9, 77}, -1.0f), IsOk());
+  EXPECT_EQ(store.UndoLimit(), 2);
+  EXPECT_THAT(store.UndoTo(1), StatusIs(absl::StatusCode::kFailedPrecondition));
+  ASSERT_THAT(store.UndoTo(2), IsOk());
+  ASSERT_THAT(Update(other, 1, {5, 9}, 0.5f), IsOk());
+  ASSERT_THAT(Update(other, 2, {9, 77}, -1.0f), IsOk());
+  EXPECT_EQ(Read(store, {5, 9, 77}), Read(other, {5, 9, 77}));
+  store.SetKeepsUndo(true);
+  ASSERT_THAT(Update(store, 3, {5}, 1.0f), IsOk());
+  ASSERT_THAT(store.UndoTo(2), IsOk());
+  EXPECT_EQ(Read(store, {5, 9, 77}), Read(other, {5, 9, 77}));
+}
+
 TEST(RowStoreTest, WrongGradientsChangeNothing) {
   RowStore store = Store();
   const std::vector<uint64_t> keys{1};

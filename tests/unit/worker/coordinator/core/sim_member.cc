@@ -186,7 +186,7 @@ bool Member::Apply() {
   if ((!alone && !MayApply(lease.step())) || !MayComplete(lease.step())) return false;
   leases_.pop_front();
   held_->undo.push_back(held_->state);
-  if (std::ssize(held_->undo) > shared_.lag) held_->undo.pop_front();
+  if (std::ssize(held_->undo) > (shared_.without_undo ? 0 : shared_.lag)) held_->undo.pop_front();
   held_->state.step = lease.step();
   for (int i = 0; i < lease.count(); ++i) {
     ++held_->state.counts[static_cast<size_t>(lease.data_epoch() * shared_.rows + lease.first() + i)];

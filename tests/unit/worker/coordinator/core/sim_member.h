@@ -54,6 +54,7 @@ struct Shared {
   int epochs = 0;
   int lag = 1;
   bool averages = false;
+  bool without_undo = false;
   int64_t steps = 0;                                           // of the whole training
   std::map<std::string, std::shared_ptr<Member>> by_instance;  // including dead members
   std::map<std::string, SavedPart> parts;                      // by folder/file

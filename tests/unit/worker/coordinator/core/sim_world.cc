@@ -97,6 +97,7 @@ World::World(const WorldOptions& options)
   shared_.rows = options.rows;
   shared_.epochs = options.epochs;
   shared_.lag = options.lag;
+  shared_.without_undo = options.without_undo;
   shared_.averages = options.mode != plan::v1::SYNC_MODE_FULL;
   shared_.steps = Ledger::Create(options.rows, options.epochs, options.batch)->total_steps();
   StartCoordinator();

@@ -26,6 +26,7 @@ struct WorldOptions {
   int evaluate_every = 0;        // steps; 0: only at the end
   bool only_hand_overs = false;  // no other disturbance
   int lag = 1;                   // of the members' schedule
+  bool without_undo = false;
   plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
   bool slow_members = false;  // trainers become slow and fast again; plans detect it
 };

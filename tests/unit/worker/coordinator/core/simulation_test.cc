@@ -84,6 +84,22 @@ TEST(SimulationTest, AsynchronousSchedules) {
   EXPECT_GT(recoveries, 200);
 }
 
+// Members that keep nothing to undo return to the checkpoint when their steps differ.
+TEST(SimulationTest, WithoutUndo) {
+  int recoveries = 0, lost = 0;
+  for (uint64_t seed = 6001; seed <= 6300; ++seed) {
+    World world(
+        {.seed = seed, .disturbances = 10, .rows = 121, .lag = 1 + static_cast<int>(seed % 3), .without_undo = true});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    for (const job::v1::SwitchRecord& record : world.last().switches()) {
+      recoveries += record.recovery() ? 1 : 0;
+      lost += record.lost_steps() > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(recoveries, 200);
+  EXPECT_GT(lost, 20);
+}
+
 // Replicas agree in few steps, or only where the job needs it; no committed step is lost.
 TEST(SimulationTest, ReplicasThatDiffer) {
   int recoveries = 0;
