@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/model/execution_plan.h"
+
 namespace medley::model {
 
 // The comment of each field begins with its symbol in the paper.
@@ -58,6 +60,16 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+// The measured time of one allreduce of `bytes` among `ranks` processes on units of one resource type.
+struct AllreduceMeasurement {
+  std::string resource_type;
+  int ranks = 0;  // at least 2
+  int64_t bytes = 0;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;  // never kAuto
+  double seconds = 0;
+  bool operator==(const AllreduceMeasurement&) const = default;
+};
+
 struct Profile {
   std::string id;
   Model model;
@@ -65,6 +77,7 @@ struct Profile {
   std::vector<Link> links;
   double state_factor = 3;  // (weights + gradient + optimizer state) / weights
   int64_t samples_per_epoch = 0;
+  std::vector<AllreduceMeasurement> allreduces;
   bool operator==(const Profile&) const = default;
 };
 

@@ -1,6 +1,8 @@
 #include "scheduler-service/planner/execution_plan.h"
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "common/model/allreduce.h"
 #include "scheduler-service/cost/evaluate.h"
@@ -41,13 +43,16 @@ void AddSync(std::vector<model::OperationSync>& syncs, const model::Sync& sync, 
   syncs.push_back({{{layer, layer + 1}}, sync});
 }
 
-// The rules that resolve AUTO among `units` replicas. Profilers measure allreduces with the same rules.
-void AddRules(int units, std::vector<model::AlgorithmRule>& rules) {
-  for (const model::AlgorithmRule& rule : rules) {
-    if (rule.ranks == units) return;
+// The rules that resolve AUTO. Stages with the same number of units share them, so they must suit the types of all.
+std::vector<model::AlgorithmRule> RulesOf(const Problem& problem, const std::vector<StageChoice>& stages) {
+  std::map<int, std::vector<std::string>> types;  // by units
+  for (const StageChoice& stage : stages) types[stage.units].push_back(problem.type(stage.type).name);
+  std::vector<model::AlgorithmRule> rules;
+  for (const auto& [units, names] : types) {
+    const auto added = model::MeasuredRules(units, names, problem.request().allreduces);
+    rules.insert(rules.end(), added.begin(), added.end());
   }
-  const auto added = model::AllreduceRules(units, model::kUnmeasuredLink);
-  rules.insert(rules.end(), added.begin(), added.end());
+  return rules;
 }
 
 }  // namespace
@@ -64,8 +69,8 @@ model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vecto
       if (sync) AddSync(stage.syncs, *sync, layer);
     }
     plan.stages.push_back(std::move(stage));
-    AddRules(choice.units, plan.algorithms);
   }
+  plan.algorithms = RulesOf(problem, stages);
   if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
   plan.schedule.kind = problem.request().planner.schedule;
   plan.schedule.max_staleness = problem.request().planner.max_staleness;
