@@ -1,6 +1,6 @@
 // Measures an allreduce among processes of this machine, over loopback, in plain text (gloo) or with TLS.
 //
-//   allreduce_bench [--ranks 2] [--bytes 4096] [--algorithm ring] [--profile FILE] [--tls]
+//   allreduce_bench [--ranks 2] [--bytes 4096] [--algorithm ring] [--profile FILE] [--tls] [--shared-memory]
 //     [--seconds 1]
 //   allreduce_bench --measure                    # prints the profile for --profile, as a profiler measures it
 //
@@ -45,6 +45,7 @@ struct Settings {
   std::string name = "ring";
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;
   bool tls = false;
+  bool share_memory = false;
   double seconds = 1;
   std::string profile;  // file
 };
@@ -109,6 +110,7 @@ std::vector<double> Call(worker::Group& group, const Settings& settings, int64_t
 void RunRank(const Settings& settings, const fs::path& folder, int rank) {
   FolderStore store(folder);
   worker::GroupOptions options{.name = "bench", .rank = rank, .address = "127.0.0.1"};
+  options.share_memory = settings.share_memory;
   for (int i = 0; i < settings.ranks; ++i) options.members.push_back(fmt::format("rank {}", i));
   if (settings.tls) {
     options.tls = worker::GroupTls{folder / "ca.crt", folder / "identity.pem", certificates::JobName("bench")};
@@ -139,11 +141,11 @@ void RunRank(const Settings& settings, const fs::path& folder, int rank) {
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size()) / 2, times.end());
   const double median = times[times.size() / 2];
   fmt::print(
-      R"({{"ranks": {}, "bytes": {}, "algorithm": "{}", "tls": {}, "calls": {}, "us": {:.1f}, "cpu_us": {:.1f}, )"
+      R"({{"ranks": {}, "bytes": {}, "algorithm": "{}", "ring": {}, "tls": {}, "calls": {}, "us": {:.1f}, "cpu_us": {:.1f}, )"
       R"("gb_per_s": {:.3f}}})"
       "\n",
-      settings.ranks, settings.bytes, settings.name, settings.tls, calls, median * 1e6, cpu * 1e6,
-      static_cast<double>(settings.bytes) / median / 1e9);
+      settings.ranks, settings.bytes, settings.name, settings.algorithm == AllreduceAlgorithm::kRing, settings.tls,
+      calls, median * 1e6, cpu * 1e6, static_cast<double>(settings.bytes) / median / 1e9);
 }
 
 int Run(const Settings& settings) {
@@ -223,6 +225,7 @@ int main(int argc, char** argv) {
   bool measure = false;
   app.add_flag("--measure", measure);
   app.add_flag("--tls", settings.tls);
+  app.add_flag("--shared-memory", settings.share_memory);
   app.add_option("--seconds", settings.seconds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   settings.algorithm = algorithms.at(settings.name);

@@ -178,17 +178,19 @@ absl::Status GenerationRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_tok
   }
   MEDLEY_ASSIGN_OR_RETURN(moves_, PlanMoves(all));
   if (moves_.empty()) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(transfer_, Connect("transfer", transfer_members_, store, stop));
+  MEDLEY_ASSIGN_OR_RETURN(transfer_, Connect("transfer", transfer_members_, store, stop, false));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::string& name,
                                                                   const std::vector<std::string>& members,
-                                                                  KeyValueStore& store, std::stop_token stop) {
+                                                                  KeyValueStore& store, std::stop_token stop,
+                                                                  bool share_memory) {
   GroupOptions options{
       .name = name, .rank = RankIn(members, context_.session.member), .members = members, .address = context_.ip};
   options.tls = context_.tensor_tls;
   options.timeout = std::chrono::duration_cast<base::milliseconds>(context_.step_timeout);
+  options.share_memory = share_memory;
   return Group::Connect(options, store, std::move(stop));
 }
 
@@ -199,11 +201,11 @@ absl::Status GenerationRuntime::ConnectGroups(KeyValueStore& store, std::stop_to
     if (peer.slot().stage() == stage()) mine.push_back(peer.slot().member());
   }
   if (programs_.training.flows.size() > 0) {
-    MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", world, store, stop));
+    MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", world, store, stop, false));
     channel_ = std::make_unique<GroupChannel>(*world_);
   }
   if (mine.size() == 1) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(stage_group_, Connect(fmt::format("stage-{}", stage()), mine, store, stop));
+  MEDLEY_ASSIGN_OR_RETURN(stage_group_, Connect(fmt::format("stage-{}", stage()), mine, store, stop, true));
   reducer_ = std::make_unique<GroupReducer>(*stage_group_);
   return absl::OkStatus();
 }
