@@ -94,7 +94,8 @@ class SharedMemoryGroup final : public Group {
   absl::Status Meet();
   // The first rank that has not made so many steps; -1: all have.
   int Missing() const;
-  absl::Status LookAt(int missing);
+  // An error if the group is closed, here or by another, or if one that is missing has left. `look`: or was killed.
+  absl::Status CheckOthers(bool look);
   const std::string& NameOf(int rank) const { return options_.members[static_cast<size_t>(rank)]; }
 
   const GroupOptions options_;
@@ -175,31 +176,33 @@ absl::Status SharedMemoryGroup::Meet() {
     ::sched_yield();
   }
   const base::SystemClock clock;
-  const base::SteadyTime deadline = clock.Steady() + options_.timeout;
+  const base::SteadyTime begin = clock.Steady(), deadline = begin + options_.timeout;
+  base::SteadyTime next_look = begin + kLook;
   while (true) {
     const uint32_t changes = memory_->Changes();
     const int missing = Missing();
     if (missing < 0) return absl::OkStatus();
-    MEDLEY_RETURN_IF_ERROR(LookAt(missing));
     const base::SteadyTime now = clock.Steady();
+    const bool look = now >= next_look;
+    if (look) next_look = now + kLook;
+    MEDLEY_RETURN_IF_ERROR(CheckOthers(look));
     if (now >= deadline) return base::Unavailable("no message from {} in time", NameOf(missing));
     memory_->Wait(changes, std::min<base::nanoseconds>(kLook, deadline - now));
   }
 }
 
-absl::Status SharedMemoryGroup::LookAt(int missing) {
+absl::Status SharedMemoryGroup::CheckOthers(bool look) {
   {
     base::MutexLock lock(mutex_);
     if (closed_) return base::Unavailable("{}", why_);
   }
   for (int other = 0; other < size(); ++other) {
-    if (other == rank() || memory_->StateOf(other) != SharedMemory::State::kClosed) continue;
-    return base::Unavailable("{} has closed the group", NameOf(other));
-  }
-  if (memory_->Step(missing).load() >= steps_) return absl::OkStatus();  // it came meanwhile
-  if (memory_->StateOf(missing) == SharedMemory::State::kLeft || !memory_->Alive(missing)) {
-    if (memory_->Step(missing).load() >= steps_) return absl::OkStatus();  // before it ended
-    return base::Unavailable("{} has left", NameOf(missing));
+    if (other == rank()) continue;
+    const SharedMemory::State state = memory_->StateOf(other);
+    if (state == SharedMemory::State::kClosed) return base::Unavailable("{} has closed the group", NameOf(other));
+    const bool left = state == SharedMemory::State::kLeft || (look && !memory_->Alive(other));
+    // Its last step counts, so look at that after its end.
+    if (left && memory_->Step(other).load() < steps_) return base::Unavailable("{} has left", NameOf(other));
   }
   return absl::OkStatus();
 }

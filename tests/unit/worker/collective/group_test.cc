@@ -307,7 +307,7 @@ TEST_P(EveryTransport, AWaitForAPeerEndsAtItsTimeout) {
         EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
         EXPECT_THAT(base::Message(status), testing::HasSubstr("member-1"));
       },
-      base::milliseconds(100));
+      base::milliseconds(SharesMemory(GetParam()) ? 3000 : 100));  // which also bounds the agreement to share
 }
 
 TEST_P(EveryTransport, ConnectIsBoundedAndStoppable) {

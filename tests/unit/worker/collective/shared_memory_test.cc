@@ -32,6 +32,7 @@ using model::AllreduceAlgorithm;
 using testing::HasSubstr;
 
 constexpr size_t kSlot = 256;
+constexpr base::milliseconds kSoon{3000};        // for waits that end so; enough to connect on a busy machine
 constexpr base::milliseconds kNoEnd{3'600'000};  // a wait that only its timeout would end hangs the test
 
 TEST(SharedMemoryTest, RanksSeeOneMemory) {
@@ -247,7 +248,7 @@ TEST(SharedMemoryGroupTest, ASumEndsAtItsTimeout) {
         EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
         EXPECT_THAT(base::Message(status), HasSubstr("member-1"));
       },
-      base::milliseconds(100));
+      kSoon);
 }
 
 TEST(SharedMemoryGroupTest, ASumWithoutARankThatHasLeftFails) {
@@ -286,7 +287,7 @@ TEST(SharedMemoryGroupTest, HostileContentsDoNoHarm) {
           (*memory)->WakeAll();
         }
       },
-      base::milliseconds(200));
+      kSoon);
 }
 
 TEST(SharedMemoryGroupTest, ALengthInTheMemoryIsOnlyCompared) {
