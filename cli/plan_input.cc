@@ -26,6 +26,7 @@ absl::Status UseProfile(const std::string& file, model::PlanRequest& request) {
   MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, ReadProfile(file));
   request.model = std::move(profile.model);
   request.profile_id = std::move(profile.id);
+  request.allreduces = std::move(profile.allreduces);
   if (profile.profile_batch_size > 0) request.training.profile_batch_size = profile.profile_batch_size;
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@ namespace medley::plan::v1 {
 class ExecutionPlan;
 }
 namespace medley::profile::v1 {
+class AllreduceMeasurement;
 class Model;
 class Profile;
 }  // namespace medley::profile::v1
@@ -50,6 +51,9 @@ void ToProto(const Model& model, profile::v1::Model& out);
 absl::StatusOr<Model> FromProto(const profile::v1::Model& in);
 void ToProto(const Profile& profile, profile::v1::Profile& out);
 absl::StatusOr<Profile> FromProto(const profile::v1::Profile& in);
+void ToProto(const AllreduceMeasurement& measured, profile::v1::AllreduceMeasurement& out);
+// `path` is the measurement's path in errors ("allreduces[2]"). Refuses numbers out of range.
+absl::StatusOr<AllreduceMeasurement> FromProto(const profile::v1::AllreduceMeasurement& in, std::string_view path);
 
 // FromProto fills in the defaults: stateFactor 3, epochs 1, minUnits 1, microBatches 1, planner exact,
 // timeBudgetSeconds 10, unitsPerInstance 1.

@@ -88,4 +88,40 @@ inline absl::StatusOr<ScheduleKind> FromProto(plan::v1::ScheduleKind kind, std::
   }
 }
 
+inline plan::v1::AllreduceAlgorithm AlgorithmToProto(AllreduceAlgorithm algorithm) {
+  switch (algorithm) {
+    case AllreduceAlgorithm::kAuto:
+      return plan::v1::ALLREDUCE_ALGORITHM_AUTO;
+    case AllreduceAlgorithm::kCentralized:
+      return plan::v1::ALLREDUCE_ALGORITHM_CENTRALIZED;
+    case AllreduceAlgorithm::kRing:
+      return plan::v1::ALLREDUCE_ALGORITHM_RING;
+    case AllreduceAlgorithm::kRecursiveDoubling:
+      return plan::v1::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING;
+    case AllreduceAlgorithm::kLinear:
+      return plan::v1::ALLREDUCE_ALGORITHM_LINEAR;
+  }
+  return plan::v1::ALLREDUCE_ALGORITHM_UNSPECIFIED;
+}
+
+// `path`: of the message that has the field.
+inline absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(plan::v1::AllreduceAlgorithm algorithm,
+                                                             std::string_view path) {
+  switch (algorithm) {
+    case plan::v1::ALLREDUCE_ALGORITHM_UNSPECIFIED:
+    case plan::v1::ALLREDUCE_ALGORITHM_AUTO:
+      return AllreduceAlgorithm::kAuto;
+    case plan::v1::ALLREDUCE_ALGORITHM_CENTRALIZED:
+      return AllreduceAlgorithm::kCentralized;
+    case plan::v1::ALLREDUCE_ALGORITHM_RING:
+      return AllreduceAlgorithm::kRing;
+    case plan::v1::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING:
+      return AllreduceAlgorithm::kRecursiveDoubling;
+    case plan::v1::ALLREDUCE_ALGORITHM_LINEAR:
+      return AllreduceAlgorithm::kLinear;
+    default:
+      return base::InvalidArgument("{}.algorithm: unknown value {}", path, static_cast<int>(algorithm));
+  }
+}
+
 }  // namespace medley::model

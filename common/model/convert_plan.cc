@@ -34,40 +34,6 @@ absl::StatusOr<SyncKind> KindFromProto(plan_pb::SyncKind kind, const std::string
   }
 }
 
-plan_pb::AllreduceAlgorithm AlgorithmToProto(AllreduceAlgorithm algorithm) {
-  switch (algorithm) {
-    case AllreduceAlgorithm::kAuto:
-      return plan_pb::ALLREDUCE_ALGORITHM_AUTO;
-    case AllreduceAlgorithm::kCentralized:
-      return plan_pb::ALLREDUCE_ALGORITHM_CENTRALIZED;
-    case AllreduceAlgorithm::kRing:
-      return plan_pb::ALLREDUCE_ALGORITHM_RING;
-    case AllreduceAlgorithm::kRecursiveDoubling:
-      return plan_pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING;
-    case AllreduceAlgorithm::kLinear:
-      return plan_pb::ALLREDUCE_ALGORITHM_LINEAR;
-  }
-  return plan_pb::ALLREDUCE_ALGORITHM_UNSPECIFIED;
-}
-
-absl::StatusOr<AllreduceAlgorithm> AlgorithmFromProto(plan_pb::AllreduceAlgorithm algorithm, const std::string& path) {
-  switch (algorithm) {
-    case plan_pb::ALLREDUCE_ALGORITHM_UNSPECIFIED:
-    case plan_pb::ALLREDUCE_ALGORITHM_AUTO:
-      return AllreduceAlgorithm::kAuto;
-    case plan_pb::ALLREDUCE_ALGORITHM_CENTRALIZED:
-      return AllreduceAlgorithm::kCentralized;
-    case plan_pb::ALLREDUCE_ALGORITHM_RING:
-      return AllreduceAlgorithm::kRing;
-    case plan_pb::ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING:
-      return AllreduceAlgorithm::kRecursiveDoubling;
-    case plan_pb::ALLREDUCE_ALGORITHM_LINEAR:
-      return AllreduceAlgorithm::kLinear;
-    default:
-      return base::InvalidArgument("{}.algorithm: unknown value {}", path, static_cast<int>(algorithm));
-  }
-}
-
 void RangesToProto(const std::vector<OperationRange>& ranges,
                    google::protobuf::RepeatedPtrField<plan_pb::OperationRange>& out) {
   for (const OperationRange& range : ranges) {

@@ -1,7 +1,10 @@
 #include <google/protobuf/util/time_util.h>
 
+#include <cmath>
+
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/convert_enums.h"
 #include "medley/profile/v1/profile.pb.h"
 
 namespace medley::model {
@@ -90,6 +93,28 @@ absl::StatusOr<Model> FromProto(const profile_pb::Model& in) {
   return model;
 }
 
+void ToProto(const AllreduceMeasurement& measured, profile_pb::AllreduceMeasurement& out) {
+  out.set_resource_type(measured.resource_type);
+  out.set_ranks(measured.ranks);
+  out.set_bytes(measured.bytes);
+  out.set_algorithm(AlgorithmToProto(measured.algorithm));
+  out.set_seconds(measured.seconds);
+}
+
+absl::StatusOr<AllreduceMeasurement> FromProto(const profile_pb::AllreduceMeasurement& in, std::string_view path) {
+  AllreduceMeasurement measured{in.resource_type(), in.ranks(), in.bytes(), AllreduceAlgorithm::kRing, in.seconds()};
+  MEDLEY_ASSIGN_OR_RETURN(measured.algorithm, AlgorithmFromProto(in.algorithm(), path));
+  if (measured.algorithm == AllreduceAlgorithm::kAuto) {
+    return base::InvalidArgument("{}.algorithm: must name an algorithm, not AUTO", path);
+  }
+  if (measured.ranks < 2) return base::InvalidArgument("{}.ranks: must be at least 2, is {}", path, measured.ranks);
+  if (measured.bytes < 1) return base::InvalidArgument("{}.bytes: must be at least 1, is {}", path, measured.bytes);
+  if (!(measured.seconds > 0) || !std::isfinite(measured.seconds)) {
+    return base::InvalidArgument("{}.seconds: must be greater than 0, is {}", path, measured.seconds);
+  }
+  return measured;
+}
+
 void ToProto(const Profile& profile, profile_pb::Profile& out) {
   out.Clear();
   out.set_id(profile.id);
@@ -107,6 +132,7 @@ void ToProto(const Profile& profile, profile_pb::Profile& out) {
   out.set_state_factor(profile.state_factor);
   out.set_samples_per_epoch(profile.samples_per_epoch);
   out.set_micro_batches(profile.micro_batches);
+  for (const AllreduceMeasurement& measured : profile.allreduces) ToProto(measured, *out.add_allreduces());
 }
 
 absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
@@ -121,6 +147,10 @@ absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
   profile.state_factor = in.state_factor() == 0 ? 3 : in.state_factor();
   profile.samples_per_epoch = in.samples_per_epoch();
   profile.micro_batches = in.micro_batches();
+  for (int i = 0; i < in.allreduces_size(); ++i) {
+    MEDLEY_ASSIGN_OR_RETURN(profile.allreduces.emplace_back(),
+                            FromProto(in.allreduces(i), fmt::format("allreduces[{}]", i)));
+  }
   return profile;
 }
 

@@ -196,6 +196,7 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   OptionsToProto(request.planner, *out.mutable_planner());
   out.set_profile_id(request.profile_id);
   out.set_simulate(request.simulate);
+  for (const AllreduceMeasurement& measured : request.allreduces) ToProto(measured, *out.add_allreduces());
 }
 
 absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
@@ -209,6 +210,10 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
   MEDLEY_ASSIGN_OR_RETURN(request.planner, OptionsFromProto(in.planner()));
   request.profile_id = in.profile_id();
   request.simulate = in.simulate();
+  for (int i = 0; i < in.allreduces_size(); ++i) {
+    MEDLEY_ASSIGN_OR_RETURN(request.allreduces.emplace_back(),
+                            FromProto(in.allreduces(i), fmt::format("allreduces[{}]", i)));
+  }
   return request;
 }
 

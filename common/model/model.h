@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/model/execution_plan.h"
+
 namespace medley::model {
 
 // The comment of each field begins with its symbol in the paper.
@@ -61,6 +63,16 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+// The measured time of one allreduce of `bytes` among `ranks` processes on units of one resource type.
+struct AllreduceMeasurement {
+  std::string resource_type;
+  int ranks = 0;  // at least 2
+  int64_t bytes = 0;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;  // never kAuto
+  double seconds = 0;
+  bool operator==(const AllreduceMeasurement&) const = default;
+};
+
 struct Profile {
   std::string id;
   Model model;
@@ -69,6 +81,7 @@ struct Profile {
   double state_factor = 3;  // (weights + gradient + optimizer state) / weights
   int64_t samples_per_epoch = 0;
   int micro_batches = 0;  // in which the batch was divided for compute_seconds; 0: unknown
+  std::vector<AllreduceMeasurement> allreduces;
   bool operator==(const Profile&) const = default;
 };
 

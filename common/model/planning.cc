@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMaxLayers = 4096;
 constexpr int kMaxResources = 64;
+constexpr size_t kMaxAllreduces = 100'000;
 constexpr int kMaxUnits = 1'000'000;
 constexpr double kMaxBatch = 1e9;  // samples
 constexpr double kMinUnitsPerInstance = 1e-6;
@@ -187,6 +188,10 @@ absl::Status Validate(const PlanRequest& request) {
     return base::InvalidArgument("serverType: must be set because some layer has serverSeconds > 0");
   }
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(request.server_memory_bytes, "serverMemoryBytes"));
+  if (request.allreduces.size() > kMaxAllreduces) {
+    return base::InvalidArgument("allreduces: {} measurements, at most {} are allowed", request.allreduces.size(),
+                                 kMaxAllreduces);
+  }
   if (!(request.planner.time_budget_seconds > 0) || !std::isfinite(request.planner.time_budget_seconds)) {
     return base::InvalidArgument("planner.timeBudgetSeconds: must be greater than 0");
   }

@@ -127,6 +127,7 @@ struct PlanRequest {
   PlannerOptions planner;
   std::string profile_id;
   bool simulate = false;  // fill in Estimate::simulated_throughput
+  std::vector<AllreduceMeasurement> allreduces;
 };
 
 // Checks all that planners rely on: sizes, ranges, and that names are unique and known. Errors: InvalidArgument naming

@@ -54,6 +54,7 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
   request.model = profile.model;
   Calibrate(request.model, progress.calibration);
   request.profile_id = profile.id;
+  request.allreduces = profile.allreduces;
   request.training.profile_batch_size = profile.profile_batch_size;
   request.training.samples_per_epoch = static_cast<double>(profile.samples_per_epoch);
   request.training.epochs = job.epochs;
@@ -108,6 +109,7 @@ absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& 
       for (const model::LayerProfile& numbers : other.model.layers[l].profiles) layer.profiles.push_back(numbers);
     }
     for (const model::Link& link : other.links) merged.links.push_back(link);
+    merged.allreduces.insert(merged.allreduces.end(), other.allreduces.begin(), other.allreduces.end());
   }
   return merged;
 }

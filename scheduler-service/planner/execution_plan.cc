@@ -1,8 +1,8 @@
 #include "scheduler-service/planner/execution_plan.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/model/allreduce.h"
@@ -52,23 +52,27 @@ void AddSync(std::vector<model::OperationSync>& syncs, const model::Sync& sync, 
   syncs.push_back({{{layer, layer + 1}}, sync});
 }
 
-// The rules that resolve AUTO among `units` replicas. Profilers measure allreduces with the same rules.
-void AddRules(int units, std::vector<model::AlgorithmRule>& rules) {
-  for (const model::AlgorithmRule& rule : rules) {
-    if (rule.ranks == units) return;
+// The rules that resolve AUTO among the replicas of each stage, and in a hierarchy among the members of each group and
+// among the groups. Stages with the same number of them share rules, which must suit the types of all.
+std::vector<model::AlgorithmRule> RulesOf(const Problem& problem, const std::vector<model::Stage>& stages) {
+  std::map<int, std::set<std::string>> pools;  // by replicas that add
+  for (const model::Stage& stage : stages) {
+    const std::string& pool = stage.groups.front().pool;
+    pools[stage.Units()].insert(pool);
+    for (const model::OperationSync& entry : stage.syncs) {
+      for (const model::HierarchyLevel& level : entry.sync.hierarchy) {
+        pools[static_cast<int>(level.groups.size())].insert(pool);
+        for (const std::vector<std::string>& group : level.groups) pools[static_cast<int>(group.size())].insert(pool);
+      }
+    }
   }
-  const auto added = model::AllreduceRules(units, model::kUnmeasuredLink);
-  rules.insert(rules.end(), added.begin(), added.end());
-}
-
-// AUTO is resolved among the members of each group, and among the groups.
-void AddRules(const std::vector<model::HierarchyLevel>& levels, std::vector<model::AlgorithmRule>& rules) {
-  for (const model::HierarchyLevel& level : levels) {
-    size_t largest = 1;
-    for (const std::vector<std::string>& group : level.groups) largest = std::max(largest, group.size());
-    AddRules(static_cast<int>(largest), rules);
-    AddRules(static_cast<int>(level.groups.size()), rules);
+  std::vector<model::AlgorithmRule> rules;
+  for (const auto& [replicas, names] : pools) {
+    const std::vector<std::string> all(names.begin(), names.end());
+    const auto added = model::MeasuredRules(replicas, all, problem.request().allreduces);
+    rules.insert(rules.end(), added.begin(), added.end());
   }
+  return rules;
 }
 
 }  // namespace
@@ -89,9 +93,8 @@ model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vecto
       if (sync) AddSync(stage.syncs, *sync, layer);
     }
     plan.stages.push_back(std::move(stage));
-    AddRules(choice.units, plan.algorithms);
-    AddRules(hierarchy, plan.algorithms);
   }
+  plan.algorithms = RulesOf(problem, plan.stages);
   if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
   plan.schedule.kind = problem.request().planner.schedule;
   plan.schedule.max_staleness = problem.request().planner.max_staleness;

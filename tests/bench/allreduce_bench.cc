@@ -1,9 +1,12 @@
 // Measures an allreduce among processes of this machine, over loopback, in plain text (gloo) or with TLS.
 //
-//   allreduce_bench [--ranks 2] [--bytes 4096] [--algorithm ring] [--tls] [--seconds 1]
+//   allreduce_bench [--ranks 2] [--bytes 4096] [--algorithm ring] [--profile FILE] [--tls] [--shared-memory]
+//     [--seconds 1]
+//   allreduce_bench --measure                    # prints the profile for --profile, as a profiler measures it
 //
-// Prints one line of JSON: the median time of a call, and the processor time of all ranks per call, which depends less
-// on how busy the machine is.
+// AUTO is what a planner chooses by the profile; without one, what it chooses without measurements. Prints one line of
+// JSON: the median time of a call, and the processor time of all ranks per call, which depends less on how busy the
+// machine is.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -24,7 +27,11 @@
 #include "common/base/testing/temp_dir.h"
 #include "common/certificates/job_certificates.h"
 #include "common/model/allreduce.h"
+#include "common/model/convert.h"
+#include "medley/profile/v1/profile.pb.h"
+#include "worker/app/runtime_probe.h"
 #include "worker/collective/group.h"
+#include "worker/profiler/allreduce_table.h"
 
 namespace medley::bench {
 namespace {
@@ -38,8 +45,12 @@ struct Settings {
   std::string name = "ring";
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;
   bool tls = false;
+  bool share_memory = false;
   double seconds = 1;
+  std::string profile;  // file
 };
+
+constexpr char kPool[] = "bench";
 
 // One file a key, so that processes find one another.
 class FolderStore final : public worker::KeyValueStore {
@@ -99,6 +110,7 @@ std::vector<double> Call(worker::Group& group, const Settings& settings, int64_t
 void RunRank(const Settings& settings, const fs::path& folder, int rank) {
   FolderStore store(folder);
   worker::GroupOptions options{.name = "bench", .rank = rank, .address = "127.0.0.1"};
+  options.share_memory = settings.share_memory;
   for (int i = 0; i < settings.ranks; ++i) options.members.push_back(fmt::format("rank {}", i));
   if (settings.tls) {
     options.tls = worker::GroupTls{folder / "ca.crt", folder / "identity.pem", certificates::JobName("bench")};
@@ -129,11 +141,11 @@ void RunRank(const Settings& settings, const fs::path& folder, int rank) {
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size()) / 2, times.end());
   const double median = times[times.size() / 2];
   fmt::print(
-      R"({{"ranks": {}, "bytes": {}, "algorithm": "{}", "tls": {}, "calls": {}, "us": {:.1f}, "cpu_us": {:.1f}, )"
+      R"({{"ranks": {}, "bytes": {}, "algorithm": "{}", "ring": {}, "tls": {}, "calls": {}, "us": {:.1f}, "cpu_us": {:.1f}, )"
       R"("gb_per_s": {:.3f}}})"
       "\n",
-      settings.ranks, settings.bytes, settings.name, settings.tls, calls, median * 1e6, cpu * 1e6,
-      static_cast<double>(settings.bytes) / median / 1e9);
+      settings.ranks, settings.bytes, settings.name, settings.algorithm == AllreduceAlgorithm::kRing, settings.tls,
+      calls, median * 1e6, cpu * 1e6, static_cast<double>(settings.bytes) / median / 1e9);
 }
 
 int Run(const Settings& settings) {
@@ -164,6 +176,35 @@ int Run(const Settings& settings) {
   return failed;
 }
 
+// Prints a profile without layers.
+int Measure() {
+  base::SystemClock clock;
+  const auto probe = worker::RuntimeProbe::Create({}, clock);
+  MEDLEY_CHECK(probe.ok(), base::ToString(probe.status()));
+  auto measured = worker::MeasureAllreduces(**probe, clock, kPool, 3, {});
+  MEDLEY_CHECK(measured.ok(), base::ToString(measured.status()));
+  model::Profile profile;
+  profile.allreduces = *std::move(measured);
+  profile::v1::Profile proto;
+  model::ToProto(profile, proto);
+  fmt::print("{}\n", model::ToJson(proto));
+  return 0;
+}
+
+// As the program of a plan resolves it.
+AllreduceAlgorithm ResolveAuto(const Settings& settings) {
+  profile::v1::Profile proto;
+  if (!settings.profile.empty()) {
+    const auto text = base::ReadFile(settings.profile);
+    MEDLEY_CHECK(text.ok() && model::ParseText(*text, proto).ok(), "reading " + settings.profile);
+  }
+  const auto profile = model::FromProto(proto);
+  MEDLEY_CHECK(profile.ok(), base::ToString(profile.status()));
+  const std::string pools[] = {kPool};
+  return model::ChooseAllreduce(model::MeasuredRules(settings.ranks, pools, profile->allreduces), settings.ranks,
+                                static_cast<int64_t>(settings.bytes));
+}
+
 }  // namespace
 }  // namespace medley::bench
 
@@ -180,14 +221,15 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", settings.ranks)->check(CLI::Range(2, 64));
   app.add_option("--bytes", settings.bytes)->check(CLI::Range(size_t{4}, size_t{1} << 30));
   app.add_option("--algorithm", settings.name)->check(CLI::IsMember(algorithms));
+  app.add_option("--profile", settings.profile);
+  bool measure = false;
+  app.add_flag("--measure", measure);
   app.add_flag("--tls", settings.tls);
+  app.add_flag("--shared-memory", settings.share_memory);
   app.add_option("--seconds", settings.seconds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   settings.algorithm = algorithms.at(settings.name);
-  if (settings.algorithm == AllreduceAlgorithm::kAuto) {  // as the program of a plan resolves it
-    settings.algorithm =
-        medley::model::ChooseAllreduce(medley::model::AllreduceRules(settings.ranks, medley::model::kUnmeasuredLink),
-                                       settings.ranks, static_cast<int64_t>(settings.bytes));
-  }
+  if (measure) return medley::bench::Measure();
+  if (settings.algorithm == AllreduceAlgorithm::kAuto) settings.algorithm = medley::bench::ResolveAuto(settings);
   return medley::bench::Run(settings);
 }

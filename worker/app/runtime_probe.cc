@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +23,7 @@ namespace medley::worker {
 namespace {
 
 constexpr int kMaxRepeats = 400;
+constexpr int kMaxReplicas = 8;  // threads of this process
 constexpr char kToken[] = "probe";
 constexpr base::seconds kLimit{10};
 
@@ -30,26 +33,57 @@ double CpuSeconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+absl::Status CheckReplicas(int replicas) {
+  if (replicas >= 2 && replicas <= kMaxReplicas) return absl::OkStatus();
+  return base::InvalidArgument("runtime probe: an allreduce of {} replicas; from 2 to {} can be measured", replicas,
+                               kMaxReplicas);
+}
+
+std::vector<std::vector<float>> Buffers(int64_t bytes, int replicas) {
+  return {static_cast<size_t>(replicas), std::vector<float>(static_cast<size_t>(bytes / 4))};
+}
+
 }  // namespace
 
 class RuntimeProbe::Rep {
  public:
   Rep(const RuntimeProbeOptions& options, const base::Clock& clock) : options_(options), clock_(clock) {}
 
-  absl::Status Connect() {
-    absl::StatusOr<std::unique_ptr<Group>> other;
-    std::jthread peer([&] { other = Join(1); });
-    auto mine = Join(0);
-    peer.join();
-    MEDLEY_ASSIGN_OR_RETURN(groups_[0], std::move(mine));
-    MEDLEY_ASSIGN_OR_RETURN(groups_[1], std::move(other));
+  // Unless they are connected.
+  absl::Status Connect(int ranks) {
+    if (groups_.contains(ranks)) return absl::OkStatus();
+    std::vector<absl::StatusOr<std::unique_ptr<Group>>> joined(static_cast<size_t>(ranks));
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < ranks; ++rank) {
+        threads.emplace_back([&, rank] { joined[static_cast<size_t>(rank)] = Join(rank, ranks); });
+      }
+    }
+    std::vector<std::unique_ptr<Group>> groups(joined.size());
+    for (size_t rank = 0; rank < joined.size(); ++rank) {
+      MEDLEY_ASSIGN_OR_RETURN(groups[rank], std::move(joined[rank]));
+    }
+    groups_[ranks] = std::move(groups);
     return absl::OkStatus();
   }
 
-  // What `once(rank)`, run on both ranks at the same time, costs one rank in the mean.
-  absl::StatusOr<Traffic> TimeBoth(const std::function<absl::Status(Group&, int rank)>& once) {
-    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, RunBoth(once, 2));
-    return RunBoth(once, Repeats(first.seconds));
+  // What `once(rank)`, run on all ranks at the same time, costs one rank in the mean.
+  absl::StatusOr<Traffic> TimeAll(int ranks, const std::function<absl::Status(Group&, int rank)>& once) {
+    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, RunAll(ranks, once, 2));
+    return RunAll(ranks, once, Repeats(first.seconds));
+  }
+
+  // The mean over a quarter of a stretch. The number of repeats doubles, so a disturbed start does not prolong it.
+  absl::StatusOr<double> ShortMean(int ranks, const std::function<absl::Status(Group&, int rank)>& once) {
+    MEDLEY_RETURN_IF_ERROR(RunAll(ranks, once, 1).status());  // connects, and touches the memory
+    double seconds = 0;
+    int total = 0;
+    for (int repeats = 1; seconds < base::ToSeconds(options_.stretch) / 4; repeats *= 2) {
+      MEDLEY_ASSIGN_OR_RETURN(const Traffic some, RunAll(ranks, once, repeats));
+      seconds += repeats * some.seconds;
+      total += repeats;
+    }
+    return seconds / total;
   }
 
   int Repeats(double seconds_of_one) const {
@@ -62,10 +96,12 @@ class RuntimeProbe::Rep {
   const base::Clock& clock() const { return clock_; }
 
  private:
-  absl::StatusOr<std::unique_ptr<Group>> Join(int rank) {
-    return Group::Connect({.name = "probe",
+  absl::StatusOr<std::unique_ptr<Group>> Join(int rank, int ranks) {
+    std::vector<std::string> members;
+    for (int i = 0; i < ranks; ++i) members.push_back(fmt::format("probe-{}", i));
+    return Group::Connect({.name = fmt::format("probe-of-{}", ranks),
                            .rank = rank,
-                           .members = {"probe-0", "probe-1"},
+                           .members = members,
                            .address = options_.address,
                            .rendezvous_timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
                            .timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
@@ -73,18 +109,23 @@ class RuntimeProbe::Rep {
                           store_, std::stop_token());
   }
 
-  absl::StatusOr<Traffic> RunBoth(const std::function<absl::Status(Group&, int)>& once, int repeats) {
-    absl::Status peer_status;
+  absl::StatusOr<Traffic> RunAll(int ranks, const std::function<absl::Status(Group&, int)>& once, int repeats) {
+    MEDLEY_RETURN_IF_ERROR(Connect(ranks));
+    std::vector<std::unique_ptr<Group>>& groups = groups_[ranks];
+    std::vector<absl::Status> ended(groups.size());
     const double processor = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID);
     const base::SteadyTime start = Now();
     {
-      std::jthread peer([&] {
-        for (int i = 0; i < repeats && peer_status.ok(); ++i) peer_status = once(*groups_[1], 1);
-      });
-      for (int i = 0; i < repeats; ++i) MEDLEY_RETURN_IF_ERROR(once(*groups_[0], 0));
+      const auto run = [&](size_t rank) {
+        for (int i = 0; i < repeats && ended[rank].ok(); ++i) {
+          ended[rank] = once(*groups[rank], static_cast<int>(rank));
+        }
+      };
+      std::vector<std::jthread> peers;
+      for (size_t rank = 1; rank < groups.size(); ++rank) peers.emplace_back([&run, rank] { run(rank); });
+      run(0);
     }
-    MEDLEY_RETURN_IF_ERROR(peer_status);
-    const double ranks = 2;  // of this process
+    for (const absl::Status& status : ended) MEDLEY_RETURN_IF_ERROR(status);
     return Traffic{base::ToSeconds(Now() - start) / repeats,
                    (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - processor) / repeats / ranks};
   }
@@ -92,7 +133,7 @@ class RuntimeProbe::Rep {
   const RuntimeProbeOptions options_;
   const base::Clock& clock_;
   MemoryStore store_;
-  std::unique_ptr<Group> groups_[2];
+  std::map<int, std::vector<std::unique_ptr<Group>>> groups_;  // by number of ranks
 };
 
 RuntimeProbe::RuntimeProbe(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
@@ -103,27 +144,37 @@ absl::StatusOr<std::unique_ptr<RuntimeProbe>> RuntimeProbe::Create(const Runtime
   if (options.micro_batches < 1)
     return base::InvalidArgument("runtime probe: micro_batches is {}, it must be at least 1", options.micro_batches);
   auto rep = std::make_unique<Rep>(options, clock);
-  MEDLEY_RETURN_IF_ERROR(rep->Connect());
+  MEDLEY_RETURN_IF_ERROR(rep->Connect(2));
   return std::unique_ptr<RuntimeProbe>(new RuntimeProbe(std::move(rep)));
 }
 
 absl::StatusOr<Traffic> RuntimeProbe::Allreduce(int64_t bytes, int replicas) {
   if (bytes <= 0) return Traffic();
-  if (replicas != 2)
-    return base::Unimplemented("runtime probe: measures an allreduce of 2 replicas, not of {}", replicas);
-  std::vector<float> values[2];
-  for (auto& side : values) side.assign(static_cast<size_t>(bytes / 4), 0.0F);
+  MEDLEY_RETURN_IF_ERROR(CheckReplicas(replicas));
   // As a plan's AUTO is resolved, so that the time is that of the job.
   const auto algorithm =
       model::ChooseAllreduce(model::AllreduceRules(replicas, model::kUnmeasuredLink), replicas, bytes);
-  return rep_->TimeBoth([&](Group& group, int rank) { return group.AllreduceSum(values[rank], algorithm); });
+  auto values = Buffers(bytes, replicas);
+  return rep_->TimeAll(replicas, [&](Group& group, int rank) {
+    return group.AllreduceSum(values[static_cast<size_t>(rank)], algorithm);
+  });
+}
+
+absl::StatusOr<double> RuntimeProbe::AllreduceSeconds(int64_t bytes, int replicas,
+                                                      model::AllreduceAlgorithm algorithm) {
+  if (bytes <= 0) return 0.0;
+  MEDLEY_RETURN_IF_ERROR(CheckReplicas(replicas));
+  auto values = Buffers(bytes, replicas);
+  return rep_->ShortMean(replicas, [&](Group& group, int rank) {
+    return group.AllreduceSum(values[static_cast<size_t>(rank)], algorithm);
+  });
 }
 
 absl::StatusOr<Traffic> RuntimeProbe::Exchange(int64_t bytes) {
   const int pieces = rep_->options().micro_batches;
   const auto size = static_cast<size_t>(std::max<int64_t>(1, bytes / pieces));
   std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size), std::vector<std::byte>(size)};
-  return rep_->TimeBoth([&](Group& group, int rank) -> absl::Status {
+  return rep_->TimeAll(2, [&](Group& group, int rank) -> absl::Status {
     const int peer = 1 - rank;
     for (int piece = 0; piece < pieces; ++piece) {
       const auto tag = static_cast<uint64_t>(piece);

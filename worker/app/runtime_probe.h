@@ -1,5 +1,5 @@
-// A CommunicationProbe that uses the runtime's own transports: gloo between two ranks, and a parameter-server shard
-// over gRPC, both on this machine's address. So the measured times include the protocols, as they do in a step of a
+// A CommunicationProbe that uses the runtime's own transports: gloo between ranks, and a parameter-server shard
+// over gRPC, all on this machine's address. So the measured times include the protocols, as they do in a step of a
 // job.
 //
 // Reports means over a stretch of time, not medians: under a CPU limit (cgroup quota), only a stretch that is long
@@ -33,6 +33,7 @@ class RuntimeProbe final : public CommunicationProbe {
   ~RuntimeProbe() override;
 
   absl::StatusOr<Traffic> Allreduce(int64_t bytes, int replicas) override;
+  absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas, model::AllreduceAlgorithm algorithm) override;
   absl::StatusOr<Traffic> Exchange(int64_t bytes) override;
   absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int columns) override;
 

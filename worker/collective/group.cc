@@ -16,6 +16,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/collective/collective_group.h"
+#include "worker/collective/shared_memory_group.h"
 #include "worker/collective/tls_group.h"
 
 namespace medley::worker {
@@ -262,19 +263,11 @@ void GlooGroup::Close(std::string_view why) {
   context_->closeConnections();
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupOptions& options, KeyValueStore& store,
-                                                      std::stop_token stop) {
-  const int size = static_cast<int>(options.members.size());
-  if (size == 0 || options.rank < 0 || options.rank >= size) {
-    return base::InvalidArgument("group {}: rank {} does not exist among {} members", options.name, options.rank, size);
-  }
-  if (size == 1) return std::make_unique<GlooGroup>(options, nullptr);
-  if (options.tls.has_value()) return ConnectTlsGroup(options, store, std::move(stop));
+absl::StatusOr<std::unique_ptr<Group>> ConnectGloo(const GroupOptions& options, KeyValueStore& store,
+                                                   std::stop_token stop) {
   try {
     auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
-    auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, size);
+    auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, static_cast<int>(options.members.size()));
     context->setTimeout(options.connect_timeout / 5);  // gloo waits five times its timeout for a connection
     GlooStore gloo_store(store, options.name + "/", options.rendezvous_timeout, std::move(stop));
     context->connectFullMesh(gloo_store, device);
@@ -285,6 +278,20 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupOptions& option
   } catch (const std::exception& e) {
     return base::Unavailable("connecting group {} at {}: {}", options.name, options.address, e.what());
   }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupOptions& options, KeyValueStore& store,
+                                                      std::stop_token stop) {
+  const int size = static_cast<int>(options.members.size());
+  if (size == 0 || options.rank < 0 || options.rank >= size) {
+    return base::InvalidArgument("group {}: rank {} does not exist among {} members", options.name, options.rank, size);
+  }
+  if (size == 1) return std::make_unique<GlooGroup>(options, nullptr);
+  auto group = options.tls.has_value() ? ConnectTlsGroup(options, store, stop) : ConnectGloo(options, store, stop);
+  if (!group.ok() || !options.share_memory) return group;
+  return ShareMemory(*std::move(group), options, std::move(stop));
 }
 
 }  // namespace medley::worker

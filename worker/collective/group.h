@@ -39,6 +39,7 @@ struct GroupOptions {
   base::milliseconds connect_timeout{3000};       // for one connection, once both ends have registered; not stoppable
   base::milliseconds timeout{60000};              // longest wait for a peer in any later call
   std::optional<GroupTls> tls;                    // nullopt: plain text over gloo
+  bool share_memory = false;                      // where all can (shared_memory_group.h); the same on all ranks
 };
 
 class Group {

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "common/model/execution_plan.h"
+
 namespace medley::worker {
 
 // What moving data costs one process.
@@ -17,8 +19,10 @@ struct Traffic {
 class CommunicationProbe {
  public:
   virtual ~CommunicationProbe() = default;
-  // One allreduce of `bytes` among `replicas` processes.
+  // One allreduce of `bytes` among `replicas` processes, by the algorithm of a plan without measurements.
   virtual absl::StatusOr<Traffic> Allreduce(int64_t bytes, int replicas) = 0;
+  // The mean seconds of an allreduce by `algorithm`, of a short stretch of time.
+  virtual absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas, model::AllreduceAlgorithm algorithm) = 0;
   // Sends `bytes` to another process and receives as many back.
   virtual absl::StatusOr<Traffic> Exchange(int64_t bytes) = 0;
   struct ServerCost {

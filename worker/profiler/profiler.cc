@@ -17,6 +17,7 @@
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/batch_assembler.h"
+#include "worker/profiler/allreduce_table.h"
 #include "worker/profiler/statistics.h"
 
 namespace medley::worker {
@@ -25,7 +26,8 @@ namespace {
 constexpr std::array<double, 3> kUnits = {1, 2, 4};    // with k units each one's batch is B_o / k
 constexpr size_t kConfigurations = kUnits.size() + 1;  // measured of each operation; the last: one micro-batch
 constexpr size_t kBlocks = 5;
-constexpr double kComputeShare = 0.7;  // share of the time budget for measuring computation
+constexpr double kComputeShare = 0.7;    // share of the time budget for measuring computation
+constexpr double kAllreduceShare = 0.5;  // for measuring the algorithms of allreduces, beyond the budget
 
 // The measured cost of an operation at one batch size.
 struct Cost {
@@ -262,6 +264,9 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   }
   MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(),
                           TimeLink(*options.probe, options.resource_type, profile.micro_batches));
+  MEDLEY_ASSIGN_OR_RETURN(profile.allreduces,
+                          MeasureAllreduces(*options.probe, *options.clock, options.resource_type,
+                                            kAllreduceShare * options.budget_seconds, options.stop));
   return profile;
 }
 

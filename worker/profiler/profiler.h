@@ -23,7 +23,7 @@ namespace medley::worker {
 struct ProfilerOptions {
   model::JobSpec job;
   std::string resource_type;                // name of the pool that this machine belongs to
-  double budget_seconds = 6;                // for all measurements together
+  double budget_seconds = 6;                // for the layers and links; half as much more for allreduces
   base::Clock* clock = nullptr;             // required
   std::ostream* output = nullptr;           // required; the line is printed here
   CommunicationProbe* probe = nullptr;      // required

@@ -181,17 +181,19 @@ absl::Status GenerationRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_tok
   }
   MEDLEY_ASSIGN_OR_RETURN(moves_, PlanMoves(all));
   if (moves_.empty()) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(transfer_, Connect("transfer", transfer_members_, store, stop));
+  MEDLEY_ASSIGN_OR_RETURN(transfer_, Connect("transfer", transfer_members_, store, stop, false));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::string& name,
                                                                   const std::vector<std::string>& members,
-                                                                  KeyValueStore& store, std::stop_token stop) {
+                                                                  KeyValueStore& store, std::stop_token stop,
+                                                                  bool share_memory) {
   GroupOptions options{
       .name = name, .rank = RankIn(members, context_.session.member), .members = members, .address = context_.ip};
   options.tls = context_.tensor_tls;
   options.timeout = std::chrono::duration_cast<base::milliseconds>(context_.step_timeout);
+  options.share_memory = share_memory;
   return Group::Connect(options, store, std::move(stop));
 }
 
@@ -199,7 +201,7 @@ absl::Status GenerationRuntime::ConnectGroups(KeyValueStore& store, std::stop_to
   std::vector<std::string> trainers;
   for (const pb::Peer& peer : trainers_) trainers.push_back(peer.slot().member());
   if (programs_.training.flows.size() > 0) {
-    MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", trainers, store, stop));
+    MEDLEY_ASSIGN_OR_RETURN(world_, Connect("world", trainers, store, stop, false));
     channel_ = std::make_unique<GroupChannel>(*world_);
   }
   return ConnectReducers(trainers, store, std::move(stop));
@@ -215,7 +217,7 @@ absl::Status GenerationRuntime::ConnectReducers(const std::vector<std::string>& 
     std::vector<std::string> members;
     for (const int device : devices.members) members.push_back(trainers[static_cast<size_t>(device)]);
     const std::string name = fmt::format("reduce-{}", devices.layouts.front());
-    MEDLEY_ASSIGN_OR_RETURN(reducing_.emplace_back(), Connect(name, members, store, stop));
+    MEDLEY_ASSIGN_OR_RETURN(reducing_.emplace_back(), Connect(name, members, store, stop, true));
     for (const int layout : devices.layouts) {
       routes[static_cast<size_t>(layout)] =
           RouteOver(*reducing_.back(), devices.members, programs_.training.layouts[static_cast<size_t>(layout)]);

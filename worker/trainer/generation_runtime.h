@@ -95,7 +95,7 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::Status SendState(const job::v1::Switch& order);
   absl::Status ReceiveState(const job::v1::Switch& order, int64_t& samples);
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
-                                                 KeyValueStore& store, std::stop_token stop);
+                                                 KeyValueStore& store, std::stop_token stop, bool share_memory);
   absl::Status Compile();
   bool Averages() const;  // replicas differ, except after steps that agree
   absl::Status Transfer(const job::v1::Switch& order);

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+
+#include "common/base/rng.h"
+
 namespace medley::model {
 namespace {
 
@@ -36,6 +41,111 @@ TEST(AllreduceRulesTest, ChooseWhatIsFasterUpToTheBound) {
   }
   EXPECT_TRUE(AllreduceRules(1, kUnmeasuredLink).empty());
   EXPECT_TRUE(AllreduceRules(0, kUnmeasuredLink).empty());
+}
+
+constexpr AllreduceAlgorithm kAll[] = {kRing, kRecursiveDoubling, kCentralized, kLinear};
+const std::vector<std::string> kPool = {"cpu"};
+
+// The ring takes 1 s at every size; the other, so much.
+std::vector<AllreduceMeasurement> Table(int ranks, AllreduceAlgorithm other, const std::vector<double>& seconds,
+                                        const std::string& pool = "cpu") {
+  std::vector<AllreduceMeasurement> table;
+  int64_t bytes = 1024;
+  for (const double time : seconds) {
+    table.push_back({pool, ranks, bytes, kRing, 1});
+    table.push_back({pool, ranks, bytes, other, time});
+    bytes *= 4;
+  }
+  return table;
+}
+
+using Rules = std::vector<AlgorithmRule>;
+
+TEST(MeasuredRulesTest, ReplaceTheRingWhereAnotherIsClearlyFasterAtBothEnds) {
+  EXPECT_EQ(MeasuredRules(2, kPool, Table(2, kLinear, {0.5, 0.5, 0.5, 1, 1})), (Rules{{2, 16384, kLinear}}));
+  EXPECT_EQ(MeasuredRules(2, kPool, Table(2, kLinear, {0.5, 0.9, 0.5, 0.5, 1})),
+            (Rules{{2, 1024, kLinear}, {2, 16384, kRing}, {2, 65536, kLinear}}));
+  EXPECT_EQ(MeasuredRules(2, kPool, Table(2, kLinear, {0.81, 0.9, 1, 1})), Rules{});
+  // One disturbed ring.
+  EXPECT_EQ(MeasuredRules(2, kPool, Table(2, kLinear, {1.1, 1.1, 0.1, 1.1})), Rules{});
+}
+
+TEST(MeasuredRulesTest, KeepAnAlgorithmUnlessAnotherIsClearlyFaster) {
+  auto table = Table(2, kLinear, {0.5, 0.5, 0.5, 0.5});
+  for (const auto& one : Table(2, kRecursiveDoubling, {0.6, 0.48, 0.46, 0.2})) table.push_back(one);
+  EXPECT_EQ(MeasuredRules(2, kPool, table), (Rules{{2, 65536, kLinear}}));
+  for (const auto& one : Table(2, kRecursiveDoubling, {0.6, 0.48, 0.2, 0.2})) table.push_back(one);  // the least counts
+  EXPECT_EQ(MeasuredRules(2, kPool, table), (Rules{{2, 16384, kLinear}, {2, 65536, kRecursiveDoubling}}));
+}
+
+TEST(MeasuredRulesTest, SpareTheRootsLink) {
+  EXPECT_EQ(MeasuredRules(2, kPool, Table(2, kCentralized, std::vector<double>(8, 0.1))),
+            (Rules{{2, 256 << 10, kCentralized}}));
+  EXPECT_EQ(MeasuredRules(5, kPool, Table(5, kCentralized, std::vector<double>(8, 0.1))),
+            (Rules{{5, 64 << 10, kCentralized}}));
+}
+
+TEST(MeasuredRulesTest, OtherNumbersOfReplicasTakeTheNearestScaledByRounds) {
+  // With kUnmeasuredLink and few bytes, rounds decide: the ring has 2 (n - 1), recursive doubling log2 n.
+  auto table = Table(2, kRecursiveDoubling, {2, 2});
+  EXPECT_EQ(MeasuredRules(2, kPool, table), Rules{});
+  EXPECT_EQ(MeasuredRules(16, kPool, table), (Rules{{16, 4096, kRecursiveDoubling}}));  // 2 * (4 / 1) / (30 / 2)
+  for (const auto& one : Table(8, kRecursiveDoubling, {3, 3})) table.push_back(one);    // 3 * (4 / 3) / (30 / 14) > 1
+  EXPECT_EQ(MeasuredRules(16, kPool, table), Rules{});
+  EXPECT_EQ(MeasuredRules(4, kPool, table), Rules{});  // as near to 2 as to 8: 2 * (2 / 1) / (6 / 2) > 1
+}
+
+TEST(MeasuredRulesTest, MustSuitAllPools) {
+  auto table = Table(2, kLinear, {0.1, 0.1, 0.1});
+  const std::vector<std::string> both = {"cpu", "gpu"};
+  EXPECT_EQ(MeasuredRules(2, both, table), AllreduceRules(2, kUnmeasuredLink));  // one was not measured
+  EXPECT_EQ(MeasuredRules(2, {}, table), AllreduceRules(2, kUnmeasuredLink));
+  EXPECT_EQ(MeasuredRules(2, kPool, {}), AllreduceRules(2, kUnmeasuredLink));
+  for (const auto& one : Table(2, kLinear, {0.5, 0.5, 0.9, 0.1}, "gpu")) table.push_back(one);
+  EXPECT_EQ(MeasuredRules(2, both, table), (Rules{{2, 4096, kLinear}}));
+  EXPECT_TRUE(MeasuredRules(1, kPool, table).empty());
+}
+
+// Whatever was measured: what is chosen is never slower than the ring by the measurements, and no faster one was left
+// out for the ring.
+TEST(MeasuredRulesTest, RandomTables) {
+  base::Rng rng(20);
+  for (int round = 0; round < 2000; ++round) {
+    const int ranks = 2 + static_cast<int>(rng.Below(7));
+    std::map<int64_t, std::map<AllreduceAlgorithm, double>> times;
+    std::vector<AllreduceMeasurement> table;
+    for (int64_t bytes = 4096; bytes <= 16 << 20; bytes *= 4) {
+      for (const auto algorithm : kAll) {
+        if (rng.Below(12) == 0) continue;
+        table.push_back({"cpu", ranks, bytes, algorithm, rng.Uniform(0.1, 1.5)});
+        times[bytes][algorithm] = table.back().seconds;
+      }
+    }
+    const auto rules = MeasuredRules(ranks, kPool, table);
+    for (size_t i = 1; i < rules.size(); ++i) {
+      EXPECT_LT(rules[i - 1].max_bytes, rules[i].max_bytes);
+      EXPECT_NE(rules[i - 1].algorithm, rules[i].algorithm);
+    }
+    const auto faster = [&](AllreduceAlgorithm algorithm, int64_t bytes) {
+      const auto& row = times.at(bytes);
+      return row.contains(algorithm) && row.contains(kRing) && row.at(algorithm) <= kClearlyFaster * row.at(kRing) &&
+             (algorithm != kCentralized || bytes <= (256 << 10) / (ranks - 1));
+    };
+    std::optional<int64_t> below;
+    for (const auto& [bytes, row] : times) {
+      if (!row.contains(kRing)) continue;
+      const auto usable = [&, b = bytes](AllreduceAlgorithm one) {
+        return faster(one, b) && (!below || faster(one, *below));
+      };
+      for (const int64_t size : {below.value_or(0) + 1, bytes}) {
+        const auto chosen = ChooseAllreduce(rules, ranks, size);
+        EXPECT_EQ(chosen == kRing, std::none_of(kAll, kAll + 4, usable)) << round << ": " << size;
+        EXPECT_TRUE(chosen == kRing || usable(chosen)) << round << ": " << size;
+      }
+      below = bytes;
+    }
+    EXPECT_EQ(ChooseAllreduce(rules, ranks, (16 << 20) + 1), kRing);
+  }
 }
 
 TEST(ChooseAllreduceTest, TakesTheSmallestSufficientSize) {

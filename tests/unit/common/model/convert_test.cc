@@ -185,6 +185,36 @@ TEST(ConvertTest, NotesRoundTrip) {
   EXPECT_EQ(back->notes, result.notes);
 }
 
+TEST(ConvertTest, AllreduceMeasurementsRoundTrip) {
+  Profile profile;
+  profile.id = "p";
+  profile.allreduces = {{"cpu", 2, 4096, AllreduceAlgorithm::kRing, 1e-3},
+                        {"gpu", 4, 16 << 20, AllreduceAlgorithm::kRecursiveDoubling, 0.25}};
+  medley::profile::v1::Profile proto;
+  ToProto(profile, proto);
+  EXPECT_EQ(FromProto(proto).value(), profile);
+  PlanRequest request;
+  request.allreduces = profile.allreduces;
+  scheduler::v1::PlanRequest request_proto;
+  ToProto(request, request_proto);
+  EXPECT_EQ(FromProto(request_proto).value().allreduces, profile.allreduces);
+}
+
+TEST(ConvertTest, WrongAllreduceMeasurementsAreRefused) {
+  const auto refusal = [](std::string_view fields) {
+    medley::profile::v1::Profile proto;
+    EXPECT_EQ(ParseText(fmt::format("allreduces: [{{{}}}]", fields), proto), absl::OkStatus());
+    return base::Message(FromProto(proto).status());
+  };
+  EXPECT_EQ(refusal("ranks: 2, bytes: 1, seconds: 1"), "allreduces[0].algorithm: must name an algorithm, not AUTO");
+  constexpr char kRing[] = "algorithm: ALLREDUCE_ALGORITHM_RING";
+  EXPECT_EQ(refusal(fmt::format("{}, ranks: 1, bytes: 1, seconds: 1", kRing)),
+            "allreduces[0].ranks: must be at least 2, is 1");
+  EXPECT_EQ(refusal(fmt::format("{}, ranks: 2, seconds: 1", kRing)), "allreduces[0].bytes: must be at least 1, is 0");
+  EXPECT_EQ(refusal(fmt::format("{}, ranks: 2, bytes: 1", kRing)),
+            "allreduces[0].seconds: must be greater than 0, is 0");
+}
+
 TEST(ConvertTest, PlacedPlanRoundTrip) {
   plan::v1::ExecutionPlan message;
   ToProto(PlacedPlan(), message);

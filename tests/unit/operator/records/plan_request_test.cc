@@ -94,10 +94,17 @@ TEST_F(PlanRequestTest, CalibrationScalesTheProfile) {
 }
 
 TEST_F(PlanRequestTest, ProfilesOfPoolsMergeByLayer) {
-  const auto merged = MergeProfiles({Profile("cpu"), Profile("gpu")});
+  model::Profile cpu = Profile("cpu"), gpu = Profile("gpu");
+  const model::AllreduceMeasurement on_cpu{"cpu", 2, 4096, model::AllreduceAlgorithm::kRing, 1e-3};
+  const model::AllreduceMeasurement on_gpu{"gpu", 4, 4096, model::AllreduceAlgorithm::kLinear, 2e-3};
+  cpu.allreduces = {on_cpu};
+  gpu.allreduces = {on_gpu};
+  const auto merged = MergeProfiles({cpu, gpu});
   ASSERT_THAT(merged, IsOk());
   ASSERT_EQ(merged->model.layers[0].profiles.size(), 2u);
   EXPECT_EQ(merged->model.layers[0].profiles[1].resource_type, "gpu");
+  EXPECT_EQ(merged->allreduces, (std::vector{on_cpu, on_gpu}));
+  EXPECT_EQ(BuildPlanRequest(job_, *merged, {{&cpu_, 4}}, {}).allreduces, merged->allreduces);
   EXPECT_THAT(MergeProfiles({Profile("cpu"), Profile("gpu", "other")}), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(MergeProfiles({}), StatusIs(absl::StatusCode::kInvalidArgument));
 }

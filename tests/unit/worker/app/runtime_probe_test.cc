@@ -22,6 +22,11 @@ TEST(RuntimeProbeTest, LargerMessagesCostMore) {
   const absl::StatusOr<Traffic> sum = (*probe)->Allreduce(1 << 16, 2);
   ASSERT_TRUE(sum.ok()) << base::ToString(sum.status());
   EXPECT_GT(sum->seconds, 0);
+  for (const int replicas : {2, 3, 4}) {
+    const auto linear = (*probe)->AllreduceSeconds(1 << 16, replicas, model::AllreduceAlgorithm::kLinear);
+    ASSERT_TRUE(linear.ok()) << base::ToString(linear.status());
+    EXPECT_GT(*linear, 0);
+  }
   const absl::StatusOr<CommunicationProbe::ServerCost> cost = (*probe)->PullPushCost(5000, 16);
   ASSERT_TRUE(cost.ok()) << base::ToString(cost.status());
   EXPECT_GT(cost->client.seconds, 0);
@@ -34,7 +39,9 @@ TEST(RuntimeProbeTest, NothingToExchangeCostsNothing) {
   ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
   EXPECT_EQ((*probe)->Allreduce(0, 2).value().seconds, 0);
   EXPECT_EQ((*probe)->PullPushCost(0, 16).value().client.seconds, 0);
-  EXPECT_EQ((*probe)->Allreduce(1024, 3).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ((*probe)->Allreduce(1024, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*probe)->AllreduceSeconds(1024, 9, model::AllreduceAlgorithm::kRing).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(RuntimeProbe::Create({.micro_batches = 0}, clock).status().code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -55,20 +55,27 @@ class Certificates {
 
 [[maybe_unused]] const auto g_ignored = std::signal(SIGPIPE, SIG_IGN);  // as the worker does
 
-// Over gloo in plain text, or over TLS.
-std::optional<GroupTls> Tls(bool encrypted) {
+enum class Transport { kGloo, kTls, kSharedMemory, kSharedMemoryWithTls };
+
+bool SharesMemory(Transport transport) {
+  return transport == Transport::kSharedMemory || transport == Transport::kSharedMemoryWithTls;
+}
+
+std::optional<GroupTls> Tls(Transport transport) {
   static const Certificates certificates("4f1c0a9e-58a3-4c52-9d4e-0c6a7c1f2b3d");
+  const bool encrypted = transport == Transport::kTls || transport == Transport::kSharedMemoryWithTls;
   return encrypted ? std::optional(certificates.tls()) : std::nullopt;
 }
 
-void RunRanks(bool encrypted, int size, const std::function<void(Group&)>& body,
+void RunRanks(Transport transport, int size, const std::function<void(Group&)>& body,
               base::milliseconds timeout = kForever) {
   MemoryStore store;
   GroupOptions options{.name = "test",
                        .address = "127.0.0.1",
                        .connect_timeout = base::milliseconds(60'000),
                        .timeout = timeout,
-                       .tls = Tls(encrypted)};
+                       .tls = Tls(transport),
+                       .share_memory = SharesMemory(transport)};
   for (int rank = 0; rank < size; ++rank) options.members.push_back("member-" + std::to_string(rank));
   std::latch end(size);  // destroying a group makes the others fail, so all ranks wait for each other
   std::vector<std::jthread> ranks;
@@ -91,19 +98,22 @@ std::vector<float> Values(int rank, size_t count) {
   return values;
 }
 
-class EncryptedOrNot : public testing::TestWithParam<bool> {};
+class EveryTransport : public testing::TestWithParam<Transport> {};
 
-class AllreduceTest : public testing::TestWithParam<std::tuple<bool, AllreduceAlgorithm, int, size_t>> {};
+constexpr auto kEveryTransport = {Transport::kGloo, Transport::kTls, Transport::kSharedMemory,
+                                  Transport::kSharedMemoryWithTls};
+
+class AllreduceTest : public testing::TestWithParam<std::tuple<Transport, AllreduceAlgorithm, int, size_t>> {};
 
 TEST_P(AllreduceTest, EveryRankHoldsTheSameSumTwice) {
-  const auto [encrypted, algorithm, size, count] = GetParam();
+  const auto [transport, algorithm, size, count] = GetParam();
   std::vector<double> expected(count);
   for (int rank = 0; rank < size; ++rank) {
     const std::vector<float> values = Values(rank, count);
     for (size_t i = 0; i < count; ++i) expected[i] += static_cast<double>(values[i]);
   }
   std::vector<std::vector<float>> first(static_cast<size_t>(size)), second(static_cast<size_t>(size));
-  RunRanks(encrypted, size, [&, algorithm = algorithm, count = count](Group& group) {
+  RunRanks(transport, size, [&, algorithm = algorithm, count = count](Group& group) {
     for (auto* result : {&first, &second}) {
       std::vector<float> values = Values(group.rank(), count);
       EXPECT_EQ(group.AllreduceSum(values, algorithm), absl::OkStatus());
@@ -118,7 +128,7 @@ TEST_P(AllreduceTest, EveryRankHoldsTheSameSumTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AllreduceTest,
-                         testing::Combine(testing::Bool(),
+                         testing::Combine(testing::ValuesIn(kEveryTransport),
                                           testing::Values(AllreduceAlgorithm::kRing, AllreduceAlgorithm::kCentralized,
                                                           AllreduceAlgorithm::kRecursiveDoubling,
                                                           AllreduceAlgorithm::kLinear),
@@ -158,7 +168,7 @@ std::vector<ReduceLevel> RandomLevels(base::Rng& rng, int size) {
   return levels;
 }
 
-TEST_P(EncryptedOrNot, GroupsOfRanksHoldTheirSums) {
+TEST_P(EveryTransport, GroupsOfRanksHoldTheirSums) {
   constexpr int kRounds = 12;
   for (const int size : {2, 3, 5, 7}) {
     RunRanks(GetParam(), size, [&](Group& group) {
@@ -189,7 +199,7 @@ TEST_P(EncryptedOrNot, GroupsOfRanksHoldTheirSums) {
   }
 }
 
-TEST_P(EncryptedOrNot, ARankThatDoesNotExistIsRefused) {
+TEST_P(EveryTransport, ARankThatDoesNotExistIsRefused) {
   RunRanks(GetParam(), 2, [](Group& group) {
     std::vector<float> values = {1};
     const std::vector<ReduceLevel> levels = {{{{0, 2}}, AllreduceAlgorithm::kRing}};
@@ -197,7 +207,7 @@ TEST_P(EncryptedOrNot, ARankThatDoesNotExistIsRefused) {
   });
 }
 
-TEST_P(EncryptedOrNot, TheHalvesOfARingAreItsWhole) {
+TEST_P(EveryTransport, TheHalvesOfARingAreItsWhole) {
   for (const int size : {1, 2, 3, 5}) {
     for (const size_t count : {0, 1, 4, 1001}) {
       RunRanks(GetParam(), size, [&, count = count](Group& group) {
@@ -230,9 +240,9 @@ TEST(PartOfTest, PartsAreNeighboursAndEqualButForOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EncryptedOrNot, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(All, EveryTransport, testing::ValuesIn(kEveryTransport));
 
-TEST_P(EncryptedOrNot, BroadcastReachesAll) {
+TEST_P(EveryTransport, BroadcastReachesAll) {
   for (int size = 2; size <= 7; ++size) {
     for (int root = 0; root < size; ++root) {
       RunRanks(GetParam(), size, [&](Group& group) {
@@ -245,7 +255,7 @@ TEST_P(EncryptedOrNot, BroadcastReachesAll) {
   }
 }
 
-TEST_P(EncryptedOrNot, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
+TEST_P(EveryTransport, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheReceiver) {
   RunRanks(GetParam(), 2, [](Group& group) {
     const int peer = 1 - group.rank();
     for (int i = 0; i < 20; ++i) {  // both ranks send before either receives
@@ -263,7 +273,7 @@ TEST_P(EncryptedOrNot, MessagesWithOneTagKeepTheirOrderAndSendDoesNotWaitForTheR
   });
 }
 
-TEST_P(EncryptedOrNot, AClosedRankFailsTheOthersAtOnce) {
+TEST_P(EveryTransport, AClosedRankFailsTheOthersAtOnce) {
   std::latch trained(5);
   RunRanks(GetParam(), 5, [&](Group& group) {
     std::vector<float> values(100000, 1.0f);
@@ -276,7 +286,7 @@ TEST_P(EncryptedOrNot, AClosedRankFailsTheOthersAtOnce) {
   });
 }
 
-TEST_P(EncryptedOrNot, CloseWakesALocalReceiver) {
+TEST_P(EveryTransport, CloseWakesALocalReceiver) {
   RunRanks(GetParam(), 2, [](Group& group) {
     if (group.rank() == 1) return;
     std::jthread closer([&] { group.Close("halt"); });
@@ -287,7 +297,7 @@ TEST_P(EncryptedOrNot, CloseWakesALocalReceiver) {
   });
 }
 
-TEST_P(EncryptedOrNot, AWaitForAPeerEndsAtItsTimeout) {
+TEST_P(EveryTransport, AWaitForAPeerEndsAtItsTimeout) {
   RunRanks(
       GetParam(), 2,
       [](Group& group) {
@@ -297,12 +307,13 @@ TEST_P(EncryptedOrNot, AWaitForAPeerEndsAtItsTimeout) {
         EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
         EXPECT_THAT(base::Message(status), testing::HasSubstr("member-1"));
       },
-      base::milliseconds(100));
+      base::milliseconds(SharesMemory(GetParam()) ? 3000 : 100));  // which also bounds the agreement to share
 }
 
-TEST_P(EncryptedOrNot, ConnectIsBoundedAndStoppable) {
+TEST_P(EveryTransport, ConnectIsBoundedAndStoppable) {
   MemoryStore store;
   GroupOptions options{.name = "lonely", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(GetParam())};
+  options.share_memory = SharesMemory(GetParam());
   options.rendezvous_timeout = base::milliseconds(50);
   EXPECT_EQ(Group::Connect(options, store, {}).status().code(), absl::StatusCode::kDeadlineExceeded);
   std::stop_source source;
@@ -312,7 +323,7 @@ TEST_P(EncryptedOrNot, ConnectIsBoundedAndStoppable) {
 }
 
 // Large messages in both directions at once fill every buffer of the system.
-TEST_P(EncryptedOrNot, LargeMessagesInBothDirections) {
+TEST_P(EveryTransport, LargeMessagesInBothDirections) {
   constexpr size_t kBytes = size_t{48} << 20;
   RunRanks(GetParam(), 2, [](Group& group) {
     const int peer = 1 - group.rank();
@@ -328,7 +339,7 @@ TEST_P(EncryptedOrNot, LargeMessagesInBothDirections) {
 }
 
 TEST(TlsGroupTest, AMessageOfAnotherSizeIsAnError) {
-  RunRanks(true, 2, [](Group& group) {
+  RunRanks(Transport::kTls, 2, [](Group& group) {
     std::array<std::byte, 4> bytes{};
     if (group.rank() == 0) {
       EXPECT_EQ(group.Send(1, 1, bytes), absl::OkStatus());
@@ -343,7 +354,7 @@ TEST(TlsGroupTest, AMessageOfAnotherSizeIsAnError) {
 // The ranks of a generation end it at different times.
 TEST(TlsGroupTest, ARankThatLeavesInOrderFailsOnlyCallsThatNeedIt) {
   MemoryStore store;
-  GroupOptions options{.name = "g", .members = {"a", "b", "c"}, .address = "127.0.0.1", .tls = Tls(true)};
+  GroupOptions options{.name = "g", .members = {"a", "b", "c"}, .address = "127.0.0.1", .tls = Tls(Transport::kTls)};
   options.connect_timeout = base::milliseconds(60'000);
   std::vector<absl::StatusOr<std::unique_ptr<Group>>> groups(3);
   {
@@ -375,7 +386,7 @@ TEST(TlsGroupTest, ARankThatLeavesInOrderFailsOnlyCallsThatNeedIt) {
 TEST(TlsGroupTest, ACollectiveWithARankThatTakesNothingEndsAtItsTimeout) {
   std::latch ended(1);
   RunRanks(
-      true, 2,
+      Transport::kTls, 2,
       [&](Group& group) {
         if (group.rank() == 1) return ended.wait();
         std::vector<std::byte> bytes(40 << 20);
@@ -388,7 +399,7 @@ TEST(TlsGroupTest, ACollectiveWithARankThatTakesNothingEndsAtItsTimeout) {
 
 TEST(TlsGroupTest, KeysChangeAndMessagesStayTheSame) {
   MemoryStore store;
-  GroupOptions options{.name = "g", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(true)};
+  GroupOptions options{.name = "g", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(Transport::kTls)};
   options.connect_timeout = base::milliseconds(60'000);
   options.tls->bytes_per_key = 1000;
   const auto run = [&](int rank) {
@@ -427,7 +438,7 @@ class StoreWithPause final : public KeyValueStore {
 TEST(TlsGroupTest, StrangersAreIgnoredAndTheMembersFindOneAnother) {
   const Certificates other("4f1c0a9e-58a3-4c52-9d4e-0c6a7c1f2b3d"), job("another-job");
   MemoryStore store;
-  GroupOptions options{.name = "g", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(true)};
+  GroupOptions options{.name = "g", .members = {"a", "b"}, .address = "127.0.0.1", .tls = Tls(Transport::kTls)};
   options.connect_timeout = base::milliseconds(60'000);
   std::vector<int> sockets;
   StoreWithPause paused(store, [&] {

@@ -6,13 +6,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/fake_clock.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
+#include "worker/profiler/allreduce_table.h"
 
 namespace medley::worker {
 namespace {
@@ -35,10 +38,13 @@ model::JobSpec Adult() {
 }
 
 // A probe with predictable costs: 1 GB/s, and one microsecond per row.
-class FixedProbe final : public CommunicationProbe {
+class FixedProbe : public CommunicationProbe {
  public:
   absl::StatusOr<Traffic> Allreduce(int64_t bytes, int) override {
     return Traffic{static_cast<double>(bytes) * 1e-9, processor_share * static_cast<double>(bytes) * 1e-9};
+  }
+  absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int, model::AllreduceAlgorithm) override {
+    return 1e-9 * static_cast<double>(bytes);
   }
   absl::StatusOr<Traffic> Exchange(int64_t bytes) override { return Traffic{2e-9 * static_cast<double>(bytes), 0}; }
   absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int) override {
@@ -88,6 +94,42 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   // The units do not divide y but divide x, so beta is x's part.
   EXPECT_NEAR(dense.comm_parallel, dense.transfer_seconds / (dense.transfer_seconds + dense.sync_seconds), 1e-9);
   EXPECT_EQ(profile->model.layers[4].profiles[0].transfer_seconds, 0);
+  EXPECT_EQ(profile->allreduces.size(), 2U * 7 * 4);  // 2 and 4 replicas, 4 KiB to 16 MiB, every algorithm
+  EXPECT_THAT(profile->allreduces,
+              testing::Contains(model::AllreduceMeasurement{"cpu-spot", 4, 16 << 20, model::AllreduceAlgorithm::kLinear,
+                                                            1e-9 * (16 << 20)}));
+}
+
+// A slow machine measures fewer sizes, but every algorithm of each.
+TEST(AllreduceTableTest, EndsWithItsBudget) {
+  class SlowProbe final : public FixedProbe {
+   public:
+    explicit SlowProbe(base::FakeClock& clock) : clock_(clock) {}
+    absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas, model::AllreduceAlgorithm algorithm) override {
+      clock_.Advance(base::milliseconds(replicas * 100));
+      // One round is disturbed.
+      return (calls_++ % 12 < 4 ? 9 : 1) * FixedProbe::AllreduceSeconds(bytes, replicas, algorithm).value();
+    }
+
+   private:
+    base::FakeClock& clock_;
+    int calls_ = 0;
+  };
+  base::FakeClock clock;
+  SlowProbe probe(clock);
+  const auto measured = MeasureAllreduces(probe, clock, "cpu", 12, {});
+  ASSERT_EQ(base::ToString(measured.status()), "OK");
+  std::map<std::pair<int, int64_t>, int> counts;
+  for (const model::AllreduceMeasurement& one : *measured) {
+    ++counts[{one.ranks, one.bytes}];
+    EXPECT_DOUBLE_EQ(one.seconds, 1e-9 * static_cast<double>(one.bytes));
+  }
+  const std::map<std::pair<int, int64_t>, int> expected = {
+      {{2, 4 << 10}, 4}, {{2, 16 << 10}, 4}, {{2, 64 << 10}, 4}, {{4, 4 << 10}, 4}, {{4, 16 << 10}, 4}};
+  EXPECT_EQ(counts, expected);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(MeasureAllreduces(probe, clock, "cpu", 4, stop.get_token()).status().code(), absl::StatusCode::kCancelled);
 }
 
 // Every layer is measured once, even on a machine so slow that the first run exceeds the budget.
