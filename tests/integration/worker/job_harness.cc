@@ -277,6 +277,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   plan.mutable_schedule()->set_kind(shape.schedule);
   plan.mutable_schedule()->set_max_staleness(shape.max_staleness);
   plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
+  plan.mutable_schedule()->set_bucket_bytes(shape.bucket_bytes);
   wanted_.clear();
   const auto add_slot = [&](const std::string& member, const std::string& pool, pb::MemberRole role, int stage,
                             int index) {
