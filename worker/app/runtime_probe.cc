@@ -12,6 +12,7 @@
 #include "common/model/allreduce.h"
 #include "common/rpc/server.h"
 #include "worker/collective/group.h"
+#include "worker/profiler/statistics.h"
 #include "worker/ps/client.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/ps/row_store.h"
@@ -77,16 +78,22 @@ class RuntimeProbe::Rep {
     absl::Status peer_status;
     const double processor = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID);
     const base::SteadyTime start = Now();
+    std::vector<double> single;
     {
       std::jthread peer([&] {
         for (int i = 0; i < repeats && peer_status.ok(); ++i) peer_status = once(*groups_[1], 1);
       });
-      for (int i = 0; i < repeats; ++i) MEDLEY_RETURN_IF_ERROR(once(*groups_[0], 0));
+      base::SteadyTime before = start;
+      for (int i = 0; i < repeats; ++i) {
+        MEDLEY_RETURN_IF_ERROR(once(*groups_[0], 0));
+        const base::SteadyTime end = Now();
+        single.push_back(base::ToSeconds(end - std::exchange(before, end)));
+      }
     }
     MEDLEY_RETURN_IF_ERROR(peer_status);
     const double ranks = 2;  // of this process
     return Traffic{base::ToSeconds(Now() - start) / repeats,
-                   (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - processor) / repeats / ranks};
+                   (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - processor) / repeats / ranks, Median(std::move(single))};
   }
 
   const RuntimeProbeOptions options_;
