@@ -28,14 +28,27 @@ void ProfileToProto(const LayerProfile& p, profile_pb::LayerProfile& out) {
   out.set_sync_processor_seconds(p.sync_processor_seconds);
   out.set_burst_seconds(p.burst_seconds);
   out.set_undivided_seconds(p.undivided_seconds);
+  out.set_forward_part(p.forward_part);
+  out.set_update_part(p.update_part);
 }
 
 LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
-  return {in.resource_type(),  in.compute_seconds(),  in.compute_parallel(),
-          in.sync_seconds(),   in.transfer_seconds(), in.comm_parallel(),
-          in.server_seconds(), in.origin(),           in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
-          in.spread(),         in.activation_bytes(), in.sync_processor_seconds(),
-          in.burst_seconds(),  in.undivided_seconds()};
+  return {in.resource_type(),
+          in.compute_seconds(),
+          in.compute_parallel(),
+          in.sync_seconds(),
+          in.transfer_seconds(),
+          in.comm_parallel(),
+          in.server_seconds(),
+          in.origin(),
+          in.has_measured_at() ? TimeFromProto(in.measured_at()) : "",
+          in.spread(),
+          in.activation_bytes(),
+          in.sync_processor_seconds(),
+          in.burst_seconds(),
+          in.undivided_seconds(),
+          in.forward_part(),
+          in.update_part()};
 }
 
 }  // namespace

@@ -31,6 +31,9 @@ struct LayerProfile {
   // compute_seconds without that part while the CPU quota of a period is not used up; 0: unknown.
   double burst_seconds = 0;
   double undivided_seconds = 0;
+  // Parts of burst_seconds in [0, 1]; forward_part 0: neither was measured.
+  double forward_part = 0;
+  double update_part = 0;
   bool operator==(const LayerProfile&) const = default;
 };
 

@@ -35,6 +35,12 @@ absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.sync_processor_seconds, path + ".syncProcessorSeconds"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.burst_seconds, path + ".burstSeconds"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.undivided_seconds, path + ".undividedSeconds"));
+  MEDLEY_RETURN_IF_ERROR(Fraction(p.forward_part, path + ".forwardPart"));
+  MEDLEY_RETURN_IF_ERROR(Fraction(p.update_part, path + ".updatePart"));
+  if (p.forward_part + p.update_part > 1 + 1e-9) {
+    return base::InvalidArgument("{}.updatePart: forwardPart {} and updatePart {} are more than the whole", path,
+                                 p.forward_part, p.update_part);
+  }
   return CheckNotNegative(p.activation_bytes, path + ".activationBytes");
 }
 

@@ -12,7 +12,8 @@
 namespace medley::sched {
 namespace {
 
-constexpr double kForwardPart = 1.0 / 3;  // of forward and backward pass; a backward pass computes two products for one
+// Of forward and backward pass where it was not measured; a backward pass computes two products for one.
+constexpr double kForwardPart = 1.0 / 3;
 
 using program::Program;
 
@@ -122,18 +123,40 @@ class Filler {
     const double micros = program_.micro_batches;
     for (int r = 0; r < layout.replicas(); ++r) {
       const auto index = static_cast<size_t>(r);
-      Linear step;  // a whole step: fixed, and by sample of the replica
+      Durations::Passes& passes = out_.passes[b][index];
       for (int i = block.operations.first; i < block.operations.end; ++i) {
         const std::string& pool = Pool(layout.devices[index]);
         MEDLEY_ASSIGN_OR_RETURN(const double fixed, ComputeSeconds(profile_, parts_, i, pool, 0, samples_));
         MEDLEY_ASSIGN_OR_RETURN(const double whole, ComputeSeconds(profile_, parts_, i, pool, 1, samples_));
-        step.fixed += std::max(0.0, fixed + MicroBatchSeconds(i, pool));
-        step.per_sample += (whole - fixed) / samples_;
+        const double update = std::min(fixed, UpdateSeconds(block, i, pool, whole));
+        const Linear step{std::max(0.0, fixed - update + MicroBatchSeconds(i, pool)) / micros,
+                          (whole - fixed) / samples_};
+        const double forward = ForwardPart(*Find(Layer(i), pool));
+        passes.forward.fixed += forward * step.fixed;
+        passes.forward.per_sample += forward * step.per_sample;
+        passes.backward.fixed += (1 - forward) * step.fixed;
+        passes.backward.per_sample += (1 - forward) * step.per_sample;
+        if (!Served(block, i)) passes.update += update;
       }
-      out_.passes[b][index].forward = {kForwardPart * step.fixed / micros, kForwardPart * step.per_sample};
-      out_.passes[b][index].backward = {(1 - kForwardPart) * step.fixed / micros, (1 - kForwardPart) * step.per_sample};
     }
     return absl::OkStatus();
+  }
+
+  static double ForwardPart(const model::LayerProfile& times) {
+    const double passes = 1 - times.update_part;
+    return times.forward_part > 0 && passes > 0 ? std::min(1.0, times.forward_part / passes) : kForwardPart;
+  }
+
+  // Parameter servers hold the rows of the operation.
+  bool Served(const program::Block& block, int operation) const {
+    return servers_ > 0 && std::ranges::find(block.tables, operation) != block.tables.end();
+  }
+
+  // The part of `whole` that is spent once a step, after the passes. Blocks without dense parameters have no Update
+  // instruction, so theirs remains a part of the passes, except where servers do it.
+  double UpdateSeconds(const program::Block& block, int operation, const std::string& pool, double whole) const {
+    if (!block.dense && !Served(block, operation)) return 0;
+    return Find(Layer(operation), pool)->update_part * whole;
   }
 
   // What a step takes more, or less, because the program divides it into another number of micro-batches than the
@@ -171,9 +194,10 @@ class Filler {
       for (int i = block.operations.first; i < block.operations.end; ++i) {
         const std::string& pool = Pool(layout.devices[index]);
         const model::LayerProfile& times = *Find(Layer(i), pool);  // FillPasses has found it
-        own += std::max(0.0, OwnSeconds(times, share) * Scale() + MicroBatchSeconds(i, pool) / Part(pool));
         const bool table = std::find(block.tables.begin(), block.tables.end(), i) != block.tables.end();
-        const bool served = table && servers_ > 0;
+        const bool served = Served(block, i);
+        const double not_here = served ? UpdateSeconds(block, i, pool, OwnSeconds(times, 1) * Scale()) : 0;
+        own += std::max(0.0, OwnSeconds(times, share) * Scale() - not_here + MicroBatchSeconds(i, pool) / Part(pool));
         if (!served && (table || block.group < 0)) continue;
         const double seconds = times.sync_processor_seconds * (served ? Scale() : 1);
         moving += seconds;

@@ -19,7 +19,7 @@ std::map<std::string, double> QuotaParts(const model::Profile& profile);
 
 // Seconds of an operation on one replica that takes `share` of a step of `samples`, while no CPU quota holds it up: the
 // terms of scheduler-service/cost, (1 - alpha) c + alpha c share, for `samples` instead of the profile's batch, without
-// the processor time of its synchronisation. The forward pass takes a third. `parts`: of QuotaParts. Errors:
+// the processor time of its synchronisation. `parts`: of QuotaParts. Errors:
 // InvalidArgument naming the operation and the pool that it has no profile for.
 absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::map<std::string, double>& parts,
                                       int operation, const std::string& pool, double share, int samples);

@@ -1,11 +1,12 @@
 // How close the simulator comes to measured steps: models x plans on two pools of unlike CPU quotas.
 //
-//   step_time_bench [--models mlp,residual,ctrdnn] [--plans NAME,...] [--seconds 8] [--big 0.7] [--small 0.35]
-//                   [--period-ms 100]
+//   step_time_bench [--models mlp,residual,ctrdnn] [--plans NAME,...] [--rounds 3] [--seconds 8] [--big 0.7]
+//                   [--small 0.35] [--period-ms 100]
 //
 // Each pool's profile is measured by a profiler process under the pool's quota, as the operator does it. Then each plan
-// trains with worker processes under their pools' quotas (cgroups), and is simulated from the profiles alone. Prints
-// one line of JSON: seconds of a step, measured between two observations of the coordinator, and simulated.
+// trains with worker processes under their pools' quotas (cgroups), and is simulated from the profiles alone. That is
+// repeated `--rounds` times. Prints one line of JSON: seconds of a step, measured between two observations of the
+// coordinator, and simulated, both as medians of the rounds; and the median and the largest error of all plans.
 #include <absl/strings/str_split.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -39,6 +40,7 @@ constexpr char kSmall[] = "small";
 struct Settings {
   std::string models = "mlp,residual,ctrdnn";
   std::string plans;
+  int rounds = 3;
   int seconds = 8;
   double big = 0.7;
   double small = 0.35;
@@ -145,43 +147,69 @@ absl::StatusOr<double> MeasureStep(JobHarness& job, const JobShape& shape, int f
   return seconds / static_cast<double>(std::max<int64_t>(1, last.step() - first.step()));
 }
 
+double MedianOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// By round.
+struct Seconds {
+  std::vector<double> measured, simulated;
+};
+
+// Measures the profile and all wanted plans of a model once more.
+absl::Status MeasureRound(const Settings& settings, const JobOptions& options,
+                          std::vector<std::pair<std::string, Seconds>>& plans) {
+  const std::vector<std::string> wanted = absl::StrSplit(settings.plans, ',', absl::SkipEmpty());
+  model::Profile profile;
+  {
+    JobHarness job(options);
+    MEDLEY_ASSIGN_OR_RETURN(profile, MeasureProfiles(job));
+  }
+  const int operations = static_cast<int>(profile.model.layers.size());
+  for (const auto& [plan, shape] : Shapes(operations, operations / 2, !options.tables.empty())) {
+    if (!wanted.empty() && std::ranges::find(wanted, plan) == wanted.end()) continue;
+    JobHarness job(options);
+    MEDLEY_ASSIGN_OR_RETURN(const double measured, MeasureStep(job, shape, settings.seconds));
+    MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan execution, model::FromProto(job.plan()));
+    MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated,
+                            sched::SimulatePlan(execution, profile, {.samples = kBatch, .steps = 200}));
+    const double predicted = simulated.simulation.seconds_per_step;
+    std::fprintf(stderr, "%-9s %-26s measured %7.2f ms, simulated %7.2f ms, %+.1f %%\n", options.model.c_str(),
+                 plan.c_str(), 1e3 * measured, 1e3 * predicted, 100 * (predicted / measured - 1));
+    auto found = std::ranges::find(plans, plan, &std::pair<std::string, Seconds>::first);
+    if (found == plans.end()) found = plans.insert(found, {plan, {}});
+    found->second.measured.push_back(measured);
+    found->second.simulated.push_back(predicted);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Measure(const Settings& settings) {
   base::SystemClock clock;
   Quotas quotas(settings, clock);
   MEDLEY_RETURN_IF_ERROR(quotas.status());
   const auto place = [&quotas](const std::string& pool, pid_t process) { quotas.Place(pool, process); };
-  const std::vector<std::string> wanted = absl::StrSplit(settings.plans, ',', absl::SkipEmpty());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<double> errors;
   for (const std::string& name : std::vector<std::string>(absl::StrSplit(settings.models, ','))) {
     JobOptions options = OptionsOf(name);
     options.place = place;
-    model::Profile profile;
-    {
-      JobHarness job(options);
-      MEDLEY_ASSIGN_OR_RETURN(profile, MeasureProfiles(job));
+    std::vector<std::pair<std::string, Seconds>> plans;
+    for (int round = 0; round < settings.rounds; ++round) {
+      MEDLEY_RETURN_IF_ERROR(MeasureRound(settings, options, plans));
+      quotas.Clear();
     }
-    const int operations = static_cast<int>(profile.model.layers.size());
-    for (const auto& [plan, shape] : Shapes(operations, operations / 2, !options.tables.empty())) {
-      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), plan) == wanted.end()) continue;
-      JobHarness job(options);
-      MEDLEY_ASSIGN_OR_RETURN(const double measured, MeasureStep(job, shape, settings.seconds));
-      MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan execution, model::FromProto(job.plan()));
-      MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated,
-                              sched::SimulatePlan(execution, profile, {.samples = kBatch, .steps = 200}));
-      const double predicted = simulated.simulation.seconds_per_step;
-      errors.push_back(std::abs(predicted / measured - 1));
-      std::fprintf(stderr, "%-9s %-26s measured %7.2f ms, simulated %7.2f ms, %+.1f %%\n", name.c_str(), plan.c_str(),
-                   1e3 * measured, 1e3 * predicted, 100 * (predicted / measured - 1));
-      rows.push_back({{"model", name}, {"plan", plan}, {"measuredSeconds", measured}, {"simulatedSeconds", predicted}});
+    for (const auto& [plan, seconds] : plans) {
+      const double measured = MedianOf(seconds.measured), simulated = MedianOf(seconds.simulated);
+      errors.push_back(std::abs(simulated / measured - 1));
+      rows.push_back({{"model", name}, {"plan", plan}, {"measuredSeconds", measured}, {"simulatedSeconds", simulated}});
     }
-    quotas.Clear();
   }
   if (errors.empty()) return base::InvalidArgument("--plans: no plan has this name");
-  std::sort(errors.begin(), errors.end());
-  const size_t half = errors.size() / 2;
-  const double median = errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
-  const nlohmann::ordered_json out = {{"rows", rows}, {"medianError", median}, {"maxError", errors.back()}};
+  const nlohmann::ordered_json out = {
+      {"rows", rows}, {"medianError", MedianOf(errors)}, {"maxError", std::ranges::max(errors)}};
   std::printf("%s\n", out.dump().c_str());
   return absl::OkStatus();
 }
@@ -194,6 +222,9 @@ int main(int argc, char** argv) {
   CLI::App app("Simulated and measured seconds of a step on pools of unlike CPU quotas");
   app.add_option("--models", settings.models, "names, with commas between them")->capture_default_str();
   app.add_option("--plans", settings.plans, "names of the output, with commas between them; all unless given");
+  app.add_option("--rounds", settings.rounds, "of profiles and plans")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   app.add_option("--seconds", settings.seconds, "of each measurement")
       ->check(CLI::Range(1, 600))
       ->capture_default_str();

@@ -14,6 +14,7 @@
 #include "common/model/allreduce.h"
 #include "common/rpc/server.h"
 #include "worker/collective/group.h"
+#include "worker/profiler/statistics.h"
 #include "worker/ps/client.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/ps/row_store.h"
@@ -115,10 +116,15 @@ class RuntimeProbe::Rep {
     std::vector<absl::Status> ended(groups.size());
     const double processor = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID);
     const base::SteadyTime start = Now();
+    std::vector<double> single;
     {
       const auto run = [&](size_t rank) {
+        base::SteadyTime before = start;
         for (int i = 0; i < repeats && ended[rank].ok(); ++i) {
           ended[rank] = once(*groups[rank], static_cast<int>(rank));
+          if (rank > 0) continue;
+          const base::SteadyTime end = Now();
+          single.push_back(base::ToSeconds(end - std::exchange(before, end)));
         }
       };
       std::vector<std::jthread> peers;
@@ -127,7 +133,7 @@ class RuntimeProbe::Rep {
     }
     for (const absl::Status& status : ended) MEDLEY_RETURN_IF_ERROR(status);
     return Traffic{base::ToSeconds(Now() - start) / repeats,
-                   (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - processor) / repeats / ranks};
+                   (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - processor) / repeats / ranks, Median(std::move(single))};
   }
 
   const RuntimeProbeOptions options_;

@@ -13,6 +13,8 @@ namespace medley::worker {
 struct Traffic {
   double seconds = 0;
   double processor_seconds = 0;  // of all its threads: copying, protocols, the kernel; without waiting
+  // The median of single ones; less than `seconds` where a CPU quota interrupts some of them. 0: not measured.
+  double burst_seconds = 0;
 };
 
 // Each call measures and may take some milliseconds. One thread at a time.

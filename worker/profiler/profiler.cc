@@ -33,9 +33,17 @@ constexpr double kAllreduceShare = 0.5;  // for measuring the algorithms of allr
 struct Cost {
   double seconds = 0;
   double spread = 0;             // of `seconds`
+  double processor_spread = 0;   // of `processor_seconds`
   double processor_seconds = 0;  // less than `seconds` where a limit or other work holds the operation up
   double burst_seconds = 0;      // of a single run; less than `seconds` where a limit interrupts some of the runs
-  int64_t rows = 0;              // number of distinct table rows that the batch uses
+  double forward_part = 0;       // of a step's passes and update
+  double update_part = 0;
+  int64_t rows = 0;  // number of distinct table rows that the batch uses
+};
+
+// Seconds of the parts of single steps.
+struct Parts {
+  std::vector<double> forward, backward, update;
 };
 
 double ProcessorSeconds() {
@@ -55,7 +63,7 @@ class LayerTimer {
  private:
   // Runs one step of the operation alone, with everything that a trainer computes for it.
   absl::Status Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
-                    int micros, std::span<const float> activations) const;
+                    int micros, std::span<const float> activations, Parts& parts) const;
 
   const ProfilerOptions& options_;
   const Graph& graph_;
@@ -79,7 +87,7 @@ int Widest(const BlockModel& model) {
 }
 
 absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
-                              int samples, int micros, std::span<const float> activations) const {
+                              int samples, int micros, std::span<const float> activations, Parts& parts) const {
   const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
   const int64_t first = number * samples % (data_.rows() - usable + 1);
   assembler.AssembleRange(data_, first, usable, step);
@@ -90,15 +98,28 @@ absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, Prep
     step.rows[t].resize(floats, 0.01F);
     model.SetRows(0, static_cast<int>(t), step.rows[t]);
   }
+  double forward = 0, backward = 0, update = 0;
+  base::SteadyTime since = options_.clock->Steady();
+  const auto add = [&](double& part) {
+    const base::SteadyTime now = options_.clock->Steady();
+    part += base::ToSeconds(now - std::exchange(since, now));
+  };
   for (int micro = 0; micro < micros; ++micro) {
     const SampleRange range = program::MicroBatch(usable, micro, micros);
     if (range.count == 0) continue;  // fewer samples than micro-batches
     const size_t count = static_cast<size_t>(range.count);
     const BatchView view = step.batch.View(range.first, range.count);
     MEDLEY_RETURN_IF_ERROR(model.Forward({0, micro}, view, Constants(model.Inputs(), count, activations)).status());
+    add(forward);
     MEDLEY_RETURN_IF_ERROR(model.Backward({0, micro}, Constants(model.Outputs(), count, activations)).status());
+    add(backward);
   }
-  return model.ApplyUpdate(optimizer_);
+  MEDLEY_RETURN_IF_ERROR(model.ApplyUpdate(optimizer_));
+  add(update);
+  parts.forward.push_back(forward);
+  parts.backward.push_back(backward);
+  parts.update.push_back(update);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, int micros, double budget) const {
@@ -113,11 +134,12 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, int micros, do
   std::vector<double> seconds;
   std::vector<double> processor_seconds;
   std::vector<double> single;  // of each run
+  Parts parts;
   const base::SteadyTime begin = options_.clock->Steady();
   // The first run is a warm-up. Each value is the mean over a block that is long compared with the period of a CPU
   // limit (10 to 100 ms). Single runs can fit within one period, which would hide the limit.
   int64_t number = 0;
-  MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, micros, activations));
+  MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, micros, activations, parts));
   const double block = budget / kBlocks;
   // Run at least one block, however slow the machine is.
   while (seconds.empty() ||
@@ -128,7 +150,7 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, int micros, do
     double elapsed = 0;
     do {
       if (options_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
-      MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, micros, activations));
+      MEDLEY_RETURN_IF_ERROR(Step(*model, assembler, step, number++, samples, micros, activations, parts));
       ++runs;
       const double before = std::exchange(elapsed, base::ToSeconds(options_.clock->Steady() - start));
       single.push_back(elapsed - before);
@@ -137,8 +159,15 @@ absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, int micros, do
     processor_seconds.push_back((ProcessorSeconds() - processor) / runs);
   }
   // Not the fastest block: a CPU limit lets single blocks pass faster than it allows in the long run.
-  Cost cost{.seconds = Median(seconds), .spread = Spread(seconds), .processor_seconds = Median(processor_seconds)};
-  cost.burst_seconds = std::min(Median(std::move(single)), cost.seconds);
+  Cost cost{.seconds = Median(seconds), .spread = Spread(seconds)};
+  cost.processor_spread = Spread(processor_seconds);
+  cost.processor_seconds = Median(std::move(processor_seconds));
+  cost.burst_seconds = Median(std::move(single));
+  const double forward = Median(std::move(parts.forward)), update = Median(std::move(parts.update));
+  if (const double all = forward + Median(std::move(parts.backward)) + update; all > 0) {
+    cost.forward_part = forward / all;
+    cost.update_part = update / all;
+  }
   if (!step.tables.empty()) cost.rows = std::ssize(step.tables.front().keys);
   return cost;
 }
@@ -206,15 +235,73 @@ absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::strin
   constexpr int64_t kLarge = 1 << 20;
   MEDLEY_ASSIGN_OR_RETURN(const Traffic small, probe.Exchange(kSmall));
   MEDLEY_ASSIGN_OR_RETURN(const Traffic large, probe.Exchange(kLarge));
-  const double seconds = std::max(large.seconds - small.seconds, 1e-9) / 2;  // an exchange moves the bytes twice
+  // What a CPU quota adds is not the link's: messages take processor time, which computation then lacks.
+  const auto undisturbed = [](const Traffic& traffic) {
+    return traffic.burst_seconds > 0 ? std::min(traffic.burst_seconds, traffic.seconds) : traffic.seconds;
+  };
+  // An exchange moves the bytes twice.
+  const double seconds = std::max(undisturbed(large) - undisturbed(small), 1e-9) / 2;
   const double processor = std::max(large.processor_seconds - small.processor_seconds, 0.0) / 2;  // at one rank
   const double bytes = kLarge - kSmall;
   return model::Link{resource_type,
                      resource_type,
-                     small.seconds / 2 / messages,
+                     undisturbed(small) / 2 / messages,
                      bytes / seconds,
                      small.processor_seconds / 2 / messages,
                      processor / bytes};
+}
+
+// Of one operation.
+struct Costs {
+  std::array<Cost, kUnits.size()> by_units;
+  Cost undivided;  // the batch in one micro-batch; zeros where each step has one
+};
+
+// Where a CPU limit holds the operations up, their seconds in the long run follow from their processor time: the
+// limit's periods are long compared with the measurement of one operation, but not with that of all. For the same
+// reason the spread is that of the processor time.
+void ApplyLimit(double seconds_per_processor_second, std::vector<Costs>& all) {
+  std::vector<RunTimes> times;
+  for (const Costs& costs : all) {
+    for (const Cost& cost : costs.by_units) {
+      times.push_back({cost.seconds, cost.burst_seconds, cost.processor_seconds});
+    }
+  }
+  const bool held_up = HeldUp(times);
+  const auto apply = [&](Cost& cost) {
+    if (held_up) {
+      cost.seconds =
+          LongRunSeconds({cost.seconds, cost.burst_seconds, cost.processor_seconds}, seconds_per_processor_second);
+      cost.spread = cost.processor_spread;
+    }
+    cost.burst_seconds = std::min(cost.burst_seconds, cost.seconds);
+  };
+  for (Costs& costs : all) {
+    std::ranges::for_each(costs.by_units, apply);
+    apply(costs.undivided);
+  }
+}
+
+// Measures all operations without a pause, so that the processor time of all of it is what a CPU limit grants.
+absl::StatusOr<std::vector<Costs>> TimeComputation(const ProfilerOptions& options, const LayerTimer& timer,
+                                                   size_t operations, int micro_batches) {
+  const double budget =
+      kComputeShare * options.budget_seconds / static_cast<double>(operations) / static_cast<double>(kConfigurations);
+  std::vector<Costs> all(operations);
+  const base::SteadyTime begin = options.clock->Steady();
+  const double processor = ProcessorSeconds();
+  for (size_t i = 0; i < operations; ++i) {
+    const int operation = static_cast<int>(i), batch = options.job.training.batch_size;
+    for (size_t k = 0; k < kUnits.size(); ++k) {
+      const int samples = std::max(1, static_cast<int>(batch / kUnits[k]));
+      MEDLEY_ASSIGN_OR_RETURN(all[i].by_units[k], timer.Time(operation, samples, micro_batches, budget));
+    }
+    if (micro_batches == 1) continue;
+    MEDLEY_ASSIGN_OR_RETURN(all[i].undivided, timer.Time(operation, batch, 1, budget));
+  }
+  const double spent = ProcessorSeconds() - processor;
+  ApplyLimit(spent > 0 ? base::ToSeconds(options.clock->Steady() - begin) / spent : 1, all);
+  return all;
 }
 
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
@@ -231,25 +318,19 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   profile.state_factor = StateFactor(optimizer.kind);
   profile.samples_per_epoch = data.rows();
   profile.micro_batches = std::max(1, training.micro_batches);
-  const int count = static_cast<int>(graph.operations.size());
-  const double budget =
-      kComputeShare * options.budget_seconds / (static_cast<double>(count) * static_cast<double>(kConfigurations));
-  const LayerTimer timer(options, graph, data, optimizer);
-  for (int i = 0; i < count; ++i) {
+  MEDLEY_ASSIGN_OR_RETURN(std::vector<Costs> measured,
+                          TimeComputation(options, LayerTimer(options, graph, data, optimizer), graph.operations.size(),
+                                          profile.micro_batches));
+  for (int i = 0; i < static_cast<int>(graph.operations.size()); ++i) {
     model::LayerProfile layer;
     layer.resource_type = options.resource_type;
     layer.origin = "measured";
-    std::array<Cost, kUnits.size()> costs;
-    for (size_t k = 0; k < kUnits.size(); ++k) {
-      const int samples = std::max(1, static_cast<int>(training.batch_size / kUnits[k]));
-      MEDLEY_ASSIGN_OR_RETURN(costs[k], timer.Time(i, samples, profile.micro_batches, budget));
-    }
-    if (profile.micro_batches > 1) {
-      MEDLEY_ASSIGN_OR_RETURN(const Cost whole, timer.Time(i, training.batch_size, 1, budget));
-      layer.undivided_seconds = whole.seconds;
-    }
+    auto& [costs, undivided] = measured[static_cast<size_t>(i)];
+    layer.undivided_seconds = undivided.seconds;
     layer.spread = costs[0].spread;
     layer.burst_seconds = costs[0].burst_seconds;
+    layer.forward_part = costs[0].forward_part;
+    layer.update_part = costs[0].update_part;
     const Operation& operation = graph.operations[static_cast<size_t>(i)];
     layer.activation_bytes = 4.0 * operation.output_width;
     MEDLEY_RETURN_IF_ERROR(

@@ -23,6 +23,20 @@ double Spread(const std::vector<double>& values) {
   return kNormal * Median(std::move(distances)) / median;
 }
 
+bool HeldUp(std::span<const RunTimes> operations) {
+  constexpr double kHeldUp = 1.02;
+  double seconds = 0, burst = 0;
+  for (const RunTimes& times : operations) {
+    seconds += times.seconds;
+    burst += times.burst_seconds;
+  }
+  return seconds > kHeldUp * burst;
+}
+
+double LongRunSeconds(const RunTimes& operation, double seconds_per_processor_second) {
+  return std::max(operation.burst_seconds, operation.processor_seconds * seconds_per_processor_second);
+}
+
 double ParallelFraction(std::span<const double> units, std::span<const double> costs) {
   MEDLEY_CHECK(units.size() == costs.size() && !units.empty(), "there must be one cost per number of units");
   if (costs[0] <= 0) return 0;

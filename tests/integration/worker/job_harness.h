@@ -52,7 +52,7 @@ struct JobShape {
   int micro_batches = 4;
   plan::v1::ScheduleKind schedule = plan::v1::SCHEDULE_KIND_SYNC_1F1B;
   int max_staleness = 0;
-  int64_t bucket_bytes = 0;
+  int64_t bucket_bytes = 0;  // as in the plan
   plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
   double fraction = 0;      // SYNC_MODE_PERCENTAGE
   double target_ratio = 0;  // SYNC_MODE_FLEXIBLE

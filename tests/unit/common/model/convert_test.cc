@@ -114,6 +114,21 @@ TEST(ConvertTest, RefusalsNameThePath) {
   EXPECT_THAT(Parse("{\"training\": {\"epochs\": 1e999}}"), StatusIs(kInvalid));
 }
 
+TEST(ConvertTest, PartsOfAStepRoundTripAndAreAtMostTheWhole) {
+  Profile profile{.profile_batch_size = 8};
+  Layer layer{.name = "a", .kind = "OTHER"};
+  layer.profiles = {{.resource_type = "cpu", .compute_seconds = 1, .forward_part = 0.5, .update_part = 0.25}};
+  profile.model = {"m", {layer}};
+  profile::v1::Profile message;
+  ToProto(profile, message);
+  const absl::StatusOr<Profile> again = FromProto(message);
+  ASSERT_THAT(again, base::IsOk());
+  EXPECT_EQ(again->model, profile.model);
+  EXPECT_THAT(Validate(profile.model), base::IsOk());
+  profile.model.layers[0].profiles[0].update_part = 0.75;
+  EXPECT_THAT(Validate(profile.model), StatusIs(kInvalid, HasSubstr("updatePart")));
+}
+
 TEST(ConvertTest, BombsAreRefused) {
   std::string deep(100000, '[');
   EXPECT_THAT(Parse(deep), StatusIs(kInvalid));

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -137,6 +138,40 @@ TEST(FromProfileTest, MicroBatchesCostTime) {
                 DoubleNear(6 + 0.5 * (micros - 4), kClose))
         << micros;
   }
+}
+
+// An eighth of c = 6 s is the update, once a step. A half of c, that is 4 of the 7 eighths that remain, are the forward
+// passes.
+TEST(FromProfileTest, PassesAndUpdateTakeTheirMeasuredParts) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  for (model::Layer& layer : profile.model.layers) {
+    for (model::LayerProfile& times : layer.profiles) {
+      times.forward_part = 0.5;
+      times.update_part = 0.125;
+    }
+  }
+  const auto program = program::Compile(program::StagesPlan({{1, 1}, {2, 1}}, 4), profile.model);
+  ASSERT_THAT(program, IsOk());
+  const auto durations = DurationsFromProfile(*program, profile, 8);
+  ASSERT_THAT(durations, IsOk());
+  const auto dense = std::ranges::find_if(program->blocks, &program::Block::dense);
+  ASSERT_NE(dense, program->blocks.end());
+  const Durations::Passes& passes = durations->passes[static_cast<size_t>(dense - program->blocks.begin())][0];
+  EXPECT_THAT(passes.update, DoubleNear(0.75, kClose));
+  EXPECT_THAT(4 * passes.forward.At(2), DoubleNear(5.25 * 4 / 7, kClose));
+  EXPECT_THAT(4 * passes.backward.At(2), DoubleNear(5.25 * 3 / 7, kClose));
+}
+
+// Without measured parts, the forward pass is a third and the update takes no time of its own.
+TEST(FromProfileTest, WithoutMeasuredPartsTheForwardPassIsAThird) {
+  const model::Profile profile = SampleProfile({"p0"});
+  const auto program = program::Compile(program::StagesPlan({{2, 1}}, 1), profile.model);
+  ASSERT_THAT(program, IsOk());
+  const auto durations = DurationsFromProfile(*program, profile, 8);
+  ASSERT_THAT(durations, IsOk());
+  const Durations::Passes& passes = durations->passes[0][0];
+  EXPECT_EQ(passes.update, 0);
+  EXPECT_THAT(2 * passes.forward.At(8), DoubleNear(passes.backward.At(8), kClose));
 }
 
 // A message of 8 x 40 bytes costs 0.1 + 320 x 0.001 s at each end.

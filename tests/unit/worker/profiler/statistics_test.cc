@@ -28,5 +28,18 @@ TEST(StatisticsTest, ParallelFractionStaysInItsRange) {
   EXPECT_EQ(ParallelFraction(units, std::vector<double>{0, 0}), 0);
 }
 
+// A limit of half a core: blocks that end in a pause are slower, others are not.
+TEST(StatisticsTest, ALimitHoldsUpOperationsAsAWhole) {
+  EXPECT_TRUE(HeldUp(std::vector<RunTimes>{{2.6, 1, 1}, {1, 1, 1}}));
+  EXPECT_FALSE(HeldUp(std::vector<RunTimes>{{1.01, 1, 1}, {1, 1, 1}}));
+  EXPECT_FALSE(HeldUp(std::vector<RunTimes>{}));
+}
+
+TEST(StatisticsTest, LongRunSecondsFollowProcessorTime) {
+  EXPECT_EQ(LongRunSeconds({2.6, 1, 1}, 2), 2);
+  EXPECT_EQ(LongRunSeconds({1, 1, 4}, 0.5), 2) << "four threads, a limit of two cores";
+  EXPECT_EQ(LongRunSeconds({1, 1, 1}, 0.5), 1) << "one thread cannot use a limit of two cores";
+}
+
 }  // namespace
 }  // namespace medley::worker
