@@ -50,8 +50,8 @@ struct StepTime {
   double compute_seconds = 0;  // of it, as the trainers report
 };
 
-// Moves this process and its children into a network namespace of its own, in which only the loopback device is. They do
-// not see each other in /proc, as processes on different machines do not, so they share no memory.
+// Moves this process and its children into a network namespace of its own, in which only the loopback device is. They
+// do not see each other in /proc, as processes on different machines do not, so they share no memory.
 absl::Status EnterNamespace() {
   if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0) return base::ErrnoStatus(errno, "cannot create namespaces");
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
