@@ -108,6 +108,7 @@ std::vector<NamedShape> Shapes(int operations, int cut, bool tables) {
 
 JobOptions OptionsOf(const std::string& model) {
   JobOptions options;
+  options.share_memory = false;  // as pods on different machines
   options.train = ExampleData("adult.train.csv");
   options.model = model;
   options.tables = model == "ctrdnn" ? std::set<int>{0} : std::set<int>{};

@@ -59,6 +59,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   context.session = MakeSession(env, tls, pb::MEMBER_ROLE_TRAINER, env.pod_ip);
   context.ip = env.pod_ip;
   context.tensor_tls = tls.tensors();
+  context.share_memory = env.share_memory;
   context.checkpoint_root = env.checkpoint_root;
   context.owner = {env.job_uid, ModelFingerprint(env.spec)};
   context.clock = &clock;

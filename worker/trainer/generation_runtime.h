@@ -42,6 +42,7 @@ struct TrainerContext {
   SessionOptions session;              // member, instance, token, coordinator
   std::string ip;                      // address on which tensors of peers arrive
   std::optional<GroupTls> tensor_tls;  // nullopt: tensors travel in plain text
+  bool share_memory = true;            // gradients are added in memory shared with trainers on this machine
   Volume checkpoint_root;
   CheckpointOwner owner;                    // of the checkpoints that it writes
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it

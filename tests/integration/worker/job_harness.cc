@@ -143,6 +143,7 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
       "MEDLEY_CREDENTIALS_DIR=" + (folder_ / "credentials").string(),
       "MEDLEY_CERTIFICATE_LIFETIME=" + options_.certificate_lifetime,
       "TMPDIR=" + folder_.string(),
+      std::string("MEDLEY_SHARE_MEMORY=") + (options_.share_memory ? "1" : "0"),
       "MEDLEY_POD_IP=" + AddressOf(name),
       fmt::format("MEDLEY_LISTEN_PORT={}", PortOf(name)),
       "MEDLEY_COORDINATOR=" + base::JoinHostPort(AddressOf("coordinator"), PortOf("coordinator")),

@@ -80,6 +80,7 @@ struct JobOptions {
   std::string training_json;                 // further fields of spec.training, each with a comma before it
   bool tls = true;                           // mutual, with a CA of the harness
   std::string certificate_lifetime = "24h";  // of each process
+  bool share_memory = true;                  // between trainers; false: as if each ran on a machine of its own
   std::function<void(const std::string& pool, pid_t)> place;  // called for each process when it has started; optional
   bool ipv6 = false;  // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.
