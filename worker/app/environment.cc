@@ -102,7 +102,11 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   const std::string& from = env.spec.checkpoint.from;
   env.continue_from = MapPath(map, from.starts_with(kScheme) ? from.substr(kScheme.size()) : from);
   env.pool = get("MEDLEY_POOL").value_or("");
-  env.share_memory = get("MEDLEY_SHARE_MEMORY").value_or("1") != "0";
+  const std::string share = get("MEDLEY_SHARE_MEMORY").value_or("1");
+  if (share != "0" && share != "1") {
+    return base::InvalidArgument("MEDLEY_SHARE_MEMORY: must be 0 or 1, is '{}'", share);
+  }
+  env.share_memory = share == "1";
   env.job_name = get("MEDLEY_JOB_NAME").value_or("");
   env.job_uid = get("MEDLEY_JOB_UID").value_or("");
   env.member = get("MEDLEY_MEMBER").value_or("");

@@ -31,7 +31,7 @@ struct Environment {
   int metrics_port = -1;         // -1: none
   int threads = 1;               // that compute (unit_cpus.h); main() sets it
   int64_t coordinator_term = 0;  // of this coordinator; 0: none
-  bool share_memory = true;      // with trainers on this machine; MEDLEY_SHARE_MEMORY=0: not
+  bool share_memory = true;      // MEDLEY_SHARE_MEMORY (0 or 1): with trainers on this machine
   std::filesystem::path checkpoint_root;
   std::string continue_from;  // path of spec.checkpoint.from; empty: none
   model::JobSpec spec;        // URIs rewritten by MEDLEY_PATH_MAP

@@ -40,6 +40,7 @@ struct GroupOptions {
   base::milliseconds timeout{60000};              // longest wait for a peer in any later call
   std::optional<GroupTls> tls;                    // nullopt: plain text over gloo
   bool share_memory = false;                      // where all can (shared_memory_group.h); the same on all ranks
+  bool may_share_memory = true;                   // false: this rank keeps all from it
 };
 
 class Group {

@@ -207,19 +207,19 @@ absl::Status SharedMemoryGroup::CheckOthers(bool look) {
   return absl::OkStatus();
 }
 
-// Null unless every rank has the memory.
-absl::StatusOr<std::unique_ptr<SharedMemory>> AgreeOnMemory(Group& base, const std::stop_token& stop) {
+// Null unless every rank has the memory. A rank that `may` not share votes against it.
+absl::StatusOr<std::unique_ptr<SharedMemory>> AgreeOnMemory(Group& base, bool may, const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [&base] { base.Close("the group is no longer needed"); });
   const int ranks = base.size();
   const size_t slot_bytes = SharedSlotBytes(ranks);
   absl::StatusOr<std::unique_ptr<SharedMemory>> memory = base::Unavailable("sharing memory: rank 0 has none");
   SharedMemoryKey key;
-  if (base.rank() == 0) {
+  if (base.rank() == 0 && may) {
     memory = SharedMemory::Create(ranks, slot_bytes);
     if (memory.ok()) key = (*memory)->key();
   }
   MEDLEY_RETURN_IF_ERROR(base.Broadcast(std::as_writable_bytes(std::span(&key, 1)), 0));
-  if (base.rank() > 0 && key.process != 0) memory = SharedMemory::Open(key, base.rank(), ranks, slot_bytes);
+  if (base.rank() > 0 && may && key.process != 0) memory = SharedMemory::Open(key, base.rank(), ranks, slot_bytes);
   float able = memory.ok() ? 1 : 0;
   MEDLEY_RETURN_IF_ERROR(base.AllreduceSum({&able, 1}, model::AllreduceAlgorithm::kLinear));
   return able == static_cast<float>(ranks) ? *std::move(memory) : nullptr;
@@ -233,7 +233,7 @@ size_t SharedSlotBytes(int ranks) {
 
 absl::StatusOr<std::unique_ptr<Group>> ShareMemory(std::unique_ptr<Group> base, const GroupOptions& options,
                                                    std::stop_token stop) {
-  auto memory = AgreeOnMemory(*base, stop);
+  auto memory = AgreeOnMemory(*base, options.may_share_memory, stop);
   if (!memory.ok() && stop.stop_requested()) return base::Cancelled("connecting group {} was stopped", options.name);
   MEDLEY_RETURN_IF_ERROR(memory.status());
   if (*memory == nullptr) return base;

@@ -193,7 +193,8 @@ absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::str
       .name = name, .rank = RankIn(members, context_.session.member), .members = members, .address = context_.ip};
   options.tls = context_.tensor_tls;
   options.timeout = std::chrono::duration_cast<base::milliseconds>(context_.step_timeout);
-  options.share_memory = share_memory && context_.share_memory;
+  options.share_memory = share_memory;
+  options.may_share_memory = context_.share_memory;
   return Group::Connect(options, store, std::move(stop));
 }
 

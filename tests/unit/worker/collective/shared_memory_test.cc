@@ -161,6 +161,27 @@ void Vote(Group& connections, float able) {
   EXPECT_THAT(connections.AllreduceSum({&able, 1}, AllreduceAlgorithm::kLinear), IsOk());
 }
 
+// Each rank may keep the others from it, whichever it is: recursive doubling over connections adds in pairs.
+TEST(SharedMemoryGroupTest, OneRankThatMayNotShareKeepsAllFromIt) {
+  for (const int unwilling : {0, 2}) {
+    MemoryStore store;
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 4; ++rank) {
+      ranks.emplace_back([&store, rank, unwilling] {
+        constexpr float kAddends[] = {1e8F, 1, -1e8F, 1};
+        GroupOptions options = Options(rank, 4);
+        options.may_share_memory = rank != unwilling;
+        const auto group = Group::Connect(options, store, {});
+        ASSERT_THAT(group, IsOk());
+        float value = kAddends[rank];
+        EXPECT_THAT((*group)->AllreduceSum({&value, 1}, AllreduceAlgorithm::kRecursiveDoubling), IsOk());
+        EXPECT_EQ(value, 0) << unwilling;
+        EXPECT_THAT((*group)->Barrier(), IsOk());
+      });
+    }
+  }
+}
+
 // Which tells shared memory from recursive doubling over connections.
 TEST(SharedMemoryGroupTest, AddsInTheOrderOfRanksByEveryAlgorithm) {
   RunSharing(4, [](std::unique_ptr<Group>& group) {
