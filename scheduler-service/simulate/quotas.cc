@@ -13,15 +13,22 @@ double Quotas::Spend(int device, double now, double seconds) {
     return now + seconds * quota.period / quota.seconds;
   }
   Spent& spent = spent_[static_cast<size_t>(device)];
-  const auto start_of = [&](int64_t window) { return quota.phase + static_cast<double>(window) * quota.period; };
   auto window = static_cast<int64_t>(std::floor((now - quota.phase) / quota.period));
   if (window < spent.window) {
     window = spent.window;
-    now = start_of(window);
+    now = StartOf(quota, window);
   }
-  while (true) {
-    if (window > spent.window) spent = {window, quota.seconds};
-    const double usable = std::clamp(start_of(window + 1) - now, 0.0, spent.left);
+  for (bool first = true;;) {
+    if (window > spent.window) {
+      spent.window = window;
+      spent.left = quota.seconds;
+    }
+    const double usable = std::clamp(StartOf(quota, window + 1) - now, 0.0, spent.left);
+    if (first) {
+      spent.first = window;
+      spent.first_end = now + usable;
+      first = false;
+    }
     if (seconds <= usable) {
       spent.left -= seconds;
       return now + seconds;
@@ -32,8 +39,18 @@ double Quotas::Spend(int device, double now, double seconds) {
     const auto whole = static_cast<int64_t>(seconds / quota.seconds);
     window += 1 + std::max<int64_t>(0, whole - 1);
     seconds -= static_cast<double>(std::max<int64_t>(0, whole - 1)) * quota.seconds;
-    now = start_of(window);
+    now = StartOf(quota, window);
   }
+}
+
+double Quotas::Runs(int device, double now) const {
+  if (quotas_.empty() || quotas_[static_cast<size_t>(device)].period <= 0) return now;
+  const Durations::Quota& quota = quotas_[static_cast<size_t>(device)];
+  const Spent& spent = spent_[static_cast<size_t>(device)];
+  const auto window = static_cast<int64_t>(std::floor((now - quota.phase) / quota.period));
+  if (window < spent.first || window > spent.window || (window == spent.window && spent.left > 0)) return now;
+  const double used_up = window == spent.first ? spent.first_end : StartOf(quota, window) + quota.seconds;
+  return now < used_up ? now : StartOf(quota, window + 1);
 }
 
 }  // namespace medley::sched

@@ -20,6 +20,7 @@ using program::ListKind;
 using program::Program;
 
 constexpr int kNone = -1;
+constexpr int kMostRounds = 16;  // of a reduction, as simulated
 
 class Run {
  public:
@@ -296,10 +297,7 @@ class Run {
         Joint& joint = joints_[static_cast<size_t>(joint_[index])];
         joint.waiting.push_back(l);
         if (static_cast<int>(joint.waiting.size()) < joint.members) return false;
-        double end = now + joint.seconds;
-        for (const int member : joint.waiting) {
-          end = std::max(end, TakeCpu(lists_[static_cast<size_t>(member)].list->device, joint.cpu_seconds, now));
-        }
+        const double end = std::max(now + joint.seconds, SpendTogether(joint, now));
         for (const int member : joint.waiting) {
           ListState& other = lists_[static_cast<size_t>(member)];
           other.start = now;
@@ -347,11 +345,28 @@ class Run {
     const int l = compute_[static_cast<size_t>(device)];
     if (l != kNone && lists_[static_cast<size_t>(l)].end > now) {
       EndAt(l, lists_[static_cast<size_t>(l)], quotas_.Spend(device, lists_[static_cast<size_t>(l)].end, seconds));
-      return now + seconds;
+      return quotas_.Runs(device, now) + seconds;
     }
     double& free = cpu_free_[static_cast<size_t>(device)];
     return free = quotas_.Spend(device, std::max(free, now), seconds);
   }
+
+  // The processor time of a reduction on its members. They need each other round by round, so one that its quota holds
+  // up holds up the others. Returns when all have spent it.
+  double SpendTogether(const Joint& joint, double now) {
+    if (joint.cpu_seconds <= 0) return now;
+    const int rounds = HasQuotas() ? std::min(2 * (joint.members - 1), kMostRounds) : 1;
+    for (int round = 0; round < rounds; ++round) {
+      double end = now;
+      for (const int member : joint.waiting) {
+        const int device = lists_[static_cast<size_t>(member)].list->device;
+        end = std::max(end, TakeCpu(device, joint.cpu_seconds / rounds, now));
+      }
+      now = end;
+    }
+    return now;
+  }
+  bool HasQuotas() const { return !durations_.quotas.empty(); }
 
   void MessageLeft(int send, double now) {
     const Instruction& instruction = At(send);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Measures every allreduce algorithm among 2 and 4 processes over loopback: a table, and with --docs the plot of
-docs/design/collectives.md. AUTO follows a table that is measured before, as profilers do (build/allreduce-profile.json).
+docs/design/collectives.md. AUTO follows a table that is measured before over the same transport, as profilers do
+(build/allreduce-profile*.json).
 
   tests/bench/allreduce.py [--rounds 5] [--seconds 0.3] [--no-tls] [--docs]
 
@@ -16,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROFILE = os.path.join(ROOT, "build/allreduce-profile.json")
+PROFILES = {tls: os.path.join(ROOT, f"build/allreduce-profile{'-tls' * tls}.json") for tls in (False, True)}
 RANKS = (2, 4)
 LEAST, LEAST_OF_BEST = 1 / 1.05, 1.2  # of ring / AUTO: at every size, at the best
 LEAST_OF_MEMORY = 1.3  # of ring / shared memory, at every size
@@ -36,7 +37,7 @@ def once(ranks, size, algorithm, tls, seconds):
     if algorithm == MEMORY:
         command.append("--shared-memory")
     if algorithm == "auto":
-        command += ["--profile", PROFILE]
+        command += ["--profile", PROFILES[tls]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -45,7 +46,7 @@ def once(ranks, size, algorithm, tls, seconds):
 
 
 def measure(rounds, seconds, transports):
-    """Microseconds by (ranks, tls, size, algorithm), all rounds; the (ranks, size) for which AUTO is the ring."""
+    """Microseconds by (ranks, tls, size, algorithm), all rounds; the (ranks, tls, size) for which AUTO is the ring."""
     found, rings = {}, set()
     for _ in range(rounds):
         for ranks in RANKS:
@@ -56,7 +57,7 @@ def measure(rounds, seconds, transports):
                         us, ring = once(ranks, size, algorithm, tls, seconds)
                         found.setdefault(key, []).append(us)
                         if algorithm == "auto" and ring:
-                            rings.add((ranks, size))
+                            rings.add((ranks, tls, size))
     return found, rings
 
 
@@ -134,30 +135,39 @@ def main():
     parser.add_argument("--docs", action="store_true", help="write docs/design/allreduce.svg")
     options = parser.parse_args()
     transports = (False,) if options.no_tls else (False, True)
-    with open(PROFILE, "w", encoding="utf-8") as out:
-        subprocess.run([os.path.join(ROOT, "build/bin/allreduce_bench"), "--measure"], stdout=out, check=True, timeout=300)
+    for tls in transports:
+        with open(PROFILES[tls], "w", encoding="utf-8") as out:
+            subprocess.run([os.path.join(ROOT, "build/bin/allreduce_bench"), "--measure"] + ["--tls"] * tls, stdout=out,
+                           check=True, timeout=300)
     found, rings = measure(options.rounds, options.seconds, transports)
-    plain = {f"{r}/{s}": gain(found, r, False, s) for r in RANKS for s in SIZES}
-    tls = {} if options.no_tls else {f"{r}/{s}": gain(found, r, True, s) for r in RANKS for s in SIZES}
     with open(os.path.join(ROOT, "build/allreduce.json"), "w", encoding="utf-8") as out:
-        json.dump({"ringOverAuto": plain, "ringOverAutoTls": tls,
+        json.dump({"ringOverAuto": {f"{ranks}/{size}{'/tls' * tls}": gain(found, ranks, tls, size)
+                                    for ranks in RANKS for size in SIZES for tls in transports
+                                    if (ranks, tls, size) not in rings},
                    "microseconds": [[*key, values] for key, values in found.items()]}, out, indent=1)
     if options.docs:
         with open(os.path.join(ROOT, "docs/design/allreduce.svg"), "w", encoding="utf-8") as out:
             out.write(plot(found))
     print(table(found))
     for ranks in RANKS:
-        # Where AUTO is the ring, both are the same code: their ratio there only shows how well the machine measures.
-        ratios = [plain[f"{ranks}/{size}"] for size in SIZES if (ranks, size) not in rings] or [1.0]
-        same = [name_of(size) for size in SIZES if (ranks, size) in rings]
-        print(f"{ranks} processes: AUTO is the ring at {', '.join(same) or 'no size'}")
+        for tls in transports:
+            report(found, rings, ranks, tls)
         memory = min(gain(found, ranks, False, size, MEMORY) for size in SIZES)
-        for what, value, bar in (("AUTO, least", min(ratios), LEAST), ("AUTO, best", max(ratios), LEAST_OF_BEST),
-                                 ("shared memory, least", memory, LEAST_OF_MEMORY)):
-            print(f"{ranks} processes, gloo's ring / {what}: {value:.2f}, bar {bar:.2f}: "
-                  f"{'reached' if value >= bar else 'MISSED'}")
-    if tls:
-        print(f"ring / AUTO with TLS: least {min(tls.values()):.2f}, most {max(tls.values()):.2f}")
+        compare(f"{ranks} processes", "shared memory, least", memory, LEAST_OF_MEMORY)
+
+
+def report(found, rings, ranks, tls):
+    """Where AUTO is the ring, both are the same code: their ratio there only shows how well the machine measures."""
+    who = f"{ranks} processes{', TLS' * tls}"
+    ratios = [gain(found, ranks, tls, size) for size in SIZES if (ranks, tls, size) not in rings] or [1.0]
+    same = [name_of(size) for size in SIZES if (ranks, tls, size) in rings]
+    print(f"{who}: AUTO is the ring at {', '.join(same) or 'no size'}")
+    compare(who, "AUTO, least", min(ratios), LEAST)
+    compare(who, "AUTO, best", max(ratios), LEAST_OF_BEST)
+
+
+def compare(who, what, value, bar):
+    print(f"{who}, ring / {what}: {value:.2f}, bar {bar:.2f}: {'reached' if value >= bar else 'MISSED'}")
 
 
 if __name__ == "__main__":

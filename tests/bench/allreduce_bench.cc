@@ -2,7 +2,7 @@
 //
 //   allreduce_bench [--ranks 2] [--bytes 4096] [--algorithm ring] [--profile FILE] [--tls] [--shared-memory]
 //     [--seconds 1]
-//   allreduce_bench --measure                    # prints the profile for --profile, as a profiler measures it
+//   allreduce_bench --measure [--tls]            # prints the profile for --profile, as a profiler measures it
 //
 // AUTO is what a planner chooses by the profile; without one, what it chooses without measurements. Prints one line of
 // JSON: the median time of a call, and the processor time of all ranks per call, which depends less on how busy the
@@ -106,15 +106,30 @@ std::vector<double> Call(worker::Group& group, const Settings& settings, int64_t
   return times;
 }
 
+std::optional<worker::GroupTls> TlsOf(const Settings& settings, const fs::path& folder) {
+  if (!settings.tls) return std::nullopt;
+  return worker::GroupTls{folder / "ca.crt", folder / "identity.pem", certificates::JobName("bench")};
+}
+
+// A new folder with the certificates of a job.
+fs::path WriteCertificates() {
+  const base::SystemClock clock;
+  const auto authority = certificates::MakeJobAuthority("bench", clock.Now()).value();
+  const auto own = certificates::IssueForJob(authority, "bench", clock.Now(), std::chrono::hours(1)).value();
+  const fs::path folder = base::MakeTempDir("medley-allreduce").value();
+  MEDLEY_CHECK(base::WriteFileAtomic(folder / "ca.crt", authority.certificate).ok() &&
+                   base::WriteFileAtomic(folder / "identity.pem", own.certificate + own.key).ok(),
+               "write certificates");
+  return folder;
+}
+
 // Rank 0 says how many calls fill the time, and writes the result to `folder`/result.
 void RunRank(const Settings& settings, const fs::path& folder, int rank) {
   FolderStore store(folder);
   worker::GroupOptions options{.name = "bench", .rank = rank, .address = "127.0.0.1"};
   options.share_memory = settings.share_memory;
   for (int i = 0; i < settings.ranks; ++i) options.members.push_back(fmt::format("rank {}", i));
-  if (settings.tls) {
-    options.tls = worker::GroupTls{folder / "ca.crt", folder / "identity.pem", certificates::JobName("bench")};
-  }
+  options.tls = TlsOf(settings, folder);
   const auto group = worker::Group::Connect(options, store, {});
   MEDLEY_CHECK(group.ok(), base::ToString(group.status()));
   const base::SystemClock clock;
@@ -150,13 +165,7 @@ void RunRank(const Settings& settings, const fs::path& folder, int rank) {
 
 int Run(const Settings& settings) {
   signal(SIGPIPE, SIG_IGN);
-  const base::SystemClock clock;
-  const auto authority = certificates::MakeJobAuthority("bench", clock.Now()).value();
-  const auto own = certificates::IssueForJob(authority, "bench", clock.Now(), std::chrono::hours(1)).value();
-  const fs::path folder = base::MakeTempDir("medley-allreduce").value();
-  MEDLEY_CHECK(base::WriteFileAtomic(folder / "ca.crt", authority.certificate).ok() &&
-                   base::WriteFileAtomic(folder / "identity.pem", own.certificate + own.key).ok(),
-               "write certificates");
+  const fs::path folder = WriteCertificates();
   std::vector<pid_t> processes;
   for (int rank = 0; rank < settings.ranks; ++rank) {
     processes.push_back(fork());
@@ -177,9 +186,12 @@ int Run(const Settings& settings) {
 }
 
 // Prints a profile without layers.
-int Measure() {
+int Measure(const Settings& settings) {
   base::SystemClock clock;
-  const auto probe = worker::RuntimeProbe::Create({}, clock);
+  const fs::path folder = WriteCertificates();
+  worker::RuntimeProbeOptions options;
+  options.tls = TlsOf(settings, folder);
+  const auto probe = worker::RuntimeProbe::Create(options, clock);
   MEDLEY_CHECK(probe.ok(), base::ToString(probe.status()));
   auto measured = worker::MeasureAllreduces(**probe, clock, kPool, 3, {});
   MEDLEY_CHECK(measured.ok(), base::ToString(measured.status()));
@@ -188,6 +200,7 @@ int Measure() {
   profile::v1::Profile proto;
   model::ToProto(profile, proto);
   fmt::print("{}\n", model::ToJson(proto));
+  base::RemoveTempDir(folder);
   return 0;
 }
 
@@ -229,7 +242,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   settings.algorithm = algorithms.at(settings.name);
-  if (measure) return medley::bench::Measure();
+  if (measure) return medley::bench::Measure(settings);
   if (settings.algorithm == AllreduceAlgorithm::kAuto) settings.algorithm = medley::bench::ResolveAuto(settings);
   return medley::bench::Run(settings);
 }

@@ -1,6 +1,6 @@
 // How close the simulator comes to measured steps: models x plans on two pools of unlike CPU quotas.
 //
-//   step_time_bench [--models mlp,residual,ctrdnn] [--plans NAME,...] [--rounds 3] [--seconds 8] [--big 0.7]
+//   step_time_bench [--models mlp,residual,ctrdnn] [--plan NAME]... [--rounds 3] [--seconds 8] [--big 0.7]
 //                   [--small 0.35] [--period-ms 100]
 //
 // Each pool's profile is measured by a profiler process under the pool's quota, as the operator does it. Then each plan
@@ -39,7 +39,7 @@ constexpr char kSmall[] = "small";
 
 struct Settings {
   std::string models = "mlp,residual,ctrdnn";
-  std::string plans;
+  std::vector<std::string> plans;  // all unless given
   int rounds = 3;
   int seconds = 8;
   double big = 0.7;
@@ -162,7 +162,6 @@ struct Seconds {
 // Measures the profile and all wanted plans of a model once more.
 absl::Status MeasureRound(const Settings& settings, const JobOptions& options,
                           std::vector<std::pair<std::string, Seconds>>& plans) {
-  const std::vector<std::string> wanted = absl::StrSplit(settings.plans, ',', absl::SkipEmpty());
   model::Profile profile;
   {
     JobHarness job(options);
@@ -170,7 +169,7 @@ absl::Status MeasureRound(const Settings& settings, const JobOptions& options,
   }
   const int operations = static_cast<int>(profile.model.layers.size());
   for (const auto& [plan, shape] : Shapes(operations, operations / 2, !options.tables.empty())) {
-    if (!wanted.empty() && std::ranges::find(wanted, plan) == wanted.end()) continue;
+    if (!settings.plans.empty() && std::ranges::find(settings.plans, plan) == settings.plans.end()) continue;
     JobHarness job(options);
     MEDLEY_ASSIGN_OR_RETURN(const double measured, MeasureStep(job, shape, settings.seconds));
     MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan execution, model::FromProto(job.plan()));
@@ -208,7 +207,7 @@ absl::Status Measure(const Settings& settings) {
       rows.push_back({{"model", name}, {"plan", plan}, {"measuredSeconds", measured}, {"simulatedSeconds", simulated}});
     }
   }
-  if (errors.empty()) return base::InvalidArgument("--plans: no plan has this name");
+  if (errors.empty()) return base::InvalidArgument("--plan: no plan has this name");
   const nlohmann::ordered_json out = {
       {"rows", rows}, {"medianError", MedianOf(errors)}, {"maxError", std::ranges::max(errors)}};
   std::printf("%s\n", out.dump().c_str());
@@ -222,7 +221,7 @@ int main(int argc, char** argv) {
   medley::worker::Settings settings;
   CLI::App app("Simulated and measured seconds of a step on pools of unlike CPU quotas");
   app.add_option("--models", settings.models, "names, with commas between them")->capture_default_str();
-  app.add_option("--plans", settings.plans, "names of the output, with commas between them; all unless given");
+  app.add_option("--plan", settings.plans, "a name of the output; all unless given");
   app.add_option("--rounds", settings.rounds, "of profiles and plans")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();

@@ -199,6 +199,21 @@ TEST(QuotasTest, AComputationWaitsForItsPeriods) {
 }
 
 // In the long run a device computes for its part of the time, however long the pieces are.
+TEST(QuotasTest, SaysWhenTheDeviceRuns) {
+  const std::vector<Durations::Quota> quotas = {{10, 4, 1}, {}};
+  Quotas of(quotas);
+  EXPECT_DOUBLE_EQ(of.Runs(0, 9), 9) << "nothing was spent";
+  EXPECT_DOUBLE_EQ(of.Spend(0, 9, 7), 22) << "2 s until 11, 4 s until 15, then from 21";
+  EXPECT_DOUBLE_EQ(of.Runs(0, 8), 8);
+  EXPECT_DOUBLE_EQ(of.Runs(0, 10), 10);
+  EXPECT_DOUBLE_EQ(of.Runs(0, 14), 14);
+  EXPECT_DOUBLE_EQ(of.Runs(0, 16), 21) << "the quota is used up at 15";
+  EXPECT_DOUBLE_EQ(of.Runs(0, 21.5), 21.5);
+  EXPECT_DOUBLE_EQ(of.Spend(0, 22, 3), 25);
+  EXPECT_DOUBLE_EQ(of.Runs(0, 26), 31);
+  EXPECT_DOUBLE_EQ(of.Runs(1, 26), 26) << "without a quota";
+}
+
 TEST(QuotasTest, ManyPeriods) {
   const std::vector<Durations::Quota> quotas = {{0.1, 0.035, 0.02}};
   for (const double piece : {0.003, 0.035, 0.2, 5.0, 1e6}) {
