@@ -21,6 +21,7 @@ void AddPredict(CLI::App& app, int& exit_status);
 void AddInit(CLI::App& app, int& exit_status);
 void AddData(CLI::App& app, int& exit_status);
 void AddEvaluate(CLI::App& app, int& exit_status);
+void AddModel(CLI::App& app, int& exit_status);
 void AddOnnx(CLI::App& app, int& exit_status);
 void AddProfile(CLI::App& app, int& exit_status);
 void AddProgram(CLI::App& app, int& exit_status);

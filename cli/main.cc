@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   medley::cli::AddExplain(app, exit_status);
   medley::cli::AddPlan(app, exit_status);
   medley::cli::AddSimulate(app, exit_status);
+  medley::cli::AddModel(app, exit_status);
   medley::cli::AddProgram(app, exit_status);
   medley::cli::AddLogs(app, exit_status);
   medley::cli::AddDownload(app, exit_status);

@@ -17,6 +17,12 @@ using document::Reader;
 void ReadModel(const Reader& reader, ModelSpec& model) {
   reader.Read("name", model.name);
   reader.Read("loss", model.loss);
+  reader.Child("exported").Read("uri", model.exported_uri);
+  const Reader cut = reader.Child("cut");
+  cut.Read("depth", model.cut.depth);
+  cut.Read("finest", model.cut.finest);
+  model.cut.modules = cut.Strings("modules");
+  reader.Read("output", model.output);
   const Reader parameters = reader.Child("parameters");
   parameters.Read("embeddingDim", model.embedding_dim);
   parameters.Read("embeddingRows", model.embedding_rows);

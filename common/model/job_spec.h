@@ -25,13 +25,23 @@ struct LayerSpec {
   std::string activation;  // relu, sigmoid, tanh or empty
 };
 
+// How an exported model is divided into operations: worker/cut/cut.h.
+struct CutSpec {
+  int depth = 1;                     // components of the module path
+  std::vector<std::string> modules;  // paths; instead of depth
+  bool finest = false;               // every call is an operation; instead of depth
+};
+
 struct ModelSpec {
   std::string name;                           // ctrdnn, mlp, logistic, residual, two-tower; empty with `layers`
   int embedding_dim = 16;                     // parameters.embeddingDim
   int64_t embedding_rows = 65536;             // parameters.embeddingRows: hash buckets of the shared table
   std::vector<int> hidden = {400, 400, 400};  // parameters.hidden
   std::vector<LayerSpec> layers;
-  std::string loss;  // regression: mse, mae; empty: mse
+  std::string loss;          // regression: mse, mae; empty: mse
+  std::string exported_uri;  // exported.uri: file:///models/model.pt2, instead of name and layers
+  CutSpec cut;               // of an exported model
+  std::string output;        // of an exported model with several: which one the loss takes, by name or number
 };
 
 struct SourceSpec {

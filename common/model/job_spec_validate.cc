@@ -60,9 +60,26 @@ bool HasConnection(const std::vector<int>& hidden) {
   return false;
 }
 
+absl::Status ValidateExported(const ModelSpec& model) {
+  if (!model.exported_uri.starts_with("file:///")) {
+    return base::InvalidArgument("spec.model.exported.uri: '{}' does not start with file:///", model.exported_uri);
+  }
+  constexpr int kMostDepth = 32;
+  MEDLEY_RETURN_IF_ERROR(InRange("spec.model.cut.depth", model.cut.depth, 0, kMostDepth));
+  if (model.cut.finest && !model.cut.modules.empty()) {
+    return base::InvalidArgument("spec.model.cut: finest and modules exclude each other");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
-  if (model.name.empty() == model.layers.empty()) {
-    return base::InvalidArgument("spec.model: exactly one of name and layers must be given");
+  const bool exported = !model.exported_uri.empty();
+  if ((model.name.empty() ? 0 : 1) + (model.layers.empty() ? 0 : 1) + (exported ? 1 : 0) != 1) {
+    return base::InvalidArgument("spec.model: exactly one of name, layers and exported must be given");
+  }
+  if (exported) return ValidateExported(model);
+  if (model.cut.finest || !model.cut.modules.empty() || !model.output.empty()) {
+    return base::InvalidArgument("spec.model: cut and output are for exported models");
   }
   if (!model.layers.empty()) return ValidateLayers(model.layers, schema);
   MEDLEY_RETURN_IF_ERROR(
@@ -132,6 +149,7 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
 
 // Checks that the data has columns that the model can read.
 absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
+  if (!model.exported_uri.empty()) return absl::OkStatus();  // its inputs are known when the archive has been read
   const size_t ids = schema.categorical.size() + (schema.numeric_buckets > 0 ? schema.numeric.size() : 0);
   const bool fields = ids > 0;
   if (model.name == "two-tower" && ids < 2) {
@@ -268,6 +286,10 @@ std::string ProfileHash(const JobSpec& spec) {
   text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", spec.data.train.uri, schema.label_column,
                       fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
                       spec.training.batch_size, spec.training.optimizer);
+  if (!model.exported_uri.empty()) {
+    text += fmt::format("|exported|{}|{}|{}|{}|{}", model.exported_uri, model.cut.depth, model.cut.finest,
+                        fmt::join(model.cut.modules, ","), model.output);
+  }
   text += TaskText(spec);
   if (const ColumnNames& names = schema.names; !names.empty()) {
     // Every name with its length, so that no two lists make the same text.

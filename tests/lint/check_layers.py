@@ -51,7 +51,13 @@ ARROWS = {
                                   "scheduler-service/profile"],
     "worker": ["common/base", "common/certificates", "common/http_server", "common/model", "common/program", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
-    "worker/model": ["common/base", "common/model", "common/program", "worker/params", "worker/data", "worker/pipeline", "worker/scores"],
+    # Archives of exported models, from anybody: they know nothing of jobs.
+    "worker/exported": ["common/base"],
+    "worker/cut": ["common/base", "worker/exported"],
+    "worker/model": ["common/base", "common/model", "common/program", "worker/cut", "worker/data", "worker/exported",
+                     "worker/params", "worker/pipeline", "worker/scores"],
+    "worker/aten": ["common/base", "common/model", "worker/cut", "worker/exported", "worker/model", "worker/params",
+                    "worker/pipeline"],
     "worker/scores": ["common/base", "common/model"],
     "worker/data": ["common/base", "common/model"],
     "worker/collective": ["common/base", "common/model"],
@@ -65,7 +71,7 @@ ARROWS = {
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision", "scheduler-service/simulate",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
-            "scheduler-service/prepare", "worker/data", "worker/export", "worker/predict"],
+            "scheduler-service/prepare", "worker/cut", "worker/data", "worker/export", "worker/exported", "worker/predict"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
@@ -79,7 +85,7 @@ ARROWS = {
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
 HEAVY = {
-    r"torch/|ATen/|c10/|oneapi/": ["worker/model", "tests/unit/worker/model"],
+    r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "tests/unit/worker/model"],
     r"gloo/": ["worker/collective"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
     r"boost/": ["common/http_server", "operator/controllers",
@@ -91,7 +97,7 @@ HEAVY = {
 }
 HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-cpp/|boost/"
 # Headers of one folder's own sources, which keep a library's types together.
-HEADER_EXCEPTIONS = {"worker/model/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
+HEADER_EXCEPTIONS = {"worker/aten/torch.h", "worker/model/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
 # Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else
 # messages stay in .cc files, behind forward declarations.
 WIRE_HEADERS = ("common/model", "scheduler-service/handlers", "worker/coordinator/core", "worker/coordinator/server",

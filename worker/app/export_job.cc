@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "worker/coordinator/server/log_files.h"
 #include "worker/data/source.h"
+#include "worker/model/imported_graph.h"
 
 namespace medley::worker {
 namespace {
@@ -91,7 +92,7 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
   request.model.delimiter = file.delimiter;
   MEDLEY_ASSIGN_OR_RETURN(request.model.transform, TransformOf(order.transform, data.schema));
   MEDLEY_ASSIGN_OR_RETURN(request.model.graph,
-                          BuildGraph(env.spec, static_cast<int>(request.model.transform.label.classes.size())));
+                          ReadGraph(env.spec, "", static_cast<int>(request.model.transform.label.classes.size())));
   ModelCard& card = request.card;
   card.origin = {env.job_name, env.job_uid, order.step, MEDLEY_VERSION};
   card.spec = env.spec;

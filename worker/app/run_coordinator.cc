@@ -11,7 +11,7 @@
 #include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
-#include "worker/model/graph.h"
+#include "worker/model/imported_graph.h"
 
 namespace medley::worker {
 namespace {
@@ -39,7 +39,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
   options.core.evaluation = EvaluationOf(env.spec.training);
-  const absl::StatusOr<Graph> graph = BuildGraph(env.spec);
+  const absl::StatusOr<Graph> graph = ReadGraph(env.spec, "");
   if (!graph.ok()) return graph.status();
   options.core.model = graph->ToModel();
   options.core.checkpoint_interval = base::FromSeconds(env.spec.checkpoint.interval_seconds);

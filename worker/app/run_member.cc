@@ -10,7 +10,7 @@
 #include "worker/app/job_tls.h"
 #include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
-#include "worker/model/graph.h"
+#include "worker/model/imported_graph.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/trainer/member.h"
 #include "worker/trainer/server_role.h"
@@ -51,7 +51,7 @@ absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& 
 }  // namespace
 
 absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
-  MEDLEY_RETURN_IF_ERROR(BuildGraph(env.spec).status());  // a mistake of the spec, before any data are read
+  MEDLEY_RETURN_IF_ERROR(ReadGraph(env.spec, "").status());  // a mistake of the spec, before any data are read
   TrainerContext context;
   context.spec = &env.spec;
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
@@ -73,7 +73,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
 }
 
 absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, BuildGraph(env.spec));
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(env.spec, ""));
   MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, JobTls::Make(env, clock));
   ParameterServer service(env.token, clock);
   ServerContext context;

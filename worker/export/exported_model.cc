@@ -19,6 +19,8 @@ const char* KindName(OperationKind kind) {
       return "Add";
     case OperationKind::kMultiply:
       return "Multiply";
+    case OperationKind::kImported:
+      return "Imported";
     case OperationKind::kLoss:
       break;
   }
@@ -104,6 +106,13 @@ Json LayerJson(const Graph& graph, const Operation& operation) {
     case OperationKind::kLoss:
       layer["loss"] = LossName(operation.loss);
       break;
+    case OperationKind::kImported:
+      layer["module"] = operation.module_kind;
+      for (const int input : operation.inputs) {
+        layer["inputs"].push_back(graph.operations[static_cast<size_t>(input)].name);
+      }
+      layer["outputs"] = operation.output_width;
+      break;
   }
   return layer;
 }
@@ -130,6 +139,10 @@ std::vector<ExportedTensor> TensorsOf(const Graph& graph) {
   std::vector<ExportedTensor> tensors;
   for (const Operation& operation : graph.operations) {
     for (const ParameterSpec& spec : operation.parameters) {
+      if (operation.kind == OperationKind::kImported) {  // as the user's own code names it
+        tensors.push_back({spec.name, spec, spec.shape});
+        continue;
+      }
       std::vector<int64_t> shape = {spec.columns};
       if (spec.name != "bias") shape.insert(shape.begin(), spec.rows);
       tensors.push_back({operation.name + "." + spec.name, spec, std::move(shape)});

@@ -41,7 +41,8 @@ struct ExportOrigin {
   std::string medley_version;
 };
 
-// A parameter of the model as a tensor of the export, for example "fc1.weight".
+// A parameter of the model as a tensor of the export, for example "fc1.weight". Those of a model that was exported from
+// PyTorch have the names and shapes of its state_dict.
 struct ExportedTensor {
   std::string name;
   ParameterSpec spec;

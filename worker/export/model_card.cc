@@ -99,18 +99,24 @@ std::string LabelCell(const ExportedModel& model) {
                      schema.label_positive.empty() ? "1" : schema.label_positive);
 }
 
-}  // namespace
+// The model was exported from PyTorch.
+bool Imported(const ExportedModel& model) { return model.graph.operations.front().kind == OperationKind::kImported; }
 
-std::string Markdown(const ModelCard& card, const ExportedModel& model) {
+std::string ImportedText() {
+  return fmt::format(
+      "## Use\n\nThe tensors have the names of the model's own `state_dict`, so the code that exported it loads "
+      "them:\n\n"
+      "```python\nfrom safetensors.torch import load_file\n\nmodel.load_state_dict(load_file(\"{}\"), strict=False)\n"
+      "model.eval()\n```\n\n`strict=False` because parameters that are one tensor are stored once, under the first of "
+      "their "
+      "names, and buffers that training does not change are not stored.\n\n",
+      kWeightsFile);
+}
+
+// All that does not depend on how the model is used.
+std::string Rest(const ModelCard& card, const ExportedModel& model) {
   const model::TrainingSpec& training = card.spec.training;
-  std::string text = fmt::format("# {}\n\nA model that Medley trained: `{}`, {}.\n\n", card.origin.job,
-                                 model.graph.name, TaskText(model.schema.task));
-  text +=
-      "## Use\n\n```sh\nmedley predict FOLDER DATA.csv -o predictions.txt\nmedley evaluate FOLDER DATA.csv\n```\n\n";
-  text +=
-      "`FOLDER` is the folder of this file. `DATA.csv` has the columns of the training data; the label may be absent "
-      "if it is the last column, or if the job named its columns. " +
-      LineText(model.schema.task) + "\n\n";
+  std::string text;
   text += "## Data\n\n| | |\n|---|---|\n";
   text += Row("training data", fmt::format("{}, {} rows", card.spec.data.train.uri, card.rows));
   text += Row("rows left out, because they could not be parsed", std::to_string(card.bad_rows));
@@ -142,6 +148,21 @@ std::string Markdown(const ModelCard& card, const ExportedModel& model) {
   if (card.has_log) text += Row(kLogFile, "the log of the training: evaluations, changes of plan, faults");
   text += "\n" + Layers(model);
   return text;
+}
+
+}  // namespace
+
+std::string Markdown(const ModelCard& card, const ExportedModel& model) {
+  std::string text = fmt::format("# {}\n\nA model that Medley trained: `{}`, {}.\n\n", card.origin.job,
+                                 model.graph.name, TaskText(model.schema.task));
+  if (Imported(model)) return text + ImportedText() + Rest(card, model);
+  text +=
+      "## Use\n\n```sh\nmedley predict FOLDER DATA.csv -o predictions.txt\nmedley evaluate FOLDER DATA.csv\n```\n\n";
+  text +=
+      "`FOLDER` is the folder of this file. `DATA.csv` has the columns of the training data; the label may be absent "
+      "if it is the last column, or if the job named its columns. " +
+      LineText(model.schema.task) + "\n\n";
+  return text + Rest(card, model);
 }
 
 }  // namespace medley::worker

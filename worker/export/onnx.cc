@@ -202,6 +202,8 @@ absl::StatusOr<std::string> ToOnnx(const LoadedModel& model) {
       case OperationKind::kLoss:
         AddOutput(model.model, input(0), graph);
         break;
+      case OperationKind::kImported:
+        break;  // ParseExportedModel has refused it
     }
   }
   return graph.Finish(from.name);

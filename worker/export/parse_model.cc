@@ -165,6 +165,11 @@ absl::Status ReadLayer(const Reader& layer, int outputs_of_task, Graph& graph) {
       return Mismatch(layer, "the number of inputs", operation.input_width, outputs_of_task);
     }
     MEDLEY_RETURN_IF_ERROR(ReadLoss(layer, operation.loss));
+  } else if (kind == "Imported") {
+    return base::Unimplemented(
+        "{}: this model was exported from PyTorch; load {} into it with load_state_dict (the README beside it shows "
+        "how)",
+        layer.path(), kWeightsFile);
   } else {
     return base::InvalidArgument("{}.kind: '{}' is unknown", layer.path(), kind);
   }

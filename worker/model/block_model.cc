@@ -271,6 +271,8 @@ Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, V
         open.loss_sum += LossGradient(operation, InputOf(batch, i), features.labels, open.scale, out);
         open.loss_samples += features.samples;
         break;
+      case OperationKind::kImported:
+        break;  // Create has refused it
     }
   }
   if (samples == 0) return batch.returned;
@@ -376,6 +378,8 @@ absl::StatusOr<Values> BlockModel::Rep::Back(Pass pass, Values output_gradients)
         gradients_.Give(PlaceOf(block_.sources[i][0]), {batch.outputs[i].data(), -1},
                         samples * static_cast<size_t>(operations_[i].input_width));
         break;
+      case OperationKind::kImported:
+        break;
     }
   }
   for (size_t k = 0; k < block_.inputs.size(); ++k) {
@@ -397,6 +401,7 @@ absl::StatusOr<std::unique_ptr<BlockModel>> BlockModel::Create(const Graph& grap
     return base::InvalidArgument("a stage cannot have operations [{}, {}): the model has {}", range.first, range.end,
                                  count);
   }
+  if (graph.imported != nullptr) return base::Internal("BlockModel computes no exported models");
   return std::unique_ptr<BlockModel>(
       new BlockModel(std::make_unique<Rep>(graph, range, optimizer, seed, std::move(threads), kept_updates)));
 }

@@ -40,8 +40,15 @@ std::vector<DenseParameter> DenseStore::Parameters() {
 void DenseStore::ApplyUpdate(const Optimizer& optimizer) {
   const Version& next = At(step_ + 1);
   for (size_t p = 0; p < specs_.size(); ++p) {
-    ApplyTo(optimizer, Weights(p), StateSlice(Latest().state, p), Gradient(p), Slice(next.weights, p),
-            StateSlice(next.state, p));
+    const std::span<const float> weights = Weights(p), state = StateSlice(Latest().state, p), gradient = Gradient(p);
+    const std::span<float> new_weights = Slice(next.weights, p), new_state = StateSlice(next.state, p);
+    if (specs_[p].role == ParameterRole::kTrained) {
+      ApplyTo(optimizer, weights, state, gradient, new_weights, new_state);
+      continue;
+    }
+    const bool changes = specs_[p].role == ParameterRole::kStatistic;
+    for (size_t i = 0; i < weights.size(); ++i) new_weights[i] = weights[i] + (changes ? gradient[i] : 0.0F);
+    std::ranges::copy(state, new_state.begin());
   }
   ++step_;
   oldest_ = std::max(oldest_, step_ + 1 - static_cast<int64_t>(versions_.size()));

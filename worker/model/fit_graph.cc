@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "worker/model/imported_graph.h"
 
 namespace medley::worker {
 namespace {
@@ -50,9 +51,9 @@ absl::StatusOr<std::vector<float>> WeightsOf(const model::ClassWeightsSpec& spec
 
 }  // namespace
 
-absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train) {
+absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train, const std::string& root) {
   const std::vector<std::string> classes = ClassesOf(spec, train);
-  MEDLEY_ASSIGN_OR_RETURN(Graph graph, BuildGraph(spec, static_cast<int>(classes.size())));
+  MEDLEY_ASSIGN_OR_RETURN(Graph graph, ReadGraph(spec, root, static_cast<int>(classes.size())));
   if (spec.training.class_weights) {
     MEDLEY_ASSIGN_OR_RETURN(graph.operations.back().class_weights,
                             WeightsOf(*spec.training.class_weights, classes, train));

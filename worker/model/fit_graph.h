@@ -1,7 +1,9 @@
-// The graph of a job whose training data have been read. Pure.
+// The graph of a job whose training data have been read. Pure, but that it reads the archive of an exported model.
 #pragma once
 
 #include <absl/status/statusor.h>
+
+#include <string>
 
 #include "common/model/job_spec.h"
 #include "worker/data/dataset.h"
@@ -9,8 +11,9 @@
 
 namespace medley::worker {
 
-// BuildGraph with what only the training data tell: the number of classes, and the rows of each for balanced weights.
-// Errors: those of BuildGraph; InvalidArgument for the weight of a class that the data do not have.
-absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train);
+// ReadGraph with what only the training data tell: the number of classes, and the rows of each for balanced weights.
+// `root`: as for ReadGraph. Errors: those of ReadGraph; InvalidArgument for the weight of a class that the data do not
+// have.
+absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train, const std::string& root = "");
 
 }  // namespace medley::worker

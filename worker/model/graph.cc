@@ -1,5 +1,6 @@
 #include "worker/model/graph.h"
 
+#include <absl/strings/ascii.h>
 #include <fmt/format.h>
 
 #include "common/base/status.h"
@@ -165,19 +166,6 @@ void BuildLayers(const model::ModelSpec& spec, LossKind loss, GraphBuilder& grap
   }
 }
 
-LossKind LossOf(const model::JobSpec& spec) {
-  switch (spec.data.schema.task) {
-    case model::Task::kRegression:
-      return spec.model.loss == "mae" ? LossKind::kAbsolute : LossKind::kSquared;
-    case model::Task::kMultiClass:
-      return LossKind::kSoftmax;
-    case model::Task::kBinary:
-    case model::Task::kMultiLabel:
-      break;
-  }
-  return LossKind::kLogistic;
-}
-
 const char* ActivationName(Activation activation) {
   switch (activation) {
     case Activation::kRelu:
@@ -224,6 +212,10 @@ model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
     case OperationKind::kLoss:
       layer.kind = "LOSS";
       break;
+    case OperationKind::kImported:
+      layer.kind = absl::AsciiStrToUpper(operation.module_kind);
+      layer.attributes["flops"] = fmt::format("{:.0f}", operation.flops);
+      break;
   }
   return layer;
 }
@@ -248,8 +240,25 @@ model::Model Graph::ToModel() const {
     const int index = static_cast<int>(model.layers.size()) - 1;
     if (operation.inputs.empty() && index > 0) layer.inputs = {-1};  // reads the batch only
     if (!operation.inputs.empty() && operation.inputs != std::vector<int>{index - 1}) layer.inputs = operation.inputs;
+    if (operation.kind == OperationKind::kImported && operation.reads_batch && !operation.inputs.empty()) {
+      layer.inputs = operation.inputs;
+      layer.inputs.insert(layer.inputs.begin(), -1);
+    }
   }
   return model;
+}
+
+LossKind LossOf(const model::JobSpec& spec) {
+  switch (spec.data.schema.task) {
+    case model::Task::kRegression:
+      return spec.model.loss == "mae" ? LossKind::kAbsolute : LossKind::kSquared;
+    case model::Task::kMultiClass:
+      return LossKind::kSoftmax;
+    case model::Task::kBinary:
+    case model::Task::kMultiLabel:
+      break;
+  }
+  return LossKind::kLogistic;
 }
 
 absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec, int classes) {

@@ -1,4 +1,5 @@
-// Builds the graph of operations of a job's model, with shapes and parameters. Pure; no torch.
+// Builds the graph of operations of a job's model, with shapes and parameters. Pure; no torch. imported_graph.h does so
+// for models that were exported from PyTorch.
 //
 //   ctrdnn:    embedding (ids -> fields x dim, then the numeric features) | fc1 .. fcN (relu) | fc_out | loss
 //   mlp:       fc1 .. fcN (relu, on the numeric features) | fc_out | loss
@@ -15,12 +16,15 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/model/job_spec.h"
 #include "common/model/model.h"
+#include "worker/cut/cut.h"
 #include "worker/data/batch.h"
+#include "worker/data/inputs.h"
 #include "worker/params/parameter_spec.h"
 
 namespace medley::worker {
@@ -31,6 +35,7 @@ enum class OperationKind {
   kAdd,       // of two inputs
   kMultiply,  // of two inputs, element by element
   kLoss,
+  kImported,  // of Graph::imported
 };
 enum class Activation { kNone, kRelu, kSigmoid, kTanh };
 enum class LossKind { kLogistic, kSquared, kAbsolute, kSoftmax };  // worker/model/losses.h
@@ -39,9 +44,12 @@ struct Operation {
   OperationKind kind = OperationKind::kFullyConnected;
   std::string name;
   std::vector<int> inputs;      // operations before it whose outputs it takes, ascending; empty: it reads the batch
-  int input_width = 0;          // floats per sample of each input; 0 without inputs
+  int input_width = 0;          // floats per sample of each input (exported: of all); 0 without inputs
   int output_width = 0;         // floats per sample; 0 for the loss
   bool reads_numerics = false;  // an embedding that appends them; a fully connected layer without inputs
+  bool reads_batch = false;     // exported: it takes inputs of the model
+  std::string module_kind;      // exported: the class of the module, "Linear"
+  double flops = 0;             // exported: of the forward pass of a sample
   Activation activation = Activation::kNone;
   bool sum_fields = false;  // embedding: add a sample's rows instead of concatenating them
   bool pass_first = false;  // fully connected: input i < outputs has the fixed weight 1 to output i, 0 to the others
@@ -50,10 +58,18 @@ struct Operation {
   std::vector<ParameterSpec> parameters;
 };
 
+// What a model that was exported from PyTorch computes. Operation i < operations.size() - 1 of the graph is operation i
+// of the cut; the last one is the loss.
+struct ImportedModel {
+  std::shared_ptr<const cut::Cut> cut;
+  std::vector<InputSlice> inputs;  // where each input of the model is in a sample
+};
+
 struct Graph {
   std::string name;
   SampleShape shape;
-  std::vector<Operation> operations;  // in topological order; the last one is the loss
+  std::vector<Operation> operations;              // in topological order; the last one is the loss
+  std::shared_ptr<const ImportedModel> imported;  // null: the operations' kinds say what they compute
 
   int Outputs() const { return operations.back().input_width; }
   // The sparse or the dense parameters of the operations, in order.
@@ -61,6 +77,9 @@ struct Graph {
   // The model in the form that planners take, without profiles.
   model::Model ToModel() const;
 };
+
+// The loss that the task of the job trains.
+LossKind LossOf(const model::JobSpec& spec);
 
 // `classes`: of Task::kMultiClass, as the training data tell. While it is not known (0), and the spec does not tell,
 // the last layer has kUnknownClasses outputs, which is enough for those that need only the operations and the tables;

@@ -21,6 +21,7 @@ double Amplitude(const ParameterSpec& spec) {
     case Initializer::kHeUniform:
       return std::sqrt(6.0 / rows);
     case Initializer::kZero:
+    case Initializer::kStored:
     case Initializer::kOne:
       break;
   }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace medley::worker {
 
@@ -16,6 +17,14 @@ enum class Initializer {
   kUniform,        // U(-scale, scale)
   kXavierUniform,  // U(-a, a), a = sqrt(6 / (rows + columns)); Glorot and Bengio 2010
   kHeUniform,      // U(-a, a), a = sqrt(6 / rows); He et al. 2015
+  kStored,         // the owner of the parameter writes the values
+};
+
+// What an update does with it.
+enum class ParameterRole {
+  kTrained,
+  kFrozen,     // nothing
+  kStatistic,  // adds the "gradient", which is the change itself, such as that of a batch norm's running mean
 };
 
 struct ParameterSpec {
@@ -28,6 +37,8 @@ struct ParameterSpec {
   float scale = 0;      // used by kUniform
   int first_field = 0;  // sparse: a sample's ids [first_field, first_field + fields) are rows of the table
   int fields = 0;
+  ParameterRole role = ParameterRole::kTrained;
+  std::vector<int64_t> shape;  // kStored: of the tensor, whose elements are rows x columns; else empty
 
   int64_t Size() const { return rows * columns; }
   bool operator==(const ParameterSpec&) const = default;

@@ -45,6 +45,7 @@ struct StepShape {
 struct Pass {
   int slot = 0;
   int micro = 0;
+  int64_t first_sample = 0;  // of the micro-batch within the step's whole batch
 };
 
 // The output of an operation that passes from one block to another.

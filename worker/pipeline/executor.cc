@@ -259,9 +259,12 @@ absl::Status Executor::Rep::Forward(const Instruction& instruction, Running& run
   const BatchView features = running.data.batch.View(mine.first, mine.count);
   BlockCompute& compute = ComputeOf(instruction.block);
   const Values inputs = values_.InputsOf(instruction.block, running.At(micro));
-  MEDLEY_ASSIGN_OR_RETURN(const Values outputs, running.evaluation
-                                                    ? compute.Infer(features, inputs)
-                                                    : compute.Forward({running.slot, micro}, features, inputs));
+  const int layout = BlockOf(instruction).layout;
+  const Pass pass{
+      running.slot, micro,
+      running.binding.Micro(micro).first + running.binding.Replica(layout, instruction.replica, micro).first};
+  MEDLEY_ASSIGN_OR_RETURN(const Values outputs, running.evaluation ? compute.Infer(features, inputs)
+                                                                   : compute.Forward(pass, features, inputs));
   if (running.evaluation && compute.IsLast()) {
     running.scorer->Add(outputs.front(), features.labels);
   } else {

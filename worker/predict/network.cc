@@ -350,6 +350,7 @@ class Network::Rep {
         Add(Combination(operation), operation.inputs, index);
         break;
       case OperationKind::kLoss:
+      case OperationKind::kImported:  // reading the model has refused it
         break;
     }
   }

@@ -11,8 +11,8 @@
 #include "common/model/convert.h"
 #include "common/program/samples.h"
 #include "medley/profile/v1/profile.pb.h"
+#include "worker/aten/make_block.h"
 #include "worker/data/label_values.h"
-#include "worker/model/block_model.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
@@ -62,7 +62,7 @@ class LayerTimer {
 
  private:
   // Runs one step of the operation alone, with everything that a trainer computes for it.
-  absl::Status Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
+  absl::Status Step(BlockCompute& model, BatchAssembler& assembler, PreparedStep& step, int64_t number, int samples,
                     int micros, std::span<const float> activations, Parts& parts) const;
 
   const ProfilerOptions& options_;
@@ -79,14 +79,14 @@ std::vector<std::span<const float>> Constants(const std::vector<BlockValue>& val
   return spans;
 }
 
-int Widest(const BlockModel& model) {
+int Widest(const BlockCompute& model) {
   int width = 0;
   for (const BlockValue& value : model.Inputs()) width = std::max(width, value.width);
   for (const BlockValue& value : model.Outputs()) width = std::max(width, value.width);
   return width;
 }
 
-absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
+absl::Status LayerTimer::Step(BlockCompute& model, BatchAssembler& assembler, PreparedStep& step, int64_t number,
                               int samples, int micros, std::span<const float> activations, Parts& parts) const {
   const int usable = static_cast<int>(std::min<int64_t>(samples, data_.rows()));
   const int64_t first = number * samples % (data_.rows() - usable + 1);
@@ -124,8 +124,8 @@ absl::Status LayerTimer::Step(BlockModel& model, BatchAssembler& assembler, Prep
 
 absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, int micros, double budget) const {
   MEDLEY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<BlockModel> model,
-      BlockModel::Create(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
+      const std::unique_ptr<BlockCompute> model,
+      aten::MakeBlock(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
   std::vector<SeatTable> tables;
   for (const ParameterSpec& spec : model->Tables()) tables.push_back({spec});
   BatchAssembler assembler(1, BatchShare{}, data_, std::move(tables));
@@ -305,7 +305,7 @@ absl::StatusOr<std::vector<Costs>> TimeComputation(const ProfilerOptions& option
 }
 
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, FitGraph(options.job, data));
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, FitGraph(options.job, data, options.root));
   const model::TrainingSpec& training = options.job.training;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
   if (!(data.shape() == graph.shape))

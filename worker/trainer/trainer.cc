@@ -268,7 +268,7 @@ class Trainer::Rep {
       if (data.test) {
         MEDLEY_RETURN_IF_ERROR(CheckLabels(*data.test, data, train->transform().label.classes, load.root, stop));
       }
-      MEDLEY_ASSIGN_OR_RETURN(*graph_, FitGraph(*context_.spec, *train));
+      MEDLEY_ASSIGN_OR_RETURN(*graph_, FitGraph(*context_.spec, *train, load.root));
       train_ = std::move(train);
       log::Info("read the training data",
                 {{"rows", std::to_string(train_->rows())}, {"bad_rows", std::to_string(train_->bad_rows())}});

@@ -5,23 +5,24 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/aten/make_block.h"
 #include "worker/checkpoint/reader.h"
 
 namespace medley::worker {
 
 absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& graph, const Options& options) {
-  std::vector<std::unique_ptr<BlockModel>> models;
+  std::vector<std::unique_ptr<BlockCompute>> models;
   std::vector<ParameterSpec> tables;
   for (const model::OperationRange& block : options.blocks) {
-    MEDLEY_ASSIGN_OR_RETURN(auto model, BlockModel::Create(graph, block, options.optimizer, options.seed,
-                                                           options.threads, options.kept_updates));
+    MEDLEY_ASSIGN_OR_RETURN(auto model, aten::MakeBlock(graph, block, options.optimizer, options.seed, options.threads,
+                                                        options.kept_updates));
     if (options.local_tables) tables.insert(tables.end(), model->Tables().begin(), model->Tables().end());
     models.push_back(std::move(model));
   }
   return std::shared_ptr<TrainerState>(new TrainerState(options, std::move(models), std::move(tables)));
 }
 
-TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockModel>> models,
+TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCompute>> models,
                            std::vector<ParameterSpec> tables)
     : options_(std::move(options)),
       models_(std::move(models)),

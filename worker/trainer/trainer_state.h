@@ -18,8 +18,9 @@
 
 #include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
-#include "worker/model/block_model.h"
+#include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
+#include "worker/pipeline/block_compute.h"
 #include "worker/pipeline/local_tables.h"
 #include "worker/trainer/trainer_snapshot.h"
 
@@ -40,7 +41,7 @@ class TrainerState {
 
   const Options& options() const { return options_; }
   // One a block, in the order of options().blocks.
-  const std::vector<std::unique_ptr<BlockModel>>& models() const { return models_; }
+  const std::vector<std::unique_ptr<BlockCompute>>& models() const { return models_; }
   LocalTables* tables() { return tables_.get(); }
 
   int64_t AppliedStep() const;
@@ -71,13 +72,13 @@ class TrainerState {
   TrainerSnapshot Snapshot(const std::set<int>& operations);
 
  private:
-  TrainerState(Options options, std::vector<std::unique_ptr<BlockModel>> models, std::vector<ParameterSpec> tables);
+  TrainerState(Options options, std::vector<std::unique_ptr<BlockCompute>> models, std::vector<ParameterSpec> tables);
   int64_t DenseStep() const;  // the step that all blocks have applied
   std::vector<DenseParameter> Parameters();
   bool Has(int operation) const;
 
   const Options options_;
-  const std::vector<std::unique_ptr<BlockModel>> models_;
+  const std::vector<std::unique_ptr<BlockCompute>> models_;
   const std::vector<ParameterSpec> table_specs_;  // the specs of tables_
   const std::unique_ptr<LocalTables> tables_;     // null: no tables in this process
   std::vector<int> holds_;                        // constant after construction

@@ -40,6 +40,8 @@ std::string SpecJson(const JobOptions& o) {
   const std::string named =
       fmt::format(R"("name": "{}", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}})", o.model,
                   o.embedding_dim, o.embedding_rows, fmt::join(o.hidden, ", "));
+  const std::string exported = fmt::format(
+      R"("exported": {{"uri": "file://{}"}}, "parameters": {{"embeddingRows": {}}})", o.archive, o.embedding_rows);
   return fmt::format(
       R"({{"model": {{{}{}}},
  "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
@@ -47,8 +49,11 @@ std::string SpecJson(const JobOptions& o) {
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}{}}},
                "seed": 1{}}},
  "checkpoint": {{"interval": "{}", "keep": 3}}}})",
-      o.layers_json.empty() ? named : "\"layers\": " + o.layers_json, o.model_json, o.train, test, o.max_bad_rows,
-      o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate, schedule, o.training_json, o.checkpoint_interval);
+      !o.archive.empty()      ? exported
+      : o.layers_json.empty() ? named
+                              : "\"layers\": " + o.layers_json,
+      o.model_json, o.train, test, o.max_bad_rows, o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate,
+      schedule, o.training_json, o.checkpoint_interval);
 }
 
 bool IsOver(const pb::Observation& o) {
@@ -67,7 +72,7 @@ struct JobHarness::Process {
 
 JobHarness::JobHarness(const JobOptions& options)
     : options_(options),
-      operations_(static_cast<int>(options.hidden.size()) + 3),
+      operations_(options.operations > 0 ? options.operations : static_cast<int>(options.hidden.size()) + 3),
       folder_(base::MakeTempDir("medley-job").value()) {
   std::filesystem::create_directories(checkpoints());
   std::ofstream(folder_ / "spec.json") << SpecJson(options_);

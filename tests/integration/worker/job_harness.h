@@ -65,6 +65,8 @@ struct JobOptions {
   std::string test;   // empty: no test data
   std::string model = "ctrdnn";
   std::string layers_json;     // spec.model.layers, instead of a named model
+  std::string archive;         // path of an exported model, instead of a named model
+  int operations = 0;          // of the model; 0: those of a chain with `hidden`
   std::set<int> tables = {0};  // operations of the model that have embedding rows
   std::vector<int> hidden = {32, 16};
   int embedding_dim = 4;

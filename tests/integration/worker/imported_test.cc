@@ -1,0 +1,98 @@
+// A model that was exported from PyTorch, trained by real processes: the loss does not depend on the plan, a member may
+// be killed, and the weights come back under the names of its own state_dict.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "common/base/file.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+namespace pb = ::medley::job::v1;
+
+constexpr int kOperations = 7;  // embedding, first, norm, blocks.0, blocks.1, head, loss
+
+JobOptions Adult() {
+  JobOptions options;
+  options.train = ExampleData("adult.train.csv");
+  options.test = ExampleData("adult.test.csv");
+  options.archive =
+      (ExampleData("").parent_path().parent_path().parent_path() / "tests/data/exported/adult.pt2").string();
+  options.model_json = R"(, "cut": {"depth": 2})";
+  options.operations = kOperations;
+  options.tables = {};
+  options.embedding_rows = 512;
+  options.epochs = 4;
+  options.batch_size = 512;
+  options.optimizer = "sgd";
+  options.learning_rate = 0.1;
+  return options;
+}
+
+struct Outcome {
+  std::vector<double> losses;
+  pb::Observation end;
+  std::string weights;  // the header of the exported file
+};
+
+Outcome Train(const JobShape& first, const JobShape* then, bool kill) {
+  JobHarness job(Adult());
+  job.StartCoordinator();
+  if (then != nullptr) job.StartMembers(*then);
+  job.Apply(first, "start");
+  const auto reached = [](int64_t step) { return [step](const pb::Observation& o) { return o.step() >= step; }; };
+  if (then != nullptr) {
+    job.WaitFor(reached(20), base::seconds(120));
+    job.Apply(*then, "rescale");
+  }
+  if (kill) {
+    job.WaitFor(reached(60), base::seconds(120));
+    job.Kill(job.Running().front());
+  }
+  Outcome run;
+  run.end = job.WaitForEnd(base::seconds(240));
+  run.losses = job.Losses();
+  EXPECT_EQ(run.end.phase(), pb::JOB_PHASE_COMPLETE) << run.end.message() << job.AllLogs();
+  EXPECT_EQ(run.end.samples_done(), run.end.samples_total());
+  const auto weights = base::ReadFile(job.checkpoints() / "export" / "model.safetensors");
+  EXPECT_TRUE(weights.ok()) << weights.status();
+  if (weights.ok()) run.weights = weights->substr(0, 4096);
+  return run;
+}
+
+double LargestDifference(const Outcome& a, const Outcome& b) {
+  EXPECT_EQ(a.losses.size(), b.losses.size());
+  double worst = 0;
+  for (size_t i = 0; i < std::min(a.losses.size(), b.losses.size()); ++i) {
+    worst = std::max(worst, std::abs(a.losses[i] - b.losses[i]) / a.losses[i]);
+  }
+  return worst;
+}
+
+TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
+  const JobShape one{.stages = {{.end = kOperations, .units = 1}}};
+  const JobShape pipeline{.stages = {{.end = 3, .units = 2}, {.first = 3, .end = kOperations, .units = 2}}};
+  const JobShape placed{.placements = {{.operations = {{0, 2}, {4, 5}}, .devices = {0}},
+                                       {.operations = {{2, 4}, {5, kOperations}}, .devices = {0, 1}}},
+                        .devices = {"pool-a", "pool-b"}};
+  const Outcome alone = Train(one, nullptr, false);
+  ASSERT_GE(alone.losses.size(), 200u);
+  EXPECT_GT(alone.end.metrics().at("auc"), 0.87);
+  EXPECT_THAT(alone.weights,
+              ::testing::AllOf(::testing::HasSubstr("blocks.1.0.weight"), ::testing::HasSubstr("norm.bias"),
+                               ::testing::HasSubstr("embedding.weight")));
+  for (const auto& [what, run] : {std::pair{"2 stages x 2 replicas", Train(pipeline, nullptr, false)},
+                                  std::pair{"rescaled, a member killed", Train(one, &pipeline, true)},
+                                  std::pair{"placements", Train(placed, nullptr, false)}}) {
+    const double worst = LargestDifference(alone, run);
+    std::printf("%s: largest relative difference of the loss: %.2e\n", what, worst);
+    EXPECT_LT(worst, 1e-4) << what;
+  }
+}
+
+}  // namespace
+}  // namespace medley::worker

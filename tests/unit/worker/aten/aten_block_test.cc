@@ -1,0 +1,293 @@
+// Exported models against PyTorch's own numbers (tests/data/exported/make.py): as one block, divided in every place, in
+// micro-batches.
+#include "worker/aten/aten_block.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "common/base/status.h"
+#include "worker/exported/archive.h"
+#include "worker/model/imported_graph.h"
+
+namespace medley::aten {
+namespace {
+
+using worker::Batch;
+using worker::BatchView;
+using worker::Graph;
+using worker::Optimizer;
+
+std::string Folder() { return std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/exported/"; }
+
+nlohmann::json Expected(const std::string& name) {
+  std::ifstream file(Folder() + name + ".json");
+  return nlohmann::json::parse(file);
+}
+
+// The batch of make.py, with a job whose data have its shape.
+struct Sample {
+  Batch batch;
+  model::JobSpec job;
+};
+
+Sample SampleOf(const std::string& name, const nlohmann::json& expected) {
+  Sample out;
+  out.job.model.exported_uri = "file://" + Folder() + name + ".pt2";
+  out.job.data.schema.task = model::Task::kMultiClass;
+  for (int c = 0; c < expected["classes"].get<int>(); ++c)
+    out.job.data.schema.label_classes.push_back(std::to_string(c));
+  out.batch.samples = static_cast<int>(expected["labels"].size());
+  for (const auto& label : expected["labels"]) out.batch.labels.push_back(label.get<float>());
+  for (const auto& input : expected["inputs"]) {
+    const bool integers = input["integers"].get<bool>();
+    for (const auto& value : input["values"]) {
+      if (integers) {
+        out.batch.ids.push_back(value.get<int>());
+      } else {
+        out.batch.numerics.push_back(value.get<float>());
+      }
+    }
+  }
+  const int fields = static_cast<int>(out.batch.ids.size()) / out.batch.samples;
+  const int numerics = static_cast<int>(out.batch.numerics.size()) / out.batch.samples;
+  out.batch.shape = {fields, numerics, 1};
+  for (int i = 0; i < numerics; ++i) out.job.data.schema.numeric.push_back(i + 1);
+  for (int i = 0; i < fields; ++i) out.job.data.schema.categorical.push_back(numerics + i + 1);
+  out.job.data.schema.label_column = 0;
+  return out;
+}
+
+Graph GraphOf(const std::string& name, const Sample& sample, model::CutSpec cut = {}) {
+  model::JobSpec job = sample.job;
+  job.model.cut = std::move(cut);
+  auto program = exported::ReadArchive(Folder() + name + ".pt2");
+  EXPECT_TRUE(program.ok()) << program.status();
+  auto graph = worker::ImportedGraph(job, std::make_shared<const exported::Program>(*std::move(program)));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+Optimizer Sgd() {
+  Optimizer optimizer;
+  optimizer.kind = worker::OptimizerKind::kSgd;
+  optimizer.learning_rate = 0.1F;
+  return optimizer;
+}
+
+using Blocks = std::vector<std::unique_ptr<AtenBlock>>;
+
+Blocks BlocksOf(const Graph& graph, const std::vector<int>& cuts) {
+  Blocks blocks;
+  int first = 0;
+  std::vector<int> ends = cuts;
+  ends.push_back(static_cast<int>(graph.operations.size()));
+  for (const int end : ends) {
+    auto block = AtenBlock::Create(graph, {first, end}, {.optimizer = Sgd(), .seed = 11});
+    EXPECT_TRUE(block.ok()) << block.status();
+    blocks.push_back(*std::move(block));
+    first = end;
+  }
+  return blocks;
+}
+
+// The values of a block's inputs, from what other blocks gave.
+using Known = std::map<int, std::vector<float>>;  // by operation
+
+// One step of a chain of blocks. Returns the mean loss. Gradients are applied unless `apply` is false.
+double Step(Blocks& blocks, const Batch& batch, int64_t step, int micros, bool apply = true) {
+  for (auto& block : blocks) {
+    block->BeginStep({.step = step, .version = step - 1, .micro_batches = micros, .global_samples = batch.samples});
+  }
+  const int each = batch.samples / micros;
+  for (int m = 0; m < micros; ++m) {
+    const BatchView view = batch.View(m * each, each);
+    const worker::Pass pass{.slot = 0, .micro = m, .first_sample = m * each};
+    Known values, gradients;
+    std::vector<std::vector<std::span<const float>>> inputs(blocks.size());
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      for (const auto& input : blocks[b]->Inputs()) inputs[b].emplace_back(values.at(input.operation));
+      const auto outputs = blocks[b]->Forward(pass, view, inputs[b]);
+      EXPECT_TRUE(outputs.ok()) << outputs.status();
+      for (size_t k = 0; k < outputs->size(); ++k) {
+        const auto& value = (*outputs)[k];
+        values[blocks[b]->Outputs()[k].operation].assign(value.begin(), value.end());
+      }
+    }
+    for (const auto& [operation, value] : values) gradients[operation].assign(value.size(), 0);
+    for (size_t b = blocks.size(); b-- > 0;) {
+      std::vector<std::span<const float>> given;
+      for (const auto& output : blocks[b]->Outputs()) given.emplace_back(gradients.at(output.operation));
+      const auto found = blocks[b]->Backward(pass, given);
+      EXPECT_TRUE(found.ok()) << found.status();
+      for (size_t k = 0; k < found->size(); ++k) {
+        std::vector<float>& sum = gradients[blocks[b]->Inputs()[k].operation];
+        for (size_t i = 0; i < sum.size(); ++i) sum[i] += (*found)[k][i];
+      }
+    }
+  }
+  double loss = 0;
+  for (auto& block : blocks) {
+    loss += block->LossSum(0);
+    block->Gradients();
+    if (!apply) continue;
+    EXPECT_TRUE(block->ApplyUpdate(Sgd()).ok());
+  }
+  return loss / batch.samples;
+}
+
+// The distance of two vectors, relative to the expected one if that is not tiny.
+double Distance(std::span<const float> a, const nlohmann::json& b) {
+  double difference = 0, size = 1e-6;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double expected = b[i].get<double>();
+    difference += (a[i] - expected) * (a[i] - expected);
+    size += expected * expected;
+  }
+  return std::sqrt(difference / size);
+}
+
+class ExportedModelTest : public ::testing::TestWithParam<const char*> {};
+
+void ExpectAsPyTorch(const std::string& name, const model::CutSpec& cut, const std::vector<int>& cuts) {
+  const nlohmann::json expected = Expected(name);
+  const Sample sample = SampleOf(name, expected);
+  const Graph graph = GraphOf(name, sample, cut);
+  Blocks blocks = BlocksOf(graph, cuts);
+  for (int step = 1; step <= static_cast<int>(expected["losses"].size()); ++step) {
+    const double loss = Step(blocks, sample.batch, step, 1, /*apply=*/false);
+    EXPECT_NEAR(loss, expected["losses"][static_cast<size_t>(step) - 1].get<double>(), 2e-5)
+        << name << ", step " << step;
+    size_t compared = 0;
+    for (auto& block : blocks) {
+      for (const auto& parameter : block->Parameters()) {
+        if (step > 1 || !expected["gradients"].contains(parameter.spec.name)) continue;
+        EXPECT_LT(Distance(parameter.gradient, expected["gradients"][parameter.spec.name]), 1e-4)
+            << name << ": " << parameter.spec.name;
+        ++compared;
+      }
+    }
+    EXPECT_EQ(compared, step == 1 ? expected["gradients"].size() : 0) << name;
+    for (auto& block : blocks) ASSERT_TRUE(block->ApplyUpdate(Sgd()).ok());
+    for (auto& block : blocks) {
+      for (const auto& parameter : block->Parameters()) {
+        if (step > 1 || !expected["buffers"].contains(parameter.spec.name)) continue;
+        EXPECT_LT(Distance(parameter.weights, expected["buffers"][parameter.spec.name]), 1e-5) << parameter.spec.name;
+      }
+    }
+  }
+}
+
+TEST_P(ExportedModelTest, TrainsAsPyTorchDoes) { ExpectAsPyTorch(GetParam(), {.depth = 2}, {}); }
+
+TEST_P(ExportedModelTest, TrainsTheSameWhereverItIsDivided) {
+  const std::string name = GetParam();
+  const Sample sample = SampleOf(name, Expected(name));
+  for (const model::CutSpec& cut :
+       {model::CutSpec{.depth = 1}, model::CutSpec{.depth = 3}, model::CutSpec{.finest = true}}) {
+    const Graph graph = GraphOf(name, sample, cut);
+    const int count = static_cast<int>(graph.operations.size());
+    std::vector<int> everywhere;
+    for (int c = 1; c < count; ++c) everywhere.push_back(c);
+    SCOPED_TRACE(testing::Message() << name << " has " << count << " operations");
+    ExpectAsPyTorch(name, cut, everywhere);
+    ExpectAsPyTorch(name, cut, {count / 2});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExportedModelTest,
+                         ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs"), [](const auto& param) {
+                           std::string name = param.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(AtenBlockTest, MicroBatchesAddUpToTheBatch) {
+  for (const std::string name : {"mlp", "transformer", "two-inputs"}) {
+    const nlohmann::json expected = Expected(name);
+    const Sample sample = SampleOf(name, expected);
+    Blocks blocks = BlocksOf(GraphOf(name, sample), {1});
+    for (int step = 1; step <= 5; ++step) {
+      const double loss = Step(blocks, sample.batch, step, 3);
+      EXPECT_NEAR(loss, expected["losses"][static_cast<size_t>(step) - 1].get<double>(), 2e-5) << name;
+    }
+  }
+}
+
+// Of dropout: the same masks wherever the model and the batch are divided, others in the next step.
+TEST(AtenBlockTest, DropoutDoesNotDependOnThePlacement) {
+  const Sample sample = SampleOf("conv", Expected("conv"));
+  const auto losses = [&](const std::vector<int>& cuts, bool finest) {
+    Blocks blocks = BlocksOf(GraphOf("dropout", sample, {.depth = 1, .finest = finest}), cuts);
+    std::vector<double> all;
+    for (int step = 1; step <= 4; ++step) {
+      // Batch norm sees the whole batch, so it is in one micro-batch.
+      all.push_back(Step(blocks, sample.batch, step, 1));
+    }
+    return all;
+  };
+  const std::vector<double> one = losses({}, false);
+  EXPECT_NE(one[0], Expected("conv")["losses"][0].get<double>()) << "nothing was dropped";
+  for (const auto& other : {losses({1}, false), losses({2}, false), losses({1, 2, 3}, true)}) {
+    EXPECT_THAT(other, ::testing::Pointwise(::testing::DoubleNear(1e-5), one));
+  }
+}
+
+TEST(AtenBlockTest, InferenceDropsNothingAndUsesTheRunningStatistics) {
+  const Sample sample = SampleOf("conv", Expected("conv"));
+  const Graph graph = GraphOf("dropout", sample), plain = GraphOf("conv", sample);
+  Blocks dropping = BlocksOf(graph, {});
+  const auto logits = [&](AtenBlock& block, const BatchView& view) {
+    const auto out = block.Infer(view, {});
+    EXPECT_TRUE(out.ok()) << out.status();
+    return std::vector<float>(out->front().begin(), out->front().end());
+  };
+  const std::vector<float> all = logits(*dropping.front(), sample.batch.View(0, 6));
+  const std::vector<float> first = logits(*dropping.front(), sample.batch.View(0, 1));
+  EXPECT_THAT(first,
+              ::testing::Pointwise(::testing::FloatNear(1e-5F), std::vector<float>(all.begin(), all.begin() + 5)))
+      << "a sample does not depend on the others";
+  EXPECT_EQ(logits(*dropping.front(), sample.batch.View(0, 6)), all);
+}
+
+TEST(AtenBlockTest, UndoneUpdatesAreForgotten) {
+  const Sample sample = SampleOf("mlp", Expected("mlp"));
+  Blocks blocks = BlocksOf(GraphOf("mlp", sample), {1});
+  const double first = Step(blocks, sample.batch, 1, 1);
+  const double second = Step(blocks, sample.batch, 2, 1);
+  EXPECT_LT(second, first);
+  for (auto& block : blocks) ASSERT_TRUE(block->UndoTo(1).ok());
+  EXPECT_EQ(Step(blocks, sample.batch, 2, 1), second);
+}
+
+TEST(ExportedGraphTest, SaysWhatIsWrong) {
+  const Sample sample = SampleOf("mlp", Expected("mlp"));
+  const auto fails = [&](const std::string& name, const model::JobSpec& job) {
+    auto program = exported::ReadArchive(Folder() + name + ".pt2");
+    EXPECT_TRUE(program.ok()) << program.status();
+    const auto graph = worker::ImportedGraph(job, std::make_shared<const exported::Program>(*std::move(program)));
+    EXPECT_FALSE(graph.ok());
+    return base::Message(graph.status());
+  };
+  EXPECT_THAT(fails("fixed", sample.job), ::testing::HasSubstr("dynamic_shapes"));
+  model::JobSpec job = sample.job;
+  job.model.cut.modules = {"fc3"};
+  EXPECT_THAT(fails("mlp", job), ::testing::HasSubstr("no module 'fc3'; it has, among others, fc1, fc2"));
+  job = sample.job;
+  job.data.schema.numeric.pop_back();
+  EXPECT_THAT(fails("mlp", job), ::testing::HasSubstr("has 0 integers and 3 floats, but the model takes 0 and 4"));
+  job = sample.job;
+  job.data.schema.label_classes.push_back("more");
+  EXPECT_THAT(fails("mlp", job), ::testing::HasSubstr("3 outputs a sample"));
+  job = sample.job;
+  job.model.output = "5";
+  EXPECT_THAT(fails("mlp", job), ::testing::HasSubstr("no output '5'"));
+}
+
+}  // namespace
+}  // namespace medley::aten

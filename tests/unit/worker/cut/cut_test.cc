@@ -1,0 +1,118 @@
+#include "worker/cut/cut.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "cli/model/inspect.h"
+#include "common/base/status.h"
+#include "worker/cut/batch_place.h"
+#include "worker/exported/archive.h"
+
+namespace medley::cut {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::shared_ptr<const exported::Program> Read(const std::string& name) {
+  auto program = exported::ReadArchive(std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/exported/" + name);
+  EXPECT_TRUE(program.ok()) << program.status();
+  return std::make_shared<const exported::Program>(*std::move(program));
+}
+
+Cut Divided(const std::string& name, const Options& options) {
+  auto cut = Divide(Read(name), options);
+  EXPECT_TRUE(cut.ok()) << cut.status();
+  return *std::move(cut);
+}
+
+std::vector<std::string> NamesOf(const Cut& cut) {
+  std::vector<std::string> names;
+  for (const Operation& operation : cut.operations) names.push_back(operation.name);
+  return names;
+}
+
+TEST(CutTest, FollowsModulesAsDeepAsTheUserSays) {
+  EXPECT_THAT(NamesOf(Divided("conv.pt2", {.depth = 0})), ElementsAre("model"));
+  EXPECT_THAT(NamesOf(Divided("conv.pt2", {.depth = 1})), ElementsAre("features", "dropout", "head"));
+  EXPECT_THAT(NamesOf(Divided("transformer.pt2", {.depth = 3})),
+              ElementsAre("embedding", "encoder.layers.0", "encoder.layers.1", "head"));
+  EXPECT_THAT(NamesOf(Divided("adult.pt2", {.depth = 2})),
+              ElementsAre("embedding", "first", "norm", "blocks.0", "blocks.1", "head"));
+}
+
+TEST(CutTest, TakesModulesByName) {
+  EXPECT_THAT(NamesOf(Divided("transformer.pt2", {.modules = {"encoder.layers.1", "head"}})),
+              ElementsAre("model", "encoder.layers.1", "head"));
+  const auto cut = Divide(Read("transformer.pt2"), {.modules = {"encoder.layers.7"}});
+  EXPECT_THAT(base::Message(cut.status()), HasSubstr("no module 'encoder.layers.7'"));
+}
+
+// ReLU in place would change what batch norm keeps for its backward pass, or what another operation has received.
+TEST(CutTest, MemoryThatIsChangedInPlaceStaysInOneOperation) {
+  const Cut cut = Divided("conv.pt2", {.finest = true});
+  for (const Operation& operation : cut.operations) {
+    bool changes = false, norm = false;
+    for (const int node : operation.nodes) {
+      changes = changes || cut.program->nodes[static_cast<size_t>(node)].target == "aten.relu_.default";
+      norm = norm || cut.program->nodes[static_cast<size_t>(node)].target == "aten.batch_norm.default";
+    }
+    EXPECT_EQ(changes, norm) << operation.name;
+  }
+  EXPECT_THAT(cut.warnings, ::testing::Contains(HasSubstr("change memory in place")));
+  EXPECT_THAT(cut.statistics,
+              ElementsAre("features.1.running_mean", "features.1.running_var", "features.1.num_batches_tracked"));
+}
+
+TEST(CutTest, OperationsThatShareAParameterAreOne) {
+  const Cut cut = Divided("tied.pt2", {.depth = 1});
+  EXPECT_THAT(NamesOf(cut), ElementsAre("embedding"));
+  EXPECT_THAT(cut.operations[0].owned, ElementsAre("embedding.weight", "middle.weight", "middle.bias"));
+  EXPECT_EQ(cut.shared.at("out.weight"), "embedding.weight");
+}
+
+// Attention merges the batch with other axes. Whatever passes between operations has whole samples.
+TEST(CutTest, WhatPassesCanBeDividedIntoSamples) {
+  const Cut cut = Divided("transformer.pt2", {.finest = true});
+  EXPECT_GT(cut.operations.size(), 8u);
+  const auto places = BatchPlaces(*cut.program, cut.batch);
+  ASSERT_TRUE(places.ok()) << places.status();
+  for (const Crossing& crossing : cut.crossings) EXPECT_TRUE(places->at(crossing.value).Outermost()) << crossing.value;
+  int mixed = 0;
+  for (const auto& [value, place] : *places) mixed += place.Outermost() ? 0 : 1;
+  EXPECT_GT(mixed, 0) << "the model has values in which samples are not next to each other";
+}
+
+TEST(CutTest, MasksOfIntegersAreComputedWhereTheyAreNeeded) {
+  const Cut cut = Divided("two-inputs.pt2", {.depth = 1});
+  for (const Crossing& crossing : cut.crossings) EXPECT_EQ(crossing.type, exported::ScalarType::kFloat32);
+  EXPECT_THAT(cut.operations.back().batch, ::testing::IsEmpty());
+}
+
+TEST(CutTest, CountsFlopsAndFloats) {
+  const Cut cut = Divided("mlp.pt2", {.depth = 1});
+  ASSERT_EQ(cut.operations.size(), 2u);
+  EXPECT_DOUBLE_EQ(cut.operations[0].flops, 2 * 4 * 8 + 8) << "a product and a ReLU";
+  EXPECT_DOUBLE_EQ(cut.operations[1].flops, 2 * 8 * 3);
+  EXPECT_EQ(cut.operations[0].output_floats, 8);
+  EXPECT_EQ(cut.result_floats, 3);
+  EXPECT_EQ(cut.operations[1].inputs, std::vector<int>{0});
+}
+
+TEST(CutTest, AFixedBatchIsRefusedWithTheCallThatMakesItSymbolic) {
+  const auto cut = Divide(Read("fixed.pt2"), {});
+  EXPECT_THAT(base::Message(cut.status()), HasSubstr("dynamic_shapes=({0: torch.export.Dim(\"batch\")},)"));
+}
+
+TEST(InspectTextTest, ShowsTheCut) {
+  const std::string text = cli::InspectText(Divided("mlp.pt2", {.depth = 1}));
+  EXPECT_THAT(text, HasSubstr("exported by PyTorch 2.9.1"));
+  EXPECT_THAT(text, HasSubstr("input x: float32 [batch, 4]"));
+  EXPECT_THAT(text, HasSubstr("fc1"));
+  EXPECT_THAT(text, HasSubstr("67 parameters"));
+}
+
+}  // namespace
+}  // namespace medley::cut

@@ -1,0 +1,255 @@
+// Archives of torch.export.save, and files that only look like them: each is refused with a sentence.
+#include "worker/exported/archive.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "common/base/file.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
+#include "worker/exported/zip.h"
+
+namespace medley::exported {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string DataFile(const std::string& name) {
+  return std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/exported/" + name;
+}
+
+class ArchiveTest : public ::testing::Test {
+ protected:
+  void SetUp() override { folder_ = *base::MakeTempDir("archive-test"); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
+
+  absl::StatusOr<Program> Read(const std::string& bytes) {
+    const std::filesystem::path path = folder_ / "model.pt2";
+    std::ofstream(path, std::ios::binary) << bytes;
+    return ReadArchive(path.string());
+  }
+  std::string Refusal(const std::string& bytes) {
+    const auto program = Read(bytes);
+    EXPECT_FALSE(program.ok());
+    return base::Message(program.status());
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::string Bytes(const std::string& name) { return *base::ReadFile(DataFile(name)); }
+
+// A zip file of stored entries.
+class ZipWriter {
+ public:
+  void Add(const std::string& name, const std::string& contents, const std::string& local_name = "") {
+    const std::string& own = local_name.empty() ? name : local_name;
+    const auto crc = static_cast<uint32_t>(
+        crc32(0, reinterpret_cast<const Bytef*>(contents.data()), static_cast<uInt>(contents.size())));
+    const size_t at = file_.size();
+    const auto header = [&](std::string& to, const std::string& title) {
+      Put(to, 20, 2);
+      Put(to, 0, 2);
+      Put(to, 0, 2);
+      Put(to, 0, 4);
+      Put(to, crc, 4);
+      Put(to, contents.size(), 4);
+      Put(to, contents.size(), 4);
+      Put(to, title.size(), 2);
+      Put(to, 0, 2);
+    };
+    Put(file_, 0x04034b50, 4);
+    header(file_, own);
+    file_ += own + contents;
+    Put(directory_, 0x02014b50, 4);
+    Put(directory_, 20, 2);
+    header(directory_, name);
+    Put(directory_, 0, 2 + 2 + 2 + 4);
+    Put(directory_, at, 4);
+    directory_ += name;
+    ++entries_;
+  }
+  std::string Finish() const {
+    std::string out = file_ + directory_;
+    Put(out, 0x06054b50, 4);
+    Put(out, 0, 4);
+    Put(out, entries_, 2);
+    Put(out, entries_, 2);
+    Put(out, directory_.size(), 4);
+    Put(out, file_.size(), 4);
+    Put(out, 0, 2);
+    return out;
+  }
+
+ private:
+  static void Put(std::string& to, uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) to.push_back(i < 8 ? static_cast<char>((value >> (8 * i)) & 0xff) : '\0');
+  }
+  std::string file_, directory_;
+  uint64_t entries_ = 0;
+};
+
+// The entries of an archive, one of them replaced.
+std::string With(const std::string& archive, const std::string& ending,
+                 const std::function<std::string(std::string)>& change) {
+  const std::string bytes = Bytes(archive);
+  const Zip zip = *Zip::Open(std::as_bytes(std::span(bytes)));
+  ZipWriter writer;
+  bool found = false;
+  for (const auto& [name, entry] : zip.entries()) {
+    std::string contents = *zip.Read(name, 1 << 24);
+    if (name.ends_with(ending)) {
+      contents = change(contents);
+      found = true;
+    }
+    writer.Add(name, contents);
+  }
+  EXPECT_TRUE(found) << ending;
+  return writer.Finish();
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST_F(ArchiveTest, ReadsWhatPyTorchWrote) {
+  const auto program = ReadArchive(DataFile("conv.pt2"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(program->writer, HasSubstr("2.9.1"));
+  EXPECT_EQ(program->schema_major, 8);
+  ASSERT_EQ(program->nodes.size(), 8u);
+  EXPECT_EQ(program->nodes[0].target, "aten.conv2d.default");
+  EXPECT_EQ(program->nodes[0].module_path, "features.0");
+  EXPECT_EQ(program->nodes[0].module_type, "torch.nn.modules.conv.Conv2d");
+  EXPECT_THAT(program->nodes[0].source, HasSubstr("make.py:"));
+  EXPECT_EQ(program->inputs.back().name, "x");
+  EXPECT_EQ(program->inputs.back().kind, InputKind::kUser);
+  const StoredTensor& weight = program->stored.at("features.0.weight");
+  EXPECT_EQ(weight.sizes, (std::vector<int64_t>{4, 1, 3, 3}));
+  EXPECT_EQ(weight.bytes.size(), 4u * 9 * 4);
+  EXPECT_TRUE(weight.requires_grad);
+  EXPECT_EQ(program->stored.at("features.1.num_batches_tracked").type, ScalarType::kInt64);
+}
+
+TEST_F(ArchiveTest, TensorsThatAreOneShareTheirStorage) {
+  const auto program = ReadArchive(DataFile("tied.pt2"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->stored.at("embedding.weight").storage, program->stored.at("out.weight").storage);
+  EXPECT_NE(program->stored.at("middle.weight").storage, program->stored.at("out.weight").storage);
+}
+
+TEST_F(ArchiveTest, EveryPrefixIsRefused) {
+  const std::string bytes = Bytes("mlp.pt2");
+  for (size_t length = 0; length < bytes.size(); length += 1 + length / 200) {
+    EXPECT_THAT(Refusal(bytes.substr(0, length)), HasSubstr("reading the model")) << length;
+  }
+}
+
+TEST_F(ArchiveTest, FlippedBitsNeverCrash) {
+  const std::string bytes = Bytes("mlp.pt2");
+  base::Rng random(20261125);
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::string changed = bytes;
+    const auto flips = 1 + random.Below(4);
+    for (uint64_t f = 0; f < flips; ++f)
+      changed[random.Below(changed.size())] ^= static_cast<char>(1 << random.Below(8));
+    refused += Read(changed).ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 2500) << "most bits are those of JSON with a checksum, and of names";
+}
+
+TEST_F(ArchiveTest, ZipsThatTwoReadersCouldUnderstandDifferently) {
+  const auto refuse = [&](const std::function<void(ZipWriter&)>& add) {
+    ZipWriter writer;
+    add(writer);
+    return Refusal(writer.Finish());
+  };
+  EXPECT_THAT(refuse([](ZipWriter& zip) {
+                zip.Add("m/a", "1");
+                zip.Add("m/a", "2");
+              }),
+              HasSubstr("two entries 'm/a'"));
+  EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("../a", "1"); }), HasSubstr("leaves the archive"));
+  EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("/etc/a", "1"); }), HasSubstr("leaves the archive"));
+  EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("m/a", "1", "m/b"); }), HasSubstr("differs from the directory"));
+  EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("m/a", "1"); }), HasSubstr("no models/model.json"));
+  EXPECT_THAT(Refusal(ZipWriter().Finish()), HasSubstr("the archive is empty"));
+}
+
+TEST_F(ArchiveTest, ABombIsNotUnpacked) {
+  // 200 MB of zeros, deflated, under the name of the program.
+  std::string zeros(200 << 20, '\0'), packed(1 << 20, '\0');
+  z_stream stream{};
+  ASSERT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(zeros.data());
+  stream.avail_in = static_cast<uInt>(zeros.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  ASSERT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(packed.size() - stream.avail_out);
+  deflateEnd(&stream);
+  ZipWriter writer;
+  writer.Add("m/models/model.json", packed);
+  std::string file = writer.Finish();
+  // Says that the entry is deflated and small: more comes out of it than it says.
+  const auto patch = [&](size_t at, uint32_t value, size_t bytes) { std::memcpy(file.data() + at, &value, bytes); };
+  const size_t directory = file.size() - 22 - 46 - std::strlen("m/models/model.json");
+  for (const auto& [start, method, size] : {std::tuple<size_t, size_t, size_t>{0, 8, 22}, {directory, 10, 24}}) {
+    patch(start + method, 8, 2);
+    patch(start + size, 1000, 4);
+  }
+  EXPECT_THAT(Refusal(file), HasSubstr("does not decompress to its 1000 bytes"));
+}
+
+TEST_F(ArchiveTest, ProgramsThatCannotBe) {
+  const auto refuse = [&](const std::string& from, const std::string& to) {
+    return Refusal(With("mlp.pt2", "model.json", [&](const std::string& json) { return Replaced(json, from, to); }));
+  };
+  EXPECT_THAT(refuse("\"major\": 8", "\"major\": 9"), HasSubstr("written by PyTorch 2.9.1"));
+  EXPECT_THAT(refuse("\"arg\": {\"name\": \"p_fc1_weight\"}", "\"arg\": {\"name\": \"relu\"}"), HasSubstr("relu"));
+  EXPECT_THAT(refuse("{\"as_tensor\": {\"name\": \"x\"}}, \"kind\": 1",
+                     "{\"as_tensor\": {\"name\": \"linear_1\"}}, \"kind\": 1"),
+              HasSubstr("'linear_1' is used before it is defined"));
+  EXPECT_THAT(
+      refuse("{\"as_tensor\": {\"name\": \"x\"}}, \"kind\": 1", "{\"as_graph\": {\"name\": \"g\"}}, \"kind\": 1"),
+      HasSubstr("control flow"));
+  EXPECT_THAT(refuse("\"dtype\": 7", "\"dtype\": 77"), HasSubstr("type 77"));
+  EXPECT_THAT(Refusal(With("mlp.pt2", "model.json", [](const std::string&) { return std::string(100, '['); })),
+              HasSubstr("nested more than 64 levels"));
+  EXPECT_THAT(Refusal(With("mlp.pt2", "model.json", [](const std::string&) { return "{}"; })),
+              HasSubstr("schema_version"));
+}
+
+TEST_F(ArchiveTest, TensorsBeyondTheirStorage) {
+  const auto refuse = [&](const std::string& from, const std::string& to) {
+    return Refusal(
+        With("mlp.pt2", "weights_config.json", [&](const std::string& json) { return Replaced(json, from, to); }));
+  };
+  EXPECT_THAT(refuse("\"storage_offset\": {\"as_int\": 0}", "\"storage_offset\": {\"as_int\": 1}"),
+              HasSubstr("does not fit into its storage"));
+  EXPECT_THAT(refuse("[{\"as_int\": 4}, {\"as_int\": 1}]", "[{\"as_int\": 4611686018427387904}, {\"as_int\": 1}]"),
+              HasSubstr("does not fit into its storage"));
+  EXPECT_THAT(refuse("[{\"as_int\": 4}, {\"as_int\": 1}]", "[{\"as_int\": -4}, {\"as_int\": 1}]"),
+              HasSubstr("does not fit into its storage"));
+  EXPECT_THAT(refuse("\"path_name\": \"weight_0\"", "\"path_name\": \"weight_9\""), HasSubstr("weight_9"));
+  EXPECT_THAT(refuse("\"use_pickle\": false", "\"use_pickle\": true"), HasSubstr("pickled"));
+  EXPECT_THAT(refuse("\"fc1.weight\"", "\"fc9.weight\""), HasSubstr("no tensor for 'fc1.weight'"));
+}
+
+TEST_F(ArchiveTest, OnlyRegularFiles) {
+  EXPECT_THAT(base::Message(ReadArchive((folder_ / "none").string()).status()), HasSubstr("cannot be opened"));
+  EXPECT_THAT(base::Message(ReadArchive(folder_.string()).status()), HasSubstr("no regular file"));
+  EXPECT_THAT(base::Message(ReadArchive("/dev/zero").status()), HasSubstr("no regular file"));
+}
+
+}  // namespace
+}  // namespace medley::exported

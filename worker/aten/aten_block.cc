@@ -1,0 +1,577 @@
+#include "worker/aten/aten_block.h"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "common/base/status.h"
+#include "worker/aten/call_list.h"
+#include "worker/aten/conversions.h"
+#include "worker/aten/packing.h"
+#include "worker/model/aligned_floats.h"
+#include "worker/model/block_shape.h"
+#include "worker/model/dense_store.h"
+#include "worker/model/losses.h"
+
+namespace medley::aten {
+
+using worker::AlignedFloats;
+using worker::BatchView;
+using worker::BlockShape;
+using worker::DenseStore;
+using worker::Graph;
+using worker::ParameterRole;
+using worker::ParameterSpec;
+using worker::Pass;
+using worker::StepShape;
+using worker::Values;
+
+namespace {
+
+// A parameter or statistic: where its values are, and what the calls see.
+struct Bound {
+  int slot = 0;
+  size_t dense = 0;  // of the DenseStore
+  ParameterRole role = ParameterRole::kTrained;
+  at::ScalarType type = at::kFloat;
+  std::vector<int64_t> sizes;
+  int changed = -1;  // statistic: the slot of its new value; -1: its own, which is changed in place
+};
+
+struct Constant {
+  int slot = 0;
+  at::Tensor tensor;
+};
+
+struct FromBatch {
+  int slot = 0;
+  worker::InputSlice slice;
+  at::ScalarType type = at::kFloat;
+};
+
+// A tensor that comes from, or goes to, another block.
+struct Passed {
+  int slot = 0;
+  size_t value = 0;   // of the block's inputs or outputs
+  int64_t first = 0;  // of its floats within a row
+  const cut::Crossing* crossing = nullptr;
+};
+
+// One micro-batch from its forward to its backward pass.
+struct Micro {
+  BatchView features;
+  std::vector<at::Tensor> parameters;  // by Bound; undefined where it has no gradient
+  std::vector<at::Tensor> inputs;      // by Passed; undefined where it has no gradient
+  std::vector<at::Tensor> outputs;     // by Passed
+  std::vector<at::Tensor> changes;     // by Bound: of statistics, else undefined
+  at::Tensor result;
+  AlignedFloats loss_gradient;
+  std::vector<AlignedFloats> packed;             // by output of the block
+  std::vector<std::span<const float>> returned;  // by output of the block
+};
+
+struct OpenStep {
+  StepShape shape;
+  std::vector<Micro> micros;
+  double loss_sum = 0;
+  int64_t loss_samples = 0;
+};
+
+std::vector<ParameterSpec> SpecsOf(std::span<const worker::Operation> operations) {
+  std::vector<ParameterSpec> specs;
+  for (const worker::Operation& operation : operations) {
+    specs.insert(specs.end(), operation.parameters.begin(), operation.parameters.end());
+  }
+  return specs;
+}
+
+}  // namespace
+
+class AtenBlock::Rep {
+ public:
+  Rep(const Graph& graph, model::OperationRange range, const Options& options)
+      : cut_(graph.imported->cut),
+        imported_(graph.imported),
+        operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
+        range_(range),
+        seed_(options.seed),
+        shape_(ShapeOfBlock(graph, range)),
+        dense_(SpecsOf(operations_), options.optimizer, options.seed, options.kept_updates),
+        has_loss_(operations_.back().kind == worker::OperationKind::kLoss) {}
+
+  absl::Status Prepare();
+
+  const BlockShape& shape() const { return shape_; }
+  bool has_loss() const { return has_loss_; }
+  DenseStore& dense() { return dense_; }
+  const OpenStep& step(int slot) const { return open_.at(static_cast<size_t>(slot)); }
+
+  void BeginStep(const StepShape& shape) {
+    while (open_.size() <= static_cast<size_t>(shape.slot)) open_.emplace_back();
+    OpenStep& open = open_[static_cast<size_t>(shape.slot)];
+    open.shape = shape;
+    open.loss_sum = 0;
+    open.loss_samples = 0;
+    if (open.micros.size() < static_cast<size_t>(shape.micro_batches)) {
+      open.micros.resize(static_cast<size_t>(shape.micro_batches));
+    }
+    if (shape.step <= gradient_step_) gradient_step_ = kNoStep;  // it is repeated, after a rollback
+  }
+
+  absl::StatusOr<Values> Forward(Pass pass, const BatchView& features, Values inputs);
+  absl::StatusOr<Values> Backward(Pass pass, Values output_gradients);
+  absl::StatusOr<Values> Infer(const BatchView& features, Values inputs);
+
+  std::span<float> Gradients() {
+    for (size_t i = 0; i < touched_.size(); ++i) {
+      if (!touched_[i]) std::ranges::fill(dense_.Gradient(i), 0.0F);
+      touched_[i] = true;
+    }
+    return dense_.Gradients();
+  }
+
+ private:
+  static constexpr int64_t kNoStep = -1;
+
+  absl::Status BindStored();
+  absl::Status BindPassed();
+  absl::Status CheckSizes(const BatchView& features, Values inputs) const;
+  absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version);
+  void PackOutputs(Micro& micro);
+  // The logits: samples x outputs.
+  std::span<const float> Logits(Micro& micro);
+  static float Scale(const StepShape& shape) { return 1.0F / static_cast<float>(std::max(1, shape.global_samples)); }
+  // Adds to the gradient of a parameter, or sets it where it is the first of the step.
+  void AddGradient(size_t dense, const at::Tensor& gradient, float factor);
+  absl::StatusOr<std::vector<int64_t>> SizesOf(const Passed& passed, int64_t samples) const {
+    return cut::SizesOf(*cut_, passed.crossing->value, samples);
+  }
+
+  const std::shared_ptr<const cut::Cut> cut_;
+  const std::shared_ptr<const worker::ImportedModel> imported_;
+  const std::vector<worker::Operation> operations_;
+  const model::OperationRange range_;
+  const uint64_t seed_;
+  const BlockShape shape_;
+  DenseStore dense_;
+  const bool has_loss_;
+  CallList calls_;
+  std::vector<Bound> bound_;
+  std::vector<Constant> constants_;
+  std::vector<FromBatch> from_batch_;
+  std::vector<Passed> inputs_, outputs_;
+  std::optional<Passed> result_;  // what the loss takes
+  bool result_passed_ = false;    // it comes from another block
+  std::vector<OpenStep> open_;    // by slot
+  Micro infer_;
+  AlignedFloats logits_;
+  int64_t gradient_step_ = kNoStep;
+  std::vector<bool> touched_;  // by parameter: its gradient belongs to gradient_step_
+  std::vector<AlignedFloats> input_gradients_;
+  std::vector<std::span<const float>> returned_gradients_;
+};
+
+absl::Status AtenBlock::Rep::Prepare() {
+  std::set<int> nodes;
+  std::vector<std::string> kept;
+  const int end = range_.end - (has_loss_ ? 1 : 0);
+  for (int o = range_.first; o < end; ++o) {
+    const cut::Operation& operation = cut_->operations[static_cast<size_t>(o)];
+    nodes.insert(operation.nodes.begin(), operation.nodes.end());
+    for (const int crossing : operation.crossings) kept.push_back(cut_->crossings[static_cast<size_t>(crossing)].value);
+    for (const exported::Output& output : cut_->program->outputs) {
+      if (output.kind == exported::OutputKind::kBufferMutation &&
+          std::ranges::find(operation.owned, output.target) != operation.owned.end()) {
+        kept.push_back(output.value);
+      }
+    }
+  }
+  MEDLEY_ASSIGN_OR_RETURN(calls_, CallList::Compile(*cut_, {nodes.begin(), nodes.end()}, kept));
+  touched_.assign(SpecsOf(operations_).size(), false);
+  MEDLEY_RETURN_IF_ERROR(BindPassed());
+  return BindStored();
+}
+
+absl::Status AtenBlock::Rep::BindStored() {
+  std::map<std::string, size_t> dense;  // by name
+  const std::vector<ParameterSpec> specs = SpecsOf(operations_);
+  for (size_t i = 0; i < specs.size(); ++i) dense[specs[i].name] = i;
+  for (const exported::Input& input : cut_->program->inputs) {
+    if (input.kind == exported::InputKind::kUser) {
+      const int slot = calls_.SlotOf(input.value);
+      if (slot < 0) continue;
+      const auto slice = std::ranges::find(imported_->inputs, input.name, &worker::InputSlice::name);
+      if (slice == imported_->inputs.end()) {
+        return base::InvalidArgument("spec.data.inputs: the model's input '{}' has no data", input.name);
+      }
+      from_batch_.push_back({slot, *slice, TypeOf(cut_->program->tensors.at(input.value).type)});
+      continue;
+    }
+    const auto stored = cut_->program->stored.find(input.name);
+    const auto first = cut_->shared.find(input.name);
+    const auto known = dense.find(first == cut_->shared.end() ? input.name : first->second);
+    const int slot = calls_.SlotOf(input.value);
+    if (stored == cut_->program->stored.end()) {
+      if (slot < 0 && known == dense.end()) continue;
+      return base::InvalidArgument("the archive has no tensor '{}'", input.name);
+    }
+    if (known == dense.end()) {
+      if (slot >= 0) constants_.push_back({slot, TensorOf(stored->second)});
+      continue;
+    }
+    const at::Tensor values = TensorOf(stored->second);
+    const std::span<float> weights = dense_.Weights(known->second);
+    at::from_blob(weights.data(), stored->second.sizes, at::TensorOptions().dtype(at::kFloat)).copy_(values);
+    if (slot < 0) continue;
+    Bound bound{slot, known->second, specs[known->second].role, TypeOf(stored->second.type), stored->second.sizes};
+    for (const exported::Output& output : cut_->program->outputs) {
+      if (output.kind == exported::OutputKind::kBufferMutation && output.target == input.name) {
+        bound.changed = calls_.SlotOf(output.value);
+      }
+    }
+    bound_.push_back(std::move(bound));
+  }
+  return absl::OkStatus();
+}
+
+// The tensors of the block's inputs, in the order in which each producer packs them, and those of its outputs.
+absl::Status AtenBlock::Rep::BindPassed() {
+  const auto add = [&](const std::vector<worker::BlockValue>& values, std::vector<Passed>& passed) {
+    for (size_t v = 0; v < values.size(); ++v) {
+      int64_t first = 0;
+      for (const int index : cut_->operations[static_cast<size_t>(values[v].operation)].crossings) {
+        const cut::Crossing& crossing = cut_->crossings[static_cast<size_t>(index)];
+        passed.push_back({calls_.SlotOf(crossing.value), v, first, &crossing});
+        first += crossing.floats;
+      }
+    }
+  };
+  add(shape_.inputs, inputs_);
+  add(shape_.outputs, outputs_);
+  if (!has_loss_) return absl::OkStatus();
+  const cut::Crossing& result = cut_->crossings[static_cast<size_t>(cut_->operations.back().crossings.front())];
+  result_ = {calls_.SlotOf(result.value), 0, 0, &result};
+  result_passed_ = result.operation < range_.first;
+  if (result_passed_) {
+    const auto from = std::ranges::find(shape_.inputs, result.operation, &worker::BlockValue::operation);
+    if (from == shape_.inputs.end()) return base::Internal("the loss has no input");
+    result_->value = static_cast<size_t>(from - shape_.inputs.begin());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtenBlock::Rep::CheckSizes(const BatchView& features, Values inputs) const {
+  const int64_t samples = features.samples;
+  const exported::Range& range = cut_->samples;
+  if (samples > 0 &&
+      ((range.least.has_value() && samples < *range.least) || (range.most.has_value() && samples > *range.most))) {
+    return base::InvalidArgument(
+        "a micro-batch of {} samples: the model was exported for {} to {}. Export with torch.export.Dim(\"batch\", "
+        "min=1), "
+        "or choose a batch size and micro-batches that give every replica as many",
+        samples, range.least.value_or(0), range.most.has_value() ? std::to_string(*range.most) : "any number");
+  }
+  if (inputs.size() != shape_.inputs.size()) {
+    return base::InvalidArgument("the block needs {} values as inputs, got {}", shape_.inputs.size(), inputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].size() == static_cast<size_t>(samples) * static_cast<size_t>(shape_.inputs[i].width)) continue;
+    return base::InvalidArgument(
+        "the input of {} samples for operation {} has {} floats, the block needs {} per sample", samples,
+        shape_.inputs[i].operation, inputs[i].size(), shape_.inputs[i].width);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values inputs, RunContext context,
+                                 int64_t version) {
+  const int64_t samples = features.samples;
+  micro.features = features;
+  micro.parameters.assign(bound_.size(), {});
+  micro.inputs.assign(inputs_.size(), {});
+  micro.outputs.assign(outputs_.size(), {});
+  micro.changes.assign(bound_.size(), {});
+  micro.result = at::Tensor();
+  context.samples = samples;
+  context.values.assign(calls_.slots(), {});
+  const auto set = [&](int slot, const at::Tensor& tensor) {
+    if (slot >= 0) context.values[static_cast<size_t>(slot)] = tensor;
+  };
+  const at::AutoGradMode gradients(context.training);
+  std::vector<at::Tensor> statistics(bound_.size());
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    const Bound& bound = bound_[i];
+    at::Tensor tensor = at::from_blob(const_cast<float*>(dense_.WeightsOf(version, bound.dense).data()), bound.sizes,
+                                      at::TensorOptions().dtype(at::kFloat));
+    if (bound.role == ParameterRole::kStatistic) {
+      statistics[i] = tensor = tensor.to(bound.type, false, true);
+    } else if (bound.role == ParameterRole::kTrained && context.training) {
+      micro.parameters[i] = tensor.set_requires_grad(true);
+    }
+    set(bound.slot, tensor);
+  }
+  for (const Constant& constant : constants_) set(constant.slot, constant.tensor);
+  for (const FromBatch& from : from_batch_) {
+    std::vector<int64_t> sizes = {samples}, strides = {0};
+    sizes.insert(sizes.end(), from.slice.shape.begin(), from.slice.shape.end());
+    strides.resize(sizes.size());
+    int64_t stride = 1;
+    for (size_t d = sizes.size(); d-- > 1; stride *= sizes[d]) strides[d] = stride;
+    const bool integers = from.slice.integers;
+    const size_t row = (integers ? features.ids.size() : features.numerics.size()) / static_cast<size_t>(samples);
+    strides[0] = static_cast<int64_t>(row);
+    void* data = integers ? static_cast<void*>(const_cast<int32_t*>(features.ids.data()) + from.slice.first)
+                          : static_cast<void*>(const_cast<float*>(features.numerics.data()) + from.slice.first);
+    const at::Tensor rows =
+        at::from_blob(data, sizes, strides, at::TensorOptions().dtype(integers ? at::kInt : at::kFloat));
+    set(from.slot, rows.to(from.type).contiguous());
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Passed& passed = inputs_[i];
+    MEDLEY_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(passed, samples));
+    at::Tensor tensor =
+        Unpack(*passed.crossing, sizes, samples, inputs[passed.value], passed.first, shape_.inputs[passed.value].width);
+    if (context.training && at::isFloatingType(tensor.scalar_type())) {
+      micro.inputs[i] = tensor = at::detach(tensor).set_requires_grad(true);
+    }
+    set(passed.slot, tensor);
+    if (result_passed_ && passed.value == result_->value) micro.result = tensor;
+  }
+  MEDLEY_RETURN_IF_ERROR(calls_.Run(context));
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    micro.outputs[i] = context.values[static_cast<size_t>(outputs_[i].slot)].toTensor();
+  }
+  if (has_loss_ && !result_passed_) micro.result = context.values[static_cast<size_t>(result_->slot)].toTensor();
+  if (!context.training) return absl::OkStatus();
+  const at::AutoGradMode none(false);
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    const Bound& bound = bound_[i];
+    if (bound.role != ParameterRole::kStatistic) continue;
+    const at::Tensor now =
+        bound.changed >= 0 ? context.values[static_cast<size_t>(bound.changed)].toTensor() : statistics[i];
+    const at::Tensor before = at::from_blob(const_cast<float*>(dense_.WeightsOf(version, bound.dense).data()),
+                                            bound.sizes, at::TensorOptions().dtype(at::kFloat));
+    micro.changes[i] = now.to(at::kFloat) - before;
+  }
+  return absl::OkStatus();
+}
+
+void AtenBlock::Rep::PackOutputs(Micro& micro) {
+  const int64_t samples = micro.features.samples;
+  micro.packed.resize(shape_.outputs.size());
+  micro.returned.assign(shape_.outputs.size(), {});
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Passed& passed = outputs_[i];
+    const int64_t width = shape_.outputs[passed.value].width;
+    if (passed.crossing->floats == width)
+      micro.returned[passed.value] = AsRows(*passed.crossing, micro.outputs[i], samples);
+    if (!micro.returned[passed.value].empty() && passed.first == 0 && passed.crossing->floats == width) continue;
+    AlignedFloats& packed = micro.packed[passed.value];
+    const size_t floats = static_cast<size_t>(samples * width);
+    packed.Grow(floats);
+    Pack(*passed.crossing, micro.outputs[i], samples, packed.First(floats), passed.first, width);
+    micro.returned[passed.value] = packed.First(floats);
+  }
+}
+
+std::span<const float> AtenBlock::Rep::Logits(Micro& micro) {
+  const cut::Crossing& crossing = *result_->crossing;
+  const int64_t samples = micro.features.samples;
+  if (const auto rows = AsRows(crossing, micro.result, samples); !rows.empty()) return rows;
+  const size_t floats = static_cast<size_t>(samples * crossing.floats);
+  logits_.Grow(floats);
+  Pack(crossing, micro.result, samples, logits_.First(floats), 0, crossing.floats);
+  return logits_.First(floats);
+}
+
+absl::StatusOr<Values> AtenBlock::Rep::Forward(Pass pass, const BatchView& features, Values inputs) {
+  MEDLEY_RETURN_IF_ERROR(CheckSizes(features, inputs));
+  OpenStep& open = open_.at(static_cast<size_t>(pass.slot));
+  Micro& micro = open.micros.at(static_cast<size_t>(pass.micro));
+  if (features.samples == 0) {
+    micro.features = features;
+    micro.returned.assign(shape_.outputs.size(), {});
+    return micro.returned;
+  }
+  const RunContext context{.training = true, .seed = seed_, .step = open.shape.step, .first_sample = pass.first_sample};
+  MEDLEY_RETURN_IF_ERROR(Run(micro, features, inputs, context, open.shape.version));
+  PackOutputs(micro);
+  if (!has_loss_) return micro.returned;
+  const std::span<const float> logits = Logits(micro);
+  const auto outputs = static_cast<int64_t>(result_->crossing->floats);
+  micro.loss_gradient.Grow(logits.size());
+  open.loss_sum += LossGradient(operations_.back(), {logits.data(), features.samples, outputs}, features.labels,
+                                Scale(open.shape), {micro.loss_gradient.data(), features.samples, outputs});
+  open.loss_samples += features.samples;
+  return micro.returned;
+}
+
+absl::StatusOr<Values> AtenBlock::Rep::Infer(const BatchView& features, Values inputs) {
+  MEDLEY_RETURN_IF_ERROR(CheckSizes(features, inputs));
+  infer_.returned.assign(shape_.outputs.size(), {});
+  infer_.features = features;
+  if (features.samples > 0) {
+    MEDLEY_RETURN_IF_ERROR(Run(infer_, features, inputs, {.training = false, .seed = seed_}, dense_.applied_step()));
+    PackOutputs(infer_);
+  }
+  if (has_loss_) infer_.returned = {features.samples == 0 ? std::span<const float>() : Logits(infer_)};
+  return infer_.returned;
+}
+
+void AtenBlock::Rep::AddGradient(size_t dense, const at::Tensor& gradient, float factor) {
+  const std::span<float> sum = dense_.Gradient(dense);
+  const at::Tensor to = at::from_blob(sum.data(), gradient.sizes(), at::TensorOptions().dtype(at::kFloat));
+  if (!touched_[dense]) to.zero_();
+  to.add_(gradient, factor);
+  touched_[dense] = true;
+}
+
+absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradients) {
+  OpenStep& open = open_.at(static_cast<size_t>(pass.slot));
+  Micro& micro = open.micros.at(static_cast<size_t>(pass.micro));
+  const int64_t samples = micro.features.samples;
+  if (output_gradients.size() != shape_.outputs.size()) {
+    return base::InvalidArgument("the block needs {} gradients of outputs, got {}", shape_.outputs.size(),
+                                 output_gradients.size());
+  }
+  if (open.shape.step != gradient_step_) {
+    std::fill(touched_.begin(), touched_.end(), false);
+    gradient_step_ = open.shape.step;
+  }
+  returned_gradients_.assign(shape_.inputs.size(), {});
+  if (samples == 0) return returned_gradients_;
+  std::vector<at::Tensor> outputs, gradients, leaves;
+  const auto add = [&](const at::Tensor& output, const Passed& passed, std::span<const float> rows,
+                       int64_t width) -> absl::Status {
+    if (!output.defined() || !output.requires_grad()) return absl::OkStatus();
+    MEDLEY_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(passed, samples));
+    outputs.push_back(output);
+    gradients.push_back(Unpack(*passed.crossing, sizes, samples, rows, passed.first, width));
+    return absl::OkStatus();
+  };
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const std::span<const float> rows = output_gradients[outputs_[i].value];
+    const int64_t width = shape_.outputs[outputs_[i].value].width;
+    if (rows.size() != static_cast<size_t>(samples * width)) {
+      return base::InvalidArgument(
+          "the gradient of {} samples for operation {} has {} floats, the block needs {} per sample", samples,
+          shape_.outputs[outputs_[i].value].operation, rows.size(), width);
+    }
+    MEDLEY_RETURN_IF_ERROR(add(micro.outputs[i], outputs_[i], rows, width));
+  }
+  if (has_loss_) {
+    const auto floats = static_cast<size_t>(samples * result_->crossing->floats);
+    MEDLEY_RETURN_IF_ERROR(add(micro.result, {.crossing = result_->crossing}, micro.loss_gradient.First(floats),
+                               result_->crossing->floats));
+  }
+  for (const at::Tensor& leaf : micro.parameters) {
+    if (leaf.defined()) leaves.push_back(leaf);
+  }
+  for (const at::Tensor& leaf : micro.inputs) {
+    if (leaf.defined()) leaves.push_back(leaf);
+  }
+  std::vector<at::Tensor> found(leaves.size());
+  if (!outputs.empty() && !leaves.empty()) {
+    found = torch::autograd::grad(outputs, leaves, gradients, /*retain_graph=*/false, /*create_graph=*/false,
+                                  /*allow_unused=*/true);
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    if (micro.parameters[i].defined()) {
+      if (const at::Tensor& gradient = found[next++]; gradient.defined()) AddGradient(bound_[i].dense, gradient, 1);
+    } else if (micro.changes[i].defined()) {
+      AddGradient(bound_[i].dense, micro.changes[i], static_cast<float>(samples) * Scale(open.shape));
+    }
+  }
+  input_gradients_.resize(shape_.inputs.size());
+  for (size_t v = 0; v < shape_.inputs.size(); ++v) {
+    const auto floats = static_cast<size_t>(samples) * static_cast<size_t>(shape_.inputs[v].width);
+    input_gradients_[v].Grow(floats);
+    returned_gradients_[v] = input_gradients_[v].First(floats);
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Passed& passed = inputs_[i];
+    const at::Tensor gradient = micro.inputs[i].defined() ? found[next++] : at::Tensor();
+    const int64_t width = shape_.inputs[passed.value].width;
+    Pack(*passed.crossing, gradient, samples,
+         input_gradients_[passed.value].First(static_cast<size_t>(samples * width)), passed.first, width);
+  }
+  // The graph of this micro-batch is no longer needed.
+  micro.parameters.clear();
+  micro.inputs.clear();
+  micro.outputs.clear();
+  micro.changes.clear();
+  micro.result = at::Tensor();
+  return returned_gradients_;
+}
+
+AtenBlock::AtenBlock(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+AtenBlock::~AtenBlock() = default;
+
+absl::StatusOr<std::unique_ptr<AtenBlock>> AtenBlock::Create(const Graph& graph, model::OperationRange range,
+                                                             const Options& options) try {
+  const int count = static_cast<int>(graph.operations.size());
+  if (graph.imported == nullptr || range.first < 0 || range.first >= range.end || range.end > count) {
+    return base::InvalidArgument("a stage cannot have operations [{}, {}): the exported model has {}", range.first,
+                                 range.end, count);
+  }
+  at::set_num_threads(std::max(1, options.threads));
+  auto rep = std::make_unique<Rep>(graph, range, options);
+  MEDLEY_RETURN_IF_ERROR(rep->Prepare());
+  return std::unique_ptr<AtenBlock>(new AtenBlock(std::move(rep)));
+} catch (const std::exception& error) {
+  return base::Internal("operations [{}, {}) of the exported model: {}", range.first, range.end, error.what());
+}
+
+const std::vector<worker::BlockValue>& AtenBlock::Inputs() const { return rep_->shape().inputs; }
+const std::vector<worker::BlockValue>& AtenBlock::Outputs() const { return rep_->shape().outputs; }
+bool AtenBlock::IsLast() const { return rep_->has_loss(); }
+const std::vector<ParameterSpec>& AtenBlock::Tables() const {
+  static const std::vector<ParameterSpec> kNone;
+  return kNone;
+}
+void AtenBlock::BeginStep(const StepShape& shape) { rep_->BeginStep(shape); }
+void AtenBlock::SetRows(int, int, std::span<const float>) {}
+
+absl::StatusOr<Values> AtenBlock::Forward(Pass pass, const BatchView& features, Values inputs) try {
+  return rep_->Forward(pass, features, inputs);
+} catch (const std::exception& error) {
+  return base::Internal("forward pass of micro-batch {}: {}", pass.micro, error.what());
+}
+
+absl::StatusOr<Values> AtenBlock::Backward(Pass pass, Values output_gradients) try {
+  return rep_->Backward(pass, output_gradients);
+} catch (const std::exception& error) {
+  return base::Internal("backward pass of micro-batch {}: {}", pass.micro, error.what());
+}
+
+absl::StatusOr<Values> AtenBlock::Infer(const BatchView& features, Values inputs) try {
+  return rep_->Infer(features, inputs);
+} catch (const std::exception& error) {
+  return base::Internal("inference: {}", error.what());
+}
+
+std::span<const float> AtenBlock::RowGradients(int, int) const { return {}; }
+std::span<float> AtenBlock::Gradients() { return rep_->Gradients(); }
+std::vector<worker::DenseParameter> AtenBlock::Parameters() { return rep_->dense().Parameters(); }
+double AtenBlock::LossSum(int slot) const { return rep_->step(slot).loss_sum; }
+int64_t AtenBlock::LossSamples(int slot) const { return rep_->step(slot).loss_samples; }
+
+absl::Status AtenBlock::ApplyUpdate(const worker::Optimizer& optimizer) {
+  rep_->Gradients();
+  rep_->dense().ApplyUpdate(optimizer);
+  return absl::OkStatus();
+}
+std::array<std::span<float>, 2> AtenBlock::Newest() { return rep_->dense().Newest(); }
+void AtenBlock::KeepAgreed() { rep_->dense().KeepAgreed(); }
+void AtenBlock::ForgetAgreed() { rep_->dense().ForgetAgreed(); }
+int64_t AtenBlock::AgreedStep() const { return rep_->dense().agreed_step(); }
+int64_t AtenBlock::AppliedStep() const { return rep_->dense().applied_step(); }
+int64_t AtenBlock::UndoLimit() const { return rep_->dense().undo_limit(); }
+absl::Status AtenBlock::UndoTo(int64_t step) { return rep_->dense().UndoTo(step); }
+void AtenBlock::SetAppliedStep(int64_t step) { rep_->dense().SetAppliedStep(step); }
+
+}  // namespace medley::aten

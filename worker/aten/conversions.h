@@ -1,0 +1,23 @@
+// From the types of exported programs to those of LibTorch. Pure.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include "worker/aten/torch.h"
+#include "worker/exported/program.h"
+
+namespace medley::aten {
+
+at::ScalarType TypeOf(exported::ScalarType type);
+
+// The schema's argument is a list of tensors some of which may be missing, as the indices of aten::index are.
+bool TakesOptionalTensors(const c10::Argument& schema);
+
+// An argument that refers to no value, in the form that the schema (or null: no schema) takes. Devices become the CPU.
+// Errors: InvalidArgument for numbers that the schema of the file does not define.
+absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const c10::Argument* schema);
+
+// A stored tensor with memory of its own, contiguous.
+at::Tensor TensorOf(const exported::StoredTensor& stored);
+
+}  // namespace medley::aten

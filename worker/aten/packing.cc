@@ -1,0 +1,37 @@
+#include "worker/aten/packing.h"
+
+#include "worker/aten/conversions.h"
+
+namespace medley::aten {
+
+at::Tensor Unpack(const cut::Crossing& crossing, const std::vector<int64_t>& sizes, int64_t samples,
+                  std::span<const float> rows, int64_t first, int64_t width) {
+  std::vector<int64_t> moved = sizes;
+  moved.erase(moved.begin() + crossing.axis);
+  moved.insert(moved.begin(), sizes[static_cast<size_t>(crossing.axis)]);
+  // LibTorch has no tensors over constant memory; nobody writes to this one.
+  at::Tensor tensor = at::from_blob(const_cast<float*>(rows.data()) + first, {samples, crossing.floats}, {width, 1},
+                                    at::TensorOptions().dtype(at::kFloat))
+                          .reshape(moved);
+  if (crossing.axis > 0) tensor = tensor.movedim(0, crossing.axis);
+  return tensor.to(TypeOf(crossing.type));
+}
+
+void Pack(const cut::Crossing& crossing, const at::Tensor& tensor, int64_t samples, std::span<float> rows,
+          int64_t first, int64_t width) {
+  const at::Tensor to =
+      at::from_blob(rows.data() + first, {samples, crossing.floats}, {width, 1}, at::TensorOptions().dtype(at::kFloat));
+  if (!tensor.defined()) {
+    to.zero_();
+    return;
+  }
+  to.copy_(at::detach(tensor).movedim(crossing.axis, 0).reshape({samples, crossing.floats}));
+}
+
+std::span<const float> AsRows(const cut::Crossing& crossing, const at::Tensor& tensor, int64_t samples) {
+  if (!tensor.defined() || crossing.axis > 0 || tensor.scalar_type() != at::kFloat || !tensor.is_contiguous())
+    return {};
+  return {tensor.data_ptr<float>(), static_cast<size_t>(samples * crossing.floats)};
+}
+
+}  // namespace medley::aten

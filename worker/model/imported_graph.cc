@@ -1,0 +1,137 @@
+#include "worker/model/imported_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "worker/data/inputs.h"
+#include "worker/data/schema.h"
+#include "worker/exported/archive.h"
+
+namespace medley::worker {
+namespace {
+
+// Rows and columns of a tensor that checkpoints know as a matrix.
+std::pair<int64_t, int64_t> MatrixOf(const std::vector<int64_t>& sizes) {
+  if (sizes.size() < 2) return {1, sizes.empty() ? 1 : sizes.front()};
+  int64_t columns = 1;
+  for (size_t i = 1; i < sizes.size(); ++i) columns *= sizes[i];
+  return {sizes.front(), columns};
+}
+
+class Builder {
+ public:
+  explicit Builder(const cut::Cut& cut) : cut_(cut), program_(*cut.program) {}
+
+  absl::StatusOr<std::vector<InputSlice>> Inputs(const SampleShape& shape) const {
+    std::vector<ModelInput> inputs;
+    for (const exported::Input& input : program_.inputs) {
+      if (input.kind != exported::InputKind::kUser) continue;
+      const exported::TensorMeta& meta = program_.tensors.at(input.value);
+      const bool floats = meta.type == exported::ScalarType::kFloat32;
+      const bool integers = meta.type == exported::ScalarType::kInt64 || meta.type == exported::ScalarType::kInt32 ||
+                            meta.type == exported::ScalarType::kBool;
+      if (!floats && !integers) {
+        return base::Unimplemented(
+            "the model's input '{}' is of type {}; float32, int64, int32 and bool can be trained on", input.name,
+            exported::NameOf(meta.type));
+      }
+      ModelInput& added = inputs.emplace_back(ModelInput{input.name, integers, {}});
+      for (size_t i = 1; i < meta.sizes.size(); ++i) added.shape.push_back(meta.sizes[i].value);
+    }
+    return InputLayout(inputs, shape);
+  }
+
+  absl::StatusOr<Operation> Convert(int index) const {
+    const cut::Operation& from = cut_.operations[static_cast<size_t>(index)];
+    Operation operation;
+    operation.kind = OperationKind::kImported;
+    operation.name = from.name;
+    operation.inputs = from.inputs;
+    operation.reads_batch = !from.batch.empty();
+    operation.output_width = static_cast<int>(from.output_floats);
+    for (const int input : from.inputs) {
+      operation.input_width += static_cast<int>(cut_.operations[static_cast<size_t>(input)].output_floats);
+    }
+    operation.module_kind = from.kind;
+    operation.flops = from.flops;
+    for (const std::string& name : from.owned) {
+      MEDLEY_ASSIGN_OR_RETURN(operation.parameters.emplace_back(), Parameter(index, name));
+    }
+    return operation;
+  }
+
+ private:
+  absl::StatusOr<ParameterSpec> Parameter(int operation, const std::string& name) const {
+    const exported::StoredTensor& stored = program_.stored.at(name);
+    const bool statistic = std::ranges::find(cut_.statistics, name) != cut_.statistics.end();
+    if (!statistic && stored.type != exported::ScalarType::kFloat32) {
+      return base::Unimplemented("the parameter '{}' is of type {}; only float32 can be trained", name,
+                                 exported::NameOf(stored.type));
+    }
+    const auto [rows, columns] = MatrixOf(stored.sizes);
+    return ParameterSpec{.operation = operation,
+                         .name = name,
+                         .rows = rows,
+                         .columns = columns,
+                         .initializer = Initializer::kStored,
+                         .role = statistic              ? ParameterRole::kStatistic
+                                 : stored.requires_grad ? ParameterRole::kTrained
+                                                        : ParameterRole::kFrozen,
+                         .shape = stored.sizes};
+  }
+
+  const cut::Cut& cut_;
+  const exported::Program& program_;
+};
+
+// How many outputs the loss of the task takes; 0: any, 1 or more.
+absl::Status CheckOutputs(const model::JobSpec& spec, int64_t floats, int classes) {
+  const int outputs = model::OutputsOf(spec.data.schema);
+  const int wanted = outputs > 0 ? outputs : classes;
+  if (wanted == 0 || floats == wanted) return absl::OkStatus();
+  return base::InvalidArgument("the model has {} outputs a sample, the task {} with these data needs {}", floats,
+                               model::TaskName(spec.data.schema.task), wanted);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> ImportedGraph(const model::JobSpec& spec, std::shared_ptr<const exported::Program> program,
+                                    int classes) {
+  const model::CutSpec& wanted = spec.model.cut;
+  auto imported = std::make_shared<ImportedModel>();
+  MEDLEY_ASSIGN_OR_RETURN(cut::Cut cut, cut::Divide(std::move(program), {.depth = wanted.depth,
+                                                                         .modules = wanted.modules,
+                                                                         .finest = wanted.finest,
+                                                                         .output = spec.model.output}));
+  MEDLEY_RETURN_IF_ERROR(CheckOutputs(spec, cut.result_floats, classes));
+  const Builder builder(cut);
+  Graph graph;
+  graph.name = "exported";
+  graph.shape = ShapeOf(spec.data.schema);
+  MEDLEY_ASSIGN_OR_RETURN(imported->inputs, builder.Inputs(graph.shape));
+  for (int i = 0; i < static_cast<int>(cut.operations.size()); ++i) {
+    MEDLEY_ASSIGN_OR_RETURN(graph.operations.emplace_back(), builder.Convert(i));
+  }
+  Operation loss;
+  loss.kind = OperationKind::kLoss;
+  loss.name = "loss";
+  loss.inputs = {static_cast<int>(cut.operations.size()) - 1};
+  loss.input_width = static_cast<int>(cut.result_floats);
+  loss.loss = LossOf(spec);
+  graph.operations.push_back(std::move(loss));
+  imported->cut = std::make_shared<const cut::Cut>(std::move(cut));
+  graph.imported = std::move(imported);
+  return graph;
+}
+
+absl::StatusOr<Graph> ReadGraph(const model::JobSpec& spec, const std::string& root, int classes) {
+  if (spec.model.exported_uri.empty()) return BuildGraph(spec, classes);
+  MEDLEY_RETURN_IF_ERROR(model::Validate(spec));
+  constexpr size_t kScheme = 7;  // file://, which Validate has checked
+  MEDLEY_ASSIGN_OR_RETURN(exported::Program program,
+                          exported::ReadArchive(root + spec.model.exported_uri.substr(kScheme)));
+  return ImportedGraph(spec, std::make_shared<const exported::Program>(std::move(program)), classes);
+}
+
+}  // namespace medley::worker
