@@ -82,10 +82,17 @@ void CheckJobName(Rules& rules, const std::string& name) {
 }
 
 void CheckModel(Rules& rules, const Json& object, const Json& spec) {
-  rules.Require(Has(spec, "/model/name") != Has(spec, "/model/layers"),
-                "spec.model must have exactly one of name and layers");
-  rules.Require(!Has(object, "/spec/model/parameters") || Has(spec, "/model/name"),
-                "spec.model.parameters go with spec.model.name, not with layers");
+  const auto count = [&](std::initializer_list<const char*> fields) {
+    return std::ranges::count_if(fields, [&](const char* field) { return Has(spec, field); });
+  };
+  rules.Require(count({"/model/name", "/model/layers", "/model/exported"}) == 1,
+                "spec.model must have exactly one of name, layers and exported");
+  rules.Require(!Has(object, "/spec/model/parameters") || !Has(spec, "/model/layers"),
+                "spec.model.parameters go with spec.model.name or exported, not with layers");
+  rules.Require(Has(spec, "/model/exported") || count({"/model/cut", "/model/output"}) == 0,
+                "spec.model.cut and spec.model.output go with spec.model.exported");
+  rules.Require(count({"/model/cut/depth", "/model/cut/modules", "/model/cut/finest"}) <= 1,
+                "spec.model.cut must have at most one of depth, modules and finest");
   for (const Json& layer : At(spec, "/model/layers")) {
     if (TextAt(layer, "/kind") == "Loss" || Number(layer, "/out", 0) > 0) continue;
     rules.Require(false, "a layer of spec.model.layers needs out, its number of outputs, unless its kind is Loss");
@@ -194,13 +201,15 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   const double wait = Seconds(spec, "/profiling/wait");
   rules.Require(wait >= 0 && wait <= 3600, "spec.profiling.wait must be at least 0 and at most 1h");
   const bool asynchronous = TextAt(spec, "/planner/parallelism/schedule") == "ASYNC_1F1B";
-  rules.Require(!asynchronous || !HasTables(spec),
-                "spec.planner.parallelism.schedule ASYNC_1F1B needs a model without embedding tables: mlp, or layers "
-                "without Embedding");
+  rules.Require(
+      !asynchronous || !HasTables(spec),
+      "spec.planner.parallelism.schedule ASYNC_1F1B needs a model without embedding tables: mlp, exported, or layers "
+      "without Embedding");
   const std::string mode = TextAt(spec, "/training/sync/mode");
-  rules.Require(mode.empty() || mode == "Full" || !HasTables(spec),
-                "spec.training.sync.mode other than Full needs a model without embedding tables: mlp, or layers "
-                "without Embedding");
+  rules.Require(
+      mode.empty() || mode == "Full" || !HasTables(spec),
+      "spec.training.sync.mode other than Full needs a model without embedding tables: mlp, exported, or layers "
+      "without Embedding");
   rules.Require((mode == "Percentage") == Has(spec, "/training/sync/fraction"),
                 "spec.training.sync.fraction goes with the mode Percentage, and only with it");
   rules.Require(!Has(spec, "/training/sync/targetRatio") || mode == "Flexible",
