@@ -5,17 +5,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/exported/pickle.h"
 #include "worker/exported/program_json.h"
 #include "worker/exported/zip.h"
 
 namespace medley::exported {
 namespace {
+
+constexpr char kFlatProgram[] = "serialized_exported_program.json";
+constexpr char kPt2Program[] = "models/model.json";  // in the archive's folder
 
 // A file that is mapped as long as this lives.
 class Mapping {
@@ -62,6 +67,20 @@ std::string FolderOf(const Zip& zip) {
   return folder;
 }
 
+absl::Status CheckByteOrder(const Zip& zip, const std::string& folder) {
+  if (zip.Find(folder + "byteorder") == nullptr) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const std::string order, zip.Read(folder + "byteorder", 16));
+  if (order == "little") return absl::OkStatus();
+  return base::Unimplemented("the archive's numbers are in the byte order '{}'", order);
+}
+
+// The number of storages so far.
+int StoragesOf(const Program& program) {
+  int storages = 0;
+  for (const auto& [name, tensor] : program.stored) storages = std::max(storages, tensor.storage + 1);
+  return storages;
+}
+
 // The tensors of a JSON config and the files beside it (the layout since PyTorch 2.9).
 absl::Status ReadConfig(const Zip& zip, const std::string& folder, const std::string& config,
                         const ReadOptions& options, Program& program) {
@@ -72,6 +91,7 @@ absl::Status ReadConfig(const Zip& zip, const std::string& folder, const std::st
   const auto tensors = json.is_object() ? json.find("config") : json.end();
   if (tensors == json.end() || !tensors->is_object()) return base::InvalidArgument("{}: it has no 'config'", config);
   std::map<std::string, int> storages;  // by entry
+  const int first = StoragesOf(program);
   for (const auto& [name, entry] : tensors->items()) {
     const auto path = entry.is_object() ? entry.find("path_name") : entry.end();
     const auto meta = entry.is_object() ? entry.find("tensor_meta") : entry.end();
@@ -88,8 +108,42 @@ absl::Status ReadConfig(const Zip& zip, const std::string& folder, const std::st
       return base::InvalidArgument("the archive has no '{}', or has it compressed, for the tensor '{}'", file, name);
     }
     tensor.bytes = stored->stored;
-    tensor.storage =
-        storages.try_emplace(file, static_cast<int>(program.stored.size() + storages.size())).first->second;
+    tensor.storage = first + storages.try_emplace(file, static_cast<int>(storages.size())).first->second;
+    MEDLEY_RETURN_IF_ERROR(CheckStored(tensor, name));
+    program.stored[name] = std::move(tensor);
+  }
+  return absl::OkStatus();
+}
+
+// The tensors of an entry that torch.save wrote: a zip file of its own, with data.pkl and the storages data/KEY. It is
+// not compressed, so the storages are used where they are.
+absl::Status ReadPickled(const Zip& zip, const std::string& entry, const ReadOptions& options, Program& program) {
+  const Zip::Entry* file = zip.Find(entry);
+  if (file == nullptr || file->size == 0) return absl::OkStatus();  // older versions write an empty file for no tensors
+  const auto annotate = [&](const absl::Status& status) { return base::Annotate(status, entry); };
+  if (file->deflated) return base::InvalidArgument("{}: it is compressed, so its tensors cannot be used", entry);
+  const absl::StatusOr<Zip> inner = Zip::Open(file->stored);
+  if (!inner.ok()) return annotate(inner.status());
+  if (inner->entries().empty()) return base::InvalidArgument("{}: it is empty", entry);
+  const std::string folder = FolderOf(*inner);
+  if (const absl::Status order = CheckByteOrder(*inner, folder); !order.ok()) return annotate(order);
+  const auto pickle = inner->Read(folder + "data.pkl", static_cast<size_t>(options.most_json_bytes));
+  if (!pickle.ok()) return annotate(pickle.status());
+  auto tensors = ReadPickledTensors(*pickle);
+  if (!tensors.ok()) return annotate(tensors.status());
+  std::map<std::string, int> storages;  // by key
+  const int first = StoragesOf(program);
+  for (auto& [name, pickled] : *tensors) {
+    const Zip::Entry* data = inner->Find(folder + "data/" + pickled.key);
+    StoredTensor& tensor = pickled.tensor;
+    int64_t bytes = 0;
+    if (data == nullptr || data->deflated || pickled.elements < 0 ||
+        __builtin_mul_overflow(pickled.elements, static_cast<int64_t>(BytesOf(tensor.type)), &bytes) ||
+        static_cast<uint64_t>(bytes) > data->stored.size()) {
+      return base::InvalidArgument("{}: the storage of '{}' is missing, too small or compressed", entry, name);
+    }
+    tensor.bytes = data->stored.first(static_cast<size_t>(bytes));
+    tensor.storage = first + storages.try_emplace(pickled.key, static_cast<int>(storages.size())).first->second;
     MEDLEY_RETURN_IF_ERROR(CheckStored(tensor, name));
     program.stored[name] = std::move(tensor);
   }
@@ -113,27 +167,38 @@ absl::Status CheckSignature(const Program& program) {
   return absl::OkStatus();
 }
 
+// A flat zip with pickled weights, as PyTorch 2.5 to 2.7 write it.
+absl::StatusOr<Program> ReadFlat(const Zip& zip, const ReadOptions& options) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string json, zip.Read(kFlatProgram, static_cast<size_t>(options.most_json_bytes)));
+  MEDLEY_ASSIGN_OR_RETURN(Program program, ParseProgram(json, options));
+  MEDLEY_RETURN_IF_ERROR(ReadPickled(zip, "serialized_state_dict.pt", options, program));
+  MEDLEY_RETURN_IF_ERROR(ReadPickled(zip, "serialized_constants.pt", options, program));
+  return program;
+}
+
+// A PT2 archive, whose weights are pickled (2.8) or raw, with a config (since 2.9).
+absl::StatusOr<Program> ReadPt2(const Zip& zip, const std::string& folder, const ReadOptions& options) {
+  MEDLEY_RETURN_IF_ERROR(CheckByteOrder(zip, folder));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string json,
+                          zip.Read(folder + kPt2Program, static_cast<size_t>(options.most_json_bytes)));
+  MEDLEY_ASSIGN_OR_RETURN(Program program, ParseProgram(json, options));
+  for (const char* part : {"data/weights/model", "data/constants/model"}) {
+    const std::string kind = std::string(part).find("weights") != std::string::npos ? "weights" : "constants";
+    MEDLEY_RETURN_IF_ERROR(ReadConfig(zip, folder, fmt::format("{}_{}_config.json", part, kind), options, program));
+    MEDLEY_RETURN_IF_ERROR(ReadPickled(zip, fmt::format("{}{}.pt", folder, part), options, program));
+  }
+  return program;
+}
+
 absl::StatusOr<Program> Read(const Zip& zip, const ReadOptions& options) {
   if (zip.entries().empty()) return base::InvalidArgument("the archive is empty");
   const std::string folder = FolderOf(zip);
-  const auto most = static_cast<size_t>(options.most_json_bytes);
-  constexpr char kOlder[] =
-      "it has pickled weights, as PyTorch before 2.9 writes them: export it with PyTorch 2.9 or newer";
-  if (zip.Find(folder + "serialized_exported_program.json") != nullptr) return base::Unimplemented("{}", kOlder);
-  if (zip.Find(folder + "models/model.json") == nullptr) {
-    return base::InvalidArgument("it is no archive of torch.export.save: it has no models/model.json");
+  const bool flat = zip.Find(kFlatProgram) != nullptr;
+  if (!flat && zip.Find(folder + kPt2Program) == nullptr) {
+    return base::InvalidArgument("it is no archive of torch.export.save: it has neither {} nor {}", kPt2Program,
+                                 kFlatProgram);
   }
-  if (zip.Find(folder + "byteorder") != nullptr) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string order, zip.Read(folder + "byteorder", 16));
-    if (order != "little") return base::Unimplemented("the archive's numbers are in the byte order '{}'", order);
-  }
-  MEDLEY_ASSIGN_OR_RETURN(const std::string json, zip.Read(folder + "models/model.json", most));
-  MEDLEY_ASSIGN_OR_RETURN(Program program, ParseProgram(json, options));
-  MEDLEY_RETURN_IF_ERROR(ReadConfig(zip, folder, "data/weights/model_weights_config.json", options, program));
-  MEDLEY_RETURN_IF_ERROR(ReadConfig(zip, folder, "data/constants/model_constants_config.json", options, program));
-  if (program.stored.empty() && zip.Find(folder + "data/weights/model_weights_config.json") == nullptr) {
-    return base::Unimplemented("{}", kOlder);
-  }
+  MEDLEY_ASSIGN_OR_RETURN(Program program, flat ? ReadFlat(zip, options) : ReadPt2(zip, folder, options));
   MEDLEY_RETURN_IF_ERROR(CheckSignature(program));
   return program;
 }

@@ -1,9 +1,9 @@
 // Reads what torch.export.save writes: `model.pt2`.
 //
-// Three layouts are in use: a flat zip with pickled weights (PyTorch 2.5 to 2.7), the PT2 archive with pickled weights
-// (2.8), and the PT2 archive with raw weights and a JSON config (since 2.9), which is the one that is read. The file
-// may come from anybody: the reader is strict, executes nothing, and maps the file instead of copying it. Sample inputs
-// and custom objects are never opened.
+// Three layouts are read: a flat zip with pickled weights (PyTorch 2.5 to 2.7), the PT2 archive with pickled weights
+// (2.8), and the PT2 archive with raw weights and a JSON config (since 2.9). The file may come from anybody: the reader
+// is strict, executes nothing, and maps the file instead of copying it. Pickles may hold tensors, parameters and
+// dictionaries, by a fixed list of opcodes and names. Sample inputs and custom objects are never opened.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,8 +21,8 @@ struct ReadOptions {
 
 // Errors: NotFound; InvalidArgument that says what is wrong and where in the file (cut off, a wrong checksum, two
 // entries of one name, an entry outside of the archive's folder, a compressed entry that grows too much, sizes beyond
-// a storage, a value that is used before it is defined, control flow); Unimplemented for pickled weights, and for a
-// schema that is newer than this reader, with the version of PyTorch that wrote it.
+// a storage, a value that is used before it is defined, control flow, a pickle that wants to call a function);
+// Unimplemented for a schema that is newer than this reader, with the version of PyTorch that wrote it.
 absl::StatusOr<Program> ReadArchive(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace medley::exported

@@ -3,7 +3,7 @@
 
   make.py [FOLDER]        # default: this folder. Written with PyTorch 2.9.1.
 
-NAME.pt2: torch.export.save. NAME.json: a batch, its labels, and of a plain training loop the loss of each step, the
+NAME.pt2: torch.export.save; NAME-2.7.pt2 and NAME-2.8.pt2: the same by older versions. NAME.json: a batch, its labels, and of a plain training loop the loss of each step, the
 gradient of each parameter in the first step, and every buffer after it (cross-entropy, SGD, learning rate 0.1).
 """
 import json

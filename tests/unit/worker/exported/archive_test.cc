@@ -13,6 +13,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/base/testing/temp_dir.h"
+#include "worker/exported/pickle.h"
 #include "worker/exported/zip.h"
 
 namespace medley::exported {
@@ -146,11 +147,85 @@ TEST_F(ArchiveTest, TensorsThatAreOneShareTheirStorage) {
   EXPECT_NE(program->stored.at("middle.weight").storage, program->stored.at("out.weight").storage);
 }
 
-TEST_F(ArchiveTest, EveryPrefixIsRefused) {
-  const std::string bytes = Bytes("mlp.pt2");
-  for (size_t length = 0; length < bytes.size(); length += 1 + length / 200) {
-    EXPECT_THAT(Refusal(bytes.substr(0, length)), HasSubstr("reading the model")) << length;
+// PyTorch 2.7 and 2.8 pickled the weights; the program is the same.
+TEST_F(ArchiveTest, OlderLayoutsGiveTheSameProgram) {
+  for (const std::string version : {"2.7", "2.8"}) {
+    for (const std::string name : {"mlp", "conv", "tied"}) {
+      SCOPED_TRACE(name + " of " + version);
+      const auto newest = ReadArchive(DataFile(name + ".pt2"));
+      const auto older = ReadArchive(DataFile(name + "-" + version + ".pt2"));
+      ASSERT_TRUE(older.ok()) << older.status();
+      ASSERT_TRUE(newest.ok()) << newest.status();
+      EXPECT_THAT(older->writer, ::testing::StartsWith(version));
+      ASSERT_EQ(older->nodes.size(), newest->nodes.size());
+      for (size_t i = 0; i < older->nodes.size(); ++i) {
+        EXPECT_EQ(older->nodes[i].target, newest->nodes[i].target);
+        EXPECT_EQ(older->nodes[i].module_path, newest->nodes[i].module_path);
+        EXPECT_EQ(older->nodes[i].inputs.size(), newest->nodes[i].inputs.size());
+      }
+      ASSERT_EQ(older->stored.size(), newest->stored.size());
+      std::map<int, int> storages;  // the same tensors share theirs
+      for (const auto& [tensor, expected] : newest->stored) {
+        const StoredTensor& found = older->stored.at(tensor);
+        EXPECT_EQ(found.type, expected.type) << tensor;
+        EXPECT_EQ(found.sizes, expected.sizes) << tensor;
+        EXPECT_EQ(found.requires_grad, expected.requires_grad) << tensor;
+        ASSERT_GE(found.bytes.size(), expected.bytes.size()) << tensor;
+        EXPECT_EQ(std::memcmp(found.bytes.data(), expected.bytes.data(), expected.bytes.size()), 0) << tensor;
+        EXPECT_EQ(storages.try_emplace(expected.storage, found.storage).first->second, found.storage) << tensor;
+      }
+    }
   }
+}
+
+TEST_F(ArchiveTest, EveryPrefixIsRefused) {
+  for (const std::string archive : {"mlp.pt2", "mlp-2.7.pt2", "mlp-2.8.pt2"}) {
+    const std::string bytes = Bytes(archive);
+    for (size_t length = 0; length < bytes.size(); length += 1 + length / 100) {
+      EXPECT_THAT(Refusal(bytes.substr(0, length)), HasSubstr("reading the model")) << archive << ", " << length;
+    }
+  }
+}
+
+TEST_F(ArchiveTest, DamagedPicklesNeverCrash) {
+  // The bytes of the weights' pickle itself, behind its checksums.
+  const std::string bytes = Bytes("mlp-2.7.pt2");
+  const Zip outer = *Zip::Open(std::as_bytes(std::span(bytes)));
+  const Zip inner = *Zip::Open(outer.Find("serialized_state_dict.pt")->stored);
+  const std::string pickle = *inner.Read("archive/data.pkl", 1 << 20);
+  ASSERT_EQ(ReadPickledTensors(pickle)->size(), 4u);
+  base::Rng random(7);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string changed = pickle;
+    for (uint64_t f = 0, flips = 1 + random.Below(3); f < flips; ++f) {
+      changed[random.Below(changed.size())] = static_cast<char>(random.Below(256));
+    }
+    (void)ReadPickledTensors(changed);
+    (void)ReadPickledTensors(pickle.substr(0, random.Below(pickle.size())));
+  }
+}
+
+TEST_F(ArchiveTest, PicklesThatWantToDoMore) {
+  const auto refuse = [](const std::string& pickle) { return base::Message(ReadPickledTensors(pickle).status()); };
+  EXPECT_THAT(refuse("\x80\x02"
+                     "cposix\nsystem\n"
+                     ")R."),
+              HasSubstr("wants to call 'posix.system'"));
+  EXPECT_THAT(refuse("\x80\x04\x8c\x08"
+                     "builtins\x8c\x04"
+                     "eval\x93."),
+              HasSubstr("wants to call 'builtins.eval'"));
+  EXPECT_THAT(refuse("\x80\x02"
+                     "i__main__\nX\n."),
+              HasSubstr("opcode 0x69"));
+  EXPECT_THAT(refuse(std::string("\x80\x02") + "ctorch\nFloatStorage\n)R."), HasSubstr("a storage is called"));
+  EXPECT_THAT(refuse("\x80\x02K\x01."), HasSubstr("no dictionary"));
+  EXPECT_THAT(refuse("\x80\x02}"), HasSubstr("ends too early"));
+  EXPECT_THAT(refuse("\x80\x02h\x07."), HasSubstr("refers to a value that it has not"));
+  EXPECT_THAT(refuse("\x80\x02" + std::string(2'000'000, ']') + "."), HasSubstr("too many values"));
+  std::string deep = "\x80\x02]";
+  for (int i = 0; i < 400'000; ++i) deep += "\x85";
+  EXPECT_THAT(refuse(deep + "."), HasSubstr("no dictionary"));
 }
 
 TEST_F(ArchiveTest, FlippedBitsNeverCrash) {
@@ -181,7 +256,7 @@ TEST_F(ArchiveTest, ZipsThatTwoReadersCouldUnderstandDifferently) {
   EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("../a", "1"); }), HasSubstr("leaves the archive"));
   EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("/etc/a", "1"); }), HasSubstr("leaves the archive"));
   EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("m/a", "1", "m/b"); }), HasSubstr("differs from the directory"));
-  EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("m/a", "1"); }), HasSubstr("no models/model.json"));
+  EXPECT_THAT(refuse([](ZipWriter& zip) { zip.Add("m/a", "1"); }), HasSubstr("neither models/model.json nor"));
   EXPECT_THAT(Refusal(ZipWriter().Finish()), HasSubstr("the archive is empty"));
 }
 
