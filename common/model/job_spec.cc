@@ -114,6 +114,9 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   optimizer.Read("learningRate", training.learning_rate);
   if (optimizer.Has("beta1")) optimizer.Read("beta1", training.beta1.emplace());
   if (optimizer.Has("beta2")) optimizer.Read("beta2", training.beta2.emplace());
+  if (optimizer.Has("momentum")) optimizer.Read("momentum", training.momentum.emplace());
+  optimizer.Read("nesterov", training.nesterov);
+  if (optimizer.Has("weightDecay")) optimizer.Read("weightDecay", training.weight_decay.emplace());
   if (optimizer.Has("epsilon")) optimizer.Read("epsilon", training.epsilon.emplace());
   if (optimizer.Has("schedule")) {
     const Reader schedule = optimizer.Child("schedule");

@@ -117,11 +117,14 @@ struct TrainingSpec {
   int epochs = 1;
   int batch_size = 512;  // global batch, samples per step
   int micro_batches = 4;
-  std::string optimizer = "adagrad";  // adagrad, adam, sgd
+  std::string optimizer = "adagrad";  // adagrad, adam, adamw, sgd
   double learning_rate = 0.05;
-  std::optional<double> beta1;           // adam; absent: 0.9
-  std::optional<double> beta2;           // adam; absent: 0.999
-  std::optional<double> epsilon;         // adam and adagrad; absent: 1e-8 and 1e-10
+  std::optional<double> beta1;           // adam, adamw; absent: 0.9
+  std::optional<double> beta2;           // adam, adamw; absent: 0.999
+  std::optional<double> epsilon;         // adam, adamw and adagrad; absent: 1e-8, 1e-8 and 1e-10
+  std::optional<double> momentum;        // sgd; absent: 0
+  bool nesterov = false;                 // sgd with momentum
+  std::optional<double> weight_decay;    // absent: 0.01 for adamw, else 0
   std::optional<ScheduleSpec> schedule;  // absent: the learning rate is constant
   std::string precision = "float32";
   uint64_t seed = 1;

@@ -188,13 +188,15 @@ absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
 
 absl::Status ValidateOptimizer(const TrainingSpec& training) {
   const std::string path = "spec.training.optimizer";
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".name", training.optimizer, std::array{"adagrad", "adam", "sgd"}));
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".name", training.optimizer, std::array{"adagrad", "adam", "adamw", "sgd"}));
   if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
     return base::InvalidArgument("{}.learningRate: {} is not above 0", path, training.learning_rate);
   }
   for (const auto& [field, beta] : {std::pair("beta1", training.beta1), std::pair("beta2", training.beta2)}) {
     if (!beta) continue;
-    if (training.optimizer != "adam") return base::InvalidArgument("{}.{}: only adam has it", path, field);
+    if (training.optimizer != "adam" && training.optimizer != "adamw") {
+      return base::InvalidArgument("{}.{}: only adam and adamw have it", path, field);
+    }
     if (!(*beta >= 0 && *beta < 1)) return base::InvalidArgument("{}.{}: {} is not in [0, 1)", path, field, *beta);
   }
   if (training.epsilon) {
@@ -203,7 +205,36 @@ absl::Status ValidateOptimizer(const TrainingSpec& training) {
       return base::InvalidArgument("{}.epsilon: {} is not in (0, 1]", path, *training.epsilon);
     }
   }
+  if (training.momentum) {
+    if (training.optimizer != "sgd") return base::InvalidArgument("{}.momentum: only sgd has it", path);
+    if (!(*training.momentum >= 0 && *training.momentum < 1)) {
+      return base::InvalidArgument("{}.momentum: {} is not in [0, 1)", path, *training.momentum);
+    }
+  }
+  if (training.nesterov && training.momentum.value_or(0) <= 0) {
+    return base::InvalidArgument("{}.nesterov: needs a momentum above 0", path);
+  }
+  if (training.weight_decay && !(*training.weight_decay >= 0 && *training.weight_decay <= 1)) {
+    return base::InvalidArgument("{}.weightDecay: {} is not in [0, 1]", path, *training.weight_decay);
+  }
   return training.schedule ? ValidateSchedule(*training.schedule) : absl::OkStatus();
+}
+
+bool HasTables(const ModelSpec& model) {
+  if (!model.name.empty()) return model.name != "mlp";
+  return std::ranges::any_of(model.layers, [](const LayerSpec& layer) { return layer.kind == "Embedding"; });
+}
+
+// Rows of embedding tables that a step does not use stay as they are, which these would change.
+absl::Status ValidateRows(const JobSpec& spec) {
+  const TrainingSpec& training = spec.training;
+  const bool moves =
+      training.optimizer == "adamw" || training.momentum.value_or(0) > 0 || training.weight_decay.value_or(0) > 0;
+  if (!moves || !HasTables(spec.model)) return absl::OkStatus();
+  return base::InvalidArgument(
+      "spec.training.optimizer: adamw, momentum and weightDecay need a model without embedding tables: mlp, exported, "
+      "or "
+      "layers without Embedding");
 }
 
 absl::Status ValidateEvaluation(const TrainingSpec& training, Task task) {
@@ -271,6 +302,7 @@ absl::Status Validate(const JobSpec& spec) {
   if (spec.training.evaluation && !spec.data.test) {
     return base::InvalidArgument("spec.training.evaluation: needs spec.data.test");
   }
+  MEDLEY_RETURN_IF_ERROR(ValidateRows(spec));
   return ValidateCheckpoint(spec.checkpoint);
 }
 
@@ -286,6 +318,7 @@ std::string ProfileHash(const JobSpec& spec) {
   text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", spec.data.train.uri, schema.label_column,
                       fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
                       spec.training.batch_size, spec.training.optimizer);
+  if (spec.training.momentum.value_or(0) > 0) text += "|momentum";  // it has more state
   if (!model.exported_uri.empty()) {
     text += fmt::format("|exported|{}|{}|{}|{}|{}", model.exported_uri, model.cut.depth, model.cut.finest,
                         fmt::join(model.cut.modules, ","), model.output);

@@ -166,12 +166,23 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   rules.Require(Number(spec, "/training/optimizer/learningRate", 1) > 0,
                 "spec.training.optimizer.learningRate must be greater than 0");
   const std::string optimizer = TextAt(spec, "/training/optimizer/name");
-  rules.Require(
-      (!Has(spec, "/training/optimizer/beta1") && !Has(spec, "/training/optimizer/beta2")) || optimizer == "adam",
-      "only the optimizer adam has spec.training.optimizer.beta1 and beta2");
+  rules.Require((!Has(spec, "/training/optimizer/beta1") && !Has(spec, "/training/optimizer/beta2")) ||
+                    optimizer == "adam" || optimizer == "adamw",
+                "only the optimizers adam and adamw have spec.training.optimizer.beta1 and beta2");
   rules.Require(!Has(spec, "/training/optimizer/epsilon") ||
                     (Number(spec, "/training/optimizer/epsilon", 0) > 0 && optimizer != "sgd"),
-                "spec.training.optimizer.epsilon must be greater than 0 and needs the optimizer adam or adagrad");
+                "spec.training.optimizer.epsilon must be greater than 0 and needs the optimizer adam, adamw or "
+                "adagrad");
+  const double momentum = Number(spec, "/training/optimizer/momentum", 0);
+  rules.Require(!Has(spec, "/training/optimizer/momentum") || optimizer == "sgd",
+                "only the optimizer sgd has spec.training.optimizer.momentum");
+  const Json& nesterov = At(spec, "/training/optimizer/nesterov");
+  rules.Require(!nesterov.is_boolean() || !nesterov.get<bool>() || momentum > 0,
+                "spec.training.optimizer.nesterov needs a momentum greater than 0");
+  const bool moves = optimizer == "adamw" || momentum > 0 || Number(spec, "/training/optimizer/weightDecay", 0) > 0;
+  rules.Require(!moves || !HasTables(spec),
+                "spec.training.optimizer adamw, momentum and weightDecay need a model without embedding tables: mlp, "
+                "exported, or layers without Embedding");
   const std::string curve = TextAt(spec, "/training/optimizer/schedule/kind");
   rules.Require(curve != "step" || Has(spec, "/training/optimizer/schedule/everySteps"),
                 "spec.training.optimizer.schedule of the kind step needs everySteps");

@@ -19,6 +19,8 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
                      std::to_string(t.seed) + "/" + std::to_string(t.batch_size);
   if (t.beta1) text += fmt::format("/beta1 {}", *t.beta1);
   if (t.beta2) text += fmt::format("/beta2 {}", *t.beta2);
+  if (t.momentum) text += fmt::format("/momentum {} {}", *t.momentum, t.nesterov);
+  if (t.weight_decay) text += fmt::format("/weightDecay {}", *t.weight_decay);
   if (t.epsilon) text += fmt::format("/epsilon {}", *t.epsilon);
   if (const auto& s = t.schedule) {
     text += fmt::format("/{}/{}/{}/{}/{}/{}", s->kind, s->warmup_steps, s->every_steps, s->factor, s->steps,

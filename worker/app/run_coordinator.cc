@@ -8,10 +8,10 @@
 #include "worker/app/export_job.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/job_tls.h"
-#include "worker/app/optimizer_of.h"
 #include "worker/app/roles.h"
 #include "worker/coordinator/server/server.h"
 #include "worker/model/imported_graph.h"
+#include "worker/params/optimizer_of.h"
 
 namespace medley::worker {
 namespace {

@@ -5,6 +5,7 @@
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
 #include "worker/app/runtime_probe.h"
+#include "worker/params/optimizer_of.h"
 #include "worker/profiler/profiler.h"
 
 namespace medley::worker {
@@ -32,8 +33,7 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, 
   options.threads = std::make_shared<ComputeThreads>(env.threads);  // as a trainer of this pool
   options.output = &std::cout;
   options.stop = signals.stop();
-  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer,
-                          MakeOptimizer(env.spec.training.optimizer, env.spec.training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));
   MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, ProbeTls(env, clock));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<RuntimeProbe> probe,
                           RuntimeProbe::Create({.address = env.pod_ip.empty() ? "127.0.0.1" : env.pod_ip,

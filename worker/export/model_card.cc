@@ -132,6 +132,10 @@ std::string Rest(const ModelCard& card, const ExportedModel& model) {
   text += Row("optimizer", fmt::format("{}, learning rate {}", training.optimizer, training.learning_rate));
   if (training.beta1) text += Row("beta1", fmt::format("{}", *training.beta1));
   if (training.beta2) text += Row("beta2", fmt::format("{}", *training.beta2));
+  if (training.momentum) {
+    text += Row("momentum", fmt::format("{}{}", *training.momentum, training.nesterov ? ", Nesterov's" : ""));
+  }
+  if (training.weight_decay) text += Row("weight decay", fmt::format("{}", *training.weight_decay));
   if (training.epsilon) text += Row("epsilon", fmt::format("{}", *training.epsilon));
   text += Row("seed", std::to_string(training.seed));
   text += Row("cost", fmt::format("{:.4f} USD for the units of trainers and parameter servers", card.usd));

@@ -19,78 +19,106 @@ struct Spans {
   size_t size;
 };
 
-[[gnu::always_inline]] inline void AdagradLoop(const Spans& s, float rate, float epsilon) {
+struct Factors {
+  float keep1, add1, keep2, add2;  // of Adam's moments
+  float rate, scale, epsilon;      // of Adam: lr / (1 - b1^t), 1 / sqrt(1 - b2^t)
+  float decay;                     // of the gradient
+  float shrink;                    // of the weights: 1 - lr * weight decay for AdamW, else 1
+  float momentum;
+};
+
+[[gnu::always_inline]] inline void AdagradLoop(const Spans& s, const Factors& f) {
 #pragma GCC ivdep
   for (size_t i = 0; i < s.size; ++i) {
-    const float g = s.gradient[i];
+    const float g = s.gradient[i] + f.decay * s.weights[i];
     const float sum = s.state[i] + g * g;
     s.new_state[i] = sum;
-    s.new_weights[i] = s.weights[i] - rate * g / (std::sqrt(sum) + epsilon);
+    s.new_weights[i] = s.weights[i] - f.rate * g / (std::sqrt(sum) + f.epsilon);
   }
 }
 
-struct AdamFactors {
-  float keep1, add1, keep2, add2;  // of the moments
-  float rate, scale, epsilon;      // lr / (1 - b1^t), 1 / sqrt(1 - b2^t)
-};
-
-[[gnu::always_inline]] inline void AdamLoop(const Spans& s, const AdamFactors& f) {
+[[gnu::always_inline]] inline void AdamLoop(const Spans& s, const Factors& f) {
   const float* const first = s.state;
   const float* const second = s.state + s.size;
   float* const new_first = s.new_state;
   float* const new_second = s.new_state + s.size;
 #pragma GCC ivdep
   for (size_t i = 0; i < s.size; ++i) {
-    const float g = s.gradient[i];
+    const float g = s.gradient[i] + f.decay * s.weights[i];
     const float m = f.keep1 * first[i] + f.add1 * g;
     const float v = f.keep2 * second[i] + f.add2 * g * g;
     new_first[i] = m;
     new_second[i] = v;
-    s.new_weights[i] = s.weights[i] - f.rate * m / (std::sqrt(v) * f.scale + f.epsilon);
+    s.new_weights[i] = f.shrink * s.weights[i] - f.rate * m / (std::sqrt(v) * f.scale + f.epsilon);
   }
 }
 
-[[gnu::always_inline]] inline void SgdLoop(const Spans& s, float rate) {
+[[gnu::always_inline]] inline void SgdLoop(const Spans& s, const Factors& f) {
 #pragma GCC ivdep
-  for (size_t i = 0; i < s.size; ++i) s.new_weights[i] = s.weights[i] - rate * s.gradient[i];
+  for (size_t i = 0; i < s.size; ++i) {
+    s.new_weights[i] = s.weights[i] - f.rate * (s.gradient[i] + f.decay * s.weights[i]);
+  }
 }
 
-void AdagradBaseline(const Spans& s, float rate, float epsilon) { AdagradLoop(s, rate, epsilon); }
-void SgdBaseline(const Spans& s, float rate) { SgdLoop(s, rate); }
-void AdamBaseline(const Spans& s, const AdamFactors& f) { AdamLoop(s, f); }
+[[gnu::always_inline]] inline void MomentumLoop(const Spans& s, const Factors& f) {
+#pragma GCC ivdep
+  for (size_t i = 0; i < s.size; ++i) {
+    const float b = f.momentum * s.state[i] + (s.gradient[i] + f.decay * s.weights[i]);
+    s.new_weights[i] = s.weights[i] - f.rate * b;
+    s.new_state[i] = b;
+  }
+}
 
+[[gnu::always_inline]] inline void NesterovLoop(const Spans& s, const Factors& f) {
+#pragma GCC ivdep
+  for (size_t i = 0; i < s.size; ++i) {
+    const float g = s.gradient[i] + f.decay * s.weights[i];
+    const float b = f.momentum * s.state[i] + g;
+    s.new_weights[i] = s.weights[i] - f.rate * (g + f.momentum * b);
+    s.new_state[i] = b;
+  }
+}
+
+[[gnu::always_inline]] inline void Select(const Optimizer& optimizer, const Spans& spans, const Factors& factors) {
+  switch (optimizer.kind) {
+    case OptimizerKind::kSgd:
+      return SgdLoop(spans, factors);
+    case OptimizerKind::kAdagrad:
+      return AdagradLoop(spans, factors);
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return AdamLoop(spans, factors);
+    case OptimizerKind::kMomentum:
+      return optimizer.nesterov ? NesterovLoop(spans, factors) : MomentumLoop(spans, factors);
+  }
+}
+
+void RunBaseline(const Optimizer& o, const Spans& s, const Factors& f) { Select(o, s, f); }
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void AdagradAvx2(const Spans& s, float rate, float epsilon) { AdagradLoop(s, rate, epsilon); }
-[[gnu::target("avx2")]] void SgdAvx2(const Spans& s, float rate) { SgdLoop(s, rate); }
-[[gnu::target("avx2")]] void AdamAvx2(const Spans& s, const AdamFactors& f) { AdamLoop(s, f); }
+[[gnu::target("avx2")]] void RunAvx2(const Optimizer& o, const Spans& s, const Factors& f) { Select(o, s, f); }
 bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
 #else
-void AdagradAvx2(const Spans& s, float rate, float epsilon) { AdagradLoop(s, rate, epsilon); }
-void SgdAvx2(const Spans& s, float rate) { SgdLoop(s, rate); }
-void AdamAvx2(const Spans& s, const AdamFactors& f) { AdamLoop(s, f); }
+void RunAvx2(const Optimizer& o, const Spans& s, const Factors& f) { Select(o, s, f); }
 bool HasAvx2() { return false; }
 #endif
 
-AdamFactors FactorsOf(const Optimizer& o) {
+Factors FactorsOf(const Optimizer& o) {
+  const bool adam = o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW;
+  const bool apart = o.kind == OptimizerKind::kAdamW;  // the decay is not part of the gradient
   return {.keep1 = static_cast<float>(o.beta1),
           .add1 = static_cast<float>(1 - o.beta1),
           .keep2 = static_cast<float>(o.beta2),
           .add2 = static_cast<float>(1 - o.beta2),
-          .rate = o.learning_rate * o.correction1,
+          .rate = adam ? o.learning_rate * o.correction1 : o.learning_rate,
           .scale = o.correction2,
-          .epsilon = o.epsilon};
+          .epsilon = o.epsilon,
+          .decay = apart ? 0 : o.weight_decay,
+          .shrink = apart ? 1 - o.learning_rate * o.weight_decay : 1,
+          .momentum = o.momentum};
 }
 
 void Run(const Optimizer& optimizer, const Spans& spans) {
-  const bool wide = HasAvx2();
-  switch (optimizer.kind) {
-    case OptimizerKind::kSgd:
-      return (wide ? SgdAvx2 : SgdBaseline)(spans, optimizer.learning_rate);
-    case OptimizerKind::kAdagrad:
-      return (wide ? AdagradAvx2 : AdagradBaseline)(spans, optimizer.learning_rate, optimizer.epsilon);
-    case OptimizerKind::kAdam:
-      return (wide ? AdamAvx2 : AdamBaseline)(spans, FactorsOf(optimizer));
-  }
+  (HasAvx2() ? RunAvx2 : RunBaseline)(optimizer, spans, FactorsOf(optimizer));
 }
 
 void CheckSizes(const Optimizer& optimizer, size_t weights, size_t state, size_t gradient) {
@@ -114,8 +142,12 @@ absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_r
   } else if (name == "adam") {
     optimizer.kind = OptimizerKind::kAdam;
     optimizer.epsilon = 1e-8F;
+  } else if (name == "adamw") {
+    optimizer.kind = OptimizerKind::kAdamW;
+    optimizer.epsilon = 1e-8F;
+    optimizer.weight_decay = 0.01F;
   } else {
-    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, adam, sgd", name);
+    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, adam, adamw, sgd", name);
   }
   return optimizer;
 }
@@ -123,7 +155,7 @@ absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_r
 Optimizer Optimizer::AtStep(int64_t step) const {
   Optimizer out = *this;
   out.learning_rate = static_cast<float>(learning_rate * RateFactor(schedule, step));
-  if (kind == OptimizerKind::kAdam) {
+  if (kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW) {
     const auto t = static_cast<double>(step);
     out.correction1 = static_cast<float>(1 / (1 - std::pow(beta1, t)));
     out.correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
@@ -138,8 +170,10 @@ size_t StateFloats(OptimizerKind kind) {
     case OptimizerKind::kSgd:
       return 0;
     case OptimizerKind::kAdagrad:
+    case OptimizerKind::kMomentum:
       return 1;
     case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
       return 2;
   }
   return 0;

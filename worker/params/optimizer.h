@@ -5,6 +5,10 @@
 //   Adagrad: s' = s + g^2;  w' = w - lr * g / (sqrt(s') + epsilon)      (Duchi, Hazan, Singer 2011)
 //   Adam:    m' = b1 * m + (1 - b1) * g;  v' = b2 * v + (1 - b2) * g^2  (Kingma, Ba 2015; torch.optim.Adam)
 //            w' = w - lr / (1 - b1^t) * m' / (sqrt(v' / (1 - b2^t)) + epsilon)
+//   Momentum (torch.optim.SGD): b' = mu * b + g;  w' = w - lr * b', or w - lr * (g + mu * b') with nesterov
+//   AdamW:   Adam of w * (1 - lr * weight decay)                       (Loshchilov, Hutter 2019; torch.optim.AdamW)
+//
+// With a weight decay, g of all but AdamW is g + weight decay * w.
 //
 // Rows that a step does not touch are skipped. In SGD and Adagrad that changes nothing, because their gradient is zero.
 // In Adam the moments of such a row keep their values, as in torch.optim.SparseAdam and LazyAdam of TensorFlow. The t
@@ -23,16 +27,19 @@
 
 namespace medley::worker {
 
-enum class OptimizerKind { kSgd, kAdagrad, kAdam };
+enum class OptimizerKind { kSgd, kAdagrad, kAdam, kMomentum, kAdamW };
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kAdagrad;
   float learning_rate = 0.05F;  // of a step: see AtStep
   float epsilon = 1e-10F;
-  double beta1 = 0.9;       // Adam: decay of the first moment, in [0, 1)
-  double beta2 = 0.999;     // Adam: decay of the second moment, in [0, 1)
-  float correction1 = 1;    // Adam, of a step: 1 / (1 - b1^t)
-  float correction2 = 1;    // Adam, of a step: 1 / sqrt(1 - b2^t)
+  double beta1 = 0.9;     // Adam: decay of the first moment, in [0, 1)
+  double beta2 = 0.999;   // Adam: decay of the second moment, in [0, 1)
+  float correction1 = 1;  // Adam, of a step: 1 / (1 - b1^t)
+  float correction2 = 1;  // Adam, of a step: 1 / sqrt(1 - b2^t)
+  float momentum = 0;     // mu of kMomentum, in (0, 1)
+  bool nesterov = false;  // kMomentum
+  float weight_decay = 0;
   float initial_state = 0;  // value of every element of the optimizer state before the first step
 
   RateSchedule schedule;
@@ -43,20 +50,21 @@ struct Optimizer {
 };
 
 // `name` is spec.training.optimizer.name. Errors: InvalidArgument for an unknown name or a rate that is not positive.
-// The betas and epsilon are those of PyTorch: epsilon 1e-8 for Adam, 1e-10 for Adagrad.
+// The betas, epsilon and weight decay are those of PyTorch: epsilon 1e-8 for Adam and AdamW, 1e-10 for Adagrad; weight
+// decay 0.01 for AdamW, else 0. OptimizerOf (optimizer_of.h) takes all of the job's settings.
 absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_rate);
 
-// The ratio of bytes of (weights + gradient + state) to bytes of weights: 2 for SGD, 3 for Adagrad, 4
-// for Adam.
+// The ratio of bytes of (weights + gradient + state) to bytes of weights: 2 for SGD, 3 for Adagrad and momentum, 4 for
+// Adam and AdamW.
 double StateFactor(OptimizerKind kind);
-// Floats of optimizer state for each weight: 0 for SGD, 1 for Adagrad, 2 for Adam.
+// Floats of optimizer state for each weight: 0 for SGD, 1 for Adagrad and momentum, 2 for Adam and AdamW.
 size_t StateFloats(OptimizerKind kind);
 // Floats of an embedding row with `columns` weights in parameter servers and checkpoints: the weights, then the state.
 // Rows of SGD have room for a state as Adagrad's.
 size_t RowFloats(OptimizerKind kind, size_t columns);
 
 // Updates `weights` and `state` in place. `state` has StateFloats() times the length of the other spans: for Adam all
-// first moments, then all second moments. SGD ignores `state`.
+// first moments, then all second moments. SGD without momentum ignores `state`.
 void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float> state,
            std::span<const float> gradient);
 

@@ -16,6 +16,7 @@
 #include "worker/model/block_shape.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
+#include "worker/params/optimizer_of.h"
 #include "worker/pipeline/batch_assembler.h"
 #include "worker/profiler/allreduce_table.h"
 #include "worker/profiler/statistics.h"
@@ -307,7 +308,7 @@ absl::StatusOr<std::vector<Costs>> TimeComputation(const ProfilerOptions& option
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
   MEDLEY_ASSIGN_OR_RETURN(const Graph graph, FitGraph(options.job, data, options.root));
   const model::TrainingSpec& training = options.job.training;
-  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(training));
   if (!(data.shape() == graph.shape))
     return base::InvalidArgument("the training data does not have the features of spec.data.schema");
 

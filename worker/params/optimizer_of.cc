@@ -1,4 +1,4 @@
-#include "worker/app/optimizer_of.h"
+#include "worker/params/optimizer_of.h"
 
 #include "common/base/status.h"
 
@@ -8,6 +8,12 @@ absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
   MEDLEY_ASSIGN_OR_RETURN(Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
   if (training.beta1) optimizer.beta1 = *training.beta1;
   if (training.beta2) optimizer.beta2 = *training.beta2;
+  if (training.momentum.value_or(0) > 0) {
+    optimizer.kind = OptimizerKind::kMomentum;
+    optimizer.momentum = static_cast<float>(*training.momentum);
+    optimizer.nesterov = training.nesterov;
+  }
+  if (training.weight_decay) optimizer.weight_decay = static_cast<float>(*training.weight_decay);
   if (training.epsilon) optimizer.epsilon = static_cast<float>(*training.epsilon);
   if (!training.schedule) return optimizer;
   const model::ScheduleSpec& spec = *training.schedule;
