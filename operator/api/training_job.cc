@@ -143,7 +143,7 @@ Elasticity ReadElasticity(const Reader& reader, absl::Status& percent_status) {
 void ApplyJobDefaults(Json& spec) {
   if (!spec.is_object()) return;
   Fill(spec, Defaults());
-  if (spec["model"].is_object() && spec["model"].contains("name")) {
+  if (spec["model"].is_object() && (spec["model"].contains("name") || spec["model"].contains("parameters"))) {
     Fill(spec["model"], Json{{"parameters", {{"embeddingDim", 16}, {"embeddingRows", 65536}}}});
   }
 }
