@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <map>
 #include <string>
 
@@ -124,14 +126,48 @@ TEST(JobSpecTest, TheConstantsOfAnOptimizerAreItsOwn) {
   EXPECT_EQ(spec->training.beta2, 0.5);
   EXPECT_EQ(spec->training.epsilon, 0.25);
   EXPECT_FALSE(ParseJobSpec(kAdult)->training.beta1);
-  for (const auto& [optimizer, message] :
-       std::map<std::string, std::string>{{R"("name": "adam", "beta1": 1)", "beta1: 1 is not in [0, 1)"},
-                                          {R"("name": "adam", "beta2": -1)", "beta2: -1 is not in [0, 1)"},
-                                          {R"("name": "adam", "epsilon": 0)", "epsilon: 0 is not in (0, 1]"},
-                                          {R"("name": "adagrad", "beta1": 0.5)", "beta1: only adam has it"},
-                                          {R"("name": "sgd", "epsilon": 0.5)", "epsilon: sgd does not have it"},
-                                          {R"("name": "rmsprop")", "'rmsprop' is not one of adagrad, adam, sgd"}}) {
+  for (const auto& [optimizer, message] : std::map<std::string, std::string>{
+           {R"("name": "adam", "beta1": 1)", "beta1: 1 is not in [0, 1)"},
+           {R"("name": "adam", "beta2": -1)", "beta2: -1 is not in [0, 1)"},
+           {R"("name": "adam", "epsilon": 0)", "epsilon: 0 is not in (0, 1]"},
+           {R"("name": "adagrad", "beta1": 0.5)", "beta1: only adam and adamw have it"},
+           {R"("name": "sgd", "epsilon": 0.5)", "epsilon: sgd does not have it"},
+           {R"("name": "adam", "momentum": 0.9)", "momentum: only sgd has it"},
+           {R"("name": "sgd", "momentum": 1)", "momentum: 1 is not in [0, 1)"},
+           {R"("name": "sgd", "nesterov": true)", "nesterov: needs a momentum above 0"},
+           {R"("name": "sgd", "weightDecay": 2)", "weightDecay: 2 is not in [0, 1]"},
+           {R"("name": "sgd", "momentum": 0.9)", "need a model without embedding tables"},
+           {R"("name": "adamw")", "need a model without embedding tables"},
+           {R"("name": "rmsprop")", "'rmsprop' is not one of adagrad, adam, adamw, sgd"}}) {
     EXPECT_THAT(base::Message(Validate(*parse(optimizer))), HasSubstr(message));
+  }
+}
+
+TEST(JobSpecTest, AModelMayBeExported) {
+  const auto parse = [](const std::string& model) {
+    const nlohmann::json spec = {{"model", nlohmann::json::parse(model)},
+                                 {"data",
+                                  {{"train", {{"uri", "file:///d.csv"}, {"format", "csv"}}},
+                                   {"schema", {{"label", {{"column", 2}}}, {"numeric", {0, 1}}}}}},
+                                 {"training", {{"optimizer", {{"name", "sgd"}, {"momentum", 0.9}}}}}};
+    return ParseJobSpec(spec.dump());
+  };
+  const auto spec =
+      parse(R"({"exported": {"uri": "file:///m.pt2"}, "cut": {"depth": 2, "modules": []}, "output": "1"})");
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->model.exported_uri, "file:///m.pt2");
+  EXPECT_EQ(spec->model.cut.depth, 2);
+  EXPECT_EQ(spec->model.output, "1");
+  const auto other = parse(R"({"exported": {"uri": "file:///m.pt2"}, "cut": {"depth": 3}, "output": "1"})");
+  EXPECT_NE(ProfileHash(*spec), ProfileHash(*other)) << "another cut has other operations";
+  for (const auto& [model, message] : std::map<std::string, std::string>{
+           {R"({"exported": {"uri": "m.pt2"}})", "does not start with file:///"},
+           {R"({"exported": {"uri": "file:///m"}, "name": "mlp"})", "exactly one of name, layers and exported"},
+           {R"({"exported": {"uri": "file:///m"}, "cut": {"depth": -1}})", "cut.depth: -1"},
+           {R"({"exported": {"uri": "file:///m"}, "cut": {"finest": true, "modules": ["a"]}})", "exclude each other"},
+           {R"({"name": "mlp", "output": "1"})", "are for exported models"}}) {
+    EXPECT_THAT(base::Message(Validate(*parse(model))), HasSubstr(message)) << model;
   }
 }
 
