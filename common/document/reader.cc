@@ -108,6 +108,17 @@ void Reader::Read(std::string_view field, double& out) const {
   out = value->get<double>();
 }
 
+void Reader::Read(std::string_view field, std::vector<double>& out) const {
+  const auto items = Items(field, "a list of numbers");
+  if (!items) return;
+  out.clear();
+  for (size_t i = 0; i < items->size(); ++i) {
+    const json& item = *(*items)[i];
+    if (!item.is_number() || !std::isfinite(item.get<double>())) return Refuse(ItemPath(field, i), "a number", item);
+    out.push_back(item.get<double>());
+  }
+}
+
 base::nanoseconds Reader::Duration(std::string_view field, base::nanoseconds otherwise) const {
   const std::string text = String(field);
   if (text.empty()) return otherwise;

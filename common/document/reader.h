@@ -71,6 +71,7 @@ class Reader {
   void Read(std::string_view field, std::string& out) const;
   void Read(std::string_view field, bool& out) const;
   void Read(std::string_view field, double& out) const;
+  void Read(std::string_view field, std::vector<double>& out) const;
   template <std::integral Int>
   void Read(std::string_view field, Int& out) const {
     if (const nlohmann::json* value = Find(field)) ReadInteger(value, Path(field), out);

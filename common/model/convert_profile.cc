@@ -71,6 +71,7 @@ std::string TimeFromProto(const google::protobuf::Timestamp& in) {
 }
 
 void ToProto(const Model& model, profile_pb::Model& out) {
+  out.set_clips_gradients(model.clips_gradients);
   out.Clear();
   out.set_name(model.name);
   for (const Layer& layer : model.layers) {
@@ -89,6 +90,7 @@ void ToProto(const Model& model, profile_pb::Model& out) {
 
 absl::StatusOr<Model> FromProto(const profile_pb::Model& in) {
   Model model;
+  model.clips_gradients = in.clips_gradients();
   model.name = in.name();
   for (const profile_pb::Layer& from : in.layers()) {
     Layer layer;

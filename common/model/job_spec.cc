@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "common/base/status.h"
 #include "common/document/reader.h"
+#include "common/model/read_data.h"
 
 namespace medley::model {
 namespace {
@@ -18,6 +17,7 @@ void ReadModel(const Reader& reader, ModelSpec& model) {
   reader.Read("name", model.name);
   reader.Read("loss", model.loss);
   reader.Child("exported").Read("uri", model.exported_uri);
+  reader.Child("torchScript").Read("uri", model.torchscript_uri);
   const Reader cut = reader.Child("cut");
   cut.Read("depth", model.cut.depth);
   cut.Read("finest", model.cut.finest);
@@ -36,62 +36,10 @@ void ReadModel(const Reader& reader, ModelSpec& model) {
   }
 }
 
-void ReadSource(const Reader& reader, SourceSpec& source) {
-  reader.Read("uri", source.uri);
-  reader.Read("format", source.format);
-}
-
-// A column is a number, or a name of the header: `number` is -1 then.
-void ReadColumn(const Reader& reader, std::string_view field, const nlohmann::json& value, int& number,
-                std::string& name) {
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  if (value.is_number_integer() && value.get<int64_t>() >= -kMost && value.get<int64_t>() <= kMost) {
-    number = value.get<int>();
-  } else if (value.is_string() && !value.get_ref<const std::string&>().empty()) {
-    number = -1;
-    name = value.get<std::string>();
-  } else {
-    reader.Fail(field, "must be the number or the name of a column, is " +
-                           value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
-}
-
-void ReadColumns(const Reader& reader, std::string_view field, std::vector<int>& numbers,
-                 std::vector<std::string>& names) {
-  if (!reader.Has(field)) return;
-  const nlohmann::json list = reader.Raw(field);
-  if (!list.is_array()) return reader.Fail(field, "must be a list of columns");
-  numbers.assign(list.size(), -1);
-  names.assign(list.size(), "");
-  for (size_t i = 0; i < list.size(); ++i) {
-    ReadColumn(reader, fmt::format("{}[{}]", field, i), list[i], numbers[i], names[i]);
-  }
-  const auto is_empty = [](const std::string& name) { return name.empty(); };
-  if (std::ranges::all_of(names, is_empty)) names.clear();
-}
-
-void ReadData(const Reader& reader, DataSpec& data) {
-  ReadSource(reader.Child("train"), data.train);
-  if (reader.Has("test")) ReadSource(reader.Child("test"), data.test.emplace());
-  const Reader schema = reader.Child("schema");
-  const Reader label = schema.Child("label");
-  if (label.Has("column")) {
-    ReadColumn(label, "column", label.Raw("column"), data.schema.label_column, data.schema.names.label);
-  }
-  label.Read("columns", data.schema.label_columns);
-  label.Read("positive", data.schema.label_positive);
-  data.schema.label_classes = label.Strings("classes");
-  ReadColumns(schema, "categorical", data.schema.categorical, data.schema.names.categorical);
-  ReadColumns(schema, "numeric", data.schema.numeric, data.schema.names.numeric);
-  schema.Read("numericBuckets", data.schema.numeric_buckets);
-  schema.Read("header", data.schema.header);
-  reader.Read("maxBadRows", data.max_bad_rows);
-}
-
 void ReadTask(const Reader& model, Task& task) {
   const std::string name = model.String("task", TaskName(task));
   const std::optional<Task> found = TaskNamed(name);
-  if (!found) model.Fail("task", "'" + name + "' is not one of binary, regression, multiClass, multiLabel");
+  if (!found) model.Fail("task", "'" + name + "' is not one of binary, regression, multiClass, multiLabel, ownLoss");
   task = found.value_or(task);
 }
 
@@ -114,6 +62,7 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   optimizer.Read("learningRate", training.learning_rate);
   if (optimizer.Has("beta1")) optimizer.Read("beta1", training.beta1.emplace());
   if (optimizer.Has("beta2")) optimizer.Read("beta2", training.beta2.emplace());
+  if (optimizer.Has("alpha")) optimizer.Read("alpha", training.alpha.emplace());
   if (optimizer.Has("momentum")) optimizer.Read("momentum", training.momentum.emplace());
   optimizer.Read("nesterov", training.nesterov);
   if (optimizer.Has("weightDecay")) optimizer.Read("weightDecay", training.weight_decay.emplace());
@@ -128,6 +77,7 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
     schedule.Read("steps", spec.steps);
     schedule.Read("finalFactor", spec.final_factor);
   }
+  if (reader.Has("clipNorm")) reader.Read("clipNorm", training.clip_norm.emplace());
   reader.Read("precision", training.precision);
   reader.Read("seed", training.seed);
   reader.Read("tensorBoard", training.tensor_board);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/model/data_spec.h"
 #include "common/model/task.h"
 
 namespace medley::model {
@@ -38,50 +39,14 @@ struct ModelSpec {
   int64_t embedding_rows = 65536;             // parameters.embeddingRows: hash buckets of the shared table
   std::vector<int> hidden = {400, 400, 400};  // parameters.hidden
   std::vector<LayerSpec> layers;
-  std::string loss;          // regression: mse, mae; empty: mse
-  std::string exported_uri;  // exported.uri: file:///models/model.pt2, instead of name and layers
-  CutSpec cut;               // of an exported model
-  std::string output;        // of an exported model with several: which one the loss takes, by name or number
-};
+  std::string loss;             // regression: mse, mae; empty: mse
+  std::string exported_uri;     // exported.uri: file:///models/model.pt2, instead of name and layers
+  std::string torchscript_uri;  // torchScript.uri: file:///models/model.pt, instead of name and layers
+  CutSpec cut;                  // of a model from PyTorch
+  std::string output;           // of a model from PyTorch with several: which one the loss takes, by name or number
 
-struct SourceSpec {
-  std::string uri;     // file:///data/x.csv
-  std::string format;  // csv, tsv
-};
-
-// Columns that a manifest names as the file's header does. Lists are empty, or have an entry for each column of the
-// schema's list: "" for one that is given by its number.
-struct ColumnNames {
-  std::string label;
-  std::vector<std::string> categorical;
-  std::vector<std::string> numeric;
-
-  bool empty() const { return label.empty() && categorical.empty() && numeric.empty(); }
-};
-
-// The columns of the data. Column indices count from 0; that of a named column is -1 until a header is read
-// (worker/data/columns.h).
-struct SchemaSpec {
-  Task task = Task::kBinary;       // spec.model.task: how labels are read
-  int label_column = -1;           // -1: no column; the labels of kMultiLabel are in label_columns
-  std::vector<int> label_columns;  // kMultiLabel: columns of 0 and 1
-  // kBinary: the text that means label 1 (trailing "." ignored); empty: the column is 0/1.
-  std::string label_positive;
-  // kMultiClass: the names of the classes, in the order of their numbers; empty: those of the training data, sorted.
-  std::vector<std::string> label_classes;
-  std::vector<int> categorical;
-  std::vector<int> numeric;
-  // Numeric columns are also put into this many quantile buckets of the training data and embedded; 0: not embedded.
-  int numeric_buckets = 0;
-  bool header = false;
-  ColumnNames names;
-};
-
-struct DataSpec {
-  SourceSpec train;
-  std::optional<SourceSpec> test;
-  SchemaSpec schema;
-  int64_t max_bad_rows = 0;
+  // Whether it comes from a file of PyTorch.
+  bool imported() const { return !exported_uri.empty() || !torchscript_uri.empty(); }
 };
 
 // When the test data are evaluated before the end of the training: exactly one number is above 0.
@@ -117,14 +82,16 @@ struct TrainingSpec {
   int epochs = 1;
   int batch_size = 512;  // global batch, samples per step
   int micro_batches = 4;
-  std::string optimizer = "adagrad";  // adagrad, adam, adamw, sgd
+  std::string optimizer = "adagrad";  // adagrad, adam, adamw, rmsprop, sgd
   double learning_rate = 0.05;
   std::optional<double> beta1;           // adam, adamw; absent: 0.9
   std::optional<double> beta2;           // adam, adamw; absent: 0.999
-  std::optional<double> epsilon;         // adam, adamw and adagrad; absent: 1e-8, 1e-8 and 1e-10
-  std::optional<double> momentum;        // sgd; absent: 0
+  std::optional<double> alpha;           // rmsprop; absent: 0.99
+  std::optional<double> epsilon;         // all but sgd; absent: 1e-8, adagrad 1e-10
+  std::optional<double> momentum;        // sgd and rmsprop; absent: 0
   bool nesterov = false;                 // sgd with momentum
   std::optional<double> weight_decay;    // absent: 0.01 for adamw, else 0
+  std::optional<double> clip_norm;       // largest norm of the gradient of all parameters; absent: none
   std::optional<ScheduleSpec> schedule;  // absent: the learning rate is constant
   std::string precision = "float32";
   uint64_t seed = 1;
@@ -163,10 +130,11 @@ inline constexpr size_t kMostLabels = 128;
 // The number of the model's outputs; 0 when only the training data tell how many classes there are.
 int OutputsOf(const SchemaSpec& schema);
 
-// Text for hashes: what distinguishes a task from binary classification, and samples from unweighted ones. Empty for
-// these two.
+// Text for hashes: what distinguishes a task from binary classification, samples from unweighted ones, and inputs from
+// those that the lists of columns are. Empty for these.
 std::string TaskText(const JobSpec& spec);
 std::string ClassWeightsText(const TrainingSpec& training);
+std::string InputsText(const DataSpec& data);
 
 // A hash (16 hexadecimal digits) of all that determines a profile: model, training data, schema and batch.
 std::string ProfileHash(const JobSpec& spec);

@@ -32,7 +32,12 @@ absl::Status ValidateClasses(const SchemaSpec& schema) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateLabel(const SchemaSpec& schema) {
+absl::Status ValidateLabel(const SchemaSpec& schema, bool arrays) {
+  if (arrays) return ValidateClasses(schema);
+  if (schema.task == Task::kOwnLoss && (schema.label_column >= 0 || !schema.names.label.empty())) {
+    return base::InvalidArgument(
+        "spec.data.schema.label: spec.model.task ownLoss has no label; make its column one of spec.data.inputs");
+  }
   const bool several = schema.task == Task::kMultiLabel;
   if (several && (schema.label_columns.empty() || schema.label_column >= 0)) {
     return base::InvalidArgument(
@@ -97,13 +102,15 @@ absl::Status ValidateWeights(const ClassWeightsSpec& spec, const SchemaSpec& sch
 
 int OutputsOf(const SchemaSpec& schema) {
   if (schema.task == Task::kMultiClass) return static_cast<int>(schema.label_classes.size());
-  if (schema.task == Task::kMultiLabel) return static_cast<int>(schema.label_columns.size());
-  return 1;
+  if (schema.task == Task::kMultiLabel && !schema.label_columns.empty()) {
+    return static_cast<int>(schema.label_columns.size());
+  }
+  return schema.label_count;
 }
 
 absl::Status ValidateTask(const JobSpec& spec) {
   const SchemaSpec& schema = spec.data.schema;
-  MEDLEY_RETURN_IF_ERROR(ValidateLabel(schema));
+  MEDLEY_RETURN_IF_ERROR(ValidateLabel(schema, spec.data.train.arrays()));
   MEDLEY_RETURN_IF_ERROR(ValidateLoss(spec.model, schema.task));
   if (spec.model.name == "logistic" && OutputsOf(schema) == 0) {
     return base::InvalidArgument(

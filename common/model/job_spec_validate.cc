@@ -8,6 +8,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/model/input_validate.h"
 #include "common/model/job_spec.h"
 #include "common/model/task_validate.h"
 
@@ -60,9 +61,12 @@ bool HasConnection(const std::vector<int>& hidden) {
   return false;
 }
 
-absl::Status ValidateExported(const ModelSpec& model) {
-  if (!model.exported_uri.starts_with("file:///")) {
-    return base::InvalidArgument("spec.model.exported.uri: '{}' does not start with file:///", model.exported_uri);
+absl::Status ValidateImported(const ModelSpec& model) {
+  const bool exported = !model.exported_uri.empty();
+  const std::string& uri = exported ? model.exported_uri : model.torchscript_uri;
+  if (!uri.starts_with("file:///")) {
+    return base::InvalidArgument("spec.model.{}.uri: '{}' does not start with file:///",
+                                 exported ? "exported" : "torchScript", uri);
   }
   constexpr int kMostDepth = 32;
   MEDLEY_RETURN_IF_ERROR(InRange("spec.model.cut.depth", model.cut.depth, 0, kMostDepth));
@@ -73,13 +77,17 @@ absl::Status ValidateExported(const ModelSpec& model) {
 }
 
 absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
-  const bool exported = !model.exported_uri.empty();
-  if ((model.name.empty() ? 0 : 1) + (model.layers.empty() ? 0 : 1) + (exported ? 1 : 0) != 1) {
-    return base::InvalidArgument("spec.model: exactly one of name, layers and exported must be given");
+  const std::array sources = {!model.name.empty(), !model.layers.empty(), !model.exported_uri.empty(),
+                              !model.torchscript_uri.empty()};
+  if (std::ranges::count(sources, true) != 1) {
+    return base::InvalidArgument("spec.model: exactly one of name, layers, exported and torchScript must be given");
   }
-  if (exported) return ValidateExported(model);
+  if (model.imported()) return ValidateImported(model);
   if (model.cut.finest || !model.cut.modules.empty() || !model.output.empty()) {
-    return base::InvalidArgument("spec.model: cut and output are for exported models");
+    return base::InvalidArgument("spec.model: cut and output are for models from PyTorch");
+  }
+  if (schema.task == Task::kOwnLoss) {
+    return base::InvalidArgument("spec.model.task: ownLoss is for models from PyTorch");
   }
   if (!model.layers.empty()) return ValidateLayers(model.layers, schema);
   MEDLEY_RETURN_IF_ERROR(
@@ -102,13 +110,6 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateSource(std::string_view path, const SourceSpec& source) {
-  if (!source.uri.starts_with("file:///")) {
-    return base::InvalidArgument("{}.uri: '{}' does not start with file:///", path, source.uri);
-  }
-  return OneOf(fmt::format("{}.format", path), source.format, std::array{"csv", "tsv"});
-}
-
 absl::Status ValidateSchema(const SchemaSpec& schema) {
   constexpr int kMaxColumn = 65535;
   std::set<int> used;
@@ -127,7 +128,7 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
     if (used.insert(column).second) return absl::OkStatus();
     return base::InvalidArgument("{}: column {} is used twice in the schema", path, column);
   };
-  if (schema.task != Task::kMultiLabel) {
+  if (schema.task != Task::kMultiLabel && schema.task != Task::kOwnLoss) {
     MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column, {schema.names.label}, 0));
   }
   for (size_t i = 0; i < schema.label_columns.size(); ++i) {
@@ -149,7 +150,7 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
 
 // Checks that the data has columns that the model can read.
 absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
-  if (!model.exported_uri.empty()) return absl::OkStatus();  // its inputs are known when the archive has been read
+  if (model.imported()) return absl::OkStatus();  // its inputs are known when the archive has been read
   const size_t ids = schema.categorical.size() + (schema.numeric_buckets > 0 ? schema.numeric.size() : 0);
   const bool fields = ids > 0;
   if (model.name == "two-tower" && ids < 2) {
@@ -188,7 +189,8 @@ absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
 
 absl::Status ValidateOptimizer(const TrainingSpec& training) {
   const std::string path = "spec.training.optimizer";
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".name", training.optimizer, std::array{"adagrad", "adam", "adamw", "sgd"}));
+  MEDLEY_RETURN_IF_ERROR(
+      OneOf(path + ".name", training.optimizer, std::array{"adagrad", "adam", "adamw", "rmsprop", "sgd"}));
   if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
     return base::InvalidArgument("{}.learningRate: {} is not above 0", path, training.learning_rate);
   }
@@ -205,14 +207,22 @@ absl::Status ValidateOptimizer(const TrainingSpec& training) {
       return base::InvalidArgument("{}.epsilon: {} is not in (0, 1]", path, *training.epsilon);
     }
   }
+  if (training.alpha) {
+    if (training.optimizer != "rmsprop") return base::InvalidArgument("{}.alpha: only rmsprop has it", path);
+    if (!(*training.alpha >= 0 && *training.alpha < 1)) {
+      return base::InvalidArgument("{}.alpha: {} is not in [0, 1)", path, *training.alpha);
+    }
+  }
   if (training.momentum) {
-    if (training.optimizer != "sgd") return base::InvalidArgument("{}.momentum: only sgd has it", path);
+    if (training.optimizer != "sgd" && training.optimizer != "rmsprop") {
+      return base::InvalidArgument("{}.momentum: only sgd and rmsprop have it", path);
+    }
     if (!(*training.momentum >= 0 && *training.momentum < 1)) {
       return base::InvalidArgument("{}.momentum: {} is not in [0, 1)", path, *training.momentum);
     }
   }
-  if (training.nesterov && training.momentum.value_or(0) <= 0) {
-    return base::InvalidArgument("{}.nesterov: needs a momentum above 0", path);
+  if (training.nesterov && (training.momentum.value_or(0) <= 0 || training.optimizer != "sgd")) {
+    return base::InvalidArgument("{}.nesterov: needs sgd with a momentum above 0", path);
   }
   if (training.weight_decay && !(*training.weight_decay >= 0 && *training.weight_decay <= 1)) {
     return base::InvalidArgument("{}.weightDecay: {} is not in [0, 1]", path, *training.weight_decay);
@@ -228,13 +238,24 @@ bool HasTables(const ModelSpec& model) {
 // Rows of embedding tables that a step does not use stay as they are, which these would change.
 absl::Status ValidateRows(const JobSpec& spec) {
   const TrainingSpec& training = spec.training;
-  const bool moves =
-      training.optimizer == "adamw" || training.momentum.value_or(0) > 0 || training.weight_decay.value_or(0) > 0;
+  const bool moves = training.optimizer == "adamw" || training.optimizer == "rmsprop" ||
+                     training.momentum.value_or(0) > 0 || training.weight_decay.value_or(0) > 0;
   if (!moves || !HasTables(spec.model)) return absl::OkStatus();
   return base::InvalidArgument(
-      "spec.training.optimizer: adamw, momentum and weightDecay need a model without embedding tables: mlp, exported, "
-      "or "
-      "layers without Embedding");
+      "spec.training.optimizer: adamw, rmsprop, momentum and weightDecay need a model without embedding tables: mlp, "
+      "one from PyTorch, or layers without Embedding");
+}
+
+absl::Status ValidateClipping(const JobSpec& spec) {
+  const std::optional<double>& norm = spec.training.clip_norm;
+  if (!norm) return absl::OkStatus();
+  if (!(*norm > 0) || !std::isfinite(*norm)) {
+    return base::InvalidArgument("spec.training.clipNorm: {} is not above 0", *norm);
+  }
+  if (!HasTables(spec.model)) return absl::OkStatus();
+  return base::InvalidArgument(
+      "spec.training.clipNorm: needs a model without embedding tables: mlp, one from PyTorch, or layers without "
+      "Embedding");
 }
 
 absl::Status ValidateEvaluation(const TrainingSpec& training, Task task) {
@@ -289,11 +310,8 @@ absl::Status ValidateCheckpoint(const CheckpointSpec& checkpoint) {
 absl::Status Validate(const JobSpec& spec) {
   MEDLEY_RETURN_IF_ERROR(ValidateTask(spec));
   MEDLEY_RETURN_IF_ERROR(ValidateModel(spec.model, spec.data.schema));
-  MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.train", spec.data.train));
-  if (spec.data.test.has_value()) {
-    MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.test", *spec.data.test));
-  }
-  MEDLEY_RETURN_IF_ERROR(ValidateSchema(spec.data.schema));
+  MEDLEY_RETURN_IF_ERROR(ValidateInputs(spec));
+  if (!spec.data.train.arrays()) MEDLEY_RETURN_IF_ERROR(ValidateSchema(spec.data.schema));
   if (spec.data.max_bad_rows < 0) {
     return base::InvalidArgument("spec.data.maxBadRows: {} is negative", spec.data.max_bad_rows);
   }
@@ -303,6 +321,7 @@ absl::Status Validate(const JobSpec& spec) {
     return base::InvalidArgument("spec.training.evaluation: needs spec.data.test");
   }
   MEDLEY_RETURN_IF_ERROR(ValidateRows(spec));
+  MEDLEY_RETURN_IF_ERROR(ValidateClipping(spec));
   return ValidateCheckpoint(spec.checkpoint);
 }
 
@@ -319,11 +338,14 @@ std::string ProfileHash(const JobSpec& spec) {
                       fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
                       spec.training.batch_size, spec.training.optimizer);
   if (spec.training.momentum.value_or(0) > 0) text += "|momentum";  // it has more state
-  if (!model.exported_uri.empty()) {
-    text += fmt::format("|exported|{}|{}|{}|{}|{}", model.exported_uri, model.cut.depth, model.cut.finest,
-                        fmt::join(model.cut.modules, ","), model.output);
+  if (model.imported()) {
+    text += fmt::format("|{}|{}|{}|{}|{}|{}", model.exported_uri.empty() ? "torchScript" : "exported",
+                        model.exported_uri.empty() ? model.torchscript_uri : model.exported_uri, model.cut.depth,
+                        model.cut.finest, fmt::join(model.cut.modules, ","), model.output);
   }
+  if (spec.training.clip_norm) text += "|clips";
   text += TaskText(spec);
+  text += InputsText(spec.data);
   if (const ColumnNames& names = schema.names; !names.empty()) {
     // Every name with its length, so that no two lists make the same text.
     const auto add = [&](const std::string& name) { text += fmt::format("|{}:{}", name.size(), name); };

@@ -53,6 +53,7 @@ struct Layer {
 struct Model {
   std::string name;
   std::vector<Layer> layers;
+  bool clips_gradients = false;  // by the norm over all parameters: updates wait for all gradients
   bool operator==(const Model&) const = default;
 };
 

@@ -6,7 +6,7 @@
 namespace medley::model {
 namespace {
 
-constexpr std::array kTasks = {Task::kBinary, Task::kRegression, Task::kMultiClass, Task::kMultiLabel};
+constexpr std::array kTasks = {Task::kBinary, Task::kRegression, Task::kMultiClass, Task::kMultiLabel, Task::kOwnLoss};
 
 }  // namespace
 
@@ -20,6 +20,8 @@ const char* TaskName(Task task) {
       return "multiClass";
     case Task::kMultiLabel:
       return "multiLabel";
+    case Task::kOwnLoss:
+      return "ownLoss";
   }
   return "binary";
 }
@@ -33,13 +35,14 @@ std::optional<Task> TaskNamed(std::string_view name) {
 
 std::vector<std::string> TaskMetrics(Task task) {
   if (task == Task::kRegression) return {"mse", "mae", "r2"};
+  if (task == Task::kOwnLoss) return {"loss"};
   return {"auc", "logLoss", "accuracy"};
 }
 
 std::string MetricKey(std::string_view name) { return name == "logLoss" ? "log_loss" : std::string(name); }
 
 bool ImprovesByFalling(std::string_view key) {
-  constexpr std::array<std::string_view, 3> kFalling = {"log_loss", "mse", "mae"};
+  constexpr std::array<std::string_view, 4> kFalling = {"log_loss", "mse", "mae", "loss"};
   return std::ranges::find(kFalling, key) != kFalling.end();
 }
 

@@ -13,14 +13,15 @@ enum class Task {
   kBinary,      // one of two classes; one logit
   kRegression,  // a number
   kMultiClass,  // one of several classes; a logit for each
-  kMultiLabel   // several independent binary labels; a logit for each
+  kMultiLabel,  // several independent binary labels; a logit for each
+  kOwnLoss      // the model's output is the loss of the sample; there are no labels
 };
 
-// As in manifests: binary, regression, multiClass, multiLabel.
+// As in manifests: binary, regression, multiClass, multiLabel, ownLoss.
 const char* TaskName(Task task);
 std::optional<Task> TaskNamed(std::string_view name);
 
-// The metrics of an evaluation, by their names in manifests: auc, logLoss, accuracy or mse, mae, r2.
+// The metrics of an evaluation, by their names in manifests: auc, logLoss, accuracy or mse, mae, r2 or loss.
 std::vector<std::string> TaskMetrics(Task task);
 // The name of a metric in the status, in metrics and in files: log_loss for logLoss.
 std::string MetricKey(std::string_view name);

@@ -1,6 +1,7 @@
 #include "common/program/check.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -81,14 +82,19 @@ class Checker {
   absl::Status CheckUpdates() const {
     if (!program_.Trains()) return absl::OkStatus();
     std::map<std::pair<int, int>, int> reduced, updated;  // (block, replica) -> how often
+    std::set<int> normed;                                 // devices
     for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
       const Instruction& instruction = At(i);
       const std::pair key(instruction.block, instruction.replica);
       if (instruction.kind == Kind::kAllReduce) ++reduced[key];
+      if (instruction.kind == Kind::kNorm) normed.insert(instruction.device);
       if (instruction.kind != Kind::kUpdate) continue;
       if (++updated[key] > 1) return base::Internal("program: {} appears twice", Name(i));
       if (program_.blocks[static_cast<size_t>(instruction.block)].group >= 0 && reduced[key] != 1) {
         return base::Internal("program: {} follows {} reductions", Name(i), reduced[key]);
+      }
+      if (program_.clips && !normed.contains(instruction.device)) {
+        return base::Internal("program: {} does not follow the norm of the gradients", Name(i));
       }
     }
     for (int b = 0; b < static_cast<int>(program_.blocks.size()); ++b) {
@@ -106,6 +112,7 @@ class Checker {
   // A collective ends on all replicas or on none, so its instructions are one node.
   int Node(int i) {
     const Instruction& instruction = At(i);
+    if (instruction.kind == Kind::kNorm) return joint_.try_emplace({instruction.kind, 0}, i).first->second;
     if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage) return i;
     return joint_.try_emplace({instruction.kind, instruction.block}, i).first->second;
   }

@@ -1,6 +1,7 @@
 #include "common/program/compile.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/base/status.h"
@@ -37,6 +38,41 @@ Order OrderOf(Form form, const model::ExecutionPlan& plan, const Shape& shape) {
   return {};
 }
 
+// The devices with dense parameters as a layout of their own, which adds the squares of their gradients.
+absl::Status AddNorm(Program& program) {
+  if (program.form == Form::kAsync1F1B) {
+    return base::Unimplemented(
+        "plan.schedule.kind: ASYNC_1F1B does not clip gradients by the norm over all parameters");
+  }
+  std::set<int> devices;
+  for (const Block& block : program.blocks) {
+    if (block.average >= 0) {
+      return base::Unimplemented("plan.sync.mode: replicas that differ do not clip gradients by their norm");
+    }
+    if (!block.tables.empty()) {
+      return base::Unimplemented("the gradients of embedding tables are not clipped by their norm");
+    }
+    if (!block.dense) continue;
+    const Layout& layout = program.layouts[static_cast<size_t>(block.layout)];
+    devices.insert(layout.devices.begin(), layout.devices.end());
+  }
+  program.clips = true;
+  if (devices.size() < 2) return absl::OkStatus();
+  const auto count = static_cast<int>(devices.size());
+  Layout layout{.devices = {devices.begin(), devices.end()}, .cuts = {}};
+  std::vector<int> members;
+  for (int i = 0; i <= count; ++i) {
+    layout.cuts.push_back(static_cast<double>(i) / count);
+    if (i < count) members.push_back(i);
+  }
+  program.norm_group = static_cast<int>(program.groups.size());
+  program.groups.push_back({.layout = static_cast<int>(program.layouts.size()),
+                            .levels = {{{members}, model::AllreduceAlgorithm::kCentralized}},
+                            .root = 0});
+  program.layouts.push_back(std::move(layout));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, const model::Model& model,
                                   int64_t max_instructions) {
   MEDLEY_ASSIGN_OR_RETURN(const Lowered lowered, Lower(plan, model));
@@ -55,6 +91,7 @@ absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, c
   for (size_t b = 0; b < program.blocks.size(); ++b) program.blocks[b].lag = order.lag[b];
   program.lag = program.Trains() ? *std::max_element(order.lag.begin(), order.lag.end()) : 1;
   program.open_steps = program.lag + 1;
+  if (model.clips_gradients && program.Trains()) MEDLEY_RETURN_IF_ERROR(AddNorm(program));
   MEDLEY_RETURN_IF_ERROR(Link(lowered, order, max_instructions, program));
   MEDLEY_RETURN_IF_ERROR(Check(program));
   return program;

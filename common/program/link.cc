@@ -111,7 +111,7 @@ class Linker {
     for (const Gradient& gradient : program_.gradients) {
       count += static_cast<int64_t>(micros_) * layout(gradient.layout).replicas();
     }
-    return count + 2 * static_cast<int64_t>(program_.devices.size());
+    return count + 3 * static_cast<int64_t>(program_.devices.size());
   }
 
   // What an instruction needs: the instruction in a slot, which may be filled later (an asynchronous schedule starts a
@@ -286,7 +286,7 @@ class Linker {
     ended_.emplace_back(action.block, action.shift);
     PushRows(action);
     if (order_.reductions.empty()) Reduce(action.block, action.shift);
-    if (!order_.update_at_end) Update(action.block, action.shift);
+    if (!UpdatesAtEnd()) Update(action.block, action.shift);
   }
 
   // When all blocks of a layout have computed their parts of a value's gradient, sends it to where the value came from.
@@ -350,6 +350,38 @@ class Linker {
     }
   }
 
+  // The norm of all gradients needs all of them.
+  bool UpdatesAtEnd() const { return order_.update_at_end || program_.clips; }
+
+  // After all reductions of a device.
+  void Norm() {
+    norm_.assign(program_.devices.size(), kNone);
+    for (int d = 0; d < lowered_.trainers; ++d) {
+      int first = kNone;
+      for (int b = 0; b < static_cast<int>(program_.blocks.size()); ++b) {
+        const Block& block = this->block(b);
+        const std::vector<int>& devices = layout(block.layout).devices;
+        const auto at = std::ranges::find(devices, d);
+        if (!block.dense || at == devices.end()) continue;
+        const auto replica = static_cast<int>(at - devices.begin());
+        if (block.group != kNone) {
+          Needs(&reduce_.at(b)[static_cast<size_t>(replica)]);
+        } else {
+          NeedBackward(b, replica);
+        }
+        if (first == kNone) first = b;
+      }
+      if (first == kNone) continue;
+      int rank = 0;
+      if (program_.norm_group != kNone) {
+        const Group& group = program_.groups[static_cast<size_t>(program_.norm_group)];
+        const std::vector<int>& members = layout(group.layout).devices;
+        rank = static_cast<int>(std::ranges::find(members, d) - members.begin());
+      }
+      norm_[static_cast<size_t>(d)] = Add({.kind = Kind::kNorm, .device = d, .block = first, .replica = rank});
+    }
+  }
+
   void Update(int b, int shift) {
     const Block& block = this->block(b);
     if (!block.dense) return;
@@ -360,6 +392,7 @@ class Linker {
       } else {
         NeedBackward(b, r);
       }
+      if (program_.clips) Needs(&norm_[static_cast<size_t>(device)]);
       const int update = Add(
           {.kind = Kind::kUpdate, .shift = static_cast<uint16_t>(shift), .device = device, .block = b, .replica = r});
       update_[static_cast<size_t>(b)][static_cast<size_t>(r)] = update;
@@ -378,7 +411,8 @@ class Linker {
 
   void Finish() {
     for (const int b : order_.reductions) Reduce(b, 0);
-    if (order_.update_at_end) {
+    if (program_.clips) Norm();
+    if (UpdatesAtEnd()) {
       for (const auto& [block, shift] : ended_) Update(block, shift);
     }
     // The last use of a step's buffers is the last pass of a block, even where nothing is updated.
@@ -463,6 +497,7 @@ class Linker {
       case Kind::kUpdateRows:
         return ListKind::kServer;
       case Kind::kAllReduce:
+      case Kind::kNorm:
       case Kind::kAverage:
         return ListKind::kCollective;
     }
@@ -500,6 +535,7 @@ class Linker {
   std::vector<std::vector<std::pair<int, int>>> gradient_flow_;  // by value: layout, flow
   std::vector<std::pair<int, int>> ended_;  // blocks whose backward passes have ended, in this order, with shift
   std::map<int, std::vector<int>> reduce_;  // by block; replicas
+  std::vector<int> norm_;                   // by device
   std::vector<std::vector<int>> update_;    // by block and replica: the last change of its parameters in a step
   std::vector<std::vector<std::vector<int>>> pull_;  // by block, table and replica
   std::vector<int> load_, report_;                   // by device

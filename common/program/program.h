@@ -32,6 +32,7 @@ enum class Kind : uint8_t {
   kUpdate,      // compute: writes the next version of a block's parameters
   kAverage,     // collective: averages parameters and optimizer state over `group`, in steps that agree
   kReport,      // host: everything of the step is done here
+  kNorm,        // collective: sums the squares of the gradients of all devices, by which updates clip them
 };
 
 // A channel between two devices has one list at each end and in each direction, so that no message waits for one that
@@ -160,6 +161,8 @@ struct Program {
   std::vector<Flow> flows;
   std::vector<Gradient> gradients;
   std::vector<Group> groups;
+  bool clips = false;                     // by the norm of the gradients of all blocks: kNorm
+  int norm_group = -1;                    // over the devices with dense parameters; -1: one device, or nothing clips
   std::vector<Instruction> instructions;  // in the order from which the lists are cut
   std::vector<Dependency> all_dependencies;
   std::vector<List> lists;  // by device, then kind, then peer

@@ -1,5 +1,7 @@
 #include "operator/api/validate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -8,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/quantity.h"
+#include "common/model/task.h"
 #include "operator/api/bounds.h"
 #include "operator/api/training_job.h"
 
@@ -81,16 +84,20 @@ void CheckJobName(Rules& rules, const std::string& name) {
       "and hyphens, because a Service is named after it");
 }
 
+bool FromPyTorch(const Json& spec) { return Has(spec, "/model/exported") || Has(spec, "/model/torchScript"); }
+
 void CheckModel(Rules& rules, const Json& object, const Json& spec) {
   const auto count = [&](std::initializer_list<const char*> fields) {
     return std::ranges::count_if(fields, [&](const char* field) { return Has(spec, field); });
   };
-  rules.Require(count({"/model/name", "/model/layers", "/model/exported"}) == 1,
-                "spec.model must have exactly one of name, layers and exported");
+  rules.Require(count({"/model/name", "/model/layers", "/model/exported", "/model/torchScript"}) == 1,
+                "spec.model must have exactly one of name, layers, exported and torchScript");
   rules.Require(!Has(object, "/spec/model/parameters") || !Has(spec, "/model/layers"),
-                "spec.model.parameters go with spec.model.name or exported, not with layers");
-  rules.Require(Has(spec, "/model/exported") || count({"/model/cut", "/model/output"}) == 0,
-                "spec.model.cut and spec.model.output go with spec.model.exported");
+                "spec.model.parameters go with a name or a model from PyTorch, not with layers");
+  rules.Require(FromPyTorch(spec) || count({"/model/cut", "/model/output"}) == 0,
+                "spec.model.cut and spec.model.output go with spec.model.exported and torchScript");
+  rules.Require(TextAt(spec, "/model/task") != "ownLoss" || FromPyTorch(spec),
+                "spec.model.task ownLoss is for models from PyTorch");
   rules.Require(count({"/model/cut/depth", "/model/cut/modules", "/model/cut/finest"}) <= 1,
                 "spec.model.cut must have at most one of depth, modules and finest");
   for (const Json& layer : At(spec, "/model/layers")) {
@@ -100,17 +107,66 @@ void CheckModel(Rules& rules, const Json& object, const Json& spec) {
   }
 }
 
+bool IsTable(const Json& spec, const std::string& source) {
+  const std::string format = TextAt(spec, ("/data/" + source + "/format").c_str());
+  return format == "csv" || format == "tsv";
+}
+
+// `source`: train or test.
+void CheckSource(Rules& rules, const Json& spec, const std::string& source) {
+  const std::string pointer = "/data/" + source;
+  if (!Has(spec, pointer.c_str())) return;
+  const auto has = [&](const char* field) { return Has(spec, (pointer + field).c_str()); };
+  rules.Require(has("/uri") != has("/files"),
+                fmt::format("spec.data.{} must have exactly one of uri and files", source));
+  rules.Require(!has("/uri") || TextAt(spec, (pointer + "/uri").c_str()).starts_with("file:///"),
+                fmt::format("spec.data.{}.uri must begin with file:///", source));
+  rules.Require(!IsTable(spec, source) || (!has("/files") && !has("/labels")),
+                fmt::format("spec.data.{}.files and labels go with the formats idx, npy and raw", source));
+}
+
+void CheckInputs(Rules& rules, const Json& spec) {
+  const bool inputs = Has(spec, "/data/inputs");
+  const bool table = IsTable(spec, "train");
+  const bool own_loss = TextAt(spec, "/model/task") == "ownLoss";
+  rules.Require(inputs != (Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric")),
+                "spec.data must have either inputs, or a schema that names categorical or numeric columns");
+  rules.Require(inputs || (table && !Has(spec, "/model/torchScript")),
+                "spec.data.inputs are needed for spec.model.torchScript and for the formats idx, npy and raw");
+  rules.Require(!inputs || FromPyTorch(spec),
+                "spec.data.inputs go with spec.model.exported and torchScript, whose arguments have names");
+  rules.Require(!Has(spec, "/data/test") || IsTable(spec, "test") == table,
+                "spec.data.test must be a table if spec.data.train is one, and arrays if that is");
+  rules.Require(table || own_loss != Has(spec, "/data/train/labels"),
+                "spec.data.train.labels are needed for the formats idx, npy and raw, but not for spec.model.task "
+                "ownLoss");
+  const bool columns = Has(spec, "/data/schema/label/column") || Has(spec, "/data/schema/label/columns");
+  rules.Require(!table || own_loss != columns,
+                "spec.data.schema.label needs column or columns for the formats csv and tsv, but must be absent for "
+                "spec.model.task ownLoss");
+  rules.Require(table || (!columns && !Has(spec, "/data/schema/label/positive")),
+                "spec.data.schema.label.column, columns and positive go with the formats csv and tsv");
+  for (const Json& input : At(spec, "/data/inputs")) {
+    const std::string type = TextAt(input, "/type");
+    const bool changes = Has(input, "/scale") || Has(input, "/mean") || Has(input, "/std");
+    rules.Require(type == "float32" || !changes, "scale, mean and std of spec.data.inputs go with the type float32");
+    rules.Require(Has(input, "/columns") != Has(input, "/shape"),
+                  "an input of spec.data.inputs must have exactly one of columns and shape");
+    rules.Require(type != "category" || Has(input, "/columns"),
+                  "the type category of spec.data.inputs goes with columns");
+    rules.Require(Has(input, "/columns") == table,
+                  "spec.data.inputs have columns for the formats csv and tsv, and a shape for idx, npy and raw");
+  }
+}
+
 void CheckData(Rules& rules, const Json& spec) {
-  const auto is_file = [](const std::string& uri) { return uri.rfind("file:///", 0) == 0; };
-  rules.Require(is_file(TextAt(spec, "/data/train/uri")), "spec.data.train.uri must begin with file:///");
-  rules.Require(!Has(spec, "/data/test") || is_file(TextAt(spec, "/data/test/uri")),
-                "spec.data.test.uri must begin with file:///");
+  CheckSource(rules, spec, "train");
+  CheckSource(rules, spec, "test");
+  CheckInputs(rules, spec);
   const std::set<std::string> categorical = Columns(spec, "/data/schema/categorical");
   const std::set<std::string> numeric = Columns(spec, "/data/schema/numeric");
-  rules.Require(Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric"),
-                "spec.data.schema must name categorical or numeric columns");
-  rules.Require(Has(spec, "/data/schema/label/column") != Has(spec, "/data/schema/label/columns"),
-                "spec.data.schema.label must have exactly one of column and columns");
+  rules.Require(!Has(spec, "/data/schema/label/column") || !Has(spec, "/data/schema/label/columns"),
+                "spec.data.schema.label must not have both column and columns");
   std::set<std::string> labels = Columns(spec, "/data/schema/label/columns");
   if (Has(spec, "/data/schema/label/column")) labels.insert(kube::Dump(At(spec, "/data/schema/label/column")));
   const auto is_name = [](const std::string& column) { return column.starts_with('"'); };
@@ -135,7 +191,7 @@ void CheckTask(Rules& rules, const Json& spec) {
   const std::string task = named.empty() ? "binary" : named;
   rules.Require(!Has(spec, "/model/loss") || task == "regression",
                 "spec.model.loss goes with spec.model.task regression");
-  rules.Require((task == "multiLabel") == Has(spec, "/data/schema/label/columns"),
+  rules.Require(!IsTable(spec, "train") || (task == "multiLabel") == Has(spec, "/data/schema/label/columns"),
                 "spec.data.schema.label.columns go with spec.model.task multiLabel, and only with it");
   rules.Require(!Has(spec, "/data/schema/label/positive") || task == "binary",
                 "spec.data.schema.label.positive goes with spec.model.task binary");
@@ -148,9 +204,10 @@ void CheckTask(Rules& rules, const Json& spec) {
                     (balanced.is_boolean() && balanced.get<bool>()) != Has(spec, "/training/classWeights/weights"),
                 "spec.training.classWeights must have exactly one of balanced: true and weights");
   const std::string metric = TextAt(spec, "/training/earlyStopping/metric");
-  rules.Require(metric.empty() || (task == "regression") == (metric == "mse" || metric == "mae" || metric == "r2"),
-                "spec.training.earlyStopping.metric must be mse, mae or r2 for spec.model.task regression, and auc, "
-                "logLoss or accuracy for others");
+  const std::vector<std::string> metrics = model::TaskMetrics(model::TaskNamed(task).value_or(model::Task::kBinary));
+  rules.Require(metric.empty() || std::ranges::find(metrics, metric) != metrics.end(),
+                "spec.training.earlyStopping.metric must be mse, mae or r2 for spec.model.task regression, loss for "
+                "ownLoss, and auc, logLoss or accuracy for others");
 }
 
 bool HasTables(const Json& spec) {
@@ -171,18 +228,30 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "only the optimizers adam and adamw have spec.training.optimizer.beta1 and beta2");
   rules.Require(!Has(spec, "/training/optimizer/epsilon") ||
                     (Number(spec, "/training/optimizer/epsilon", 0) > 0 && optimizer != "sgd"),
-                "spec.training.optimizer.epsilon must be greater than 0 and needs the optimizer adam, adamw or "
-                "adagrad");
+                "spec.training.optimizer.epsilon must be greater than 0 and needs another optimizer than sgd");
   const double momentum = Number(spec, "/training/optimizer/momentum", 0);
-  rules.Require(!Has(spec, "/training/optimizer/momentum") || optimizer == "sgd",
-                "only the optimizer sgd has spec.training.optimizer.momentum");
+  rules.Require(!Has(spec, "/training/optimizer/momentum") || optimizer == "sgd" || optimizer == "rmsprop",
+                "only the optimizers sgd and rmsprop have spec.training.optimizer.momentum");
+  rules.Require(!Has(spec, "/training/optimizer/alpha") || optimizer == "rmsprop",
+                "only the optimizer rmsprop has spec.training.optimizer.alpha");
   const Json& nesterov = At(spec, "/training/optimizer/nesterov");
-  rules.Require(!nesterov.is_boolean() || !nesterov.get<bool>() || momentum > 0,
-                "spec.training.optimizer.nesterov needs a momentum greater than 0");
-  const bool moves = optimizer == "adamw" || momentum > 0 || Number(spec, "/training/optimizer/weightDecay", 0) > 0;
-  rules.Require(!moves || !HasTables(spec),
-                "spec.training.optimizer adamw, momentum and weightDecay need a model without embedding tables: mlp, "
-                "exported, or layers without Embedding");
+  rules.Require(!nesterov.is_boolean() || !nesterov.get<bool>() || (optimizer == "sgd" && momentum > 0),
+                "spec.training.optimizer.nesterov needs sgd with a momentum greater than 0");
+  const bool moves = optimizer == "adamw" || optimizer == "rmsprop" || momentum > 0 ||
+                     Number(spec, "/training/optimizer/weightDecay", 0) > 0;
+  rules.Require(
+      !moves || !HasTables(spec),
+      "spec.training.optimizer adamw, rmsprop, momentum and weightDecay need a model without embedding tables: "
+      "mlp, one from PyTorch, or layers without Embedding");
+  const bool clips = Has(spec, "/training/clipNorm");
+  rules.Require(
+      !clips || !HasTables(spec),
+      "spec.training.clipNorm needs a model without embedding tables: mlp, one from PyTorch, or layers without "
+      "Embedding");
+  rules.Require(!clips || TextAt(spec, "/planner/parallelism/schedule") != "ASYNC_1F1B",
+                "spec.training.clipNorm needs another schedule than ASYNC_1F1B");
+  rules.Require(!clips || !Has(spec, "/training/sync/mode") || TextAt(spec, "/training/sync/mode") == "Full",
+                "spec.training.clipNorm needs spec.training.sync.mode Full");
   const std::string curve = TextAt(spec, "/training/optimizer/schedule/kind");
   rules.Require(curve != "step" || Has(spec, "/training/optimizer/schedule/everySteps"),
                 "spec.training.optimizer.schedule of the kind step needs everySteps");
@@ -214,13 +283,13 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   const bool asynchronous = TextAt(spec, "/planner/parallelism/schedule") == "ASYNC_1F1B";
   rules.Require(
       !asynchronous || !HasTables(spec),
-      "spec.planner.parallelism.schedule ASYNC_1F1B needs a model without embedding tables: mlp, exported, or layers "
-      "without Embedding");
+      "spec.planner.parallelism.schedule ASYNC_1F1B needs a model without embedding tables: mlp, one from PyTorch, or "
+      "layers without Embedding");
   const std::string mode = TextAt(spec, "/training/sync/mode");
   rules.Require(
       mode.empty() || mode == "Full" || !HasTables(spec),
-      "spec.training.sync.mode other than Full needs a model without embedding tables: mlp, exported, or layers "
-      "without Embedding");
+      "spec.training.sync.mode other than Full needs a model without embedding tables: mlp, one from PyTorch, or "
+      "layers without Embedding");
   rules.Require((mode == "Percentage") == Has(spec, "/training/sync/fraction"),
                 "spec.training.sync.fraction goes with the mode Percentage, and only with it");
   rules.Require(!Has(spec, "/training/sync/targetRatio") || mode == "Flexible",

@@ -107,10 +107,11 @@ class Run {
       const Instruction& instruction = program_.instructions[i];
       shift = std::max<int>(shift, instruction.shift);
       Measure(binding, samples, instruction, i);
-      if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage) continue;
-      const auto [found, added] =
-          joints.try_emplace({instruction.kind, instruction.block}, static_cast<int>(joints_.size()));
-      if (added) joints_.push_back({0, {}, seconds_[i], ReductionCpu(instruction.block)});
+      const bool norm = instruction.kind == Kind::kNorm;  // of all devices together; a few bytes
+      if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage && !norm) continue;
+      const int block = norm ? kNone : instruction.block;
+      const auto [found, added] = joints.try_emplace({instruction.kind, block}, static_cast<int>(joints_.size()));
+      if (added) joints_.push_back({0, {}, seconds_[i], norm ? 0 : ReductionCpu(block)});
       ++joints_[static_cast<size_t>(found->second)].members;
       joint_[i] = found->second;
     }
@@ -218,6 +219,7 @@ class Run {
       case Kind::kAverage:
         seconds_[i] = durations_.averages[static_cast<size_t>(instruction.block)];
         break;
+      case Kind::kNorm:
       case Kind::kReport:
         break;
     }
@@ -293,6 +295,7 @@ class Run {
         }
         break;
       case Kind::kAllReduce:
+      case Kind::kNorm:
       case Kind::kAverage: {
         Joint& joint = joints_[static_cast<size_t>(joint_[index])];
         joint.waiting.push_back(l);

@@ -88,6 +88,7 @@ const char* CategoryOf(Kind kind) {
     case Kind::kUpdateRows:
       return "update";
     case Kind::kAllReduce:
+    case Kind::kNorm:
     case Kind::kAverage:
       return "reduction";
     default:

@@ -95,8 +95,16 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   MEDLEY_ASSIGN_OR_RETURN(env.spec, model::ParseJobSpec(env.spec_json));
   MEDLEY_RETURN_IF_ERROR(model::Validate(env.spec));
   const std::string map = get("MEDLEY_PATH_MAP").value_or("");
-  env.spec.data.train.uri = MapPath(map, env.spec.data.train.uri);
-  if (env.spec.data.test.has_value()) env.spec.data.test->uri = MapPath(map, env.spec.data.test->uri);
+  const auto map_uri = [&](std::string& uri) { uri = MapPath(map, uri); };
+  const auto map_source = [&](model::SourceSpec& source) {
+    map_uri(source.uri);
+    map_uri(source.labels);
+    for (auto& [name, uri] : source.files) map_uri(uri);
+  };
+  map_source(env.spec.data.train);
+  if (env.spec.data.test) map_source(*env.spec.data.test);
+  map_uri(env.spec.model.exported_uri);
+  map_uri(env.spec.model.torchscript_uri);
   env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));
   constexpr std::string_view kScheme = "file://";
   const std::string& from = env.spec.checkpoint.from;

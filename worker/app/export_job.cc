@@ -88,8 +88,10 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
   request.folder = kExportFolder;
   request.model.schema = data.schema;
   request.model.embedding_rows = env.spec.model.embedding_rows;
-  MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(data.train, ""));
-  request.model.delimiter = file.delimiter;
+  if (!data.train.arrays()) {
+    MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(data.train, ""));
+    request.model.delimiter = file.delimiter;
+  }
   MEDLEY_ASSIGN_OR_RETURN(request.model.transform, TransformOf(order.transform, data.schema));
   MEDLEY_ASSIGN_OR_RETURN(request.model.graph,
                           ReadGraph(env.spec, "", static_cast<int>(request.model.transform.label.classes.size())));

@@ -21,6 +21,8 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
   if (t.beta2) text += fmt::format("/beta2 {}", *t.beta2);
   if (t.momentum) text += fmt::format("/momentum {} {}", *t.momentum, t.nesterov);
   if (t.weight_decay) text += fmt::format("/weightDecay {}", *t.weight_decay);
+  if (t.alpha) text += fmt::format("/alpha {}", *t.alpha);
+  if (t.clip_norm) text += fmt::format("/clipNorm {}", *t.clip_norm);
   if (t.epsilon) text += fmt::format("/epsilon {}", *t.epsilon);
   if (const auto& s = t.schedule) {
     text += fmt::format("/{}/{}/{}/{}/{}/{}", s->kind, s->warmup_steps, s->every_steps, s->factor, s->steps,
@@ -41,6 +43,10 @@ inline std::string JobDigest(const model::JobSpec& spec) {
   std::string text = fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", ModelFingerprint(spec), spec.training.learning_rate,
                                  spec.data.train.format, schema.label_positive, schema.header, spec.training.epochs,
                                  test.uri, test.format);
+  if (!test.labels.empty() || !test.files.empty()) {
+    text += fmt::format("/{}:{}", test.labels.size(), test.labels);
+    for (const auto& [name, uri] : test.files) text += fmt::format("/{}:{}/{}:{}", name.size(), name, uri.size(), uri);
+  }
   if (const auto& stopping = spec.training.early_stopping) {
     const model::EvaluationSpec when = spec.training.evaluation.value_or(model::EvaluationSpec());
     text += fmt::format("/{}/{}/{}/{}/{}", stopping->metric, stopping->patience, stopping->min_delta, when.every_epochs,

@@ -12,7 +12,7 @@ namespace medley::worker {
 struct SampleShape {
   int fields = 0;    // categorical ids per sample; those of bucketed numeric columns come last
   int numerics = 0;  // numeric features per sample
-  int labels = 1;    // labels per sample; several only for Task::kMultiLabel
+  int labels = 1;    // labels per sample; several for Task::kMultiLabel, and for arrays of Task::kRegression
   bool operator==(const SampleShape&) const = default;
 };
 

@@ -10,9 +10,10 @@
 #include <span>
 #include <thread>
 
-#include "common/base/hasher.h"
 #include "common/base/status.h"
+#include "worker/data/array_dataset.h"
 #include "worker/data/columns.h"
+#include "worker/data/digest.h"
 #include "worker/data/feature_encoder.h"
 #include "worker/data/label_values.h"
 #include "worker/data/row_parser.h"
@@ -213,24 +214,10 @@ absl::Status CheckDiffer(const Batch& rows, const std::string& path, const model
     case model::Task::kMultiLabel:
       return base::InvalidArgument("{}: each column of spec.data.schema.label.columns has one value in all rows", path);
     case model::Task::kBinary:
+    case model::Task::kOwnLoss:
       break;
   }
   return absl::OkStatus();
-}
-
-template <typename T>
-std::string_view BytesOf(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-std::string DigestOf(const Batch& rows, const std::vector<std::string>& classes) {
-  base::Hasher hasher;
-  hasher.Add(fmt::format("{}/{}/{}/{}/", rows.samples, rows.shape.fields, rows.shape.numerics, rows.shape.labels));
-  for (const std::string& name : classes) hasher.Add(fmt::format("{}:{}/", name.size(), name));
-  hasher.Add(BytesOf(rows.ids));
-  hasher.Add(BytesOf(rows.numerics));
-  hasher.Add(BytesOf(rows.labels));
-  return hasher.Hex();
 }
 
 }  // namespace
@@ -238,6 +225,7 @@ std::string DigestOf(const Batch& rows, const std::vector<std::string>& classes)
 absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options) {
+  if (source.arrays()) return LoadFromArrays(source, spec, transform, options);
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile at, FileOf(source, options.root));
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(at.path));
   LabelTransform label;
@@ -260,7 +248,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
     MEDLEY_RETURN_IF_ERROR(CheckClasses(joined, data->rows_, at, spec.schema, options.stop));
   }
   MEDLEY_RETURN_IF_ERROR(joined);
-  if (transform == nullptr) {
+  if (transform == nullptr && spec.schema.task != model::Task::kOwnLoss) {
     MEDLEY_RETURN_IF_ERROR(CheckDiffer(data->rows_, at.path, spec.schema, label.classes));
   }
   data->transform_ = transform != nullptr ? *transform : Fit(data->rows_, spec.schema, std::move(label));
@@ -270,6 +258,21 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
   }
   data->digest_ = DigestOf(data->rows_, data->transform_.label.classes);
   FeatureEncoder(data->transform_, spec.schema, options.embedding_rows).Encode(data->rows_);
+  return data;
+}
+
+absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::LoadFromArrays(const model::SourceSpec& source,
+                                                                       const model::DataSpec& spec,
+                                                                       const Transform* transform,
+                                                                       const LoadOptions& options) {
+  ArrayOptions arrays{.root = options.root, .stop = options.stop, .on_piece = options.on_piece};
+  arrays.test = transform != nullptr;
+  if (transform != nullptr) arrays.classes = transform->label.classes;
+  MEDLEY_ASSIGN_OR_RETURN(ArraySamples samples, LoadArrays(source, spec.schema, arrays));
+  std::shared_ptr<Dataset> data(new Dataset());
+  data->rows_ = std::move(samples.rows);
+  data->transform_.label.classes = std::move(samples.classes);
+  data->digest_ = DigestOf(data->rows_, data->transform_.label.classes);
   return data;
 }
 

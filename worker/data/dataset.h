@@ -35,7 +35,7 @@ class Dataset {
   // is fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
   // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument
   // for a set without rows, or with labels from which nothing can be learnt (one class, one value, too many classes);
-  // Unimplemented for an unknown format.
+  // Unimplemented for an unknown format. Arrays (idx, npy, raw): see array_dataset.h; no numbers are standardised.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);
@@ -57,6 +57,10 @@ class Dataset {
 
  private:
   Dataset() = default;
+  static absl::StatusOr<std::shared_ptr<const Dataset>> LoadFromArrays(const model::SourceSpec& source,
+                                                                       const model::DataSpec& spec,
+                                                                       const Transform* transform,
+                                                                       const LoadOptions& options);
 
   Batch rows_;
   Transform transform_;

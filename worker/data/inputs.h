@@ -1,7 +1,7 @@
 // Where the inputs of a model are in a sample. Pure.
 //
 // A sample is a row of whole numbers (BatchView::ids) and one of floats (BatchView::numerics). The inputs of a model
-// take them one after the other, in the order of its arguments.
+// take them one after the other: in the order of spec.data.inputs, by their names, or in the order of its arguments.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model/data_spec.h"
 #include "worker/data/batch.h"
 
 namespace medley::worker {
@@ -28,7 +29,9 @@ struct InputSlice {
   std::vector<int64_t> shape;  // of one sample
 };
 
-// Errors: InvalidArgument that says what the model takes and what the data have, unless all of them are used.
-absl::StatusOr<std::vector<InputSlice>> InputLayout(const std::vector<ModelInput>& inputs, const SampleShape& shape);
+// In the order of the model's arguments. `named`: spec.data.inputs; empty: there is none. Errors: InvalidArgument that
+// says what the model takes and what the data have, unless all of them are used.
+absl::StatusOr<std::vector<InputSlice>> InputLayout(const std::vector<ModelInput>& inputs, const SampleShape& shape,
+                                                    const std::vector<model::InputSpec>& named = {});
 
 }  // namespace medley::worker

@@ -41,6 +41,7 @@ absl::Status LabelReader::Append(const CsvFields& row, std::vector<float>& label
     case model::Task::kMultiClass:
       return Class(text, labels);
     case model::Task::kBinary:
+    case model::Task::kOwnLoss:
     case model::Task::kMultiLabel:
       break;
   }

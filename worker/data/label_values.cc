@@ -9,6 +9,7 @@
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
+#include "worker/data/array_dataset.h"
 #include "worker/data/columns.h"
 #include "worker/data/row_parser.h"
 #include "worker/data/source.h"
@@ -158,6 +159,11 @@ absl::Status FindReadableRow(const SourceFile& file, const model::SchemaSpec& sc
 
 absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec,
                          const std::vector<std::string>& classes, const std::string& root, std::stop_token stop) {
+  if (source.arrays()) {
+    ArrayOptions options{.root = root, .stop = std::move(stop), .classes = classes};
+    options.test = true;
+    return CheckArrays(source, spec.schema, options);
+  }
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(source, root));
   if (spec.schema.task != model::Task::kBinary) return FindReadableRow(file, spec.schema, classes, stop);
   LabelValues values(spec.schema, file.delimiter);

@@ -56,7 +56,7 @@ class LabelValues {
 
 // Task::kBinary: checks that both classes occur in the file. Others: that the labels of some row can be read; `classes`
 // are those of the training data. Reads only as much as it needs. Errors: those of LabelValues::Check and LabelReader;
-// NotFound; InvalidArgument (a URI without file:///); Unimplemented (format); Cancelled.
+// NotFound; InvalidArgument (a URI without file:///); Unimplemented (format); Cancelled. Arrays: those of CheckArrays.
 absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec,
                          const std::vector<std::string>& classes, const std::string& root, std::stop_token stop);
 

@@ -1,6 +1,7 @@
 #include "worker/data/row_parser.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "common/base/hash.h"
@@ -17,6 +18,13 @@ size_t ColumnsOf(const model::SchemaSpec& schema) {
   for (const int column : schema.categorical) last = std::max(last, column);
   for (const int column : schema.numeric) last = std::max(last, column);
   return static_cast<size_t>(last) + 1;
+}
+
+absl::Status ReadId(std::string_view text, int column, int32_t& id) {
+  const std::string_view digits = Trim(text);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  if (error == std::errc() && end == digits.data() + digits.size() && id >= 0) return absl::OkStatus();
+  return base::InvalidArgument("column {}: '{}' is no whole number from 0 to 2^31 - 1", column, text);
 }
 
 }  // namespace
@@ -48,10 +56,17 @@ absl::Status RowParser::Append(std::string_view line, Batch& rows) {
   for (const int column : schema_.numeric) {
     MEDLEY_RETURN_IF_ERROR(ReadNumber(value(column), column, numbers_.emplace_back()));
   }
-  MEDLEY_RETURN_IF_ERROR(labels_.Append(fields_, rows.labels));
+  ids_.clear();
   for (size_t field = 0; field < schema_.categorical.size(); ++field) {
-    rows.ids.push_back(HashedId(value(schema_.categorical[field]), static_cast<int>(field), embedding_rows_));
+    const int column = schema_.categorical[field];
+    if (field < schema_.whole_numbers.size() && schema_.whole_numbers[field]) {
+      MEDLEY_RETURN_IF_ERROR(ReadId(value(column), column, ids_.emplace_back()));
+    } else {
+      ids_.push_back(HashedId(value(column), static_cast<int>(field), embedding_rows_));
+    }
   }
+  MEDLEY_RETURN_IF_ERROR(labels_.Append(fields_, rows.labels));
+  rows.ids.insert(rows.ids.end(), ids_.begin(), ids_.end());
   rows.ids.resize(rows.ids.size() + static_cast<size_t>(shape_.fields) - schema_.categorical.size());
   rows.numerics.insert(rows.numerics.end(), numbers_.begin(), numbers_.end());
   ++rows.samples;

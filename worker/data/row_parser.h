@@ -39,6 +39,7 @@ class RowParser {
   size_t columns_ = 0;
   CsvFields fields_;
   std::vector<float> numbers_;
+  std::vector<int32_t> ids_;
   LabelReader labels_;
 };
 

@@ -49,6 +49,8 @@ const char* LossName(LossKind loss) {
       return "mae";
     case LossKind::kSoftmax:
       return "crossEntropy";
+    case LossKind::kOutput:
+      return "output";
     case LossKind::kLogistic:
       break;
   }
@@ -63,6 +65,8 @@ const char* OutputText(model::Task task) {
       return "the probability of each of classes: the softmax of the last FullyConnected layer";
     case model::Task::kMultiLabel:
       return "the probability of 1 in each of labelColumns: the sigmoid of the last FullyConnected layer";
+    case model::Task::kOwnLoss:
+      return "the loss of the sample";
     case model::Task::kBinary:
       break;
   }
@@ -197,16 +201,25 @@ std::string SchemaJson(const ExportedModel& model) {
     }
     numeric.push_back(std::move(column));
   }
-  const Json json = {
-      {"formatVersion", kExportVersion},
-      {"delimiter", std::string(1, model.delimiter)},
-      {"header", schema.header},
-      {"label", LabelJson(schema)},
-      {"missing", {"", "?", "NULL", "NA"}},
-      {"categorical", categorical},
-      {"numeric", numeric},
-      {"numericBuckets", schema.numeric_buckets},
-      {"hash", {{"function", "XXH3-64"}, {"seed", "the index of the field"}, {"rows", model.embedding_rows}}}};
+  Json inputs = Json::array();
+  for (const model::InputSpec& input : schema.inputs) {
+    inputs.push_back({{"name", input.name},
+                      {"type", input.type},
+                      {"shape", input.shape},
+                      {"scale", input.scale},
+                      {"mean", input.mean},
+                      {"std", input.deviation}});
+  }
+  Json json = {{"formatVersion", kExportVersion},
+               {"delimiter", std::string(1, model.delimiter)},
+               {"header", schema.header},
+               {"label", LabelJson(schema)},
+               {"missing", {"", "?", "NULL", "NA"}},
+               {"categorical", categorical},
+               {"numeric", numeric},
+               {"numericBuckets", schema.numeric_buckets},
+               {"hash", {{"function", "XXH3-64"}, {"seed", "the index of the field"}, {"rows", model.embedding_rows}}}};
+  if (!inputs.empty()) json["inputs"] = std::move(inputs);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

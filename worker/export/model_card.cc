@@ -48,6 +48,8 @@ const char* TaskText(model::Task task) {
       return "classification into several classes";
     case model::Task::kMultiLabel:
       return "several binary labels";
+    case model::Task::kOwnLoss:
+      return "what the model's own loss asks for";
     case model::Task::kBinary:
       break;
   }
@@ -63,6 +65,7 @@ std::string LineText(model::Task task) {
              "of all classes, in the order of `classes` in `model.json`.";
     case model::Task::kMultiLabel:
       return "Each line of the result has the probability of 1 in each label column, in the order of the columns.";
+    case model::Task::kOwnLoss:
     case model::Task::kBinary:
       break;
   }
@@ -80,6 +83,9 @@ std::string WeightsText(const model::ClassWeightsSpec& spec) {
 std::string LabelCell(const ExportedModel& model) {
   const model::SchemaSpec& schema = model.schema;
   const LabelTransform& label = model.transform.label;
+  if (!schema.inputs.empty() && schema.categorical.empty() && schema.numeric.empty()) {
+    return label.classes.empty() ? "a file" : fmt::format("a file; {} classes", label.classes.size());
+  }
   switch (schema.task) {
     case model::Task::kRegression:
       return fmt::format("column {}; mean {:g}, deviation {:g}", LabelColumnText(schema), label.mean, label.deviation);
@@ -92,6 +98,8 @@ std::string LabelCell(const ExportedModel& model) {
     }
     case model::Task::kMultiLabel:
       return fmt::format("columns {}", fmt::join(schema.label_columns, ", "));
+    case model::Task::kOwnLoss:
+      return "none";
     case model::Task::kBinary:
       break;
   }
@@ -113,6 +121,18 @@ std::string ImportedText() {
       kWeightsFile);
 }
 
+std::string FeaturesCell(const model::SchemaSpec& schema) {
+  if (schema.inputs.empty()) {
+    return fmt::format("{} categorical and {} numeric columns", schema.categorical.size(), schema.numeric.size());
+  }
+  std::string text;
+  for (const model::InputSpec& input : schema.inputs) {
+    text +=
+        fmt::format("{}`{}`: {} [{}]", text.empty() ? "" : ", ", input.name, input.type, fmt::join(input.shape, " x "));
+  }
+  return text;
+}
+
 // All that does not depend on how the model is used.
 std::string Rest(const ModelCard& card, const ExportedModel& model) {
   const model::TrainingSpec& training = card.spec.training;
@@ -122,8 +142,7 @@ std::string Rest(const ModelCard& card, const ExportedModel& model) {
   text += Row("rows left out, because they could not be parsed", std::to_string(card.bad_rows));
   if (card.spec.data.test) text += Row("test data", card.spec.data.test->uri);
   text += Row("label", LabelCell(model));
-  text += Row("features", fmt::format("{} categorical and {} numeric columns", model.schema.categorical.size(),
-                                      model.schema.numeric.size()));
+  text += Row("features", FeaturesCell(model.schema));
   text += "\n## Quality\n\n" + Metrics(card.metrics);
   text += "\n## Training\n\n| | |\n|---|---|\n";
   text += Row("epochs", std::to_string(training.epochs));

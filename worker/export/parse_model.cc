@@ -67,7 +67,8 @@ absl::Status ReadLoss(const Reader& layer, LossKind& loss) {
   static const std::map<std::string, LossKind> kNames = {{"logLoss", LossKind::kLogistic},
                                                          {"mse", LossKind::kSquared},
                                                          {"mae", LossKind::kAbsolute},
-                                                         {"crossEntropy", LossKind::kSoftmax}};
+                                                         {"crossEntropy", LossKind::kSoftmax},
+                                                         {"output", LossKind::kOutput}};
   const std::string name = layer.String("loss", "logLoss");
   const auto found = kNames.find(name);
   if (found == kNames.end()) return base::InvalidArgument("{}.loss: '{}' is unknown", layer.path(), name);

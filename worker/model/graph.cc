@@ -235,6 +235,7 @@ std::vector<ParameterSpec> Graph::Parameters(bool sparse) const {
 model::Model Graph::ToModel() const {
   model::Model model;
   model.name = name;
+  model.clips_gradients = clips_gradients;
   for (const Operation& operation : operations) {
     model::Layer& layer = model.layers.emplace_back(ToLayer(operation, shape));
     const int index = static_cast<int>(model.layers.size()) - 1;
@@ -254,6 +255,8 @@ LossKind LossOf(const model::JobSpec& spec) {
       return spec.model.loss == "mae" ? LossKind::kAbsolute : LossKind::kSquared;
     case model::Task::kMultiClass:
       return LossKind::kSoftmax;
+    case model::Task::kOwnLoss:
+      return LossKind::kOutput;
     case model::Task::kBinary:
     case model::Task::kMultiLabel:
       break;
@@ -266,6 +269,7 @@ absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec, int classes) {
   Graph graph;
   graph.name = spec.model.name.empty() ? "layers" : spec.model.name;
   graph.shape = ShapeOf(spec.data.schema);
+  graph.clips_gradients = spec.training.clip_norm.has_value();
   GraphBuilder builder(graph);
   const bool unknown = model::OutputsOf(spec.data.schema) == 0;
   if (spec.model.layers.empty()) {

@@ -38,7 +38,7 @@ enum class OperationKind {
   kImported,  // of Graph::imported
 };
 enum class Activation { kNone, kRelu, kSigmoid, kTanh };
-enum class LossKind { kLogistic, kSquared, kAbsolute, kSoftmax };  // worker/model/losses.h
+enum class LossKind { kLogistic, kSquared, kAbsolute, kSoftmax, kOutput };  // worker/model/losses.h
 
 struct Operation {
   OperationKind kind = OperationKind::kFullyConnected;
@@ -69,6 +69,7 @@ struct Graph {
   std::string name;
   SampleShape shape;
   std::vector<Operation> operations;              // in topological order; the last one is the loss
+  bool clips_gradients = false;                   // by the norm over all parameters
   std::shared_ptr<const ImportedModel> imported;  // null: the operations' kinds say what they compute
 
   int Outputs() const { return operations.back().input_width; }

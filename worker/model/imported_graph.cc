@@ -23,7 +23,8 @@ class Builder {
  public:
   explicit Builder(const cut::Cut& cut) : cut_(cut), program_(*cut.program) {}
 
-  absl::StatusOr<std::vector<InputSlice>> Inputs(const SampleShape& shape) const {
+  absl::StatusOr<std::vector<InputSlice>> Inputs(const SampleShape& shape,
+                                                 const std::vector<model::InputSpec>& named) const {
     std::vector<ModelInput> inputs;
     for (const exported::Input& input : program_.inputs) {
       if (input.kind != exported::InputKind::kUser) continue;
@@ -39,7 +40,7 @@ class Builder {
       ModelInput& added = inputs.emplace_back(ModelInput{input.name, integers, {}});
       for (size_t i = 1; i < meta.sizes.size(); ++i) added.shape.push_back(meta.sizes[i].value);
     }
-    return InputLayout(inputs, shape);
+    return InputLayout(inputs, shape, named);
   }
 
   absl::StatusOr<Operation> Convert(int index) const {
@@ -109,7 +110,8 @@ absl::StatusOr<Graph> ImportedGraph(const model::JobSpec& spec, std::shared_ptr<
   Graph graph;
   graph.name = "exported";
   graph.shape = ShapeOf(spec.data.schema);
-  MEDLEY_ASSIGN_OR_RETURN(imported->inputs, builder.Inputs(graph.shape));
+  graph.clips_gradients = spec.training.clip_norm.has_value();
+  MEDLEY_ASSIGN_OR_RETURN(imported->inputs, builder.Inputs(graph.shape, spec.data.schema.inputs));
   for (int i = 0; i < static_cast<int>(cut.operations.size()); ++i) {
     MEDLEY_ASSIGN_OR_RETURN(graph.operations.emplace_back(), builder.Convert(i));
   }

@@ -41,16 +41,26 @@ double Softmax(Floats logits, float label, const std::vector<float>& weights, fl
   return (all - static_cast<double>(logits[number])) * static_cast<double>(weight);
 }
 
-double Squared(float output, float label, float scale, float* gradient) {
-  const float error = output - label;
-  *gradient = 2 * error * scale;
-  return static_cast<double>(error) * static_cast<double>(error);
+double Squared(Floats outputs, Floats labels, float scale, float* gradient) {
+  const float part = 1 / static_cast<float>(outputs.size());
+  double loss = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const float error = outputs[i] - labels[i];
+    gradient[i] = 2 * error * scale * part;
+    loss += static_cast<double>(error) * static_cast<double>(error);
+  }
+  return loss / static_cast<double>(outputs.size());
 }
 
-double Absolute(float output, float label, float scale, float* gradient) {
-  const float error = output - label;
-  *gradient = error == 0 ? 0 : std::copysign(scale, error);
-  return static_cast<double>(std::abs(error));
+double Absolute(Floats outputs, Floats labels, float scale, float* gradient) {
+  const float part = 1 / static_cast<float>(outputs.size());
+  double loss = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const float error = outputs[i] - labels[i];
+    gradient[i] = error == 0 ? 0 : std::copysign(scale * part, error);
+    loss += static_cast<double>(std::abs(error));
+  }
+  return loss / static_cast<double>(outputs.size());
 }
 
 }  // namespace
@@ -58,7 +68,8 @@ double Absolute(float output, float label, float scale, float* gradient) {
 double LossGradient(const Operation& loss, Matrix outputs, std::span<const float> labels, float scale,
                     MutableMatrix doutputs) {
   const auto width = static_cast<size_t>(outputs.columns);
-  const size_t per_sample = loss.loss == LossKind::kLogistic ? width : 1;
+  const bool single = loss.loss == LossKind::kSoftmax || loss.loss == LossKind::kOutput;
+  const size_t per_sample = single ? 1 : width;
   double sum = 0;
   for (size_t i = 0; i < static_cast<size_t>(outputs.rows); ++i) {
     const Floats output(outputs.data + i * width, width);
@@ -69,13 +80,17 @@ double LossGradient(const Operation& loss, Matrix outputs, std::span<const float
         sum += Logistic(output, label, loss.class_weights, scale, gradient);
         break;
       case LossKind::kSquared:
-        sum += Squared(output[0], label[0], scale, gradient);
+        sum += Squared(output, label, scale, gradient);
         break;
       case LossKind::kAbsolute:
-        sum += Absolute(output[0], label[0], scale, gradient);
+        sum += Absolute(output, label, scale, gradient);
         break;
       case LossKind::kSoftmax:
         sum += Softmax(output, label[0], loss.class_weights, scale, gradient);
+        break;
+      case LossKind::kOutput:
+        sum += static_cast<double>(output[0]);
+        gradient[0] = scale;
         break;
     }
   }

@@ -11,8 +11,9 @@ namespace medley::worker {
 // Returns the sum of the samples' losses and sets doutputs to `scale` times its gradient.
 //
 //   kLogistic  mean over the outputs of the sigmoid cross-entropy; as many labels as outputs
-//   kSquared   squared difference;  kAbsolute  absolute difference; one output and one label
+//   kSquared   mean of the squared differences;  kAbsolute  of the absolute ones; as many labels as outputs
 //   kSoftmax   cross-entropy; the label is the number of the class
+//   kOutput    the output; one output, labels are ignored
 //
 // The loss of a sample is multiplied by the weight of its class: class_weights[label] of kSoftmax and of kLogistic with
 // one output. Empty: 1.

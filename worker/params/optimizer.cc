@@ -25,6 +25,7 @@ struct Factors {
   float decay;                     // of the gradient
   float shrink;                    // of the weights: 1 - lr * weight decay for AdamW, else 1
   float momentum;
+  float keep, add;  // of RMSprop's mean square
 };
 
 [[gnu::always_inline]] inline void AdagradLoop(const Spans& s, const Factors& f) {
@@ -79,6 +80,30 @@ struct Factors {
   }
 }
 
+[[gnu::always_inline]] inline void RmspropLoop(const Spans& s, const Factors& f) {
+#pragma GCC ivdep
+  for (size_t i = 0; i < s.size; ++i) {
+    const float g = s.gradient[i] + f.decay * s.weights[i];
+    const float square = f.keep * s.state[i] + f.add * g * g;
+    s.new_state[i] = square;
+    s.new_weights[i] = s.weights[i] - f.rate * g / (std::sqrt(square) + f.epsilon);
+  }
+}
+
+[[gnu::always_inline]] inline void RmspropMomentumLoop(const Spans& s, const Factors& f) {
+  const float* const momenta = s.state + s.size;
+  float* const new_momenta = s.new_state + s.size;
+#pragma GCC ivdep
+  for (size_t i = 0; i < s.size; ++i) {
+    const float g = s.gradient[i] + f.decay * s.weights[i];
+    const float square = f.keep * s.state[i] + f.add * g * g;
+    const float b = f.momentum * momenta[i] + g / (std::sqrt(square) + f.epsilon);
+    s.new_state[i] = square;
+    new_momenta[i] = b;
+    s.new_weights[i] = s.weights[i] - f.rate * b;
+  }
+}
+
 [[gnu::always_inline]] inline void Select(const Optimizer& optimizer, const Spans& spans, const Factors& factors) {
   switch (optimizer.kind) {
     case OptimizerKind::kSgd:
@@ -90,6 +115,10 @@ struct Factors {
       return AdamLoop(spans, factors);
     case OptimizerKind::kMomentum:
       return optimizer.nesterov ? NesterovLoop(spans, factors) : MomentumLoop(spans, factors);
+    case OptimizerKind::kRmsprop:
+      return RmspropLoop(spans, factors);
+    case OptimizerKind::kRmspropMomentum:
+      return RmspropMomentumLoop(spans, factors);
   }
 }
 
@@ -114,7 +143,9 @@ Factors FactorsOf(const Optimizer& o) {
           .epsilon = o.epsilon,
           .decay = apart ? 0 : o.weight_decay,
           .shrink = apart ? 1 - o.learning_rate * o.weight_decay : 1,
-          .momentum = o.momentum};
+          .momentum = o.momentum,
+          .keep = static_cast<float>(o.alpha),
+          .add = static_cast<float>(1 - o.alpha)};
 }
 
 void Run(const Optimizer& optimizer, const Spans& spans) {
@@ -146,8 +177,12 @@ absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_r
     optimizer.kind = OptimizerKind::kAdamW;
     optimizer.epsilon = 1e-8F;
     optimizer.weight_decay = 0.01F;
+  } else if (name == "rmsprop") {
+    optimizer.kind = OptimizerKind::kRmsprop;
+    optimizer.epsilon = 1e-8F;
   } else {
-    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, adam, adamw, sgd", name);
+    return base::InvalidArgument("spec.training.optimizer.name: '{}' is not one of adagrad, adam, adamw, rmsprop, sgd",
+                                 name);
   }
   return optimizer;
 }
@@ -171,7 +206,9 @@ size_t StateFloats(OptimizerKind kind) {
       return 0;
     case OptimizerKind::kAdagrad:
     case OptimizerKind::kMomentum:
+    case OptimizerKind::kRmsprop:
       return 1;
+    case OptimizerKind::kRmspropMomentum:
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       return 2;

@@ -6,6 +6,8 @@
 //   Adam:    m' = b1 * m + (1 - b1) * g;  v' = b2 * v + (1 - b2) * g^2  (Kingma, Ba 2015; torch.optim.Adam)
 //            w' = w - lr / (1 - b1^t) * m' / (sqrt(v' / (1 - b2^t)) + epsilon)
 //   Momentum (torch.optim.SGD): b' = mu * b + g;  w' = w - lr * b', or w - lr * (g + mu * b') with nesterov
+//   RMSprop: s' = a * s + (1 - a) * g^2;  w' = w - lr * g / (sqrt(s') + epsilon)      (torch.optim.RMSprop)
+//            with momentum b' = mu * b + g / (sqrt(s') + epsilon);  w' = w - lr * b'
 //   AdamW:   Adam of w * (1 - lr * weight decay)                       (Loshchilov, Hutter 2019; torch.optim.AdamW)
 //
 // With a weight decay, g of all but AdamW is g + weight decay * w.
@@ -27,7 +29,7 @@
 
 namespace medley::worker {
 
-enum class OptimizerKind { kSgd, kAdagrad, kAdam, kMomentum, kAdamW };
+enum class OptimizerKind { kSgd, kAdagrad, kAdam, kMomentum, kAdamW, kRmsprop, kRmspropMomentum };
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kAdagrad;
@@ -37,9 +39,11 @@ struct Optimizer {
   double beta2 = 0.999;   // Adam: decay of the second moment, in [0, 1)
   float correction1 = 1;  // Adam, of a step: 1 / (1 - b1^t)
   float correction2 = 1;  // Adam, of a step: 1 / sqrt(1 - b2^t)
-  float momentum = 0;     // mu of kMomentum, in (0, 1)
+  double alpha = 0.99;    // RMSprop: decay of the mean square, in [0, 1)
+  float momentum = 0;     // mu of kMomentum and kRmspropMomentum, in (0, 1)
   bool nesterov = false;  // kMomentum
   float weight_decay = 0;
+  float clip_norm = 0;      // the largest norm of all gradients together, applied by the executor; 0: none
   float initial_state = 0;  // value of every element of the optimizer state before the first step
 
   RateSchedule schedule;
@@ -50,21 +54,21 @@ struct Optimizer {
 };
 
 // `name` is spec.training.optimizer.name. Errors: InvalidArgument for an unknown name or a rate that is not positive.
-// The betas, epsilon and weight decay are those of PyTorch: epsilon 1e-8 for Adam and AdamW, 1e-10 for Adagrad; weight
+// The betas, epsilon and weight decay are those of PyTorch: epsilon 1e-10 for Adagrad, else 1e-8; weight
 // decay 0.01 for AdamW, else 0. OptimizerOf (optimizer_of.h) takes all of the job's settings.
 absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_rate);
 
-// The ratio of bytes of (weights + gradient + state) to bytes of weights: 2 for SGD, 3 for Adagrad and momentum, 4 for
-// Adam and AdamW.
+// The ratio of bytes of (weights + gradient + state) to bytes of weights: 2 for SGD, 3 for Adagrad, momentum and
+// RMSprop, 4 for Adam, AdamW and RMSprop with momentum.
 double StateFactor(OptimizerKind kind);
-// Floats of optimizer state for each weight: 0 for SGD, 1 for Adagrad and momentum, 2 for Adam and AdamW.
+// Floats of optimizer state for each weight: 0 for SGD, 1 or 2 for others: StateFactor - 2.
 size_t StateFloats(OptimizerKind kind);
 // Floats of an embedding row with `columns` weights in parameter servers and checkpoints: the weights, then the state.
 // Rows of SGD have room for a state as Adagrad's.
 size_t RowFloats(OptimizerKind kind, size_t columns);
 
 // Updates `weights` and `state` in place. `state` has StateFloats() times the length of the other spans: for Adam all
-// first moments, then all second moments. SGD without momentum ignores `state`.
+// first moments, then all second moments; RMSprop: mean squares, then momenta. SGD without momentum ignores `state`.
 void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float> state,
            std::span<const float> gradient);
 

@@ -8,8 +8,11 @@ absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
   MEDLEY_ASSIGN_OR_RETURN(Optimizer optimizer, MakeOptimizer(training.optimizer, training.learning_rate));
   if (training.beta1) optimizer.beta1 = *training.beta1;
   if (training.beta2) optimizer.beta2 = *training.beta2;
+  if (training.clip_norm) optimizer.clip_norm = static_cast<float>(*training.clip_norm);
+  if (training.alpha) optimizer.alpha = *training.alpha;
   if (training.momentum.value_or(0) > 0) {
-    optimizer.kind = OptimizerKind::kMomentum;
+    optimizer.kind =
+        optimizer.kind == OptimizerKind::kRmsprop ? OptimizerKind::kRmspropMomentum : OptimizerKind::kMomentum;
     optimizer.momentum = static_cast<float>(*training.momentum);
     optimizer.nesterov = training.nesterov;
   }

@@ -11,12 +11,15 @@
 
 namespace medley::worker {
 
+// What a reduction is of, when it is not of one block.
+inline constexpr int kOfAllBlocks = -1;
+
 // Called by one thread, in the same order on every replica.
 class DenseReducer {
  public:
   virtual ~DenseReducer() = default;
   // Replaces `values` with the sums over the members of `group`. Every member gets the same bits. `block`: whose
-  // gradients they are.
+  // gradients they are, or kOfAllBlocks.
   virtual absl::Status SumAll(int64_t step, int block, const program::Group& group, std::span<float> values,
                               const WaitLimit& limit) = 0;
 };

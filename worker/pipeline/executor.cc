@@ -10,6 +10,7 @@
 #include "common/program/samples.h"
 #include "common/program/text.h"
 #include "worker/pipeline/batch_assembler.h"
+#include "worker/pipeline/clip.h"
 #include "worker/pipeline/prefetcher.h"
 #include "worker/pipeline/probe.h"
 #include "worker/pipeline/reduction_thread.h"
@@ -141,6 +142,12 @@ class Executor::Rep {
   absl::Status Backward(const Instruction& instruction, Running& running);
   absl::Status Push(const Instruction& instruction, Running& running);
   absl::Status Reduce(const Instruction& instruction, Running& running);
+  // Until the other thread has reduced the gradients of the block.
+  absl::Status AwaitReduction(int block) {
+    if (!reductions_.has_value() || BlockAt(block).group < 0) return absl::OkStatus();
+    return Timed([&] { return reductions_->Wait(block); });
+  }
+  absl::Status Norm(Running& running);
   absl::Status Update(const Instruction& instruction, Running& running);
   absl::Status Average(const Instruction& instruction, Running& running);
   int SamplesOf(int block, int count);
@@ -208,6 +215,8 @@ absl::Status Executor::Rep::Execute(const Instruction& instruction, Running& run
       return Push(instruction, running);
     case Kind::kAllReduce:
       return Reduce(instruction, running);
+    case Kind::kNorm:
+      return Norm(running);
     case Kind::kUpdate:
       return Update(instruction, running);
     case Kind::kAverage:
@@ -308,19 +317,35 @@ absl::Status Executor::Rep::Reduce(const Instruction& instruction, Running& runn
 }
 
 absl::Status Executor::Rep::Update(const Instruction& instruction, Running& running) {
-  if (reductions_.has_value() && BlockOf(instruction).group >= 0) {
-    MEDLEY_RETURN_IF_ERROR(Timed([&] { return reductions_->Wait(instruction.block); }));
-  }
+  MEDLEY_RETURN_IF_ERROR(AwaitReduction(instruction.block));
   return ComputeOf(instruction.block).ApplyUpdate(optimizer_.AtStep(running.number));
+}
+
+// Clips the gradients. Those of a block are equal on all replicas: the first one counts.
+absl::Status Executor::Rep::Norm(Running& running) {
+  std::vector<BlockCompute*> dense;
+  double squares = 0;
+  for (const int block : training_.blocks) {
+    if (!BlockAt(block).dense) continue;
+    MEDLEY_RETURN_IF_ERROR(AwaitReduction(block));
+    dense.push_back(&ComputeOf(block));
+    if (training_.seats[SeatOf(block)].replica == 0) squares += SquaredNorm(*dense.back());
+  }
+  std::array<float, 2> sum = InTwoFloats(squares);
+  if (const int index = running.program.norm_group; index >= 0) {
+    const program::Group& group = running.program.groups[static_cast<size_t>(index)];
+    MEDLEY_RETURN_IF_ERROR(
+        Timed([&] { return parts_.reducer->SumAll(running.number, kOfAllBlocks, group, sum, running.limit); }));
+  }
+  for (BlockCompute* const block : dense) ClipByNorm(*block, optimizer_.clip_norm, FromTwoFloats(sum));
+  return absl::OkStatus();
 }
 
 // The mean over all replicas, in steps that agree. One collective at a time: those of the other thread come first.
 absl::Status Executor::Rep::Average(const Instruction& instruction, Running& running) {
   if (!running.data.lease.agrees) return absl::OkStatus();
   for (const int block : training_.blocks) {
-    if (reductions_.has_value() && BlockAt(block).group >= 0) {
-      MEDLEY_RETURN_IF_ERROR(Timed([&] { return reductions_->Wait(block); }));
-    }
+    MEDLEY_RETURN_IF_ERROR(AwaitReduction(block));
   }
   const Block& block = BlockOf(instruction);
   BlockCompute& compute = ComputeOf(instruction.block);

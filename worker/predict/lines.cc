@@ -45,6 +45,7 @@ void PredictionLines::Append(std::span<const float> logits, std::string& text) c
     case model::Task::kMultiClass:
       AppendClass(logits, text);
       break;
+    case model::Task::kOwnLoss:  // only of models from PyTorch, which are not predicted
     case model::Task::kBinary:
     case model::Task::kMultiLabel:
       for (size_t i = 0; i < logits.size(); ++i) {

@@ -10,7 +10,9 @@ namespace medley::worker {
 namespace {
 
 size_t HistogramsOf(const Scoring& scoring) {
-  if (scoring.task == model::Task::kRegression || scoring.outputs > Scorer::kMostHistograms) return 0;
+  if (scoring.task == model::Task::kRegression || scoring.task == model::Task::kOwnLoss ||
+      scoring.outputs > Scorer::kMostHistograms)
+    return 0;
   return static_cast<size_t>(scoring.outputs);
 }
 
@@ -47,7 +49,10 @@ void Scorer::Add(std::span<const float> logits, std::span<const float> labels) {
         AddLabels(mine, label);
         break;
       case model::Task::kRegression:
-        AddNumber(mine[0], label[0]);
+        AddNumbers(mine, label);
+        break;
+      case model::Task::kOwnLoss:
+        scores_.sums["loss"] += static_cast<double>(mine[0]);
         break;
       case model::Task::kMultiClass:
         AddClass(mine, static_cast<size_t>(label[0]));
@@ -71,13 +76,16 @@ void Scorer::AddLabels(std::span<const float> logits, std::span<const float> lab
   scores_.sums["accuracy"] += right / count;
 }
 
-void Scorer::AddNumber(float output, float label) {
-  const double error = scoring_.deviation * (static_cast<double>(output) - static_cast<double>(label));
-  const double value = scoring_.deviation * static_cast<double>(label);  // around the mean of the training data
-  scores_.sums["mse"] += error * error;
-  scores_.sums["mae"] += std::abs(error);
-  scores_.sums[kLabelSum] += value;
-  scores_.sums[kLabelSquareSum] += value * value;
+void Scorer::AddNumbers(std::span<const float> outputs, std::span<const float> labels) {
+  const double part = 1.0 / static_cast<double>(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const double error = scoring_.deviation * (static_cast<double>(outputs[i]) - static_cast<double>(labels[i]));
+    const double value = scoring_.deviation * static_cast<double>(labels[i]);  // around the mean of the training data
+    scores_.sums["mse"] += part * error * error;
+    scores_.sums["mae"] += part * std::abs(error);
+    scores_.sums[kLabelSum] += part * value;
+    scores_.sums[kLabelSquareSum] += part * value * value;
+  }
 }
 
 void Scorer::AddClass(std::span<const float> logits, size_t label) {

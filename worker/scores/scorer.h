@@ -16,7 +16,7 @@ struct Scoring {
   double deviation = 1;  // kRegression: by which the labels are standardised
 
   // The labels of one sample in batches.
-  int labels() const { return task == model::Task::kMultiLabel ? outputs : 1; }
+  int labels() const { return task == model::Task::kMultiLabel || task == model::Task::kRegression ? outputs : 1; }
 };
 
 class Scorer {
@@ -32,7 +32,7 @@ class Scorer {
  private:
   void Count(size_t histogram, double probability, bool positive);
   void AddLabels(std::span<const float> logits, std::span<const float> labels);
-  void AddNumber(float output, float label);
+  void AddNumbers(std::span<const float> outputs, std::span<const float> labels);
   void AddClass(std::span<const float> logits, size_t label);
 
   const Scoring scoring_;

@@ -132,13 +132,15 @@ TEST(JobSpecTest, TheConstantsOfAnOptimizerAreItsOwn) {
            {R"("name": "adam", "epsilon": 0)", "epsilon: 0 is not in (0, 1]"},
            {R"("name": "adagrad", "beta1": 0.5)", "beta1: only adam and adamw have it"},
            {R"("name": "sgd", "epsilon": 0.5)", "epsilon: sgd does not have it"},
-           {R"("name": "adam", "momentum": 0.9)", "momentum: only sgd has it"},
+           {R"("name": "adam", "momentum": 0.9)", "momentum: only sgd and rmsprop have it"},
            {R"("name": "sgd", "momentum": 1)", "momentum: 1 is not in [0, 1)"},
-           {R"("name": "sgd", "nesterov": true)", "nesterov: needs a momentum above 0"},
+           {R"("name": "sgd", "nesterov": true)", "nesterov: needs sgd with a momentum above 0"},
            {R"("name": "sgd", "weightDecay": 2)", "weightDecay: 2 is not in [0, 1]"},
            {R"("name": "sgd", "momentum": 0.9)", "need a model without embedding tables"},
            {R"("name": "adamw")", "need a model without embedding tables"},
-           {R"("name": "rmsprop")", "'rmsprop' is not one of adagrad, adam, adamw, sgd"}}) {
+           {R"("name": "rmsprop")", "need a model without embedding tables"},
+           {R"("name": "sgd", "alpha": 0.9)", "alpha: only rmsprop has it"},
+           {R"("name": "adadelta")", "'adadelta' is not one of adagrad, adam, adamw, rmsprop, sgd"}}) {
     EXPECT_THAT(base::Message(Validate(*parse(optimizer))), HasSubstr(message));
   }
 }
@@ -163,10 +165,11 @@ TEST(JobSpecTest, AModelMayBeExported) {
   EXPECT_NE(ProfileHash(*spec), ProfileHash(*other)) << "another cut has other operations";
   for (const auto& [model, message] : std::map<std::string, std::string>{
            {R"({"exported": {"uri": "m.pt2"}})", "does not start with file:///"},
-           {R"({"exported": {"uri": "file:///m"}, "name": "mlp"})", "exactly one of name, layers and exported"},
+           {R"({"exported": {"uri": "file:///m"}, "name": "mlp"})",
+            "exactly one of name, layers, exported and torchScript"},
            {R"({"exported": {"uri": "file:///m"}, "cut": {"depth": -1}})", "cut.depth: -1"},
            {R"({"exported": {"uri": "file:///m"}, "cut": {"finest": true, "modules": ["a"]}})", "exclude each other"},
-           {R"({"name": "mlp", "output": "1"})", "are for exported models"}}) {
+           {R"({"name": "mlp", "output": "1"})", "are for models from PyTorch"}}) {
     EXPECT_THAT(base::Message(Validate(*parse(model))), HasSubstr(message)) << model;
   }
 }
@@ -229,7 +232,7 @@ TEST(JobSpecTest, WhatDoesNotFitTheTaskIsRefused) {
   };
   const std::string column = R"({"column": 14})";
   EXPECT_EQ(problem(WithTask("ranking", column)),
-            "spec.model.task: 'ranking' is not one of binary, regression, multiClass, multiLabel");
+            "spec.model.task: 'ranking' is not one of binary, regression, multiClass, multiLabel, ownLoss");
   EXPECT_EQ(problem(WithTask("regression", R"({"column": 14, "positive": "x"})")),
             "spec.data.schema.label.positive: goes with spec.model.task binary, and not with regression");
   EXPECT_THAT(problem(WithTask("multiLabel", column)), HasSubstr("multiLabel needs columns, the list of its 0/1"));

@@ -175,6 +175,23 @@ TEST(CompileTest, ModesInWhichReplicasDiffer) {
   EXPECT_THAT(text, HasSubstr("collective: AllReduce a..loss, Average a..loss\n"));
 }
 
+TEST(CompileTest, UpdatesThatAreClippedWaitForTheNormOfAllGradients) {
+  model::Model model = ThreeLayers();
+  model.clips_gradients = true;
+  const auto program = Compile(StagesPlan({{1, 1}, {3, 2}}, 2), model);
+  ASSERT_THAT(program, IsOk());
+  const std::string text = Text(*program, Names(model));
+  EXPECT_THAT(text, HasSubstr("B a m1, Update a\n  collective: Norm\n"));
+  EXPECT_THAT(text, HasSubstr("collective: AllReduce b..loss, Norm\n"));
+  EXPECT_EQ(program->layouts.back().devices.size(), 3U);
+  const auto alone = Compile(StagesPlan({{3, 1}}, 1), model);
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_EQ(alone->norm_group, -1);
+  EXPECT_THAT(Text(*alone, Names(model)), HasSubstr("collective: Norm\n"));
+  EXPECT_THAT(Compile(StagesPlan({{1, 1}, {3, 1}}, 1, ScheduleKind::kAsync1F1B), model).status().message(),
+              HasSubstr("does not clip gradients"));
+}
+
 TEST(CompileTest, EvaluationIsForwardOnly) {
   const auto program = CompileEvaluation(StagesPlan({{1, 1}, {3, 2}}, 4, ScheduleKind::kAsync1F1B), ThreeLayers());
   ASSERT_THAT(program, IsOk());

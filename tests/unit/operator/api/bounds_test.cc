@@ -51,7 +51,7 @@ void AddBreaches(const Json& schema, const std::string& path, const Json::json_p
     if (schema.contains("maximum")) add("maximum", uint64_t{1} << 63);
   }
   if (type == "number") {
-    add("minimum", -1);
+    if (schema.value("minimum", 0.0) >= 0) add("minimum", -1);
     add("minimum", -1e308);
     add("maximum", 1e308);
     add("maximum", std::numeric_limits<double>::quiet_NaN());

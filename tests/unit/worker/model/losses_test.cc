@@ -99,10 +99,13 @@ TEST_P(LossesTest, AgreesWithPyTorch) {
       each = at::binary_cross_entropy_with_logits(x, labels, {}, {}, at::Reduction::None).mean(1);
       break;
     case LossKind::kSquared:
-      each = at::mse_loss(x, labels, at::Reduction::None).flatten();
+      each = at::mse_loss(x, labels, at::Reduction::None).mean(1);
       break;
     case LossKind::kAbsolute:
-      each = at::l1_loss(x, labels, at::Reduction::None).flatten();
+      each = at::l1_loss(x, labels, at::Reduction::None).mean(1);
+      break;
+    case LossKind::kOutput:
+      each = x.flatten();
       break;
     case LossKind::kSoftmax:
       each = at::cross_entropy_loss(x, labels.flatten().to(at::kLong), {}, at::Reduction::None);
@@ -117,15 +120,16 @@ TEST_P(LossesTest, AgreesWithPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LossesTest,
-                         ::testing::Values(Case{"Binary", LossKind::kLogistic, 1, {}},
-                                           Case{"WeightedBinary", LossKind::kLogistic, 1, {0.5F, 3}},
-                                           Case{"Labels", LossKind::kLogistic, 4, {}},
-                                           Case{"Squared", LossKind::kSquared, 1, {}},
-                                           Case{"Absolute", LossKind::kAbsolute, 1, {}},
-                                           Case{"Classes", LossKind::kSoftmax, 5, {}},
-                                           Case{"WeightedClasses", LossKind::kSoftmax, 3, {0.25F, 1, 4}}),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, LossesTest,
+    ::testing::Values(Case{"Binary", LossKind::kLogistic, 1, {}},
+                      Case{"WeightedBinary", LossKind::kLogistic, 1, {0.5F, 3}},
+                      Case{"Labels", LossKind::kLogistic, 4, {}}, Case{"Squared", LossKind::kSquared, 1, {}},
+                      Case{"Absolute", LossKind::kAbsolute, 1, {}}, Case{"SeveralSquared", LossKind::kSquared, 3, {}},
+                      Case{"SeveralAbsolute", LossKind::kAbsolute, 3, {}}, Case{"Output", LossKind::kOutput, 1, {}},
+                      Case{"Classes", LossKind::kSoftmax, 5, {}},
+                      Case{"WeightedClasses", LossKind::kSoftmax, 3, {0.25F, 1, 4}}),
+    [](const auto& tested) { return tested.param.name; });
 
 TEST(LossTest, LargeOutputsStayFinite) {
   const std::vector<float> outputs = {-20000, 3, 20000};

@@ -137,13 +137,15 @@ TEST(OptimizerTest, SaysHowMuchStateItKeeps) {
   EXPECT_EQ(StateFactor(OptimizerKind::kSgd), 2);
   EXPECT_EQ(StateFactor(OptimizerKind::kAdagrad), 3);
   EXPECT_EQ(StateFactor(OptimizerKind::kAdam), 4);
+  EXPECT_EQ(StateFactor(OptimizerKind::kRmsprop), 3);
+  EXPECT_EQ(StateFactor(OptimizerKind::kRmspropMomentum), 4);
   EXPECT_EQ(RowFloats(OptimizerKind::kSgd, 4), 8U);
   EXPECT_EQ(RowFloats(OptimizerKind::kAdagrad, 4), 8U);
   EXPECT_EQ(RowFloats(OptimizerKind::kAdam, 4), 12U);
 }
 
 TEST(OptimizerTest, RefusesUnknownNamesAndRates) {
-  EXPECT_FALSE(MakeOptimizer("rmsprop", 0.1).ok());
+  EXPECT_FALSE(MakeOptimizer("adadelta", 0.1).ok());
   EXPECT_FALSE(MakeOptimizer("sgd", 0).ok());
   EXPECT_FALSE(MakeOptimizer("sgd", std::nan("")).ok());
 }

@@ -34,7 +34,9 @@ std::vector<Variant> Variants() {
                                    {"adagrad, decay", Spec("adagrad", 0.1)},
                                    {"adam, decay", Spec("adam", 0.01)},
                                    {"adamw", Spec("adamw", 0.01)},
-                                   {"adamw, decay", Spec("adamw", 0.01)}};
+                                   {"adamw, decay", Spec("adamw", 0.01)},
+                                   {"rmsprop", Spec("rmsprop", 0.01)},
+                                   {"rmsprop, momentum, decay", Spec("rmsprop", 0.01)}};
   for (Variant& variant : variants) {
     const std::string name = variant.name;
     if (name.ends_with("decay")) variant.training.weight_decay = 0.02;
@@ -45,6 +47,8 @@ std::vector<Variant> Variants() {
   variants[8].training.weight_decay = 0.3;
   variants[8].training.beta1 = 0.8;
   variants[8].training.beta2 = 0.95;
+  variants[10].training.momentum = 0.5;
+  variants[10].training.alpha = 0.9;
   return variants;
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <thread>
 
 #include "common/base/status.h"
@@ -101,6 +103,49 @@ TEST_F(ExecutorTest, RollsBackAndRunsTheStepAgainWithTheSameResult) {
   const auto again = executor->RunStep({2, 0, 16, 16}, {});
   ASSERT_TRUE(again.ok()) << base::ToString(again.status());
   EXPECT_EQ((*first)->loss_sum, (*again)->loss_sum);
+}
+
+TEST_F(ExecutorTest, AGradientLongerThanTheNormIsShortenedToIt) {
+  model::JobSpec job = job_;
+  job.model.name = "mlp";
+  job.model.hidden = {8};
+  job.data.schema.categorical.clear();
+  Batch rows{.shape = {0, 1}, .samples = 16};
+  for (int i = 0; i < 16; ++i) {
+    rows.numerics.push_back(static_cast<float>(i % 5) - 1);
+    rows.labels.push_back(i % 5 > 2 ? 1 : 0);
+  }
+  const std::shared_ptr<const Dataset> data = Dataset::FromBatch(std::move(rows));
+  // The change of all weights in one step of SGD with the rate 1 is the gradient.
+  const auto change = [&](double clip) {
+    job.training.clip_norm.reset();
+    if (clip > 0) job.training.clip_norm = clip;
+    const Graph graph = *BuildGraph(job);
+    Optimizer optimizer = *MakeOptimizer("sgd", 1);
+    optimizer.clip_norm = static_cast<float>(clip);
+    const int operations = static_cast<int>(graph.operations.size());
+    const auto model = *BlockModel::Create(graph, {0, operations}, optimizer, 1);
+    const std::vector<float> before(model->Newest()[0].begin(), model->Newest()[0].end());
+    const model::ExecutionPlan plan = PlanOf({{{0, operations}}, {{1.0}}, 1}, graph);
+    const Programs programs{*program::Compile(plan, graph.ToModel()),
+                            *program::CompileEvaluation(plan, graph.ToModel())};
+    const auto executor =
+        *Executor::Create(programs, 0, {.blocks = {model.get()}, .data = data.get(), .clock = &clock_}, optimizer, 1);
+    EXPECT_TRUE(executor->RunStep({1, 0, 0, 16}, {}).ok());
+    std::vector<float> out;
+    for (size_t i = 0; i < before.size(); ++i) out.push_back(before[i] - model->Newest()[0][i]);
+    return out;
+  };
+  const auto norm = [](const std::vector<float>& values) {
+    double sum = 0;
+    for (const float value : values) sum += static_cast<double>(value) * static_cast<double>(value);
+    return std::sqrt(sum);
+  };
+  const std::vector<float> free = change(0), same = change(1e3), clipped = change(0.01);
+  ASSERT_GT(norm(free), 0.02);
+  EXPECT_EQ(free, same);
+  EXPECT_NEAR(norm(clipped), 0.01, 1e-5);
+  for (size_t i = 0; i < free.size(); ++i) EXPECT_NEAR(clipped[i], free[i] * 0.01 / norm(free), 1e-6);
 }
 
 TEST_F(ExecutorTest, AProbeChangesNothing) {

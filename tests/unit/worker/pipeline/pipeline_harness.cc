@@ -11,6 +11,7 @@
 #include "common/program/compile.h"
 #include "worker/model/block_model.h"
 #include "worker/model/graph.h"
+#include "worker/params/optimizer_of.h"
 #include "worker/pipeline/testing/memory_fabric.h"
 
 namespace medley::worker::testing {
@@ -200,7 +201,7 @@ absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const model::Executi
     lease.agrees = !options.agreements.has_value() || options.agreements->contains(lease.step);
   }
   MEDLEY_ASSIGN_OR_RETURN(world.graph, BuildGraph(job));
-  MEDLEY_ASSIGN_OR_RETURN(world.optimizer, MakeOptimizer(job.training.optimizer, job.training.learning_rate));
+  MEDLEY_ASSIGN_OR_RETURN(world.optimizer, OptimizerOf(job.training));
   MEDLEY_ASSIGN_OR_RETURN(world.programs.training, program::Compile(plan, world.graph.ToModel()));
   MEDLEY_ASSIGN_OR_RETURN(world.programs.evaluation, program::CompileEvaluation(plan, world.graph.ToModel()));
   const program::Program& program = world.programs.training;

@@ -120,6 +120,32 @@ TEST_P(PlacementsTest, EqualOneProcess) {
   }
 }
 
+// The norm is over the gradients of all devices, so placements clip alike.
+TEST(ClippedPlacementsTest, EqualOneProcess) {
+  constexpr int64_t kSteps = 30;
+  model::JobSpec job = Job("mlp");
+  job.data.schema.categorical.clear();
+  job.data.schema.numeric_buckets = 0;
+  job.training.optimizer = "sgd";
+  job.training.learning_rate = 0.5;
+  const std::shared_ptr<const Dataset> data = *Dataset::Load(job.data.train, job.data, nullptr, {});
+  const int operations = static_cast<int>(BuildGraph(job)->operations.size());
+  const auto free = Train(job, {{{0, operations}}, {{1.0}}}, *data, data.get(), kSteps);
+  job.training.clip_norm = 0.05;
+  const Graph graph = *BuildGraph(job);
+  const auto expected = Train(job, {{{0, operations}}, {{1.0}}}, *data, data.get(), kSteps);
+  ASSERT_TRUE(free.ok() && expected.ok()) << base::ToString(expected.status());
+  ASSERT_GT(std::abs(expected->losses.back() / free->losses.back() - 1), 0.01) << "nothing was clipped";
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto outcome = Train(job, RandomPlacements(seed).Make(graph), {}, *data, data.get(), kSteps);
+    ASSERT_TRUE(outcome.ok()) << base::ToString(outcome.status());
+    for (size_t i = 0; i < expected->losses.size(); ++i) {
+      ASSERT_NEAR(outcome->losses[i] / expected->losses[i], 1, 1e-4) << "step " << i + 1;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, PlacementsTest, ::testing::Values("ctrdnn", "residual", "two-tower"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;

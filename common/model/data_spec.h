@@ -1,0 +1,77 @@
+// The parts of spec.data: where samples come from, and what their columns or arrays mean. Immutable values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/model/task.h"
+
+namespace medley::model {
+
+struct SourceSpec {
+  std::string uri;                           // file:///data/x.csv; arrays: of the only input
+  std::string format;                        // csv, tsv; arrays: idx, npy, raw
+  std::string labels;                        // arrays: the URI of the labels' file; empty only for Task::kOwnLoss
+  std::map<std::string, std::string> files;  // arrays: the URI of each of several inputs, by its name; instead of uri
+
+  bool arrays() const { return format == "idx" || format == "npy" || format == "raw"; }
+};
+
+// One argument of a model from PyTorch, and where its numbers come from.
+struct InputSpec {
+  std::string name;            // of the argument of forward
+  std::string type;            // float32, int64; csv and tsv also: category, whose values are hashed
+  std::vector<int64_t> shape;  // of one sample; empty with `columns`: their number
+  std::string storage;         // raw: uint8, int32, int64, float32; empty: that of `type`
+  double scale = 1;            // float32: stored numbers are multiplied by it first
+  std::vector<double> mean;    // float32: then it is subtracted; empty: 0; one for each index of the first axis, or one
+  std::vector<double> deviation;          // float32: then they are divided by it; as mean; empty: 1
+  std::vector<int> columns;               // csv, tsv: -1 for one that is named
+  std::vector<std::string> column_names;  // as ColumnNames
+};
+
+// Columns that a manifest names as the file's header does. Lists are empty, or have an entry for each column of the
+// schema's list: "" for one that is given by its number.
+struct ColumnNames {
+  std::string label;
+  std::vector<std::string> categorical;
+  std::vector<std::string> numeric;
+
+  bool empty() const { return label.empty() && categorical.empty() && numeric.empty(); }
+};
+
+// The columns of the data. Column indices count from 0; that of a named column is -1 until a header is read
+// (worker/data/columns.h).
+struct SchemaSpec {
+  Task task = Task::kBinary;       // spec.model.task: how labels are read
+  int label_column = -1;           // -1: no column; the labels of kMultiLabel are in label_columns
+  std::vector<int> label_columns;  // kMultiLabel: columns of 0 and 1
+  // kBinary: the text that means label 1 (trailing "." ignored); empty: the column is 0/1.
+  std::string label_positive;
+  // kMultiClass: the names of the classes, in the order of their numbers; empty: those of the training data, sorted.
+  std::vector<std::string> label_classes;
+  std::vector<int> categorical;
+  std::vector<int> numeric;
+  // Numeric columns are also put into this many quantile buckets of the training data and embedded; 0: not embedded.
+  int numeric_buckets = 0;
+  bool header = false;
+  ColumnNames names;
+  // spec.data.inputs. Of csv and tsv, categorical and numeric hold their columns one after the other.
+  std::vector<InputSpec> inputs;
+  // Which columns of `categorical` hold whole numbers that are taken as they are. Empty: all are hashed.
+  std::vector<bool> whole_numbers;
+  int label_count = 1;        // arrays of kRegression and kMultiLabel: labels of one sample
+  std::string label_storage;  // raw: uint8, int32, int64, float32; empty: uint8
+};
+
+struct DataSpec {
+  SourceSpec train;
+  std::optional<SourceSpec> test;
+  SchemaSpec schema;
+  int64_t max_bad_rows = 0;
+};
+
+}  // namespace medley::model

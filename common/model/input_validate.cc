@@ -1,0 +1,219 @@
+#include "common/model/input_validate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+
+namespace medley::model {
+namespace {
+
+constexpr size_t kMostInputs = 64;
+constexpr size_t kMostAxes = 8;
+
+template <size_t N>
+absl::Status OneOf(std::string_view path, std::string_view value, const std::array<const char*, N>& known) {
+  if (std::ranges::find(known, value) != known.end()) return absl::OkStatus();
+  return base::InvalidArgument("{}: '{}' is not one of {}", path, value, fmt::join(known, ", "));
+}
+
+absl::Status ValidateUri(const std::string& path, const std::string& uri) {
+  if (uri.starts_with("file:///")) return absl::OkStatus();
+  return base::InvalidArgument("{}: '{}' does not start with file:///", path, uri);
+}
+
+// One number, or one for each index of the first axis.
+absl::Status ValidateChannels(const std::string& path, const std::vector<double>& values, const InputSpec& input) {
+  const size_t channels = input.shape.empty() ? 1 : static_cast<size_t>(input.shape.front());
+  if (values.size() <= 1 || values.size() == channels) return absl::OkStatus();
+  return base::InvalidArgument("{}: has {} numbers, but the first axis of shape has {}", path, values.size(), channels);
+}
+
+absl::Status ValidateShape(const std::string& path, const InputSpec& input) {
+  constexpr int64_t kMostNumbers = 1 << 24;
+  if (input.shape.size() > kMostAxes) {
+    return base::InvalidArgument("{}.shape: has {} axes, but at most {} are possible", path, input.shape.size(),
+                                 kMostAxes);
+  }
+  int64_t count = 1;
+  for (const int64_t size : input.shape) {
+    if (size < 1 || size > kMostNumbers || (count *= size) > kMostNumbers) {
+      return base::InvalidArgument("{}.shape: [{}] must have from 1 to {} numbers", path, fmt::join(input.shape, ", "),
+                                   kMostNumbers);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateInput(const std::string& path, const InputSpec& input, const SourceSpec& source) {
+  if (input.name.empty()) return base::InvalidArgument("{}.name: is required", path);
+  MEDLEY_RETURN_IF_ERROR(ValidateShape(path, input));
+  const bool changes = input.scale != 1 || !input.mean.empty() || !input.deviation.empty();
+  if (!source.arrays()) {
+    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".type", input.type, std::array{"float32", "int64", "category"}));
+    if (input.columns.empty()) return base::InvalidArgument("{}.columns: are required for {}", path, source.format);
+    if (changes || !input.storage.empty()) {
+      return base::InvalidArgument(
+          "{}: storage, scale, mean and std go with the formats idx, npy and raw; columns of {} "
+          "are standardised",
+          path, source.format);
+    }
+    return absl::OkStatus();
+  }
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".type", input.type, std::array{"float32", "int64"}));
+  if (!input.columns.empty()) return base::InvalidArgument("{}.columns: go with the formats csv and tsv", path);
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".storage", input.storage, std::array{"", "uint8", "int32", "int64", "float32"}));
+  if (!input.storage.empty() && source.format != "raw") {
+    return base::InvalidArgument("{}.storage: goes with the format raw; files of {} tell it", path, source.format);
+  }
+  if (changes && input.type != "float32") {
+    return base::InvalidArgument("{}: scale, mean and std go with the type float32", path);
+  }
+  constexpr double kMost = 1e9;
+  if (!(std::abs(input.scale) <= kMost)) {
+    return base::InvalidArgument("{}.scale: {} is not between {} and {}", path, input.scale, -kMost, kMost);
+  }
+  for (const std::vector<double>& values : {input.mean, input.deviation}) {
+    if (std::ranges::all_of(values, [&](double value) { return std::abs(value) <= kMost; })) continue;
+    return base::InvalidArgument("{}: a number of mean or std is not between {} and {}", path, -kMost, kMost);
+  }
+  MEDLEY_RETURN_IF_ERROR(ValidateChannels(path + ".mean", input.mean, input));
+  MEDLEY_RETURN_IF_ERROR(ValidateChannels(path + ".std", input.deviation, input));
+  for (const double deviation : input.deviation) {
+    if (!(deviation > 0)) return base::InvalidArgument("{}.std: {} is not above 0", path, deviation);
+  }
+  return absl::OkStatus();
+}
+
+// A source of arrays has a file for each input, and one for the labels.
+absl::Status ValidateArrays(const std::string& path, const SourceSpec& source, const SchemaSpec& schema) {
+  if (schema.inputs.empty()) {
+    return base::InvalidArgument("spec.data.inputs: are required for the format {}", source.format);
+  }
+  if (source.uri.empty() == source.files.empty()) {
+    return base::InvalidArgument("{}: exactly one of uri and files must be given", path);
+  }
+  if (source.files.empty() && schema.inputs.size() > 1) {
+    return base::InvalidArgument("{}.files: {} inputs need a file each, by their names", path, schema.inputs.size());
+  }
+  if (source.files.empty()) MEDLEY_RETURN_IF_ERROR(ValidateUri(path + ".uri", source.uri));
+  for (const InputSpec& input : schema.inputs) {
+    if (source.files.empty()) break;
+    const auto file = source.files.find(input.name);
+    if (file == source.files.end()) return base::InvalidArgument("{}.files: has none for input '{}'", path, input.name);
+    MEDLEY_RETURN_IF_ERROR(ValidateUri(fmt::format("{}.files.{}", path, input.name), file->second));
+  }
+  if (!source.files.empty() && source.files.size() != schema.inputs.size()) {
+    return base::InvalidArgument("{}.files: has {} files, but spec.data.inputs has {} inputs", path,
+                                 source.files.size(), schema.inputs.size());
+  }
+  if ((schema.task == Task::kOwnLoss) != source.labels.empty()) {
+    return base::InvalidArgument("{}.labels: {}", path,
+                                 source.labels.empty() ? "the file of the labels is required"
+                                                       : "spec.model.task ownLoss has none; make them an input");
+  }
+  return source.labels.empty() ? absl::OkStatus() : ValidateUri(path + ".labels", source.labels);
+}
+
+absl::Status ValidateSource(const std::string& path, const SourceSpec& source, const SchemaSpec& schema) {
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".format", source.format, std::array{"csv", "tsv", "idx", "npy", "raw"}));
+  if (source.arrays()) return ValidateArrays(path, source, schema);
+  if (!source.files.empty() || !source.labels.empty()) {
+    return base::InvalidArgument("{}: files and labels go with the formats idx, npy and raw", path);
+  }
+  return ValidateUri(path + ".uri", source.uri);
+}
+
+absl::Status ValidateLabels(const SchemaSpec& schema, const SourceSpec& source) {
+  const std::string path = "spec.data.schema.label";
+  MEDLEY_RETURN_IF_ERROR(
+      OneOf(path + ".storage", schema.label_storage, std::array{"", "uint8", "int32", "int64", "float32"}));
+  if (!schema.label_storage.empty() && source.format != "raw") {
+    return base::InvalidArgument("{}.storage: goes with the format raw", path);
+  }
+  const bool several = schema.task == Task::kRegression || schema.task == Task::kMultiLabel;
+  if (schema.label_count < 1 || schema.label_count > (1 << 20)) {
+    return base::InvalidArgument("{}.count: {} is not between 1 and {}", path, schema.label_count, 1 << 20);
+  }
+  if (schema.label_count > 1 && !(several && source.arrays())) {
+    return base::InvalidArgument(
+        "{}.count: goes with spec.model.task regression and multiLabel, and the formats idx, npy and raw", path);
+  }
+  if (!source.arrays()) return absl::OkStatus();
+  const bool columns = schema.label_column >= 0 || !schema.names.label.empty() || !schema.label_columns.empty() ||
+                       !schema.label_positive.empty();
+  if (!columns) return absl::OkStatus();
+  return base::InvalidArgument("{}: column, columns and positive go with the formats csv and tsv", path);
+}
+
+}  // namespace
+
+absl::Status ValidateInputs(const JobSpec& spec) {
+  const DataSpec& data = spec.data;
+  const SchemaSpec& schema = data.schema;
+  MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.train", data.train, schema));
+  if (data.test) {
+    MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.test", *data.test, schema));
+    if (data.test->arrays() != data.train.arrays()) {
+      return base::InvalidArgument("spec.data.test.format: {} and {} cannot be mixed", data.train.format,
+                                   data.test->format);
+    }
+  }
+  MEDLEY_RETURN_IF_ERROR(ValidateLabels(schema, data.train));
+  if (spec.model.torchscript_uri.empty() && schema.inputs.empty()) return absl::OkStatus();
+  if (schema.inputs.empty()) {
+    return base::InvalidArgument("spec.data.inputs: are required for spec.model.torchScript, whose file has no shapes");
+  }
+  if (!spec.model.imported()) {
+    return base::InvalidArgument(
+        "spec.data.inputs: go with spec.model.exported and torchScript, whose arguments have "
+        "names");
+  }
+  if (schema.inputs.size() > kMostInputs) {
+    return base::InvalidArgument("spec.data.inputs: has {}, but at most {} are possible", schema.inputs.size(),
+                                 kMostInputs);
+  }
+  std::set<std::string_view> names;
+  size_t columns = 0;
+  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+    const InputSpec& input = schema.inputs[i];
+    const std::string path = fmt::format("spec.data.inputs[{}]", i);
+    MEDLEY_RETURN_IF_ERROR(ValidateInput(path, input, data.train));
+    if (!names.insert(input.name).second) {
+      return base::InvalidArgument("{}.name: '{}' is the name of another input", path, input.name);
+    }
+    columns += input.columns.size();
+  }
+  if (columns != schema.categorical.size() + schema.numeric.size() || schema.numeric_buckets > 0) {
+    return base::InvalidArgument(
+        "spec.data.schema: categorical, numeric and numericBuckets exclude spec.data.inputs, which name the columns");
+  }
+  return absl::OkStatus();
+}
+
+std::string InputsText(const DataSpec& data) {
+  if (data.schema.inputs.empty()) return "";
+  std::string text =
+      fmt::format("|inputs {}|{}|{}", data.train.format, data.schema.label_count, data.schema.label_storage);
+  const auto add = [&](const std::string& part) { text += fmt::format("|{}:{}", part.size(), part); };
+  add(data.train.labels);
+  for (const auto& [name, uri] : data.train.files) {
+    add(name);
+    add(uri);
+  }
+  for (const InputSpec& input : data.schema.inputs) {
+    add(input.name);
+    text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", input.type, fmt::join(input.shape, ","), input.storage, input.scale,
+                        fmt::join(input.mean, ","), fmt::join(input.deviation, ","), input.columns.size());
+  }
+  return text;
+}
+
+}  // namespace medley::model

@@ -1,0 +1,135 @@
+#include "worker/data/array_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/status.h"
+#include "worker/data/source.h"
+#include "worker/data/text_file.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kArrayPieceBytes = size_t{1} << 20;
+
+int64_t Product(std::span<const int64_t> sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product *= size;
+  return product;
+}
+
+std::vector<int64_t> WithoutOnes(std::span<const int64_t> sizes) {
+  std::vector<int64_t> kept;
+  std::ranges::copy_if(sizes, std::back_inserter(kept), [](int64_t size) { return size != 1; });
+  return kept;
+}
+
+// Whether rows of the array can be samples of the shape: axes of one do not matter, and a flat row may be any shape.
+absl::Status CheckShape(const ArrayHeader& header, const std::vector<int64_t>& shape) {
+  const std::span<const int64_t> row = std::span(header.sizes).subspan(1);
+  const std::vector<int64_t> has = WithoutOnes(row), wanted = WithoutOnes(shape);
+  if (has == wanted || (has.size() == 1 && has[0] == Product(wanted))) return absl::OkStatus();
+  return base::InvalidArgument("its samples have the shape [{}], but [{}] is expected", fmt::join(row, ", "),
+                               fmt::join(shape, ", "));
+}
+
+// One open file, after its header.
+class Reader {
+ public:
+  static absl::StatusOr<Reader> Open(const std::string& path, const ArraySource& source) {
+    MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
+    Reader reader(std::move(file));
+    if (source.format == "raw") {
+      reader.header_.type = source.storage;
+      return reader;
+    }
+    reader.head_.resize(kMostHeaderBytes);
+    MEDLEY_ASSIGN_OR_RETURN(const size_t read, reader.file_.Read(reader.head_.data(), reader.head_.size()));
+    reader.head_.resize(read);
+    MEDLEY_ASSIGN_OR_RETURN(reader.header_, source.format == "idx" ? ParseIdx(reader.head_) : ParseNpy(reader.head_));
+    reader.head_.erase(0, reader.header_.bytes);
+    return reader;
+  }
+
+  const ArrayHeader& header() const { return header_; }
+
+  absl::StatusOr<size_t> Read(char* to, size_t bytes) {
+    const size_t kept = std::min(bytes, head_.size());
+    std::copy_n(head_.data(), kept, to);
+    head_.erase(0, kept);
+    MEDLEY_ASSIGN_OR_RETURN(const size_t read, file_.Read(to + kept, bytes - kept));
+    return kept + read;
+  }
+
+ private:
+  explicit Reader(TextFile file) : file_(std::move(file)) {}
+
+  TextFile file_;
+  ArrayHeader header_;
+  std::string head_;  // read, but not yet used
+};
+
+absl::StatusOr<int64_t> ReadFile(const std::string& path, const ArraySource& source,
+                                 absl::FunctionRef<absl::Status(std::span<const double>)> values) {
+  MEDLEY_ASSIGN_OR_RETURN(Reader reader, Reader::Open(path, source));
+  const ArrayHeader& header = reader.header();
+  const bool raw = source.format == "raw";
+  if (!raw) MEDLEY_RETURN_IF_ERROR(CheckShape(header, source.shape));
+  const auto width = static_cast<size_t>(Product(source.shape));
+  const size_t sample = width * SizeOf(header.type);
+  const size_t piece = std::max<size_t>(1, kArrayPieceBytes / sample);
+  std::string bytes(piece * sample, '\0');
+  std::vector<double> numbers(piece * width);
+  int64_t samples = 0;
+  while (true) {
+    MEDLEY_ASSIGN_OR_RETURN(const size_t read, reader.Read(bytes.data(), bytes.size()));
+    if (read % sample != 0) {
+      return base::InvalidArgument("after {} samples of {} bytes, {} bytes are left over",
+                                   samples + static_cast<int64_t>(read / sample), sample, read % sample);
+    }
+    samples += static_cast<int64_t>(read / sample);
+    if (!raw && samples > header.sizes[0]) {
+      return base::InvalidArgument("it has more than the {} samples of its header", header.sizes[0]);
+    }
+    const size_t count = read / sample * width;
+    for (size_t i = 0; i < count; ++i) numbers[i] = ElementAt(bytes.data(), i, header.type, header.big_endian);
+    if (count > 0) MEDLEY_RETURN_IF_ERROR(values(std::span(numbers).first(count)));
+    if (read < bytes.size()) break;
+  }
+  if (!raw && samples != header.sizes[0]) {
+    return base::InvalidArgument("it ends after {} of the {} samples of its header", samples, header.sizes[0]);
+  }
+  return samples;
+}
+
+// Errors of TextFile name the file already.
+absl::Status Named(const absl::Status& status, const std::string& path) {
+  return base::Message(status).starts_with(path) ? status : base::Annotate(status, path);
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ReadArray(const ArraySource& source,
+                                  absl::FunctionRef<absl::Status(std::span<const double>)> values) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(source.path));
+  int64_t samples = 0;
+  for (const std::string& path : paths) {
+    const absl::StatusOr<int64_t> read = ReadFile(path, source, values);
+    if (!read.ok()) return Named(read.status(), path);
+    samples += *read;
+  }
+  return samples;
+}
+
+absl::Status CheckArray(const ArraySource& source) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(source.path));
+  const absl::StatusOr<Reader> reader = Reader::Open(paths.front(), source);
+  if (!reader.ok()) return Named(reader.status(), paths.front());
+  if (source.format == "raw") return absl::OkStatus();
+  return Named(CheckShape(reader->header(), source.shape), paths.front());
+}
+
+}  // namespace medley::worker

@@ -1,0 +1,36 @@
+// Reads the samples of files that hold arrays, in bounded memory.
+#pragma once
+
+#include <absl/functional/function_ref.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "worker/data/array_format.h"
+
+namespace medley::worker {
+
+// What a file is expected to hold.
+struct ArraySource {
+  std::string path;    // or a pattern of FindFiles: the samples of all files one after the other
+  std::string format;  // idx, npy, raw
+  // Of raw: all it holds are elements of this type, little-endian.
+  ElementType storage = ElementType::kUint8;
+  std::vector<int64_t> shape;  // of one sample
+};
+
+// Calls `values` for pieces of the array, in order. A piece holds whole samples. Returns the number of samples.
+// Elements are exact, but for integers beyond 2^53.
+//
+// Errors: those of FindFiles, TextFile, ParseIdx and ParseNpy, with the path before; InvalidArgument for samples of
+// another shape, and for a file that has more or fewer elements than its header says; those of `values`.
+absl::StatusOr<int64_t> ReadArray(const ArraySource& source,
+                                  absl::FunctionRef<absl::Status(std::span<const double>)> values);
+
+// The same for the header of the first file alone: OK when samples of it have the expected shape.
+absl::Status CheckArray(const ArraySource& source);
+
+}  // namespace medley::worker
