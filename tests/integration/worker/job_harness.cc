@@ -34,6 +34,7 @@ constexpr int kPort = 7070;
 constexpr size_t kLogTail = 6000;
 
 std::string SpecJson(const JobOptions& o) {
+  if (!o.spec_json.empty()) return o.spec_json;
   const std::string test =
       o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
   const std::string schedule = o.schedule_json.empty() ? "" : ", \"schedule\": " + o.schedule_json;

@@ -61,8 +61,9 @@ struct JobShape {
 };
 
 struct JobOptions {
-  std::string train;  // path of a CSV with the columns of `schema`
-  std::string test;   // empty: no test data
+  std::string spec_json;  // the whole spec, instead of what the fields from `train` to `training_json` and `schema` say
+  std::string train;      // path of a CSV with the columns of `schema`
+  std::string test;       // empty: no test data
   std::string model = "ctrdnn";
   std::string layers_json;     // spec.model.layers, instead of a named model
   std::string archive;         // path of an exported model, instead of a named model
