@@ -146,6 +146,9 @@ void ApplyJobDefaults(Json& spec) {
   if (spec["model"].is_object() && (spec["model"].contains("name") || spec["model"].contains("parameters"))) {
     Fill(spec["model"], Json{{"parameters", {{"embeddingDim", 16}, {"embeddingRows", 65536}}}});
   }
+  if (Json& training = spec["training"]; training.is_object() && training.contains("earlyStopping")) {
+    Fill(training["earlyStopping"], Json{{"minDelta", 0}});
+  }
 }
 
 bool ManagedByThisOperator(const kube::Object& job) {

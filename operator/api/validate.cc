@@ -107,9 +107,10 @@ void CheckModel(Rules& rules, const Json& object, const Json& spec) {
   }
 }
 
+// Rows of a table, or else arrays.
 bool IsTable(const Json& spec, const std::string& source) {
   const std::string format = TextAt(spec, ("/data/" + source + "/format").c_str());
-  return format == "csv" || format == "tsv";
+  return format != "idx" && format != "npy" && format != "raw";
 }
 
 // `source`: train or test.

@@ -33,7 +33,9 @@ TEST(ValidateTest, GoodManifestsBreakNoRuleAndAreRead) {
     EXPECT_THAT(ValidateTrainingJobUpdate(manifest.At("/spec"), manifest.At("/spec")), IsEmpty());
     const auto job = TrainingJob::FromObject(manifest);
     ASSERT_THAT(job, base::IsOk());
-    EXPECT_THAT(model::ParseJobSpec(job->spec.dump()), base::IsOk());
+    const auto spec = model::ParseJobSpec(job->spec.dump());
+    ASSERT_THAT(spec, base::IsOk());
+    EXPECT_THAT(model::Validate(*spec), base::IsOk());
   }
 }
 
