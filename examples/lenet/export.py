@@ -19,7 +19,8 @@ class LeNet(nn.Module):
         return self.head(self.hidden(self.second(self.first(image))))
 
 
-torch.manual_seed(1)
-batch = torch.export.Dim("batch", min=1)
-program = torch.export.export(LeNet().train(), (torch.randn(4, 1, 28, 28),), dynamic_shapes=({0: batch},))
-torch.export.save(program, sys.argv[1])
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(LeNet().train(), (torch.randn(4, 1, 28, 28),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, sys.argv[1])

@@ -21,11 +21,16 @@ class Block(nn.Module):
         return torch.relu(self.body(x) + self.shortcut(x))
 
 
-torch.manual_seed(1)
-model = nn.Sequential(
-    nn.Sequential(nn.Conv2d(1, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True)),
-    Block(8, 8, 1), Block(8, 16, 2), Block(16, 32, 2), Block(32, 32, 1),
-    nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)))
-batch = torch.export.Dim("batch", min=1)
-program = torch.export.export(model.train(), (torch.randn(4, 1, 28, 28),), dynamic_shapes=({0: batch},))
-torch.export.save(program, sys.argv[1])
+def make():
+    """For images of any size; ten logits."""
+    return nn.Sequential(
+        nn.Sequential(nn.Conv2d(1, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True)),
+        Block(8, 8, 1), Block(8, 16, 2), Block(16, 32, 2), Block(32, 32, 1),
+        nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)))
+
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(make().train(), (torch.randn(4, 1, 28, 28),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, sys.argv[1])

@@ -21,8 +21,9 @@ class TwoTower(nn.Module):
         return (person * job).sum(1, keepdim=True)
 
 
-torch.manual_seed(1)
-batch = torch.export.Dim("batch", min=1)
-inputs = (torch.randn(4, 4), torch.randint(0, 512, (4, 4)), torch.randn(4, 2), torch.randint(0, 512, (4, 4)))
-program = torch.export.export(TwoTower().train(), inputs, dynamic_shapes=tuple({0: batch} for _ in inputs))
-torch.export.save(program, sys.argv[1])
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    batch = torch.export.Dim("batch", min=1)
+    inputs = (torch.randn(4, 4), torch.randint(0, 512, (4, 4)), torch.randn(4, 2), torch.randint(0, 512, (4, 4)))
+    program = torch.export.export(TwoTower().train(), inputs, dynamic_shapes=tuple({0: batch} for _ in inputs))
+    torch.export.save(program, sys.argv[1])

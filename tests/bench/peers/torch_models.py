@@ -1,0 +1,72 @@
+"""The peer of models.py: trains a model of examples/ eagerly in PyTorch and prints losses and the median seconds of a step.
+
+  torch_models.py NAME FOLDER --steps N [--batch B] [--archive FILE] [--gradients FILE] [--threads T] [--evaluate]
+
+FOLDER holds the inputs as NPY files with the names of the arguments of forward, and labels.npy. With --archive the model is that
+of an exported program (PyTorch 2.9 or newer), else examples/NAME/export.py's with the seed 1 (any version).
+"""
+import argparse
+import importlib.util
+import json
+import os
+import time
+
+import numpy
+import torch
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+MODELS = {"lenet": "LeNet", "resnet": "make", "transformer": "Tokens", "two-tower": "TwoTower"}
+INPUTS = {"lenet": ["image"], "resnet": ["input"], "transformer": ["numbers", "words"],
+          "two-tower": ["numbers", "traits", "terms", "trades"]}
+
+
+def load(name, folder):
+    """The model of an example as its script makes it."""
+    where = importlib.util.spec_from_file_location(name.replace("-", "_"), os.path.join(folder, name, "export.py"))
+    module = importlib.util.module_from_spec(where)
+    where.loader.exec_module(module)
+    torch.manual_seed(1)
+    return getattr(module, MODELS[name])().train()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("folder")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--archive")
+    parser.add_argument("--gradients")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    model = torch.export.load(args.archive).module() if args.archive else load(args.name, os.path.join(ROOT, "examples"))
+    inputs = [torch.from_numpy(numpy.load(os.path.join(args.folder, f"{each}.npy"))) for each in INPUTS[args.name]]
+    labels = torch.from_numpy(numpy.load(os.path.join(args.folder, "labels.npy")))
+    binary = args.name in ("transformer", "two-tower")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    losses, seconds = [], []
+    for step in range(args.steps):
+        rows = torch.arange(step * args.batch, (step + 1) * args.batch) % len(labels)
+        some, wanted = [each[rows] for each in inputs], labels[rows]
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        logits = model(*some)
+        if binary:
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits[:, 0], wanted.float())
+        else:
+            loss = torch.nn.functional.cross_entropy(logits, wanted)
+        loss.backward()
+        if step == 0 and args.gradients:
+            with open(args.gradients, "wb") as out:
+                for name, parameter in model.named_parameters():
+                    values = parameter.grad.contiguous().numpy().astype("<f4")
+                    out.write(f"{name} {values.size}\n".encode() + values.tobytes())
+        optimizer.step()
+        losses.append(loss.item())
+        seconds.append(time.perf_counter() - start)
+    print(json.dumps({"losses": losses, "seconds": sorted(seconds)[len(seconds) // 2], "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()
