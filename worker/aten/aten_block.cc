@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "worker/aten/call_list.h"
 #include "worker/aten/conversions.h"
+#include "worker/aten/freed_memory.h"
 #include "worker/aten/packing.h"
 #include "worker/model/aligned_floats.h"
 #include "worker/model/block_shape.h"
@@ -513,6 +514,7 @@ AtenBlock::~AtenBlock() = default;
 
 absl::StatusOr<std::unique_ptr<AtenBlock>> AtenBlock::Create(const Graph& graph, model::OperationRange range,
                                                              const Options& options) try {
+  KeepFreedMemory();
   const int count = static_cast<int>(graph.operations.size());
   if (graph.imported == nullptr || range.first < 0 || range.first >= range.end || range.end > count) {
     return base::InvalidArgument("a stage cannot have operations [{}, {}): the exported model has {}", range.first,
