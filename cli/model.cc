@@ -1,4 +1,4 @@
-// medley model inspect FILE: prints how a model that was exported from PyTorch is divided into operations.
+// medley model inspect FILE: prints how a model from PyTorch is divided into operations.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -11,17 +11,28 @@
 #include "cli/model/inspect.h"
 #include "common/base/status.h"
 #include "worker/exported/archive.h"
+#include "worker/torchscript/read.h"
 
 namespace medley::cli {
 namespace {
 
 struct InspectFlags {
   std::string file;
+  std::vector<std::string> inputs;  // of a TorchScript file
   cut::Options cut;
 };
 
+absl::StatusOr<exported::Program> ReadProgram(const InspectFlags& flags) {
+  if (flags.inputs.empty()) return exported::ReadArchive(flags.file);
+  std::vector<torchscript::SampleInput> inputs;
+  for (const std::string& text : flags.inputs) {
+    MEDLEY_ASSIGN_OR_RETURN(inputs.emplace_back(), torchscript::ParseSample(text));
+  }
+  return torchscript::ReadTorchScript(flags.file, inputs);
+}
+
 absl::Status RunInspect(const InspectFlags& flags) {
-  MEDLEY_ASSIGN_OR_RETURN(exported::Program program, exported::ReadArchive(flags.file));
+  MEDLEY_ASSIGN_OR_RETURN(exported::Program program, ReadProgram(flags));
   MEDLEY_ASSIGN_OR_RETURN(const cut::Cut cut,
                           cut::Divide(std::make_shared<const exported::Program>(std::move(program)), flags.cut));
   std::printf("%s", InspectText(cut).c_str());
@@ -31,13 +42,15 @@ absl::Status RunInspect(const InspectFlags& flags) {
 }  // namespace
 
 void AddModel(CLI::App& app, int& exit_status) {
-  CLI::App* model = app.add_subcommand("model", "Models that were exported from PyTorch");
+  CLI::App* model = app.add_subcommand("model", "Models from PyTorch");
   model->require_subcommand(1);
-  CLI::App* command = model->add_subcommand(
-      "inspect",
-      "Print how spec.model.exported is divided into the operations that plans place; nothing of it is executed");
+  CLI::App* command = model->add_subcommand("inspect",
+                                            "Print how spec.model.exported or torchScript is divided into the "
+                                            "operations that plans place; nothing of it is executed here");
   const auto flags = std::make_shared<InspectFlags>();
-  command->add_option("file", flags->file, "what torch.export.save wrote")->required();
+  command->add_option("file", flags->file, "what torch.export.save or torch.jit.save wrote")->required();
+  command->add_option("--input", flags->inputs,
+                      "of TorchScript, an argument of forward and the shape of a sample: image:float32:1,28,28");
   CLI::Option* depth = command->add_option("--depth", flags->cut.depth, "spec.model.cut.depth")
                            ->check(CLI::Range(0, 32))
                            ->capture_default_str();

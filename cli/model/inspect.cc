@@ -41,8 +41,11 @@ double Parameters(const cut::Cut& cut, const cut::Operation& operation) {
 
 std::string InspectText(const cut::Cut& cut) {
   const exported::Program& program = *cut.program;
-  std::string text = fmt::format("exported by PyTorch {}, schema {}.{}; {} calls\n", program.writer,
-                                 program.schema_major, program.schema_minor, program.nodes.size());
+  const bool script = program.writer == "TorchScript";
+  std::string text = script ? "TorchScript"
+                            : fmt::format("exported by PyTorch {}, schema {}.{}", program.writer, program.schema_major,
+                                          program.schema_minor);
+  text += fmt::format("; {} calls\n", program.nodes.size());
   for (const exported::Input& input : program.inputs) {
     if (input.kind != exported::InputKind::kUser) continue;
     text += fmt::format("input {}: {}\n", input.name, SizesText(program.tensors.at(input.value)));

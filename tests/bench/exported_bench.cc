@@ -1,5 +1,5 @@
-// Trains a model from PyTorch in this process, without network and plan: losses, the gradients of the first step and the
-// seconds of a step, for tests/bench/models.py to compare with PyTorch.
+// Trains a model from PyTorch in this process, without network and plan: losses, the gradients of the first step and
+// the seconds of a step, for tests/bench/models.py to compare with PyTorch.
 //
 //   exported_bench SPEC.json [--steps N] [--gradients FILE]
 //

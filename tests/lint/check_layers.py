@@ -53,9 +53,10 @@ ARROWS = {
     "worker/params": ["common/base", "common/model"],
     # Archives of exported models, from anybody: they know nothing of jobs.
     "worker/exported": ["common/base"],
+    "worker/torchscript": ["common/base", "worker/exported"],
     "worker/cut": ["common/base", "worker/exported"],
     "worker/model": ["common/base", "common/model", "common/program", "worker/cut", "worker/data", "worker/exported",
-                     "worker/params", "worker/pipeline", "worker/scores"],
+                     "worker/params", "worker/pipeline", "worker/scores", "worker/torchscript"],
     "worker/aten": ["common/base", "common/model", "worker/cut", "worker/exported", "worker/model", "worker/params",
                     "worker/pipeline"],
     "worker/scores": ["common/base", "common/model"],
@@ -71,7 +72,7 @@ ARROWS = {
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision", "scheduler-service/simulate",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
-            "scheduler-service/prepare", "worker/cut", "worker/data", "worker/export", "worker/exported", "worker/predict"],
+            "scheduler-service/prepare", "worker/cut", "worker/data", "worker/export", "worker/exported", "worker/torchscript", "worker/predict"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
@@ -85,7 +86,7 @@ ARROWS = {
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
 HEAVY = {
-    r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "tests/unit/worker/model"],
+    r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "worker/torchscript", "tests/unit/worker/model"],
     r"gloo/": ["worker/collective"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
     r"boost/": ["common/http_server", "operator/controllers",
@@ -97,7 +98,7 @@ HEAVY = {
 }
 HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-cpp/|boost/"
 # Headers of one folder's own sources, which keep a library's types together.
-HEADER_EXCEPTIONS = {"worker/aten/torch.h", "worker/model/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
+HEADER_EXCEPTIONS = {"worker/aten/torch.h", "worker/model/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
 # Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else
 # messages stay in .cc files, behind forward declarations.
 WIRE_HEADERS = ("common/model", "scheduler-service/handlers", "worker/coordinator/core", "worker/coordinator/server",

@@ -203,17 +203,28 @@ absl::StatusOr<Program> Read(const Zip& zip, const ReadOptions& options) {
   return program;
 }
 
+// `keeper` keeps the bytes.
+absl::StatusOr<Program> ReadNamed(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+                                  const std::string& name, const ReadOptions& options) {
+  const auto annotate = [&](const absl::Status& status) { return base::Annotate(status, "reading the model " + name); };
+  const absl::StatusOr<Zip> zip = Zip::Open(bytes);
+  if (!zip.ok()) return annotate(zip.status());
+  absl::StatusOr<Program> program = Read(*zip, options);
+  if (!program.ok()) return annotate(program.status());
+  program->mapping = std::move(keeper);
+  return program;
+}
+
 }  // namespace
 
 absl::StatusOr<Program> ReadArchive(const std::string& path, const ReadOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Mapping> mapping, Map(path));
-  const auto annotate = [&](const absl::Status& status) { return base::Annotate(status, "reading the model " + path); };
-  const absl::StatusOr<Zip> zip = Zip::Open(mapping->bytes());
-  if (!zip.ok()) return annotate(zip.status());
-  absl::StatusOr<Program> program = Read(*zip, options);
-  if (!program.ok()) return annotate(program.status());
-  program->mapping = mapping;
-  return program;
+  return ReadNamed(mapping->bytes(), mapping, path, options);
+}
+
+absl::StatusOr<Program> ReadArchiveBytes(std::shared_ptr<const std::string> archive, const std::string& name,
+                                         const ReadOptions& options) {
+  return ReadNamed(std::as_bytes(std::span(*archive)), archive, name, options);
 }
 
 }  // namespace medley::exported

@@ -8,6 +8,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <memory>
 #include <string>
 
 #include "worker/exported/program.h"
@@ -24,5 +25,9 @@ struct ReadOptions {
 // a storage, a value that is used before it is defined, control flow, a pickle that wants to call a function);
 // Unimplemented for a schema that is newer than this reader, with the version of PyTorch that wrote it.
 absl::StatusOr<Program> ReadArchive(const std::string& path, const ReadOptions& options = {});
+
+// The same of an archive in memory, which the program keeps. `name`: of the model, for messages.
+absl::StatusOr<Program> ReadArchiveBytes(std::shared_ptr<const std::string> archive, const std::string& name,
+                                         const ReadOptions& options = {});
 
 }  // namespace medley::exported

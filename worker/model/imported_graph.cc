@@ -7,6 +7,7 @@
 #include "worker/data/inputs.h"
 #include "worker/data/schema.h"
 #include "worker/exported/archive.h"
+#include "worker/torchscript/read.h"
 
 namespace medley::worker {
 namespace {
@@ -127,12 +128,24 @@ absl::StatusOr<Graph> ImportedGraph(const model::JobSpec& spec, std::shared_ptr<
   return graph;
 }
 
-absl::StatusOr<Graph> ReadGraph(const model::JobSpec& spec, const std::string& root, int classes) {
-  if (spec.model.exported_uri.empty()) return BuildGraph(spec, classes);
-  MEDLEY_RETURN_IF_ERROR(model::Validate(spec));
+namespace {
+
+absl::StatusOr<exported::Program> ReadProgram(const model::JobSpec& spec, const std::string& root) {
   constexpr size_t kScheme = 7;  // file://, which Validate has checked
-  MEDLEY_ASSIGN_OR_RETURN(exported::Program program,
-                          exported::ReadArchive(root + spec.model.exported_uri.substr(kScheme)));
+  if (!spec.model.exported_uri.empty()) return exported::ReadArchive(root + spec.model.exported_uri.substr(kScheme));
+  std::vector<torchscript::SampleInput> inputs;
+  for (const model::InputSpec& input : spec.data.schema.inputs) {
+    inputs.push_back({input.name, input.type != "float32", input.shape});
+  }
+  return torchscript::ReadTorchScript(root + spec.model.torchscript_uri.substr(kScheme), inputs);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> ReadGraph(const model::JobSpec& spec, const std::string& root, int classes) {
+  if (!spec.model.imported()) return BuildGraph(spec, classes);
+  MEDLEY_RETURN_IF_ERROR(model::Validate(spec));
+  MEDLEY_ASSIGN_OR_RETURN(exported::Program program, ReadProgram(spec, root));
   return ImportedGraph(spec, std::make_shared<const exported::Program>(std::move(program)), classes);
 }
 

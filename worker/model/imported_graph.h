@@ -17,8 +17,9 @@ namespace medley::worker {
 absl::StatusOr<Graph> ImportedGraph(const model::JobSpec& spec, std::shared_ptr<const exported::Program> program,
                                     int classes = 0);
 
-// The graph of any model. Reads the archive of spec.model.exported, whose path is below `root` (LoadOptions::root).
-// Errors: those of BuildGraph and ImportedGraph, and of exported::ReadArchive.
+// The graph of any model. Reads the file of spec.model.exported or torchScript, whose path is below `root`
+// (LoadOptions::root). Errors: those of BuildGraph and ImportedGraph, of exported::ReadArchive and
+// torchscript::ReadTorchScript.
 absl::StatusOr<Graph> ReadGraph(const model::JobSpec& spec, const std::string& root, int classes = 0);
 
 }  // namespace medley::worker

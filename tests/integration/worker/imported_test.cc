@@ -94,5 +94,41 @@ TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
   }
 }
 
+// The same model as TorchScript, whose inputs are named.
+TEST(ImportedModelTest, TrainsTorchScript) {
+  JobOptions options = Adult();
+  const std::string script =
+      (ExampleData("").parent_path().parent_path().parent_path() / "tests/data/torchscript/adult.pt").string();
+  options.spec_json = R"({"model": {"torchScript": {"uri": "file://)" + script + R"("}, "cut": {"depth": 2},
+                                    "parameters": {"embeddingRows": 512}},
+    "data": {"train": {"uri": "file://)" +
+                      options.train + R"(", "format": "csv"},
+             "test": {"uri": "file://)" +
+                      options.test + R"(", "format": "csv"},
+             "inputs": [{"name": "categories", "type": "category", "columns": [1, 3, 5, 6, 7, 8, 9, 13]},
+                        {"name": "numbers", "type": "float32", "columns": [0, 2, 4, 10, 11, 12]}],
+             "schema": {"label": {"column": 14, "positive": ">50K"}}},
+    "training": {"epochs": 2, "batchSize": 512, "microBatches": 4, "clipNorm": 1,
+                 "optimizer": {"name": "sgd", "learningRate": 0.1, "momentum": 0.5}},
+    "checkpoint": {"interval": "3600s", "keep": 3}})";
+  const auto train = [&](const JobShape& shape) {
+    JobHarness job(options);
+    job.StartCoordinator();
+    job.Apply(shape, "start");
+    Outcome run;
+    run.end = job.WaitForEnd(base::seconds(240));
+    run.losses = job.Losses();
+    EXPECT_EQ(run.end.phase(), pb::JOB_PHASE_COMPLETE) << run.end.message() << job.AllLogs();
+    return run;
+  };
+  const Outcome alone = train({.stages = {{.end = kOperations, .units = 1}}});
+  const Outcome pipeline = train({.stages = {{.end = 3, .units = 2}, {.first = 3, .end = kOperations, .units = 2}}});
+  EXPECT_GT(alone.end.metrics().at("auc"), 0.87);
+  const double worst = LargestDifference(alone, pipeline);
+  std::printf("TorchScript, 2 stages x 2 replicas: auc %.4f, largest relative difference of the loss: %.2e\n",
+              alone.end.metrics().at("auc"), worst);
+  EXPECT_LT(worst, 1e-4);
+}
+
 }  // namespace
 }  // namespace medley::worker

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include "common/base/status.h"
 #include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
+#include "worker/torchscript/read.h"
 
 namespace medley::aten {
 namespace {
@@ -25,8 +27,13 @@ using worker::Optimizer;
 
 std::string Folder() { return std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/exported/"; }
 
+// Without who wrote it: "mlp-2.7", "mlp-scripted", "mlp-traced".
+std::string ModelOf(const std::string& name) {
+  return name.substr(0, std::min({name.find("-2."), name.find("-scripted"), name.find("-traced")}));
+}
+
 nlohmann::json Expected(const std::string& name) {
-  std::ifstream file(Folder() + name.substr(0, name.find("-2.")) + ".json");  // whichever PyTorch wrote the archive
+  std::ifstream file(Folder() + ModelOf(name) + ".json");
   return nlohmann::json::parse(file);
 }
 
@@ -63,12 +70,30 @@ Sample SampleOf(const std::string& name, const nlohmann::json& expected) {
   return out;
 }
 
+// Kept, because TorchScript is read by another process.
+const absl::StatusOr<exported::Program>& ReadProgram(const std::string& name) {
+  static std::map<std::string, absl::StatusOr<exported::Program>> known;
+  if (const auto found = known.find(name); found != known.end()) return found->second;
+  static const std::map<std::string, std::vector<torchscript::SampleInput>> kInputs = {
+      {"mlp", {{"x", false, {4}}}},
+      {"conv", {{"x", false, {1, 8, 8}}}},
+      {"tied", {{"ids", true, {5}}}},
+      {"transformer", {{"ids", true, {6}}}},
+      {"two-inputs", {{"x", false, {4}}, {"ids", true, {3}}}}};
+  const std::string script = Folder() + "../torchscript/" + name + ".pt";
+  const bool is_script = std::filesystem::exists(script);
+  return known
+      .emplace(name, is_script ? torchscript::ReadTorchScript(script, kInputs.at(ModelOf(name)))
+                               : exported::ReadArchive(Folder() + name + ".pt2"))
+      .first->second;
+}
+
 Graph GraphOf(const std::string& name, const Sample& sample, model::CutSpec cut = {}) {
   model::JobSpec job = sample.job;
   job.model.cut = std::move(cut);
-  auto program = exported::ReadArchive(Folder() + name + ".pt2");
+  const absl::StatusOr<exported::Program>& program = ReadProgram(name);
   EXPECT_TRUE(program.ok()) << program.status();
-  auto graph = worker::ImportedGraph(job, std::make_shared<const exported::Program>(*std::move(program)));
+  auto graph = worker::ImportedGraph(job, std::make_shared<const exported::Program>(*program));
   EXPECT_TRUE(graph.ok()) << graph.status();
   return *std::move(graph);
 }
@@ -202,7 +227,10 @@ TEST_P(ExportedModelTest, TrainsTheSameWhereverItIsDivided) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ExportedModelTest,
                          ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs", "mlp-2.7", "conv-2.7",
-                                           "conv-2.8", "tied-2.8"),
+                                           "conv-2.8", "tied-2.8", "mlp-2.9", "mlp-scripted", "mlp-traced",
+                                           "conv-scripted", "conv-traced", "tied-scripted", "tied-traced",
+                                           "transformer-scripted", "transformer-traced", "two-inputs-scripted",
+                                           "two-inputs-traced"),
                          [](const auto& param) {
                            std::string name = param.param;
                            std::erase_if(name, [](char c) { return c == '-' || c == '.'; });

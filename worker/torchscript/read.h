@@ -1,0 +1,27 @@
+// Reads a TorchScript model without running anything of it in this process.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "worker/exported/program.h"
+#include "worker/torchscript/sample.h"
+
+namespace medley::torchscript {
+
+struct ReadLimits {
+  std::chrono::seconds time{150};
+  int64_t bytes = int64_t{4} << 30;  // of the lowered model
+};
+
+// Starts the program medley-torchscript, which lies beside this one, on the file, and reads what it writes: it has an
+// empty environment, no other open files, and no rights but computing (sandbox.h). Blocks until it has ended. Errors:
+// NotFound (file); those of Lower, with the path; DeadlineExceeded; ResourceExhausted; InvalidArgument when it died;
+// Internal when it cannot be started.
+absl::StatusOr<exported::Program> ReadTorchScript(const std::string& path, const std::vector<SampleInput>& inputs,
+                                                  const ReadLimits& limits = {});
+
+}  // namespace medley::torchscript

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace medley::torchscript {
+
+// Lets LibTorch look at the processor and its files, which it does at the first computation, on one thread.
+void WarmUp();
+
+}  // namespace medley::torchscript
