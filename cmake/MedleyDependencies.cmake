@@ -27,14 +27,42 @@ add_library(medley_gloo INTERFACE)
 target_include_directories(medley_gloo SYSTEM INTERFACE ${GLOO_INCLUDE})
 target_link_libraries(medley_gloo INTERFACE ${GLOO_LIBRARY} Threads::Threads)
 
-# LibTorch 1.13 from Debian. Only worker/model may link this (tests/lint/check_layers.py).
-find_library(TORCH_LIBRARY torch REQUIRED)
-find_library(TORCH_CPU_LIBRARY torch_cpu REQUIRED)
-find_library(C10_LIBRARY c10 REQUIRED)
-find_path(TORCH_INCLUDE torch/csrc/api/include/torch/torch.h REQUIRED)
+# LibTorch: Debian's 1.13, or with -DMEDLEY_TORCH=DIR a newer one: the folder torch of an installed wheel of PyTorch, or an
+# unpacked LibTorch. Only worker/model, worker/aten and worker/torchscript may link it (tests/lint/check_layers.py).
+set(MEDLEY_TORCH "" CACHE PATH "A LibTorch of PyTorch 2.7 or newer instead of Debian's: a folder with include/ and lib/")
 add_library(medley_torch INTERFACE)
+if(MEDLEY_TORCH STREQUAL "")
+  find_library(TORCH_LIBRARY torch REQUIRED)
+  find_library(TORCH_CPU_LIBRARY torch_cpu REQUIRED)
+  find_library(C10_LIBRARY c10 REQUIRED)
+  find_path(TORCH_INCLUDE torch/csrc/api/include/torch/torch.h REQUIRED)
+  target_link_libraries(medley_torch INTERFACE ${TORCH_LIBRARY} ${TORCH_CPU_LIBRARY} ${C10_LIBRARY} glog gflags)
+else()
+  set(TORCH_INCLUDE ${MEDLEY_TORCH}/include)
+  foreach(needed include/torch/csrc/api/include/torch/version.h lib/libtorch.so lib/libtorch_cpu.so lib/libc10.so)
+    if(NOT EXISTS ${MEDLEY_TORCH}/${needed})
+      message(FATAL_ERROR "MEDLEY_TORCH: ${MEDLEY_TORCH} has no ${needed}: it must be the folder torch of an installed "
+                          "wheel of PyTorch, or an unpacked LibTorch")
+    endif()
+  endforeach()
+  file(STRINGS ${MEDLEY_TORCH}/include/torch/csrc/api/include/torch/version.h TORCH_NUMBERS
+       REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
+  string(REGEX MATCHALL "[0-9]+" TORCH_NUMBERS "${TORCH_NUMBERS}")
+  list(JOIN TORCH_NUMBERS "." TORCH_VERSION)
+  if(TORCH_VERSION VERSION_LESS 2.7)
+    message(FATAL_ERROR "MEDLEY_TORCH: ${MEDLEY_TORCH} has PyTorch ${TORCH_VERSION}; 2.7 is the first whose libraries "
+                        "have the C++ ABI of Debian 12")
+  endif()
+  message(STATUS "LibTorch ${TORCH_VERSION} of ${MEDLEY_TORCH}")
+  # The wheel's libraries let symbols out of the oneDNN and of the libstdc++ that are linked into them: Debian's oneDNN
+  # fails, and std::filesystem::remove_all crashes, unless Debian's libraries come first.
+  find_library(DNNL_LIBRARY dnnl REQUIRED)
+  target_link_options(medley_torch INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,${DNNL_LIBRARY},--pop-state)
+  target_link_libraries(medley_torch INTERFACE ${MEDLEY_TORCH}/lib/libtorch.so ${MEDLEY_TORCH}/lib/libtorch_cpu.so
+                                               ${MEDLEY_TORCH}/lib/libc10.so)
+  target_link_options(medley_torch INTERFACE -Wl,-rpath,${MEDLEY_TORCH}/lib)
+endif()
 target_include_directories(medley_torch SYSTEM INTERFACE ${TORCH_INCLUDE} ${TORCH_INCLUDE}/torch/csrc/api/include)
-target_link_libraries(medley_torch INTERFACE ${TORCH_LIBRARY} ${TORCH_CPU_LIBRARY} ${C10_LIBRARY} glog gflags)
 
 # oneDNN: LibTorch links it already. Its sgemm supports processors that Debian's OpenBLAS does not recognise
 # and treats as a Pentium 4.

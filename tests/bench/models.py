@@ -20,7 +20,6 @@ import numpy
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PEER = os.path.join(ROOT, "tests/bench/peers/torch_models.py")
-BENCH = os.path.join(ROOT, "build/bin/exported_bench")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 BATCH = 64
 SHAPES = {
@@ -87,7 +86,7 @@ def largest(ours, theirs, steps):
     return max(abs(a - b) / abs(b) for a, b in zip(ours[:steps], theirs[:steps]))
 
 
-def compare_values(name, folder, new):
+def compare_values(name, folder, new, bench):
     archive = os.path.join(ROOT, "examples", name, name + ".pt2")
     if name == "transformer":  # without dropout, whose masks differ
         archive = os.path.join(folder, "no-dropout.pt2")
@@ -98,7 +97,7 @@ def compare_values(name, folder, new):
         run([new, "-c", script, archive])
     spec = write_spec(name, folder, archive)
     ours_file, theirs_file = os.path.join(folder, "ours"), os.path.join(folder, "theirs")
-    ours = json.loads(run([BENCH, spec, "--steps", "100", "--gradients", ours_file]))
+    ours = json.loads(run([bench, spec, "--steps", "100", "--gradients", ours_file]))
     peer = [new, PEER, name, folder, "--archive", archive, "--steps", "100", "--batch", str(BATCH)]
     theirs = json.loads(run(peer + ["--gradients", theirs_file]))
     other = json.loads(run(peer + ["--threads", "2"], OMP_NUM_THREADS="2"))
@@ -114,12 +113,12 @@ def compare_values(name, folder, new):
          "1e-3 or 3 x", hundred <= max(1e-3, 3 * itself))
 
 
-def compare_seconds(name, folder, rounds):
+def compare_seconds(name, folder, rounds, peer_python, bench):
     spec = write_spec(name, folder, os.path.join(ROOT, "examples", name, name + ".pt2"))
     ratios, ours, theirs = [], [], []
     for _ in range(rounds):
-        ours.append(json.loads(run([BENCH, spec, "--steps", "60"]))["seconds"])
-        peer = json.loads(run(["/usr/bin/python3", PEER, name, folder, "--steps", "60", "--batch", str(BATCH)]))
+        ours.append(json.loads(run([bench, spec, "--steps", "60"]))["seconds"])
+        peer = json.loads(run([peer_python, PEER, name, folder, "--steps", "60", "--batch", str(BATCH)]))
         theirs.append(peer["seconds"])
         ratios.append(ours[-1] / theirs[-1])
     ratio = statistics.median(ratios)
@@ -151,19 +150,22 @@ def mnist(seeds, epochs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--new", help="a Python with PyTorch 2.9 or newer and numpy; without it no values are compared")
+    parser.add_argument("--build", default="build", help="the folder of the build; one with -DMEDLEY_TORCH needs --peer too")
+    parser.add_argument("--peer", default="/usr/bin/python3", help="a Python whose LibTorch is that of the build")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", nargs="*", default=list(SHAPES))
     parser.add_argument("--mnist", action="store_true")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=5)
     args = parser.parse_args()
+    bench = os.path.join(ROOT, args.build, "bin/exported_bench")
     print("| what | figure | bar | holds |\n|---|---|---|---|", flush=True)
     for name in args.models:
         with tempfile.TemporaryDirectory() as folder:
             write_data(name, folder)
             if args.new:
-                compare_values(name, folder, args.new)
-            compare_seconds(name, folder, args.rounds)
+                compare_values(name, folder, args.new, bench)
+            compare_seconds(name, folder, args.rounds, args.peer, bench)
     if not args.new:
         print("models: GRADIENTS AND LOSSES WERE NOT COMPARED: give --new PYTHON, one that has PyTorch 2.9", file=sys.stderr)
     if args.mnist:

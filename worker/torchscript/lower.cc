@@ -308,7 +308,7 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  // Operators on lists of items. nullopt: it is none.
+  // Operators on lists of items. nullopt: the operator is another one.
   std::optional<absl::Status> OfList(Node& node) {
     const std::string name = node.kind().toQualString();
     if (node.inputs().empty()) return std::nullopt;
