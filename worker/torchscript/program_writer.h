@@ -22,7 +22,7 @@ struct Place {
   std::string file;
   std::string line;  // its text
   int line_number = 0;
-  std::string Describe() const;  // "module 'encoder', model.py:12: x = self.norm(x)"
+  std::string Describe() const;  // "module 'encoder', export.py:12: x = self.norm(x)"
 };
 
 class ProgramWriter {

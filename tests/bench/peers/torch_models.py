@@ -3,7 +3,7 @@
   torch_models.py NAME FOLDER --steps N [--batch B] [--archive FILE] [--gradients FILE] [--threads T] [--evaluate]
 
 FOLDER holds the inputs as NPY files with the names of the arguments of forward, and labels.npy. With --archive the model is that
-of an exported program (PyTorch 2.9 or newer), else examples/NAME/export.py's with the seed 1 (any version).
+of an exported program (PyTorch 2.9 or newer), else that of the example's export.py with the seed 1 (any version).
 """
 import argparse
 import importlib.util
