@@ -17,7 +17,7 @@ TRANSFORMERS = ["Bert", "DistilBert", "Roberta", "Albert", "Electra", "GPT2", "O
                 "DebertaV2", "ViT", "DeiT", "Beit"]
 NAMES = ([f"torchvision/{name}" for name in TORCHVISION] + [f"timm/{name}" for name in TIMM]
          + [f"transformers/{name}" for name in TRANSFORMERS])
-TOKENS, WORDS, WIDTH = 16, 100, 64
+BATCH, TOKENS, WORDS, WIDTH = 8, 16, 100, 64
 
 
 class Flat(nn.Module):
@@ -36,27 +36,27 @@ def of_torchvision(name):
     import torchvision
     sizes = {"inception_v3": 80, "googlenet": 64, "alexnet": 64, "densenet121": 64, "squeezenet1_0": 64, "squeezenet1_1": 64}
     more = {"googlenet": {"aux_logits": False, "init_weights": False}, "inception_v3": {"aux_logits": False, "init_weights": False},
-            "vit_b_16": {"image_size": 32}}
-    size = sizes.get(name, 32)
-    return torchvision.models.get_model(name, num_classes=10, **more.get(name, {})), torch.randn(4, 3, size, size)
+            "vit_b_16": {"image_size": 64}}
+    size = sizes.get(name, 64)
+    return torchvision.models.get_model(name, num_classes=10, **more.get(name, {})), torch.randn(BATCH, 3, size, size)
 
 
 def of_timm(name):
     import timm
     size = 224 if name in ("mixer_s32_224", "levit_128s") else 64
     more = {"img_size": 64} if name == "deit_tiny_patch16_224" else {}
-    return timm.create_model(name, num_classes=10, drop_path_rate=0.0, **more), torch.randn(4, 3, size, size)
+    return timm.create_model(name, num_classes=10, **more), torch.randn(BATCH, 3, size, size)
 
 
 def of_transformers(name):
     import transformers as t
-    tokens = torch.randint(0, WORDS, (4, TOKENS))
+    tokens = torch.randint(0, WORDS, (BATCH, TOKENS))
     small = {"vocab_size": WORDS, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
              "max_position_embeddings": 64, "attn_implementation": "eager"}
     image = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 32,
              "patch_size": 8, "attn_implementation": "eager"}
     if name in ("ViT", "DeiT", "Beit"):
-        return getattr(t, name + "Model")(getattr(t, name + "Config")(**image)), torch.randn(4, 3, 32, 32)
+        return getattr(t, name + "Model")(getattr(t, name + "Config")(**image)), torch.randn(BATCH, 3, 32, 32)
     if name == "DistilBert":
         config = t.DistilBertConfig(vocab_size=WORDS, dim=WIDTH, n_layers=2, n_heads=4, hidden_dim=128, max_position_embeddings=64,
                                     attn_implementation="eager")
@@ -81,7 +81,7 @@ def of_transformers(name):
 
 
 def make(name):
-    """The model in training mode, without dropout, and a batch of four."""
+    """The model in training mode, without dropout, and a batch."""
     torch.manual_seed(3)
     library, short = name.split("/")
     model, batch = {"torchvision": of_torchvision, "timm": of_timm, "transformers": of_transformers}[library](short)

@@ -172,6 +172,7 @@ absl::StatusOr<CallList::Argument> CallList::Convert(const exported::Argument& f
   if (const auto* ref = std::get_if<ValueRef>(&from)) {
     out.kind = Argument::Kind::kValue;
     out.slots = {Slot(ref->name)};
+    out.tensor = schema != nullptr && TakesTensor(*schema);
     return out;
   }
   if (const auto* refs = std::get_if<std::vector<ValueRef>>(&from)) {
@@ -195,6 +196,7 @@ absl::StatusOr<CallList::Argument> CallList::Convert(const exported::Argument& f
     return out;
   }
   MEDLEY_ASSIGN_OR_RETURN(out.constant, ConstantOf(from, schema));
+  if (schema != nullptr && TakesTensor(*schema)) out.constant = NumberAsTensor(out.constant);
   return out;
 }
 
@@ -204,7 +206,7 @@ c10::IValue CallList::Value(const Argument& argument, const RunContext& context)
     case Argument::Kind::kConstant:
       return argument.constant;
     case Argument::Kind::kValue:
-      return at(argument.slots.front());
+      return argument.tensor ? NumberAsTensor(at(argument.slots.front())) : at(argument.slots.front());
     case Argument::Kind::kTensors: {
       c10::List<at::Tensor> list;
       for (const int slot : argument.slots) list.push_back(at(slot).toTensor());

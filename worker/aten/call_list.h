@@ -55,6 +55,7 @@ class CallList {
   struct Argument {
     enum class Kind { kConstant, kValue, kTensors, kOptionalTensors, kNumbers } kind = Kind::kConstant;
     c10::IValue constant;
+    bool tensor = false;           // kValue: the operator takes a tensor, also for a number
     std::vector<int> slots;        // -1 in lists: the constant at that place
     std::vector<int64_t> numbers;  // kNumbers: where slots are -1
   };

@@ -139,4 +139,19 @@ at::Tensor TensorOf(const exported::StoredTensor& stored) {
       .clone(at::MemoryFormat::Contiguous);
 }
 
+bool TakesTensor(const c10::Argument& schema) {
+  return schema.type()->isSubtypeOf(*c10::TensorType::get()) ||
+         (schema.type()->kind() == c10::TypeKind::OptionalType &&
+          schema.type()->isSubtypeOf(*c10::OptionalType::ofTensor()));
+}
+
+c10::IValue NumberAsTensor(const c10::IValue& value) {
+  if (!value.isInt() && !value.isDouble() && !value.isBool()) return value;
+  at::Tensor tensor = value.isInt()      ? at::scalar_tensor(value.toInt(), at::kLong)
+                      : value.isDouble() ? at::scalar_tensor(value.toDouble(), at::kDouble)
+                                         : at::scalar_tensor(value.toBool(), at::kBool);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
 }  // namespace medley::aten

@@ -20,4 +20,11 @@ absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const
 // A stored tensor with memory of its own, contiguous.
 at::Tensor TensorOf(const exported::StoredTensor& stored);
 
+// Whether the argument is a tensor, perhaps an optional one.
+bool TakesTensor(const c10::Argument& schema);
+
+// A number as the tensor that Python makes of it in `x + 2`: it does not change the type of the result. Others are
+// returned as they are.
+c10::IValue NumberAsTensor(const c10::IValue& value);
+
 }  // namespace medley::aten

@@ -87,6 +87,19 @@ class TwoInputs(nn.Module):
         return self.head(torch.sigmoid(self.frozen(left * right)) + left)
 
 
+class Numbers(nn.Module):
+    """Numbers where operators take tensors: plain ones, and one that follows from the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        ids = (x > 0).to(torch.int64) * 2 + 1
+        y = (x + 2) * 0.5 - ids / 3
+        return self.fc(y) * x.shape[0]
+
+
 class Adult(nn.Module):
     """For examples/data/adult.train.csv: 6 numbers and 8 categorical values, hashed into 512 rows; one logit."""
 
@@ -138,6 +151,18 @@ def rounded(value):
     return [rounded(item) for item in value] if isinstance(value, list) else value
 
 
+def write(folder, name, model, inputs, classes):
+    model.train()
+    torch.export.save(export(model, inputs), os.path.join(folder, name + ".pt2"))
+    labels = torch.randint(0, classes, (SAMPLES,))
+    result = {"torch": torch.__version__.split("+")[0], "classes": classes, "labels": labels.tolist(),
+              "inputs": [{"integers": not x.is_floating_point(), "values": x.flatten().tolist()} for x in inputs],
+              **train(model, inputs, labels)}
+    with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as out:
+        json.dump(rounded(result), out)
+        out.write("\n")
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     torch.manual_seed(7)
@@ -147,19 +172,13 @@ def main():
     models = {"mlp": (Mlp(), (floats,), 3), "conv": (Conv(0.0), (images,), 5), "tied": (Tied(), (words,), 11),
               "transformer": (Transformer(), (tokens,), 3), "two-inputs": (TwoInputs(), (floats, few), 3)}
     for name, (model, inputs, classes) in models.items():
-        model.train()
-        torch.export.save(export(model, inputs), os.path.join(folder, name + ".pt2"))
-        labels = torch.randint(0, classes, (SAMPLES,))
-        result = {"torch": torch.__version__.split("+")[0], "classes": classes, "labels": labels.tolist(),
-                  "inputs": [{"integers": not x.is_floating_point(), "values": x.flatten().tolist()} for x in inputs],
-                  **train(model, inputs, labels)}
-        with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as out:
-            json.dump(rounded(result), out)
-            out.write("\n")
+        write(folder, name, model, inputs, classes)
     adult = (torch.randn(SAMPLES, 6), torch.randint(0, 512, (SAMPLES, 8)))
     torch.export.save(export(Adult().train(), adult), os.path.join(folder, "adult.pt2"))
     torch.export.save(export(Conv(0.5).train(), (images,)), os.path.join(folder, "dropout.pt2"))
     torch.export.save(export(Mlp(), (floats,), fixed=True), os.path.join(folder, "fixed.pt2"))
+    torch.manual_seed(8)
+    write(folder, "numbers", Numbers(), (floats,), 3)
 
 
 if __name__ == "__main__":

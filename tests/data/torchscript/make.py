@@ -92,7 +92,7 @@ def main():
         traced = torch.jit.trace(model.train(), inputs, check_trace=False)
         traced.load_state_dict(state)  # tracing has run the model, which changes the statistics of batch norm
         save(traced, f"{name}-traced.pt")
-    save(torch.jit.script(Adult().train()), "adult.pt")
+    save(torch.jit.script(Adult().train()), "adult.pt")  # it is in examples/data
     save(torch.jit.script(Branches().train()), "branches.pt")
     save(torch.jit.script(Data()), "data.pt")
     save(torch.jit.script(Prints()), "prints.pt")

@@ -97,8 +97,7 @@ TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
 // The same model as TorchScript, whose inputs are named.
 TEST(ImportedModelTest, TrainsTorchScript) {
   JobOptions options = Adult();
-  const std::string script =
-      (ExampleData("").parent_path().parent_path().parent_path() / "tests/data/torchscript/adult.pt").string();
+  const std::string script = ExampleData("adult.pt").string();
   options.spec_json = R"({"model": {"torchScript": {"uri": "file://)" + script + R"("}, "cut": {"depth": 2},
                                     "parameters": {"embeddingRows": 512}},
     "data": {"train": {"uri": "file://)" +

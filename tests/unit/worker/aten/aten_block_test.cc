@@ -226,8 +226,8 @@ TEST_P(ExportedModelTest, TrainsTheSameWhereverItIsDivided) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ExportedModelTest,
-                         ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs", "mlp-2.7", "conv-2.7",
-                                           "conv-2.8", "tied-2.8", "mlp-2.9", "mlp-scripted", "mlp-traced",
+                         ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs", "numbers", "mlp-2.7",
+                                           "conv-2.7", "conv-2.8", "tied-2.8", "mlp-2.9", "mlp-scripted", "mlp-traced",
                                            "conv-scripted", "conv-traced", "tied-scripted", "tied-traced",
                                            "transformer-scripted", "transformer-traced", "two-inputs-scripted",
                                            "two-inputs-traced"),
