@@ -41,6 +41,7 @@ class Lowering {
       MEDLEY_RETURN_IF_ERROR(CheckBatch(output));
       program_.AddOutput(output);
     }
+    for (const auto& [buffer, value] : changed_) program_.AddMutation(value, buffer);
     return program_.Write();
   }
 
@@ -208,6 +209,9 @@ class Lowering {
     if (object.kind != Item::Kind::kObject) return Refuse(node, "an attribute of what is no module");
     const std::string name = node.s(c10::attr::name);
     const std::string path = object.path.empty() ? name : object.path + "." + name;
+    if (const auto changed = changed_.find(path); changed != changed_.end()) {
+      return Set(node, 0, changed->second), absl::OkStatus();
+    }
     const auto type = object.constant.type()->expect<c10::ClassType>();
     const size_t slot = type->getAttributeSlot(name);
     const c10::IValue value = object.constant.toObject()->getSlot(slot);
@@ -238,6 +242,7 @@ class Lowering {
     } else {
       program_.AddConstant(item);
     }
+    const at::NoGradGuard guard;
     for (at::Tensor& each : item.tensors) each = tensor.clone().set_requires_grad(trained);
     return item;
   }
@@ -255,7 +260,7 @@ class Lowering {
     if (!slot || !type->is_buffer(*slot)) {
       return Refuse(node, fmt::format("forward changes '{}', which is no buffer", path));
     }
-    program_.AddMutation(value, path);
+    changed_[path] = value;
     return absl::OkStatus();
   }
 
@@ -427,6 +432,9 @@ class Lowering {
     const std::string name = node.kind().toQualString();
     if (!name.starts_with("aten::") && !name.starts_with("prim::"))
       return Refuse(node, "the operator is not PyTorch's");
+    std::vector<Item> inputs;
+    for (size_t i = 0; i < node.inputs().size(); ++i) inputs.push_back(In(node, i));
+    if (const std::string hidden = WhatRunsDoNotShow(node, inputs); !hidden.empty()) return Refuse(node, hidden);
     std::array<std::vector<c10::IValue>, kRuns> results;
     MEDLEY_RETURN_IF_ERROR(Execute(node, results));
     bool tensors = false;
@@ -568,6 +576,7 @@ class Lowering {
   ProgramWriter program_;
   std::map<const Value*, Item> values_;                       // of the function that is followed
   std::map<const c10::TensorImpl*, Item> stored_;             // parameters, buffers and constants
+  std::map<std::string, Item> changed_;                       // buffers that forward has replaced, by path
   std::vector<std::pair<std::string, std::string>> modules_;  // paths and types, the innermost last
   int depth_ = 0;
   int steps_ = 0;
@@ -576,7 +585,7 @@ class Lowering {
 }  // namespace
 
 absl::StatusOr<Entries> Lower(const std::string& file, const std::vector<SampleInput>& inputs) {
-  const at::NoGradGuard guard;
+  const at::AutoGradMode mode(true);  // as in training: models ask for it
   try {
     std::istringstream stream(file);
     const torch::jit::Module module = torch::jit::load(stream, at::kCPU);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 #include <tuple>
 
@@ -14,6 +15,8 @@ const std::set<std::string>& ShapeQueries() {
                                                "aten::len",
                                                "aten::is_floating_point",
                                                "prim::dtype",
+                                               "prim::requires_grad",
+                                               "aten::is_grad_enabled",
                                                "prim::device",
                                                "prim::layout",
                                                "prim::is_cuda",
@@ -21,7 +24,6 @@ const std::set<std::string>& ShapeQueries() {
                                                "prim::is_sparse",
                                                "prim::is_nested",
                                                "prim::is_mkldnn",
-                                               "prim::requires_grad",
                                                "aten::is_contiguous",
                                                "prim::is_mps",
                                                "aten::is_complex",
@@ -29,10 +31,34 @@ const std::set<std::string>& ShapeQueries() {
                                                "prim::is_xpu",
                                                "aten::__is__",
                                                "aten::__isnot__",
-                                               "aten::is_grad_enabled",
                                                "aten::is_autocast_enabled",
                                                "aten::is_autocast_cpu_enabled"};
   return kNames;
+}
+
+std::string WhatRunsDoNotShow(const torch::jit::Node& node, const std::vector<Item>& inputs) {
+  static const std::set<std::string> kShapesFromData = {"aten::nonzero",    "aten::nonzero_numpy",
+                                                        "aten::argwhere",   "aten::masked_select",
+                                                        "aten::unique_dim", "aten::_unique",
+                                                        "aten::_unique2",   "aten::unique_consecutive",
+                                                        "aten::bincount",   "aten::unique_dim_consecutive"};
+  const c10::FunctionSchema* const schema = node.maybeSchema();
+  for (size_t i = 0; schema != nullptr && i < std::min(schema->arguments().size(), inputs.size()); ++i) {
+    const c10::AliasInfo* const alias = schema->arguments()[i].alias_info();
+    if (alias != nullptr && alias->isWrite() && inputs[i].kind != Item::Kind::kTensor) {
+      return "it changes a list in a way that is not followed";
+    }
+  }
+  const std::string name = node.kind().toQualString();
+  bool from_data = kShapesFromData.contains(name);
+  if (name == "aten::index" && inputs[1].kind == Item::Kind::kList) {  // a mask picks as many as it holds
+    for (const Item& index : *inputs[1].items) {
+      if (index.kind != Item::Kind::kTensor) continue;
+      const at::ScalarType type = index.tensors.front().scalar_type();
+      from_data = from_data || type == at::kBool || type == at::kByte;
+    }
+  }
+  return from_data ? "the shape of its result follows from data" : "";
 }
 
 const std::map<std::string, std::string>& Arithmetic() {

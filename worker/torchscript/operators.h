@@ -15,6 +15,10 @@ namespace medley::torchscript {
 // Operators that tell something of a tensor other than its numbers.
 const std::set<std::string>& ShapeQueries();
 
+// Why it is not enough to run a node with several batches: it changes a list, or the shape of its result follows from
+// data. Empty: it is enough.
+std::string WhatRunsDoNotShow(const torch::jit::Node& node, const std::vector<Item>& inputs);
+
 // Arithmetic on numbers that depend on the batch: the names that exported programs have for it.
 const std::map<std::string, std::string>& Arithmetic();
 

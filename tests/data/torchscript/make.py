@@ -59,6 +59,43 @@ class Prints(nn.Module):
         return self.fc(x)
 
 
+class Counter(nn.Module):
+    """A buffer that forward replaces, and reads again."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        self.count = self.count + 1
+        return self.fc(x * self.count)
+
+
+class Lists(nn.Module):
+    """A list that is changed by other means than append."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        parts = [x, x * 2]
+        parts.insert(0, x * 3)
+        return self.fc(parts[0])
+
+
+class Mask(nn.Module):
+    """As many rows as the data say."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(1, 3)
+
+    def forward(self, x):
+        return self.fc(x[x > 0].unsqueeze(1))
+
+
 class Fixed(nn.Module):
     """Traced, it holds the batch."""
 
@@ -94,6 +131,9 @@ def main():
         save(traced, f"{name}-traced.pt")
     save(torch.jit.script(Adult().train()), "adult.pt")  # it is in examples/data
     save(torch.jit.script(Branches().train()), "branches.pt")
+    save(torch.jit.script(Counter().train()), "counter.pt")
+    save(torch.jit.script(Lists()), "lists.pt")
+    save(torch.jit.script(Mask()), "mask.pt")
     save(torch.jit.script(Data()), "data.pt")
     save(torch.jit.script(Prints()), "prints.pt")
     save(torch.jit.trace(Fixed(), (floats,)), "fixed.pt")

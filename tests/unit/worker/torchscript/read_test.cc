@@ -68,10 +68,30 @@ TEST(ReadTorchScriptTest, BuffersChange) {
   EXPECT_TRUE(program->stored.contains("features.1.num_batches_tracked"));
 }
 
+TEST(ReadTorchScriptTest, ABufferThatIsReplacedIsReadAsItIsNow) {
+  const auto program = ReadTorchScript(Folder() + "counter.pt", {{"x", false, {4}}});
+  ASSERT_THAT(program, base::IsOk());
+  std::string changed;
+  for (const exported::Output& output : program->outputs) {
+    if (output.kind == exported::OutputKind::kBufferMutation && output.target == "count") changed = output.value;
+  }
+  ASSERT_FALSE(changed.empty());
+  bool used = false;
+  for (const exported::Node& node : program->nodes) {
+    if (node.target != "aten.mul.Tensor") continue;
+    for (const exported::NamedArgument& argument : node.inputs) {
+      used |= argument.value == exported::Argument(exported::ValueRef{changed});
+    }
+  }
+  EXPECT_TRUE(used) << "the product takes the new count";
+}
+
 TEST(ReadTorchScriptTest, WhatCannotBeFollowedIsNamedWithItsLine) {
   EXPECT_THAT(Error("data.pt"),
               AllOf(HasSubstr("aten::Bool"), HasSubstr("if x.sum() > 0:"), HasSubstr("depends on data")));
   EXPECT_THAT(Error("prints.pt"), AllOf(HasSubstr("print(\"hello\")"), HasSubstr("does not print")));
+  EXPECT_THAT(Error("lists.pt"), AllOf(HasSubstr("aten::insert"), HasSubstr("changes a list")));
+  EXPECT_THAT(Error("mask.pt"), AllOf(HasSubstr("x[x > 0]"), HasSubstr("the shape of its result follows from data")));
   EXPECT_THAT(Error("fixed.pt"), HasSubstr("a traced model may hold the batch that it was traced with"));
   EXPECT_THAT(Error("mlp-scripted.pt", {{"y", false, {4}}}), HasSubstr("forward takes 'x'"));
   EXPECT_THAT(Error("mlp-scripted.pt", {{"x", false, {4}}, {"y", false, {4}}}), HasSubstr("does not take all"));
