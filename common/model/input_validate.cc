@@ -11,18 +11,13 @@
 #include <string_view>
 
 #include "common/base/status.h"
+#include "common/model/field_rules.h"
 
 namespace medley::model {
 namespace {
 
 constexpr size_t kMostInputs = 64;
 constexpr size_t kMostAxes = 8;
-
-template <size_t N>
-absl::Status OneOf(std::string_view path, std::string_view value, const std::array<const char*, N>& known) {
-  if (std::ranges::find(known, value) != known.end()) return absl::OkStatus();
-  return base::InvalidArgument("{}: '{}' is not one of {}", path, value, fmt::join(known, ", "));
-}
 
 absl::Status ValidateUri(const std::string& path, const std::string& uri) {
   if (uri.starts_with("file:///")) return absl::OkStatus();
@@ -77,9 +72,7 @@ absl::Status ValidateInput(const std::string& path, const InputSpec& input, cons
     return base::InvalidArgument("{}: scale, mean and std go with the type float32", path);
   }
   constexpr double kMost = 1e9;
-  if (!(std::abs(input.scale) <= kMost)) {
-    return base::InvalidArgument("{}.scale: {} is not between {} and {}", path, input.scale, -kMost, kMost);
-  }
+  MEDLEY_RETURN_IF_ERROR(InRange(path + ".scale", input.scale, -kMost, kMost));
   for (const std::vector<double>& values : {input.mean, input.deviation}) {
     if (std::ranges::all_of(values, [&](double value) { return std::abs(value) <= kMost; })) continue;
     return base::InvalidArgument("{}: a number of mean or std is not between {} and {}", path, -kMost, kMost);
@@ -139,9 +132,7 @@ absl::Status ValidateLabels(const SchemaSpec& schema, const SourceSpec& source) 
     return base::InvalidArgument("{}.storage: goes with the format raw", path);
   }
   const bool several = schema.task == Task::kRegression || schema.task == Task::kMultiLabel;
-  if (schema.label_count < 1 || schema.label_count > (1 << 20)) {
-    return base::InvalidArgument("{}.count: {} is not between 1 and {}", path, schema.label_count, 1 << 20);
-  }
+  MEDLEY_RETURN_IF_ERROR(InRange(path + ".count", schema.label_count, 1, 1 << 20));
   if (schema.label_count > 1 && !(several && source.arrays())) {
     return base::InvalidArgument(
         "{}.count: goes with spec.model.task regression and multiLabel, and the formats idx, npy and raw", path);

@@ -8,6 +8,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/model/field_rules.h"
 #include "common/model/input_validate.h"
 #include "common/model/job_spec.h"
 #include "common/model/task_validate.h"
@@ -17,18 +18,6 @@ namespace {
 
 constexpr int kMaxWidth = 1 << 20;
 constexpr int64_t kMaxRows = int64_t{1} << 31;
-
-template <size_t N>
-absl::Status OneOf(std::string_view path, const std::string& value, const std::array<const char*, N>& known) {
-  if (std::find(known.begin(), known.end(), value) != known.end()) return absl::OkStatus();
-  return base::InvalidArgument("{}: '{}' is not one of {}", path, value, fmt::join(known, ", "));
-}
-
-template <typename Number>
-absl::Status InRange(std::string_view path, Number value, Number low, Number high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return base::InvalidArgument("{}: {} is not between {} and {}", path, value, low, high);
-}
 
 absl::Status ValidateLayers(const std::vector<LayerSpec>& layers, const SchemaSpec& schema) {
   std::set<std::string> names;
