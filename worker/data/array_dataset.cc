@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <span>
 
@@ -39,8 +40,7 @@ absl::StatusOr<ArraySource> SourceOf(const model::SourceSpec& source, const mode
 // Turns stored numbers into those of the model, as the input says.
 class Conversion {
  public:
-  explicit Conversion(const model::InputSpec& input)
-      : scale_(input.scale), count_(static_cast<size_t>(CountOf(input.shape))) {
+  explicit Conversion(const model::InputSpec& input) : scale_(input.scale) {
     const size_t channels = input.shape.empty() ? 1 : static_cast<size_t>(input.shape.front());
     const auto at = [](const std::vector<double>& values, size_t i, double otherwise) {
       return values.empty() ? otherwise : values[values.size() == 1 ? 0 : i];
@@ -49,7 +49,7 @@ class Conversion {
       mean_.push_back(at(input.mean, i, 0));
       deviation_.push_back(at(input.deviation, i, 1));
     }
-    per_channel_ = std::max<size_t>(1, count_ / channels);
+    per_channel_ = static_cast<size_t>(CountOf(input.shape)) / channels;
   }
 
   // `index`: of the number within its sample.
@@ -60,7 +60,6 @@ class Conversion {
 
  private:
   double scale_;
-  size_t count_;
   size_t per_channel_ = 1;
   std::vector<double> mean_, deviation_;
 };
@@ -111,7 +110,7 @@ class Loader {
       first += count;
     }
     Batch& rows = samples_.rows;
-    if (rows.samples == 0) return base::InvalidArgument("{}: the files have no samples", source_.uri);
+    if (rows.samples == 0) return base::InvalidArgument("{}: the files have no samples", counted_in_);
     if (source_.labels.empty()) rows.labels.assign(static_cast<size_t>(rows.samples), 0);
     return absl::OkStatus();
   }
@@ -121,7 +120,7 @@ class Loader {
  private:
   absl::Status Progress() const {
     if (options_.on_piece) options_.on_piece();
-    return options_.stop.stop_requested() ? base::Cancelled("reading {} was stopped", source_.uri) : absl::OkStatus();
+    return options_.stop.stop_requested() ? base::Cancelled("reading the arrays was stopped") : absl::OkStatus();
   }
 
   // All files have the same number of samples.
@@ -144,51 +143,60 @@ class Loader {
   }
 
   absl::Status ReadFloats(const ArraySource& file, const Conversion& convert, size_t first, size_t count) {
-    std::vector<float>& to = samples_.rows.numerics;
-    const auto width = static_cast<size_t>(samples_.rows.shape.numerics);
-    if (counted_) to.resize(static_cast<size_t>(samples_.rows.samples) * width);
-    size_t sample = 0;
-    MEDLEY_ASSIGN_OR_RETURN(const int64_t samples, ReadArray(file, [&](std::span<const double> values) {
-                              const size_t read = values.size() / count;
-                              if (to.size() < (sample + read) * width) to.resize((sample + read) * width);
-                              for (size_t s = 0; s < read; ++s, ++sample) {
-                                for (size_t i = 0; i < count; ++i) {
-                                  const float value = convert(values[s * count + i], i);
-                                  if (!std::isfinite(value)) return NotFinite(sample, i);
-                                  to[sample * width + first + i] = value;
-                                }
-                              }
-                              return Progress();
-                            }));
-    return Count(samples, file.path);
-  }
-
-  static absl::Status NotFinite(size_t sample, size_t index) {
-    return base::InvalidArgument("number {} of sample {} is not finite", index, sample);
+    Batch& rows = samples_.rows;
+    return ReadInto(file, rows.numerics, static_cast<size_t>(rows.shape.numerics), first, count,
+                    [&](double stored, size_t i, float& value) {
+                      value = convert(stored, i);
+                      return std::isfinite(value) ? "" : "not finite";
+                    });
   }
 
   absl::Status ReadIntegers(const ArraySource& file, size_t first, size_t count) {
-    std::vector<int32_t>& to = samples_.rows.ids;
-    const auto width = static_cast<size_t>(samples_.rows.shape.fields);
-    if (counted_) to.resize(static_cast<size_t>(samples_.rows.samples) * width);
+    Batch& rows = samples_.rows;
+    return ReadInto(file, rows.ids, static_cast<size_t>(rows.shape.fields), first, count,
+                    [](double stored, size_t, int32_t& value) {
+                      if (!(stored >= 0 && stored < 0x1p31) || stored != std::floor(stored)) {
+                        return "no whole number from 0 to 2^31 - 1";
+                      }
+                      value = static_cast<int32_t>(stored);
+                      return "";
+                    });
+  }
+
+  // Reads the `count` numbers of an input into their place within every row of `width`. `convert` says what is wrong
+  // with a number, or "".
+  template <typename T, typename Convert>
+  absl::Status ReadInto(const ArraySource& file, std::vector<T>& to, size_t width, size_t first, size_t count,
+                        const Convert& convert) {
+    if (counted_) MEDLEY_RETURN_IF_ERROR(Enlarge(to, static_cast<size_t>(samples_.rows.samples) * width));
     size_t sample = 0;
-    MEDLEY_ASSIGN_OR_RETURN(const int64_t samples, ReadArray(file, [&](std::span<const double> values) {
-                              const size_t read = values.size() / count;
-                              if (to.size() < (sample + read) * width) to.resize((sample + read) * width);
-                              for (size_t s = 0; s < read; ++s, ++sample) {
-                                for (size_t i = 0; i < count; ++i) {
-                                  const double value = values[s * count + i];
-                                  if (!(value >= 0 && value < 0x1p31) || value != std::floor(value)) {
-                                    return base::InvalidArgument(
-                                        "number {} of sample {} is {}, which is no whole number from 0 to 2^31 - 1", i,
-                                        sample, value);
-                                  }
-                                  to[sample * width + first + i] = static_cast<int32_t>(value);
-                                }
-                              }
-                              return Progress();
-                            }));
+    MEDLEY_ASSIGN_OR_RETURN(
+        const int64_t samples, ReadArray(file, [&](std::span<const double> values) {
+          const size_t read = values.size() / count;
+          MEDLEY_RETURN_IF_ERROR(Enlarge(to, (sample + read) * width));
+          for (size_t s = 0; s < read; ++s, ++sample) {
+            for (size_t i = 0; i < count; ++i) {
+              const double stored = values[s * count + i];
+              if (const std::string_view wrong = convert(stored, i, to[sample * width + first + i]); !wrong.empty()) {
+                return base::InvalidArgument("number {} of sample {} is {}, which is {}", i, sample, stored, wrong);
+              }
+            }
+          }
+          return Progress();
+        }));
     return Count(samples, file.path);
+  }
+
+  // A few compressed bytes can be more samples than any machine holds.
+  template <typename T>
+  static absl::Status Enlarge(std::vector<T>& values, size_t size) {
+    if (values.size() >= size) return absl::OkStatus();
+    try {
+      values.resize(size);
+    } catch (const std::exception&) {
+      return base::ResourceExhausted("there is no memory for {} numbers", size);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckLabel(double value, size_t index) const {

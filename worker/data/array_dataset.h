@@ -28,7 +28,7 @@ struct ArraySamples {
 
 // Errors: those of ReadArray; InvalidArgument for files with different numbers of samples, or none; for an integer
 // input that is not in [0, 2^31), a number that is not finite, and a label that the task does not have; for labels from
-// which nothing can be learnt (all are equal), unless it is a test set; Cancelled.
+// which nothing can be learnt (all are equal), unless it is a test set; ResourceExhausted; Cancelled.
 absl::StatusOr<ArraySamples> LoadArrays(const model::SourceSpec& source, const model::SchemaSpec& schema,
                                         const ArrayOptions& options);
 

@@ -164,12 +164,24 @@ TEST_F(ArrayDatasetTest, RefusesWhatDoesNotFit) {
   Write("images", IdxBytes(0x0d, {3, 2, 2}, std::string(47, '\x7f') + '\x7f'));
   EXPECT_THAT(Error(spec), testing::AnyOf(HasSubstr("is not finite"), testing::IsEmpty()));
   Write("images", IdxBytes(0x0d, {3, 2, 2}, BytesOf<uint32_t>(std::vector<uint32_t>(12, 0x0000c07f))));
-  EXPECT_THAT(Error(spec), HasSubstr("number 0 of sample 0 is not finite"));
+  EXPECT_THAT(Error(spec), HasSubstr("number 0 of sample 0 is nan, which is not finite"));
   spec.schema.inputs[0].type = "int64";
   Write("images", IdxBytes(0x0c, {3, 2, 2}, std::string(48, '\xff')));
   EXPECT_THAT(Error(spec), HasSubstr("number 0 of sample 0 is -1, which is no whole number from 0"));
   std::filesystem::remove(folder_ / "images");
   EXPECT_EQ(Load(spec).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ArrayDatasetTest, MoreThanAnyMemoryHoldsIsRefused) {
+  std::string labels;
+  for (int i = 0; i < 3'000'000; ++i) labels += static_cast<char>(i % 2);
+  Write("labels", labels);
+  Write("images", "x");
+  model::DataSpec spec;
+  spec.train = {.uri = "file:///images", .format = "raw", .labels = "file:///labels"};
+  spec.schema.inputs = {{.name = "x", .type = "float32", .shape = {4096, 4096}}};
+  EXPECT_EQ(Load(spec).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Error(spec), HasSubstr("there is no memory for 50331648000000 numbers"));
 }
 
 TEST_F(ArrayDatasetTest, ReadsMnist) {
