@@ -38,7 +38,7 @@ JobOptions Example(const std::string& name, int operations) {
   spec["training"]["epochs"] = 1;
   // Pooling and ReLU choose between numbers that are nearly equal, and a large rate makes the last digits matter: at
   // any rate, losses of the first 20 steps agree to 1e-7.
-  if (name == "lenet") spec["training"]["optimizer"] = {{"name", "sgd"}, {"learningRate", 0.02}};
+  if (name == "lenet") spec["training"]["optimizer"] = {{"name", "sgd"}, {"learningRate", 0.005}};
   JobOptions options;
   options.spec_json = spec.dump();
   options.operations = operations;
@@ -83,20 +83,17 @@ TEST_P(ExamplesTest, TrainsTheSameInAPipeline) {
             {.stages = {{.end = cut, .units = 2}, {.first = cut, .end = operations, .units = 2}}, .micro_batches = 2});
   EXPECT_GT(alone.end.metrics().at(metric), least);
   ASSERT_EQ(alone.losses.size(), pipeline.losses.size());
-  constexpr size_t kFirst = 30;
-  double first = 0, worst = 0;
+  double worst = 0;
   for (size_t i = 0; i < alone.losses.size(); ++i) {
     worst = std::max(worst, std::abs(alone.losses[i] - pipeline.losses[i]) / alone.losses[i]);
-    if (i < kFirst) first = worst;
   }
-  std::printf("%s: %s %.4f; largest relative difference of the loss: %.2e in %zu steps, %.2e in all\n", name, metric,
-              alone.end.metrics().at(metric), first, kFirst, worst);
-  EXPECT_LT(first, 1e-4);
-  EXPECT_LT(worst, 1e-2);
+  std::printf("%s: %s %.4f; largest relative difference of the loss: %.2e\n", name, metric,
+              alone.end.metrics().at(metric), worst);
+  EXPECT_LT(worst, 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ExamplesTest,
-                         ::testing::Values(Case{"lenet", 4, 2, "accuracy", 0.6}, Case{"transformer", 6, 1, "auc", 0.85},
+                         ::testing::Values(Case{"lenet", 4, 2, "accuracy", 0.4}, Case{"transformer", 6, 1, "auc", 0.85},
                                            Case{"two-tower", 9, 4, "auc", 0.85}),
                          [](const auto& tested) {
                            std::string name = tested.param.name;

@@ -39,8 +39,8 @@ struct Outcome {
   std::string weights;  // the header of the exported file
 };
 
-Outcome Train(const JobShape& first, const JobShape* then, bool kill) {
-  JobHarness job(Adult());
+Outcome Train(const JobOptions& options, const JobShape& first, const JobShape* then = nullptr, bool kill = false) {
+  JobHarness job(options);
   job.StartCoordinator();
   if (then != nullptr) job.StartMembers(*then);
   job.Apply(first, "start");
@@ -79,15 +79,15 @@ TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
   const JobShape placed{.placements = {{.operations = {{0, 2}, {4, 5}}, .devices = {0}},
                                        {.operations = {{2, 4}, {5, kOperations}}, .devices = {0, 1}}},
                         .devices = {"pool-a", "pool-b"}};
-  const Outcome alone = Train(one, nullptr, false);
+  const Outcome alone = Train(Adult(), one);
   ASSERT_GE(alone.losses.size(), 200u);
   EXPECT_GT(alone.end.metrics().at("auc"), 0.87);
   EXPECT_THAT(alone.weights,
               ::testing::AllOf(::testing::HasSubstr("blocks.1.0.weight"), ::testing::HasSubstr("norm.bias"),
                                ::testing::HasSubstr("embedding.weight")));
-  for (const auto& [what, run] : {std::pair{"2 stages x 2 replicas", Train(pipeline, nullptr, false)},
-                                  std::pair{"rescaled, a member killed", Train(one, &pipeline, true)},
-                                  std::pair{"placements", Train(placed, nullptr, false)}}) {
+  for (const auto& [what, run] : {std::pair{"2 stages x 2 replicas", Train(Adult(), pipeline)},
+                                  std::pair{"rescaled, a member killed", Train(Adult(), one, &pipeline, true)},
+                                  std::pair{"placements", Train(Adult(), placed)}}) {
     const double worst = LargestDifference(alone, run);
     std::printf("%s: largest relative difference of the loss: %.2e\n", what, worst);
     EXPECT_LT(worst, 1e-4) << what;
@@ -110,18 +110,9 @@ TEST(ImportedModelTest, TrainsTorchScript) {
     "training": {"epochs": 2, "batchSize": 512, "microBatches": 4, "clipNorm": 1,
                  "optimizer": {"name": "sgd", "learningRate": 0.1, "momentum": 0.5}},
     "checkpoint": {"interval": "3600s", "keep": 3}})";
-  const auto train = [&](const JobShape& shape) {
-    JobHarness job(options);
-    job.StartCoordinator();
-    job.Apply(shape, "start");
-    Outcome run;
-    run.end = job.WaitForEnd(base::seconds(240));
-    run.losses = job.Losses();
-    EXPECT_EQ(run.end.phase(), pb::JOB_PHASE_COMPLETE) << run.end.message() << job.AllLogs();
-    return run;
-  };
-  const Outcome alone = train({.stages = {{.end = kOperations, .units = 1}}});
-  const Outcome pipeline = train({.stages = {{.end = 3, .units = 2}, {.first = 3, .end = kOperations, .units = 2}}});
+  const Outcome alone = Train(options, {.stages = {{.end = kOperations, .units = 1}}});
+  const Outcome pipeline =
+      Train(options, {.stages = {{.end = 3, .units = 2}, {.first = 3, .end = kOperations, .units = 2}}});
   EXPECT_GT(alone.end.metrics().at("auc"), 0.87);
   const double worst = LargestDifference(alone, pipeline);
   std::printf("TorchScript, 2 stages x 2 replicas: auc %.4f, largest relative difference of the loss: %.2e\n",
