@@ -39,6 +39,7 @@ JobOptions Example(const std::string& name, int operations) {
   // Pooling and ReLU choose between numbers that are nearly equal, and a large rate makes the last digits matter: at
   // any rate, losses of the first 20 steps agree to 1e-7.
   if (name == "lenet") spec["training"]["optimizer"] = {{"name", "sgd"}, {"learningRate", 0.005}};
+  if (name == "transformer") spec["training"]["optimizer"]["learningRate"] = 0.001;
   JobOptions options;
   options.spec_json = spec.dump();
   options.operations = operations;
