@@ -62,6 +62,37 @@ else()
                                                ${MEDLEY_TORCH}/lib/libc10.so)
   target_link_options(medley_torch INTERFACE -Wl,-rpath,${MEDLEY_TORCH}/lib)
 endif()
+
+# CUDA and NCCL, with -DMEDLEY_CUDA=ON: the wheels nvidia-* beside a wheel of PyTorch with CUDA. No compiler of CUDA is needed,
+# so CMake's own targets, which look for one, do not fit. Only worker/device may link it.
+option(MEDLEY_CUDA "Compute on GPUs; needs MEDLEY_TORCH of a wheel with CUDA (./dev setup cuda)" OFF)
+add_library(medley_cuda INTERFACE)
+if(MEDLEY_CUDA)
+  if(MEDLEY_TORCH STREQUAL "")
+    message(FATAL_ERROR "MEDLEY_CUDA needs -DMEDLEY_TORCH=DIR of a wheel of PyTorch with CUDA: `./dev setup cuda` installs "
+                        "one for the preset cuda")
+  endif()
+  file(REAL_PATH ${MEDLEY_TORCH} torch_folder)
+  get_filename_component(nvidia ${torch_folder}/../nvidia ABSOLUTE)
+  foreach(needed ${torch_folder}/lib/libtorch_cuda.so ${torch_folder}/lib/libc10_cuda.so
+          ${nvidia}/cuda_runtime/include/cuda_runtime_api.h ${nvidia}/cuda_runtime/lib/libcudart.so.12
+          ${nvidia}/cuda_nvcc/include/crt/host_defines.h ${nvidia}/cuda_cccl/include/nv/target ${nvidia}/nccl/include/nccl.h ${nvidia}/nccl/lib/libnccl.so.2)
+    if(NOT EXISTS ${needed})
+      message(FATAL_ERROR "MEDLEY_CUDA: there is no ${needed}: ${MEDLEY_TORCH} must be of a wheel of PyTorch for CUDA 12, with "
+                          "the wheels that cmake/cuda-wheels.txt lists")
+    endif()
+  endforeach()
+  target_include_directories(medley_cuda SYSTEM INTERFACE ${nvidia}/cuda_runtime/include ${nvidia}/cuda_nvcc/include
+                                                          ${nvidia}/cuda_cccl/include ${nvidia}/nccl/include)
+  target_link_libraries(medley_cuda INTERFACE ${nvidia}/cuda_runtime/lib/libcudart.so.12 ${nvidia}/nccl/lib/libnccl.so.2)
+  target_link_options(medley_cuda INTERFACE -Wl,-rpath,${nvidia}/cuda_runtime/lib:${nvidia}/nccl/lib)
+  # In the image worker-cuda (deploy/docker/rootfs) the wheels are in /opt/wheels.
+  target_link_options(medley_torch INTERFACE
+    -Wl,-rpath,/opt/wheels/torch/lib:/opt/wheels/nvidia/cuda_runtime/lib:/opt/wheels/nvidia/nccl/lib)
+  # LibTorch finds its operators for CUDA only if the library is loaded, though nothing names a symbol of it.
+  target_link_options(medley_torch INTERFACE
+    -Wl,--push-state,--no-as-needed,${torch_folder}/lib/libtorch_cuda.so,--pop-state)
+endif()
 target_include_directories(medley_torch SYSTEM INTERFACE ${TORCH_INCLUDE} ${TORCH_INCLUDE}/torch/csrc/api/include)
 
 # oneDNN: LibTorch links it already. Its sgemm supports processors that Debian's OpenBLAS does not recognise

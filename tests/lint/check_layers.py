@@ -57,7 +57,9 @@ ARROWS = {
     "worker/cut": ["common/base", "worker/exported"],
     "worker/model": ["common/base", "common/model", "common/program", "worker/cut", "worker/data", "worker/exported",
                      "worker/params", "worker/pipeline", "worker/scores", "worker/torchscript"],
-    "worker/aten": ["common/base", "common/model", "worker/cut", "worker/exported", "worker/model", "worker/params",
+    # Of GPUs, and of groups of processes; not of tensors.
+    "worker/device": ["common/base", "common/model", "worker/collective"],
+    "worker/aten": ["common/base", "common/model", "worker/cut", "worker/device", "worker/exported", "worker/model", "worker/params",
                     "worker/pipeline"],
     "worker/scores": ["common/base", "common/model"],
     "worker/data": ["common/base", "common/model"],
@@ -88,6 +90,7 @@ ARROWS = {
 HEAVY = {
     r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "worker/torchscript", "tests/unit/worker/model"],
     r"gloo/": ["worker/collective"],
+    r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
     r"boost/": ["common/http_server", "operator/controllers",
                 "tests/integration/scheduler"],
@@ -97,6 +100,9 @@ HEAVY = {
     r"yaml-cpp/": ["common/document"],
 }
 HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-cpp/|boost/"
+# Types and calls of CUDA and NCCL, also those that other headers bring along. LibTorch's at::kCUDA is neither.
+CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
+CUDA_FOLDERS = ["worker/device"]
 # Headers of one folder's own sources, which keep a library's types together.
 HEADER_EXCEPTIONS = {"worker/aten/torch.h", "worker/model/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
 # Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else
@@ -140,6 +146,9 @@ def main():
             folder = os.path.dirname(path)
             files += 1
             text = open(os.path.join(ROOT, path), encoding="utf-8").read()
+            if not under(folder, CUDA_FOLDERS):
+                for match in CUDA_NAME.finditer(text):
+                    problems.append(f"{path}: {match.group(0)} is of CUDA, which only {', '.join(CUDA_FOLDERS)} may use")
             for include in INCLUDE.findall(text):
                 if name.endswith(".h") and re.match(HEADER_FREE, include) and path not in HEADER_EXCEPTIONS:
                     problems.append(f"{path}: header includes {include}; keep it in the .cc")

@@ -23,7 +23,7 @@ FORBIDDEN = [
     # Others check and pass on which schedule a user wants.
     (r"\bk(Sync1F1B|Gpipe|Async1F1B)\b|\bSCHEDULE_KIND_", "only common/program knows what a schedule means",
      ["common/program", "common/model", "operator/api", "tests"]),
-    (r"GTEST_SKIP|DISABLED_", "a test runs or fails", []),
+    (r"GTEST_SKIP|DISABLED_", "a test runs or fails, or needs a GPU: MEDLEY_NEEDS_GPU()", ["worker/device/testing"]),
     (r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", "a TODO names an issue: TODO(#5)", []),
 ]
 TESTS = ("tests/unit/", "tests/integration/")

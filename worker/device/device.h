@@ -1,0 +1,65 @@
+// The GPU that a process computes on: copies between its memory and the host's, and sums over GPUs.
+//
+// One process uses one GPU, the first that it sees (CUDA_VISIBLE_DEVICES; Kubernetes shows a container only its own).
+// Needs no header of CUDA. A build without CUDA (any preset but `cuda`) has no GPU, and OpenGpu says so.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "common/base/clock.h"
+
+namespace medley::device {
+
+// What names a group of GPUs to its members, and what names a GPU. Bytes without meaning to others.
+using GroupKey = std::array<std::byte, 128>;
+using DeviceId = std::array<std::byte, 16>;
+
+// Sums over the GPUs of several processes. One thread at a time calls Sum; any thread may call Abort.
+class DeviceGroup {
+ public:
+  virtual ~DeviceGroup() = default;
+  // Replaces `values`, in the host's memory, with their sums over all ranks, which call it in the same order. Every
+  // rank gets the same bits. Errors: Unavailable when a rank fails, DeadlineExceeded after `timeout`, Aborted; then the
+  // group can no longer be used.
+  virtual absl::Status Sum(std::span<float> values, base::milliseconds timeout) = 0;
+  // Makes running and later calls fail with Aborted. Idempotent.
+  virtual void Abort() = 0;
+};
+
+// Thread-safe.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string name() const = 0;  // "NVIDIA H100 80GB HBM3"
+  virtual DeviceId id() const = 0;       // different from that of every other GPU
+  // Its index as LibTorch's device cuda:INDEX; < 0: its memory is the host's, which tests use.
+  virtual int index() const = 0;
+
+  // Copies through pinned memory, on a stream of its own that waits for what the default stream was given before.
+  // CopyIn returns when `from` may be changed; what the default stream is given later sees the copy. CopyOut returns
+  // when `to` is complete. Errors: Internal with CUDA's text.
+  virtual absl::Status CopyIn(std::span<const std::byte> from, void* to) = 0;
+  virtual absl::Status CopyOut(const void* from, std::span<std::byte> to) = 0;
+
+  // A key for JoinGroup, made by one rank and sent to all.
+  virtual absl::StatusOr<GroupKey> NewGroupKey() = 0;
+  // Returns when all `size` ranks have joined. Errors: DeadlineExceeded, Cancelled, Internal with NCCL's text.
+  virtual absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
+                                                                 base::milliseconds timeout, std::stop_token stop) = 0;
+};
+
+// Whether this program was built with CUDA.
+bool BuiltForGpus();
+
+// The first GPU that the process sees. Errors: Unimplemented in a build without CUDA; NotFound without a GPU or driver.
+absl::StatusOr<std::shared_ptr<Device>> OpenGpu();
+
+}  // namespace medley::device

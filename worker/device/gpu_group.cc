@@ -1,0 +1,136 @@
+#include "worker/device/gpu_group.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+
+namespace medley::device {
+namespace {
+
+using worker::Group;
+using worker::GroupOptions;
+
+class GpuGroup final : public Group {
+ public:
+  GpuGroup(const GroupOptions& options, std::unique_ptr<Group> base, std::shared_ptr<Device> gpu,
+           std::unique_ptr<DeviceGroup> gpus)
+      : options_(options), base_(std::move(base)), gpu_(std::move(gpu)), gpus_(std::move(gpus)) {}
+
+  int rank() const override { return base_->rank(); }
+  int size() const override { return base_->size(); }
+
+  absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm) override {
+    if (values.empty()) return absl::OkStatus();
+    const absl::Status status = gpus_->Sum(values, options_.timeout);
+    if (status.ok()) return status;
+    // `base` knows why the group was closed before; if it was not, its peers learn of it now.
+    base_->Close(fmt::format("allreduce of {} values failed: {}", values.size(), base::Message(status)));
+    if (absl::IsAborted(status)) return base_->Barrier();
+    return base::Unavailable("allreduce of {} values in group {}: {}", values.size(), options_.name,
+                             base::Message(status));
+  }
+  absl::Status AllreduceSum(std::span<float> values, std::span<const model::ReduceLevel> levels, int root) override {
+    return Followed(base_->AllreduceSum(values, levels, root));
+  }
+  absl::Status ReduceScatterSum(std::span<float> values) override { return Followed(base_->ReduceScatterSum(values)); }
+  absl::Status AllGather(std::span<float> values) override { return Followed(base_->AllGather(values)); }
+  absl::Status Broadcast(std::span<std::byte> bytes, int root) override {
+    return Followed(base_->Broadcast(bytes, root));
+  }
+  absl::Status Barrier() override { return Followed(base_->Barrier()); }
+  absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) override {
+    return Followed(base_->Send(to, tag, bytes));
+  }
+  absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) override {
+    return Followed(base_->Recv(from, tag, bytes));
+  }
+  absl::Status Flush() override { return Followed(base_->Flush()); }
+  void Close(std::string_view why) override {
+    gpus_->Abort();
+    base_->Close(why);
+  }
+
+ private:
+  // `status` of a call of base_, which has closed itself if it failed.
+  absl::Status Followed(absl::Status status) {
+    if (!status.ok() && !absl::IsInvalidArgument(status)) gpus_->Abort();
+    return status;
+  }
+
+  const GroupOptions options_;
+  const std::unique_ptr<Group> base_;
+  const std::shared_ptr<Device> gpu_;
+  const std::unique_ptr<DeviceGroup> gpus_;  // before gpu_ ends
+};
+
+// The kernel's own number, which containers of a machine share.
+std::string ThisMachine() { return base::ReadFile("/proc/sys/kernel/random/boot_id").value_or(""); }
+
+GpuCard CardOf(const GpuRank& rank, bool encrypted) {
+  GpuCard card{.has_gpu = rank.gpu != nullptr, .may_be_plain = !encrypted || rank.may_be_plain};
+  if (rank.gpu != nullptr) card.gpu = rank.gpu->id();
+  const std::string machine = rank.machine.empty() ? ThisMachine() : rank.machine;
+  machine.copy(card.machine.data(), card.machine.size() - 1);
+  return card;
+}
+
+// The key that all ranks join with; nullopt: they do not.
+absl::StatusOr<std::optional<GroupKey>> AgreeOnKey(Group& base, const GpuRank& rank, bool encrypted,
+                                                   const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [&base] { base.Close("the group is no longer needed"); });
+  std::vector<GpuCard> cards(static_cast<size_t>(base.size()));
+  cards[static_cast<size_t>(base.rank())] = CardOf(rank, encrypted);
+  for (int of = 0; of < base.size(); ++of) {
+    MEDLEY_RETURN_IF_ERROR(base.Broadcast(std::as_writable_bytes(std::span(&cards[static_cast<size_t>(of)], 1)), of));
+  }
+  if (const std::string why = WhyNotOverGpus(cards); !why.empty()) {
+    if (rank.gpu != nullptr) log::Info("adding gradients over the network", {{"why", why}});
+    return std::nullopt;
+  }
+  // The first rank's error must not let the others wait for a key, so it sends whether there is one.
+  absl::StatusOr<GroupKey> key = GroupKey{};
+  if (base.rank() == 0) key = rank.gpu->NewGroupKey();
+  bool made = key.ok();
+  MEDLEY_RETURN_IF_ERROR(base.Broadcast(std::as_writable_bytes(std::span(&made, 1)), 0));
+  MEDLEY_RETURN_IF_ERROR(key.status());
+  if (!made) return base::Unavailable("the first rank has no key for a group of GPUs");
+  MEDLEY_RETURN_IF_ERROR(base.Broadcast(std::span(*key), 0));
+  return *key;
+}
+
+}  // namespace
+
+std::string WhyNotOverGpus(std::vector<GpuCard> cards) {
+  if (!std::ranges::all_of(cards, &GpuCard::has_gpu)) return "not every trainer has a GPU";
+  const auto elsewhere = [&](const GpuCard& card) {
+    return card.machine[0] == '\0' || card.machine != cards.front().machine;
+  };
+  if (!std::ranges::all_of(cards, &GpuCard::may_be_plain) && std::ranges::any_of(cards, elsewhere)) {
+    return "NCCL would not encrypt what it sends to other machines (MEDLEY_PLAIN_NCCL)";
+  }
+  std::ranges::sort(cards, {}, &GpuCard::gpu);
+  const bool shared = std::ranges::adjacent_find(cards, {}, &GpuCard::gpu) != cards.end();
+  return shared ? "two trainers have the same GPU" : "";
+}
+
+absl::StatusOr<std::unique_ptr<Group>> JoinGpus(std::unique_ptr<Group> base, const GroupOptions& options, GpuRank rank,
+                                                std::stop_token stop) {
+  if (base->size() < 2) return base;
+  const auto key = AgreeOnKey(*base, rank, options.tls.has_value(), stop);
+  if (!key.ok() && stop.stop_requested()) return base::Cancelled("connecting group {} was stopped", options.name);
+  MEDLEY_RETURN_IF_ERROR(key.status());
+  if (!key->has_value()) return base;
+  auto gpus = rank.gpu->JoinGroup(**key, base->rank(), base->size(), options.rendezvous_timeout, std::move(stop));
+  if (!gpus.ok()) {
+    base->Close(base::Message(gpus.status()));
+    return base::Annotate(gpus.status(), fmt::format("group {}", options.name));
+  }
+  return std::make_unique<GpuGroup>(options, std::move(base), std::move(rank.gpu), *std::move(gpus));
+}
+
+}  // namespace medley::device

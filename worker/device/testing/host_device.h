@@ -1,0 +1,106 @@
+// A device for tests, whose memory is a part of the host's that nobody else writes to: what is not copied to it or from
+// it is missed there too. Its groups are ranks of one process.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "worker/device/device.h"
+
+namespace medley::device {
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(int number) : number_(number) {}
+
+  std::string name() const override { return "host"; }
+  DeviceId id() const override { return {static_cast<std::byte>(number_)}; }
+  int index() const override { return -1; }
+  absl::Status CopyIn(std::span<const std::byte> from, void* to) override {
+    bytes_in_ += from.size();
+    std::memcpy(to, from.data(), from.size());
+    return absl::OkStatus();
+  }
+  absl::Status CopyOut(const void* from, std::span<std::byte> to) override {
+    bytes_out_ += to.size();
+    std::memcpy(to.data(), from, to.size());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<GroupKey> NewGroupKey() override {
+    static std::atomic<unsigned char> next{1};
+    return GroupKey{std::byte{next++}};
+  }
+  absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int, int size, base::milliseconds,
+                                                         std::stop_token) override {
+    static base::Mutex mutex;
+    static std::map<GroupKey, std::shared_ptr<Sums>> known;
+    const base::MutexLock lock(mutex);
+    std::shared_ptr<Sums>& sums = known[key];
+    if (sums == nullptr) sums = std::make_shared<Sums>(size);
+    return std::make_unique<HostGroup>(sums);
+  }
+
+  size_t bytes_in() const { return bytes_in_; }
+  size_t bytes_out() const { return bytes_out_; }
+
+ private:
+  class Sums {
+   public:
+    explicit Sums(int size) : size_(size) {}
+    absl::Status Sum(std::span<float> values, base::milliseconds timeout) {
+      const base::MutexLock lock(mutex_);
+      if (arrived_ == 0) sum_.assign(values.size(), 0);
+      for (size_t i = 0; i < values.size(); ++i) sum_[i] += values[i];
+      const int round = round_;
+      if (++arrived_ == size_) {
+        arrived_ = 0;
+        ++round_;
+        result_ = sum_;
+        changed_.NotifyAll();
+      }
+      const bool all = changed_.WaitFor(mutex_, {}, timeout, [&] { return round_ > round || aborted_; });
+      if (aborted_) return base::Aborted("aborted");
+      if (!all) return base::DeadlineExceeded("a rank is missing");
+      std::ranges::copy(result_, values.begin());
+      return absl::OkStatus();
+    }
+    void Abort() {
+      const base::MutexLock lock(mutex_);
+      aborted_ = true;
+      changed_.NotifyAll();
+    }
+
+   private:
+    const int size_;
+    base::Mutex mutex_;
+    base::CondVar changed_;
+    std::vector<float> sum_, result_;
+    int arrived_ = 0, round_ = 0;
+    bool aborted_ = false;
+  };
+
+  class HostGroup final : public DeviceGroup {
+   public:
+    explicit HostGroup(std::shared_ptr<Sums> sums) : sums_(std::move(sums)) {}
+    absl::Status Sum(std::span<float> values, base::milliseconds timeout) override {
+      return sums_->Sum(values, timeout);
+    }
+    void Abort() override { sums_->Abort(); }
+
+   private:
+    const std::shared_ptr<Sums> sums_;
+  };
+
+  const int number_;
+  std::atomic<size_t> bytes_in_{0}, bytes_out_{0};
+};
+
+}  // namespace medley::device
