@@ -9,6 +9,12 @@
 namespace medley::worker {
 namespace {
 
+absl::StatusOr<bool> Switch(const GetVariable& get, const char* name, bool standard) {
+  const std::string value = get(name).value_or(standard ? "1" : "0");
+  if (value == "0" || value == "1") return value == "1";
+  return base::InvalidArgument("{}: must be 0 or 1, is '{}'", name, value);
+}
+
 absl::StatusOr<int> Port(const GetVariable& get, const char* name, int fallback) {
   const std::optional<std::string> text = get(name);
   if (!text.has_value() || text->empty()) return fallback;
@@ -110,11 +116,13 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   const std::string& from = env.spec.checkpoint.from;
   env.continue_from = MapPath(map, from.starts_with(kScheme) ? from.substr(kScheme.size()) : from);
   env.pool = get("MEDLEY_POOL").value_or("");
-  const std::string share = get("MEDLEY_SHARE_MEMORY").value_or("1");
-  if (share != "0" && share != "1") {
-    return base::InvalidArgument("MEDLEY_SHARE_MEMORY: must be 0 or 1, is '{}'", share);
+  MEDLEY_ASSIGN_OR_RETURN(env.share_memory, Switch(get, "MEDLEY_SHARE_MEMORY", true));
+  MEDLEY_ASSIGN_OR_RETURN(env.plain_nccl, Switch(get, "MEDLEY_PLAIN_NCCL", false));
+  const std::string device = get("MEDLEY_DEVICE").value_or("auto");
+  if (device != "auto" && device != "cpu" && device != "cuda") {
+    return base::InvalidArgument("MEDLEY_DEVICE: must be auto, cpu or cuda, is '{}'", device);
   }
-  env.share_memory = share == "1";
+  env.device = device == "cuda" ? DeviceChoice::kCuda : device == "cpu" ? DeviceChoice::kCpu : DeviceChoice::kAuto;
   env.job_name = get("MEDLEY_JOB_NAME").value_or("");
   env.job_uid = get("MEDLEY_JOB_UID").value_or("");
   env.member = get("MEDLEY_MEMBER").value_or("");

@@ -16,6 +16,13 @@
 
 namespace medley::worker {
 
+// Where models that came from PyTorch are computed.
+enum class DeviceChoice {
+  kAuto,  // on a GPU where the program was built for GPUs and sees one, else on the CPU
+  kCpu,
+  kCuda,  // on a GPU; without one the process fails
+};
+
 struct Environment {
   std::string job_name;
   std::string job_uid;
@@ -32,6 +39,8 @@ struct Environment {
   int threads = 1;               // that compute (unit_cpus.h); main() sets it
   int64_t coordinator_term = 0;  // of this coordinator; 0: none
   bool share_memory = true;      // MEDLEY_SHARE_MEMORY (0 or 1): with trainers on this machine
+  bool plain_nccl = false;       // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
+  DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
   std::filesystem::path checkpoint_root;
   std::string continue_from;  // path of spec.checkpoint.from; empty: none
   model::JobSpec spec;        // URIs rewritten by MEDLEY_PATH_MAP

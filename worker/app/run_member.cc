@@ -6,6 +6,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
+#include "worker/app/choose_device.h"
 #include "worker/app/fingerprint.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
@@ -64,6 +65,8 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   context.owner = {env.job_uid, ModelFingerprint(env.spec)};
   context.clock = &clock;
   context.threads = std::make_shared<ComputeThreads>(env.threads);
+  MEDLEY_ASSIGN_OR_RETURN(context.device, ChooseDevice(env));
+  context.plain_nccl = env.plain_nccl;
   log::Info("computing with the unit's CPUs", {{"threads", std::to_string(env.threads)}});
   Member member(context.session, clock);
   Trainer trainer(context, LoadOptions{.embedding_rows = env.spec.model.embedding_rows, .threads = env.threads},

@@ -2,6 +2,7 @@
 
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
+#include "worker/app/choose_device.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
 #include "worker/app/runtime_probe.h"
@@ -31,6 +32,7 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, 
   options.resource_type = env.pool;
   options.clock = &clock;
   options.threads = std::make_shared<ComputeThreads>(env.threads);  // as a trainer of this pool
+  MEDLEY_ASSIGN_OR_RETURN(options.device, ChooseDevice(env));
   options.output = &std::cout;
   options.stop = signals.stop();
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));

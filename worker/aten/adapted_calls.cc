@@ -19,7 +19,7 @@ c10::optional<Tensor> OptionalTensor(const c10::IValue& value) {
 // the mask of the first).
 Tensor MaskFor(const RunContext& context, int call, const Tensor& like, int axis, double dropped) {
   const Tensor moved = axis > 0 ? like.movedim(axis, 0) : like;
-  Tensor mask = at::empty(moved.sizes(), like.options().dtype(at::kFloat).requires_grad(false));
+  Tensor mask = at::empty(moved.sizes(), at::TensorOptions().dtype(at::kFloat));  // in the host's memory
   const int64_t rows = axis < 0 ? 1 : context.samples;
   const auto each = static_cast<size_t>(rows == 0 ? 0 : mask.numel() / rows);
   for (int64_t row = 0; row < rows; ++row) {
@@ -28,7 +28,7 @@ Tensor MaskFor(const RunContext& context, int call, const Tensor& like, int axis
         1 - dropped, {mask.data_ptr<float>() + row * static_cast<int64_t>(each), each});
   }
   if (axis > 0) mask = mask.movedim(0, axis);
-  return mask.to(like.scalar_type());
+  return mask.to(like.device(), like.scalar_type());
 }
 
 void Dropout(const RunContext& context, int call, int axis, Stack& stack) {

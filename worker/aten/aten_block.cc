@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/aten/block_memory.h"
 #include "worker/aten/call_list.h"
 #include "worker/aten/conversions.h"
 #include "worker/aten/freed_memory.h"
 #include "worker/aten/packing.h"
 #include "worker/model/aligned_floats.h"
 #include "worker/model/block_shape.h"
-#include "worker/model/dense_store.h"
 #include "worker/model/losses.h"
 
 namespace medley::aten {
@@ -22,7 +22,6 @@ namespace medley::aten {
 using worker::AlignedFloats;
 using worker::BatchView;
 using worker::BlockShape;
-using worker::DenseStore;
 using worker::Graph;
 using worker::ParameterRole;
 using worker::ParameterSpec;
@@ -77,6 +76,7 @@ struct Micro {
 struct OpenStep {
   StepShape shape;
   std::vector<Micro> micros;
+  int left = 0;  // micro-batches without a backward pass
   double loss_sum = 0;
   int64_t loss_samples = 0;
 };
@@ -100,53 +100,50 @@ class AtenBlock::Rep {
         range_(range),
         seed_(options.seed),
         shape_(ShapeOfBlock(graph, range)),
-        dense_(SpecsOf(operations_), options.optimizer, options.seed, options.kept_updates),
+        memory_(SpecsOf(operations_), options.optimizer, options.seed, options.kept_updates, options.device),
         has_loss_(operations_.back().kind == worker::OperationKind::kLoss) {}
 
   absl::Status Prepare();
 
   const BlockShape& shape() const { return shape_; }
   bool has_loss() const { return has_loss_; }
-  DenseStore& dense() { return dense_; }
+  BlockMemory& memory() { return memory_; }
   const OpenStep& step(int slot) const { return open_.at(static_cast<size_t>(slot)); }
 
   void BeginStep(const StepShape& shape) {
     while (open_.size() <= static_cast<size_t>(shape.slot)) open_.emplace_back();
     OpenStep& open = open_[static_cast<size_t>(shape.slot)];
     open.shape = shape;
+    open.left = shape.micro_batches;
     open.loss_sum = 0;
     open.loss_samples = 0;
     if (open.micros.size() < static_cast<size_t>(shape.micro_batches)) {
       open.micros.resize(static_cast<size_t>(shape.micro_batches));
     }
-    if (shape.step <= gradient_step_) gradient_step_ = kNoStep;  // it is repeated, after a rollback
+    memory_.ForgetGradients(shape.step);
   }
 
   absl::StatusOr<Values> Forward(Pass pass, const BatchView& features, Values inputs);
   absl::StatusOr<Values> Backward(Pass pass, Values output_gradients);
   absl::StatusOr<Values> Infer(const BatchView& features, Values inputs);
 
+  // Those of a step whose micro-batches did not all have a backward pass are collected here; an error stays until
+  // ApplyUpdate, which returns it.
   std::span<float> Gradients() {
-    for (size_t i = 0; i < touched_.size(); ++i) {
-      if (!touched_[i]) std::ranges::fill(dense_.Gradient(i), 0.0F);
-      touched_[i] = true;
-    }
-    return dense_.Gradients();
+    failure_ = memory_.CollectGradients();
+    return memory_.store().Gradients();
   }
+  const absl::Status& failure() const { return failure_; }
 
  private:
-  static constexpr int64_t kNoStep = -1;
-
   absl::Status BindStored();
   absl::Status BindPassed();
   absl::Status CheckSizes(const BatchView& features, Values inputs) const;
   absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version);
-  void PackOutputs(Micro& micro);
+  absl::Status PackOutputs(Micro& micro);
   // The logits: samples x outputs.
-  std::span<const float> Logits(Micro& micro);
+  absl::StatusOr<std::span<const float>> Logits(Micro& micro);
   static float Scale(const StepShape& shape) { return 1.0F / static_cast<float>(std::max(1, shape.global_samples)); }
-  // Adds to the gradient of a parameter, or sets it where it is the first of the step.
-  void AddGradient(size_t dense, const at::Tensor& gradient, float factor);
   absl::StatusOr<std::vector<int64_t>> SizesOf(const Passed& passed, int64_t samples) const {
     return cut::SizesOf(*cut_, passed.crossing->value, samples);
   }
@@ -157,7 +154,8 @@ class AtenBlock::Rep {
   const model::OperationRange range_;
   const uint64_t seed_;
   const BlockShape shape_;
-  DenseStore dense_;
+  BlockMemory memory_;
+  absl::Status failure_;  // of the last Gradients()
   const bool has_loss_;
   CallList calls_;
   std::vector<Bound> bound_;
@@ -169,8 +167,6 @@ class AtenBlock::Rep {
   std::vector<OpenStep> open_;    // by slot
   Micro infer_;
   AlignedFloats logits_;
-  int64_t gradient_step_ = kNoStep;
-  std::vector<bool> touched_;  // by parameter: its gradient belongs to gradient_step_
   std::vector<AlignedFloats> input_gradients_;
   std::vector<std::span<const float>> returned_gradients_;
 };
@@ -190,8 +186,7 @@ absl::Status AtenBlock::Rep::Prepare() {
       }
     }
   }
-  MEDLEY_ASSIGN_OR_RETURN(calls_, CallList::Compile(*cut_, {nodes.begin(), nodes.end()}, kept));
-  touched_.assign(SpecsOf(operations_).size(), false);
+  MEDLEY_ASSIGN_OR_RETURN(calls_, CallList::Compile(*cut_, {nodes.begin(), nodes.end()}, kept, memory_.place()));
   MEDLEY_RETURN_IF_ERROR(BindPassed());
   return BindStored();
 }
@@ -220,11 +215,13 @@ absl::Status AtenBlock::Rep::BindStored() {
       return base::InvalidArgument("the archive has no tensor '{}'", input.name);
     }
     if (known == dense.end()) {
-      if (slot >= 0) constants_.push_back({slot, TensorOf(stored->second)});
+      if (slot < 0) continue;
+      MEDLEY_ASSIGN_OR_RETURN(at::Tensor constant, memory_.ToPlace(TensorOf(stored->second)));
+      constants_.push_back({slot, std::move(constant)});
       continue;
     }
     const at::Tensor values = TensorOf(stored->second);
-    const std::span<float> weights = dense_.Weights(known->second);
+    const std::span<float> weights = memory_.store().Weights(known->second);
     at::from_blob(weights.data(), stored->second.sizes, at::TensorOptions().dtype(at::kFloat)).copy_(values);
     if (slot < 0) continue;
     Bound bound{slot, known->second, specs[known->second].role, TypeOf(stored->second.type), stored->second.sizes};
@@ -305,12 +302,11 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
   std::vector<at::Tensor> statistics(bound_.size());
   for (size_t i = 0; i < bound_.size(); ++i) {
     const Bound& bound = bound_[i];
-    at::Tensor tensor = at::from_blob(const_cast<float*>(dense_.WeightsOf(version, bound.dense).data()), bound.sizes,
-                                      at::TensorOptions().dtype(at::kFloat));
+    MEDLEY_ASSIGN_OR_RETURN(at::Tensor tensor, memory_.Values(version, bound.dense, bound.sizes));
     if (bound.role == ParameterRole::kStatistic) {
       statistics[i] = tensor = tensor.to(bound.type, false, true);
     } else if (bound.role == ParameterRole::kTrained && context.training) {
-      micro.parameters[i] = tensor.set_requires_grad(true);
+      micro.parameters[i] = tensor = at::detach(tensor).set_requires_grad(true);
     }
     set(bound.slot, tensor);
   }
@@ -328,13 +324,15 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
                           : static_cast<void*>(const_cast<float*>(features.numerics.data()) + from.slice.first);
     const at::Tensor rows =
         at::from_blob(data, sizes, strides, at::TensorOptions().dtype(integers ? at::kInt : at::kFloat));
-    set(from.slot, rows.to(from.type).contiguous());
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor placed, memory_.ToPlace(rows.to(from.type).contiguous()));
+    set(from.slot, placed);
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Passed& passed = inputs_[i];
     MEDLEY_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(passed, samples));
-    at::Tensor tensor =
-        Unpack(*passed.crossing, sizes, samples, inputs[passed.value], passed.first, shape_.inputs[passed.value].width);
+    MEDLEY_ASSIGN_OR_RETURN(at::Tensor tensor,
+                            memory_.ToPlace(Unpack(*passed.crossing, sizes, samples, inputs[passed.value], passed.first,
+                                                   shape_.inputs[passed.value].width)));
     if (context.training && at::isFloatingType(tensor.scalar_type())) {
       micro.inputs[i] = tensor = at::detach(tensor).set_requires_grad(true);
     }
@@ -353,38 +351,42 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
     if (bound.role != ParameterRole::kStatistic) continue;
     const at::Tensor now =
         bound.changed >= 0 ? context.values[static_cast<size_t>(bound.changed)].toTensor() : statistics[i];
-    const at::Tensor before = at::from_blob(const_cast<float*>(dense_.WeightsOf(version, bound.dense).data()),
-                                            bound.sizes, at::TensorOptions().dtype(at::kFloat));
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor before, memory_.Values(version, bound.dense, bound.sizes));
     micro.changes[i] = now.to(at::kFloat) - before;
   }
   return absl::OkStatus();
 }
 
-void AtenBlock::Rep::PackOutputs(Micro& micro) {
+absl::Status AtenBlock::Rep::PackOutputs(Micro& micro) {
   const int64_t samples = micro.features.samples;
   micro.packed.resize(shape_.outputs.size());
   micro.returned.assign(shape_.outputs.size(), {});
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Passed& passed = outputs_[i];
     const int64_t width = shape_.outputs[passed.value].width;
-    if (passed.crossing->floats == width)
-      micro.returned[passed.value] = AsRows(*passed.crossing, micro.outputs[i], samples);
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor output, memory_.ToHost(micro.outputs[i]));
+    if (passed.crossing->floats == width && output.is_same(micro.outputs[i]))
+      micro.returned[passed.value] = AsRows(*passed.crossing, output, samples);
     if (!micro.returned[passed.value].empty() && passed.first == 0 && passed.crossing->floats == width) continue;
     AlignedFloats& packed = micro.packed[passed.value];
     const size_t floats = static_cast<size_t>(samples * width);
     packed.Grow(floats);
-    Pack(*passed.crossing, micro.outputs[i], samples, packed.First(floats), passed.first, width);
+    Pack(*passed.crossing, output, samples, packed.First(floats), passed.first, width);
     micro.returned[passed.value] = packed.First(floats);
   }
+  return absl::OkStatus();
 }
 
-std::span<const float> AtenBlock::Rep::Logits(Micro& micro) {
+absl::StatusOr<std::span<const float>> AtenBlock::Rep::Logits(Micro& micro) {
   const cut::Crossing& crossing = *result_->crossing;
   const int64_t samples = micro.features.samples;
-  if (const auto rows = AsRows(crossing, micro.result, samples); !rows.empty()) return rows;
+  MEDLEY_ASSIGN_OR_RETURN(const at::Tensor result, memory_.ToHost(micro.result));
+  if (result.is_same(micro.result)) {
+    if (const auto rows = AsRows(crossing, result, samples); !rows.empty()) return rows;
+  }
   const size_t floats = static_cast<size_t>(samples * crossing.floats);
   logits_.Grow(floats);
-  Pack(crossing, micro.result, samples, logits_.First(floats), 0, crossing.floats);
+  Pack(crossing, result, samples, logits_.First(floats), 0, crossing.floats);
   return logits_.First(floats);
 }
 
@@ -399,9 +401,9 @@ absl::StatusOr<Values> AtenBlock::Rep::Forward(Pass pass, const BatchView& featu
   }
   const RunContext context{.training = true, .seed = seed_, .step = open.shape.step, .first_sample = pass.first_sample};
   MEDLEY_RETURN_IF_ERROR(Run(micro, features, inputs, context, open.shape.version));
-  PackOutputs(micro);
+  MEDLEY_RETURN_IF_ERROR(PackOutputs(micro));
   if (!has_loss_) return micro.returned;
-  const std::span<const float> logits = Logits(micro);
+  MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> logits, Logits(micro));
   const auto outputs = static_cast<int64_t>(result_->crossing->floats);
   micro.loss_gradient.Grow(logits.size());
   open.loss_sum += LossGradient(operations_.back(), {logits.data(), features.samples, outputs}, features.labels,
@@ -415,19 +417,16 @@ absl::StatusOr<Values> AtenBlock::Rep::Infer(const BatchView& features, Values i
   infer_.returned.assign(shape_.outputs.size(), {});
   infer_.features = features;
   if (features.samples > 0) {
-    MEDLEY_RETURN_IF_ERROR(Run(infer_, features, inputs, {.training = false, .seed = seed_}, dense_.applied_step()));
-    PackOutputs(infer_);
+    MEDLEY_RETURN_IF_ERROR(
+        Run(infer_, features, inputs, {.training = false, .seed = seed_}, memory_.store().applied_step()));
+    MEDLEY_RETURN_IF_ERROR(PackOutputs(infer_));
   }
-  if (has_loss_) infer_.returned = {features.samples == 0 ? std::span<const float>() : Logits(infer_)};
+  if (!has_loss_) return infer_.returned;
+  infer_.returned.assign(1, {});
+  if (features.samples > 0) {
+    MEDLEY_ASSIGN_OR_RETURN(infer_.returned.front(), Logits(infer_));
+  }
   return infer_.returned;
-}
-
-void AtenBlock::Rep::AddGradient(size_t dense, const at::Tensor& gradient, float factor) {
-  const std::span<float> sum = dense_.Gradient(dense);
-  const at::Tensor to = at::from_blob(sum.data(), gradient.sizes(), at::TensorOptions().dtype(at::kFloat));
-  if (!touched_[dense]) to.zero_();
-  to.add_(gradient, factor);
-  touched_[dense] = true;
 }
 
 absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradients) {
@@ -438,19 +437,22 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
     return base::InvalidArgument("the block needs {} gradients of outputs, got {}", shape_.outputs.size(),
                                  output_gradients.size());
   }
-  if (open.shape.step != gradient_step_) {
-    std::fill(touched_.begin(), touched_.end(), false);
-    gradient_step_ = open.shape.step;
-  }
+  MEDLEY_RETURN_IF_ERROR(memory_.BeginGradients(open.shape.step));
+  const bool last = --open.left == 0;
   returned_gradients_.assign(shape_.inputs.size(), {});
-  if (samples == 0) return returned_gradients_;
+  if (samples == 0) {
+    if (last) MEDLEY_RETURN_IF_ERROR(memory_.CollectGradients());
+    return returned_gradients_;
+  }
   std::vector<at::Tensor> outputs, gradients, leaves;
   const auto add = [&](const at::Tensor& output, const Passed& passed, std::span<const float> rows,
                        int64_t width) -> absl::Status {
     if (!output.defined() || !output.requires_grad()) return absl::OkStatus();
     MEDLEY_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(passed, samples));
     outputs.push_back(output);
-    gradients.push_back(Unpack(*passed.crossing, sizes, samples, rows, passed.first, width));
+    MEDLEY_ASSIGN_OR_RETURN(at::Tensor gradient,
+                            memory_.ToPlace(Unpack(*passed.crossing, sizes, samples, rows, passed.first, width)));
+    gradients.push_back(std::move(gradient));
     return absl::OkStatus();
   };
   for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -482,9 +484,10 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   size_t next = 0;
   for (size_t i = 0; i < bound_.size(); ++i) {
     if (micro.parameters[i].defined()) {
-      if (const at::Tensor& gradient = found[next++]; gradient.defined()) AddGradient(bound_[i].dense, gradient, 1);
+      if (const at::Tensor& gradient = found[next++]; gradient.defined())
+        memory_.AddGradient(bound_[i].dense, gradient, 1);
     } else if (micro.changes[i].defined()) {
-      AddGradient(bound_[i].dense, micro.changes[i], static_cast<float>(samples) * Scale(open.shape));
+      memory_.AddGradient(bound_[i].dense, micro.changes[i], static_cast<float>(samples) * Scale(open.shape));
     }
   }
   input_gradients_.resize(shape_.inputs.size());
@@ -495,7 +498,8 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Passed& passed = inputs_[i];
-    const at::Tensor gradient = micro.inputs[i].defined() ? found[next++] : at::Tensor();
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor gradient,
+                            memory_.ToHost(micro.inputs[i].defined() ? found[next++] : at::Tensor()));
     const int64_t width = shape_.inputs[passed.value].width;
     Pack(*passed.crossing, gradient, samples,
          input_gradients_[passed.value].First(static_cast<size_t>(samples * width)), passed.first, width);
@@ -506,6 +510,7 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   micro.outputs.clear();
   micro.changes.clear();
   micro.result = at::Tensor();
+  if (last) MEDLEY_RETURN_IF_ERROR(memory_.CollectGradients());
   return returned_gradients_;
 }
 
@@ -521,6 +526,7 @@ absl::StatusOr<std::unique_ptr<AtenBlock>> AtenBlock::Create(const Graph& graph,
                                  range.end, count);
   }
   at::set_num_threads(std::max(1, options.threads));
+  if (options.device != nullptr) at::globalContext().setAllowTF32CuDNN(false);  // float32 as on CPUs
   auto rep = std::make_unique<Rep>(graph, range, options);
   MEDLEY_RETURN_IF_ERROR(rep->Prepare());
   return std::unique_ptr<AtenBlock>(new AtenBlock(std::move(rep)));
@@ -558,22 +564,35 @@ absl::StatusOr<Values> AtenBlock::Infer(const BatchView& features, Values inputs
 
 std::span<const float> AtenBlock::RowGradients(int, int) const { return {}; }
 std::span<float> AtenBlock::Gradients() { return rep_->Gradients(); }
-std::vector<worker::DenseParameter> AtenBlock::Parameters() { return rep_->dense().Parameters(); }
+std::vector<worker::DenseParameter> AtenBlock::Parameters() {
+  rep_->memory().ForgetCopies();  // the caller may write
+  return rep_->memory().store().Parameters();
+}
 double AtenBlock::LossSum(int slot) const { return rep_->step(slot).loss_sum; }
 int64_t AtenBlock::LossSamples(int slot) const { return rep_->step(slot).loss_samples; }
 
 absl::Status AtenBlock::ApplyUpdate(const worker::Optimizer& optimizer) {
   rep_->Gradients();
-  rep_->dense().ApplyUpdate(optimizer);
+  MEDLEY_RETURN_IF_ERROR(rep_->failure());
+  rep_->memory().store().ApplyUpdate(optimizer);
   return absl::OkStatus();
 }
-std::array<std::span<float>, 2> AtenBlock::Newest() { return rep_->dense().Newest(); }
-void AtenBlock::KeepAgreed() { rep_->dense().KeepAgreed(); }
-void AtenBlock::ForgetAgreed() { rep_->dense().ForgetAgreed(); }
-int64_t AtenBlock::AgreedStep() const { return rep_->dense().agreed_step(); }
-int64_t AtenBlock::AppliedStep() const { return rep_->dense().applied_step(); }
-int64_t AtenBlock::UndoLimit() const { return rep_->dense().undo_limit(); }
-absl::Status AtenBlock::UndoTo(int64_t step) { return rep_->dense().UndoTo(step); }
-void AtenBlock::SetAppliedStep(int64_t step) { rep_->dense().SetAppliedStep(step); }
+std::array<std::span<float>, 2> AtenBlock::Newest() {
+  rep_->memory().ForgetCopies();  // the caller may write
+  return rep_->memory().store().Newest();
+}
+void AtenBlock::KeepAgreed() { rep_->memory().store().KeepAgreed(); }
+void AtenBlock::ForgetAgreed() { rep_->memory().store().ForgetAgreed(); }
+int64_t AtenBlock::AgreedStep() const { return rep_->memory().store().agreed_step(); }
+int64_t AtenBlock::AppliedStep() const { return rep_->memory().store().applied_step(); }
+int64_t AtenBlock::UndoLimit() const { return rep_->memory().store().undo_limit(); }
+absl::Status AtenBlock::UndoTo(int64_t step) {
+  rep_->memory().ForgetCopies();  // of steps that will have other values
+  return rep_->memory().store().UndoTo(step);
+}
+void AtenBlock::SetAppliedStep(int64_t step) {
+  rep_->memory().ForgetCopies();
+  rep_->memory().store().SetAppliedStep(step);
+}
 
 }  // namespace medley::aten

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "common/model/execution_plan.h"
+#include "worker/device/device.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/block_compute.h"
 
@@ -23,10 +24,11 @@ namespace medley::aten {
 class AtenBlock final : public worker::BlockCompute {
  public:
   struct Options {
-    worker::Optimizer optimizer;  // its initial_state
-    uint64_t seed = 0;            // of dropout
-    int threads = 1;              // of LibTorch, for all blocks of the process
-    int kept_updates = 1;         // >= 0: updates that can be undone
+    worker::Optimizer optimizer;             // its initial_state
+    uint64_t seed = 0;                       // of dropout
+    int threads = 1;                         // of LibTorch, for all blocks of the process
+    int kept_updates = 1;                    // >= 0: updates that can be undone
+    std::shared_ptr<device::Device> device;  // that computes; null: the CPU
   };
 
   // Errors: InvalidArgument for a range that the graph lacks; Unimplemented for an operator that LibTorch lacks, with

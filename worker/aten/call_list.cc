@@ -51,8 +51,9 @@ int CallList::Slot(const std::string& value) {
 }
 
 absl::StatusOr<CallList> CallList::Compile(const cut::Cut& cut, const std::vector<int>& nodes,
-                                           const std::vector<std::string>& kept) {
+                                           const std::vector<std::string>& kept, at::Device place) {
   CallList out;
+  out.place_ = place;
   out.program_ = cut.program;
   out.batch_ = cut.batch;
   std::set<std::string> made;
@@ -195,7 +196,7 @@ absl::StatusOr<CallList::Argument> CallList::Convert(const exported::Argument& f
     }
     return out;
   }
-  MEDLEY_ASSIGN_OR_RETURN(out.constant, ConstantOf(from, schema));
+  MEDLEY_ASSIGN_OR_RETURN(out.constant, ConstantOf(from, schema, place_));
   if (schema != nullptr && TakesTensor(*schema)) out.constant = NumberAsTensor(out.constant);
   return out;
 }

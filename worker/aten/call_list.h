@@ -34,10 +34,11 @@ using Stack = std::vector<c10::IValue>;
 
 class CallList {
  public:
-  // Compiles nodes of the program, ascending, keeping the values `kept` until the end of a run. Errors: Unimplemented
+  // Compiles nodes of the program, ascending, keeping the values `kept` until the end of a run. Its
+  // tensors are on `place`. Errors: Unimplemented
   // that names the operator and the module which uses it; InvalidArgument for arguments that do not fit the operator.
   static absl::StatusOr<CallList> Compile(const cut::Cut& cut, const std::vector<int>& nodes,
-                                          const std::vector<std::string>& kept);
+                                          const std::vector<std::string>& kept, at::Device place);
 
   size_t slots() const { return slots_.size(); }
   // The slot of a value; -1 if no call uses or gives it.
@@ -82,7 +83,8 @@ class CallList {
   static c10::IValue Value(const Argument& argument, const RunContext& context);
 
   std::shared_ptr<const exported::Program> program_;
-  std::string batch_;  // the symbol
+  std::string batch_;            // the symbol
+  at::Device place_ = at::kCPU;  // of tensors that calls make
   std::vector<Call> calls_;
   std::vector<Number> numbers_;
   std::vector<std::string> needed_;

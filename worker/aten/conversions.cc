@@ -84,7 +84,8 @@ bool TakesOptionalTensors(const c10::Argument& schema) {
   return list != nullptr && list->getElementType()->kind() == c10::TypeKind::OptionalType;
 }
 
-absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const c10::Argument* schema) {
+absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const c10::Argument* schema,
+                                       at::Device place) {
   const c10::TypePtr type = schema != nullptr ? Inner(schema->type()) : nullptr;
   return std::visit(
       [&](const auto& value) -> absl::StatusOr<c10::IValue> {
@@ -118,7 +119,7 @@ absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const
           if (value.number != kStrided) return base::InvalidArgument("the layout {} is not dense", value.number);
           return static_cast<int64_t>(at::Layout::Strided);
         } else if constexpr (std::is_same_v<T, exported::Device>) {
-          return c10::Device(c10::kCPU);
+          return place;
         } else {
           return base::InvalidArgument("it is of a type that no operator takes here");
         }

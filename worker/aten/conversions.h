@@ -13,9 +13,10 @@ at::ScalarType TypeOf(exported::ScalarType type);
 // The schema's argument is a list of tensors some of which may be missing, as the indices of aten::index are.
 bool TakesOptionalTensors(const c10::Argument& schema);
 
-// An argument that refers to no value, in the form that the schema (or null: no schema) takes. Devices become the CPU.
+// An argument that refers to no value, in the form that the schema (or null: no schema) takes. Devices become `place`.
 // Errors: InvalidArgument for numbers that the schema of the file does not define.
-absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const c10::Argument* schema);
+absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const c10::Argument* schema,
+                                       at::Device place);
 
 // A stored tensor with memory of its own, contiguous.
 at::Tensor TensorOf(const exported::StoredTensor& stored);

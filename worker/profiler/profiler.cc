@@ -124,9 +124,9 @@ absl::Status LayerTimer::Step(BlockCompute& model, BatchAssembler& assembler, Pr
 }
 
 absl::StatusOr<Cost> LayerTimer::Time(int operation, int samples, int micros, double budget) const {
-  MEDLEY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<BlockCompute> model,
-      aten::MakeBlock(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed, options_.threads));
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<BlockCompute> model,
+                          aten::MakeBlock(graph_, {operation, operation + 1}, optimizer_, options_.job.training.seed,
+                                          options_.threads, 1, options_.device));
   std::vector<SeatTable> tables;
   for (const ParameterSpec& spec : model->Tables()) tables.push_back({spec});
   BatchAssembler assembler(1, BatchShare{}, data_, std::move(tables));

@@ -15,6 +15,7 @@
 #include "common/model/job_spec.h"
 #include "common/model/model.h"
 #include "worker/data/dataset.h"
+#include "worker/device/device.h"
 #include "worker/model/compute_threads.h"
 #include "worker/profiler/communication_probe.h"
 
@@ -28,6 +29,7 @@ struct ProfilerOptions {
   std::ostream* output = nullptr;           // required; the line is printed here
   CommunicationProbe* probe = nullptr;      // required
   std::shared_ptr<ComputeThreads> threads;  // as many as a trainer on this machine has; null: one
+  std::shared_ptr<device::Device> device;   // that a trainer on this machine computes on; null: the CPU
   std::string root;                         // prefix for the paths of file:// URIs
   std::stop_token stop;
 };

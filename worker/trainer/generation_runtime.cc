@@ -10,6 +10,7 @@
 #include "common/program/compile.h"
 #include "common/program/text.h"
 #include "worker/checkpoint/reader.h"
+#include "worker/device/gpu_group.h"
 #include "worker/trainer/background_writer.h"
 
 namespace medley::worker {
@@ -135,7 +136,8 @@ absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
       .optimizer = context_.optimizer,
       .seed = context_.spec->training.seed,
       .threads = context_.threads,
-      .kept_updates = plan_.schedule.without_undo ? sequence_.lag - 1 : programs_.training.lag};
+      .kept_updates = plan_.schedule.without_undo ? sequence_.lag - 1 : programs_.training.lag,
+      .device = context_.device};
   for (const int block : sequence_.blocks) {
     options.blocks.push_back(programs_.training.blocks[static_cast<size_t>(block)].operations);
   }
@@ -188,14 +190,16 @@ absl::Status GenerationRuntime::AgreeOnMoves(KeyValueStore& store, std::stop_tok
 absl::StatusOr<std::unique_ptr<Group>> GenerationRuntime::Connect(const std::string& name,
                                                                   const std::vector<std::string>& members,
                                                                   KeyValueStore& store, std::stop_token stop,
-                                                                  bool share_memory) {
+                                                                  bool adds) {
   GroupOptions options{
       .name = name, .rank = RankIn(members, context_.session.member), .members = members, .address = context_.ip};
   options.tls = context_.tensor_tls;
   options.timeout = std::chrono::duration_cast<base::milliseconds>(context_.step_timeout);
-  options.share_memory = share_memory;
+  options.share_memory = adds;
   options.may_share_memory = context_.share_memory;
-  return Group::Connect(options, store, std::move(stop));
+  if (!adds) return Group::Connect(options, store, std::move(stop));
+  MEDLEY_ASSIGN_OR_RETURN(auto group, Group::Connect(options, store, stop));
+  return device::JoinGpus(std::move(group), options, {context_.device, context_.plain_nccl}, std::move(stop));
 }
 
 absl::Status GenerationRuntime::ConnectGroups(KeyValueStore& store, std::stop_token stop) {

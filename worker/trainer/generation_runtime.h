@@ -23,6 +23,7 @@
 #include "worker/checkpoint/files.h"
 #include "worker/collective/group.h"
 #include "worker/data/dataset.h"
+#include "worker/device/device.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/executor.h"
 #include "worker/pipeline/sequence.h"
@@ -46,6 +47,8 @@ struct TrainerContext {
   Volume checkpoint_root;
   CheckpointOwner owner;                    // of the checkpoints that it writes
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it
+  std::shared_ptr<device::Device> device;   // that computes; null: the CPU
+  bool plain_nccl = false;                  // between machines, though the job's tensors are encrypted
   const base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
 };
@@ -95,8 +98,9 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::Status SendAndReceive(const job::v1::Switch& order, int64_t& samples);
   absl::Status SendState(const job::v1::Switch& order);
   absl::Status ReceiveState(const job::v1::Switch& order, int64_t& samples);
+  // `adds`: gradients, so memory and GPUs may help.
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& name, const std::vector<std::string>& members,
-                                                 KeyValueStore& store, std::stop_token stop, bool share_memory);
+                                                 KeyValueStore& store, std::stop_token stop, bool adds);
   absl::Status Compile();
   bool Averages() const;  // replicas differ, except after steps that agree
   absl::Status Transfer(const job::v1::Switch& order);

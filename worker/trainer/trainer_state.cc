@@ -15,7 +15,7 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
   std::vector<ParameterSpec> tables;
   for (const model::OperationRange& block : options.blocks) {
     MEDLEY_ASSIGN_OR_RETURN(auto model, aten::MakeBlock(graph, block, options.optimizer, options.seed, options.threads,
-                                                        options.kept_updates));
+                                                        options.kept_updates, options.device));
     if (options.local_tables) tables.insert(tables.end(), model->Tables().begin(), model->Tables().end());
     models.push_back(std::move(model));
   }

@@ -18,6 +18,7 @@
 
 #include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
+#include "worker/device/device.h"
 #include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/block_compute.h"
@@ -35,6 +36,7 @@ class TrainerState {
     uint64_t seed = 1;
     std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
     int kept_updates = 1;                     // how many steps can be undone, >= 0
+    std::shared_ptr<device::Device> device;   // that computes; null: the CPU
   };
   // Creates the state of step 0 from the seed.
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);

@@ -1,5 +1,5 @@
 // Exported models against PyTorch's own numbers (tests/data/exported/make.py): as one block, divided in every place, in
-// micro-batches.
+// micro-batches; in the host's memory, in memory apart from it, and on a GPU where there is one.
 #include "worker/aten/aten_block.h"
 
 #include <gmock/gmock.h>
@@ -11,8 +11,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tuple>
 
 #include "common/base/status.h"
+#include "worker/device/testing/host_device.h"
+#include "worker/device/testing/needs_gpu.h"
 #include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
 #include "worker/torchscript/read.h"
@@ -105,15 +108,29 @@ Optimizer Sgd() {
   return optimizer;
 }
 
+// Where blocks compute.
+enum class Where { kHost, kApart, kGpu };
+
+std::shared_ptr<device::Device> DeviceOf(Where where) {
+  if (where == Where::kHost) return nullptr;
+  if (where == Where::kApart) return std::make_shared<device::HostDevice>(1);
+  auto gpu = device::OpenGpu();
+  EXPECT_TRUE(gpu.ok()) << gpu.status();
+  return gpu.ok() ? *gpu : nullptr;
+}
+
+std::string NameOf(Where where) { return where == Where::kHost ? "Host" : where == Where::kApart ? "Apart" : "Gpu"; }
+
 using Blocks = std::vector<std::unique_ptr<AtenBlock>>;
 
-Blocks BlocksOf(const Graph& graph, const std::vector<int>& cuts) {
+Blocks BlocksOf(const Graph& graph, const std::vector<int>& cuts, Where where = Where::kHost) {
   Blocks blocks;
+  const std::shared_ptr<device::Device> device = DeviceOf(where);
   int first = 0;
   std::vector<int> ends = cuts;
   ends.push_back(static_cast<int>(graph.operations.size()));
   for (const int end : ends) {
-    auto block = AtenBlock::Create(graph, {first, end}, {.optimizer = Sgd(), .seed = 11});
+    auto block = AtenBlock::Create(graph, {first, end}, {.optimizer = Sgd(), .seed = 11, .device = device});
     EXPECT_TRUE(block.ok()) << block.status();
     blocks.push_back(*std::move(block));
     first = end;
@@ -177,13 +194,13 @@ double Distance(std::span<const float> a, const nlohmann::json& b) {
   return std::sqrt(difference / size);
 }
 
-class ExportedModelTest : public ::testing::TestWithParam<const char*> {};
+class ExportedModelTest : public ::testing::TestWithParam<std::tuple<Where, const char*>> {};
 
-void ExpectAsPyTorch(const std::string& name, const model::CutSpec& cut, const std::vector<int>& cuts) {
+void ExpectAsPyTorch(const std::string& name, Where where, const model::CutSpec& cut, const std::vector<int>& cuts) {
   const nlohmann::json expected = Expected(name);
   const Sample sample = SampleOf(name, expected);
   const Graph graph = GraphOf(name, sample, cut);
-  Blocks blocks = BlocksOf(graph, cuts);
+  Blocks blocks = BlocksOf(graph, cuts, where);
   for (int step = 1; step <= static_cast<int>(expected["losses"].size()); ++step) {
     const double loss = Step(blocks, sample.batch, step, 1, /*apply=*/false);
     EXPECT_NEAR(loss, expected["losses"][static_cast<size_t>(step) - 1].get<double>(), 2e-5)
@@ -208,10 +225,16 @@ void ExpectAsPyTorch(const std::string& name, const model::CutSpec& cut, const s
   }
 }
 
-TEST_P(ExportedModelTest, TrainsAsPyTorchDoes) { ExpectAsPyTorch(GetParam(), {.depth = 2}, {}); }
+TEST_P(ExportedModelTest, TrainsAsPyTorchDoes) {
+  const auto [where, name] = GetParam();
+  if (where == Where::kGpu) MEDLEY_NEEDS_GPU();
+  ExpectAsPyTorch(name, where, {.depth = 2}, {});
+}
 
 TEST_P(ExportedModelTest, TrainsTheSameWhereverItIsDivided) {
-  const std::string name = GetParam();
+  const Where where = std::get<0>(GetParam());
+  const std::string name = std::get<1>(GetParam());
+  if (where == Where::kGpu) MEDLEY_NEEDS_GPU();
   const Sample sample = SampleOf(name, Expected(name));
   for (const model::CutSpec& cut :
        {model::CutSpec{.depth = 1}, model::CutSpec{.depth = 3}, model::CutSpec{.finest = true}}) {
@@ -220,28 +243,47 @@ TEST_P(ExportedModelTest, TrainsTheSameWhereverItIsDivided) {
     std::vector<int> everywhere;
     for (int c = 1; c < count; ++c) everywhere.push_back(c);
     SCOPED_TRACE(testing::Message() << name << " has " << count << " operations");
-    ExpectAsPyTorch(name, cut, everywhere);
-    ExpectAsPyTorch(name, cut, {count / 2});
+    ExpectAsPyTorch(name, where, cut, everywhere);
+    ExpectAsPyTorch(name, where, cut, {count / 2});
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ExportedModelTest,
-                         ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs", "numbers", "mlp-2.7",
-                                           "conv-2.7", "conv-2.8", "tied-2.8", "mlp-2.9", "mlp-scripted", "mlp-traced",
-                                           "conv-scripted", "conv-traced", "tied-scripted", "tied-traced",
-                                           "transformer-scripted", "transformer-traced", "two-inputs-scripted",
-                                           "two-inputs-traced"),
-                         [](const auto& param) {
-                           std::string name = param.param;
-                           std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
-                           return name;
-                         });
+std::string CaseName(const ::testing::TestParamInfo<std::tuple<Where, const char*>>& info) {
+  std::string name = NameOf(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+  std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
+  return name;
+}
 
-TEST(AtenBlockTest, MicroBatchesAddUpToTheBatch) {
+INSTANTIATE_TEST_SUITE_P(Models, ExportedModelTest,
+                         ::testing::Combine(::testing::Values(Where::kHost),
+                                            ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs",
+                                                              "numbers", "mlp-2.7", "conv-2.7", "conv-2.8", "tied-2.8",
+                                                              "mlp-2.9", "mlp-scripted", "mlp-traced", "conv-scripted",
+                                                              "conv-traced", "tied-scripted", "tied-traced",
+                                                              "transformer-scripted", "transformer-traced",
+                                                              "two-inputs-scripted", "two-inputs-traced")),
+                         CaseName);
+INSTANTIATE_TEST_SUITE_P(Places, ExportedModelTest,
+                         ::testing::Combine(::testing::Values(Where::kApart, Where::kGpu),
+                                            ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs",
+                                                              "numbers")),
+                         CaseName);
+
+class AtenBlockTest : public ::testing::TestWithParam<Where> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Where::kGpu) MEDLEY_NEEDS_GPU();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, AtenBlockTest, ::testing::Values(Where::kHost, Where::kApart, Where::kGpu),
+                         [](const auto& tested) { return NameOf(tested.param); });
+
+TEST_P(AtenBlockTest, MicroBatchesAddUpToTheBatch) {
   for (const std::string name : {"mlp", "transformer", "two-inputs"}) {
     const nlohmann::json expected = Expected(name);
     const Sample sample = SampleOf(name, expected);
-    Blocks blocks = BlocksOf(GraphOf(name, sample), {1});
+    Blocks blocks = BlocksOf(GraphOf(name, sample), {1}, GetParam());
     for (int step = 1; step <= 5; ++step) {
       const double loss = Step(blocks, sample.batch, step, 3);
       EXPECT_NEAR(loss, expected["losses"][static_cast<size_t>(step) - 1].get<double>(), 2e-5) << name;
@@ -250,10 +292,10 @@ TEST(AtenBlockTest, MicroBatchesAddUpToTheBatch) {
 }
 
 // Of dropout: the same masks wherever the model and the batch are divided, others in the next step.
-TEST(AtenBlockTest, DropoutDoesNotDependOnThePlacement) {
+TEST_P(AtenBlockTest, DropoutDoesNotDependOnThePlacement) {
   const Sample sample = SampleOf("conv", Expected("conv"));
   const auto losses = [&](const std::vector<int>& cuts, bool finest) {
-    Blocks blocks = BlocksOf(GraphOf("dropout", sample, {.depth = 1, .finest = finest}), cuts);
+    Blocks blocks = BlocksOf(GraphOf("dropout", sample, {.depth = 1, .finest = finest}), cuts, GetParam());
     std::vector<double> all;
     for (int step = 1; step <= 4; ++step) {
       // Batch norm sees the whole batch, so it is in one micro-batch.
@@ -268,10 +310,10 @@ TEST(AtenBlockTest, DropoutDoesNotDependOnThePlacement) {
   }
 }
 
-TEST(AtenBlockTest, InferenceDropsNothingAndUsesTheRunningStatistics) {
+TEST_P(AtenBlockTest, InferenceDropsNothingAndUsesTheRunningStatistics) {
   const Sample sample = SampleOf("conv", Expected("conv"));
   const Graph graph = GraphOf("dropout", sample), plain = GraphOf("conv", sample);
-  Blocks dropping = BlocksOf(graph, {});
+  Blocks dropping = BlocksOf(graph, {}, GetParam());
   const auto logits = [&](AtenBlock& block, const BatchView& view) {
     const auto out = block.Infer(view, {});
     EXPECT_TRUE(out.ok()) << out.status();
@@ -285,14 +327,60 @@ TEST(AtenBlockTest, InferenceDropsNothingAndUsesTheRunningStatistics) {
   EXPECT_EQ(logits(*dropping.front(), sample.batch.View(0, 6)), all);
 }
 
-TEST(AtenBlockTest, UndoneUpdatesAreForgotten) {
+TEST_P(AtenBlockTest, UndoneUpdatesAreForgotten) {
   const Sample sample = SampleOf("mlp", Expected("mlp"));
-  Blocks blocks = BlocksOf(GraphOf("mlp", sample), {1});
+  Blocks blocks = BlocksOf(GraphOf("mlp", sample), {1}, GetParam());
   const double first = Step(blocks, sample.batch, 1, 1);
   const double second = Step(blocks, sample.batch, 2, 1);
   EXPECT_LT(second, first);
   for (auto& block : blocks) ASSERT_TRUE(block->UndoTo(1).ok());
   EXPECT_EQ(Step(blocks, sample.batch, 2, 1), second);
+}
+
+// Every step copies the batch, the parameters once, and the gradients once; a change from outside copies again.
+TEST(BlockOnADeviceTest, CopiesParametersOnceAStep) {
+  const Sample sample = SampleOf("mlp", Expected("mlp"));
+  const Graph graph = GraphOf("mlp", sample);
+  const auto device = std::make_shared<device::HostDevice>(1);
+  const auto made = AtenBlock::Create(graph, {0, static_cast<int>(graph.operations.size())},
+                                      {.optimizer = Sgd(), .seed = 11, .device = device});
+  ASSERT_TRUE(made.ok()) << made.status();
+  AtenBlock& block = **made;
+  const size_t dense = block.Gradients().size_bytes();
+  const auto step = [&](int64_t number, int micros) {
+    block.BeginStep(
+        {.step = number, .version = number - 1, .micro_batches = micros, .global_samples = sample.batch.samples});
+    for (int m = 0; m < micros; ++m) {
+      const int each = sample.batch.samples / micros;
+      const worker::Pass pass{.micro = m, .first_sample = m * each};
+      EXPECT_TRUE(block.Forward(pass, sample.batch.View(m * each, each), {}).ok());
+      EXPECT_TRUE(block.Backward(pass, {}).ok());
+    }
+    const size_t out = device->bytes_out();
+    block.Gradients();
+    EXPECT_TRUE(block.ApplyUpdate(Sgd()).ok());
+    EXPECT_EQ(device->bytes_out(), out) << "the last backward pass has copied the gradients";
+  };
+  const size_t inputs = sample.batch.numerics.size() * sizeof(float);
+  const size_t logits = sizeof(float) * 3 * static_cast<size_t>(sample.batch.samples);
+  for (const int64_t number : {1, 2}) {
+    for (const int micros : {1, 3}) {
+      const size_t in = device->bytes_in(), out = device->bytes_out();
+      step(2 * number - (micros == 1 ? 1 : 0), micros);
+      EXPECT_EQ(device->bytes_in() - in, dense + inputs + logits);  // the gradient of the logits
+      EXPECT_EQ(device->bytes_out() - out, dense + logits);
+    }
+  }
+  const BatchView view = sample.batch.View(0, sample.batch.samples);
+  const auto infer = [&] {
+    const auto found = block.Infer(view, {});
+    EXPECT_TRUE(found.ok()) << found.status();
+    return std::vector<float>(found->front().begin(), found->front().end());
+  };
+  const std::vector<float> before = infer();
+  for (const auto& parameter : block.Parameters()) std::ranges::fill(parameter.weights, 0.5F);
+  block.SetAppliedStep(4);
+  EXPECT_NE(infer(), before) << "weights from outside are copied";
 }
 
 TEST(ExportedGraphTest, SaysWhatIsWrong) {

@@ -1,0 +1,79 @@
+// What a process reads from its environment.
+#include "worker/app/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
+
+namespace medley::worker {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+
+class EnvironmentTest : public testing::Test {
+ protected:
+  EnvironmentTest() : folder_(base::MakeTempDir("medley-environment").value()) {
+    const std::string spec = R"({"model": {"name": "mlp"},
+        "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
+                 "schema": {"label": {"column": 1, "positive": "1"}, "numeric": [0]}}})";
+    EXPECT_THAT(base::WriteFileAtomic(folder_ / "spec.json", spec), IsOk());
+    variables_["MEDLEY_SPEC_FILE"] = (folder_ / "spec.json").string();
+  }
+  ~EnvironmentTest() override { base::RemoveTempDir(folder_); }
+
+  absl::StatusOr<Environment> Read() {
+    const auto get = [this](const char* name) {
+      const auto found = variables_.find(name);
+      return found == variables_.end() ? std::nullopt : std::optional(found->second);
+    };
+    return ReadEnvironment(get, Need::kSpec);
+  }
+
+  const std::filesystem::path folder_;
+  std::map<std::string, std::string> variables_;
+};
+
+TEST_F(EnvironmentTest, ChoosesTheDevice) {
+  const auto standard = Read();
+  ASSERT_THAT(standard, IsOk());
+  EXPECT_EQ(standard->device, DeviceChoice::kAuto);
+  const std::map<std::string, DeviceChoice> known = {
+      {"auto", DeviceChoice::kAuto}, {"cpu", DeviceChoice::kCpu}, {"cuda", DeviceChoice::kCuda}};
+  for (const auto& [value, expected] : known) {
+    variables_["MEDLEY_DEVICE"] = value;
+    const auto read = Read();
+    ASSERT_THAT(read, IsOk()) << value;
+    EXPECT_EQ(read->device, expected) << value;
+  }
+  variables_["MEDLEY_DEVICE"] = "tpu";
+  EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("auto, cpu or cuda, is 'tpu'")));
+}
+
+TEST_F(EnvironmentTest, SwitchesAreZeroOrOne) {
+  const auto standard = Read();
+  ASSERT_THAT(standard, IsOk());
+  EXPECT_TRUE(standard->share_memory);
+  EXPECT_FALSE(standard->plain_nccl);
+  variables_ = {
+      {"MEDLEY_SPEC_FILE", variables_["MEDLEY_SPEC_FILE"]}, {"MEDLEY_SHARE_MEMORY", "0"}, {"MEDLEY_PLAIN_NCCL", "1"}};
+  const auto read = Read();
+  ASSERT_THAT(read, IsOk());
+  EXPECT_FALSE(read->share_memory);
+  EXPECT_TRUE(read->plain_nccl);
+  for (const char* name : {"MEDLEY_SHARE_MEMORY", "MEDLEY_PLAIN_NCCL"}) {
+    auto& value = variables_[name];
+    const std::string before = std::exchange(value, "yes");
+    EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 testing::HasSubstr(std::string(name) + ": must be 0 or 1, is 'yes'")));
+    value = before;
+  }
+}
+
+}  // namespace
+}  // namespace medley::worker
