@@ -63,6 +63,11 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--worker-image", o.job.worker.image, "Image of medley-worker")
       ->envname("MEDLEY_WORKER_IMAGE")
       ->capture_default_str();
+  app.add_option(
+         "--worker-gpu-image", o.job.worker.gpu_image,
+         "Image of medley-worker for GPUs (worker-cuda), for trainers and profilers in pools of class GPU; empty: "
+         "the same as elsewhere")
+      ->envname("MEDLEY_WORKER_GPU_IMAGE");
   app.add_option("--worker-image-pull-policy", o.job.worker.image_pull_policy,
                  "Pull policy of the worker image; empty: Kubernetes decides by the tag")
       ->check(CLI::IsMember({"", "Always", "IfNotPresent", "Never"}));

@@ -81,10 +81,17 @@ void AddVolume(Json& spec, Json& container, const char* name, const VolumeMount&
   container["volumeMounts"].push_back({{"name", name}, {"mountPath", volume.mount_path}});
 }
 
+bool Computes(const Shape& shape) { return shape.role == Role::kTrainer || shape.role == Role::kProfiler; }
+
+bool HasGpuImage(const WorkerSettings& settings, const Shape& shape) {
+  return Computes(shape) && shape.pool != nullptr && shape.pool->cls == model::ResourceClass::kGpu &&
+         !settings.gpu_image.empty();
+}
+
 Json Container(const WorkerSettings& settings, const Shape& shape) {
   return {
       {"name", kWorkerContainer},
-      {"image", settings.image},
+      {"image", HasGpuImage(settings, shape) ? settings.gpu_image : settings.image},
       {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
       {"resources", shape.resources},
       {"securityContext",
@@ -135,8 +142,7 @@ void SetEnv(Json& env, const Json& entry) {
 
 // Whole CPUs of the unit for processes that compute. More threads than CPUs would make them slower.
 int ComputeThreads(const Shape& shape) {
-  const bool computes = shape.role == Role::kTrainer || shape.role == Role::kProfiler;
-  if (!computes || shape.pool == nullptr) return 1;
+  if (!Computes(shape) || shape.pool == nullptr) return 1;
   const auto cpu = shape.pool->unit_resources.find("cpu");
   if (cpu == shape.pool->unit_resources.end()) return 1;
   const auto cpus = base::ParseQuantity(cpu->second);
@@ -170,10 +176,11 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
                                   CheckpointDir(job),
                                   ComputeThreads(shape),
                                   shape.term,
-                                  is_profiler};
+                                  is_profiler,
+                                  HasGpuImage(settings, shape) && shape.pool->unit_resources.contains(kGpuResource)};
     for (const Json& entry : WorkerEnv(settings, identity)) {
-      // OMP_NUM_THREADS is only a default: pool and template may set it.
-      const bool is_default = entry["name"] == "OMP_NUM_THREADS";
+      // Only defaults, which pool and template may set:
+      const bool is_default = entry["name"] == "OMP_NUM_THREADS" || entry["name"] == "MEDLEY_DEVICE";
       const bool set = std::any_of(env.begin(), env.end(), [&](const Json& e) { return e["name"] == entry["name"]; });
       if (!is_default || !set) SetEnv(env, entry);
     }

@@ -22,6 +22,10 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   if (identity.coordinator_term > 0) set("MEDLEY_COORDINATOR_TERM", std::to_string(identity.coordinator_term));
   set("MEDLEY_METRICS_PORT", std::to_string(settings.metrics_port));
   set("TMPDIR", kTmpFolder);
+  if (identity.on_gpu) {
+    set("MEDLEY_DEVICE", "cuda");
+    set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility");  // what NVIDIA's container runtime mounts
+  }
   set("OMP_NUM_THREADS", std::to_string(identity.threads));
   return env;
 }

@@ -22,6 +22,7 @@ struct WorkerSettings {
   // The namespaces of the operator and of metrics scrapers, for the jobs' NetworkPolicies; empty: any.
   std::string operator_namespace = "";
   std::string metrics_namespace = "";
+  std::string gpu_image = "";  // of trainers and profilers in pools of class GPU; empty: `image`
 };
 
 struct WorkerIdentity {
@@ -34,6 +35,7 @@ struct WorkerIdentity {
   int threads = 1;               // that the process computes with: whole CPUs of its unit
   int64_t coordinator_term = 0;  // of a coordinator; 0: none
   bool is_profiler = false;      // it talks to no other process, and gets no credentials
+  bool on_gpu = false;           // its image computes on GPUs, and its unit has one
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";
@@ -41,6 +43,7 @@ inline constexpr char kCredentialsFolder[] = "/etc/medley/credentials";  // file
 // A writable folder; the root file system is read-only. Not /tmp, because localcluster/node rewrites mount paths and
 // must not rewrite paths of data under /tmp.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";
+inline constexpr char kGpuResource[] = "nvidia.com/gpu";
 inline constexpr char kCoordinatorVariable[] = "MEDLEY_COORDINATOR";
 
 // The environment variables of the worker's container.

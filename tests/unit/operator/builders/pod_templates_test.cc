@@ -22,7 +22,7 @@ class PodTemplatesTest : public testing::Test {
     const auto pool = ResourcePool::FromObject(kube::Object(pool_));
     EXPECT_THAT(pool, base::IsOk());
     std::map<std::string, kube::Object> pods;
-    for (const kube::Object& pod : EachKindOfPod(ReadJob(job_), *pool, {"i", 7070, 0})) {
+    for (const kube::Object& pod : EachKindOfPod(ReadJob(job_), *pool, settings_)) {
       pods[pod.label(kRoleLabel)] = pod;
     }
     return pods;
@@ -37,6 +37,7 @@ class PodTemplatesTest : public testing::Test {
 
   Json job_;
   Json pool_;
+  WorkerSettings settings_{"i", 7070, 0};
 };
 
 TEST_F(PodTemplatesTest, EachRoleTakesItsOwnAndProfilersThatOfTrainers) {
@@ -70,6 +71,32 @@ TEST_F(PodTemplatesTest, EachRoleTakesItsOwnAndProfilersThatOfTrainers) {
     const Json mounts = Worker(pod)["volumeMounts"];
     EXPECT_TRUE(std::any_of(mounts.begin(), mounts.end(), [](const Json& m) { return m["mountPath"] == "/scratch"; }));
   }
+}
+
+// Only what computes in a pool of class GPU takes the image for GPUs, and only a unit with a GPU must have one.
+TEST_F(PodTemplatesTest, PoolsOfGpusTakeTheImageForGpus) {
+  const auto image = [](const kube::Object& pod) { return Worker(pod)["image"].get<std::string>(); };
+  for (const auto& [role, pod] : Pods()) {
+    EXPECT_EQ(image(pod), "i") << role << ": without such an image";
+    EXPECT_EQ(Env(pod, "MEDLEY_DEVICE"), "") << role;
+  }
+  settings_.gpu_image = "worker-cuda";
+  for (const auto& [role, pod] : Pods()) {
+    const bool computes = role == "trainer" || role == "profiler";
+    EXPECT_EQ(image(pod), computes ? "worker-cuda" : "i") << role;
+    EXPECT_EQ(Env(pod, "MEDLEY_DEVICE"), computes ? "cuda" : "") << role;
+    EXPECT_EQ(Env(pod, "NVIDIA_DRIVER_CAPABILITIES"), computes ? "compute,utility" : "") << role;
+  }
+  pool_["spec"]["unit"]["env"].push_back({{"name", "MEDLEY_DEVICE"}, {"value", "cpu"}});
+  EXPECT_EQ(Env(Pods().at("trainer"), "MEDLEY_DEVICE"), "cpu") << "the pool may choose";
+  job_["spec"]["template"] = {{"spec", {{"containers", {{{"image", "own"}}}}}}};
+  EXPECT_EQ(image(Pods().at("trainer")), "own");
+  job_["spec"]["template"] = Json::object();
+  pool_["spec"]["unit"] = {{"resources", {{"cpu", "4"}}}};
+  EXPECT_EQ(image(Pods().at("trainer")), "worker-cuda");
+  EXPECT_EQ(Env(Pods().at("trainer"), "MEDLEY_DEVICE"), "") << "the process looks for a GPU itself";
+  pool_["spec"]["class"] = "CPU";
+  EXPECT_EQ(image(Pods().at("trainer")), "i");
 }
 
 TEST_F(PodTemplatesTest, RoleOverJobOverPool) {
