@@ -1,4 +1,5 @@
-"""An SPDX 2.3 document of an image's files: each one, its hashes, and the Debian package it comes from."""
+"""An SPDX 2.3 document of an image's files: each one, its hashes, and the Debian package or wheel it comes from."""
+import csv
 import glob
 import hashlib
 import json
@@ -6,7 +7,7 @@ import os
 import re
 from collections import namedtuple
 
-Package = namedtuple("Package", "name version architecture source")
+Package = namedtuple("Package", "name version architecture source", defaults=(None, None))  # of a wheel: the first two
 
 CREATED = "1970-01-01T00:00:00Z"  # the same files give the same document
 NO_PACKAGE = {"/etc/ssl/certs/ca-certificates.crt": "ca-certificates"}  # made when the package was installed
@@ -42,37 +43,69 @@ class Dpkg:
         return None
 
 
+class Wheels:
+    """Which wheel owns a file of a folder into which pip has installed wheels."""
+
+    def __init__(self, folder):
+        self.files = {}
+        for record in sorted(glob.glob(f"{folder}/*.dist-info/RECORD")):
+            name, version = os.path.basename(os.path.dirname(record)).removesuffix(".dist-info").rsplit("-", 1)
+            package = Package(name.replace("_", "-"), version)
+            with open(record, newline="", encoding="utf-8") as f:
+                for row in csv.reader(f):
+                    self.files[os.path.realpath(os.path.join(folder, row[0]))] = package
+
+    def owner(self, path):
+        return self.files.get(path)
+
+
+class Owners:
+    """The first of several that knows a file."""
+
+    def __init__(self, *owners):
+        self.owners = owners
+
+    def owner(self, path):
+        return next(filter(None, (each.owner(path) for each in self.owners)), None)
+
+
 def _ref(kind, text):
     return f"SPDXRef-{kind}-" + re.sub(r"[^A-Za-z0-9.-]", "-", text.strip("/"))
 
 
 def _package(package):
-    return {
+    out = {
         "SPDXID": _ref("Package", package.name), "name": package.name, "versionInfo": package.version,
         "supplier": "Organization: Debian", "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
         "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION",
-        "sourceInfo": f"built from source package {package.source}",
-        "externalRefs": [{
-            "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-            "referenceLocator":
-                f"pkg:deb/debian/{package.name}@{package.version.replace('+', '%2B').replace(':', '%3A')}"
-                f"?arch={package.architecture}&distro=debian-12"}]}
+        "sourceInfo": f"built from source package {package.source}"}
+    if package.source is None:
+        out.update(supplier="NOASSERTION", sourceInfo="installed from a Python wheel")
+        where = f"pkg:pypi/{package.name}@{package.version}"
+    else:
+        where = (f"pkg:deb/debian/{package.name}@{package.version.replace('+', '%2B').replace(':', '%3A')}"
+                 f"?arch={package.architecture}&distro=debian-12")
+    out["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": where}]
+    return out
 
 
 def _file(root, path, change):
+    hashes = hashlib.sha1(), hashlib.sha256()
     with open(root + path, "rb") as f:
-        data = f.read()
+        while data := f.read(1 << 20):
+            for each in hashes:
+                each.update(data)
     out = {
         "SPDXID": _ref("File", path), "fileName": "." + path, "licenseConcluded": "NOASSERTION",
         "copyrightText": "NOASSERTION",
-        "checksums": [{"algorithm": "SHA1", "checksumValue": hashlib.sha1(data).hexdigest()},
-                      {"algorithm": "SHA256", "checksumValue": hashlib.sha256(data).hexdigest()}]}
+        "checksums": [{"algorithm": "SHA1", "checksumValue": hashes[0].hexdigest()},
+                      {"algorithm": "SHA256", "checksumValue": hashes[1].hexdigest()}]}
     if change:
         out["comment"] = change
     return out
 
 
-def document(name, version, root, origins, dpkg):
+def document(name, version, root, origins, owners):
     """The document as JSON text; `origins`: {path in the image: (file it was copied from or None, change or None)}."""
     itself = {
         "SPDXID": "SPDXRef-Package-medley", "name": name, "versionInfo": version, "supplier": "Organization: Medley",
@@ -81,7 +114,7 @@ def document(name, version, root, origins, dpkg):
     files, packages, relations = [], {}, []
     for path, (origin, change) in sorted(origins.items()):
         files.append(_file(root, path, change))
-        owner = dpkg.owner(origin)
+        owner = owners.owner(origin)
         if owner:
             packages[owner.name] = owner
         relations.append({"spdxElementId": _ref("Package", owner.name) if owner else itself["SPDXID"],
