@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/model/cut_svg.h"
 #include "cli/model/inspect.h"
+#include "common/base/file.h"
 #include "common/base/status.h"
 #include "worker/exported/archive.h"
 #include "worker/torchscript/read.h"
@@ -20,6 +22,7 @@ struct InspectFlags {
   std::string file;
   std::vector<std::string> inputs;  // of a TorchScript file
   cut::Options cut;
+  std::string svg;
 };
 
 absl::StatusOr<exported::Program> ReadProgram(const InspectFlags& flags) {
@@ -36,7 +39,8 @@ absl::Status RunInspect(const InspectFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(const cut::Cut cut,
                           cut::Divide(std::make_shared<const exported::Program>(std::move(program)), flags.cut));
   std::printf("%s", InspectText(cut).c_str());
-  return absl::OkStatus();
+  if (flags.svg.empty()) return absl::OkStatus();
+  return base::WriteFileAtomic(flags.svg, CutSvg(flags.file, cut));
 }
 
 }  // namespace
@@ -59,6 +63,7 @@ void AddModel(CLI::App& app, int& exit_status) {
           ->excludes(depth);
   command->add_flag("--finest", flags->cut.finest, "spec.model.cut.finest")->excludes(depth)->excludes(modules);
   command->add_option("--output", flags->cut.output, "spec.model.output");
+  command->add_option("--svg", flags->svg, "file for a drawing of the operations");
   command->callback([flags, &exit_status] {
     const absl::Status status = RunInspect(*flags);
     if (status.ok()) return;

@@ -52,7 +52,11 @@ absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& 
 }  // namespace
 
 absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
-  MEDLEY_RETURN_IF_ERROR(ReadGraph(env.spec, "").status());  // a mistake of the spec, before any data are read
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph,
+                          ReadGraph(env.spec, ""));  // a mistake of the spec, before any data are read
+  if (graph.imported != nullptr) {
+    for (const std::string& warning : graph.imported->cut->removed) log::Warn(warning);
+  }
   TrainerContext context;
   context.spec = &env.spec;
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));

@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "worker/cut/batch_place.h"
 #include "worker/cut/flops.h"
+#include "worker/cut/modes.h"
 #include "worker/cut/uses.h"
 
 namespace medley::cut {
@@ -71,6 +72,7 @@ class Divider {
     MEDLEY_RETURN_IF_ERROR(FindBatch());
     MEDLEY_RETURN_IF_ERROR(FindResult());
     MEDLEY_RETURN_IF_ERROR(CheckModules());
+    MEDLEY_ASSIGN_OR_RETURN(out_.removed, CheckModes(program_));
     FindShared();
     Classify();
     MEDLEY_RETURN_IF_ERROR(CheckSymbols());

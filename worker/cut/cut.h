@@ -63,10 +63,12 @@ struct Cut {
   // own.
   std::map<std::string, std::string> shared;
   std::vector<std::string> warnings;  // for the user: what was merged, and why
+  std::vector<std::string> removed;   // for the user: what an export after eval() has removed (modes.h)
 };
 
 // Errors: InvalidArgument for a fixed batch (with the Python call that makes it symbolic), symbols other than the
-// batch, sizes that follow from data, a path that names no module, no or several outputs, an output without a batch.
+// batch, sizes that follow from data, a path that names no module, no or several outputs, an output without a batch, a
+// folded batch norm.
 absl::StatusOr<Cut> Divide(std::shared_ptr<const exported::Program> program, const Options& options);
 
 // The sizes of a tensor, or the value of a symbolic number, for so many samples.

@@ -3,7 +3,7 @@
 
   make.py [FOLDER]        # default: this folder. Written with PyTorch 2.9.1.
 
-NAME.pt2: torch.export.save; NAME-2.7.pt2 and NAME-2.8.pt2: the same by older versions. NAME.json: a batch, its labels, and of a plain training loop the loss of each step, the
+NAME.pt2: torch.export.save; NAME-2.7.pt2 and NAME-2.8.pt2: the same by older versions; NAME-eval.pt2: the same after eval(). NAME.json: a batch, its labels, and of a plain training loop the loss of each step, the
 gradient of each parameter in the first step, and every buffer after it (cross-entropy, SGD, learning rate 0.1).
 """
 import json
@@ -119,6 +119,22 @@ class Adult(nn.Module):
         return self.head(x)
 
 
+class Modes(nn.Module):
+    """What behaves otherwise when it is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.drop = nn.Dropout(0.5)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.drop(torch.relu(self.norm(self.first(x))))[:, None]
+        x = nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.1 if self.training else 0.0)
+        return self.head(x[:, 0])
+
+
 def export(model, inputs, fixed=False):
     batch = torch.export.Dim("batch", min=1)
     program = torch.export.export(model, inputs, dynamic_shapes=None if fixed else tuple({0: batch} for _ in inputs))
@@ -126,6 +142,13 @@ def export(model, inputs, fixed=False):
         if node.meta.get("stack_trace"):
             node.meta["stack_trace"] = re.sub(r'File ".*/', 'File "', node.meta["stack_trace"])
     return program
+
+
+def save_small(program, path):
+    """Without the lines of Python, which are most of a small archive."""
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    torch.export.save(program, path)
 
 
 def train(model, inputs, labels):
@@ -152,6 +175,8 @@ def rounded(value):
 
 
 def write(folder, name, model, inputs, classes):
+    if name == "conv":
+        save_small(export(model.eval(), inputs), os.path.join(folder, name + "-eval.pt2"))
     model.train()
     torch.export.save(export(model, inputs), os.path.join(folder, name + ".pt2"))
     labels = torch.randint(0, classes, (SAMPLES,))
@@ -179,6 +204,14 @@ def main():
     torch.export.save(export(Mlp(), (floats,), fixed=True), os.path.join(folder, "fixed.pt2"))
     torch.manual_seed(8)
     write(folder, "numbers", Numbers(), (floats,), 3)
+    torch.manual_seed(9)
+    evaluated = export(Modes().eval(), (floats,))
+    save_small(evaluated, os.path.join(folder, "modes-eval.pt2"))
+    removed = evaluated.run_decompositions()
+    save_small(removed, os.path.join(folder, "modes-removed.pt2"))
+    norms = (torch.ops.aten._native_batch_norm_legit_no_training.default, torch.ops.aten._native_batch_norm_legit.default)
+    save_small(removed.run_decompositions({norm: torch._decomp.decomposition_table[norm] for norm in norms}),
+               os.path.join(folder, "modes-folded.pt2"))
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ using worker::Optimizer;
 
 std::string Folder() { return std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/exported/"; }
 
-// Without who wrote it: "mlp-2.7", "mlp-scripted", "mlp-traced".
+// Without who wrote it: "mlp-2.7", "mlp-scripted", "mlp-traced"; and without a mode, "conv-eval".
 std::string ModelOf(const std::string& name) {
-  return name.substr(0, std::min({name.find("-2."), name.find("-scripted"), name.find("-traced")}));
+  return name.substr(0, std::min({name.find("-2."), name.find("-scripted"), name.find("-traced"), name.find("-eval")}));
 }
 
 nlohmann::json Expected(const std::string& name) {
@@ -254,15 +254,15 @@ std::string CaseName(const ::testing::TestParamInfo<std::tuple<Where, const char
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ExportedModelTest,
-                         ::testing::Combine(::testing::Values(Where::kHost),
-                                            ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs",
-                                                              "numbers", "mlp-2.7", "conv-2.7", "conv-2.8", "tied-2.8",
-                                                              "mlp-2.9", "mlp-scripted", "mlp-traced", "conv-scripted",
-                                                              "conv-traced", "tied-scripted", "tied-traced",
-                                                              "transformer-scripted", "transformer-traced",
-                                                              "two-inputs-scripted", "two-inputs-traced")),
-                         CaseName);
+INSTANTIATE_TEST_SUITE_P(
+    Models, ExportedModelTest,
+    ::testing::Combine(::testing::Values(Where::kHost),
+                       ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs", "numbers", "mlp-2.7",
+                                         "conv-2.7", "conv-2.8", "conv-eval", "tied-2.8", "mlp-2.9", "mlp-scripted",
+                                         "mlp-traced", "conv-scripted", "conv-traced", "tied-scripted", "tied-traced",
+                                         "transformer-scripted", "transformer-traced", "two-inputs-scripted",
+                                         "two-inputs-traced")),
+    CaseName);
 INSTANTIATE_TEST_SUITE_P(Places, ExportedModelTest,
                          ::testing::Combine(::testing::Values(Where::kApart, Where::kGpu),
                                             ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs",

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "cli/model/cut_svg.h"
 #include "cli/model/inspect.h"
 #include "common/base/status.h"
 #include "worker/cut/batch_place.h"
@@ -106,12 +107,50 @@ TEST(CutTest, AFixedBatchIsRefusedWithTheCallThatMakesItSymbolic) {
   EXPECT_THAT(base::Message(cut.status()), HasSubstr("dynamic_shapes=({0: torch.export.Dim(\"batch\")},)"));
 }
 
+TEST(ModesTest, WarnsOfDropoutThatEvalHasRemoved) {
+  EXPECT_THAT(Divided("conv.pt2", {}).removed, ::testing::IsEmpty());
+  EXPECT_THAT(Divided("transformer.pt2", {}).removed, ::testing::IsEmpty()) << "it has none, in training mode";
+  EXPECT_THAT(Divided("conv-eval.pt2", {}).removed, ::testing::IsEmpty()) << "dropout and batch norm can be switched";
+  EXPECT_THAT(Divided("modes-eval.pt2", {}).removed, ElementsAre(HasSubstr("attention of 'the model' drops nothing")));
+  const Cut removed = Divided("modes-removed.pt2", {});
+  EXPECT_THAT(removed.removed, ElementsAre(HasSubstr("the module 'drop' (Dropout) drops nothing when training")));
+  EXPECT_THAT(cli::InspectText(removed), HasSubstr("warning: the module 'drop'"));
+}
+
+TEST(ModesTest, RefusesABatchNormThatCannotBeTrained) {
+  const auto cut = Divide(Read("modes-folded.pt2"), {});
+  EXPECT_EQ(cut.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(base::Message(cut.status()), HasSubstr("the module 'norm' (BatchNorm1d) was folded"));
+}
+
 TEST(InspectTextTest, ShowsTheCut) {
   const std::string text = cli::InspectText(Divided("mlp.pt2", {.depth = 1}));
   EXPECT_THAT(text, HasSubstr("exported by PyTorch 2.9.1"));
   EXPECT_THAT(text, HasSubstr("input x: float32 [batch, 4]"));
   EXPECT_THAT(text, HasSubstr("fc1"));
   EXPECT_THAT(text, HasSubstr("67 parameters"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("0 +fc1 .*40 +72 +32 +\\[batch, 8\\] +x"));
+}
+
+// Every name of a module may hold any character.
+TEST(CutSvgTest, DrawsEveryOperationAndWhatPasses) {
+  const Cut cut = Divided("two-inputs.pt2", {.depth = 1});
+  const std::string svg = cli::CutSvg("<model & more>", cut);
+  EXPECT_THAT(svg, HasSubstr("&lt;model &amp; more&gt;"));
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr("nan")));
+  size_t arrows = 1;  // to the loss
+  for (const Operation& operation : cut.operations) {
+    EXPECT_THAT(svg, HasSubstr(operation.name));
+    arrows += operation.inputs.size();
+  }
+  const auto count = [&](std::string_view part) {
+    size_t found = 0;
+    for (size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("<path"), arrows);
+  EXPECT_EQ(count("<g "), cut.operations.size() + 1);
+  EXPECT_EQ(count("<g "), count("</g>"));
 }
 
 }  // namespace
