@@ -59,7 +59,7 @@ ARROWS = {
                      "worker/params", "worker/pipeline", "worker/scores", "worker/torchscript"],
     # Of GPUs, and of groups of processes; not of tensors.
     "worker/device": ["common/base", "common/model", "worker/collective"],
-    "worker/aten": ["common/base", "common/model", "worker/cut", "worker/device", "worker/exported", "worker/model", "worker/params",
+    "worker/aten": ["common/base", "common/model", "worker/cut", "worker/data", "worker/device", "worker/exported", "worker/model", "worker/params",
                     "worker/pipeline"],
     "worker/scores": ["common/base", "common/model"],
     "worker/data": ["common/base", "common/model"],

@@ -34,7 +34,10 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   CoordinatorOptions options;
   options.core.job_uid = env.job_uid;
   options.core.job_digest = JobDigest(env.spec);
-  options.core.train_data = env.spec.data.train.uri;
+  options.core.train_data = env.spec.data.train.uri.empty() ? "its files" : env.spec.data.train.uri;
+  for (const std::string& file : {env.spec.model.exported_uri, env.spec.model.torchscript_uri}) {
+    if (!file.empty()) options.core.train_data += " and the model " + file;  // whose digest is the second part
+  }
   if (env.spec.data.test) options.core.test_data = env.spec.data.test->uri;
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;

@@ -13,6 +13,7 @@
 #include "worker/aten/conversions.h"
 #include "worker/aten/freed_memory.h"
 #include "worker/aten/packing.h"
+#include "worker/exported/archive.h"
 #include "worker/model/aligned_floats.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/losses.h"
@@ -193,6 +194,7 @@ absl::Status AtenBlock::Rep::Prepare() {
 
 absl::Status AtenBlock::Rep::BindStored() {
   std::map<std::string, size_t> dense;  // by name
+  std::set<int> checked;                // storages
   const std::vector<ParameterSpec> specs = SpecsOf(operations_);
   for (size_t i = 0; i < specs.size(); ++i) dense[specs[i].name] = i;
   for (const exported::Input& input : cut_->program->inputs) {
@@ -214,8 +216,11 @@ absl::Status AtenBlock::Rep::BindStored() {
       if (slot < 0 && known == dense.end()) continue;
       return base::InvalidArgument("the archive has no tensor '{}'", input.name);
     }
+    if (known == dense.end() && slot < 0) continue;
+    if (checked.insert(stored->second.storage).second) {
+      MEDLEY_RETURN_IF_ERROR(exported::CheckContents(stored->second, input.name));
+    }
     if (known == dense.end()) {
-      if (slot < 0) continue;
       MEDLEY_ASSIGN_OR_RETURN(at::Tensor constant, memory_.ToPlace(TensorOf(stored->second)));
       constants_.push_back({slot, std::move(constant)});
       continue;
@@ -312,19 +317,7 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
   }
   for (const Constant& constant : constants_) set(constant.slot, constant.tensor);
   for (const FromBatch& from : from_batch_) {
-    std::vector<int64_t> sizes = {samples}, strides = {0};
-    sizes.insert(sizes.end(), from.slice.shape.begin(), from.slice.shape.end());
-    strides.resize(sizes.size());
-    int64_t stride = 1;
-    for (size_t d = sizes.size(); d-- > 1; stride *= sizes[d]) strides[d] = stride;
-    const bool integers = from.slice.integers;
-    const size_t row = (integers ? features.ids.size() : features.numerics.size()) / static_cast<size_t>(samples);
-    strides[0] = static_cast<int64_t>(row);
-    void* data = integers ? static_cast<void*>(const_cast<int32_t*>(features.ids.data()) + from.slice.first)
-                          : static_cast<void*>(const_cast<float*>(features.numerics.data()) + from.slice.first);
-    const at::Tensor rows =
-        at::from_blob(data, sizes, strides, at::TensorOptions().dtype(integers ? at::kInt : at::kFloat));
-    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor placed, memory_.ToPlace(rows.to(from.type).contiguous()));
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor placed, memory_.ToPlace(FromBatchRows(features, from.slice, from.type)));
     set(from.slot, placed);
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {

@@ -34,4 +34,18 @@ std::span<const float> AsRows(const cut::Crossing& crossing, const at::Tensor& t
   return {tensor.data_ptr<float>(), static_cast<size_t>(samples * crossing.floats)};
 }
 
+at::Tensor FromBatchRows(const worker::BatchView& batch, const worker::InputSlice& slice, at::ScalarType type) {
+  std::vector<int64_t> sizes = {batch.samples}, strides = {0};
+  sizes.insert(sizes.end(), slice.shape.begin(), slice.shape.end());
+  strides.resize(sizes.size());
+  int64_t stride = 1;
+  for (size_t d = sizes.size(); d-- > 1; stride *= sizes[d]) strides[d] = stride;
+  const size_t all = slice.integers ? batch.ids.size() : batch.numerics.size();
+  strides[0] = static_cast<int64_t>(all / static_cast<size_t>(batch.samples));
+  void* data = slice.integers ? static_cast<void*>(const_cast<int32_t*>(batch.ids.data()) + slice.first)
+                              : static_cast<void*>(const_cast<float*>(batch.numerics.data()) + slice.first);
+  const at::ScalarType stored = slice.integers ? at::kInt : at::kFloat;
+  return at::from_blob(data, sizes, strides, at::TensorOptions().dtype(stored)).to(type).contiguous();
+}
+
 }  // namespace medley::aten

@@ -6,6 +6,8 @@
 
 #include "worker/aten/torch.h"
 #include "worker/cut/cut.h"
+#include "worker/data/batch.h"
+#include "worker/data/inputs.h"
 
 namespace medley::aten {
 
@@ -20,5 +22,8 @@ void Pack(const cut::Crossing& crossing, const at::Tensor& tensor, int64_t sampl
 
 // The floats of a tensor that is its rows already; empty if it must be packed.
 std::span<const float> AsRows(const cut::Crossing& crossing, const at::Tensor& tensor, int64_t samples);
+
+// An input of the model from the samples of a batch, contiguous, with memory of its own unless the batch has it so.
+at::Tensor FromBatchRows(const worker::BatchView& batch, const worker::InputSlice& slice, at::ScalarType type);
 
 }  // namespace medley::aten

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "worker/exported/pickle.h"
 #include "worker/exported/program_json.h"
@@ -107,7 +109,8 @@ absl::Status ReadConfig(const Zip& zip, const std::string& folder, const std::st
     if (stored == nullptr || stored->deflated) {
       return base::InvalidArgument("the archive has no '{}', or has it compressed, for the tensor '{}'", file, name);
     }
-    tensor.bytes = stored->stored;
+    tensor.bytes = tensor.entry = stored->stored;
+    tensor.checksum = stored->crc;
     tensor.storage = first + storages.try_emplace(file, static_cast<int>(storages.size())).first->second;
     MEDLEY_RETURN_IF_ERROR(CheckStored(tensor, name));
     program.stored[name] = std::move(tensor);
@@ -143,6 +146,8 @@ absl::Status ReadPickled(const Zip& zip, const std::string& entry, const ReadOpt
       return base::InvalidArgument("{}: the storage of '{}' is missing, too small or compressed", entry, name);
     }
     tensor.bytes = data->stored.first(static_cast<size_t>(bytes));
+    tensor.entry = data->stored;
+    tensor.checksum = data->crc;
     tensor.storage = first + storages.try_emplace(pickled.key, static_cast<int>(storages.size())).first->second;
     MEDLEY_RETURN_IF_ERROR(CheckStored(tensor, name));
     program.stored[name] = std::move(tensor);
@@ -203,6 +208,12 @@ absl::StatusOr<Program> Read(const Zip& zip, const ReadOptions& options) {
   return program;
 }
 
+std::string DigestOf(const Zip& zip) {
+  std::string directory;
+  for (const auto& [name, entry] : zip.entries()) directory += fmt::format("{}/{}/{};", name, entry.size, entry.crc);
+  return base::HashHex(directory);
+}
+
 // `keeper` keeps the bytes.
 absl::StatusOr<Program> ReadNamed(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
                                   const std::string& name, const ReadOptions& options) {
@@ -211,6 +222,7 @@ absl::StatusOr<Program> ReadNamed(std::span<const std::byte> bytes, std::shared_
   if (!zip.ok()) return annotate(zip.status());
   absl::StatusOr<Program> program = Read(*zip, options);
   if (!program.ok()) return annotate(program.status());
+  program->digest = DigestOf(*zip);
   program->mapping = std::move(keeper);
   return program;
 }
@@ -225,6 +237,12 @@ absl::StatusOr<Program> ReadArchive(const std::string& path, const ReadOptions& 
 absl::StatusOr<Program> ReadArchiveBytes(std::shared_ptr<const std::string> archive, const std::string& name,
                                          const ReadOptions& options) {
   return ReadNamed(std::as_bytes(std::span(*archive)), archive, name, options);
+}
+
+absl::Status CheckContents(const StoredTensor& tensor, const std::string& name) {
+  const auto found = crc32_z(0, reinterpret_cast<const Bytef*>(tensor.entry.data()), tensor.entry.size());
+  if (found == tensor.checksum) return absl::OkStatus();
+  return base::InvalidArgument("the tensor '{}' of the model's archive is damaged: its checksum is wrong", name);
 }
 
 }  // namespace medley::exported

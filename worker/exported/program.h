@@ -127,6 +127,9 @@ struct StoredTensor {
   // The storage. Points into a mapping of the file that Program::mapping keeps, unaligned.
   std::span<const std::byte> bytes;
   bool requires_grad = false;
+  // The entry of the archive that has the storage, and its checksum (CRC-32), which CheckContents (archive.h) compares.
+  std::span<const std::byte> entry;
+  uint32_t checksum = 0;
 };
 
 // Inclusive; nullopt: unbounded.
@@ -145,6 +148,7 @@ struct Program {
   std::map<std::string, SymInt> numbers;       // by value: symbolic ints
   std::map<std::string, Range> ranges;         // by symbol
   std::map<std::string, StoredTensor> stored;  // by Input::name of parameters, buffers and constants
+  std::string digest;                          // of the archive's directory: other contents have another one
   std::shared_ptr<const void> mapping;
 };
 

@@ -251,7 +251,10 @@ pb::Warmed GenerationRuntime::warmed() const {
   warmed.set_generation(generation());
   if (trains()) {
     warmed.set_rows(data_->rows());
-    warmed.set_data_digest(data_->digest());
+    // A model's file must not change either, from the job's start to its end.
+    const auto& imported = context_.graph->imported;
+    warmed.set_data_digest(imported == nullptr ? data_->digest()
+                                               : data_->digest() + "-" + imported->cut->program->digest);
     warmed.set_program(program_hash_);
     warmed.set_lag(programs_.training.lag);
     warmed.set_averages(Averages());

@@ -22,7 +22,7 @@ struct CoreOptions {
   std::string job_digest;
   // Plans are compiled for it before they are accepted. Without layers: unknown, plans are checked without it.
   model::Model model;
-  std::string train_data;  // where the data are, for messages
+  std::string train_data;  // where the data, and a model's file, are, for messages
   std::string test_data;
   int32_t epochs = 1;      // passes over the data
   int32_t batch_size = 1;  // samples per step

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <set>
 
 #include "common/base/file.h"
 #include "common/base/rng.h"
@@ -240,6 +242,35 @@ TEST_F(ArchiveTest, FlippedBitsNeverCrash) {
     refused += Read(changed).ok() ? 0 : 1;
   }
   EXPECT_GT(refused, 2500) << "most bits are those of JSON with a checksum, and of names";
+}
+
+// Reading does not touch the weights; whoever uses them looks.
+TEST_F(ArchiveTest, ADamagedWeightIsFoundWhenItIsUsed) {
+  for (const char* name : {"mlp.pt2", "mlp-2.7.pt2", "conv-2.8.pt2"}) {
+    const auto whole = std::make_shared<std::string>(Bytes(name));
+    const auto before = ReadArchiveBytes(whole, name);
+    ASSERT_TRUE(before.ok()) << before.status();
+    for (const auto& [tensor, stored] : before->stored) EXPECT_TRUE(CheckContents(stored, tensor).ok()) << tensor;
+    const auto& [tensor, stored] = *before->stored.begin();
+    const auto at = static_cast<size_t>(reinterpret_cast<const char*>(stored.bytes.data()) - whole->data());
+    const auto changed = std::make_shared<std::string>(*whole);
+    (*changed)[at + 1] ^= 4;
+    const auto after = ReadArchiveBytes(changed, name);
+    ASSERT_TRUE(after.ok()) << after.status();
+    EXPECT_THAT(base::Message(CheckContents(after->stored.at(tensor), tensor)),
+                HasSubstr(fmt::format("the tensor '{}' of the model's archive is damaged", tensor)));
+  }
+}
+
+TEST_F(ArchiveTest, TheDigestTellsArchivesApart) {
+  std::set<std::string> digests;
+  for (const char* name : {"mlp.pt2", "mlp-2.7.pt2", "conv-2.8.pt2", "conv.pt2"}) {
+    const auto program = Read(Bytes(name));
+    ASSERT_TRUE(program.ok()) << program.status();
+    digests.insert(program->digest);
+  }
+  EXPECT_EQ(digests.size(), 4u);
+  EXPECT_EQ(Read(Bytes("mlp.pt2"))->digest, Read(Bytes("mlp.pt2"))->digest);
 }
 
 TEST_F(ArchiveTest, ZipsThatTwoReadersCouldUnderstandDifferently) {
