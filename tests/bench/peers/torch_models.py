@@ -1,6 +1,6 @@
 """The peer of models.py: trains a model of examples/ eagerly in PyTorch and prints losses and the median seconds of a step.
 
-  torch_models.py NAME FOLDER --steps N [--batch B] [--archive FILE] [--gradients FILE] [--threads T] [--evaluate]
+  torch_models.py NAME FOLDER --steps N [--batch B] [--rate R] [--archive FILE] [--gradients FILE] [--threads T] [--evaluate]
 
 FOLDER holds the inputs as NPY files with the names of the arguments of forward, and labels.npy. With --archive the model is that
 of an exported program (PyTorch 2.9 or newer), else that of the example's export.py with the seed 1 (any version).
@@ -15,14 +15,17 @@ import numpy
 import torch
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-MODELS = {"lenet": "LeNet", "resnet": "make", "transformer": "Tokens", "two-tower": "TwoTower"}
-INPUTS = {"lenet": ["image"], "resnet": ["input"], "transformer": ["numbers", "words"],
+MODELS = {"lenet": "LeNet", "resnet": "make", "resnet18": "make", "transformer": "Tokens", "two-tower": "TwoTower"}
+INPUTS = {"lenet": ["image"], "resnet": ["input"], "resnet18": ["input"], "transformer": ["numbers", "words"],
           "two-tower": ["numbers", "traits", "terms", "trades"]}
 
 
 def load(name, folder):
-    """The model of an example as its script makes it."""
-    where = importlib.util.spec_from_file_location(name.replace("-", "_"), os.path.join(folder, name, "export.py"))
+    """The model of an example, or of resnet18.py, as its script makes it."""
+    path = os.path.join(folder, name, "export.py")
+    if not os.path.exists(path):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    where = importlib.util.spec_from_file_location(name.replace("-", "_"), path)
     module = importlib.util.module_from_spec(where)
     where.loader.exec_module(module)
     torch.manual_seed(1)
@@ -35,6 +38,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--archive")
     parser.add_argument("--gradients")
     parser.add_argument("--threads", type=int, default=1)
@@ -44,7 +48,7 @@ def main():
     inputs = [torch.from_numpy(numpy.load(os.path.join(args.folder, f"{each}.npy"))) for each in INPUTS[args.name]]
     labels = torch.from_numpy(numpy.load(os.path.join(args.folder, "labels.npy")))
     binary = args.name in ("transformer", "two-tower")
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.rate)
     losses, seconds = [], []
     for step in range(args.steps):
         rows = torch.arange(step * args.batch, (step + 1) * args.batch) % len(labels)
