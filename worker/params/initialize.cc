@@ -1,6 +1,7 @@
 #include "worker/params/initialize.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "common/base/hash.h"
 #include "common/base/rng.h"
@@ -42,6 +43,10 @@ void FillRow(const ParameterSpec& spec, uint64_t key, double amplitude, int64_t 
     for (float& x : row) x = value;
     return;
   }
+  if (spec.stored_rows.bytes != nullptr) {
+    std::memcpy(row.data(), spec.stored_rows.bytes + static_cast<size_t>(index) * row.size_bytes(), row.size_bytes());
+    return;
+  }
   const uint64_t row_key = base::Mix64(key + static_cast<uint64_t>(index));
   for (size_t column = 0; column < row.size(); ++column) {
     row[column] = static_cast<float>(amplitude * (2 * Unit(base::Mix64(row_key ^ column)) - 1));
@@ -51,7 +56,7 @@ void FillRow(const ParameterSpec& spec, uint64_t key, double amplitude, int64_t 
 }  // namespace
 
 void InitializeRow(const ParameterSpec& spec, uint64_t seed, int64_t index, std::span<float> row) {
-  MEDLEY_CHECK(std::ssize(row) == spec.columns, spec.name);
+  MEDLEY_CHECK(std::ssize(row) == spec.columns && index >= 0 && index < spec.rows, spec.name);
   FillRow(spec, ParameterKey(spec, seed), Amplitude(spec), index, row);
 }
 

@@ -1,4 +1,4 @@
-// Initial values of parameters: a pure function of (seed, operation, parameter, row, column).
+// Initial values of parameters: a pure function of (seed, operation, parameter, row, column), or stored ones.
 //
 // Counter-based (SplitMix64 finaliser over the coordinates), so any process can compute any row without the others, and
 // the model starts from the same values under every plan. Thread-safe.

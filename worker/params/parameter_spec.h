@@ -5,7 +5,9 @@
 // values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,7 @@ enum class Initializer {
   kUniform,        // U(-scale, scale)
   kXavierUniform,  // U(-a, a), a = sqrt(6 / (rows + columns)); Glorot and Bengio 2010
   kHeUniform,      // U(-a, a), a = sqrt(6 / rows); He et al. 2015
-  kStored,         // the owner of the parameter writes the values
+  kStored,         // sparse: those of stored_rows; else the owner of the parameter writes the values
 };
 
 // What an update does with it.
@@ -25,6 +27,13 @@ enum class ParameterRole {
   kTrained,
   kFrozen,     // nothing
   kStatistic,  // adds the "gradient", which is the change itself, such as that of a batch norm's running mean
+};
+
+// The initial rows of a sparse parameter with Initializer::kStored: float32, row after row, unaligned.
+struct StoredRows {
+  std::shared_ptr<const void> keeper;  // of the bytes
+  const std::byte* bytes = nullptr;
+  bool operator==(const StoredRows&) const { return true; }  // they do not identify a parameter
 };
 
 struct ParameterSpec {
@@ -39,6 +48,7 @@ struct ParameterSpec {
   int fields = 0;
   ParameterRole role = ParameterRole::kTrained;
   std::vector<int64_t> shape;  // kStored: of the tensor, whose elements are rows x columns; else empty
+  StoredRows stored_rows;
 
   int64_t Size() const { return rows * columns; }
   bool operator==(const ParameterSpec&) const = default;

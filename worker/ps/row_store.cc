@@ -10,6 +10,13 @@ namespace {
 constexpr size_t kPieceFloats = (size_t{1} << 20) / sizeof(float) - 4096;
 constexpr size_t kKeyFloats = sizeof(uint64_t) / sizeof(float);
 constexpr size_t kRowsPerLock = 65536;  // most rows that an export looks at while updates and pulls wait
+
+absl::Status CheckKeys(const ParameterSpec& spec, std::span<const uint64_t> keys) {
+  const auto beyond = std::ranges::find_if(keys, [&](uint64_t key) { return key >= static_cast<uint64_t>(spec.rows); });
+  if (beyond == keys.end()) return absl::OkStatus();
+  return base::InvalidArgument("row {} does not exist, table {} has {} rows", *beyond, spec.operation, spec.rows);
+}
+
 }  // namespace
 
 RowStore::RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
@@ -28,6 +35,7 @@ absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::vect
   base::MutexLock lock(mutex_);
   RowTable* t = Find(table);
   if (t == nullptr) return base::NotFound("this shard has no table {}", table);
+  MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
   out.reserve(out.size() + keys.size() * t->columns());
   for (const uint64_t key : keys) {
     const auto weights = t->Row(t->FindOrCreate(key)).first(t->columns());
@@ -52,7 +60,7 @@ absl::Status RowStore::Check(const GradientView& view) {
     return base::InvalidArgument("table {}: got {} gradient values for {} keys of {} columns", view.table,
                                  view.gradients.size(), view.keys.size(), t->columns());
   }
-  return absl::OkStatus();
+  return CheckKeys(t->spec(), view.keys);
 }
 
 absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradients, int64_t samples) {
@@ -247,6 +255,7 @@ absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::sp
     return base::InvalidArgument("table {}: got {} values for {} rows of {} floats", table, values.size(), keys.size(),
                                  t->stride());
   }
+  MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
   for (size_t k = 0; k < keys.size(); ++k) {
     const uint32_t number = t->FindOrCreate(keys[k]);
     SaveForSnapshot(static_cast<size_t>(t - tables_.data()), number);

@@ -41,7 +41,8 @@ class RowStore {
  public:
   RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed);
 
-  // Appends the current weights of `keys` to `out`. Errors: NotFound for an unknown table.
+  // Appends the current weights of `keys` to `out`. Errors: NotFound for an unknown table, InvalidArgument for a row
+  // beyond it.
   absl::Status Read(int table, std::span<const uint64_t> keys, std::vector<float>& out);
   // Waits until AppliedStep() >= step. Errors: Cancelled, DeadlineExceeded.
   absl::Status WaitApplied(int64_t step, const WaitLimit& limit);

@@ -49,7 +49,7 @@ class PsTest : public testing::Test {
   std::shared_ptr<RowStore> MakeStore() const {
     const ParameterSpec spec{.operation = kServedTable,
                              .name = "table",
-                             .rows = 1000,
+                             .rows = 4000,
                              .columns = 2,
                              .sparse = true,
                              .initializer = Initializer::kUniform,

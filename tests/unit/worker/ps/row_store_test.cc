@@ -172,6 +172,18 @@ TEST(RowStoreTest, WrongGradientsChangeNothing) {
   EXPECT_EQ(store.AppliedStep(), 0);
 }
 
+TEST(RowStoreTest, RowsBeyondTheTableAreRefused) {
+  RowStore store = Store();
+  std::vector<float> rows;
+  const std::vector<uint64_t> keys = {1, 1 << 20};
+  const std::vector<float> values(16);
+  EXPECT_THAT(store.Read(kTable, keys, rows), StatusIs(absl::StatusCode::kInvalidArgument));
+  const GradientView view{kTable, keys, std::span(values).first(8)};
+  EXPECT_THAT(store.Apply(1, {&view, 1}, 1), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(store.Import(kTable, keys, values), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(store.AppliedStep(), 0);
+}
+
 // Moves rows from 1 shard to 3 shards while it trains, with an undone step between copy and switch.
 TEST(RowStoreTest, CopyThenDeltaCarriesTheExactStateToAnotherMap) {
   RowStore source = Store();
