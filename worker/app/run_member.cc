@@ -10,6 +10,7 @@
 #include "worker/app/fingerprint.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
+#include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
 #include "worker/params/optimizer_of.h"
 #include "worker/ps/parameter_server.h"
@@ -85,6 +86,10 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
   ParameterServer service(env.token, clock);
   ServerContext context;
   context.tables = graph.Parameters(true);
+  for (const ParameterSpec& table : context.tables) {
+    if (graph.imported == nullptr) break;
+    MEDLEY_RETURN_IF_ERROR(exported::CheckContents(graph.imported->cut->program->stored.at(table.name), table.name));
+  }
   std::vector<int64_t> columns;
   for (const ParameterSpec& table : context.tables) columns.push_back(table.columns);
   const rpc::ServerOptions serve = {.host = env.pod_ip,

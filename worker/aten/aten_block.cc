@@ -12,6 +12,7 @@
 #include "worker/aten/call_list.h"
 #include "worker/aten/conversions.h"
 #include "worker/aten/freed_memory.h"
+#include "worker/aten/open_tables.h"
 #include "worker/aten/packing.h"
 #include "worker/exported/archive.h"
 #include "worker/model/aligned_floats.h"
@@ -65,6 +66,7 @@ struct Passed {
 struct Micro {
   BatchView features;
   std::vector<at::Tensor> parameters;  // by Bound; undefined where it has no gradient
+  std::vector<at::Tensor> rows;        // by table
   std::vector<at::Tensor> inputs;      // by Passed; undefined where it has no gradient
   std::vector<at::Tensor> outputs;     // by Passed
   std::vector<at::Tensor> changes;     // by Bound: of statistics, else undefined
@@ -77,18 +79,11 @@ struct Micro {
 struct OpenStep {
   StepShape shape;
   std::vector<Micro> micros;
+  OpenTables tables;
   int left = 0;  // micro-batches without a backward pass
   double loss_sum = 0;
   int64_t loss_samples = 0;
 };
-
-std::vector<ParameterSpec> SpecsOf(std::span<const worker::Operation> operations) {
-  std::vector<ParameterSpec> specs;
-  for (const worker::Operation& operation : operations) {
-    specs.insert(specs.end(), operation.parameters.begin(), operation.parameters.end());
-  }
-  return specs;
-}
 
 }  // namespace
 
@@ -101,7 +96,9 @@ class AtenBlock::Rep {
         range_(range),
         seed_(options.seed),
         shape_(ShapeOfBlock(graph, range)),
-        memory_(SpecsOf(operations_), options.optimizer, options.seed, options.kept_updates, options.device),
+        table_specs_(ParametersOf(operations_, true)),
+        memory_(ParametersOf(operations_, false), options.optimizer, options.seed, options.kept_updates,
+                options.device),
         has_loss_(operations_.back().kind == worker::OperationKind::kLoss) {}
 
   absl::Status Prepare();
@@ -109,6 +106,7 @@ class AtenBlock::Rep {
   const BlockShape& shape() const { return shape_; }
   bool has_loss() const { return has_loss_; }
   BlockMemory& memory() { return memory_; }
+  const std::vector<ParameterSpec>& tables() const { return table_specs_; }
   const OpenStep& step(int slot) const { return open_.at(static_cast<size_t>(slot)); }
 
   void BeginStep(const StepShape& shape) {
@@ -121,7 +119,12 @@ class AtenBlock::Rep {
     if (open.micros.size() < static_cast<size_t>(shape.micro_batches)) {
       open.micros.resize(static_cast<size_t>(shape.micro_batches));
     }
+    open.tables.Resize(table_specs_.size());
     memory_.ForgetGradients(shape.step);
+  }
+
+  void SetRows(int slot, int table, std::span<const float> rows) {
+    open_.at(static_cast<size_t>(slot)).tables.Set(static_cast<size_t>(table), rows);
   }
 
   absl::StatusOr<Values> Forward(Pass pass, const BatchView& features, Values inputs);
@@ -139,8 +142,8 @@ class AtenBlock::Rep {
  private:
   absl::Status BindStored();
   absl::Status BindPassed();
-  absl::Status CheckSizes(const BatchView& features, Values inputs) const;
-  absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version);
+  absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version,
+                   const OpenTables& tables);
   absl::Status PackOutputs(Micro& micro);
   // The logits: samples x outputs.
   absl::StatusOr<std::span<const float>> Logits(Micro& micro);
@@ -155,11 +158,13 @@ class AtenBlock::Rep {
   const model::OperationRange range_;
   const uint64_t seed_;
   const BlockShape shape_;
+  const std::vector<ParameterSpec> table_specs_;
   BlockMemory memory_;
   absl::Status failure_;  // of the last Gradients()
   const bool has_loss_;
   CallList calls_;
   std::vector<Bound> bound_;
+  std::vector<int> table_slots_;  // by table
   std::vector<Constant> constants_;
   std::vector<FromBatch> from_batch_;
   std::vector<Passed> inputs_, outputs_;
@@ -195,8 +200,9 @@ absl::Status AtenBlock::Rep::Prepare() {
 absl::Status AtenBlock::Rep::BindStored() {
   std::map<std::string, size_t> dense;  // by name
   std::set<int> checked;                // storages
-  const std::vector<ParameterSpec> specs = SpecsOf(operations_);
+  const std::vector<ParameterSpec> specs = ParametersOf(operations_, false);
   for (size_t i = 0; i < specs.size(); ++i) dense[specs[i].name] = i;
+  table_slots_.assign(table_specs_.size(), -1);
   for (const exported::Input& input : cut_->program->inputs) {
     if (input.kind == exported::InputKind::kUser) {
       const int slot = calls_.SlotOf(input.value);
@@ -216,9 +222,14 @@ absl::Status AtenBlock::Rep::BindStored() {
       if (slot < 0 && known == dense.end()) continue;
       return base::InvalidArgument("the archive has no tensor '{}'", input.name);
     }
+    const auto table = std::ranges::find(table_specs_, input.name, &ParameterSpec::name);
     if (known == dense.end() && slot < 0) continue;
     if (checked.insert(stored->second.storage).second) {
       MEDLEY_RETURN_IF_ERROR(exported::CheckContents(stored->second, input.name));
+    }
+    if (table != table_specs_.end()) {  // LocalTables or a parameter server has the rows
+      table_slots_[static_cast<size_t>(table - table_specs_.begin())] = slot;
+      continue;
     }
     if (known == dense.end()) {
       MEDLEY_ASSIGN_OR_RETURN(at::Tensor constant, memory_.ToPlace(TensorOf(stored->second)));
@@ -266,31 +277,8 @@ absl::Status AtenBlock::Rep::BindPassed() {
   return absl::OkStatus();
 }
 
-absl::Status AtenBlock::Rep::CheckSizes(const BatchView& features, Values inputs) const {
-  const int64_t samples = features.samples;
-  const exported::Range& range = cut_->samples;
-  if (samples > 0 &&
-      ((range.least.has_value() && samples < *range.least) || (range.most.has_value() && samples > *range.most))) {
-    return base::InvalidArgument(
-        "a micro-batch of {} samples: the model was exported for {} to {}. Export with torch.export.Dim(\"batch\", "
-        "min=1), "
-        "or choose a batch size and micro-batches that give every replica as many",
-        samples, range.least.value_or(0), range.most.has_value() ? std::to_string(*range.most) : "any number");
-  }
-  if (inputs.size() != shape_.inputs.size()) {
-    return base::InvalidArgument("the block needs {} values as inputs, got {}", shape_.inputs.size(), inputs.size());
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].size() == static_cast<size_t>(samples) * static_cast<size_t>(shape_.inputs[i].width)) continue;
-    return base::InvalidArgument(
-        "the input of {} samples for operation {} has {} floats, the block needs {} per sample", samples,
-        shape_.inputs[i].operation, inputs[i].size(), shape_.inputs[i].width);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values inputs, RunContext context,
-                                 int64_t version) {
+                                 int64_t version, const OpenTables& tables) {
   const int64_t samples = features.samples;
   micro.features = features;
   micro.parameters.assign(bound_.size(), {});
@@ -314,6 +302,12 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
       micro.parameters[i] = tensor = at::detach(tensor).set_requires_grad(true);
     }
     set(bound.slot, tensor);
+  }
+  micro.rows.assign(tables.size(), {});
+  for (size_t t = 0; t < tables.size(); ++t) {
+    MEDLEY_ASSIGN_OR_RETURN(at::Tensor rows, memory_.ToPlace(tables.Rows(t, table_specs_[t])));
+    if (context.training) micro.rows[t] = rows = at::detach(rows).set_requires_grad(true);
+    set(table_slots_[t], rows);
   }
   for (const Constant& constant : constants_) set(constant.slot, constant.tensor);
   for (const FromBatch& from : from_batch_) {
@@ -384,7 +378,7 @@ absl::StatusOr<std::span<const float>> AtenBlock::Rep::Logits(Micro& micro) {
 }
 
 absl::StatusOr<Values> AtenBlock::Rep::Forward(Pass pass, const BatchView& features, Values inputs) {
-  MEDLEY_RETURN_IF_ERROR(CheckSizes(features, inputs));
+  MEDLEY_RETURN_IF_ERROR(CheckSizes(*cut_, shape_, features, inputs));
   OpenStep& open = open_.at(static_cast<size_t>(pass.slot));
   Micro& micro = open.micros.at(static_cast<size_t>(pass.micro));
   if (features.samples == 0) {
@@ -393,7 +387,7 @@ absl::StatusOr<Values> AtenBlock::Rep::Forward(Pass pass, const BatchView& featu
     return micro.returned;
   }
   const RunContext context{.training = true, .seed = seed_, .step = open.shape.step, .first_sample = pass.first_sample};
-  MEDLEY_RETURN_IF_ERROR(Run(micro, features, inputs, context, open.shape.version));
+  MEDLEY_RETURN_IF_ERROR(Run(micro, features, inputs, context, open.shape.version, open.tables));
   MEDLEY_RETURN_IF_ERROR(PackOutputs(micro));
   if (!has_loss_) return micro.returned;
   MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> logits, Logits(micro));
@@ -406,12 +400,14 @@ absl::StatusOr<Values> AtenBlock::Rep::Forward(Pass pass, const BatchView& featu
 }
 
 absl::StatusOr<Values> AtenBlock::Rep::Infer(const BatchView& features, Values inputs) {
-  MEDLEY_RETURN_IF_ERROR(CheckSizes(features, inputs));
+  MEDLEY_RETURN_IF_ERROR(CheckSizes(*cut_, shape_, features, inputs));
   infer_.returned.assign(shape_.outputs.size(), {});
   infer_.features = features;
   if (features.samples > 0) {
-    MEDLEY_RETURN_IF_ERROR(
-        Run(infer_, features, inputs, {.training = false, .seed = seed_}, memory_.store().applied_step()));
+    static const OpenTables kNone;
+    const RunContext context{.training = false, .seed = seed_};
+    MEDLEY_RETURN_IF_ERROR(Run(infer_, features, inputs, context, memory_.store().applied_step(),
+                               open_.empty() ? kNone : open_.front().tables));
     MEDLEY_RETURN_IF_ERROR(PackOutputs(infer_));
   }
   if (!has_loss_) return infer_.returned;
@@ -466,8 +462,10 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   for (const at::Tensor& leaf : micro.parameters) {
     if (leaf.defined()) leaves.push_back(leaf);
   }
-  for (const at::Tensor& leaf : micro.inputs) {
-    if (leaf.defined()) leaves.push_back(leaf);
+  for (const auto* more : {&micro.rows, &micro.inputs}) {
+    for (const at::Tensor& leaf : *more) {
+      if (leaf.defined()) leaves.push_back(leaf);
+    }
   }
   std::vector<at::Tensor> found(leaves.size());
   if (!outputs.empty() && !leaves.empty()) {
@@ -482,6 +480,14 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
     } else if (micro.changes[i].defined()) {
       memory_.AddGradient(bound_[i].dense, micro.changes[i], static_cast<float>(samples) * Scale(open.shape));
     }
+  }
+  for (size_t t = 0; t < micro.rows.size(); ++t) {
+    if (!micro.rows[t].defined()) continue;
+    const at::Tensor gradient = found[next++];
+    if (!gradient.defined()) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor here,
+                            memory_.ToHost(gradient.is_sparse() ? gradient.to_dense() : gradient));
+    open.tables.AddGradient(t, table_specs_[t], here);
   }
   input_gradients_.resize(shape_.inputs.size());
   for (size_t v = 0; v < shape_.inputs.size(); ++v) {
@@ -499,6 +505,7 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   }
   // The graph of this micro-batch is no longer needed.
   micro.parameters.clear();
+  micro.rows.clear();
   micro.inputs.clear();
   micro.outputs.clear();
   micro.changes.clear();
@@ -530,12 +537,9 @@ absl::StatusOr<std::unique_ptr<AtenBlock>> AtenBlock::Create(const Graph& graph,
 const std::vector<worker::BlockValue>& AtenBlock::Inputs() const { return rep_->shape().inputs; }
 const std::vector<worker::BlockValue>& AtenBlock::Outputs() const { return rep_->shape().outputs; }
 bool AtenBlock::IsLast() const { return rep_->has_loss(); }
-const std::vector<ParameterSpec>& AtenBlock::Tables() const {
-  static const std::vector<ParameterSpec> kNone;
-  return kNone;
-}
+const std::vector<ParameterSpec>& AtenBlock::Tables() const { return rep_->tables(); }
 void AtenBlock::BeginStep(const StepShape& shape) { rep_->BeginStep(shape); }
-void AtenBlock::SetRows(int, int, std::span<const float>) {}
+void AtenBlock::SetRows(int slot, int table, std::span<const float> rows) { rep_->SetRows(slot, table, rows); }
 
 absl::StatusOr<Values> AtenBlock::Forward(Pass pass, const BatchView& features, Values inputs) try {
   return rep_->Forward(pass, features, inputs);
@@ -555,7 +559,9 @@ absl::StatusOr<Values> AtenBlock::Infer(const BatchView& features, Values inputs
   return base::Internal("inference: {}", error.what());
 }
 
-std::span<const float> AtenBlock::RowGradients(int, int) const { return {}; }
+std::span<const float> AtenBlock::RowGradients(int slot, int table) const {
+  return rep_->step(slot).tables.Gradients(static_cast<size_t>(table));
+}
 std::span<float> AtenBlock::Gradients() { return rep_->Gradients(); }
 std::vector<worker::DenseParameter> AtenBlock::Parameters() {
   rep_->memory().ForgetCopies();  // the caller may write

@@ -6,6 +6,9 @@
 // its "gradient", the mean over the samples of all replicas, so a step changes it once, whatever the number of
 // micro-batches (docs/design/exported-models.md).
 //
+// A table's rows (cut::Operation::table) are those that SetRows gave, as a leaf of autograd; the whole numbers of its
+// input are positions among them. Their gradients are added on the host.
+//
 // A block's value packs what its operation gives to others (cut::Operation::crossings): for each sample, its floats one
 // after the other.
 #pragma once
@@ -40,7 +43,7 @@ class AtenBlock final : public worker::BlockCompute {
   const std::vector<worker::BlockValue>& Inputs() const override;
   const std::vector<worker::BlockValue>& Outputs() const override;
   bool IsLast() const override;
-  const std::vector<worker::ParameterSpec>& Tables() const override;  // none
+  const std::vector<worker::ParameterSpec>& Tables() const override;
 
   void BeginStep(const worker::StepShape& shape) override;
   void SetRows(int slot, int table, std::span<const float> rows) override;

@@ -1,5 +1,6 @@
 #include "worker/aten/packing.h"
 
+#include "common/base/status.h"
 #include "worker/aten/conversions.h"
 
 namespace medley::aten {
@@ -32,6 +33,29 @@ std::span<const float> AsRows(const cut::Crossing& crossing, const at::Tensor& t
   if (!tensor.defined() || crossing.axis > 0 || tensor.scalar_type() != at::kFloat || !tensor.is_contiguous())
     return {};
   return {tensor.data_ptr<float>(), static_cast<size_t>(samples * crossing.floats)};
+}
+
+absl::Status CheckSizes(const cut::Cut& cut, const worker::BlockShape& shape, const worker::BatchView& features,
+                        worker::Values inputs) {
+  const int64_t samples = features.samples;
+  const exported::Range& range = cut.samples;
+  if (samples > 0 &&
+      ((range.least.has_value() && samples < *range.least) || (range.most.has_value() && samples > *range.most))) {
+    return base::InvalidArgument(
+        "a micro-batch of {} samples: the model was exported for {} to {}. Export with torch.export.Dim(\"batch\", "
+        "min=1), or choose a batch size and micro-batches that give every replica as many",
+        samples, range.least.value_or(0), range.most.has_value() ? std::to_string(*range.most) : "any number");
+  }
+  if (inputs.size() != shape.inputs.size()) {
+    return base::InvalidArgument("the block needs {} values as inputs, got {}", shape.inputs.size(), inputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].size() == static_cast<size_t>(samples) * static_cast<size_t>(shape.inputs[i].width)) continue;
+    return base::InvalidArgument(
+        "the input of {} samples for operation {} has {} floats, the block needs {} per sample", samples,
+        shape.inputs[i].operation, inputs[i].size(), shape.inputs[i].width);
+  }
+  return absl::OkStatus();
 }
 
 at::Tensor FromBatchRows(const worker::BatchView& batch, const worker::InputSlice& slice, at::ScalarType type) {

@@ -1,6 +1,8 @@
 // Tensors that pass between blocks, as rows of floats: one row a sample.
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <span>
 #include <vector>
 
@@ -8,6 +10,8 @@
 #include "worker/cut/cut.h"
 #include "worker/data/batch.h"
 #include "worker/data/inputs.h"
+#include "worker/model/block_shape.h"
+#include "worker/pipeline/block_compute.h"
 
 namespace medley::aten {
 
@@ -22,6 +26,11 @@ void Pack(const cut::Crossing& crossing, const at::Tensor& tensor, int64_t sampl
 
 // The floats of a tensor that is its rows already; empty if it must be packed.
 std::span<const float> AsRows(const cut::Crossing& crossing, const at::Tensor& tensor, int64_t samples);
+
+// Whether a block can compute these samples. Errors: InvalidArgument for a number of samples that the model does not
+// take, and for inputs of other sizes.
+absl::Status CheckSizes(const cut::Cut& cut, const worker::BlockShape& shape, const worker::BatchView& features,
+                        worker::Values inputs);
 
 // An input of the model from the samples of a batch, contiguous, with memory of its own unless the batch has it so.
 at::Tensor FromBatchRows(const worker::BatchView& batch, const worker::InputSlice& slice, at::ScalarType type);

@@ -14,6 +14,8 @@
 #include "worker/cut/batch_place.h"
 #include "worker/cut/flops.h"
 #include "worker/cut/modes.h"
+#include "worker/cut/sizes.h"
+#include "worker/cut/tables.h"
 #include "worker/cut/uses.h"
 
 namespace medley::cut {
@@ -46,23 +48,6 @@ bool Within(const std::string& path, const std::string& module) {
   return module.empty() || path == module || (path.starts_with(module) && path[module.size()] == '.');
 }
 
-absl::StatusOr<int64_t> Evaluate(const exported::SymInt& size, const std::string& symbol, int64_t samples) {
-  if (size.expression.empty()) return size.value;
-  MEDLEY_ASSIGN_OR_RETURN(const Expression expression, Expression::Parse(size.expression));
-  return expression.At({{symbol, samples}});
-}
-
-absl::StatusOr<int64_t> Elements(const TensorMeta& meta, const std::string& symbol, int64_t samples) {
-  int64_t product = 1;
-  for (const exported::SymInt& size : meta.sizes) {
-    MEDLEY_ASSIGN_OR_RETURN(const int64_t value, Evaluate(size, symbol, samples));
-    if (value < 0 || __builtin_mul_overflow(product, value, &product)) {
-      return base::InvalidArgument("a tensor of {} samples has too many elements, or a negative size", samples);
-    }
-  }
-  return product;
-}
-
 class Divider {
  public:
   Divider(std::shared_ptr<const Program> program, const Options& options)
@@ -78,6 +63,7 @@ class Divider {
     MEDLEY_RETURN_IF_ERROR(CheckSymbols());
     MEDLEY_ASSIGN_OR_RETURN(places_, BatchPlaces(program_, out_.batch));
     FindUsed();
+    FindEmbeddings();
     Group();
     MergeForbidden();
     MEDLEY_RETURN_IF_ERROR(Build());
@@ -103,11 +89,14 @@ class Divider {
   const std::string& FirstName(const std::string& name) const;
   void Classify();
   void FindUsed();
+  void FindEmbeddings();
+  bool UsesOwned(int node) const;
   void Group();
   std::string KeyOf(int node) const;
   void MergeForbidden();
   void Join(int first, int last, const std::string& why);
   absl::Status Build();
+  void NameTables();
   std::optional<int> BatchAxis(const std::string& value) const;
   absl::StatusOr<int64_t> FloatsPerSample(const std::string& value) const;
   bool IsOwned(const Input& input) const {
@@ -132,6 +121,7 @@ class Divider {
   std::vector<int> heavy_;            // nodes, ascending
   std::vector<bool> begins_;          // by position in heavy_: begins an operation
   std::map<int, int> place_;          // of a heavy node in heavy_
+  std::map<int, Table> tables_;       // by node
 };
 
 absl::Status Divider::FindBatch() {
@@ -338,8 +328,27 @@ void Divider::FindUsed() {
   }
 }
 
+void Divider::FindEmbeddings() {
+  Tables found = FindTables(program_);
+  if (options_.depth == 0 && options_.modules.empty() && !options_.finest) return;
+  for (Table& table : found.tables) {
+    if (used_[static_cast<size_t>(table.node)]) tables_[table.node] = std::move(table);
+  }
+  out_.warnings = std::move(found.notes);
+}
+
+bool Divider::UsesOwned(int node) const {
+  bool owned = false;
+  ForEachUse(NodeAt(node), [&](const std::string& name) {
+    const Input* const input = values_.at(name).input;
+    owned = owned || (input != nullptr && IsOwned(*input));
+  });
+  return owned;
+}
+
 std::string Divider::KeyOf(int node) const {
   const std::string& path = NodeAt(node).module_path;
+  if (tables_.contains(node)) return path;
   if (options_.finest) return fmt::format("#{}", node);
   if (options_.modules.empty()) return FirstComponents(path, options_.depth);
   std::string longest;
@@ -357,12 +366,17 @@ void Divider::Group() {
   }
   begins_.assign(heavy_.size(), false);
   std::string current;
+  bool in_table = false;  // the operation has a table
   for (size_t i = 0; i < heavy_.size(); ++i) {
     const std::string key = KeyOf(heavy_[i]);
+    const bool table = tables_.contains(heavy_[i]);
     // What a module does itself between its parts ("x = relu(x)", "x + y") belongs to what comes before it.
     const bool owner = i > 0 && !options_.finest && (key.empty() || Within(current, key));
-    begins_[i] = i == 0 || (key != current && !owner);
-    if (begins_[i] || i == 0) current = key;
+    begins_[i] = i == 0 || table || (key != current && !owner) || (in_table && UsesOwned(heavy_[i]));
+    if (begins_[i]) {
+      current = key;
+      in_table = table;
+    }
   }
 }
 
@@ -447,6 +461,25 @@ absl::StatusOr<int64_t> Divider::FloatsPerSample(const std::string& value) const
     return base::InvalidArgument("'{}' does not grow with the batch", value);
   }
   return some / kSome;
+}
+
+// Those that were not merged with an operation that has other parameters.
+void Divider::NameTables() {
+  for (Operation& operation : out_.operations) {
+    for (const int node : operation.nodes) {
+      const auto found = tables_.find(node);
+      if (found == tables_.end()) continue;
+      if (operation.owned == std::vector<std::string>{found->second.parameter}) {
+        operation.table = found->second.parameter;
+        operation.table_rows = found->second.input;
+      } else {
+        out_.warnings.push_back(
+            fmt::format("the embedding '{}' with sparse=True is kept whole by each trainer: it is one operation with "
+                        "other parameters",
+                        NodeAt(node).module_path));
+      }
+    }
+  }
 }
 
 absl::Status Divider::Build() {
@@ -539,6 +572,7 @@ absl::Status Divider::Build() {
       }
     }
   }
+  NameTables();
   Operation& last = out_.operations.back();
   if (last.crossings.size() != 1) return base::Internal("the last operation has {} results", last.crossings.size());
   out_.result_floats = last.output_floats;
@@ -556,18 +590,6 @@ absl::Status Divider::Build() {
 absl::StatusOr<Cut> Divide(std::shared_ptr<const exported::Program> program, const Options& options) {
   if (options.depth < 0) return base::InvalidArgument("spec.model.cut.depth: {} is negative", options.depth);
   return Divider(std::move(program), options).Run();
-}
-
-absl::StatusOr<std::vector<int64_t>> SizesOf(const Cut& cut, const std::string& value, int64_t samples) {
-  std::vector<int64_t> sizes;
-  for (const exported::SymInt& size : cut.program->tensors.at(value).sizes) {
-    MEDLEY_ASSIGN_OR_RETURN(sizes.emplace_back(), Evaluate(size, cut.batch, samples));
-  }
-  return sizes;
-}
-
-absl::StatusOr<int64_t> NumberOf(const Cut& cut, const std::string& value, int64_t samples) {
-  return Evaluate(cut.program->numbers.at(value), cut.batch, samples);
 }
 
 }  // namespace medley::cut

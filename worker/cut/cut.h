@@ -6,6 +6,8 @@
 // exchange it, so it must be a tensor of numbers with one axis of the batch. Where it is not, where several operations
 // would share a parameter, or where one would change another's memory, the operations are merged. Values that follow
 // from integer inputs and constants alone (masks, positions) are computed again by each operation that needs them.
+// An embedding that can be a table of rows (tables.h) is an operation of its own, perhaps with calls that follow it and
+// have no parameters, unless the depth is 0.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -45,6 +47,8 @@ struct Operation {
   std::vector<int> crossings;  // indices into Cut::crossings that it computes, in the order in which they are packed
   std::vector<std::string> owned;  // trained parameters, frozen ones and statistics, by their names in the module
   std::vector<std::string> batch;  // inputs of the model that it reads, by argument
+  std::string table;               // the only one of `owned`, where it is a table of rows (tables.h); else empty
+  std::string table_rows;          // then the input of the model whose numbers are its rows
   int64_t output_floats = 0;       // per sample, of all crossings
   int64_t activation_floats = 0;   // per sample, of all results of nodes
   double flops = 0;                // of the forward pass per sample

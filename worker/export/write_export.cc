@@ -56,7 +56,7 @@ class WeightCopy {
 
   // A row is its weights, then its optimizer state.
   absl::Status Rows(int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values) {
-    const std::optional<size_t> at = Find(table, "table");
+    const std::optional<size_t> at = FindTable(table);
     if (!at) return base::DataLoss("the model has no table of operation {}", table);
     const ParameterSpec& spec = tensors_[*at].spec;
     if (width < spec.columns) {
@@ -88,6 +88,13 @@ class WeightCopy {
   std::optional<size_t> Find(int32_t operation, std::string_view name) const {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (tensors_[i].spec.operation == operation && tensors_[i].spec.name == name) return i;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<size_t> FindTable(int32_t operation) const {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].spec.operation == operation && tensors_[i].spec.sparse) return i;
     }
     return std::nullopt;
   }

@@ -54,11 +54,30 @@ absl::StatusOr<std::vector<float>> WeightsOf(const model::ClassWeightsSpec& spec
 absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train, const std::string& root) {
   const std::vector<std::string> classes = ClassesOf(spec, train);
   MEDLEY_ASSIGN_OR_RETURN(Graph graph, ReadGraph(spec, root, static_cast<int>(classes.size())));
+  MEDLEY_RETURN_IF_ERROR(CheckRows(graph, train));
   if (spec.training.class_weights) {
     MEDLEY_ASSIGN_OR_RETURN(graph.operations.back().class_weights,
                             WeightsOf(*spec.training.class_weights, classes, train));
   }
   return graph;
+}
+
+absl::Status CheckRows(const Graph& graph, const Dataset& data) {
+  const Batch& all = data.all();
+  for (const ParameterSpec& table : graph.Parameters(/*sparse=*/true)) {
+    if (table.initializer != Initializer::kStored) continue;
+    for (int sample = 0; sample < all.samples; ++sample) {
+      const auto first =
+          static_cast<size_t>(sample) * static_cast<size_t>(all.shape.fields) + static_cast<size_t>(table.first_field);
+      for (const int32_t id : std::span(all.ids).subspan(first, static_cast<size_t>(table.fields))) {
+        if (id >= 0 && id < table.rows) continue;
+        return base::InvalidArgument(
+            "sample {} of the data has the number {} as a row of '{}', which has the rows 0 to {}", sample + 1, id,
+            table.name, table.rows - 1);
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace medley::worker

@@ -180,6 +180,15 @@ const char* ActivationName(Activation activation) {
   return "none";
 }
 
+void DescribeTable(const ParameterSpec& table, model::Layer& layer) {
+  layer.kind = "EMBEDDING";
+  layer.sparse = true;
+  layer.input_bytes = 8.0 * table.fields;
+  layer.attributes["fields"] = std::to_string(table.fields);
+  layer.attributes["dim"] = std::to_string(table.columns);
+  layer.attributes["rows"] = std::to_string(table.rows);
+}
+
 model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
   model::Layer layer;
   layer.name = operation.name;
@@ -190,13 +199,8 @@ model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
   }
   switch (operation.kind) {
     case OperationKind::kEmbedding:
-      layer.kind = "EMBEDDING";
-      layer.sparse = true;
-      layer.input_bytes =
-          8.0 * operation.parameters.front().fields + (operation.reads_numerics ? 4.0 * shape.numerics : 0);
-      layer.attributes["fields"] = std::to_string(operation.parameters.front().fields);
-      layer.attributes["dim"] = std::to_string(operation.parameters.front().columns);
-      layer.attributes["rows"] = std::to_string(operation.parameters.front().rows);
+      DescribeTable(operation.parameters.front(), layer);
+      if (operation.reads_numerics) layer.input_bytes += 4.0 * shape.numerics;
       break;
     case OperationKind::kFullyConnected:
       layer.kind = "FULLY_CONNECTED";
@@ -215,6 +219,7 @@ model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
     case OperationKind::kImported:
       layer.kind = absl::AsciiStrToUpper(operation.module_kind);
       layer.attributes["flops"] = fmt::format("{:.0f}", operation.flops);
+      if (operation.HasTable()) DescribeTable(operation.parameters.front(), layer);
       break;
   }
   return layer;
@@ -222,7 +227,7 @@ model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
 
 }  // namespace
 
-std::vector<ParameterSpec> Graph::Parameters(bool sparse) const {
+std::vector<ParameterSpec> ParametersOf(std::span<const Operation> operations, bool sparse) {
   std::vector<ParameterSpec> found;
   for (const Operation& operation : operations) {
     for (const ParameterSpec& parameter : operation.parameters) {

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,13 @@ struct Operation {
   LossKind loss = LossKind::kLogistic;
   std::vector<float> class_weights;  // loss: factors of samples by class; empty: 1
   std::vector<ParameterSpec> parameters;
+
+  // Its only parameter is sparse.
+  bool HasTable() const { return !parameters.empty() && parameters.front().sparse; }
 };
+
+// The sparse or the dense parameters of operations, in order.
+std::vector<ParameterSpec> ParametersOf(std::span<const Operation> operations, bool sparse);
 
 // What a model that was exported from PyTorch computes. Operation i < operations.size() - 1 of the graph is operation i
 // of the cut; the last one is the loss.
@@ -74,7 +81,7 @@ struct Graph {
 
   int Outputs() const { return operations.back().input_width; }
   // The sparse or the dense parameters of the operations, in order.
-  std::vector<ParameterSpec> Parameters(bool sparse) const;
+  std::vector<ParameterSpec> Parameters(bool sparse) const { return ParametersOf(operations, sparse); }
   // The model in the form that planners take, without profiles.
   model::Model ToModel() const;
 };

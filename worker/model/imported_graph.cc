@@ -44,7 +44,7 @@ class Builder {
     return InputLayout(inputs, shape, named);
   }
 
-  absl::StatusOr<Operation> Convert(int index) const {
+  absl::StatusOr<Operation> Convert(int index, const std::vector<InputSlice>& inputs) const {
     const cut::Operation& from = cut_.operations[static_cast<size_t>(index)];
     Operation operation;
     operation.kind = OperationKind::kImported;
@@ -60,6 +60,15 @@ class Builder {
     for (const std::string& name : from.owned) {
       MEDLEY_ASSIGN_OR_RETURN(operation.parameters.emplace_back(), Parameter(index, name));
     }
+    if (from.table.empty()) return operation;
+    ParameterSpec& table = operation.parameters.front();
+    const auto rows = std::ranges::find(inputs, from.table_rows, &InputSlice::name);
+    if (rows == inputs.end() || !rows->integers) return base::Internal("the table '{}' has no rows", from.table);
+    const exported::StoredTensor& stored = program_.stored.at(from.table);
+    table.sparse = true;
+    table.first_field = rows->first;
+    table.fields = rows->count;
+    table.stored_rows = {program_.mapping, stored.bytes.data() + stored.offset * static_cast<int64_t>(sizeof(float))};
     return operation;
   }
 
@@ -114,7 +123,7 @@ absl::StatusOr<Graph> ImportedGraph(const model::JobSpec& spec, std::shared_ptr<
   graph.clips_gradients = spec.training.clip_norm.has_value();
   MEDLEY_ASSIGN_OR_RETURN(imported->inputs, builder.Inputs(graph.shape, spec.data.schema.inputs));
   for (int i = 0; i < static_cast<int>(cut.operations.size()); ++i) {
-    MEDLEY_ASSIGN_OR_RETURN(graph.operations.emplace_back(), builder.Convert(i));
+    MEDLEY_ASSIGN_OR_RETURN(graph.operations.emplace_back(), builder.Convert(i, imported->inputs));
   }
   Operation loss;
   loss.kind = OperationKind::kLoss;

@@ -199,7 +199,7 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
   MEDLEY_ASSIGN_OR_RETURN(const Traffic allreduce, probe.Allreduce(dense_bytes, 2));
   for (size_t i = 0; i < kUnits.size(); ++i) {
     Traffic sync = allreduce;
-    if (operation.kind == OperationKind::kEmbedding) {
+    if (operation.HasTable()) {
       MEDLEY_ASSIGN_OR_RETURN(
           const CommunicationProbe::ServerCost cost,
           probe.PullPushCost(costs[i].rows, static_cast<int>(operation.parameters.front().columns)));

@@ -283,8 +283,10 @@ class Trainer::Rep {
       LoadOptions load = load_;
       load.stop = current_->aborted();
       load.on_piece = std::move(progressed);
-      MEDLEY_ASSIGN_OR_RETURN(test_,
-                              Dataset::Load(*context_.spec->data.test, context_.spec->data, &train->transform(), load));
+      const model::DataSpec& data = context_.spec->data;
+      MEDLEY_ASSIGN_OR_RETURN(auto test, Dataset::Load(*data.test, data, &train->transform(), load));
+      MEDLEY_RETURN_IF_ERROR(CheckRows(*graph_, *test));
+      test_ = std::move(test);
     }
     return test_;
   }

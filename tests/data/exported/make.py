@@ -100,6 +100,19 @@ class Numbers(nn.Module):
         return self.fc(y) * x.shape[0]
 
 
+class Sparse(nn.Module):
+    """Embeddings whose gradients are of rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Embedding(40, 2, sparse=True)
+        self.bag = nn.EmbeddingBag(30, 4, mode="sum", sparse=True)
+        self.head = nn.Linear(3 * 2 + 4, 3)
+
+    def forward(self, ids, more):
+        return self.head(torch.cat([self.rows(ids).flatten(1), self.bag(more)], 1))
+
+
 class Adult(nn.Module):
     """For examples/data/adult.train.csv: 6 numbers and 8 categorical values, hashed into 512 rows; one logit."""
 
@@ -160,7 +173,7 @@ def train(model, inputs, labels):
         loss.backward()
         result["losses"].append(loss.item())
         if step == 0:
-            result["gradients"] = {name: p.grad.flatten().tolist() for name, p in model.named_parameters() if p.grad is not None}
+            result["gradients"] = {name: p.grad.to_dense().flatten().tolist() for name, p in model.named_parameters() if p.grad is not None}
             result["buffers"] = {name: b.flatten().tolist() for name, b in model.named_buffers()}
         optimizer.step()
     return result
@@ -178,7 +191,8 @@ def write(folder, name, model, inputs, classes):
     if name == "conv":
         save_small(export(model.eval(), inputs), os.path.join(folder, name + "-eval.pt2"))
     model.train()
-    torch.export.save(export(model, inputs), os.path.join(folder, name + ".pt2"))
+    save = save_small if name in ("sparse", "two-inputs") else torch.export.save
+    save(export(model, inputs), os.path.join(folder, name + ".pt2"))
     labels = torch.randint(0, classes, (SAMPLES,))
     result = {"torch": torch.__version__.split("+")[0], "classes": classes, "labels": labels.tolist(),
               "inputs": [{"integers": not x.is_floating_point(), "values": x.flatten().tolist()} for x in inputs],
@@ -200,10 +214,14 @@ def main():
         write(folder, name, model, inputs, classes)
     adult = (torch.randn(SAMPLES, 6), torch.randint(0, 512, (SAMPLES, 8)))
     torch.export.save(export(Adult().train(), adult), os.path.join(folder, "adult.pt2"))
-    torch.export.save(export(Conv(0.5).train(), (images,)), os.path.join(folder, "dropout.pt2"))
-    torch.export.save(export(Mlp(), (floats,), fixed=True), os.path.join(folder, "fixed.pt2"))
+    save_small(export(Conv(0.5).train(), (images,)), os.path.join(folder, "dropout.pt2"))
+    save_small(export(Mlp(), (floats,), fixed=True), os.path.join(folder, "fixed.pt2"))
     torch.manual_seed(8)
     write(folder, "numbers", Numbers(), (floats,), 3)
+    torch.manual_seed(10)
+    # As many different numbers as fit, and some that occur twice.
+    ids, more = (torch.randint(0, most, (SAMPLES, length)) for most, length in ((40, 3), (30, 4)))
+    write(folder, "sparse", Sparse(), (ids, more), 3)
     torch.manual_seed(9)
     evaluated = export(Modes().eval(), (floats,))
     save_small(evaluated, os.path.join(folder, "modes-eval.pt2"))

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "common/base/status.h"
@@ -18,6 +19,7 @@
 #include "worker/device/testing/needs_gpu.h"
 #include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
+#include "worker/params/initialize.h"
 #include "worker/torchscript/read.h"
 
 namespace medley::aten {
@@ -54,13 +56,16 @@ Sample SampleOf(const std::string& name, const nlohmann::json& expected) {
     out.job.data.schema.label_classes.push_back(std::to_string(c));
   out.batch.samples = static_cast<int>(expected["labels"].size());
   for (const auto& label : expected["labels"]) out.batch.labels.push_back(label.get<float>());
-  for (const auto& input : expected["inputs"]) {
-    const bool integers = input["integers"].get<bool>();
-    for (const auto& value : input["values"]) {
-      if (integers) {
-        out.batch.ids.push_back(value.get<int>());
-      } else {
-        out.batch.numerics.push_back(value.get<float>());
+  const auto samples = static_cast<size_t>(out.batch.samples);
+  for (size_t sample = 0; sample < samples; ++sample) {
+    for (const auto& input : expected["inputs"]) {
+      const size_t each = input["values"].size() / samples;
+      for (size_t i = sample * each; i < (sample + 1) * each; ++i) {
+        if (input["integers"].get<bool>()) {
+          out.batch.ids.push_back(input["values"][i].get<int>());
+        } else {
+          out.batch.numerics.push_back(input["values"][i].get<float>());
+        }
       }
     }
   }
@@ -121,7 +126,52 @@ std::shared_ptr<device::Device> DeviceOf(Where where) {
 
 std::string NameOf(Where where) { return where == Where::kHost ? "Host" : where == Where::kApart ? "Apart" : "Gpu"; }
 
-using Blocks = std::vector<std::unique_ptr<AtenBlock>>;
+// A table of a block, which holds the rows of a step only.
+struct Table {
+  worker::ParameterSpec spec;
+  AtenBlock* block = nullptr;
+  int number = 0;  // within the block
+  std::vector<float> values, gradient;
+};
+
+struct Blocks : std::vector<std::unique_ptr<AtenBlock>> {
+  std::vector<Table> tables;
+};
+
+// The sample's numbers of a table become positions among the distinct ones, whose rows the block gets.
+std::vector<uint64_t> GiveRows(const Table& table, Batch& batch) {
+  std::set<uint64_t> distinct;
+  const auto each = [&](const auto& visit) {
+    for (int sample = 0; sample < batch.samples; ++sample) {
+      for (int field = 0; field < table.spec.fields; ++field) {
+        visit(batch.ids[static_cast<size_t>(sample * batch.shape.fields + table.spec.first_field + field)]);
+      }
+    }
+  };
+  each([&](int32_t id) { distinct.insert(static_cast<uint64_t>(id)); });
+  const std::vector<uint64_t> keys(distinct.begin(), distinct.end());
+  each([&](int32_t& id) {
+    id = static_cast<int32_t>(std::ranges::lower_bound(keys, static_cast<uint64_t>(id)) - keys.begin());
+  });
+  std::vector<float> rows;
+  for (const uint64_t key : keys) {
+    const auto row = std::span(table.values).subspan(key * static_cast<size_t>(table.spec.columns));
+    rows.insert(rows.end(), row.begin(), row.begin() + table.spec.columns);
+  }
+  table.block->SetRows(0, table.number, rows);
+  return keys;
+}
+
+void TakeGradients(Table& table, const std::vector<uint64_t>& keys) {
+  const auto columns = static_cast<size_t>(table.spec.columns);
+  table.gradient.assign(table.values.size(), 0);
+  const auto rows = table.block->RowGradients(0, table.number);
+  ASSERT_EQ(rows.size(), keys.size() * columns);
+  for (size_t k = 0; k < keys.size(); ++k) {
+    std::copy_n(rows.begin() + static_cast<ptrdiff_t>(k * columns), columns,
+                table.gradient.begin() + static_cast<ptrdiff_t>(keys[k] * columns));
+  }
+}
 
 Blocks BlocksOf(const Graph& graph, const std::vector<int>& cuts, Where where = Where::kHost) {
   Blocks blocks;
@@ -132,6 +182,12 @@ Blocks BlocksOf(const Graph& graph, const std::vector<int>& cuts, Where where = 
   for (const int end : ends) {
     auto block = AtenBlock::Create(graph, {first, end}, {.optimizer = Sgd(), .seed = 11, .device = device});
     EXPECT_TRUE(block.ok()) << block.status();
+    for (const worker::ParameterSpec& spec : (*block)->Tables()) {
+      Table& table = blocks.tables.emplace_back(Table{.spec = spec, .block = block->get()});
+      table.number = static_cast<int>(&spec - (*block)->Tables().data());
+      table.values.resize(static_cast<size_t>(spec.Size()));
+      worker::Initialize(spec, 11, table.values);
+    }
     blocks.push_back(*std::move(block));
     first = end;
   }
@@ -141,11 +197,20 @@ Blocks BlocksOf(const Graph& graph, const std::vector<int>& cuts, Where where = 
 // The values of a block's inputs, from what other blocks gave.
 using Known = std::map<int, std::vector<float>>;  // by operation
 
+void UpdateTables(Blocks& blocks) {
+  for (Table& table : blocks.tables) {
+    for (size_t i = 0; i < table.values.size(); ++i) table.values[i] -= Sgd().learning_rate * table.gradient[i];
+  }
+}
+
 // One step of a chain of blocks. Returns the mean loss. Gradients are applied unless `apply` is false.
-double Step(Blocks& blocks, const Batch& batch, int64_t step, int micros, bool apply = true) {
+double Step(Blocks& blocks, const Batch& samples, int64_t step, int micros, bool apply = true) {
+  Batch batch = samples;
   for (auto& block : blocks) {
     block->BeginStep({.step = step, .version = step - 1, .micro_batches = micros, .global_samples = batch.samples});
   }
+  std::vector<std::vector<uint64_t>> keys;
+  for (const Table& table : blocks.tables) keys.push_back(GiveRows(table, batch));
   const int each = batch.samples / micros;
   for (int m = 0; m < micros; ++m) {
     const BatchView view = batch.View(m * each, each);
@@ -174,12 +239,14 @@ double Step(Blocks& blocks, const Batch& batch, int64_t step, int micros, bool a
     }
   }
   double loss = 0;
+  for (size_t t = 0; t < keys.size(); ++t) TakeGradients(blocks.tables[t], keys[t]);
   for (auto& block : blocks) {
     loss += block->LossSum(0);
     block->Gradients();
     if (!apply) continue;
     EXPECT_TRUE(block->ApplyUpdate(Sgd()).ok());
   }
+  if (apply) UpdateTables(blocks);
   return loss / batch.samples;
 }
 
@@ -214,8 +281,14 @@ void ExpectAsPyTorch(const std::string& name, Where where, const model::CutSpec&
         ++compared;
       }
     }
+    for (const Table& table : blocks.tables) {
+      if (step > 1) continue;
+      EXPECT_LT(Distance(table.gradient, expected["gradients"][table.spec.name]), 1e-4) << table.spec.name;
+      ++compared;
+    }
     EXPECT_EQ(compared, step == 1 ? expected["gradients"].size() : 0) << name;
     for (auto& block : blocks) ASSERT_TRUE(block->ApplyUpdate(Sgd()).ok());
+    UpdateTables(blocks);
     for (auto& block : blocks) {
       for (const auto& parameter : block->Parameters()) {
         if (step > 1 || !expected["buffers"].contains(parameter.spec.name)) continue;
@@ -257,16 +330,16 @@ std::string CaseName(const ::testing::TestParamInfo<std::tuple<Where, const char
 INSTANTIATE_TEST_SUITE_P(
     Models, ExportedModelTest,
     ::testing::Combine(::testing::Values(Where::kHost),
-                       ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs", "numbers", "mlp-2.7",
-                                         "conv-2.7", "conv-2.8", "conv-eval", "tied-2.8", "mlp-2.9", "mlp-scripted",
-                                         "mlp-traced", "conv-scripted", "conv-traced", "tied-scripted", "tied-traced",
-                                         "transformer-scripted", "transformer-traced", "two-inputs-scripted",
-                                         "two-inputs-traced")),
+                       ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs", "numbers", "sparse",
+                                         "mlp-2.7", "conv-2.7", "conv-2.8", "conv-eval", "tied-2.8", "mlp-2.9",
+                                         "mlp-scripted", "mlp-traced", "conv-scripted", "conv-traced", "tied-scripted",
+                                         "tied-traced", "transformer-scripted", "transformer-traced",
+                                         "two-inputs-scripted", "two-inputs-traced")),
     CaseName);
 INSTANTIATE_TEST_SUITE_P(Places, ExportedModelTest,
                          ::testing::Combine(::testing::Values(Where::kApart, Where::kGpu),
                                             ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs",
-                                                              "numbers")),
+                                                              "numbers", "sparse")),
                          CaseName);
 
 class AtenBlockTest : public ::testing::TestWithParam<Where> {
@@ -280,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(Places, AtenBlockTest, ::testing::Values(Where::kHost, 
                          [](const auto& tested) { return NameOf(tested.param); });
 
 TEST_P(AtenBlockTest, MicroBatchesAddUpToTheBatch) {
-  for (const std::string name : {"mlp", "transformer", "two-inputs"}) {
+  for (const std::string name : {"mlp", "transformer", "two-inputs", "sparse"}) {
     const nlohmann::json expected = Expected(name);
     const Sample sample = SampleOf(name, expected);
     Blocks blocks = BlocksOf(GraphOf(name, sample), {1}, GetParam());

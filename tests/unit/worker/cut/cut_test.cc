@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "cli/model/cut_svg.h"
 #include "cli/model/inspect.h"
 #include "common/base/status.h"
 #include "worker/cut/batch_place.h"
+#include "worker/cut/tables.h"
 #include "worker/exported/archive.h"
 
 namespace medley::cut {
@@ -105,6 +108,62 @@ TEST(CutTest, CountsFlopsAndFloats) {
 TEST(CutTest, AFixedBatchIsRefusedWithTheCallThatMakesItSymbolic) {
   const auto cut = Divide(Read("fixed.pt2"), {});
   EXPECT_THAT(base::Message(cut.status()), HasSubstr("dynamic_shapes=({0: torch.export.Dim(\"batch\")},)"));
+}
+
+TEST(TablesTest, EmbeddingsWithSparseGradientsAreOperationsOfTheirOwn) {
+  for (const Options& options : {Options{.depth = 1}, Options{.depth = 3}, Options{.modules = {"head"}}}) {
+    const Cut cut = Divided("sparse.pt2", options);
+    ASSERT_EQ(cut.operations.size(), 3u);
+    EXPECT_EQ(cut.operations[0].table, "rows.weight");
+    EXPECT_EQ(cut.operations[0].table_rows, "ids");
+    EXPECT_EQ(cut.operations[1].table, "bag.weight");
+    EXPECT_EQ(cut.operations[1].table_rows, "more");
+    EXPECT_EQ(cut.operations[2].table, "");
+    EXPECT_THAT(cut.warnings, ::testing::IsEmpty());
+  }
+  const Cut whole = Divided("sparse.pt2", {.depth = 0});
+  ASSERT_EQ(whole.operations.size(), 1u);
+  EXPECT_EQ(whole.operations[0].table, "");
+  EXPECT_EQ(Divided("tied.pt2", {}).operations[0].table, "") << "without sparse=True";
+}
+
+// What is a table must be nothing else, and its rows must be an input that nothing else uses.
+TEST(TablesTest, SaysWhyAnEmbeddingIsNoTable) {
+  const auto note = [](const std::function<void(exported::Program&)>& change) {
+    exported::Program program = *Read("sparse.pt2");
+    change(program);
+    const Tables found = FindTables(program);
+    EXPECT_EQ(found.tables.size(), 1u);
+    return found.notes.empty() ? "" : found.notes.front();
+  };
+  const auto argument = [](exported::Program& program, const std::string& name) -> exported::Argument& {
+    for (exported::NamedArgument& each : program.nodes.front().inputs) {
+      if (each.name == name) return each.value;
+    }
+    ADD_FAILURE() << name;
+    return program.nodes.front().inputs.front().value;
+  };
+  ASSERT_EQ(Read("sparse.pt2")->nodes.front().target, "aten.embedding.default");
+  EXPECT_EQ(note([&](exported::Program& p) { argument(p, "sparse") = false; }), "");
+  EXPECT_THAT(note([&](exported::Program& p) { argument(p, "padding_idx") = int64_t{0}; }),
+              HasSubstr("the embedding 'rows' with sparse=True is kept whole by each trainer: it has a padding_idx"));
+  EXPECT_THAT(note([&](exported::Program& p) { argument(p, "scale_grad_by_freq") = true; }),
+              HasSubstr("scale_grad_by_freq"));
+  EXPECT_THAT(note([](exported::Program& p) { p.stored.at("rows.weight").requires_grad = false; }),
+              HasSubstr("it is frozen"));
+  EXPECT_THAT(note([](exported::Program& p) {
+                p.stored.at("rows.weight").strides = {1, 40};
+              }),
+              HasSubstr("not in rows"));
+  const auto uses = [](exported::Program& program, const std::string& value) {
+    exported::Node node{.target = "aten.ne.Scalar", .inputs = {{"self", exported::ValueRef{value}}}, .outputs = {"x"}};
+    program.nodes.push_back(std::move(node));
+  };
+  const auto value_of = [](const exported::Program& program, const std::string& name) {
+    return std::ranges::find(program.inputs, name, &exported::Input::name)->value;
+  };
+  EXPECT_THAT(note([&](exported::Program& p) { uses(p, value_of(p, "ids")); }), HasSubstr("nothing else uses"));
+  EXPECT_THAT(note([&](exported::Program& p) { uses(p, value_of(p, "rows.weight")); }), HasSubstr("other calls use"));
 }
 
 TEST(ModesTest, WarnsOfDropoutThatEvalHasRemoved) {

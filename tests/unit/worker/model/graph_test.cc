@@ -152,6 +152,28 @@ std::shared_ptr<const Dataset> Rows(std::vector<float> labels) {
   return Dataset::FromBatch(std::move(rows));
 }
 
+TEST(GraphTest, TheDataMustBeRowsOfStoredTables) {
+  Graph graph;
+  graph.operations.resize(1);
+  graph.operations[0].parameters = {{.name = "emb.weight",
+                                     .rows = 10,
+                                     .columns = 2,
+                                     .sparse = true,
+                                     .initializer = Initializer::kStored,
+                                     .first_field = 1,
+                                     .fields = 2}};
+  const auto check = [&](std::vector<int32_t> ids) {
+    Batch rows{.shape = {3, 0}, .samples = 2, .ids = std::move(ids), .labels = {0, 1}};
+    return base::Message(CheckRows(graph, *Dataset::FromBatch(std::move(rows))));
+  };
+  EXPECT_EQ(check({99, 0, 9, -5, 5, 3}), "") << "the first number is not the table's";
+  EXPECT_EQ(check({0, 0, 9, 0, 10, 3}),
+            "sample 2 of the data has the number 10 as a row of 'emb.weight', which has the rows 0 to 9");
+  EXPECT_THAT(check({0, 0, -1, 0, 0, 3}), ::testing::HasSubstr("sample 1 of the data has the number -1"));
+  graph.operations[0].parameters[0].initializer = Initializer::kUniform;
+  EXPECT_EQ(check({0, 0, 9, 0, 10, 3}), "") << "numbers of other models are hashed into their tables";
+}
+
 TEST(GraphTest, BalancedWeightsMakeClassesEqual) {
   model::JobSpec job = Job("ctrdnn");
   job.training.class_weights = {.balanced = true};
