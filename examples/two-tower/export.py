@@ -6,13 +6,16 @@ from torch import nn
 
 
 class TwoTower(nn.Module):
-    """A person and a job, each by its own tower; the logit is their scalar product."""
+    """A person and a job, each by its own tower; the logit is their scalar product.
+
+    sparse=True: a step reads and updates only the rows that it uses, on parameter servers where a plan has them.
+    """
 
     def __init__(self, width=32):
         super().__init__()
-        self.traits = nn.Embedding(512, 8)
+        self.traits = nn.Embedding(512, 8, sparse=True)
         self.person = nn.Sequential(nn.Linear(4 + 4 * 8, 64), nn.ReLU(), nn.Linear(64, width))
-        self.trades = nn.EmbeddingBag(512, 16, mode="sum")
+        self.trades = nn.EmbeddingBag(512, 16, mode="sum", sparse=True)
         self.job = nn.Sequential(nn.Linear(2 + 16, 64), nn.ReLU(), nn.Linear(64, width))
 
     def forward(self, numbers, traits, terms, trades):

@@ -1,20 +1,20 @@
 // The jobs of examples/ whose models come from PyTorch, trained by real processes: images, named inputs, dropout, batch
-// norm and clipped gradients. One epoch, of MNIST's test images where the data are MNIST.
+// norm, clipped gradients, embeddings in rows. One epoch, of MNIST's test images where the data are MNIST.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "common/base/file.h"
 #include "common/document/parse.h"
-#include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/train_job.h"
 
 namespace medley::worker {
 namespace {
 
-namespace pb = ::medley::job::v1;
 using Json = nlohmann::json;
 
 // Paths of the pods as those of this machine.
@@ -26,7 +26,8 @@ void Map(Json& json, const std::string& examples) {
   }
 }
 
-JobOptions Example(const std::string& name, int operations) {
+JobOptions Example(const std::string& name, int operations, std::set<int> tables = {}, int epochs = 1,
+                   const std::string& optimizer = "") {
   const std::string examples = ExampleData("").parent_path().parent_path().string();
   const auto text = base::ReadFile(examples + "/" + name + "/" + name + ".yaml");
   EXPECT_TRUE(text.ok()) << text.status();
@@ -35,33 +36,17 @@ JobOptions Example(const std::string& name, int operations) {
   Map(spec, examples);
   spec["data"].erase("volume");
   spec["checkpoint"] = {{"interval", "3600s"}, {"keep", 3}};
-  spec["training"]["epochs"] = 1;
+  spec["training"]["epochs"] = epochs;
   // Pooling and ReLU choose between numbers that are nearly equal, and a large rate makes the last digits matter: at
   // any rate, losses of the first 20 steps agree to 1e-7.
   if (name == "lenet") spec["training"]["optimizer"] = {{"name", "sgd"}, {"learningRate", 0.005}};
   if (name == "transformer") spec["training"]["optimizer"]["learningRate"] = 0.001;
+  if (!optimizer.empty()) spec["training"]["optimizer"] = {{"name", optimizer}, {"learningRate", 0.05}};
   JobOptions options;
   options.spec_json = spec.dump();
   options.operations = operations;
-  options.tables = {};
+  options.tables = std::move(tables);
   return options;
-}
-
-struct Outcome {
-  std::vector<double> losses;
-  pb::Observation end;
-};
-
-Outcome Train(const JobOptions& options, const JobShape& shape) {
-  JobHarness job(options);
-  job.StartCoordinator();
-  job.Apply(shape, "start");
-  Outcome run;
-  run.end = job.WaitForEnd(base::seconds(240));
-  run.losses = job.Losses();
-  EXPECT_EQ(run.end.phase(), pb::JOB_PHASE_COMPLETE) << run.end.message() << job.AllLogs();
-  EXPECT_EQ(run.end.samples_done(), run.end.samples_total());
-  return run;
 }
 
 struct Case {
@@ -70,24 +55,22 @@ struct Case {
   int cut;  // where the second stage begins
   const char* metric;
   double least;
+  std::set<int> tables = {};  // operations whose rows are on parameter servers, in the pipeline
 };
 
 class ExamplesTest : public ::testing::TestWithParam<Case> {};
 
-// Two stages of two replicas give the losses of one process.
+// Two stages of two replicas give the losses of one process, with tables on two parameter servers too.
 TEST_P(ExamplesTest, TrainsTheSameInAPipeline) {
-  const auto [name, operations, cut, metric, least] = GetParam();
-  const JobOptions options = Example(name, operations);
+  const auto [name, operations, cut, metric, least, tables] = GetParam();
+  const JobOptions options = Example(name, operations, tables);
   const Outcome alone = Train(options, {.stages = {{.end = operations, .units = 1}}});
   const Outcome pipeline =
-      Train(options,
-            {.stages = {{.end = cut, .units = 2}, {.first = cut, .end = operations, .units = 2}}, .micro_batches = 2});
+      Train(options, {.stages = {{.end = cut, .units = 2}, {.first = cut, .end = operations, .units = 2}},
+                      .servers = tables.empty() ? 0 : 2,
+                      .micro_batches = 2});
   EXPECT_GT(alone.end.metrics().at(metric), least);
-  ASSERT_EQ(alone.losses.size(), pipeline.losses.size());
-  double worst = 0;
-  for (size_t i = 0; i < alone.losses.size(); ++i) {
-    worst = std::max(worst, std::abs(alone.losses[i] - pipeline.losses[i]) / alone.losses[i]);
-  }
+  const double worst = LargestDifference(alone, pipeline);
   std::printf("%s: %s %.4f; largest relative difference of the loss: %.2e\n", name, metric,
               alone.end.metrics().at(metric), worst);
   EXPECT_LT(worst, 1e-4);
@@ -95,12 +78,29 @@ TEST_P(ExamplesTest, TrainsTheSameInAPipeline) {
 
 INSTANTIATE_TEST_SUITE_P(All, ExamplesTest,
                          ::testing::Values(Case{"lenet", 4, 2, "accuracy", 0.4}, Case{"transformer", 6, 1, "auc", 0.85},
-                                           Case{"two-tower", 9, 4, "auc", 0.85}),
+                                           Case{"two-tower", 9, 4, "auc", 0.85, {0, 4}}),
                          [](const auto& tested) {
                            std::string name = tested.param.name;
                            std::erase(name, '-');
                            return name;
                          });
+
+// The rows of tables move between servers, and survive a process that is killed.
+TEST(ExamplesOfTablesTest, RowsSurviveChangesOfPlan) {
+  constexpr int kOperations = 9, kEpochs = 6;  // long enough to change the plan
+  const JobOptions options = Example("two-tower", kOperations, {0, 4}, kEpochs, "sgd");
+  const JobShape first{.stages = {{.end = 4, .units = 1}, {.first = 4, .end = kOperations, .units = 2}}, .servers = 2};
+  const JobShape then{.stages = {{.end = kOperations, .units = 2}}, .servers = 3};
+  const Outcome alone = Train(options, {.stages = {{.end = kOperations, .units = 1}}});
+  const Outcome changed = Train(options, first, &then, /*kill=*/true);
+  const double losses = LargestDifference(alone, changed), weights = WeightDifference(alone, changed);
+  std::printf(
+      "two-tower, a change of plan, a process killed: largest relative difference of the loss: %.2e; of the "
+      "weights: %.2e\n",
+      losses, weights);
+  EXPECT_LT(losses, 1e-4);
+  EXPECT_LT(weights, 1e-4);
+}
 
 // Batch norm normalises each micro-batch by itself, so other micro-batches train a little otherwise. After 79 steps its
 // running statistics still lag: PyTorch itself has accuracies from 0.3 to 0.85 then, by seed.

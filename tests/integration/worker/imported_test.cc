@@ -3,16 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 
-#include "common/base/file.h"
-#include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/train_job.h"
 
 namespace medley::worker {
 namespace {
-
-namespace pb = ::medley::job::v1;
 
 constexpr int kOperations = 7;  // embedding, first, norm, blocks.0, blocks.1, head, loss
 
@@ -33,46 +29,6 @@ JobOptions Adult() {
   return options;
 }
 
-struct Outcome {
-  std::vector<double> losses;
-  pb::Observation end;
-  std::string weights;  // the header of the exported file
-};
-
-Outcome Train(const JobOptions& options, const JobShape& first, const JobShape* then = nullptr, bool kill = false) {
-  JobHarness job(options);
-  job.StartCoordinator();
-  if (then != nullptr) job.StartMembers(*then);
-  job.Apply(first, "start");
-  const auto reached = [](int64_t step) { return [step](const pb::Observation& o) { return o.step() >= step; }; };
-  if (then != nullptr) {
-    job.WaitFor(reached(20), base::seconds(120));
-    job.Apply(*then, "rescale");
-  }
-  if (kill) {
-    job.WaitFor(reached(60), base::seconds(120));
-    job.Kill(job.Running().front());
-  }
-  Outcome run;
-  run.end = job.WaitForEnd(base::seconds(240));
-  run.losses = job.Losses();
-  EXPECT_EQ(run.end.phase(), pb::JOB_PHASE_COMPLETE) << run.end.message() << job.AllLogs();
-  EXPECT_EQ(run.end.samples_done(), run.end.samples_total());
-  const auto weights = base::ReadFile(job.checkpoints() / "export" / "model.safetensors");
-  EXPECT_TRUE(weights.ok()) << weights.status();
-  if (weights.ok()) run.weights = weights->substr(0, 4096);
-  return run;
-}
-
-double LargestDifference(const Outcome& a, const Outcome& b) {
-  EXPECT_EQ(a.losses.size(), b.losses.size());
-  double worst = 0;
-  for (size_t i = 0; i < std::min(a.losses.size(), b.losses.size()); ++i) {
-    worst = std::max(worst, std::abs(a.losses[i] - b.losses[i]) / a.losses[i]);
-  }
-  return worst;
-}
-
 TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
   const JobShape one{.stages = {{.end = kOperations, .units = 1}}};
   const JobShape pipeline{.stages = {{.end = 3, .units = 2}, {.first = 3, .end = kOperations, .units = 2}}};
@@ -82,7 +38,7 @@ TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
   const Outcome alone = Train(Adult(), one);
   ASSERT_GE(alone.losses.size(), 200u);
   EXPECT_GT(alone.end.metrics().at("auc"), 0.87);
-  EXPECT_THAT(alone.weights,
+  EXPECT_THAT(alone.header,
               ::testing::AllOf(::testing::HasSubstr("blocks.1.0.weight"), ::testing::HasSubstr("norm.bias"),
                                ::testing::HasSubstr("embedding.weight")));
   for (const auto& [what, run] : {std::pair{"2 stages x 2 replicas", Train(Adult(), pipeline)},
