@@ -12,7 +12,6 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
@@ -20,14 +19,28 @@
 #include "worker/data/dataset.h"
 #include "worker/model/fit_graph.h"
 #include "worker/params/optimizer_of.h"
+#include "worker/pipeline/batch_assembler.h"
+#include "worker/pipeline/local_tables.h"
 
 namespace medley {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void Write(worker::BlockCompute& block, const std::string& path) {
+void Write(worker::BlockCompute& block, const worker::PreparedStep& step, const std::string& path) {
   std::ofstream out(path, std::ios::binary);
+  for (size_t t = 0; t < block.Tables().size(); ++t) {
+    const worker::ParameterSpec& table = block.Tables()[t];
+    const auto columns = static_cast<size_t>(table.columns);
+    const std::span<const float> rows = block.RowGradients(0, static_cast<int>(t));
+    std::vector<float> all(static_cast<size_t>(table.Size()));
+    for (size_t k = 0; k < step.tables[t].keys.size(); ++k) {
+      std::ranges::copy(rows.subspan(k * columns, columns),
+                        all.begin() + static_cast<ptrdiff_t>(step.tables[t].keys[k] * columns));
+    }
+    out << table.name << ' ' << all.size() << '\n';
+    out.write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size() * sizeof(float)));
+  }
   for (const worker::DenseParameter& parameter : block.Parameters()) {
     if (parameter.spec.role != worker::ParameterRole::kTrained) continue;
     out << parameter.spec.name << ' ' << parameter.gradient.size() << '\n';
@@ -47,21 +60,28 @@ absl::Status Run(const std::string& path, int steps, const std::string& gradient
   const int operations = static_cast<int>(graph.operations.size());
   MEDLEY_ASSIGN_OR_RETURN(const auto block, aten::MakeBlock(graph, {0, operations}, optimizer, spec.training.seed));
   const int count = spec.training.batch_size;
+  worker::LocalTables tables(block->Tables(), optimizer, spec.training.seed);
+  std::vector<worker::SeatTable> seats;
+  for (const worker::ParameterSpec& table : block->Tables()) seats.push_back({table});
+  worker::BatchAssembler assembler(1, {}, *data, std::move(seats));
   std::vector<double> losses, seconds;
-  worker::Batch batch;
-  std::vector<int64_t> rows(static_cast<size_t>(count));
+  worker::PreparedStep data_of;
   for (int step = 1; step <= steps; ++step) {
-    std::iota(rows.begin(), rows.end(), int64_t{count} * (step - 1));
-    for (int64_t& row : rows) row %= data->rows();
-    data->Gather(rows, batch);
+    assembler.AssembleRange(*data, int64_t{count} * (step - 1) % (data->rows() - count + 1), count, data_of);
     const Clock::time_point start = Clock::now();
+    MEDLEY_RETURN_IF_ERROR(tables.Pull(step, data_of.tables, data_of.rows, {}));
     block->BeginStep({.step = step, .version = step - 1, .global_samples = count});
-    MEDLEY_RETURN_IF_ERROR(block->Forward({}, batch.View(0, count), {}).status());
+    for (size_t t = 0; t < data_of.rows.size(); ++t) block->SetRows(0, static_cast<int>(t), data_of.rows[t]);
+    MEDLEY_RETURN_IF_ERROR(block->Forward({}, data_of.batch.View(0, count), {}).status());
     MEDLEY_RETURN_IF_ERROR(block->Backward({}, {}).status());
     block->Gradients();
     const double loss = block->LossSum(0) / count;
-    if (step == 1 && !gradients.empty()) Write(*block, gradients);
+    if (step == 1 && !gradients.empty()) Write(*block, data_of, gradients);
     MEDLEY_RETURN_IF_ERROR(block->ApplyUpdate(optimizer.AtStep(step)));
+    std::vector<std::span<const float>> row_gradients;
+    for (size_t t = 0; t < data_of.rows.size(); ++t)
+      row_gradients.push_back(block->RowGradients(0, static_cast<int>(t)));
+    MEDLEY_RETURN_IF_ERROR(tables.Push(step, data_of.tables, row_gradients, count, {}));
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     losses.push_back(loss);
   }

@@ -64,7 +64,7 @@ def main():
         if step == 0 and args.gradients:
             with open(args.gradients, "wb") as out:
                 for name, parameter in model.named_parameters():
-                    values = parameter.grad.contiguous().numpy().astype("<f4")
+                    values = parameter.grad.to_dense().contiguous().numpy().astype("<f4")
                     out.write(f"{name} {values.size}\n".encode() + values.tobytes())
         optimizer.step()
         losses.append(loss.item())
