@@ -2,9 +2,12 @@
 // the seconds of a step, for tests/bench/models.py to compare with PyTorch.
 //
 //   exported_bench SPEC.json [--steps N] [--gradients FILE]
+//   exported_bench SPEC.json --hold FIRST END
 //
 // Prints one JSON object. FILE: for each parameter a line "NAME COUNT" and its float32 numbers.
 #include <fmt/format.h>
+
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,6 +21,7 @@
 #include "worker/aten/make_block.h"
 #include "worker/data/dataset.h"
 #include "worker/model/fit_graph.h"
+#include "worker/model/imported_graph.h"
 #include "worker/params/optimizer_of.h"
 #include "worker/pipeline/batch_assembler.h"
 #include "worker/pipeline/local_tables.h"
@@ -91,6 +95,31 @@ absl::Status Run(const std::string& path, int steps, const std::string& gradient
   return absl::OkStatus();
 }
 
+// Bytes of this process in memory.
+int64_t Resident() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+// What a trainer needs to hold operations [first, end), before its first step.
+absl::Status Hold(const std::string& path, const std::vector<int>& block) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
+  MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(text));
+  const int64_t before = Resident();
+  MEDLEY_ASSIGN_OR_RETURN(const worker::Graph graph, worker::ReadGraph(spec, ""));
+  MEDLEY_ASSIGN_OR_RETURN(const auto made, aten::MakeBlock(graph, {block[0], block[1]},
+                                                           {.kind = worker::OptimizerKind::kSgd}, 1, nullptr, 0));
+  const int64_t after = Resident();
+  int64_t weights = 0, all = 0;
+  for (const worker::DenseParameter& parameter : made->Parameters()) weights += parameter.spec.Size() * 4;
+  for (const worker::ParameterSpec& parameter : graph.Parameters(false)) all += parameter.Size() * 4;
+  const nlohmann::json result = {{"weights", weights}, {"resident", after - before}, {"model", all}};
+  std::cout << result.dump() << std::endl;
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace medley
 
@@ -101,8 +130,11 @@ int main(int argc, char** argv) {
   app.add_option("spec", spec, "the job's spec as JSON")->required();
   app.add_option("--steps", steps, "number of steps")->check(CLI::Range(1, 100000));
   app.add_option("--gradients", gradients, "file for the gradients of step 1");
+  std::vector<int> block;
+  app.add_option("--hold", block, "only hold operations FIRST to END - 1, and print the memory that it takes")
+      ->expected(2);
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = medley::Run(spec, steps, gradients);
+  const absl::Status status = block.empty() ? medley::Run(spec, steps, gradients) : medley::Hold(spec, block);
   if (!status.ok()) std::cerr << "exported_bench: " << medley::base::Message(status) << '\n';
   return status.ok() ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 
   gradients of step 1, losses of 20 and 100 steps   against the same archive in PyTorch 2.x (--new: a Python that has it)
   seconds of a step, one thread, interleaved        against eager PyTorch of the same LibTorch (Debian's python3-torch)
+  an archive of 1 GB (--large)                      the time to read it, and the memory of a stage
   LeNet on MNIST, 5 epochs, 5 seeds (--mnist)       test accuracy, through `medley run`, and that of PyTorch
 
 Exit status: 0 if every figure reaches its bar, else 1.
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy
 
@@ -148,6 +150,46 @@ def compare_seconds(name, folder, rounds, peer_python, bench, new):
          f"({min(ratios):.2f} to {max(ratios):.2f})", "1.05", ratio <= 1.05)
 
 
+LARGE = """
+import sys, torch
+from torch import nn
+torch.manual_seed(1)
+model = nn.Sequential(*(nn.Linear(4096, 4096) for _ in range(16)), nn.Linear(4096, 10))
+batch = torch.export.Dim("batch", min=1)
+torch.export.save(torch.export.export(model.train(), (torch.randn(4, 4096),), dynamic_shapes=({0: batch},)), sys.argv[1])
+"""
+
+
+def seconds_of(command, rounds=5):
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def large(new, build):
+    """An archive of 1.07 GB: reading it, and what a stage of a quarter of it holds."""
+    bench = os.path.join(ROOT, build, "bin/exported_bench")
+    with tempfile.TemporaryDirectory() as folder:
+        archive, spec = os.path.join(folder, "large.pt2"), os.path.join(folder, "spec.json")
+        run([new, "-c", LARGE, archive])
+        with open(spec, "w", encoding="utf-8") as out:
+            json.dump({"model": {"exported": {"uri": "file://" + archive}, "cut": {"depth": 1}, "task": "multiClass"},
+                       "data": {"train": {"format": "npy", "files": {"input": "file:///none.npy"}, "labels": "file:///none.npy"},
+                                "inputs": [{"name": "input", "type": "float32", "shape": [4096]}],
+                                "schema": {"label": {"classes": [str(i) for i in range(10)]}}}}, out)
+        cat = seconds_of(["cat", archive])
+        read = seconds_of([os.path.join(ROOT, build, "bin/medley"), "model", "inspect", archive, "--depth", "1"])
+        show(f"inspecting an archive of {os.path.getsize(archive) / 1e9:.2f} GB, warm", f"{read:.2f} s; cat {cat:.2f} s",
+             "2 x cat", read <= 2 * cat)
+        held = json.loads(run([bench, spec, "--hold", "4", "8"]))
+        more = (held["resident"] - held["weights"]) / 2**20
+        show(f"memory of a stage with {held['weights'] / 2**20:.0f} of {held['model'] / 2**20:.0f} MiB of weights",
+             f"{held['resident'] / 2**20:.0f} MiB: its weights + {more:.0f} MiB", "+ 64 MiB", more <= 64)
+
+
 def mnist(seeds, epochs, peer_python, build):
     with open(os.path.join(ROOT, "examples/lenet/lenet.yaml"), encoding="utf-8") as file:
         text = file.read()
@@ -180,6 +222,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", nargs="*", default=list(SHAPES))
     parser.add_argument("--mnist", action="store_true")
+    parser.add_argument("--large", action="store_true", help="an archive of 1 GB; needs --new")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=5)
     args = parser.parse_args()
@@ -195,6 +238,8 @@ def main():
             compare_seconds(name, folder, args.rounds, args.peer, bench, args.new)
     if not args.new:
         print("models: GRADIENTS AND LOSSES WERE NOT COMPARED, RESNET-18 NOT TIMED: give --new PYTHON, one that has PyTorch 2.9", file=sys.stderr)
+    if args.large and args.new:
+        large(args.new, args.build)
     if args.mnist:
         mnist(args.seeds, args.epochs, args.new or args.peer, args.build)
     sys.exit(1 if failed else 0)

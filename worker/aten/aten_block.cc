@@ -236,9 +236,8 @@ absl::Status AtenBlock::Rep::BindStored() {
       constants_.push_back({slot, std::move(constant)});
       continue;
     }
-    const at::Tensor values = TensorOf(stored->second);
-    const std::span<float> weights = memory_.store().Weights(known->second);
-    at::from_blob(weights.data(), stored->second.sizes, at::TensorOptions().dtype(at::kFloat)).copy_(values);
+    CopyStored(stored->second, memory_.store().Weights(known->second));
+    exported::LetGo(*cut_->program, stored->second);
     if (slot < 0) continue;
     Bound bound{slot, known->second, specs[known->second].role, TypeOf(stored->second.type), stored->second.sizes};
     for (const exported::Output& output : cut_->program->outputs) {

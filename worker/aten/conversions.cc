@@ -1,6 +1,7 @@
 #include "worker/aten/conversions.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "common/base/status.h"
@@ -138,6 +139,18 @@ at::Tensor TensorOf(const exported::StoredTensor& stored) {
       .view(type)
       .as_strided(stored.sizes, stored.strides, stored.offset)
       .clone(at::MemoryFormat::Contiguous);
+}
+
+void CopyStored(const exported::StoredTensor& stored, std::span<float> to) {
+  std::vector<int64_t> dense(stored.sizes.size());  // the strides of a contiguous tensor
+  int64_t stride = 1;
+  for (size_t d = dense.size(); d-- > 0; stride *= stored.sizes[d]) dense[d] = stride;
+  if (stored.type == exported::ScalarType::kFloat32 && stored.strides == dense) {
+    const auto first = static_cast<size_t>(stored.offset) * sizeof(float);
+    std::memcpy(to.data(), stored.bytes.subspan(first, to.size_bytes()).data(), to.size_bytes());
+    return;
+  }
+  at::from_blob(to.data(), stored.sizes, at::TensorOptions().dtype(at::kFloat)).copy_(TensorOf(stored));
 }
 
 bool TakesTensor(const c10::Argument& schema) {

@@ -3,6 +3,8 @@
 
 #include <absl/status/statusor.h>
 
+#include <span>
+
 #include "worker/aten/torch.h"
 #include "worker/exported/program.h"
 
@@ -20,6 +22,9 @@ absl::StatusOr<c10::IValue> ConstantOf(const exported::Argument& argument, const
 
 // A stored tensor with memory of its own, contiguous.
 at::Tensor TensorOf(const exported::StoredTensor& stored);
+
+// Its values as float32, contiguous, without a copy in between where they are so already.
+void CopyStored(const exported::StoredTensor& stored, std::span<float> to);
 
 // Whether the argument is a tensor, perhaps an optional one.
 bool TakesTensor(const c10::Argument& schema);

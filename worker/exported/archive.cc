@@ -231,12 +231,23 @@ absl::StatusOr<Program> ReadNamed(std::span<const std::byte> bytes, std::shared_
 
 absl::StatusOr<Program> ReadArchive(const std::string& path, const ReadOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Mapping> mapping, Map(path));
-  return ReadNamed(mapping->bytes(), mapping, path, options);
+  absl::StatusOr<Program> program = ReadNamed(mapping->bytes(), mapping, path, options);
+  if (program.ok()) program->in_file = true;
+  return program;
 }
 
 absl::StatusOr<Program> ReadArchiveBytes(std::shared_ptr<const std::string> archive, const std::string& name,
                                          const ReadOptions& options) {
   return ReadNamed(std::as_bytes(std::span(*archive)), archive, name, options);
+}
+
+void LetGo(const Program& program, const StoredTensor& tensor) {
+  if (!program.in_file || tensor.entry.empty()) return;
+  // Whole pages: others may hold a neighbour, which is read again too.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(tensor.entry.data()) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(tensor.entry.data() + tensor.entry.size());
+  ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 absl::Status CheckContents(const StoredTensor& tensor, const std::string& name) {

@@ -30,6 +30,10 @@ absl::StatusOr<Program> ReadArchive(const std::string& path, const ReadOptions& 
 absl::StatusOr<Program> ReadArchiveBytes(std::shared_ptr<const std::string> archive, const std::string& name,
                                          const ReadOptions& options = {});
 
+// Frees the memory of a tensor's storage, which a later use reads from the file again. Nothing where it is not in a
+// file.
+void LetGo(const Program& program, const StoredTensor& tensor);
+
 // Whether a tensor's storage is as it was written. Reads all of it, which ReadArchive does not: whoever uses the tensor
 // calls this. Errors: InvalidArgument for a wrong checksum.
 absl::Status CheckContents(const StoredTensor& tensor, const std::string& name);

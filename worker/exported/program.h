@@ -148,6 +148,7 @@ struct Program {
   std::map<std::string, SymInt> numbers;       // by value: symbolic ints
   std::map<std::string, Range> ranges;         // by symbol
   std::map<std::string, StoredTensor> stored;  // by Input::name of parameters, buffers and constants
+  bool in_file = false;                        // the bytes of stored tensors are of a mapped file, not of memory
   std::string digest;                          // of the archive's directory: other contents have another one
   std::shared_ptr<const void> mapping;
 };

@@ -20,8 +20,11 @@ DenseStore::DenseStore(std::vector<ParameterSpec> specs, const Optimizer& optimi
     version.weights.Grow(size_);
     version.state.Grow(size_ * state_floats_);
   }
-  for (size_t p = 0; p < specs_.size(); ++p) Initialize(specs_[p], seed, Weights(p));
-  std::ranges::fill(Latest().state.First(size_ * state_floats_), optimizer.initial_state);
+  for (size_t p = 0; p < specs_.size(); ++p) {
+    if (specs_[p].initializer != Initializer::kStored) Initialize(specs_[p], seed, Weights(p));
+  }
+  if (optimizer.initial_state != 0)
+    std::ranges::fill(Latest().state.First(size_ * state_floats_), optimizer.initial_state);
 }
 
 std::span<const float> DenseStore::WeightsOf(int64_t version, size_t parameter) const {

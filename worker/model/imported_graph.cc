@@ -22,7 +22,8 @@ std::pair<int64_t, int64_t> MatrixOf(const std::vector<int64_t>& sizes) {
 
 class Builder {
  public:
-  explicit Builder(const cut::Cut& cut) : cut_(cut), program_(*cut.program) {}
+  // `tables`: whether parameters may be tables.
+  Builder(const cut::Cut& cut, bool tables) : cut_(cut), program_(*cut.program), tables_(tables) {}
 
   absl::StatusOr<std::vector<InputSlice>> Inputs(const SampleShape& shape,
                                                  const std::vector<model::InputSpec>& named) const {
@@ -60,7 +61,7 @@ class Builder {
     for (const std::string& name : from.owned) {
       MEDLEY_ASSIGN_OR_RETURN(operation.parameters.emplace_back(), Parameter(index, name));
     }
-    if (from.table.empty()) return operation;
+    if (from.table.empty() || !tables_) return operation;
     ParameterSpec& table = operation.parameters.front();
     const auto rows = std::ranges::find(inputs, from.table_rows, &InputSlice::name);
     if (rows == inputs.end() || !rows->integers) return base::Internal("the table '{}' has no rows", from.table);
@@ -94,6 +95,7 @@ class Builder {
 
   const cut::Cut& cut_;
   const exported::Program& program_;
+  const bool tables_;
 };
 
 // How many outputs the loss of the task takes; 0: any, 1 or more.
@@ -116,7 +118,7 @@ absl::StatusOr<Graph> ImportedGraph(const model::JobSpec& spec, std::shared_ptr<
                                                                          .finest = wanted.finest,
                                                                          .output = spec.model.output}));
   MEDLEY_RETURN_IF_ERROR(CheckOutputs(spec, cut.result_floats, classes));
-  const Builder builder(cut);
+  const Builder builder(cut, !spec.training.clip_norm.has_value());  // the norm is of dense gradients
   Graph graph;
   graph.name = "exported";
   graph.shape = ShapeOf(spec.data.schema);
