@@ -64,6 +64,7 @@ absl::Status Run(const std::string& path, int steps, const std::string& gradient
   const int operations = static_cast<int>(graph.operations.size());
   MEDLEY_ASSIGN_OR_RETURN(const auto block, aten::MakeBlock(graph, {0, operations}, optimizer, spec.training.seed));
   const int count = spec.training.batch_size;
+  if (data->rows() % count != 0) return base::InvalidArgument("{} samples are no batches of {}", data->rows(), count);
   worker::LocalTables tables(block->Tables(), optimizer, spec.training.seed);
   std::vector<worker::SeatTable> seats;
   for (const worker::ParameterSpec& table : block->Tables()) seats.push_back({table});
@@ -71,7 +72,7 @@ absl::Status Run(const std::string& path, int steps, const std::string& gradient
   std::vector<double> losses, seconds;
   worker::PreparedStep data_of;
   for (int step = 1; step <= steps; ++step) {
-    assembler.AssembleRange(*data, int64_t{count} * (step - 1) % (data->rows() - count + 1), count, data_of);
+    assembler.AssembleRange(*data, int64_t{count} * (step - 1) % data->rows(), count, data_of);
     const Clock::time_point start = Clock::now();
     MEDLEY_RETURN_IF_ERROR(tables.Pull(step, data_of.tables, data_of.rows, {}));
     block->BeginStep({.step = step, .version = step - 1, .global_samples = count});

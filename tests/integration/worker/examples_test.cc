@@ -41,7 +41,9 @@ JobOptions Example(const std::string& name, int operations, std::set<int> tables
   // any rate, losses of the first 20 steps agree to 1e-7.
   if (name == "lenet") spec["training"]["optimizer"] = {{"name", "sgd"}, {"learningRate", 0.005}};
   if (name == "transformer") spec["training"]["optimizer"]["learningRate"] = 0.001;
-  if (!optimizer.empty()) spec["training"]["optimizer"] = {{"name", optimizer}, {"learningRate", name == "resnet" ? 0.001 : 0.02}};
+  if (!optimizer.empty()) {
+    spec["training"]["optimizer"] = {{"name", optimizer}, {"learningRate", name == "resnet" ? 0.001 : 0.02}};
+  }
   JobOptions options;
   options.spec_json = spec.dump();
   options.operations = operations;
@@ -115,7 +117,7 @@ TEST(ExamplesOfBatchNormTest, TrainsTheSameWithTheSameSplit) {
   };
   const Outcome alone = train(3, 1, 4), pipeline = train(3, 2, 2), other = train(1, 2, 2);
   const double losses = LargestDifference(alone, pipeline), weights = WeightDifference(alone, pipeline);
-  std::printf("resnet, %zu steps: accuracy %.4f; largest relative difference of the loss: %.2e; of the weights: %.2e\n",
+  std::printf("resnet, %zu steps: accuracy %.4f; largest difference of the loss %.2e, of the weights %.2e\n",
               alone.losses.size(), alone.end.metrics().at("accuracy"), losses, weights);
   EXPECT_LT(alone.losses.back(), alone.losses.front());
   EXPECT_LT(losses, 1e-4);
