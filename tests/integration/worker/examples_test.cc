@@ -105,9 +105,9 @@ TEST(ExamplesOfTablesTest, RowsSurviveChangesOfPlan) {
 }
 
 // Batch norm normalises what a replica has of a micro-batch by itself. Four micro-batches of one replica are the same
-// samples as two micro-batches of two replicas, so they train the same. Where gradients are added in the same order too,
-// the weights have the same bits, wherever the stages are cut. After so few steps the running statistics still lag:
-// PyTorch itself has accuracies from 0.3 to 0.85 after 79, by seed.
+// samples as two micro-batches of two replicas, so they train the same. Where gradients are added in the same order
+// too, the weights have the same bits, wherever the stages are cut. After so few steps the running statistics still
+// lag: PyTorch itself has accuracies from 0.3 to 0.85 after 79, by seed.
 TEST(ExamplesOfBatchNormTest, TrainsTheSameWithTheSameSplit) {
   constexpr int kOperations = 6, kEpochs = 3;  // of 79 steps
   const JobOptions options = Example("resnet", kOperations, {}, kEpochs, "sgd");
