@@ -1,11 +1,13 @@
 #include "worker/data/array_dataset.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <new>
 #include <span>
 
 #include "common/base/status.h"
@@ -191,7 +193,11 @@ class Loader {
   template <typename T>
   static absl::Status Enlarge(std::vector<T>& values, size_t size) {
     if (values.size() >= size) return absl::OkStatus();
+    // Linux gives more memory than it has, and ends a process that uses it.
+    static const size_t kMachine =
+        static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
     try {
+      if (size > kMachine / sizeof(T)) throw std::bad_alloc();
       values.resize(size);
     } catch (const std::exception&) {
       return base::ResourceExhausted("there is no memory for {} numbers", size);
