@@ -8,7 +8,7 @@ namespace medley::torchscript {
 namespace {
 
 void Number(std::string& out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < bytes; ++i, value >>= 8) out += static_cast<char>(value);
 }
 
 // What local and central headers have in common: from the version to the length of the extra field.
