@@ -83,6 +83,10 @@ GpuCard CardOf(const GpuRank& rank, bool encrypted) {
 absl::StatusOr<std::optional<GroupKey>> AgreeOnKey(Group& base, const GpuRank& rank, bool encrypted,
                                                    const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [&base] { base.Close("the group is no longer needed"); });
+  // One message first: most groups have no GPU, and should not pay for a message of each rank to all.
+  float with_gpu = rank.gpu == nullptr ? 0 : 1;
+  MEDLEY_RETURN_IF_ERROR(base.AllreduceSum({&with_gpu, 1}, model::AllreduceAlgorithm::kLinear));
+  if (with_gpu == 0) return std::nullopt;
   std::vector<GpuCard> cards(static_cast<size_t>(base.size()));
   cards[static_cast<size_t>(base.rank())] = CardOf(rank, encrypted);
   for (int of = 0; of < base.size(); ++of) {
