@@ -47,11 +47,11 @@ absl::StatusOr<std::vector<std::string>> CheckModes(const exported::Program& pro
   bool of_evaluation = false;
   for (const Node& node : program.nodes) {
     of_evaluation = of_evaluation || IsOfEvaluation(node);
-    if (Contains(ClassOf(node), "Dropout")) {
+    if (Contains(node.module_type, "torch.nn.modules.dropout.")) {
       Module& module = dropouts[node.module_path];
       module.node = &node;
       module.works = module.works || Contains(CallOf(node), "dropout");
-    } else if (Contains(ClassOf(node), "BatchNorm")) {
+    } else if (Contains(node.module_type, "torch.nn.modules.batchnorm.")) {  // not those that are frozen on purpose
       Module& module = norms[node.module_path];
       module.node = &node;
       module.works = module.works || Contains(CallOf(node), "batch_norm");

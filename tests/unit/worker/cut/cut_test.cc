@@ -11,6 +11,7 @@
 #include "cli/model/inspect.h"
 #include "common/base/status.h"
 #include "worker/cut/batch_place.h"
+#include "worker/cut/modes.h"
 #include "worker/cut/tables.h"
 #include "worker/exported/archive.h"
 
@@ -180,6 +181,11 @@ TEST(ModesTest, RefusesABatchNormThatCannotBeTrained) {
   const auto cut = Divide(Read("modes-folded.pt2"), {});
   EXPECT_EQ(cut.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(base::Message(cut.status()), HasSubstr("the module 'norm' (BatchNorm1d) was folded"));
+  exported::Program frozen = *Read("modes-folded.pt2");  // as torchvision has them
+  for (exported::Node& node : frozen.nodes) {
+    if (node.module_path == "norm") node.module_type = "torchvision.ops.misc.FrozenBatchNorm2d";
+  }
+  EXPECT_TRUE(CheckModes(frozen).ok());
 }
 
 TEST(InspectTextTest, ShowsTheCut) {
