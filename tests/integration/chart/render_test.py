@@ -171,9 +171,9 @@ class RenderTest(unittest.TestCase):
         self.assertEqual(operator["image"], "medley.local/operator:test")
         self.assertIn("--worker-image=medley.local/worker:test", operator["args"])
         self.assertFalse([a for a in operator["args"] if a.startswith("--worker-gpu-image")])
-        _, objects = render("--set", "image.registry=medley.local,worker.gpuImage.name=worker-cuda,worker.gpuImage.tag=g")
+        _, gpus = render("--set", "image.registry=medley.local,worker.gpuImage.name=worker-cuda,worker.gpuImage.tag=g")
         self.assertIn("--worker-gpu-image=medley.local/worker-cuda:g",
-                      container(find(objects, "Deployment", "medley-operator"))["args"])
+                      container(find(gpus, "Deployment", "medley-operator"))["args"])
         self.assertEqual(container(find(objects, "Deployment", "medley-scheduler"))["image"], "medley.local/scheduler:test")
         self.assertEqual(find(objects, "Pod", "medley-check")["spec"]["containers"][0]["image"], "medley.local/operator:test")
 
