@@ -2,10 +2,18 @@
 // be killed, and the weights come back under the names of its own state_dict.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
 
+#include "common/base/file.h"
+#include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/train_job.h"
+#include "worker/exported/archive.h"
 
 namespace medley::worker {
 namespace {
@@ -48,6 +56,49 @@ TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
     std::printf("%s: largest relative difference of the loss: %.2e\n", what, worst);
     EXPECT_LT(worst, 1e-4) << what;
   }
+}
+
+// The archive with one bit of a weight changed, and its checksum with it.
+std::string WithAnotherWeight(const std::string& path) {
+  const auto whole = std::make_shared<std::string>(base::ReadFile(path).value());
+  const auto program = exported::ReadArchiveBytes(whole, path);
+  EXPECT_TRUE(program.ok()) << program.status();
+  const exported::StoredTensor& weight = program->stored.begin()->second;
+  std::string changed = *whole;
+  const auto at = static_cast<size_t>(reinterpret_cast<const char*>(weight.entry.data()) - whole->data());
+  changed[at] = static_cast<char>(changed[at] ^ 1);
+  const auto checksum =
+      static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(changed.data() + at), weight.entry.size()));
+  const auto bytes = [](uint32_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
+  const std::string before = bytes(weight.checksum);
+  int places = 0;  // the entry's own header, and the directory
+  for (size_t found = changed.find(before); found != std::string::npos; found = changed.find(before, found + 1)) {
+    changed.replace(found, before.size(), bytes(checksum));
+    ++places;
+  }
+  EXPECT_EQ(places, 2);
+  return changed;
+}
+
+// A trainer that reads another file than the job began with is refused. It is the only one, so the job ends.
+TEST(ImportedModelTest, AChangedFileEndsTheJob) {
+  const std::filesystem::path folder = base::MakeTempDir("medley-imported").value();
+  JobOptions options = Adult();
+  const std::string archive = options.archive, copy = (folder / "model.pt2").string();
+  ASSERT_EQ(base::WriteFileAtomic(copy, base::ReadFile(archive).value()), absl::OkStatus());
+  options.archive = copy;
+  options.epochs = 1000;
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply({.stages = {{.end = kOperations, .units = 1}}}, "start");
+  job.WaitFor([](const job::v1::Observation& o) { return o.step() >= 20; }, base::seconds(120));
+  ASSERT_EQ(base::WriteFileAtomic(copy, WithAnotherWeight(archive)), absl::OkStatus());
+  job.Kill(job.Running().front());
+  const job::v1::Observation end = job.WaitForEnd(base::seconds(120));
+  EXPECT_EQ(end.phase(), job::v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(end.message(), ::testing::AllOf(::testing::HasSubstr("has changed since the job began"),
+                                              ::testing::HasSubstr("and the model file://" + copy)));
+  base::RemoveTempDir(folder);
 }
 
 // The same model as TorchScript, whose inputs are named.
