@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/svg_text.h"
 #include "common/base/quantity.h"
+#include "common/base/xml_text.h"
 
 namespace medley::cli {
 namespace {
@@ -41,7 +41,7 @@ class Plot {
         "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
         "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\" fill=\"#222222\">{3}</text>\n",
-        kWidth, kHeight, kLeft, SvgText(heading));
+        kWidth, kHeight, kLeft, base::XmlText(heading));
     out += Axes() + Staircase();
     for (const PlotPoint& point : points_) out += Dot(point);
     return out + "</svg>\n";
@@ -97,7 +97,7 @@ class Plot {
     const double x = X(point.throughput), y = Y(point.usd);
     std::string out =
         fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}</title></circle>\n", x, y,
-                    point.marked ? 6 : 4, point.marked ? "#c0392b" : "#2c5f9e", SvgText(point.title));
+                    point.marked ? 6 : 4, point.marked ? "#c0392b" : "#2c5f9e", base::XmlText(point.title));
     if (point.marked) {
       out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c0392b\">cheapest</text>\n", x + 10, y - 8);
     }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/model/describe.h"
-#include "cli/svg_text.h"
+#include "common/base/xml_text.h"
 
 namespace medley::cli {
 namespace {
@@ -42,7 +42,7 @@ class Drawing {
         "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\" fill=\"#222222\">{3}</text>\n"
         "<text x=\"{2:.0f}\" y=\"50\" fill=\"#444444\">{4} parameters, {5} FLOPs a sample. Bars: shares of all "
         "<tspan fill=\"#2c5f9e\">parameters</tspan> and <tspan fill=\"#c0392b\">FLOPs</tspan></text>\n",
-        width, height, kMargin, SvgText(heading), CountText(parameters_), CountText(flops_));
+        width, height, kMargin, base::XmlText(heading), CountText(parameters_), CountText(flops_));
     for (size_t i = 0; i < cut_.operations.size(); ++i) {
       for (const int input : cut_.operations[i].inputs) out += Arrow(static_cast<size_t>(input), i);
     }
@@ -70,8 +70,8 @@ class Drawing {
         "<rect width=\"{:.0f}\" height=\"{:.0f}\" rx=\"6\" fill=\"#f4f7fb\" stroke=\"#9db8d9\"/>\n"
         "<text x=\"10\" y=\"20\" fill=\"#222222\">{} {}</text>\n"
         "<text x=\"10\" y=\"38\" fill=\"#666666\">{}</text>\n",
-        Left(box), TopOf(box), SvgText(title), kBoxWidth, kBoxHeight, box, SvgText(Shortened(name)),
-        SvgText(Shortened(kind)));
+        Left(box), TopOf(box), base::XmlText(title), kBoxWidth, kBoxHeight, box, base::XmlText(Shortened(name)),
+        base::XmlText(Shortened(kind)));
   }
 
   std::string Box(size_t box) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/xml_text.h"
 #include "common/program/text.h"
 
 namespace medley::sched {
@@ -29,29 +30,6 @@ std::string JsonText(const std::string& text) {
     }
   }
   return out + "\"";
-}
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 std::string ListName(const Program& program, const program::List& list) {
@@ -201,7 +179,7 @@ std::string TimelineSvg(const Program& program, const Simulation& simulation, co
     std::string name = program.devices[d].id;
     if (name.size() > 20) name = name.substr(0, 18) + "..";
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8,
-                       kTop + row * static_cast<double>(d) + std::min(row - 1, row / 2 + 4), Escaped(name));
+                       kTop + row * static_cast<double>(d) + std::min(row - 1, row / 2 + 4), base::XmlText(name));
   }
   const size_t stride = visible / kMaxRectangles + 1;  // of very long timelines, every n-th
   size_t index = 0;
@@ -216,11 +194,11 @@ std::string TimelineSvg(const Program& program, const Simulation& simulation, co
     out += fmt::format(
         "<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"><title>{}, step "
         "{}, {}</title></rect>\n",
-        CategoryOf(instruction.kind)[0], left, top, width, upper ? bar : low, Escaped(name), span.step,
+        CategoryOf(instruction.kind)[0], left, top, width, upper ? bar : low, base::XmlText(name), span.step,
         Seconds(span.end - span.start));
     if (upper && bar >= 12 && width > 6.0 * static_cast<double>(name.size()) + 4) {
       out += fmt::format("<text class=\"n\" x=\"{:.2f}\" y=\"{:.1f}\">{}</text>\n", left + 3, top + bar / 2 + 4,
-                         Escaped(name));
+                         base::XmlText(name));
     }
   }
   return out + "</svg>\n";

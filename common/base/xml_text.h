@@ -1,12 +1,12 @@
-// Text as SVG 1.1 holds it. Pure.
+// Text as XML, and so SVG, holds it. Pure.
 #pragma once
 
 #include <string>
 
-namespace medley::cli {
+namespace medley::base {
 
 // With the characters escaped that XML gives a meaning; control characters, which it forbids, become spaces.
-inline std::string SvgText(const std::string& text) {
+inline std::string XmlText(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
@@ -29,4 +29,4 @@ inline std::string SvgText(const std::string& text) {
   return out;
 }
 
-}  // namespace medley::cli
+}  // namespace medley::base
