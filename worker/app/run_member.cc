@@ -50,14 +50,30 @@ absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& 
   return code;
 }
 
+// Finds a mistake of the spec before any data are read. Keeps nothing of the model's file in memory.
+absl::Status CheckModel(const model::JobSpec& spec) {
+  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(spec, ""));
+  if (graph.imported == nullptr) return absl::OkStatus();
+  for (const std::string& warning : graph.imported->cut->removed) log::Warn(warning);
+  return absl::OkStatus();
+}
+
+// Tables of a model's archive are as they were written.
+absl::Status CheckTables(const Graph& graph, const std::vector<ParameterSpec>& tables) {
+  if (graph.imported == nullptr) return absl::OkStatus();
+  const exported::Program& program = *graph.imported->cut->program;
+  for (const ParameterSpec& table : tables) {
+    const exported::StoredTensor& stored = program.stored.at(table.name);
+    MEDLEY_RETURN_IF_ERROR(exported::CheckContents(stored, table.name));
+    exported::LetGo(program, stored);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph,
-                          ReadGraph(env.spec, ""));  // a mistake of the spec, before any data are read
-  if (graph.imported != nullptr) {
-    for (const std::string& warning : graph.imported->cut->removed) log::Warn(warning);
-  }
+  MEDLEY_RETURN_IF_ERROR(CheckModel(env.spec));
   TrainerContext context;
   context.spec = &env.spec;
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
@@ -86,10 +102,7 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
   ParameterServer service(env.token, clock);
   ServerContext context;
   context.tables = graph.Parameters(true);
-  for (const ParameterSpec& table : context.tables) {
-    if (graph.imported == nullptr) break;
-    MEDLEY_RETURN_IF_ERROR(exported::CheckContents(graph.imported->cut->program->stored.at(table.name), table.name));
-  }
+  MEDLEY_RETURN_IF_ERROR(CheckTables(graph, context.tables));
   std::vector<int64_t> columns;
   for (const ParameterSpec& table : context.tables) columns.push_back(table.columns);
   const rpc::ServerOptions serve = {.host = env.pod_ip,
