@@ -110,8 +110,7 @@ class AtenBlock::Rep {
   const OpenStep& step(int slot) const { return open_.at(static_cast<size_t>(slot)); }
 
   void BeginStep(const StepShape& shape) {
-    while (open_.size() <= static_cast<size_t>(shape.slot)) open_.emplace_back();
-    OpenStep& open = open_[static_cast<size_t>(shape.slot)];
+    OpenStep& open = StepOf(shape.slot);
     open.shape = shape;
     open.left = shape.micro_batches;
     open.loss_sum = 0;
@@ -119,20 +118,19 @@ class AtenBlock::Rep {
     if (open.micros.size() < static_cast<size_t>(shape.micro_batches)) {
       open.micros.resize(static_cast<size_t>(shape.micro_batches));
     }
-    open.tables.Resize(table_specs_.size());
     memory_.ForgetGradients(shape.step);
   }
 
   void SetRows(int slot, int table, std::span<const float> rows) {
-    open_.at(static_cast<size_t>(slot)).tables.Set(static_cast<size_t>(table), rows);
+    StepOf(slot).tables.Set(static_cast<size_t>(table), rows);  // for Infer also before the first step
   }
 
   absl::StatusOr<Values> Forward(Pass pass, const BatchView& features, Values inputs);
   absl::StatusOr<Values> Backward(Pass pass, Values output_gradients);
   absl::StatusOr<Values> Infer(const BatchView& features, Values inputs);
 
-  // Those of a step whose micro-batches did not all have a backward pass are collected here; an error stays until
-  // ApplyUpdate, which returns it.
+  // Those of a step whose micro-batches did not all have a backward pass are collected here. After an error ApplyUpdate
+  // tries again, and returns its error.
   std::span<float> Gradients() {
     failure_ = memory_.CollectGradients();
     return memory_.store().Gradients();
@@ -140,6 +138,10 @@ class AtenBlock::Rep {
   const absl::Status& failure() const { return failure_; }
 
  private:
+  OpenStep& StepOf(int slot) {
+    while (open_.size() <= static_cast<size_t>(slot)) open_.emplace_back().tables.Resize(table_specs_.size());
+    return open_[static_cast<size_t>(slot)];
+  }
   absl::Status BindStored();
   absl::Status BindPassed();
   absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version,
@@ -228,6 +230,7 @@ absl::Status AtenBlock::Rep::BindStored() {
       MEDLEY_RETURN_IF_ERROR(exported::CheckContents(stored->second, input.name));
     }
     if (table != table_specs_.end()) {  // LocalTables or a parameter server has the rows
+      exported::LetGo(*cut_->program, stored->second);
       table_slots_[static_cast<size_t>(table - table_specs_.begin())] = slot;
       continue;
     }

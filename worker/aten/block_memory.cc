@@ -98,9 +98,9 @@ void BlockMemory::AddGradient(size_t parameter, const at::Tensor& gradient, floa
 
 absl::Status BlockMemory::CollectGradients() {
   if (uncollected_) {
-    uncollected_ = false;
     if (size_ > 0)
       MEDLEY_RETURN_IF_ERROR(device_->CopyOut(sums_.data_ptr(), std::as_writable_bytes(store_.Gradients())));
+    uncollected_ = false;
     std::fill(touched_.begin(), touched_.end(), true);
   }
   for (size_t i = 0; i < touched_.size(); ++i) {

@@ -43,7 +43,7 @@ class BlockMemory {
   void AddGradient(size_t parameter, const at::Tensor& gradient, float factor);
   // The step is repeated after a rollback, from `step` on.
   void ForgetGradients(int64_t step);
-  // Brings the sums to the store: after the last AddGradient of a step. Later calls do nothing.
+  // Brings the sums to the store: after the last AddGradient of a step. Later calls do nothing, unless it failed.
   absl::Status CollectGradients();
 
  private:

@@ -34,9 +34,9 @@ using Stack = std::vector<c10::IValue>;
 
 class CallList {
  public:
-  // Compiles nodes of the program, ascending, keeping the values `kept` until the end of a run. Its
-  // tensors are on `place`. Errors: Unimplemented
-  // that names the operator and the module which uses it; InvalidArgument for arguments that do not fit the operator.
+  // Compiles nodes of the program, ascending, keeping the values `kept` until the end of a run. Its tensors are on
+  // `place`. Errors: Unimplemented that names the operator and the module which uses it; InvalidArgument for arguments
+  // that do not fit the operator.
   static absl::StatusOr<CallList> Compile(const cut::Cut& cut, const std::vector<int>& nodes,
                                           const std::vector<std::string>& kept, at::Device place);
 

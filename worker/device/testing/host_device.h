@@ -30,6 +30,7 @@ class HostDevice final : public Device {
     return absl::OkStatus();
   }
   absl::Status CopyOut(const void* from, std::span<std::byte> to) override {
+    if (fails_) return base::Internal("the device is broken");
     bytes_out_ += to.size();
     std::memcpy(to.data(), from, to.size());
     return absl::OkStatus();
@@ -48,6 +49,7 @@ class HostDevice final : public Device {
     return std::make_unique<HostGroup>(sums);
   }
 
+  void SetFails(bool fails) { fails_ = fails; }  // of CopyOut
   size_t bytes_in() const { return bytes_in_; }
   size_t bytes_out() const { return bytes_out_; }
 
@@ -101,6 +103,7 @@ class HostDevice final : public Device {
 
   const int number_;
   std::atomic<size_t> bytes_in_{0}, bytes_out_{0};
+  std::atomic<bool> fails_{false};
 };
 
 }  // namespace medley::device

@@ -456,6 +456,41 @@ TEST(BlockOnADeviceTest, CopiesParametersOnceAStep) {
   EXPECT_NE(infer(), before) << "weights from outside are copied";
 }
 
+// Gradients that could not be collected are never applied.
+TEST(BlockOnADeviceTest, AFailedCopyIsNoUpdate) {
+  const Sample sample = SampleOf("mlp", Expected("mlp"));
+  const Graph graph = GraphOf("mlp", sample);
+  const auto device = std::make_shared<device::HostDevice>(1);
+  const auto made = AtenBlock::Create(graph, {0, 1}, {.optimizer = Sgd(), .seed = 11, .device = device});
+  ASSERT_TRUE(made.ok()) << made.status();
+  AtenBlock& block = **made;
+  const BatchView view = sample.batch.View(0, sample.batch.samples);
+  const std::vector<float> gradient(static_cast<size_t>(view.samples * block.Outputs().front().width), 1.0F);
+  const std::vector<std::span<const float>> given = {gradient};
+  block.BeginStep({.step = 1, .micro_batches = 2, .global_samples = view.samples});
+  ASSERT_TRUE(block.Forward({}, view, {}).ok());
+  ASSERT_TRUE(block.Backward({}, given).ok());
+  device->SetFails(true);  // before the second micro-batch, which never comes
+  block.Gradients();
+  EXPECT_EQ(base::Message(block.ApplyUpdate(Sgd())), "the device is broken");
+  EXPECT_EQ(block.AppliedStep(), 0);
+  ASSERT_FALSE(block.Forward({.micro = 1}, view, {}).ok()) << "it copies its output";
+  device->SetFails(false);
+  EXPECT_TRUE(block.ApplyUpdate(Sgd()).ok());
+  EXPECT_EQ(block.AppliedStep(), 1);
+}
+
+// A trainer that starts when all steps are done evaluates before its first one.
+TEST(BlockWithATableTest, EvaluatesBeforeItsFirstStep) {
+  const Sample sample = SampleOf("sparse", Expected("sparse"));
+  Blocks blocks = BlocksOf(GraphOf("sparse", sample), {});
+  Batch batch = sample.batch;
+  for (const Table& table : blocks.tables) GiveRows(table, batch);
+  const auto logits = blocks.front()->Infer(batch.View(0, batch.samples), {});
+  ASSERT_TRUE(logits.ok()) << logits.status();
+  EXPECT_EQ(logits->front().size(), 3u * static_cast<size_t>(batch.samples));
+}
+
 TEST(ExportedGraphTest, SaysWhatIsWrong) {
   const Sample sample = SampleOf("mlp", Expected("mlp"));
   const auto fails = [&](const std::string& name, const model::JobSpec& job) {
