@@ -58,14 +58,15 @@ struct Case {
   const char* metric;
   double least;
   std::set<int> tables = {};  // operations whose rows are on parameter servers, in the pipeline
+  int epochs = 1;
 };
 
 class ExamplesTest : public ::testing::TestWithParam<Case> {};
 
 // Two stages of two replicas give the losses of one process, with tables on two parameter servers too.
 TEST_P(ExamplesTest, TrainsTheSameInAPipeline) {
-  const auto [name, operations, cut, metric, least, tables] = GetParam();
-  const JobOptions options = Example(name, operations, tables);
+  const auto [name, operations, cut, metric, least, tables, epochs] = GetParam();
+  const JobOptions options = Example(name, operations, tables, epochs);
   const Outcome alone = Train(options, {.stages = {{.end = operations, .units = 1}}});
   const Outcome pipeline =
       Train(options, {.stages = {{.end = cut, .units = 2}, {.first = cut, .end = operations, .units = 2}},
@@ -79,7 +80,8 @@ TEST_P(ExamplesTest, TrainsTheSameInAPipeline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ExamplesTest,
-                         ::testing::Values(Case{"lenet", 4, 2, "accuracy", 0.4}, Case{"transformer", 6, 1, "auc", 0.85},
+                         ::testing::Values(Case{"lenet", 4, 2, "accuracy", 0.6, {}, 2},
+                                           Case{"transformer", 6, 1, "auc", 0.85},
                                            Case{"two-tower", 9, 4, "auc", 0.85, {0, 4}}),
                          [](const auto& tested) {
                            std::string name = tested.param.name;
@@ -104,10 +106,20 @@ TEST(ExamplesOfTablesTest, RowsSurviveChangesOfPlan) {
   EXPECT_LT(weights, 1e-4);
 }
 
+// With the settings of its example: momentum, a cosine schedule, clipped gradients. After 79 steps the running
+// statistics of batch norms still lag: PyTorch itself has accuracies from 0.3 to 0.85 then, by seed.
+TEST(ExamplesOfBatchNormTest, Trains) {
+  const Outcome run =
+      Train(Example("resnet", 6),
+            {.stages = {{.end = 3, .units = 1}, {.first = 3, .end = 6, .units = 1}}, .micro_batches = 2});
+  std::printf("resnet: accuracy %.4f; loss %.4f\n", run.end.metrics().at("accuracy"), run.losses.back());
+  EXPECT_GT(run.end.metrics().at("accuracy"), 0.2);
+  EXPECT_LT(run.losses.back(), 0.6);
+}
+
 // Batch norm normalises what a replica has of a micro-batch by itself. Four micro-batches of one replica are the same
 // samples as two micro-batches of two replicas, so they train the same. Where gradients are added in the same order
-// too, the weights have the same bits, wherever the stages are cut. After so few steps the running statistics still
-// lag: PyTorch itself has accuracies from 0.3 to 0.85 after 79, by seed.
+// too, the weights have the same bits, wherever the stages are cut.
 TEST(ExamplesOfBatchNormTest, TrainsTheSameWithTheSameSplit) {
   constexpr int kOperations = 6, kEpochs = 3;  // of 79 steps
   const JobOptions options = Example("resnet", kOperations, {}, kEpochs, "sgd");
