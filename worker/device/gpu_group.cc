@@ -51,8 +51,8 @@ class GpuGroup final : public Group {
   }
   absl::Status Flush() override { return Followed(base_->Flush()); }
   void Close(std::string_view why) override {
+    base_->Close(why);  // first: who wakes asks `base` for the reason
     gpus_->Abort();
-    base_->Close(why);
   }
 
  private:
