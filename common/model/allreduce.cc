@@ -78,26 +78,113 @@ int DoublingRounds(int members) {
   return std::bit_width(n) - 1 + (std::has_single_bit(n) ? 0 : 2);
 }
 
+double MessageSeconds(const LinkSpeed& link, double bytes) {
+  return link.latency_seconds + (link.bytes_per_second > 0 ? bytes / link.bytes_per_second : 0);
+}
+
+// The messages that arrive at the root share its card, so their bytes follow each other; and so do those that leave it.
+double CentralizedSeconds(int members, LinkOf link, double bytes, int root) {
+  double in_latency = 0, out_latency = 0, seconds = 0;
+  for (int i = 0; i < members; ++i) {
+    if (i == root) continue;
+    const LinkSpeed in = link(i, root), out = link(root, i);
+    in_latency = std::max(in_latency, in.latency_seconds);
+    out_latency = std::max(out_latency, out.latency_seconds);
+    seconds += MessageSeconds({0, in.bytes_per_second}, bytes) + MessageSeconds({0, out.bytes_per_second}, bytes);
+  }
+  return in_latency + out_latency + seconds;
+}
+
+// Members beyond the largest power of two give their values to another before, and get the sum after.
+double DoublingSeconds(int members, LinkOf link, double bytes) {
+  const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(members)));
+  double before = 0, after = 0, seconds = 0;
+  for (int i = power; i < members; ++i) {
+    before = std::max(before, MessageSeconds(link(i, i - power), bytes));
+    after = std::max(after, MessageSeconds(link(i - power, i), bytes));
+  }
+  for (int distance = 1; distance < power; distance *= 2) {
+    double round = 0;
+    for (int i = 0; i < power; ++i) round = std::max(round, MessageSeconds(link(i, i ^ distance), bytes));
+    seconds += round;
+  }
+  return before + seconds + after;
+}
+
 }  // namespace
 
 double AllreduceSeconds(AllreduceAlgorithm algorithm, int members, const LinkSpeed& link, double bytes) {
   if (members < 2) return 0;
-  const auto message = [&](double size) {
-    return link.latency_seconds + (link.bytes_per_second > 0 ? size / link.bytes_per_second : 0);
-  };
   const double n = members;
   switch (algorithm) {
     case AllreduceAlgorithm::kCentralized:  // the root's link carries all of them, in and out
-      return 2 * message((n - 1) * bytes);
+      return 2 * MessageSeconds(link, (n - 1) * bytes);
     case AllreduceAlgorithm::kLinear:  // along the chain and back
-      return 2 * (n - 1) * message(bytes);
+      return 2 * (n - 1) * MessageSeconds(link, bytes);
     case AllreduceAlgorithm::kRecursiveDoubling:
-      return DoublingRounds(members) * message(bytes);
+      return DoublingRounds(members) * MessageSeconds(link, bytes);
     case AllreduceAlgorithm::kAuto:
     case AllreduceAlgorithm::kRing:
-      return 2 * (n - 1) * message(bytes / n);
+      return 2 * (n - 1) * MessageSeconds(link, bytes / n);
   }
   return 0;
+}
+
+double AllreduceSeconds(AllreduceAlgorithm algorithm, int members, LinkOf link, double bytes, int root) {
+  if (members < 2) return 0;
+  switch (algorithm) {
+    case AllreduceAlgorithm::kCentralized:
+      return CentralizedSeconds(members, link, bytes, root);
+    case AllreduceAlgorithm::kLinear: {
+      double seconds = 0;
+      for (int i = 0; i + 1 < members; ++i) {
+        seconds += MessageSeconds(link(i, i + 1), bytes) + MessageSeconds(link(i + 1, i), bytes);
+      }
+      return seconds;
+    }
+    case AllreduceAlgorithm::kRecursiveDoubling:
+      return DoublingSeconds(members, link, bytes);
+    case AllreduceAlgorithm::kAuto:
+    case AllreduceAlgorithm::kRing: {
+      double round = 0;
+      for (int i = 0; i < members; ++i) {
+        round = std::max(round, MessageSeconds(link(i, (i + 1) % members), bytes / members));
+      }
+      return 2.0 * (members - 1) * round;
+    }
+  }
+  return 0;
+}
+
+double BroadcastSeconds(int members, LinkOf link, double bytes) {
+  double seconds = 0;
+  for (int have = 1; have < members; have *= 2) {
+    double round = 0;
+    for (int i = 0; i < have && i + have < members; ++i) {
+      round = std::max(round, MessageSeconds(link(i, i + have), bytes));
+    }
+    seconds += round;
+  }
+  return seconds;
+}
+
+double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, double bytes, int root) {
+  double seconds = 0;
+  for (size_t l = 0; l < levels.size(); ++l) {
+    double adds = 0, tells = 0;
+    for (const std::vector<int>& group : levels[l].groups) {
+      const auto between = [&](int a, int b) {
+        return link(group[static_cast<size_t>(a)], group[static_cast<size_t>(b)]);
+      };
+      const auto at = std::ranges::find(group, root);
+      const int own_root = at == group.end() ? 0 : static_cast<int>(at - group.begin());
+      const auto count = static_cast<int>(group.size());
+      adds = std::max(adds, AllreduceSeconds(levels[l].algorithm, count, between, bytes, own_root));
+      if (l + 1 < levels.size()) tells = std::max(tells, BroadcastSeconds(count, between, bytes));
+    }
+    seconds += adds + tells;
+  }
+  return seconds;
 }
 
 std::vector<AlgorithmRule> AllreduceRules(int members, const LinkSpeed& link) {

@@ -1,6 +1,9 @@
 // How long allreduce algorithms take, and which one is the fastest.
 #pragma once
 
+#include <absl/functional/function_ref.h>
+
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,6 +11,7 @@
 
 #include "common/model/execution_plan.h"
 #include "common/model/model.h"
+#include "common/model/reduce_level.h"
 
 namespace medley::model {
 
@@ -20,9 +24,27 @@ struct LinkSpeed {
 // The speed of a link that nobody has measured: processes of one machine over loopback (docs/design/collectives.md).
 inline constexpr LinkSpeed kUnmeasuredLink{1e-4, 1.5e9};
 
+// All but kAuto.
+inline constexpr std::array kAllreduceAlgorithms = {AllreduceAlgorithm::kRing, AllreduceAlgorithm::kRecursiveDoubling,
+                                                    AllreduceAlgorithm::kCentralized, AllreduceAlgorithm::kLinear};
+
 // Seconds of one allreduce of `bytes` among `members` over equal links, in rounds of messages as in section 3.1 of the
 // thesis on hierarchical clusters. kAuto is kRing.
 double AllreduceSeconds(AllreduceAlgorithm algorithm, int members, const LinkSpeed& link, double bytes);
+
+// The same where links differ: `link` is that between two members, of 0 to `members` - 1. Every algorithm uses only
+// some links, in the order of members: a ring those of neighbours, a chain (kLinear) too, kCentralized those of
+// `root`. In a round all wait for the slowest message.
+using LinkOf = absl::FunctionRef<LinkSpeed(int from, int to)>;
+double AllreduceSeconds(AllreduceAlgorithm algorithm, int members, LinkOf link, double bytes, int root = 0);
+
+// Seconds until all have the bytes of member 0, along a binomial tree.
+double BroadcastSeconds(int members, LinkOf link, double bytes);
+
+// Seconds of an allreduce over groups of replicas, innermost level first; the first of each group takes part in the
+// next level and then tells its group the sum. Groups of a level work at the same time. `link`: between two replicas.
+// `root`: the replica that adds where a level is centralized and its group contains it; else the first of the group.
+double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, double bytes, int root = 0);
 
 // The rules by which AUTO is resolved among `members` replicas: recursive doubling, which has fewer rounds, up to the
 // size at which the ring is faster, because it sends less. The size is at most 256 KiB: above it, a ring that adds

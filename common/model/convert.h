@@ -21,8 +21,9 @@ class Message;
 class Timestamp;
 }  // namespace google::protobuf
 namespace medley::plan::v1 {
+class Device;
 class ExecutionPlan;
-}
+}  // namespace medley::plan::v1
 namespace medley::profile::v1 {
 class AllreduceMeasurement;
 class Model;
@@ -46,6 +47,8 @@ struct JobObservation;
 
 void ToProto(const ExecutionPlan& plan, plan::v1::ExecutionPlan& out);
 absl::StatusOr<ExecutionPlan> FromProto(const plan::v1::ExecutionPlan& in);
+void ToProto(const Device& device, plan::v1::Device& out);
+Device FromProto(const plan::v1::Device& in);
 
 void ToProto(const Model& model, profile::v1::Model& out);
 absl::StatusOr<Model> FromProto(const profile::v1::Model& in);

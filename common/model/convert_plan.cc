@@ -142,13 +142,7 @@ absl::StatusOr<Placement> PlacementFromProto(const plan_pb::Placement& in, const
 
 // The devices, the placements and what belongs to them.
 void PlacedToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
-  for (const Device& device : plan.devices) {
-    plan_pb::Device& to = *out.add_devices();
-    to.set_id(device.id);
-    to.set_pool(device.pool);
-    to.set_machine(device.machine);
-    to.set_location(device.location);
-  }
+  for (const Device& device : plan.devices) ToProto(device, *out.add_devices());
   for (const Placement& placement : plan.placements) PlacementToProto(placement, *out.add_placements());
   for (const AlgorithmRule& rule : plan.algorithms) {
     plan_pb::AlgorithmRule& to = *out.add_algorithms();
@@ -162,9 +156,7 @@ void PlacedToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
 }
 
 absl::Status PlacedFromProto(const plan_pb::ExecutionPlan& in, ExecutionPlan& plan) {
-  for (const plan_pb::Device& device : in.devices()) {
-    plan.devices.push_back({device.id(), device.pool(), device.machine(), device.location()});
-  }
+  for (const plan_pb::Device& device : in.devices()) plan.devices.push_back(FromProto(device));
   for (int i = 0; i < in.placements_size(); ++i) {
     MEDLEY_ASSIGN_OR_RETURN(Placement placement,
                             PlacementFromProto(in.placements(i), fmt::format("placements[{}]", i)));
@@ -230,6 +222,15 @@ Provenance ProvenanceFromProto(const plan_pb::Provenance& in) {
 }
 
 }  // namespace
+
+void ToProto(const Device& device, plan_pb::Device& out) {
+  out.set_id(device.id);
+  out.set_pool(device.pool);
+  out.set_machine(device.machine);
+  out.set_location(device.location);
+}
+
+Device FromProto(const plan_pb::Device& in) { return {in.id(), in.pool(), in.machine(), in.location()}; }
 
 void ToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
   out.Clear();

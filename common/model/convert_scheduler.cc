@@ -69,6 +69,14 @@ pb::Hierarchy GroupingToProto(Grouping grouping) {
       return pb::HIERARCHY_AUTO;
     case Grouping::kPool:
       return pb::HIERARCHY_BY_POOL;
+    case Grouping::kLinks:
+      return pb::HIERARCHY_BY_LINKS;
+    case Grouping::kEqualPower:
+      return pb::HIERARCHY_EQUAL_POWER;
+    case Grouping::kRandom:
+      return pb::HIERARCHY_RANDOM;
+    case Grouping::kOneRing:
+      return pb::HIERARCHY_ONE_RING;
   }
   return pb::HIERARCHY_UNSPECIFIED;
 }
@@ -81,6 +89,14 @@ absl::StatusOr<Grouping> GroupingFromProto(pb::Hierarchy hierarchy, std::string_
       return Grouping::kAuto;
     case pb::HIERARCHY_BY_POOL:
       return Grouping::kPool;
+    case pb::HIERARCHY_BY_LINKS:
+      return Grouping::kLinks;
+    case pb::HIERARCHY_EQUAL_POWER:
+      return Grouping::kEqualPower;
+    case pb::HIERARCHY_RANDOM:
+      return Grouping::kRandom;
+    case pb::HIERARCHY_ONE_RING:
+      return Grouping::kOneRing;
     default:
       return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(hierarchy));
   }
@@ -121,7 +137,7 @@ void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
 
 absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   PlannerOptions out;
-  out.name = in.name().empty() ? "exact" : in.name();
+  out.name = in.name();
   out.seed = in.seed();
   out.time_budget_seconds = Or(in.time_budget_seconds(), 10.0);
   MEDLEY_ASSIGN_OR_RETURN(out.schedule, FromProto(in.schedule(), "planner.schedule"));
@@ -145,6 +161,55 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
   out.genetic = {in.genetic().population(), in.genetic().generations(), in.genetic().mutation_rate()};
   out.bayesian = {in.bayesian().evaluations(), in.bayesian().initial_samples()};
   return out;
+}
+
+void ClusterToProto(const Cluster& cluster, pb::Cluster& out) {
+  for (const Device& device : cluster.devices) ToProto(device, *out.add_devices());
+  for (const ClusterLink& link : cluster.links) {
+    pb::ClusterLink& to = *out.add_links();
+    to.set_from(link.from);
+    to.set_to(link.to);
+    to.set_latency_seconds(link.latency_seconds);
+    to.set_bytes_per_second(link.bytes_per_second);
+  }
+}
+
+absl::Status ObjectiveFromProto(const pb::PlanRequest& in, PlanRequest& out) {
+  if (in.objective() != pb::OBJECTIVE_UNSPECIFIED && in.objective() != pb::OBJECTIVE_STEP_TIME) {
+    return base::InvalidArgument("objective: unknown value {}", static_cast<int>(in.objective()));
+  }
+  if (in.objective() == pb::OBJECTIVE_STEP_TIME) out.objective = Objective::kStepTime;
+  for (const plan::v1::Device& device : in.cluster().devices()) out.cluster.devices.push_back(FromProto(device));
+  for (const pb::ClusterLink& link : in.cluster().links()) {
+    out.cluster.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
+  }
+  return absl::OkStatus();
+}
+
+void StepTimeToProto(const StepTimePlan& plan, pb::StepTimePlan& out) {
+  out.set_seconds(plan.seconds);
+  out.set_throughput(plan.throughput);
+  out.set_lower_bound_seconds(plan.lower_bound_seconds);
+  out.set_model_seconds(plan.model_seconds);
+  out.set_simulated(plan.simulated);
+  out.set_repaired(plan.repaired);
+  for (const StepTimePlan::Alternative& alternative : plan.alternatives) {
+    pb::StepTimeAlternative& to = *out.add_alternatives();
+    to.set_label(alternative.label);
+    to.set_seconds(alternative.seconds);
+    to.set_failure(alternative.failure);
+  }
+  out.set_explanation(plan.explanation);
+}
+
+StepTimePlan StepTimeFromProto(const pb::StepTimePlan& in) {
+  StepTimePlan plan{
+      in.seconds(), in.throughput(), in.lower_bound_seconds(), in.model_seconds(), in.simulated(), in.repaired(),
+      {},           in.explanation()};
+  for (const pb::StepTimeAlternative& from : in.alternatives()) {
+    plan.alternatives.push_back({from.label(), from.seconds(), from.failure()});
+  }
+  return plan;
 }
 
 // Converts a list of resources into `out`, in order.
@@ -197,6 +262,8 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   out.set_profile_id(request.profile_id);
   out.set_simulate(request.simulate);
   for (const AllreduceMeasurement& measured : request.allreduces) ToProto(measured, *out.add_allreduces());
+  if (request.objective == Objective::kStepTime) out.set_objective(pb::OBJECTIVE_STEP_TIME);
+  if (request.cluster != Cluster{}) ClusterToProto(request.cluster, *out.mutable_cluster());
 }
 
 absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
@@ -208,6 +275,8 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
   request.server_type = in.server_type();
   request.server_memory_bytes = in.server_memory_bytes();
   MEDLEY_ASSIGN_OR_RETURN(request.planner, OptionsFromProto(in.planner()));
+  MEDLEY_RETURN_IF_ERROR(ObjectiveFromProto(in, request));
+  if (request.planner.name.empty()) request.planner.name = request.objective == Objective::kCost ? "exact" : "auto";
   request.profile_id = in.profile_id();
   request.simulate = in.simulate();
   for (int i = 0; i < in.allreduces_size(); ++i) {
@@ -264,8 +333,9 @@ Reason FromProto(const pb::Reason& in) {
 
 void ToProto(const PlanResult& result, pb::PlanResponse& out) {
   out.Clear();
-  out.set_feasible(result.plan.has_value());
+  out.set_feasible(result.plan.has_value() || result.step_time.has_value());
   if (result.plan) ToProto(*result.plan, *out.mutable_plan());
+  if (result.step_time) StepTimeToProto(*result.step_time, *out.mutable_step_time());
   for (const Reason& reason : result.reasons) ToProto(reason, *out.add_reasons());
   out.set_planner(result.planner);
   out.set_planning_seconds(result.planning_seconds);
@@ -289,9 +359,12 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
 }
 
 absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
-  if (in.feasible() != in.has_plan()) return base::InvalidArgument("plan: must be set exactly if feasible is true");
+  if (in.feasible() != (in.has_plan() || in.has_step_time()) || (in.has_plan() && in.has_step_time())) {
+    return base::InvalidArgument("plan: it or stepTime must be set exactly if feasible is true");
+  }
   PlanResult result;
   if (in.has_plan()) result.plan = FromProto(in.plan());
+  if (in.has_step_time()) result.step_time = StepTimeFromProto(in.step_time());
   for (const pb::Reason& reason : in.reasons()) result.reasons.push_back(FromProto(reason));
   result.planner = in.planner();
   result.planning_seconds = in.planning_seconds();

@@ -235,9 +235,9 @@ absl::Status CheckDifferingReplicas(const plan_pb::ExecutionPlan& plan) {
 
 absl::Status CheckReplicaSync(const plan_pb::Sync& sync, const std::string& path) {
   MEDLEY_RETURN_IF_ERROR(CheckMode(sync, path));
-  if (sync.hierarchy_size() > 1) {
+  if (sync.hierarchy_size() > kMostInnerLevels) {
     return NotExecuted(path + ".hierarchy", fmt::format("{} levels", sync.hierarchy_size()),
-                       "groups have one level, and agree among themselves");
+                       fmt::format("groups have at most {} levels below the outermost", kMostInnerLevels));
   }
   return absl::OkStatus();
 }

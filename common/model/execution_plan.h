@@ -23,12 +23,15 @@ struct OperationRange {
   bool operator==(const OperationRange&) const = default;
 };
 
-// Groups of devices of one level of a hierarchy, by device id.
+// Groups of devices of one level of a hierarchy, by device id. Each group of a level consists of whole groups of the
+// level below.
 struct HierarchyLevel {
   std::vector<std::vector<std::string>> groups;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kAuto;  // within each group
   bool operator==(const HierarchyLevel&) const = default;
 };
+
+inline constexpr int kMostInnerLevels = 2;  // below the outermost
 
 inline constexpr int kLeastAnomalyWindow = 4;  // steps
 inline constexpr int kMostAnomalyWindow = 1000;

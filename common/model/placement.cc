@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "common/base/status.h"
 
@@ -45,6 +46,22 @@ absl::Status CheckReplicas(const Placement& placement, const std::set<std::strin
   return absl::OkStatus();
 }
 
+// Groups that the level above divides would have a leader in one part and members in another.
+absl::Status CheckNested(const HierarchyLevel& below, const HierarchyLevel& level, const std::string& path) {
+  std::map<std::string_view, size_t> group_of;
+  for (size_t g = 0; g < level.groups.size(); ++g) {
+    for (const std::string& device : level.groups[g]) group_of[device] = g;
+  }
+  for (const std::vector<std::string>& group : below.groups) {
+    for (const std::string& device : group) {
+      if (group_of.at(device) == group_of.at(group.front())) continue;
+      return base::InvalidArgument("{}: '{}' and '{}' are in one group of the level below and in two here", path,
+                                   group.front(), device);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLevel(const HierarchyLevel& level, const std::set<std::string>& replicas, const std::string& path) {
   std::set<std::string> seen;
   for (const std::vector<std::string>& group : level.groups) {
@@ -69,7 +86,9 @@ absl::Status CheckSync(const Sync& sync, const std::set<std::string>& replicas, 
     return base::InvalidArgument("{}.root: '{}' is no replica", path, sync.root);
   }
   for (size_t l = 0; l < sync.hierarchy.size(); ++l) {
-    MEDLEY_RETURN_IF_ERROR(CheckLevel(sync.hierarchy[l], replicas, fmt::format("{}.hierarchy[{}]", path, l)));
+    const std::string here = fmt::format("{}.hierarchy[{}]", path, l);
+    MEDLEY_RETURN_IF_ERROR(CheckLevel(sync.hierarchy[l], replicas, here));
+    if (l > 0) MEDLEY_RETURN_IF_ERROR(CheckNested(sync.hierarchy[l - 1], sync.hierarchy[l], here));
   }
   if (sync.mode == SyncMode::kPercentage && !(sync.fraction > 0 && sync.fraction <= 1)) {
     return base::InvalidArgument("{}.fraction: must be in (0, 1], is {}", path, sync.fraction);

@@ -1,5 +1,6 @@
 #include "common/model/planning.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -92,14 +93,14 @@ absl::Status CheckModel(const Model& model) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTraining(const Training& t) {
+absl::Status CheckTraining(const Training& t, bool needs_samples = true) {
   MEDLEY_RETURN_IF_ERROR(CheckPositive(t.profile_batch_size, "training.profileBatchSize"));
   MEDLEY_RETURN_IF_ERROR(CheckAtMost(t.profile_batch_size, kMaxBatch, "training.profileBatchSize"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.samples_per_epoch, "training.samplesPerEpoch"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.epochs, "training.epochs"));
   MEDLEY_RETURN_IF_ERROR(CheckPositive(t.state_factor, "training.stateFactor"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(t.remaining_samples, "training.remainingSamples"));
-  if (!(t.TotalSamples() > 0) || !std::isfinite(t.TotalSamples())) {
+  if (needs_samples && (!(t.TotalSamples() > 0) || !std::isfinite(t.TotalSamples()))) {
     return base::InvalidArgument(
         "training.samplesPerEpoch: samplesPerEpoch * epochs (or remainingSamples) must be greater "
         "than 0");
@@ -151,6 +152,37 @@ absl::Status CheckResources(const PlanRequest& request, std::set<std::string>& n
   return absl::OkStatus();
 }
 
+// The devices of a cluster need nothing but their layers' times: no prices, limits or servers.
+absl::Status CheckCluster(const PlanRequest& request, const std::set<std::string>& names) {
+  if (request.objective == Objective::kCost) {
+    if (request.cluster == Cluster{}) return absl::OkStatus();
+    return base::InvalidArgument("cluster: only with objective OBJECTIVE_STEP_TIME");
+  }
+  std::set<std::string> pools;
+  for (size_t d = 0; d < request.cluster.devices.size(); ++d) {
+    const std::string& pool = request.cluster.devices[d].pool;
+    if (!names.contains(pool)) {
+      return base::InvalidArgument("cluster.devices[{}].pool: '{}' is not in resources", d, pool);
+    }
+    pools.insert(pool);
+  }
+  for (size_t l = 0; l < request.model.layers.size(); ++l) {
+    const Layer& layer = request.model.layers[l];
+    for (const std::string& pool : pools) {
+      if (NeedsServers(layer, pool)) {
+        return base::InvalidArgument(
+            "model.layers[{}].profiles: objective OBJECTIVE_STEP_TIME needs a model without parameter servers, and "
+            "serverSeconds is above 0 for pool '{}'",
+            l, pool);
+      }
+      const auto known = [&](const LayerProfile& p) { return p.resource_type == pool; };
+      if (std::ranges::any_of(layer.profiles, known)) continue;
+      return base::InvalidArgument("model.layers[{}].profiles: none for pool '{}' of the cluster", l, pool);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string Offering::KeyString() const {
@@ -170,10 +202,11 @@ absl::Status Validate(const Training& training) { return CheckTraining(training)
 
 absl::Status Validate(const PlanRequest& request) {
   MEDLEY_RETURN_IF_ERROR(CheckModel(request.model));
-  MEDLEY_RETURN_IF_ERROR(CheckTraining(request.training));
+  MEDLEY_RETURN_IF_ERROR(CheckTraining(request.training, request.objective == Objective::kCost));
   MEDLEY_RETURN_IF_ERROR(CheckConstraints(request.constraints));
   std::set<std::string> names;
   MEDLEY_RETURN_IF_ERROR(CheckResources(request, names));
+  MEDLEY_RETURN_IF_ERROR(CheckCluster(request, names));
   bool needs_servers = false;
   for (size_t i = 0; i < request.model.layers.size(); ++i) {
     const Layer& layer = request.model.layers[i];
@@ -233,6 +266,10 @@ absl::Status Validate(const PlanRequest& request) {
     return base::InvalidArgument(
         "planner.sync.hierarchy: BY_POOL needs the mode FULL: replicas that differ are all in one pool, so they would "
         "agree in every step");
+  }
+  if (sync.hierarchy > Grouping::kPool && request.objective != Objective::kStepTime) {
+    return base::InvalidArgument(
+        "planner.sync.hierarchy: BY_LINKS, EQUAL_POWER, RANDOM and ONE_RING need objective OBJECTIVE_STEP_TIME");
   }
   if (request.planner.max_staleness < 0 || (request.planner.max_staleness > 0 && !asynchronous)) {
     return base::InvalidArgument("planner.maxStaleness: must be 0, or greater than 0 with ASYNC_1F1B, is {}",

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model/cluster.h"
 #include "common/model/execution_plan.h"
 #include "common/model/model.h"
 
@@ -85,8 +86,9 @@ struct BayesianOptions {  // 0: the planner's default
 };
 
 // Groups of replicas that the planner forms in every stage (Sync::hierarchy): none, of about the square root of their
-// number within a pool, or one for each pool of the stage.
-enum class Grouping { kNone, kAuto, kPool };
+// number within a pool, or one for each pool of the stage. With Objective::kStepTime the planner `hierarchy` forms them
+// among devices: kNone and kAuto, the fastest; kPool, by pool; the rest are for that goal only (scheduler.proto).
+enum class Grouping { kNone, kAuto, kPool, kLinks, kEqualPower, kRandom, kOneRing };
 
 // How replicas synchronise. Other modes than kFull need one stage that holds the whole model, without parameter
 // servers.
@@ -115,7 +117,12 @@ struct PlannerOptions {
   RecurrentOptions recurrent;
   GeneticOptions genetic;
   BayesianOptions bayesian;
+  bool asynchronous() const { return schedule == ScheduleKind::kAsync1F1B; }
 };
+
+// What a plan is to be good at: the least cost under the constraints, or the fewest seconds of a step on the devices of
+// a cluster, whatever they cost.
+enum class Objective { kCost, kStepTime };
 
 struct PlanRequest {
   Model model;
@@ -128,10 +135,13 @@ struct PlanRequest {
   std::string profile_id;
   bool simulate = false;  // fill in Estimate::simulated_throughput
   std::vector<AllreduceMeasurement> allreduces;
+  Objective objective = Objective::kCost;
+  Cluster cluster;  // with kStepTime
 };
 
 // Checks all that planners rely on: sizes, ranges, and that names are unique and known. Errors: InvalidArgument naming
-// the JSON path of the first invalid field. It does not check feasibility.
+// the JSON path of the first invalid field. It does not check feasibility. With kStepTime every layer must have a
+// profile for every pool of the cluster, no layer may need parameter servers, and LinkTable::Make checks the links.
 absl::Status Validate(const PlanRequest& request);
 // These check only the model and only the training.
 absl::Status Validate(const Model& model);
@@ -199,8 +209,28 @@ struct Prediction {
   bool operator==(const Prediction&) const = default;
 };
 
+// The answer to a request with Objective::kStepTime. Seconds are those of a step in steady state.
+struct StepTimePlan {
+  double seconds = 0;  // by the simulator
+  double throughput = 0;
+  double lower_bound_seconds = 0;  // proven for the planner's closed form; 0: not proven
+  double model_seconds = 0;        // by the closed form with which the planner searched; 0: it has none
+  int64_t simulated = 0;           // plans that were timed by the simulator
+  int64_t repaired = 0;            // plans that were illegal, so the planner changed them
+  struct Alternative {
+    std::string label;
+    double seconds = 0;
+    std::string failure;  // why there is no such plan, instead of seconds
+    bool operator==(const Alternative&) const = default;
+  };
+  std::vector<Alternative> alternatives;
+  std::string explanation;  // one fact a line
+  bool operator==(const StepTimePlan&) const = default;
+};
+
 struct PlanResult {
-  std::optional<ProvisionedPlan> plan;  // nullopt: infeasible, see reasons
+  std::optional<ProvisionedPlan> plan;  // nullopt: infeasible, see reasons; or `step_time` is set
+  std::optional<StepTimePlan> step_time;
   std::vector<Reason> reasons;
   std::string planner;
   double planning_seconds = 0;

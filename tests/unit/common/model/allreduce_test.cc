@@ -26,6 +26,50 @@ TEST(AllreduceSecondsTest, CountsRoundsAndBytes) {
   }
 }
 
+// Over equal links both forms agree.
+TEST(AllreduceSecondsTest, EqualLinksTakeTheSameTime) {
+  const LinkSpeed link{1, 10};
+  for (int members = 1; members <= 17; ++members) {
+    for (const auto algorithm : kAllreduceAlgorithms) {
+      const auto between = [&](int, int) { return link; };
+      const double root = members - 1;
+      EXPECT_NEAR(AllreduceSeconds(algorithm, members, between, 40, static_cast<int>(root)),
+                  AllreduceSeconds(algorithm, members, link, 40), 1e-9)
+          << static_cast<int>(algorithm) << " among " << members;
+    }
+  }
+}
+
+// Member 1 is far from all others: only what passes its links is slow.
+TEST(AllreduceSecondsTest, OnlyTheLinksInUseCount) {
+  const auto link = [](int a, int b) { return a == 1 || b == 1 ? LinkSpeed{10, 0} : LinkSpeed{1, 0}; };
+  EXPECT_EQ(AllreduceSeconds(kRing, 4, link, 40), 6 * 10);
+  EXPECT_EQ(AllreduceSeconds(kLinear, 4, link, 40), 2 * (10 + 10 + 1));
+  EXPECT_EQ(AllreduceSeconds(kCentralized, 4, link, 40), 2 * 10);
+  EXPECT_EQ(AllreduceSeconds(kRecursiveDoubling, 4, link, 40), 2 * 10);
+  const auto one_way = [](int a, int b) { return a == 0 && b == 2 ? LinkSpeed{10, 0} : LinkSpeed{1, 0}; };
+  EXPECT_EQ(AllreduceSeconds(kRing, 4, one_way, 40), 6);  // no neighbours
+  EXPECT_EQ(AllreduceSeconds(kRecursiveDoubling, 4, one_way, 40), 1 + 10);
+  EXPECT_EQ(AllreduceSeconds(kRing, 3, one_way, 40), 4);  // 2 -> 0, not 0 -> 2
+  EXPECT_EQ(BroadcastSeconds(4, one_way, 40), 1 + 10);
+  EXPECT_EQ(BroadcastSeconds(
+                5,
+                [](int, int) {
+                  return LinkSpeed{1, 0};
+                },
+                40),
+            3);
+}
+
+TEST(HierarchicalSecondsTest, GroupsWorkAtTheSameTime) {
+  // Two groups of 2 and 3; their leaders 0 and 2. A message takes a second, between the groups ten.
+  const auto link = [](int a, int b) { return LinkSpeed{(a < 2) == (b < 2) ? 1.0 : 10.0, 0}; };
+  const std::vector<ReduceLevel> levels = {{{{0, 1}, {2, 3, 4}}, kRing}, {{{0, 2}}, kRing}};
+  EXPECT_EQ(HierarchicalSeconds(levels, link, 40), 4 + 20 + 2);  // ring of 3; ring of 2; tree of 3
+  const std::vector<ReduceLevel> flat = {{{{0, 1, 2, 3, 4}}, kRing}};
+  EXPECT_EQ(HierarchicalSeconds(flat, link, 40), 8 * 10);
+}
+
 TEST(AllreduceRulesTest, ChooseWhatIsFasterUpToTheBound) {
   for (int members = 2; members <= 64; ++members) {
     for (const LinkSpeed link : {kUnmeasuredLink, LinkSpeed{1e-6, 1e10}, LinkSpeed{0.01, 1e6}, LinkSpeed{0, 1e9}}) {

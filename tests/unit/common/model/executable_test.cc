@@ -341,7 +341,7 @@ TEST(ExecutableTest, PlacementsAreRefusedByField) {
             "plan.placements[1].operations: [1, 7) is not a range of operations within [0, 2)");
 }
 
-TEST(ExecutableTest, GroupsAreOfTheStagesDevicesInOneLevel) {
+TEST(ExecutableTest, GroupsAreOfTheStagesDevicesInTwoLevels) {
   plan_pb::ExecutionPlan plan = GoodPlan();
   plan_pb::Sync& sync = *plan.mutable_stages(0)->mutable_syncs(0)->mutable_sync();
   plan_pb::HierarchyLevel& level = *sync.add_hierarchy();
@@ -357,6 +357,15 @@ TEST(ExecutableTest, GroupsAreOfTheStagesDevicesInOneLevel) {
   EXPECT_THAT(CheckExecutable(plan), StatusIs(kRefused, HasSubstr("sync.root: 'cpu/2' is no replica")));
   sync.clear_root();
   *sync.add_hierarchy() = level;
+  EXPECT_THAT(CheckExecutable(plan), IsOk());
+  sync.mutable_hierarchy(0)->mutable_groups(0)->add_devices("cpu/1");
+  sync.mutable_hierarchy(0)->mutable_groups()->RemoveLast();
+  EXPECT_THAT(
+      CheckExecutable(plan),
+      StatusIs(kRefused, HasSubstr("hierarchy[1]: 'cpu/0' and 'cpu/1' are in one group of the level below and in "
+                                   "two here")));
+  *sync.mutable_hierarchy(0) = sync.hierarchy(1);
+  *sync.add_hierarchy() = sync.hierarchy(1);
   EXPECT_THAT(CheckExecutable(plan),
               StatusIs(kUnimplemented, HasSubstr("sync.hierarchy: the runtime does not execute")));
 }

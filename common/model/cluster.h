@@ -1,0 +1,54 @@
+// A fixed set of devices and the links between them: what planners of the goal "seconds of a step" may use.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "common/model/allreduce.h"
+#include "common/model/execution_plan.h"
+
+namespace medley::model {
+
+// A link holds for every pair of devices that its ends match. An end is the id of a device, a machine, a location ("a"
+// matches "a" and "a/b"), a pool, or "*" for all; the ends that are named first here are the more specific ones. Of the
+// links that match a pair, the most specific counts, and of links with the same ends the last. A link holds in both
+// directions, unless the other direction has one that is at least as specific.
+struct ClusterLink {
+  std::string from;
+  std::string to;
+  double latency_seconds = 0;   // at least 0
+  double bytes_per_second = 0;  // greater than 0
+  bool operator==(const ClusterLink&) const = default;
+};
+
+struct Cluster {
+  std::vector<Device> devices;
+  std::vector<ClusterLink> links;
+  bool operator==(const Cluster&) const = default;
+};
+
+inline constexpr int kMaxClusterDevices = 1024;
+inline constexpr int kMaxClusterLinks = 100'000;
+
+// The speed between all pairs of a cluster's devices. Immutable.
+class LinkTable {
+ public:
+  // Checks the cluster too. Errors: InvalidArgument naming the field: no device or too many, a missing or repeated id,
+  // a number out of range, an end that matches no device, two devices of different machines without a link.
+  static absl::StatusOr<LinkTable> Make(const Cluster& cluster);
+
+  int size() const { return size_; }
+  // From device a to device b, by index in Cluster::devices. Devices of one machine without a link of their own, and a
+  // device and itself, need no time: latency 0 and no limit (0 bytes per second).
+  const LinkSpeed& Between(int a, int b) const {
+    return speeds_[static_cast<size_t>(a) * static_cast<size_t>(size_) + static_cast<size_t>(b)];
+  }
+
+ private:
+  int size_ = 0;
+  std::vector<LinkSpeed> speeds_;
+};
+
+}  // namespace medley::model
