@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "common/base/status.h"
@@ -169,14 +171,16 @@ class Builder {
     }
     const model::Sync& how = lowered_.syncs[static_cast<size_t>(sync)];
     Group whole{block.layout, {}, Root(layout, how)};
-    if (!how.hierarchy.empty()) whole.levels.push_back(InnerLevel(layout, how.hierarchy.front(), bytes));
+    for (const model::HierarchyLevel& level : how.hierarchy) {
+      whole.levels.push_back(InnerLevel(layout, level, whole.levels, bytes));
+    }
     whole.levels.push_back(OuterLevel(layout, whole.levels, how, bytes));
     if (how.mode == model::SyncMode::kFull) {
       block.group = AddGroup(std::move(whole));
       return;
     }
     if (!how.hierarchy.empty()) {  // the inner groups agree on gradients in every step
-      block.group = AddGroup({block.layout, {whole.levels.front()}, whole.root});
+      block.group = AddGroup({block.layout, {whole.levels.begin(), whole.levels.end() - 1}, whole.root});
     }
     block.average = AddGroup(std::move(whole));
   }
@@ -193,14 +197,24 @@ class Builder {
     return 0;
   }
 
-  ReduceLevel InnerLevel(const Layout& layout, const model::HierarchyLevel& from, int64_t bytes) const {
+  // Of the devices of each group, those that take part in this level: all, or the leaders of the groups below.
+  ReduceLevel InnerLevel(const Layout& layout, const model::HierarchyLevel& from, const std::vector<ReduceLevel>& below,
+                         int64_t bytes) const {
+    std::vector<int> takes_part;
+    if (below.empty()) {
+      for (int r = 0; r < layout.replicas(); ++r) takes_part.push_back(r);
+    } else {
+      for (const std::vector<int>& group : below.back().groups) takes_part.push_back(group.front());
+      std::ranges::sort(takes_part);
+    }
     ReduceLevel level;
     size_t largest = 1;
     for (const std::vector<std::string>& ids : from.groups) {
+      const std::set<std::string_view> named(ids.begin(), ids.end());
       std::vector<int> members;
-      for (int r = 0; r < layout.replicas(); ++r) {
+      for (const int r : takes_part) {
         const std::string& id = program_.devices[static_cast<size_t>(layout.devices[static_cast<size_t>(r)])].id;
-        if (std::find(ids.begin(), ids.end(), id) != ids.end()) members.push_back(r);
+        if (named.contains(id)) members.push_back(r);
       }
       largest = std::max(largest, members.size());
       level.groups.push_back(std::move(members));

@@ -184,10 +184,6 @@ absl::Status CheckCombination(const ExecutionPlan& plan, const model::Model& mod
       return base::InvalidArgument("{} has parameters and {} replicas: the plan must synchronise it by allreduce",
                                    OperationName(model, i), layout.replicas());
     }
-    if (sync.hierarchy.size() > 1) {
-      return base::Unimplemented("{}: its hierarchy has {} levels below the outermost, one is executed",
-                                 OperationName(model, i), sync.hierarchy.size());
-    }
     const bool alike = std::ranges::all_of(lowered.operations, [&](const Operation& other) {
       return other.dense_bytes == 0 || other.sync == operation.sync;
     });

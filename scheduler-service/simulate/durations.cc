@@ -27,43 +27,11 @@ absl::Status CheckAll(const char* what, const std::vector<T>& values) {
   return absl::OkStatus();
 }
 
-// The slowest link among members of one group of a level.
-LinkSpeed Slowest(const std::vector<int>& devices, const Durations& durations) {
-  // One device, or two of one machine, stand for all of their kind.
-  std::map<std::pair<int, int>, int> kinds;  // (machine, location) -> device
-  std::map<int, int> by_location;            // -> a device; two devices of a location may be on different machines
-  bool local = false;
-  LinkSpeed slowest;
-  const auto add = [&](const LinkSpeed& link) {
-    slowest.latency_seconds = std::max(slowest.latency_seconds, link.latency_seconds);
-    if (link.bytes_per_second <= 0) return;
-    slowest.bytes_per_second = slowest.bytes_per_second <= 0
-                                   ? link.bytes_per_second
-                                   : std::min(slowest.bytes_per_second, link.bytes_per_second);
-  };
-  const auto at = [](const std::vector<int>& all, int i) { return all[static_cast<size_t>(i)]; };
-  for (const int device : devices) {
-    const int location = at(durations.location, device);
-    if (!kinds.try_emplace({at(durations.machine, device), location}, device).second) local = true;
-    const auto [known, added] = by_location.try_emplace(location, device);
-    if (!added && at(durations.machine, known->second) != at(durations.machine, device)) {
-      add(durations.Link(known->second, device));
-    }
-  }
-  if (local) add(durations.local);
-  for (const auto& [a, from] : by_location) {
-    for (const auto& [b, to] : by_location) {
-      if (a != b) add(durations.Link(from, to));
-    }
-  }
-  return slowest;
-}
-
 }  // namespace
 
 const LinkSpeed& Durations::Link(int from, int to) const {
   const auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
-  if (machine[f] == machine[t]) return local;
+  if (machine[f] == machine[t] && !links_within_machines) return local;
   return links[static_cast<size_t>(location[f] * locations + location[t])];
 }
 
@@ -169,24 +137,11 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
 
 double ReductionSeconds(const program::Program& program, const program::Group& group, const Durations& durations,
                         double bytes) {
-  const program::Layout& layout = program.layouts[static_cast<size_t>(group.layout)];
-  double seconds = 0;
-  for (size_t l = 0; l < group.levels.size(); ++l) {
-    double slowest = 0;
-    for (const std::vector<int>& members : group.levels[l].groups) {
-      std::vector<int> devices;
-      for (const int member : members) devices.push_back(layout.devices[static_cast<size_t>(member)]);
-      const LinkSpeed link = Slowest(devices, durations);
-      const int count = static_cast<int>(members.size());
-      double own = model::AllreduceSeconds(group.levels[l].algorithm, count, link, bytes);
-      if (l + 1 < group.levels.size()) {  // the leader tells its group the sum of all
-        own += model::AllreduceSeconds(model::AllreduceAlgorithm::kRecursiveDoubling, count, link, bytes);
-      }
-      slowest = std::max(slowest, own);
-    }
-    seconds += slowest;
-  }
-  return seconds;
+  const std::vector<int>& devices = program.layouts[static_cast<size_t>(group.layout)].devices;
+  const auto link = [&](int a, int b) {
+    return durations.Link(devices[static_cast<size_t>(a)], devices[static_cast<size_t>(b)]);
+  };
+  return model::HierarchicalSeconds(group.levels, link, bytes, group.root);
 }
 
 }  // namespace medley::sched

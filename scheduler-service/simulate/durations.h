@@ -50,7 +50,8 @@ struct Durations {
   int locations = 1;
   std::vector<int> location;  // by device
   std::vector<LinkSpeed> links;
-  LinkSpeed local;                            // between devices of one machine
+  LinkSpeed local;                            // between devices of one machine, unless `links_within_machines`
+  bool links_within_machines = false;         // `links` holds between them too
   std::vector<double> flow_bytes_per_second;  // by flow, instead of the link's; empty, or 0: the link's
 
   // Devices with the same number share a network card, whose rate holds in each direction.
@@ -90,8 +91,7 @@ Durations NoTime(const program::Program& program);
 // Errors: InvalidArgument that names what is missing, negative, infinite or not a number.
 absl::Status CheckDurations(const program::Program& program, const Durations& durations);
 
-// Seconds of a reduction of `bytes` among the replicas of a group, level by level. Each inner level also broadcasts the
-// sum to its members. The slowest link between members counts.
+// Seconds of a reduction of `bytes` among the replicas of a group (model::HierarchicalSeconds).
 double ReductionSeconds(const program::Program& program, const program::Group& group, const Durations& durations,
                         double bytes);
 

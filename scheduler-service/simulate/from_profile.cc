@@ -46,8 +46,12 @@ class Filler {
     for (const program::Device& device : program.devices) servers_ += device.server ? 1 : 0;
   }
 
-  absl::StatusOr<Durations> Fill() {
-    FillLinks();
+  absl::StatusOr<Durations> Fill(const DeviceLinks* links) {
+    if (links == nullptr) {
+      FillLinks();
+    } else {
+      MEDLEY_RETURN_IF_ERROR(FillDeviceLinks(*links));
+    }
     FillQuotas();
     for (size_t b = 0; b < program_.blocks.size(); ++b) {
       MEDLEY_RETURN_IF_ERROR(FillPasses(b));
@@ -115,6 +119,31 @@ class Filler {
       double& card = out_.card_bytes_per_second[static_cast<size_t>(out_.machine[d])];
       card = std::max(card, fastest[static_cast<size_t>(out_.location[d])]);
     }
+  }
+
+  // Each device is a location. A card carries what its fastest link to another machine can.
+  absl::Status FillDeviceLinks(const DeviceLinks& links) {
+    const size_t count = program_.devices.size();
+    std::vector<int> at;
+    for (const program::Device& device : program_.devices) {
+      const auto found = links.index.find(device.id);
+      if (found == links.index.end()) return base::InvalidArgument("device '{}' is not in the cluster", device.id);
+      out_.location[at.size()] = static_cast<int>(at.size());
+      at.push_back(found->second);
+    }
+    out_.locations = static_cast<int>(count);
+    out_.links_within_machines = true;
+    out_.links.assign(count * count, {});
+    known_.assign(count * count, true);
+    for (size_t a = 0; a < count; ++a) {
+      double& card = out_.card_bytes_per_second[static_cast<size_t>(out_.machine[a])];
+      for (size_t b = 0; b < count; ++b) {
+        const LinkSpeed& speed = links.table.Between(at[a], at[b]);
+        out_.links[a * count + b] = speed;
+        if (out_.machine[a] != out_.machine[b]) card = std::max(card, speed.bytes_per_second);
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status FillPasses(size_t b) {
@@ -340,7 +369,10 @@ void DrawPhases(int number, Durations& durations) {
   }
 }
 
-absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const model::Profile& profile, int samples) {
+namespace {
+
+absl::StatusOr<Durations> Fill(const Program& program, const model::Profile& profile, int samples,
+                               const DeviceLinks* links) {
   if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
   if (samples < 1) return base::InvalidArgument("simulating: {} samples a step", samples);
   for (const program::Block& block : program.blocks) {
@@ -354,7 +386,18 @@ absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const mod
     return base::InvalidArgument("simulating: the plan has {} pools; at most {} are possible", pools.size(),
                                  kMaxLocations);
   }
-  return Filler(program, profile, samples).Fill();
+  return Filler(program, profile, samples).Fill(links);
+}
+
+}  // namespace
+
+absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const model::Profile& profile, int samples) {
+  return Fill(program, profile, samples, nullptr);
+}
+
+absl::StatusOr<Durations> DurationsFromProfile(const Program& program, const model::Profile& profile, int samples,
+                                               const DeviceLinks& links) {
+  return Fill(program, profile, samples, &links);
 }
 
 }  // namespace medley::sched

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model/cluster.h"
 #include "common/model/model.h"
 #include "common/program/program.h"
 #include "scheduler-service/simulate/durations.h"
@@ -32,6 +33,15 @@ inline constexpr double kQuotaPeriodSeconds = 0.1;
 // the pool that it has no profile for, or a value that is negative or not finite.
 absl::StatusOr<Durations> DurationsFromProfile(const program::Program& program, const model::Profile& profile,
                                                int samples);
+
+// The links between single devices, instead of the profile's between pools.
+struct DeviceLinks {
+  const model::LinkTable& table;
+  const std::map<std::string, int>& index;  // of a device's id in the table
+};
+// Errors: InvalidArgument too for a device that has no index.
+absl::StatusOr<Durations> DurationsFromProfile(const program::Program& program, const model::Profile& profile,
+                                               int samples, const DeviceLinks& links);
 
 // Whether some device has a quota. Its periods begin at other times than those of other devices, which nobody chooses;
 // draw `number` of them is evenly spread over all devices and numbers.

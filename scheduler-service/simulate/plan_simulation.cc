@@ -5,7 +5,6 @@
 
 #include "common/base/status.h"
 #include "common/program/compile.h"
-#include "scheduler-service/simulate/from_profile.h"
 #include "scheduler-service/simulate/rank.h"
 
 namespace medley::sched {
@@ -54,14 +53,19 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
   }
   MEDLEY_ASSIGN_OR_RETURN(out.program, program::Compile(plan, profile.model, options.max_instructions));
   if (options.stop.stop_requested()) return base::Cancelled("simulating was stopped");
-  MEDLEY_ASSIGN_OR_RETURN(Durations durations, DurationsFromProfile(out.program, profile, out.samples));
+  MEDLEY_ASSIGN_OR_RETURN(Durations durations,
+                          options.links == nullptr
+                              ? DurationsFromProfile(out.program, profile, out.samples)
+                              : DurationsFromProfile(out.program, profile, out.samples, *options.links));
   SimulationOptions simulation{.samples = out.samples, .steps = options.steps, .stop = options.stop};
   simulation.max_spans = options.max_spans;
   simulation.first_span_step = std::max(0, options.steps - kTimelineSteps);
   MEDLEY_ASSIGN_OR_RETURN(out.simulation, Simulate(out.program, durations, simulation));
   MEDLEY_RETURN_IF_ERROR(AverageOverPhases(out.program, durations, simulation, out.simulation));
-  out.memory =
-      program::CountMemory(out.program, profile.model, {out.samples, profile.state_factor, plan.schedule.without_undo});
+  if (options.count_memory) {
+    out.memory = program::CountMemory(out.program, profile.model,
+                                      {out.samples, profile.state_factor, plan.schedule.without_undo});
+  }
   return out;
 }
 

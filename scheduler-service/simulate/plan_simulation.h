@@ -11,6 +11,7 @@
 #include "common/model/model.h"
 #include "common/program/memory.h"
 #include "common/program/program.h"
+#include "scheduler-service/simulate/from_profile.h"
 #include "scheduler-service/simulate/simulate.h"
 
 namespace medley::sched {
@@ -21,6 +22,8 @@ struct PlanSimulationOptions {
   bool rank = false;      // order the operations by upward rank (rank.h)
   int64_t max_spans = 0;  // 0: no timeline. A timeline has the last kTimelineSteps steps, which are in steady state
   int64_t max_instructions = program::kMaxInstructions;  // of a step
+  const DeviceLinks* links = nullptr;                    // null: the profile's
+  bool count_memory = true;
   std::stop_token stop;
 };
 inline constexpr int kTimelineSteps = 3;
