@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,8 +11,11 @@
 #include "cli/commands.h"
 #include "cli/model/cut_svg.h"
 #include "cli/model/inspect.h"
+#include "cli/model/layer_table.h"
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/profile/v1/profile.pb.h"
 #include "worker/exported/archive.h"
 #include "worker/torchscript/read.h"
 
@@ -23,6 +27,7 @@ struct InspectFlags {
   std::vector<std::string> inputs;  // of a TorchScript file
   cut::Options cut;
   std::string svg;
+  std::string table;
 };
 
 absl::StatusOr<exported::Program> ReadProgram(const InspectFlags& flags) {
@@ -39,8 +44,11 @@ absl::Status RunInspect(const InspectFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(const cut::Cut cut,
                           cut::Divide(std::make_shared<const exported::Program>(std::move(program)), flags.cut));
   std::printf("%s", InspectText(cut).c_str());
-  if (flags.svg.empty()) return absl::OkStatus();
-  return base::WriteFileAtomic(flags.svg, CutSvg(flags.file, cut));
+  if (!flags.svg.empty()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags.svg, CutSvg(flags.file, cut)));
+  if (flags.table.empty()) return absl::OkStatus();
+  profile::v1::Model message;
+  model::ToProto(LayerTable(std::filesystem::path(flags.file).stem().string(), cut), message);
+  return base::WriteFileAtomic(flags.table, model::ToYaml(message));
 }
 
 }  // namespace
@@ -64,6 +72,8 @@ void AddModel(CLI::App& app, int& exit_status) {
   command->add_flag("--finest", flags->cut.finest, "spec.model.cut.finest")->excludes(depth)->excludes(modules);
   command->add_option("--output", flags->cut.output, "spec.model.output");
   command->add_option("--svg", flags->svg, "file for a drawing of the operations");
+  command->add_option("--table", flags->table,
+                      "file for the operations as a layer table, which medley profile and medley plan read");
   command->callback([flags, &exit_status] {
     const absl::Status status = RunInspect(*flags);
     if (status.ok()) return;

@@ -57,7 +57,7 @@ class Estimator {
     profile.transfer_seconds = Transfer(batch);
     profile.comm_parallel = Divides(Sync(0) + Transfer(0), profile.sync_seconds + profile.transfer_seconds);
     profile.server_seconds = layer_.sparse ? Server(batch) : 0;
-    profile.activation_bytes = layer_.output_bytes;
+    profile.activation_bytes = work_.activation_bytes > 0 ? work_.activation_bytes : layer_.output_bytes;
     return profile;
   }
 

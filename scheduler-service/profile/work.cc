@@ -127,6 +127,18 @@ void Other(Attributes& a, LayerWork& work) {
   }
 }
 
+// An operation of a model from PyTorch: its cut counted the operations of the forward pass.
+void Counted(const model::Layer& layer, Attributes& a, LayerWork& work) {
+  work.forward_flops = a.Text("flops") == "0" ? 0 : a.Number("flops");
+  work.backward_factor = work.parameters > 0 ? 2 : 1;
+  if (a.Has("activationBytes")) {
+    work.activation_bytes = a.Number("activationBytes");
+    work.forward_bytes = layer.input_bytes + 2 * work.activation_bytes;
+  }
+  work.forward_launches = a.Number("calls", 2);
+  work.backward_launches = (work.parameters > 0 ? 2 : 1) * work.forward_launches;
+}
+
 }  // namespace
 
 absl::StatusOr<LayerWork> WorkOf(const model::Layer& layer) {
@@ -139,7 +151,9 @@ absl::StatusOr<LayerWork> WorkOf(const model::Layer& layer) {
   constexpr double kFlopsPerNumber = 4;
   work.forward_flops = kFlopsPerNumber * std::max(layer.input_bytes, layer.output_bytes) / work.dtype_bytes;
   if (work.parameters > 0) work.update_launches = 2;
-  if (layer.kind == "EMBEDDING") {
+  if (a.Has("flops") && layer.kind != "EMBEDDING") {
+    Counted(layer, a, work);
+  } else if (layer.kind == "EMBEDDING") {
     Embedding(layer, a, work);
   } else if (layer.kind == "FULLY_CONNECTED") {
     FullyConnected(a, work);

@@ -8,6 +8,8 @@
 //   RECURRENT        sequence, width, units, cell (gru, lstm, rnn)
 //   ATTENTION        sequence, units
 //   OTHER            op (match or dot: rows, columns, width; concat: optional `cosine`, its length)
+// All kinds but EMBEDDING may have `flops` instead (of the forward pass of a sample, as `medley model inspect` counts
+// them), with `calls` (default 2) and `activationBytes` (of a sample, all results of its calls).
 // The work of POOLING, NORMALIZATION, ACTIVATION, LOSS and unknown kinds is estimated from their bytes. If attributes
 // that only determine the size of the weights are missing, weightBytes is used instead.
 #pragma once
@@ -20,11 +22,12 @@ namespace medley::sched {
 
 // Per sample unless stated otherwise. Access to a table's rows is in `gathered_bytes`, not in `forward_flops`.
 struct LayerWork {
-  double parameters = 0;      // number of parameters of the layer
-  double dtype_bytes = 4;     // bytes per parameter
-  double forward_flops = 0;   // a multiplication and an addition count as two
-  double forward_bytes = 0;   // activations read and written
-  double gathered_bytes = 0;  // bytes of the table rows that a sample uses
+  double parameters = 0;        // number of parameters of the layer
+  double dtype_bytes = 4;       // bytes per parameter
+  double forward_flops = 0;     // a multiplication and an addition count as two
+  double forward_bytes = 0;     // activations read and written
+  double activation_bytes = 0;  // kept from the forward to the backward pass; 0: the output
+  double gathered_bytes = 0;    // bytes of the table rows that a sample uses
   double gathered_rows = 0;
   double distinct_share = 1;     // the attribute distinctShare
   double scalar_operations = 0;  // operations for exponentials and logarithms, forward and backward

@@ -26,7 +26,7 @@ TEST(HardwareCatalogTest, BuiltinHasTheMachinesAndEveryFigureItsSource) {
   EXPECT_EQ(v100.cls, model::ResourceClass::kGpu);
   EXPECT_EQ(v100.flops.at("fp32"), 15.7e12);
   EXPECT_EQ(v100.memory_bytes_per_second, 900e9);
-  EXPECT_THAT(catalog->Names(), HasSubstr("cpu, cpu-emerald-rapids, t4, v100"));
+  EXPECT_THAT(catalog->Names(), HasSubstr("cpu, cpu-16, cpu-emerald-rapids, t4, v100"));
 }
 
 TEST(HardwareCatalogTest, AFileTakesItsPlace) {

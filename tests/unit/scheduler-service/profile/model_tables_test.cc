@@ -112,6 +112,30 @@ TEST(ModelTablesTest, InputsAreOutputs) {
   }
 }
 
+// `medley model inspect --table` counts the operations of a model from PyTorch.
+TEST(WorkOfTest, CountedOperationsDecide) {
+  model::Layer layer;
+  layer.name = "features.0";
+  layer.kind = "CONV2D";
+  layer.weight_bytes = 400;
+  layer.input_bytes = 100;
+  layer.output_bytes = 200;
+  layer.attributes = {{"flops", "5000"}, {"calls", "3"}, {"activationBytes", "600"}};
+  const auto work = WorkOf(layer);
+  ASSERT_TRUE(work.ok());
+  EXPECT_EQ(work->forward_flops, 5000);
+  EXPECT_EQ(work->backward_factor, 2);
+  EXPECT_EQ(work->forward_bytes, 100 + 2 * 600);
+  EXPECT_EQ(work->activation_bytes, 600);
+  EXPECT_EQ(work->forward_launches, 3);
+  layer.attributes = {{"flops", "0"}};
+  layer.weight_bytes = 0;
+  EXPECT_EQ(WorkOf(layer)->forward_flops, 0);
+  EXPECT_EQ(WorkOf(layer)->backward_factor, 1);
+  layer.attributes = {{"flops", "many"}};
+  EXPECT_FALSE(WorkOf(layer).ok());
+}
+
 TEST(WorkOfTest, NamesTheAttributeThatIsMissingOrBad) {
   model::Layer layer;
   layer.name = "gru";
