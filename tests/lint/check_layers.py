@@ -35,11 +35,19 @@ ARROWS = {
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
     "scheduler-service/policy_net": ["common/base"],
     "scheduler-service/planner": ["common/base", "common/model", "common/program", "scheduler-service/cost",
-                                  "scheduler-service/provision", "scheduler-service/policy_net", "scheduler-service/simulate"],
+                                  "scheduler-service/provision", "scheduler-service/policy_net", "scheduler-service/simulate",
+                                  "scheduler-service/step_time", "scheduler-service/hierarchy",
+                                  "scheduler-service/pipeline"],
+    # Planners of the goal step time: each family knows only what they share.
+    "scheduler-service/step_time": ["common/base", "common/model", "common/program", "scheduler-service/simulate"],
+    "scheduler-service/hierarchy": ["common/base", "common/model", "scheduler-service/step_time"],
+    "scheduler-service/pipeline": ["common/base", "common/model", "scheduler-service/step_time"],
+    "scheduler-service/tapp": ["common/base", "common/model", "scheduler-service/step_time",
+                               "scheduler-service/pipeline"],
     # Planners of other processes: the network, but not the front ends.
     "scheduler-service/remote_planner": ["common/base", "common/document", "common/model", "common/rpc", "proto",
                                          "scheduler-service/cost", "scheduler-service/planner",
-                                         "scheduler-service/provision"],
+                                         "scheduler-service/provision", "scheduler-service/step_time"],
     # Time and memory of a program: pure.
     "scheduler-service/simulate": ["common/base", "common/model", "common/program"],
     "scheduler-service/feeds": ["common/base", "common/document", "common/http_client", "common/model", "common/metrics",
@@ -88,7 +96,8 @@ ARROWS = {
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
 HEAVY = {
-    r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "worker/torchscript", "tests/unit/worker/model"],
+    r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "worker/torchscript", "scheduler-service/tapp",
+                                   "tests/unit/worker/model"],
     r"gloo/": ["worker/collective"],
     r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner"],
@@ -104,7 +113,7 @@ HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-
 CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
 CUDA_FOLDERS = ["worker/device"]
 # Headers of one folder's own sources, which keep a library's types together.
-HEADER_EXCEPTIONS = {"worker/aten/torch.h", "worker/model/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
+HEADER_EXCEPTIONS = {"scheduler-service/tapp/torch.h", "worker/aten/torch.h", "worker/model/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
 # Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else
 # messages stay in .cc files, behind forward declarations.
 WIRE_HEADERS = ("common/model", "scheduler-service/handlers", "worker/coordinator/core", "worker/coordinator/server",

@@ -1,0 +1,37 @@
+// The planner `hierarchy`, and its decision which devices take part.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scheduler-service/hierarchy/arrange.h"
+#include "scheduler-service/step_time/planner.h"
+
+namespace medley::sched {
+
+std::unique_ptr<StepTimePlanner> MakeHierarchyPlanner();
+
+// Devices that take part or are left out together: those of one order of magnitude of link cost, and then of computing
+// power, the most powerful group first. At most kMostDecided groups: where finer ones are more, coarser ones.
+inline constexpr size_t kMostDecided = 10;
+Grouping GroupsToDecide(const StepTimeProblem& problem, double bytes);
+
+// Seconds of a step of all replicas on `devices`: the longest of their computations with balanced shares, and then the
+// allreduce (docs/papers/thesis.md derives it from Equation 3.15).
+double ClosedFormSeconds(const StepTimeProblem& problem, const Arrangement& arrangement);
+// No plan with replicas on exactly these devices takes less, whatever its shares, arrangement and buckets: a step waits
+// for the longest computation, and for the sum to reach every device.
+double LeastStepSeconds(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes);
+
+struct Participation {
+  Grouping groups;               // GroupsToDecide
+  std::vector<bool> takes_part;  // by group
+  Arrangement arrangement;       // of the devices that take part
+  double seconds = 0;            // ClosedFormSeconds
+  int64_t pruned = 0;            // sets of groups that LeastStepSeconds excluded
+};
+// The groups with which ClosedFormSeconds is smallest, of all sets of them.
+Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng);
+
+}  // namespace medley::sched

@@ -1,0 +1,37 @@
+// Pipelines by simple rules and by searches, with which learned and exact plans are compared.
+//
+// docs/papers/tapp.md says what the papers leave open and what was chosen. All but the searches are pure.
+#pragma once
+
+#include <vector>
+
+#include "common/base/rng.h"
+#include "scheduler-service/pipeline/timer.h"
+#include "scheduler-service/step_time/plans.h"
+#include "scheduler-service/step_time/problem.h"
+
+namespace medley::sched {
+
+// PipeDream (Harlap and others 2018, section 3.3): the dynamic program A(j, m) over layers and a number of equal
+// devices, with replicated stages. Devices count as equal: the mean of their times and of the bandwidths between them.
+// The stages then take the devices in the order of the cluster.
+std::vector<PipelineStage> PipeDream(const StepTimeProblem& problem);
+
+// Pipe-torch (Zhan, Zhang 2019, as TAPP describes it): the device with the largest sum of bandwidths first, then always
+// the one with the fastest link to the device before; a stage each, cut where the slowest stage is the fastest,
+// computation counting as equally fast everywhere, transfers by the links between the devices.
+std::vector<PipelineStage> PipeTorch(const StepTimeProblem& problem);
+
+// One legal pipeline: a random number of stages, cuts, and disjoint sets of devices, through the repair of tapp.
+std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::Rng& rng);
+
+// Times random pipelines until `calls` simulations were made or the limits end.
+void SearchRandomly(const StepTimeProblem& problem, int64_t calls, base::Rng& rng, const SearchLimits& limits,
+                    PipelineTimer& timer);
+// Improves `start`: moves cuts, moves, adds, removes and swaps devices, divides and joins stages, takes the best of all
+// neighbours by the closed form that is also better in simulation; then random restarts until `calls` or the limits
+// end.
+void SearchLocally(const StepTimeProblem& problem, std::vector<PipelineStage> start, int64_t calls, base::Rng& rng,
+                   const SearchLimits& limits, PipelineTimer& timer);
+
+}  // namespace medley::sched

@@ -1,0 +1,151 @@
+#include "scheduler-service/pipeline/pipeline_planners.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "common/base/status.h"
+#include "scheduler-service/pipeline/baselines.h"
+#include "scheduler-service/pipeline/closed_form.h"
+#include "scheduler-service/pipeline/exact_pipeline.h"
+
+namespace medley::sched {
+namespace {
+
+// What a planner is asked, and what it times its pipelines with.
+struct Question {
+  const StepTimeProblem& problem;
+  const SearchLimits& limits;
+  PipelineTimer& timer;
+  base::Rng& rng;
+};
+using Search = std::function<absl::Status(const Question&, StepTimeSolution&)>;
+
+class PipelinePlanner final : public StepTimePlanner {
+ public:
+  PipelinePlanner(std::string_view name, std::string_view description, bool proves, Search search)
+      : name_(name), description_(description), proves_(proves), search_(std::move(search)) {}
+  std::string_view name() const override { return name_; }
+  std::string_view description() const override { return description_; }
+  bool proves_optimality() const override { return proves_; }
+  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
+                                         const SearchLimits& limits) const override {
+    PipelineTimer timer(problem, limits);
+    base::Rng rng(seed);
+    StepTimeSolution own;
+    MEDLEY_RETURN_IF_ERROR(search_({problem, limits, timer, rng}, own));
+    StepTimeSolution solution = timer.Solution();
+    solution.lower_bound_seconds = own.lower_bound_seconds;
+    solution.notes.insert(solution.notes.end(), own.notes.begin(), own.notes.end());
+    return solution;
+  }
+
+ private:
+  const std::string_view name_, description_;
+  const bool proves_;
+  const Search search_;
+};
+
+std::vector<PipelineStage> OneStageOn(const StepTimeProblem& problem, std::vector<int> devices) {
+  return {{0, problem.layers(), std::move(devices)}};
+}
+
+absl::Status Exact(const Question& q, StepTimeSolution& out) {
+  for (const double steps_kept : {1.0, 2.0, 4.0, 8.0}) {
+    MEDLEY_ASSIGN_OR_RETURN(const ExactPipeline exact, FindExactPipeline(q.problem, q.limits, steps_kept));
+    if (steps_kept == 1) {
+      out.lower_bound_seconds = exact.lower_bound;
+      if (exact.pieces_joined > 0) {
+        out.notes.push_back(
+            fmt::format("the model can be cut in {} places, of which {} were not tried: the bound holds "
+                        "for the others",
+                        q.problem.cuts().size(), exact.pieces_joined));
+      }
+    }
+    if (exact.stages.empty()) break;
+    // The closed form does not know everything that the simulator knows, so what the search met is timed too.
+    constexpr size_t kTimed = 32;
+    const size_t first = exact.found.size() > kTimed ? exact.found.size() - kTimed : 0;
+    for (size_t i = exact.found.size(); i-- > first;) q.timer.Seconds(exact.found[i]);
+    // The best one may keep the activations of more steps than fit.
+    if (q.limits.Spent() || q.timer.Seconds(exact.stages) < kForever) break;
+  }
+  return absl::OkStatus();
+}
+
+// All subsets up to 10 devices; above, those with the fastest devices.
+absl::Status BestSubset(const Question& q, StepTimeSolution&) {
+  const int devices = q.problem.devices();
+  std::vector<int> by_speed;
+  for (int d = 0; d < devices; ++d) by_speed.push_back(d);
+  const auto seconds = [&](int d) { return q.problem.WorkOf(0, q.problem.layers(), d).At(1); };
+  std::ranges::stable_sort(by_speed, {}, seconds);
+  if (devices > 10) {
+    for (auto end = by_speed.begin() + 1; end <= by_speed.end() && !q.limits.Spent(); ++end) {
+      q.timer.Seconds(OneStageOn(q.problem, {by_speed.begin(), end}));
+    }
+    return absl::OkStatus();
+  }
+  for (unsigned set = 1; set < 1U << devices && !q.limits.Spent(); ++set) {
+    std::vector<int> members;
+    for (int d = 0; d < devices; ++d) {
+      if ((set >> d & 1) != 0) members.push_back(d);
+    }
+    q.timer.Seconds(OneStageOn(q.problem, std::move(members)));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<int> Everything(const StepTimeProblem& problem) {
+  std::vector<int> all;
+  for (int d = 0; d < problem.devices(); ++d) all.push_back(d);
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
+  std::vector<std::unique_ptr<StepTimePlanner>> out;
+  const auto add = [&](std::string_view name, std::string_view description, bool proves, Search search) {
+    out.push_back(std::make_unique<PipelinePlanner>(name, description, proves, std::move(search)));
+  };
+  add("exact", "the best pipeline on at most 8 devices by a closed form, with a proof, and then by the simulator", true,
+      Exact);
+  add("local", "local search from the best of PipeDream, Pipe-torch and one stage, with random restarts", false,
+      [](const Question& q, StepTimeSolution&) {
+        q.timer.Seconds(PipeDream(q.problem));
+        q.timer.Seconds(PipeTorch(q.problem));
+        q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
+        for (int d = 0; d < q.problem.devices(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
+        const std::vector<PipelineStage> start =
+            q.timer.best().empty() ? PipeDream(q.problem) : std::vector<PipelineStage>(q.timer.best());
+        SearchLocally(q.problem, start, kSearchCalls, q.rng, q.limits, q.timer);
+        return absl::OkStatus();
+      });
+  add("random", "the best of random pipelines", false, [](const Question& q, StepTimeSolution&) {
+    SearchRandomly(q.problem, kSearchCalls, q.rng, q.limits, q.timer);
+    return absl::OkStatus();
+  });
+  add("pipedream", "PipeDream's dynamic program, for which all devices are equal (Harlap and others 2018)", false,
+      [](const Question& q, StepTimeSolution&) {
+        q.timer.Seconds(PipeDream(q.problem));
+        return absl::OkStatus();
+      });
+  add("pipe-torch", "a stage for each device, in the order of their bandwidth (Zhan, Zhang 2019)", false,
+      [](const Question& q, StepTimeSolution&) {
+        q.timer.Seconds(PipeTorch(q.problem));
+        return absl::OkStatus();
+      });
+  add("bsp", "one copy of the model on every device, shares balanced", false, [](const Question& q, StepTimeSolution&) {
+    q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
+    return absl::OkStatus();
+  });
+  add("bsp-subset", "one copy of the model on each device of the best subset", false, BestSubset);
+  add("one-device", "the fastest single device", false, [](const Question& q, StepTimeSolution&) {
+    for (int d = 0; d < q.problem.devices(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
+    return absl::OkStatus();
+  });
+  return out;
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,37 @@
+#include "scheduler-service/step_time/evaluator.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/status.h"
+#include "scheduler-service/simulate/plan_simulation.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr int64_t kMostInstructions = 200'000;  // of a step
+
+}  // namespace
+
+absl::StatusOr<double> StepTimeEvaluator::Seconds(const model::ExecutionPlan& plan) {
+  ++calls_;
+  const auto stages = static_cast<int>(plan.placements.size());
+  const DeviceLinks links{problem_.links(), problem_.index()};
+  PlanSimulationOptions options{.steps = 8 + 4 * std::min(stages, 32), .max_instructions = kMostInstructions};
+  options.links = &links;
+  options.stop = stop_;
+  std::vector<double> limits;
+  for (const model::Device& device : plan.devices) {
+    const auto found = problem_.index().find(device.id);
+    if (found == problem_.index().end()) return base::InvalidArgument("device '{}' is not in the cluster", device.id);
+    limits.push_back(problem_.MemoryBytes(found->second));
+  }
+  options.count_memory = std::ranges::any_of(limits, [](double bytes) { return bytes > 0; });
+  MEDLEY_ASSIGN_OR_RETURN(const PlanSimulation simulated, SimulatePlan(plan, problem_.profile(), options));
+  if (options.count_memory) {
+    MEDLEY_RETURN_IF_ERROR(program::CheckMemory(simulated.program, simulated.memory, limits));
+  }
+  return simulated.simulation.seconds_per_step;
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,88 @@
+// The planners of pipelines.
+#include "scheduler-service/pipeline/pipeline_planners.h"
+
+#include "scheduler-service/pipeline/baselines.h"
+#include "scheduler-service/pipeline/closed_form.h"
+#include "tests/unit/scheduler-service/pipeline/pipelines.h"
+
+namespace medley::sched {
+namespace {
+
+using base::IsOk;
+
+class PipelinePlannersTest : public testing::Test {
+ protected:
+  PipelinePlannersTest() {
+    for (auto& planner : MakePipelinePlanners()) planners_.Add(std::move(planner));
+  }
+  StepTimeSolution Solve(const std::string& name, const StepTimeProblem& problem) {
+    auto solution = planners_.Find(name)->Solve(problem, 1, NoLimits());
+    EXPECT_THAT(solution, IsOk()) << name;
+    return solution.ok() ? *std::move(solution) : StepTimeSolution{};
+  }
+  StepTimeRegistry planners_;
+};
+
+TEST_F(PipelinePlannersTest, AllMakePlansAndExactIsAmongTheBest) {
+  base::Rng rng(61);
+  double above = 0;
+  for (int round = 0; round < 12; ++round) {
+    const StepTimeProblem problem = RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(4)),
+                                                          2 + static_cast<int>(rng.Below(6)), round % 3 > 0);
+    const double exact = Solve("exact", problem).seconds;
+    for (const auto& planner : planners_.planners()) {
+      const StepTimeSolution solution = Solve(std::string(planner->name()), problem);
+      ASSERT_TRUE(solution.best) << planner->name();
+      EXPECT_THAT(model::Validate(*solution.best, problem.layers()), IsOk());
+      EXPECT_GT(solution.seconds, 0);
+      EXPECT_GT(solution.model_seconds, 0);
+      above = std::max(above, exact / solution.seconds - 1);
+    }
+  }
+  EXPECT_LT(above, 0.2);  // by the simulator another plan may be a little better than the best of the closed form
+}
+
+// Pipe-torch gives every device a stage of equal work, however slow it is.
+TEST_F(PipelinePlannersTest, PipeTorchDoesNotSeeThatDevicesDiffer) {
+  model::PlanRequest request = ClusterRequest({2, 1}, {1, 10}, 12);
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  const StepTimeProblem problem = ProblemOf(request);
+  const double exact = Solve("exact", problem).seconds;
+  EXPECT_GT(Solve("pipe-torch", problem).seconds, 1.5 * exact);
+  EXPECT_GE(Solve("pipedream", problem).seconds, 0.999 * exact);
+  EXPECT_LT(Solve("local", problem).seconds, 1.05 * exact);
+}
+
+TEST_F(PipelinePlannersTest, PipeTorchPutsFastLinksTogether) {
+  model::PlanRequest request = ClusterRequest({4}, {1}, 8);
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  request.cluster.links.push_back({"p0-1", "p0-3", 1e-5, 1e11});
+  const StepTimeProblem problem = ProblemOf(request);
+  const auto stages = PipeTorch(problem);
+  ASSERT_EQ(stages.size(), 4u);
+  EXPECT_EQ(stages[0].devices, std::vector<int>{1});
+  EXPECT_EQ(stages[1].devices, std::vector<int>{3});
+}
+
+TEST_F(PipelinePlannersTest, AModelOfOneLayerIsOneStage) {
+  model::PlanRequest request = ClusterRequest({3}, {1}, 1);
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  const StepTimeProblem problem = ProblemOf(request);
+  for (const auto& planner : planners_.planners()) {
+    const StepTimeSolution solution = Solve(std::string(planner->name()), problem);
+    ASSERT_TRUE(solution.best) << planner->name();
+    EXPECT_EQ(solution.best->placements.size(), 1u);
+  }
+}
+
+TEST_F(PipelinePlannersTest, WithoutMemoryTheReasonIsSaid) {
+  model::PlanRequest request = ClusterRequest({2}, {1}, 4, 1, 4e9);
+  request.resources[0].memory_bytes = 1e6;
+  const StepTimeSolution solution = Solve("exact", ProblemOf(request));
+  EXPECT_FALSE(solution.best);
+  ASSERT_FALSE(solution.notes.empty());
+  EXPECT_THAT(solution.notes.back(), testing::HasSubstr("no pipeline fits on these devices"));
+}
+
+}  // namespace
+}  // namespace medley::sched

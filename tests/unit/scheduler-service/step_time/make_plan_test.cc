@@ -1,0 +1,113 @@
+// From a request with the objective step time to its answer, and what is refused.
+#include "scheduler-service/step_time/make_plan.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+#include "common/model/convert.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/hierarchy/hierarchy_planner.h"
+#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+
+namespace medley::sched {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+StepTimeRegistry Planners() {
+  StepTimeRegistry planners;
+  planners.Add(MakeHierarchyPlanner());
+  return planners;
+}
+
+absl::StatusOr<model::PlanResult> Plan(model::PlanRequest request) {
+  static const base::SystemClock clock;
+  request.planner.name = "hierarchy";
+  return MakeStepTimePlan(request, Planners(), clock, {});
+}
+
+TEST(MakeStepTimePlanTest, AnswersWithThePlanAndWhatItIsComparedWith) {
+  const auto result = Plan(ClusterRequest({2, 1}, {1, 4}));
+  ASSERT_THAT(result, IsOk());
+  ASSERT_TRUE(result->step_time);
+  EXPECT_FALSE(result->plan);
+  const model::StepTimePlan& plan = *result->step_time;
+  EXPECT_NEAR(plan.seconds, 512.0 / plan.throughput, 1e-9);
+  EXPECT_LT(plan.seconds, 0.5);  // two equal devices alone take at least that
+  EXPECT_THAT(plan.explanation, HasSubstr("2 devices (p0-0, p0-1, 0.001953125 s a sample each): take part"));
+  ASSERT_GE(plan.alternatives.size(), 2u);
+  EXPECT_NEAR(plan.alternatives[plan.alternatives.size() - 2].seconds, 1, 1e-6);  // one device
+  EXPECT_GT(plan.alternatives.back().seconds, 4.0 / 3);                           // equal shares wait for the slow one
+  EXPECT_THAT(model::Validate(*result->execution_plan, 4), IsOk());
+  // The answer survives the wire.
+  scheduler::v1::PlanResponse message;
+  model::ToProto(*result, message);
+  const auto back = model::FromProto(message);
+  ASSERT_THAT(back, IsOk());
+  EXPECT_EQ(back->step_time, result->step_time);
+  EXPECT_EQ(back->execution_plan, result->execution_plan);
+}
+
+TEST(MakeStepTimePlanTest, TheRequestSurvivesTheWire) {
+  model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
+  request.planner.sync.hierarchy = model::Grouping::kEqualPower;
+  scheduler::v1::PlanRequest message;
+  model::ToProto(request, message);
+  const auto back = model::FromProto(message);
+  ASSERT_THAT(back, IsOk());
+  EXPECT_EQ(back->objective, model::Objective::kStepTime);
+  EXPECT_EQ(back->cluster, request.cluster);
+  EXPECT_EQ(back->planner.sync.hierarchy, model::Grouping::kEqualPower);
+  message.mutable_planner()->clear_name();
+  EXPECT_EQ(model::FromProto(message)->planner.name, "auto");
+}
+
+TEST(MakeStepTimePlanTest, DevicesWithoutMemoryAreAReason) {
+  model::PlanRequest request = ClusterRequest({2}, {1});
+  request.resources[0].memory_bytes = 1e6;
+  const auto result = Plan(request);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_FALSE(result->step_time);
+  ASSERT_EQ(result->reasons.size(), 1u);
+  EXPECT_THAT(result->reasons[0].message, HasSubstr("the model fits on no set of devices"));
+}
+
+TEST(MakeStepTimePlanTest, RefusesWhatIsNoQuestion) {
+  const auto refused = [](auto change, std::string why) {
+    model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
+    change(request);
+    EXPECT_THAT(Plan(request), StatusIs(kInvalid, HasSubstr(why)));
+  };
+  refused([](auto& r) { r.cluster.devices.clear(); }, "cluster.devices: must not be empty");
+  refused([](auto& r) { r.cluster.devices[1].pool = "p9"; }, "cluster.devices[1].pool: 'p9' is not in resources");
+  refused([](auto& r) { r.cluster.links[0].bytes_per_second = 0; }, "cluster.links[0].bytesPerSecond: must be finite");
+  refused([](auto& r) { r.model.layers[2].profiles.pop_back(); },
+          "model.layers[2].profiles: none for pool 'p1' of the cluster");
+  refused(
+      [](auto& r) {
+        r.model.layers[1].profiles[0].server_seconds = 1;
+        r.server_type = "p0";
+      },
+      "model.layers[1].profiles: objective OBJECTIVE_STEP_TIME needs a model without parameter servers");
+  refused([](auto& r) { r.planner.schedule = model::ScheduleKind::kAsync1F1B; },
+          "planner hierarchy makes no pipelines");
+  refused(
+      [](auto& r) {
+        r.objective = model::Objective::kCost;
+        r.training.samples_per_epoch = 1;
+      },
+      "cluster: only with objective");
+  model::PlanRequest request = ClusterRequest({1}, {1});
+  request.planner.name = "exact-cost";
+  const base::SystemClock clock;
+  EXPECT_THAT(
+      MakeStepTimePlan(request, Planners(), clock, {}),
+      StatusIs(kInvalid, "planner.name: 'exact-cost' is unknown; with OBJECTIVE_STEP_TIME there are: hierarchy"));
+}
+
+}  // namespace
+}  // namespace medley::sched
