@@ -69,8 +69,56 @@ void PrintReasons(const model::PlanResult& result) {
   }
 }
 
+std::string Seconds(double seconds) { return FormatDecimal(seconds, 6) + " s"; }
+
+// Where the layers are, how long a step takes, why, and what it is compared with.
+void PrintStepTime(const Planned& planned) {
+  const model::PlanResult& result = planned.result;
+  const model::StepTimePlan& plan = *result.step_time;
+  Table stages({"LAYERS", "DEVICES", "SHARES"});
+  for (const model::Placement& placement : result.execution_plan->placements) {
+    constexpr size_t kShown = 8;
+    std::string devices, shares;
+    for (size_t r = 0; r < placement.replicas.size() && r < kShown; ++r) {
+      devices += (r == 0 ? "" : " ") + placement.replicas[r].device;
+      shares += (r == 0 ? "" : " ") + fmt::format("{:.3g}", placement.replicas[r].share);
+    }
+    if (placement.replicas.size() > kShown) devices += fmt::format(" and {} more", placement.replicas.size() - kShown);
+    for (const model::OperationRange& range : placement.operations) {
+      stages.Add({Layers(planned.request, range.first, range.end - 1), devices, shares});
+    }
+  }
+  std::printf("%s\n", stages.Text().c_str());
+  std::printf("step         %s by the simulator, %s samples/s\n", Seconds(plan.seconds).c_str(),
+              FormatDecimal(plan.throughput, 1).c_str());
+  if (plan.model_seconds > 0) std::printf("closed form  %s\n", Seconds(plan.model_seconds).c_str());
+  if (plan.lower_bound_seconds > 0) {
+    std::printf("lower bound  %s of the closed form\n", Seconds(plan.lower_bound_seconds).c_str());
+  }
+  std::printf("simulated    %lld plans%s\n\n", static_cast<long long>(plan.simulated),
+              plan.repaired > 0 ? fmt::format(", {} were repaired", plan.repaired).c_str() : "");
+  if (!plan.explanation.empty()) std::printf("%s\n", plan.explanation.c_str());
+  Table others({"ALTERNATIVE", "STEP", "COMPARED"});
+  for (const model::StepTimePlan::Alternative& other : plan.alternatives) {
+    if (other.failure.empty()) {
+      others.Add(
+          {other.label, Seconds(other.seconds), fmt::format("{:+.1f} %", 100 * (other.seconds / plan.seconds - 1))});
+    } else {
+      others.Add({other.label, "", "impossible: " + other.failure});
+    }
+  }
+  std::printf("%s", others.Text().c_str());
+  for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
+  std::printf("planner      %s, %s ms\n", result.planner.c_str(),
+              FormatDecimal(result.planning_seconds * 1000, 3).c_str());
+}
+
 void PrintTable(const Planned& planned) {
   const model::PlanResult& result = planned.result;
+  if (result.step_time) {
+    PrintStepTime(planned);
+    return;
+  }
   if (result.plan) {
     const model::ProvisionedPlan& plan = *result.plan;
     std::printf("%s\n", PlanTable(planned).c_str());
@@ -122,7 +170,7 @@ int RunPlan(const PlanFlags& flags) {
     model::ToProto(planned->result, message);
     std::fputs(Encoded(message, flags.output).c_str(), stdout);
   }
-  return planned->result.plan ? 0 : 2;
+  return planned->result.plan || planned->result.step_time ? 0 : 2;
 }
 
 absl::StatusOr<JobPlanRequest> ReadJobPlanRequest(const PlanFlags& flags, const ClusterFlags& cluster_flags,

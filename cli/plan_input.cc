@@ -1,13 +1,19 @@
 #include "cli/plan_input.h"
 
+#include <absl/cleanup/cleanup.h>
+
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/job_file.h"
+#include "cli/model/layer_table.h"
 #include "common/base/file.h"
+#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
@@ -15,6 +21,8 @@
 #include "scheduler-service/catalog/price_file.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/prepare/prepare.h"
+#include "worker/cut/cut.h"
+#include "worker/exported/archive.h"
 
 namespace medley::cli {
 namespace {
@@ -54,7 +62,25 @@ absl::StatusOr<model::PlanRequest> RequestOfJob(const PlanFlags& flags) {
   return request;
 }
 
+// The model of flags.file on the devices of flags.devices.
+absl::StatusOr<model::PlanRequest> RequestOnDevices(const PlanFlags& flags) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(flags.devices));
+  scheduler::v1::PlanRequest message;
+  const absl::Status parsed = model::ParseText(text, message);
+  if (!parsed.ok()) return base::Annotate(parsed, flags.devices);
+  if (message.has_model()) {
+    return base::InvalidArgument("{}: model: the model is that of {}; leave it out here", flags.devices, flags.file);
+  }
+  message.set_objective(scheduler::v1::OBJECTIVE_STEP_TIME);
+  auto request = model::FromProto(message);
+  if (!request.ok()) return base::Annotate(request.status(), flags.devices);
+  MEDLEY_ASSIGN_OR_RETURN(request->model, ReadModel(flags.file, flags.depth));
+  MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, *request));
+  return request;
+}
+
 absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
+  if (!flags.devices.empty()) return RequestOnDevices(flags);
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
   if (IsJobFile(text)) return RequestOfJob(flags);
   scheduler::v1::PlanRequest message;
@@ -64,6 +90,47 @@ absl::StatusOr<model::PlanRequest> ReadRequest(const PlanFlags& flags) {
   if (!request.ok()) return base::Annotate(request.status(), flags.file);
   MEDLEY_RETURN_IF_ERROR(AdjustRequest(flags, *request));
   return request;
+}
+
+// Archives of torch.export are ZIP files.
+bool IsArchive(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  char head[2] = {};
+  return file != "-" && in.read(head, 2) && head[0] == 'P' && head[1] == 'K';
+}
+
+// Whether the planner is one of this program; others are those of medley-planner.
+bool IsOwnPlanner(const model::PlanRequest& request) {
+  const sched::Registry registry = sched::BuiltinPlanners();
+  return request.objective == model::Objective::kCost || registry.step_time().Find(request.planner.name) != nullptr;
+}
+
+// The answer of the program medley-planner beside this one.
+absl::StatusOr<model::PlanResult> AnswerOfPlanner(const model::PlanRequest& request) {
+  std::error_code error;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path program = own.parent_path() / "medley-planner";
+  if (error || !std::filesystem::exists(program)) {
+    return base::InvalidArgument(
+        "planner.name: '{}' is unknown here, and the program medley-planner is not beside this one",
+        request.planner.name);
+  }
+  scheduler::v1::PlanRequest message;
+  model::ToProto(request, message);
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("medley-plan-{:016x}.json", base::SystemSeed());
+  const absl::Cleanup remove = [&] { std::filesystem::remove(file, error); };
+  MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(file, model::ToJson(message)));
+  const std::string command = fmt::format("'{}' --log-level=off --answer='{}'", program.string(), file.string());
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return base::Internal("{} cannot be started", program.string());
+  std::string answer;
+  char buffer[1 << 16];
+  for (size_t count = 0; (count = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) answer.append(buffer, count);
+  if (pclose(pipe) != 0) return base::InvalidArgument("planner {} of medley-planner failed", request.planner.name);
+  scheduler::v1::PlanResponse response;
+  MEDLEY_RETURN_IF_ERROR(model::ParseText(answer, response));
+  return model::FromProto(response);
 }
 
 }  // namespace
@@ -86,7 +153,15 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   const sched::Registry registry = sched::BuiltinPlanners();
   for (const auto& planner : registry.planners())
     planners += (planners.empty() ? "" : ", ") + std::string(planner->name());
+  planners += "; with --devices: tapp, tapp-paper";
+  for (const auto& planner : registry.step_time().planners()) planners += ", " + std::string(planner->name());
   command.add_option("--planner", flags.planner, "planner to use instead of the request's: " + planners);
+  command.add_option(
+      "--devices", flags.devices,
+      "file with resources and a cluster, but no model: plan the model of FILE (a layer table, a profile, or "
+      "what torch.export.save wrote) for the fewest seconds of a step on these devices");
+  command.add_option("--depth", flags.depth, "with --devices and an archive of torch.export: spec.model.cut.depth")
+      ->check(CLI::Range(0, 32));
   command.add_option("--profile", flags.profile, "profile file whose model to plan instead of the request's");
   command.add_option("--hardware", flags.hardware,
                      "file with datasheets to use instead of the built-in ones (medley profile --list)");
@@ -94,7 +169,14 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--prices", flags.prices, "file with prices for resources without a price");
 }
 
-absl::StatusOr<model::Model> ReadModel(const std::string& file) {
+absl::StatusOr<model::Model> ReadModel(const std::string& file, int depth) {
+  if (IsArchive(file)) {
+    MEDLEY_ASSIGN_OR_RETURN(exported::Program program, exported::ReadArchive(file));
+    MEDLEY_ASSIGN_OR_RETURN(
+        const cut::Cut cut,
+        cut::Divide(std::make_shared<const exported::Program>(std::move(program)), {.depth = depth}));
+    return LayerTable(std::filesystem::path(file).stem().string(), cut);
+  }
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
   const auto read = document::Parse(text);
   if (!read.ok()) return base::Annotate(read.status(), file);
@@ -158,7 +240,9 @@ absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {
 
 absl::StatusOr<Planned> PlanPricedRequest(PricedRequest priced, const std::string& what) {
   const base::SystemClock clock;
-  auto result = sched::MakePlan(priced.request, priced.origin, sched::BuiltinPlanners(), clock, {});
+  auto result = IsOwnPlanner(priced.request)
+                    ? sched::MakePlan(priced.request, priced.origin, sched::BuiltinPlanners(), clock, {})
+                    : AnswerOfPlanner(priced.request);
   if (!result.ok()) return base::Annotate(result.status(), what);
   return Planned{std::move(priced.request), std::move(*result)};
 }

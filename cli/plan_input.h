@@ -22,6 +22,8 @@ struct PlanFlags {
   std::string planner;      // empty: the planner that the file names
   std::string profile;      // profile whose model replaces the file's
   std::string hardware;     // datasheets that replace the built-in ones
+  std::string devices;      // file with resources and a cluster: plans for the fewest seconds of a step on them
+  int depth = 1;            // with `devices` and a model from PyTorch: how finely it is cut
   std::string policy;       // trained policy to start from
   std::string save_policy;  // file to write the policy to after planning
   bool inference_only = false;
@@ -63,8 +65,9 @@ absl::StatusOr<Planned> PlanFile(const PlanFlags& flags);
 absl::StatusOr<Planned> PlanPricedRequest(PricedRequest priced, const std::string& what);
 
 // Reads a model with its profiles from a layer table (profile.v1.Model), a profile (profile.v1.Profile) or a planning
-// request; its fields decide which one the file is. Errors name the file and the field's path.
-absl::StatusOr<model::Model> ReadModel(const std::string& file);
+// request; its fields decide which one the file is. An archive of torch.export is cut at `depth`. Errors name the file
+// and the field's path.
+absl::StatusOr<model::Model> ReadModel(const std::string& file, int depth = 1);
 
 // Reads the datasheets of `file`; returns the built-in ones when `file` is empty.
 absl::StatusOr<sched::HardwareCatalog> ReadHardware(const std::string& file);

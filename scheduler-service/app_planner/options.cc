@@ -28,6 +28,8 @@ std::optional<int> ParseOptions(int argc, char** argv, PlannerProgramOptions& o)
                  "CA certificate (PEM); callers must present a certificate that it signed");
   app.add_option("--token-file", o.token_file, "file with one bearer token per line; callers must send one of them");
   app.add_flag("--insecure", o.insecure, "allow listening on non-loopback addresses without TLS and token");
+  app.add_option("--answer", o.answer,
+                 "answer the planning request in this file on standard output, and exit; - reads standard input");
   app.add_option("--log-level", o.log_level, "debug, info, warn, error, off")->capture_default_str();
   try {
     app.parse(argc, argv);

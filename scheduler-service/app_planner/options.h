@@ -20,6 +20,7 @@ struct PlannerProgramOptions {
   std::string token_file;
   bool insecure = false;
   std::string log_level = "info";
+  std::string answer;  // file with one request to answer instead of serving
 };
 
 // Parses the command line into `options`. A returned value is the exit code: the program must exit because it printed

@@ -2,12 +2,18 @@
 
 #include <grpcpp/impl/codegen/service_type.h>
 
+#include <cstdio>
+
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/model/convert.h"
 #include "common/rpc/server.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/planner/plan.h"
 #include "scheduler-service/process/address.h"
 #include "scheduler-service/serve_planner/planner_service.h"
+#include "scheduler-service/tapp/tapp_planner.h"
 
 namespace medley::sched {
 namespace {
@@ -35,16 +41,40 @@ rpc::ServerOptions MakePlannerServerOptions(const PlannerProgramOptions& options
   return out;
 }
 
+// The planners of the scheduling service, and those that need LibTorch.
+Registry AllPlanners() {
+  Registry planners = BuiltinPlanners();
+  planners.step_time().Add(MakeTapp());
+  planners.step_time().Add(MakeTapp({.paper = true, .polish = 0}));
+  return planners;
+}
+
 }  // namespace
+
+absl::Status AnswerOnce(const std::string& file) {
+  constexpr int64_t kMaxBytes = int64_t{16} << 20;
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(file == "-" ? "/dev/stdin" : file, kMaxBytes));
+  scheduler::v1::PlanRequest message;
+  MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, model::FromProto(message));
+  const base::SystemClock clock;
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result, MakePlan(request, {}, AllPlanners(), clock, {}));
+  scheduler::v1::PlanResponse answer;
+  model::ToProto(result, answer);
+  std::fputs(model::ToJson(answer).c_str(), stdout);
+  return absl::OkStatus();
+}
 
 absl::Status Serve(const PlannerProgramOptions& options, const std::function<void()>& wait_for_end) {
   MEDLEY_ASSIGN_OR_RETURN(const Address address, ParseAddress(options.listen, "--listen"));
   MEDLEY_RETURN_IF_ERROR(CheckPlannerSecurity(options, address));
-  const Registry planners = BuiltinPlanners();
-  if (planners.Find(options.planner) == nullptr) {
+  const Registry planners = AllPlanners();
+  const bool known = planners.Find(options.planner) != nullptr || planners.step_time().Find(options.planner) != nullptr;
+  if (!known) {
     return base::InvalidArgument("--planner: '{}' is unknown", options.planner);
   }
-  PlannerServiceOptions service_options{.default_planner = options.planner, .tokens = {}};
+  PlannerServiceOptions service_options{
+      .default_planner = planners.Find(options.planner) != nullptr ? options.planner : "auto", .tokens = {}};
   if (!options.token_file.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(service_options.tokens, BearerTokens::Load(options.token_file));
   }

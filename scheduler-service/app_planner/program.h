@@ -4,10 +4,15 @@
 #include <absl/status/status.h>
 
 #include <functional>
+#include <string>
 
 #include "scheduler-service/app_planner/options.h"
 
 namespace medley::sched {
+
+// Answers the planning request in `file` (YAML or JSON; "-": standard input) on standard output, a PlanResponse in
+// JSON. Prices and profiles must be filled in. Errors: those of MakePlan, and of reading.
+absl::Status AnswerOnce(const std::string& file);
 
 // Serves until `wait_for_end` returns. Then refuses new requests, waits for running ones for the grace period, stops
 // the remaining ones (they answer with their best plan), and returns. Errors: an address in use, an invalid option or

@@ -8,13 +8,14 @@
 #include "common/base/status.h"
 #include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/interval_search.h"
+#include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/reasons.h"
 
 namespace medley::sched {
 namespace {
 
-constexpr int kSeedPoints = 64;
+constexpr int kFrontSeedPoints = 64;
 
 // Keeps the plans that no other plan dominates, that is, no other plan is both faster and cheaper. A plan is wanted if
 // it is cheaper than all known plans that are at least as fast.
@@ -78,7 +79,7 @@ Front ExactFront(const Problem& problem, const Budget& budget) {
     staircase.Offer(*cheapest->best);
   }
   IntervalSearch search(problem, budget, staircase, SearchOrder::kFastestFirst);
-  search.Seed(kSeedPoints);
+  search.Seed(kFrontSeedPoints);
   const bool complete = search.Run() == kInfinity;
   return {staircase.Plans(), complete};
 }
@@ -111,6 +112,7 @@ absl::StatusOr<ParetoResult> MakePareto(const model::PlanRequest& request, const
   const base::SteadyTime begin = clock.Steady();
   if (max_points < 0) return base::InvalidArgument("maxPoints: must not be negative, is {}", max_points);
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  MEDLEY_RETURN_IF_ERROR(CheckGoalIsCost(request));
   ParetoResult result;
   result.catalog_revision = origin.catalog_revision;
   result.price_time = origin.price_time;

@@ -12,6 +12,7 @@
 #include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/planner/stage_graph.h"
 #include "scheduler-service/provision/methods.h"
+#include "scheduler-service/step_time/make_plan.h"
 
 namespace medley::sched {
 namespace {
@@ -178,9 +179,17 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
 
 }  // namespace
 
+absl::Status CheckGoalIsCost(const model::PlanRequest& request) {
+  if (request.objective == model::Objective::kCost) return absl::OkStatus();
+  return base::InvalidArgument("objective: OBJECTIVE_STEP_TIME is only for plans, which need no prices");
+}
+
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
                                            const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline) {
+  if (request.objective == model::Objective::kStepTime) {
+    return MakeStepTimePlan(request, registry.step_time(), clock, std::move(stop), deadline);
+  }
   const base::SteadyTime begin = clock.Steady();
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   const Planner* planner = registry.Find(request.planner.name);
@@ -228,6 +237,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
 absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
                                               const std::vector<std::string>& schedule, const std::string& method) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  MEDLEY_RETURN_IF_ERROR(CheckGoalIsCost(request));
   MEDLEY_ASSIGN_OR_RETURN(const ProvisionMethod by, FindProvisionMethod(method));
   if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
@@ -252,6 +262,7 @@ absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request
                                                const std::vector<std::string>& schedule,
                                                const std::vector<int>& units) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  MEDLEY_RETURN_IF_ERROR(CheckGoalIsCost(request));
   if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem, schedule));

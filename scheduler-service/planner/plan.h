@@ -19,12 +19,15 @@ struct PriceOrigin {
   std::string price_time;  // RFC 3339 or empty
 };
 
-// Runs the planner that the request names. Returns its plan with alternatives and the execution plan, or the reasons
-// why there is none. Prices must be filled in; a resource without a price makes the request infeasible (constraint
-// "price"). At the end of the time budget, at `deadline` or when `stop` is requested, returns the best plan found so
-// far. Unless the time ran out or the planner is not deterministic(), the result depends only on (request, seed), not
-// counting planning_seconds. Errors: InvalidArgument (invalid request, unknown planner), DeadlineExceeded (no plan was
-// found in time). Thread-safe.
+// Errors: InvalidArgument for a request whose objective is not cost.
+absl::Status CheckGoalIsCost(const model::PlanRequest& request);
+
+// Runs the planner that the request names; with Objective::kStepTime as step_time/make_plan.h says. Returns its plan
+// with alternatives and the execution plan, or the reasons why there is none. Prices must be filled in; a resource
+// without a price makes the request infeasible (constraint "price"). At the end of the time budget, at `deadline` or
+// when `stop` is requested, returns the best plan found so far. Unless the time ran out or the planner is not
+// deterministic(), the result depends only on (request, seed), not counting planning_seconds. Errors: InvalidArgument
+// (invalid request, unknown planner), DeadlineExceeded (no plan was found in time). Thread-safe.
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
                                            const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline = base::SteadyTime::max());

@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "scheduler-service/cost/problem.h"
 #include "scheduler-service/provision/exact.h"
+#include "scheduler-service/step_time/planner.h"
 
 namespace medley::sched {
 
@@ -85,6 +86,7 @@ class Planner {
   virtual absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const = 0;
 };
 
+// Planners by name: of the goal cost, and of the goal step time, which have names of their own.
 class Registry {
  public:
   // The name must be unique.
@@ -92,12 +94,15 @@ class Registry {
   // Null for an unknown name.
   const Planner* Find(std::string_view name) const;
   const std::vector<std::unique_ptr<Planner>>& planners() const { return planners_; }
+  StepTimeRegistry& step_time() { return step_time_; }
+  const StepTimeRegistry& step_time() const { return step_time_; }
 
  private:
   std::vector<std::unique_ptr<Planner>> planners_;
+  StepTimeRegistry step_time_;
 };
 
-// A registry of all planners in this folder.
+// A registry of all planners that need no neural network library: those in this folder, `hierarchy`, and pipelines.
 Registry BuiltinPlanners();
 
 }  // namespace medley::sched

@@ -1,4 +1,7 @@
 #include "common/base/status.h"
+#include "scheduler-service/hierarchy/hierarchy_planner.h"
+#include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/planner/auto_step_time.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {
@@ -28,6 +31,9 @@ Registry BuiltinPlanners() {
   registry.Add(MakeHeuristic());
   registry.Add(MakeCpuOnly());
   registry.Add(MakeGpuOnly());
+  registry.step_time().Add(MakeAutoStepTime());
+  registry.step_time().Add(MakeHierarchyPlanner());
+  for (auto& planner : MakePipelinePlanners()) registry.step_time().Add(std::move(planner));
   return registry;
 }
 

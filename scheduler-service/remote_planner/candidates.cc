@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/model/convert.h"
+#include "common/model/executable.h"
 #include "common/rpc/decode.h"
 #include "medley/planner/v1/planner.pb.h"
 #include "scheduler-service/planner/execution_plan.h"
@@ -41,10 +43,11 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
-bool Candidates::Take(std::string_view bytes) {
+bool CandidateReader::Take(std::string_view bytes) {
   planner::v1::SolveResponse response;
   absl::Status status = rpc::Decode(bytes, response);
-  if (status.ok() && response.done() && response.schedule().empty() && response.units().empty()) return true;
+  const bool empty = response.schedule().empty() && response.units().empty() && !response.has_plan();
+  if (status.ok() && response.done() && empty) return true;
   ++taken_;
   if (status.ok()) status = Score(response);
   if (!status.ok()) {
@@ -69,13 +72,45 @@ absl::Status Candidates::Score(const planner::v1::SolveResponse& response) {
     plan = WithGivenUnits(problem_, std::move(stages));
   }
   if (!plan) {
-    ++infeasible_;
+    CountInfeasible();
     return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(CheckProgram(BuildExecutionPlan(problem_, plan->stages), problem_.request()));
   if (!best_ || plan->score.cost <= best_->score.cost * (1 + kSameCost)) {  // planners send their best last
     best_ = std::move(plan);
   }
+  return absl::OkStatus();
+}
+
+absl::Status StepTimeCandidates::Score(const planner::v1::SolveResponse& response) {
+  if (!response.has_plan()) return base::InvalidArgument("plan: must be set where the objective is step time");
+  MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, model::FromProto(response.plan()));
+  if (plan.placements.empty()) return base::InvalidArgument("plan.placements: must not be empty");
+  for (size_t d = 0; d < plan.devices.size(); ++d) {
+    const auto found = problem_.index().find(plan.devices[d].id);
+    if (found == problem_.index().end() || plan.devices[d] != problem_.device(found->second)) {
+      return base::InvalidArgument("plan.devices[{}]: '{}' is no device of the cluster, or another one there", d,
+                                   plan.devices[d].id);
+    }
+  }
+  // What the user asked for is not the planner's to change.
+  const model::PlannerOptions& asked = problem_.request().planner;
+  if (plan.schedule.kind != asked.schedule || plan.schedule.max_staleness != asked.max_staleness ||
+      plan.schedule.micro_batches != problem_.micro_batches()) {
+    return base::InvalidArgument("plan.schedule: is not that of the request");
+  }
+  MEDLEY_RETURN_IF_ERROR(model::CheckExecutable(plan));
+  plan.estimate = {};
+  plan.provenance = {};
+  const auto seconds = evaluator_.Seconds(plan);
+  if (absl::IsResourceExhausted(seconds.status())) {
+    CountInfeasible();
+    return absl::OkStatus();
+  }
+  MEDLEY_RETURN_IF_ERROR(seconds.status());
+  if (*seconds >= seconds_) return absl::OkStatus();
+  seconds_ = *seconds;
+  best_ = std::move(plan);
   return absl::OkStatus();
 }
 

@@ -15,18 +15,20 @@
 
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/remote_planner/config.h"
+#include "scheduler-service/remote_planner/planner_call.h"
 
 namespace medley::sched {
-
-// Calls of one planner at the same time; further requests get the own plan.
-inline constexpr int kMaxCallsOfRemotePlanner = 8;
 
 // Reads the CA's certificates; the token is read for each call. The process need not run yet. `own` must outlive the
 // planner. Errors: those of base::ReadFile.
 absl::StatusOr<std::unique_ptr<Planner>> MakeRemotePlanner(const RemotePlannerConfig& config, const Planner& own);
 
-// Adds the planners of `file`. Their own planner is `auto` of the registry. Errors: those of LoadRemotePlanners and
-// MakeRemotePlanner.
+// The same for plans of the goal step time: the plan with the fewest seconds of a step by the simulator.
+absl::StatusOr<std::unique_ptr<StepTimePlanner>> MakeRemoteStepTimePlanner(const RemotePlannerConfig& config,
+                                                                           const StepTimePlanner& own);
+
+// Adds the planners of `file`, for both goals. Their own planner is `auto` of the registry. Errors: those of
+// LoadRemotePlanners and MakeRemotePlanner.
 absl::Status AddRemotePlanners(const std::filesystem::path& file, bool insecure, Registry& registry);
 
 }  // namespace medley::sched

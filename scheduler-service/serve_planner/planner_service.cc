@@ -35,20 +35,35 @@ void WritePlan(const Problem& problem, const Provisioned& plan, pb::SolveRespons
   }
 }
 
-// Sends the plans of a search that are cheaper than those before. One thread.
-class IncumbentStream {
+// How many candidates a search may send now. One thread.
+class Allowance {
  public:
-  using Send = std::function<void(const pb::SolveResponse&)>;
-  IncumbentStream(const Problem& problem, const base::Clock& clock, Send send)
-      : problem_(problem), clock_(clock), send_(std::move(send)), filled_(clock.Steady()) {}
-
-  void Offer(const Provisioned& plan) {
-    if (plan.score.cost >= least_) return;
+  explicit Allowance(const base::Clock& clock) : clock_(clock), filled_(clock.Steady()) {}
+  bool Take() {
     const base::SteadyTime now = clock_.Steady();
     places_ = std::min(kBurst, places_ + kRate * base::ToSeconds(now - filled_));
     filled_ = now;
-    if (places_ < 1) return;  // the last message of the call has the best plan
+    if (places_ < 1) return false;  // the last message of the call has the best plan
     places_ -= 1;
+    return true;
+  }
+
+ private:
+  const base::Clock& clock_;
+  double places_ = kBurst;
+  base::SteadyTime filled_;
+};
+
+using Send = std::function<void(const pb::SolveResponse&)>;
+
+// Sends the plans of a search that are cheaper than those before. One thread.
+class IncumbentStream {
+ public:
+  IncumbentStream(const Problem& problem, const base::Clock& clock, Send send)
+      : problem_(problem), allowance_(clock), send_(std::move(send)) {}
+
+  void Offer(const Provisioned& plan) {
+    if (plan.score.cost >= least_ || !allowance_.Take()) return;
     least_ = plan.score.cost;
     pb::SolveResponse response;
     WritePlan(problem_, plan, response);
@@ -58,11 +73,9 @@ class IncumbentStream {
 
  private:
   const Problem& problem_;
-  const base::Clock& clock_;
+  Allowance allowance_;
   const Send send_;
   double least_ = kInfinity;
-  double places_ = kBurst;
-  base::SteadyTime filled_;
 };
 
 class PlannerService final : public pb::PlannerService::Service {
@@ -122,13 +135,15 @@ class PlannerService final : public pb::PlannerService::Service {
     return rpc::Decode({reinterpret_cast<const char*>(whole.begin()), whole.size()}, request, kMaxObjects);
   }
 
-  absl::Status Solve(const pb::SolveRequest& in, std::stop_token stop, IncumbentStream::Send send,
-                     pb::SolveResponse& out) const {
+  absl::Status Solve(const pb::SolveRequest& in, std::stop_token stop, Send send, pb::SolveResponse& out) const {
     const double seconds = in.budget_seconds();
     if (!(seconds > 0 && seconds <= kMaxBudgetSeconds)) {
       return base::InvalidArgument("budgetSeconds: must be above 0 and at most {}, is {}", kMaxBudgetSeconds, seconds);
     }
     MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, model::FromProto(in.request()));
+    if (request.objective == model::Objective::kStepTime) {
+      return SolveStepTime(std::move(request), in.seed(), seconds, std::move(stop), send, out);
+    }
     const Planner* planner = planners_.Find(request.planner.name);
     if (planner == nullptr) planner = planners_.Find(options_.default_planner);
     MEDLEY_CHECK(planner != nullptr, "the default planner is not in the registry");
@@ -146,6 +161,31 @@ class PlannerService final : public pb::PlannerService::Service {
     WritePlan(problem, *solution.best, out);
     const double bound = solution.lower_bound.value_or(0);
     out.set_claimed_lower_bound_usd(std::isfinite(bound) && bound > 0 ? bound : 0);
+    return absl::OkStatus();
+  }
+
+  absl::Status SolveStepTime(model::PlanRequest request, uint64_t seed, double seconds, std::stop_token stop,
+                             const Send& send, pb::SolveResponse& out) const {
+    MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+    const StepTimePlanner* planner = planners_.step_time().Find(request.planner.name);
+    if (planner == nullptr) planner = planners_.step_time().Find("auto");
+    MEDLEY_CHECK(planner != nullptr, "the registry has no planner auto");
+    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, StepTimeProblem::Compile(std::move(request)));
+    const base::SteadyTime begin = clock_.Steady();
+    Allowance allowance(clock_);
+    const SearchLimits limits(clock_, begin + base::FromSeconds(seconds), std::move(stop),
+                              [&](const model::ExecutionPlan& plan, double) {
+                                if (!allowance.Take()) return;
+                                pb::SolveResponse response;
+                                model::ToProto(plan, *response.mutable_plan());
+                                send(response);
+                              });
+    MEDLEY_ASSIGN_OR_RETURN(const StepTimeSolution solution, planner->Solve(problem, seed, limits));
+    log::Info("solved", {{"model", problem.request().model.name},
+                         {"planner", std::string(planner->name())},
+                         {"seconds", fmt::format("{:.6f}", base::ToSeconds(clock_.Steady() - begin))},
+                         {"found", solution.best ? "true" : "false"}});
+    if (solution.best) model::ToProto(*solution.best, *out.mutable_plan());
     return absl::OkStatus();
   }
 

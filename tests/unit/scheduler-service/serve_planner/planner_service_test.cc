@@ -19,6 +19,7 @@
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "scheduler-service/serve_planner/planner_service.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
+#include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
 namespace {
@@ -100,6 +101,23 @@ TEST_F(PlannerServiceTest, GivesWhatThePlannerGivesInProcess) {
     }
   }
   EXPECT_GT(found, 10);
+}
+
+TEST_F(PlannerServiceTest, PlansOfTheGoalStepTime) {
+  const model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
+  const auto answer = Ask(Question(request, "hierarchy", 1));
+  ASSERT_THAT(answer, base::IsOk());
+  ASSERT_TRUE(answer->back().has_plan());
+  const auto plan = model::FromProto(answer->back().plan());
+  ASSERT_THAT(plan, base::IsOk());
+  EXPECT_EQ(plan->devices.size(), 3u);
+  EXPECT_THAT(answer->back().schedule(), testing::IsEmpty());
+  // An unknown name means auto; a cluster without links is refused.
+  EXPECT_TRUE(Ask(Question(request, "mine", 1))->back().has_plan());
+  model::PlanRequest bad = request;
+  bad.cluster.links.clear();
+  EXPECT_THAT(Ask(Question(bad, "hierarchy", 1)),
+              base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("no link connects devices")));
 }
 
 TEST_F(PlannerServiceTest, AnUnknownNameMeansTheDefault) {

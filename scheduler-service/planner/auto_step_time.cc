@@ -1,0 +1,66 @@
+#include "scheduler-service/planner/auto_step_time.h"
+
+#include <utility>
+
+#include "common/base/status.h"
+#include "scheduler-service/hierarchy/hierarchy_planner.h"
+#include "scheduler-service/pipeline/exact_pipeline.h"
+#include "scheduler-service/pipeline/pipeline_planners.h"
+
+namespace medley::sched {
+namespace {
+
+class AutoStepTime final : public StepTimePlanner {
+ public:
+  AutoStepTime() : hierarchy_(MakeHierarchyPlanner()) {
+    for (auto& planner : MakePipelinePlanners()) pipelines_.Add(std::move(planner));
+  }
+  std::string_view name() const override { return "auto"; }
+  std::string_view description() const override {
+    return "the fastest of hierarchy (synchronous schedules) and exact or, with many devices, local";
+  }
+
+  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
+                                         const SearchLimits& limits) const override {
+    std::vector<std::pair<const StepTimePlanner*, std::string>> asked;
+    // Replicas of the whole model have no pipeline, so nothing is asynchronous in them.
+    if (!problem.asynchronous()) asked.emplace_back(hierarchy_.get(), "replicas of the whole model in groups");
+    const bool few = problem.devices() <= kMostExactDevices;
+    const bool worth = problem.asynchronous() || problem.devices() <= kMostPipelined;
+    if (problem.devices() > 1 && !problem.cuts().empty() && worth) {
+      asked.emplace_back(pipelines_.Find(few ? "exact" : "local"),
+                         few ? "pipelines, of which few devices allow an exact search"
+                             : "pipelines, by local search because there are many devices");
+    }
+    if (asked.empty()) asked.emplace_back(pipelines_.Find("one-device"), "the model is one stage");
+    StepTimeSolution best;
+    std::string compared;
+    for (const auto& [planner, what] : asked) {
+      MEDLEY_ASSIGN_OR_RETURN(StepTimeSolution one, planner->Solve(problem, seed, limits));
+      compared += fmt::format("{}{} ({}): {}", compared.empty() ? "" : "; ", planner->name(), what,
+                              one.best            ? fmt::format("{:.6g} s", one.seconds)
+                              : one.notes.empty() ? "no plan"
+                                                  : one.notes.back());
+      one.planner = planner->name();
+      const int64_t simulated = best.simulated + one.simulated;
+      const bool complete = best.complete && one.complete;
+      if (one.best && (!best.best || one.seconds < best.seconds)) best = std::move(one);
+      best.simulated = simulated;
+      best.complete = complete;
+    }
+    best.notes.push_back("planner auto compared " + compared);
+    return best;
+  }
+
+ private:
+  static constexpr int kMostPipelined = 64;  // devices: beyond, stages would be shorter than their messages
+
+  const std::unique_ptr<StepTimePlanner> hierarchy_;
+  StepTimeRegistry pipelines_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepTimePlanner> MakeAutoStepTime() { return std::make_unique<AutoStepTime>(); }
+
+}  // namespace medley::sched
