@@ -44,7 +44,7 @@ TEST_F(StepTimeCandidatesTest, TheFastestIsKept) {
 TEST_F(StepTimeCandidatesTest, WhatAPlanClaimsIsNotKept) {
   model::ExecutionPlan plan = two_;
   plan.estimate.throughput = 1e9;
-  plan.provenance.planner = "somebody-else";
+  plan.provenance.planner = "another";
   candidates_.Take(Message(plan));
   EXPECT_EQ(*candidates_.best(), two_);
 }
