@@ -213,6 +213,16 @@ Json UnitPodSpec(const ResourcePool& pool) {
   return spec;
 }
 
+void PreferOtherNodes(const std::vector<std::string>& nodes, kube::Object& pod) {
+  constexpr int kMostWeight = 100;
+  for (const std::string& node : nodes) {  // matchFields allows only one value
+    const kube::Json other = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", kube::Json::array({node})}};
+    pod.mutable_json()[kube::Json::json_pointer(
+                           "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution")]
+        .push_back({{"weight", kMostWeight}, {"preference", {{"matchFields", kube::Json::array({other})}}}});
+  }
+}
+
 std::string CheckpointDir(const TrainingJob& job) {
   if (!job.checkpoint_volume) return "";
   std::string dir = job.checkpoint_volume->mount_path;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "operator/api/resource_pool.h"
 #include "operator/api/training_job.h"
@@ -24,6 +25,9 @@ kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const Res
                        const WorkerSettings& settings, const std::string& coordinator, int64_t generation);
 
 kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings);
+
+// The scheduler takes other nodes than these, if it can.
+void PreferOtherNodes(const std::vector<std::string>& nodes, kube::Object& pod);
 
 // The spec of a pod that holds a unit of the pool, as far as the pool alone decides it: what it requests, and on which
 // nodes. The templates of a job may request more.

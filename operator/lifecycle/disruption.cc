@@ -22,6 +22,22 @@ constexpr base::nanoseconds kOverdue = base::seconds(30);   // of a deletion, af
 constexpr base::nanoseconds kAskAgain = base::seconds(10);  // when no plan was found
 constexpr double kShortestNotice = 30;                      // seconds, of the clouds' spot interruptions
 
+// The coordinator has left the trainer out for a long time, and it is not as fast as usual again.
+std::optional<Notice> SlowNotice(Pass& pass, const kube::Object& pod) {
+  if (pass.observed == nullptr) return std::nullopt;
+  const auto& left_out = pass.observed->left_out;
+  const auto found = std::ranges::find(left_out, pod.key().name, &LeftOut::member);
+  if (found == left_out.end()) return std::nullopt;
+  const auto since = base::ParseTime(found->since);
+  if (!since.ok()) return std::nullopt;
+  const base::nanoseconds left = *since + pass.options.slow_patience - pass.world.now;
+  if (left > base::nanoseconds(0)) {
+    pass.RequeueAfter(left);
+    return std::nullopt;
+  }
+  return Notice{Notice::Kind::kSlow, false, "slow since " + found->since};
+}
+
 struct Disrupted {
   kube::ObjectPtr pod;
   Notice notice;
@@ -64,7 +80,10 @@ std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) 
     pods += (pods.empty() ? "" : ", ") + each.pod->key().name;
   }
   for (const auto& [what, pods] : news) {
-    pass.Warning(what.first, fmt::format("{}: pods of the job will leave before they are lost: {}", what.second, pods));
+    pass.Warning(what.first,
+                 what.first == ReasonOf(Notice::Kind::kSlow)
+                     ? fmt::format("{}: pods that stay slow are replaced: {}", what.second, pods)
+                     : fmt::format("{}: pods of the job will leave before they are lost: {}", what.second, pods));
   }
   return ReasonOf(worst->kind);
 }
@@ -111,7 +130,19 @@ std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
   if (of_node != pass.world.node_notices.end()) return of_node->second;
   if (auto notice = PodNoticeOf(pod)) return notice;
   if (pod.deleting()) return NoticeOfDeletion(pass, pod);
-  return std::nullopt;
+  return SlowNotice(pass, pod);
+}
+
+std::vector<std::string> NodesOfSlowTrainers(Pass& pass) {
+  std::vector<std::string> nodes;
+  if (pass.observed == nullptr) return nodes;
+  for (const LeftOut& trainer : pass.observed->left_out) {
+    const kube::ObjectPtr pod = pass.Pod(trainer.member);
+    if (pod == nullptr || !SlowNotice(pass, *pod)) continue;
+    const std::string node = pod->String("/spec/nodeName");
+    if (!node.empty()) nodes.push_back(node);
+  }
+  return nodes;
 }
 
 std::vector<MemberSlot> StayingSlots(Pass& pass) {
@@ -147,6 +178,20 @@ absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::str
   return true;
 }
 
+namespace {
+
+// The same plan with other pods, if the pools have units for them.
+absl::StatusOr<bool> ReplaceSlow(Pass& pass, const TrainingJob& job, const std::vector<Disrupted>& slow) {
+  if (!CanMove(pass.observed->phase) || pass.Lasts(pass.memory.planning.after_refusal)) return false;
+  MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
+  if (choice.refusal || !PlanFits(pass, choice.pools)) return false;
+  MEDLEY_ASSIGN_OR_RETURN(const bool moves, Relocate(pass, job, ReasonOf(Notice::Kind::kSlow), slow.size()));
+  if (moves) PublishNotices(pass, slow);
+  return moves;
+}
+
+}  // namespace
+
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   auto& asked_at = pass.memory.disruption.evacuation_asked_at;
   const std::vector<Disrupted> disrupted = DisruptedMembers(pass);
@@ -156,6 +201,10 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
     if (search && search->evacuates) search.reset();
     return false;
   }
+  // The job trains on without a slow trainer, so nothing but a free unit is a reason to move.
+  const bool only_slow =
+      std::ranges::all_of(disrupted, [](const Disrupted& each) { return each.notice.kind == Notice::Kind::kSlow; });
+  if (only_slow) return ReplaceSlow(pass, job, disrupted);
   const std::string reason = PublishNotices(pass, disrupted);
   if (!CanMove(pass.observed->phase)) return false;
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));

@@ -1,4 +1,4 @@
-// Disruption: the job leaves nodes that are about to be lost before its pods die.
+// Disruption: the job leaves nodes that are about to be lost before its pods die, and trainers that stay slow.
 //
 //   notice -> the same plan on other nodes, when they have room (without asking the planner)
 //          -> else, unless elasticity is disabled, another plan without these nodes, whatever it saves and however
@@ -36,6 +36,9 @@ struct DisruptionState {
 
 // Why the pod, of a member or a coordinator, will be lost soon; nothing: it will not.
 std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod);
+
+// The nodes of trainers that stay slow: other pods rather run elsewhere.
+std::vector<std::string> NodesOfSlowTrainers(Pass& pass);
 
 // Returns true if a plan without the nodes that are about to be lost was accepted.
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job);

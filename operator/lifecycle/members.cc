@@ -88,6 +88,7 @@ void BuildMember(Pass& pass, const TrainingJob& job, const MemberSlot& slot, con
     pod.SetAnnotation(kCoordinatorTermAnnotation, std::to_string(pass.memory.planning.record->coordinator_term));
   }
   if (const auto kind = pass.memory.objects.joined) JoinPodGroup(job, *kind, pod);
+  PreferOtherNodes(NodesOfSlowTrainers(pass), pod);
   missing.push_back(std::move(pod));
 }
 

@@ -26,6 +26,8 @@ struct JobOptions {
   base::nanoseconds over_window = base::seconds(10);
   // A member on a node that will certainly be lost is drained by the coordinator after this time.
   base::nanoseconds notice_patience = base::seconds(10);
+  // A trainer that has stood by for this long, because it is slow, is replaced by another on another node.
+  base::nanoseconds slow_patience = std::chrono::minutes(5);
   base::nanoseconds suspend_timeout = base::seconds(60);  // for the checkpoint of a job that is being suspended
   base::nanoseconds scheduler_retry = base::seconds(5);
   base::nanoseconds observe_interval = base::seconds(10);  // between two observations sent to the scheduling service

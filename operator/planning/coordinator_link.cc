@@ -114,6 +114,9 @@ Observation FromProto(const pb::Observation& in) {
     out.checkpoint_failure =
         CheckpointFailure{model::TimeFromProto(failure.since()), failure.message(), failure.paused()};
   }
+  for (const pb::LeftOutMember& member : in.left_out()) {
+    out.left_out.push_back({member.member(), model::TimeFromProto(member.since())});
+  }
   if (in.has_refused()) {
     out.refused = RefusedPlan{in.refused().generation(), in.refused().member(), in.refused().message()};
   }

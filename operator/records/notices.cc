@@ -78,6 +78,8 @@ const char* ReasonOf(Kind kind) {
       return "NodeDraining";
     case Kind::kLost:
       return "NodeLost";
+    case Kind::kSlow:
+      return "TrainerSlow";
     case Kind::kDisrupted:
       break;
   }

@@ -27,15 +27,16 @@ struct Notice {
     kSpot,       // spot interruption: the cloud takes the machine back within seconds or minutes
     kDraining,   // the node is being drained: by an autoscaler, an upgrade, kubectl cordon
     kDisrupted,  // only this pod is affected: evicted, preempted or deleted
-    kLost        // the node has not been ready for a long time
+    kLost,       // the node has not been ready for a long time
+    kSlow        // only this pod is affected: it has been much slower than usual for a long time
   };
   Kind kind = Kind::kDraining;
-  bool certain = true;  // false: only a cordon, so the pods may stay
+  bool certain = true;  // false: only a cordon, or slowness, so the pods may stay
   std::string sign;     // "taint aws-node-termination-handler/spot-itn"
   bool operator==(const Notice&) const = default;
 };
 
-// The reason of Events and conditions: SpotNotice, NodeDraining, PodDisrupted or NodeLost.
+// The reason of Events and conditions: SpotNotice, NodeDraining, PodDisrupted, NodeLost or TrainerSlow.
 const char* ReasonOf(Notice::Kind kind);
 
 // The most urgent sign of the node.

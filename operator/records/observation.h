@@ -74,6 +74,13 @@ struct CheckpointFailure {
   bool operator==(const CheckpointFailure&) const = default;
 };
 
+// A trainer that stands by, because it was much slower than usual.
+struct LeftOut {
+  std::string member;
+  std::string since;  // RFC 3339
+  bool operator==(const LeftOut&) const = default;
+};
+
 struct Observation {
   JobPhase phase = JobPhase::kUnknown;
   int64_t generation = 0;       // in force
@@ -102,6 +109,7 @@ struct Observation {
   int64_t leader_term = 0;     // the newest that the coordinator has seen
   std::optional<RefusedPlan> refused;
   std::optional<CheckpointFailure> checkpoint_failure;
+  std::vector<LeftOut> left_out;
   bool operator==(const Observation&) const = default;
 };
 

@@ -51,6 +51,37 @@ INSTANTIATE_TEST_SUITE_P(
                    "PodDisrupted", "deletion"}),
     [](const auto& each) { return each.param.name; });
 
+// A trainer that the coordinator has left out: for a while it may become fast again, then another replaces it.
+TEST(DisruptionTest, ATrainerThatStaysSlowIsReplaced) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.coordinator().left_out = {{"adult-0-a-1", base::FormatTime(cluster.Observe().now)}};
+  EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.slow_patience);
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1);
+  cluster.Advance(cluster.options.slow_patience);
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("TrainerSlow", "pods that stay slow are replaced: adult-0-a-1")) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("PlanAccepted", "the same plan")) << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), 1);
+  EXPECT_EQ(cluster.stored_plan()->reason, "TrainerSlow");
+  EXPECT_FALSE(cluster.pod_names().contains("adult-0-a-1"));
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
+TEST(DisruptionTest, WithoutAFreeUnitASlowTrainerStays) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.failures["reserve 2 units"] = base::ResourceExhausted("bounded by spec.limit of pool a");
+  cluster.coordinator().left_out = {{"adult-0-a-1", base::FormatTime(cluster.Observe().now - base::seconds(3600))}};
+  cluster.PassFor(base::seconds(300));
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 1) << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), 1);  // slowness is no reason for another plan
+  EXPECT_FALSE(cluster.HasEvent("TrainerSlow")) << cluster.trace();
+  cluster.failures.clear();
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->reason, "TrainerSlow");
+}
+
 TEST(DisruptionTest, ANodeThatIsBrieflyNotReadyIsNotLeft) {
   FakeCluster cluster;
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
