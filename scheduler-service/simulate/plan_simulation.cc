@@ -1,6 +1,7 @@
 #include "scheduler-service/simulate/plan_simulation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/base/status.h"
@@ -31,6 +32,12 @@ absl::Status AverageOverPhases(const program::Program& program, Durations& durat
   return absl::OkStatus();
 }
 
+// Several agreements, so that a step's mean seconds have their part of them.
+int StepsToSee(double part) {
+  constexpr int kAgreements = 4, kMost = 400;
+  return static_cast<int>(std::min<double>(kMost, std::ceil(kAgreements / part))) + kAgreements;
+}
+
 }  // namespace
 
 double PlanSimulation::throughput() const {
@@ -58,8 +65,11 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
                               ? DurationsFromProfile(out.program, profile, out.samples)
                               : DurationsFromProfile(out.program, profile, out.samples, *options.links));
   SimulationOptions simulation{.samples = out.samples, .steps = options.steps, .stop = options.stop};
+  if (const double part = AgreeingPart(out.program, durations, out.samples); part > 0 && part < 1) {
+    simulation.steps = std::max(simulation.steps, StepsToSee(part));
+  }
   simulation.max_spans = options.max_spans;
-  simulation.first_span_step = std::max(0, options.steps - kTimelineSteps);
+  simulation.first_span_step = std::max(0, simulation.steps - kTimelineSteps);
   MEDLEY_ASSIGN_OR_RETURN(out.simulation, Simulate(out.program, durations, simulation));
   MEDLEY_RETURN_IF_ERROR(AverageOverPhases(out.program, durations, simulation, out.simulation));
   if (options.count_memory) {

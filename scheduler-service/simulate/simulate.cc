@@ -1,6 +1,7 @@
 #include "scheduler-service/simulate/simulate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <queue>
 #include <utility>
@@ -21,6 +22,7 @@ using program::Program;
 
 constexpr int kNone = -1;
 constexpr int kMostRounds = 16;  // of a reduction, as simulated
+constexpr double kRounding = 1e-9;
 
 class Run {
  public:
@@ -128,6 +130,7 @@ class Run {
         if (At(i).kind == Kind::kSend) sender_[static_cast<size_t>(i)] = static_cast<int>(l);
       }
     }
+    agreeing_ = AgreeingPart(program_, durations_, options_.samples);
     shift_ = shift;
     iterations_ = options_.steps + shift;
     out_.step_end.assign(static_cast<size_t>(options_.steps), 0);
@@ -266,9 +269,15 @@ class Run {
         return;
       }
       list.start = now;
-      if (!Start(l, list, i, instruction, now)) return;
+      const bool left_out = instruction.kind == Kind::kAverage && !Agrees(step);
+      if (!left_out && !Start(l, list, i, instruction, now)) return;
       Done(l, list, i, step, now);
     }
+  }
+
+  // Whether replicas that differ average their parameters after the step: as evenly as the fraction allows.
+  bool Agrees(int step) const {
+    return std::floor((step + 1) * agreeing_ + kRounding) > std::floor(step * agreeing_ + kRounding);
   }
 
   // False if the instruction ends later.
@@ -450,10 +459,48 @@ class Run {
   int64_t order_ = 0;
   int shift_ = 0;
   int iterations_ = 0;
+  double agreeing_ = 1;  // part of the steps
   Simulation out_;
 };
 
 }  // namespace
+
+double AgreeingPart(const Program& program, const Durations& durations, int samples) {
+  const model::Sync& sync = program.sync;
+  switch (sync.mode) {
+    case model::SyncMode::kFull:
+      return 1;
+    case model::SyncMode::kNone:
+      return 0;
+    case model::SyncMode::kPercentage:
+      return std::clamp(sync.fraction, 0.0, 1.0);
+    case model::SyncMode::kFlexible:
+      break;
+  }
+  // As many as take target_ratio of the time of computation, as the coordinator steers it.
+  const program::Binding binding(program, samples);
+  std::vector<double> computes(program.devices.size(), 0);
+  double averages = 0;
+  for (size_t b = 0; b < program.blocks.size(); ++b) {
+    averages += durations.averages[b];
+    const int layout = program.blocks[b].layout;
+    const program::Layout& replicas = program.layouts[static_cast<size_t>(layout)];
+    for (int r = 0; r < replicas.replicas(); ++r) {
+      const Durations::Passes& passes = durations.passes[b][static_cast<size_t>(r)];
+      double& own = computes[static_cast<size_t>(replicas.devices[static_cast<size_t>(r)])];
+      own += passes.update;
+      for (int m = 0; m < program.micro_batches; ++m) {
+        const int count = binding.Replica(layout, r, m).count;
+        own += passes.forward.At(count) + passes.backward.At(count);
+      }
+    }
+  }
+  double sum = 0;
+  for (const double own : computes) sum += own;
+  if (averages <= 0) return 1;
+  constexpr double kLeast = 0.01;  // as the coordinator
+  return std::clamp(sync.target_ratio * sum / static_cast<double>(computes.size()) / averages, kLeast, 1.0);
+}
 
 absl::StatusOr<Simulation> Simulate(const Program& program, const Durations& durations,
                                     const SimulationOptions& options) {

@@ -3,7 +3,8 @@
 // Every list of every device executes its instructions in order, one at a time, each when its dependencies are done
 // (common/program/program.h). Beyond that:
 //   a Send occupies its list until its bytes have left; they arrive one latency later, and then the Receive ends;
-//   a collective starts when all replicas have reached it and ends on all of them together;
+//   a collective starts when all replicas have reached it and ends on all of them together; averages are only in steps
+//   that agree (AgreeingPart);
 //   messages through one network card share its rate (network.h); collectives have their own duration;
 //   on CPUs, messages and reductions take processor time from the computation that runs then or next.
 #pragma once
@@ -47,6 +48,10 @@ struct Simulation {
 
 // The most instructions of all steps together.
 inline constexpr int64_t kMaxSimulated = 100'000'000;
+
+// The part of the steps after which replicas that differ average their parameters, by the mode of the program: all, none,
+// Sync::fraction, or as many as take Sync::target_ratio of the mean time of computation.
+double AgreeingPart(const program::Program& program, const Durations& durations, int samples);
 
 // Errors: InvalidArgument for durations of the wrong shape (CheckDurations), samples or steps below 1;
 // ResourceExhausted above kMaxSimulated; Cancelled; Internal when the lists wait in a circle, which Check excludes.

@@ -135,6 +135,31 @@ TEST(SimulateTest, ReductionsWaitForTheSlowestReplica) {
 }
 
 // Two devices of one machine send to two others: they share the card.
+// Replicas that differ average for 4 s in one step of four; in the others nobody waits for the slower one.
+TEST(SimulateTest, AveragesOnlyInStepsThatAgree) {
+  model::ExecutionPlan plan = program::StagesPlan({{2, 2}}, 1);
+  model::Sync sync = program::Allreduce();
+  sync.mode = model::SyncMode::kPercentage;
+  sync.fraction = 0.25;
+  plan.stages[0].syncs = {{{{0, 2}}, sync}};
+  const Program percentage = Compiled(plan, TwoLayers());
+  Durations durations = OneAndTwo(percentage);
+  durations.averages.assign(percentage.blocks.size(), 4);
+  EXPECT_DOUBLE_EQ(AgreeingPart(percentage, durations, 2), 0.25);
+  EXPECT_THAT(Simulated(percentage, durations, 40, 2).total_seconds, DoubleNear(40 * 3 + 10 * 4, kNear));
+  plan.stages[0].syncs[0].sync.mode = model::SyncMode::kNone;
+  const Program none = Compiled(plan, TwoLayers());
+  EXPECT_EQ(AgreeingPart(none, durations, 2), 0);
+  durations.passes[0][1] = {{2, 0}, {4, 0}, 0};  // replica 1 takes twice as long
+  const Simulation alone = Simulated(none, durations, 40, 2);
+  EXPECT_THAT(alone.total_seconds, DoubleNear(40 * 6, kNear));
+  EXPECT_THAT(alone.busy[0], DoubleNear(40 * 3, kNear));
+  plan.stages[0].syncs[0].sync.mode = model::SyncMode::kFlexible;
+  plan.stages[0].syncs[0].sync.target_ratio = 0.1;
+  const Program flexible = Compiled(plan, TwoLayers());
+  EXPECT_THAT(AgreeingPart(flexible, durations, 2), DoubleNear(0.1 * 4.5 / 4, kNear));  // of a mean of 4.5 s
+}
+
 TEST(SimulateTest, MessagesShareANetworkCard) {
   model::ExecutionPlan plan;
   plan.devices = {{"a0", "p", "m0", ""}, {"a1", "p", "m0", ""}, {"b0", "p", "", ""}, {"b1", "p", "", ""}};
