@@ -13,7 +13,7 @@ absl::Status SumCentralized(Messages& messages, std::span<float> values, int roo
   for (int from = 0; from < messages.size(); ++from) {
     if (from == root) continue;
     MEDLEY_RETURN_IF_ERROR(messages.ReceiveValues(from, other));
-    AddTo(values, other);
+    messages.Combine(values, other);
   }
   for (int to = 0; to < messages.size(); ++to) {
     if (to != root) MEDLEY_RETURN_IF_ERROR(messages.SendValues(to, values));

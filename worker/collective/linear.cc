@@ -8,7 +8,7 @@ absl::Status SumLinearly(Messages& messages, std::span<float> values) {
   if (rank > 0) {
     const std::span<float> sum = messages.Scratch(values.size());
     MEDLEY_RETURN_IF_ERROR(messages.ReceiveValues(rank - 1, sum));
-    AddTo(values, sum);
+    messages.Combine(values, sum);
   }
   if (rank < last) {
     MEDLEY_RETURN_IF_ERROR(messages.SendValues(rank + 1, values));

@@ -24,6 +24,9 @@ class Messages {
   virtual absl::Status Exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) = 0;
   // Memory for `count` values, valid until the next call; its content is anything.
   virtual std::span<float> Scratch(size_t count) = 0;
+  // What the collectives do with two values: to += values. Another associative and commutative operation of the same
+  // size turns sums into others.
+  virtual void Combine(std::span<float> to, std::span<const float> values);
 
   absl::Status SendValues(int to, std::span<const float> values) { return Send(to, std::as_bytes(values)); }
   absl::Status ReceiveValues(int from, std::span<float> values) {
@@ -47,6 +50,7 @@ class Team final : public Messages {
     return all_.Exchange(At(to), out, At(from), in);
   }
   std::span<float> Scratch(size_t count) override { return all_.Scratch(count); }
+  void Combine(std::span<float> to, std::span<const float> values) override { all_.Combine(to, values); }
 
  private:
   int At(int member) const { return ranks_[static_cast<size_t>(member)]; }

@@ -17,11 +17,11 @@ absl::Status SumByRecursiveDoubling(Messages& messages, std::span<float> values)
   const std::span<float> other = messages.Scratch(values.size());
   if (rank + power < n) {
     MEDLEY_RETURN_IF_ERROR(messages.ReceiveValues(rank + power, other));
-    AddTo(values, other);
+    messages.Combine(values, other);
   }
   for (int distance = 1; distance < power; distance *= 2) {
     MEDLEY_RETURN_IF_ERROR(messages.ExchangeValues(rank ^ distance, values, rank ^ distance, other));
-    AddTo(values, other);
+    messages.Combine(values, other);
   }
   return rank + power < n ? messages.SendValues(rank + power, values) : absl::OkStatus();
 }

@@ -27,7 +27,7 @@ absl::Status ReduceScatter(Messages& messages, std::span<float> values) {
     const std::span<float> mine = PartAt(values, rank - round - 1, n);
     const std::span<float> other = received.first(mine.size());
     MEDLEY_RETURN_IF_ERROR(messages.ExchangeValues(next, PartAt(values, rank - round, n), previous, other));
-    AddTo(mine, other);
+    messages.Combine(mine, other);
   }
   return absl::OkStatus();
 }
