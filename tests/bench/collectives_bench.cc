@@ -1,8 +1,8 @@
-// The allreduce study of the thesis on hierarchical clusters, section 3.1.4: four algorithms, two operators, 1 KiB to 64
-// MiB, one group and sub-groups, among threads that are pinned to cores and share memory. `./dev bench collectives`.
+// The allreduce study of the thesis on hierarchical clusters, section 3.1.4: four algorithms, two operators, 1 KiB to
+// 64 MiB, one group and sub-groups, among threads that are pinned to cores and share memory: `./dev bench collectives`.
 //
-// It reads cores and caches from the machine and says of each figure of the thesis (3.5 to 3.11) whether this machine can
-// repeat it. docs/papers/thesis.md has figures.
+// It reads cores and caches from the machine and says of each figure of the thesis (3.5 to 3.11) whether this machine
+// can repeat it. docs/papers/thesis.md has figures.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
@@ -223,11 +223,7 @@ std::string SizeText(size_t bytes) {
   return fmt::format("{} KiB", bytes >> 10);
 }
 
-}  // namespace
-}  // namespace medley::worker
-
-int main(int argc, char** argv) {
-  using namespace medley::worker;
+int Main(int argc, char** argv) {
   CLI::App app{"Allreduce on one machine, by algorithm, operator, size and sub-groups"};
   double seconds = 0.03;
   int rounds = 5;
@@ -283,3 +279,8 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+}  // namespace
+}  // namespace medley::worker
+
+int main(int argc, char** argv) { return medley::worker::Main(argc, argv); }
