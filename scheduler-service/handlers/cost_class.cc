@@ -40,6 +40,7 @@ const char* NameOf(CostClass cost) {
 }
 
 CostClass CostClassOf(const pb::PlanRequest& in) {
+  if (in.objective() == pb::OBJECTIVE_STEP_TIME) return CostClass::kExpensive;
   const std::string_view planner = in.planner().name();
   if (std::find(kQuickPlanners.begin(), kQuickPlanners.end(), planner) == kQuickPlanners.end())
     return CostClass::kExpensive;

@@ -87,7 +87,7 @@ class HierarchySearch {
         evaluator_(problem, limits.stop()) {}
 
   absl::StatusOr<StepTimeSolution> Run() {
-    Participation chosen = ChooseGroups(problem_, bytes_, formation_, rng_);
+    Participation chosen = ChooseGroups(problem_, bytes_, formation_, rng_, &limits_);
     DropSingleDevices(chosen);
     MEDLEY_RETURN_IF_ERROR(Offer(chosen.arrangement));
     if (formation_ == Formation::kBest && chosen.arrangement.order.size() > kExactDevices && !limits_.Spent()) {
@@ -282,12 +282,14 @@ Grouping GroupsToDecide(const StepTimeProblem& problem, double bytes) {
   return chosen;
 }
 
-Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng) {
+Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng,
+                           const SearchLimits* limits) {
   Participation best;
   best.groups = GroupsToDecide(problem, bytes);
   best.seconds = kForever;
   const size_t count = best.groups.size();
   for (size_t set = (size_t{1} << count) - 1; set > 0; --set) {  // all of them first
+    if (limits != nullptr && limits->Spent() && !best.takes_part.empty()) break;
     std::vector<int> devices;
     for (size_t g = 0; g < count; ++g) {
       if ((set >> g & 1) != 0) devices.insert(devices.end(), best.groups[g].begin(), best.groups[g].end());

@@ -31,7 +31,9 @@ struct Participation {
   double seconds = 0;            // ClosedFormSeconds
   int64_t pruned = 0;            // sets of groups that LeastStepSeconds excluded
 };
-// The groups with which ClosedFormSeconds is smallest, of all sets of them.
-Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng);
+// The groups with which ClosedFormSeconds is smallest, of all sets of them; of those that were compared when the limits
+// end the search, all groups together at least.
+Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng,
+                           const SearchLimits* limits = nullptr);
 
 }  // namespace medley::sched

@@ -46,6 +46,9 @@ class PipelinePlanner final : public StepTimePlanner {
   const Search search_;
 };
 
+constexpr int kMostDevices = 64;
+constexpr size_t kMostCuts = 256;
+
 std::vector<PipelineStage> OneStageOn(const StepTimeProblem& problem, std::vector<int> devices) {
   return {{0, problem.layers(), std::move(devices)}};
 }
@@ -96,6 +99,14 @@ absl::Status BestSubset(const Question& q, StepTimeSolution&) {
   return absl::OkStatus();
 }
 
+// The dynamic programs of PipeDream and Pipe-torch compare all divisions of the model.
+absl::Status CheckSize(const StepTimeProblem& problem) {
+  if (problem.devices() <= kMostDevices && problem.cuts().size() <= kMostCuts) return absl::OkStatus();
+  return base::InvalidArgument(
+      "planners pipedream and pipe-torch are for at most {} devices and {} cuts of the model, not {} and {}", kMostDevices,
+      kMostCuts, problem.devices(), problem.cuts().size());
+}
+
 std::vector<int> Everything(const StepTimeProblem& problem) {
   std::vector<int> all;
   for (int d = 0; d < problem.devices(); ++d) all.push_back(d);
@@ -113,12 +124,15 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
       Exact);
   add("local", "local search from the best of PipeDream, Pipe-torch and one stage, with random restarts", false,
       [](const Question& q, StepTimeSolution&) {
-        q.timer.Seconds(PipeDream(q.problem));
-        q.timer.Seconds(PipeTorch(q.problem));
+        if (CheckSize(q.problem).ok()) {
+          q.timer.Seconds(PipeDream(q.problem));
+          q.timer.Seconds(PipeTorch(q.problem));
+        }
         q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
-        for (int d = 0; d < q.problem.devices(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
-        const std::vector<PipelineStage> start =
-            q.timer.best().empty() ? PipeDream(q.problem) : std::vector<PipelineStage>(q.timer.best());
+        for (int d = 0; d < q.problem.devices() && !q.limits.Spent(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
+        const std::vector<PipelineStage> start = q.timer.best().empty()
+                                                     ? RandomPipeline(q.problem, q.rng)
+                                                     : std::vector<PipelineStage>(q.timer.best());
         SearchLocally(q.problem, start, kSearchCalls, q.rng, q.limits, q.timer);
         return absl::OkStatus();
       });
@@ -128,11 +142,13 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
   });
   add("pipedream", "PipeDream's dynamic program, for which all devices are equal (Harlap and others 2018)", false,
       [](const Question& q, StepTimeSolution&) {
+        MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
         q.timer.Seconds(PipeDream(q.problem));
         return absl::OkStatus();
       });
   add("pipe-torch", "a stage for each device, in the order of their bandwidth (Zhan, Zhang 2019)", false,
       [](const Question& q, StepTimeSolution&) {
+        MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
         q.timer.Seconds(PipeTorch(q.problem));
         return absl::OkStatus();
       });
@@ -142,7 +158,7 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
   });
   add("bsp-subset", "one copy of the model on each device of the best subset", false, BestSubset);
   add("one-device", "the fastest single device", false, [](const Question& q, StepTimeSolution&) {
-    for (int d = 0; d < q.problem.devices(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
+    for (int d = 0; d < q.problem.devices() && !q.limits.Spent(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
     return absl::OkStatus();
   });
   return out;

@@ -10,6 +10,7 @@
 namespace medley::sched {
 namespace {
 
+constexpr int kMostSwapped = 48;
 constexpr size_t kTimedNeighbours = 4;  // of the best by the closed form
 
 template <typename T>
@@ -68,6 +69,7 @@ class Neighbours {
     }
   }
   void SwapDevices() {
+    if (problem_.devices() > kMostSwapped) return;  // their pairs are too many to compare
     for (int a = 0; a < problem_.devices(); ++a) {
       for (int b = a + 1; b < problem_.devices(); ++b) {
         std::vector<PipelineStage> changed = stages_;

@@ -17,7 +17,7 @@ namespace {
 constexpr double kOutOfMemory = 10;  // times the slowest device alone: what a pipeline that does not fit counts as
 constexpr int kPaperGroups = 256;
 constexpr double kPaperRate = 0.1;
-constexpr int kWithoutNews = 40;  // rounds without a simulation, after which the policy draws nothing new
+constexpr int kWithoutNews = 15;  // rounds without a simulation, after which the policy draws nothing new
 
 class Tapp final : public StepTimePlanner {
  public:
@@ -38,7 +38,7 @@ class Tapp final : public StepTimePlanner {
   absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
                                          const SearchLimits& limits) const override {
     PipelineTimer timer(problem, limits);
-    TappPolicy policy(FeaturesOf(problem), problem.devices(), options_.settings, seed);
+    auto policy = MakePolicy(problem, seed);
     const auto learning = static_cast<int64_t>((1 - options_.polish) * static_cast<double>(options_.calls));
     double slowest = 0, fastest = kForever;  // of single devices
     for (int d = 0; d < problem.devices(); ++d) {
@@ -53,7 +53,7 @@ class Tapp final : public StepTimePlanner {
       std::vector<double> rewards;
       double sum = 0;
       const int64_t before = timer.calls();
-      for (const TappDraw& draw : policy.Draw(options_.draws_a_round)) {
+      for (const TappDraw& draw : policy->Draw(options_.draws_a_round)) {
         const RepairedPipeline pipeline = RepairPipeline(problem, draw.group_of_layer, draw.devices_of_group);
         repaired += pipeline.changed ? 1 : 0;
         const double seconds = std::min(timer.Seconds(pipeline.stages), kOutOfMemory * slowest);
@@ -62,11 +62,16 @@ class Tapp final : public StepTimePlanner {
       }
       if (timer.calls() > before) news = round;
       if (watch_) watch_({round, sum / options_.draws_a_round, timer.best_seconds()});
-      if (round - news > kWithoutNews) break;
-      policy.Learn(Advantages(rewards, baseline));
+      policy->Learn(Advantages(rewards, baseline));
+      if (round - news <= kWithoutNews) continue;
+      // It has settled on few pipelines: from the beginning, by other chance, or there is nothing to learn.
+      OfferLikeliest(problem, *policy, timer);
+      if (options_.paper) break;
+      policy = MakePolicy(problem, base::Mix64(seed + static_cast<uint64_t>(round)));
+      baseline.reset();
+      news = round;
     }
-    const TappDraw likely = policy.MostLikely();
-    timer.Seconds(RepairPipeline(problem, likely.group_of_layer, likely.devices_of_group).stages);
+    OfferLikeliest(problem, *policy, timer);
     const double learned = timer.best_seconds();
     base::Rng rng(seed);
     if (options_.polish > 0 && !timer.best().empty()) {
@@ -83,6 +88,14 @@ class Tapp final : public StepTimePlanner {
   }
 
  private:
+  std::unique_ptr<TappPolicy> MakePolicy(const StepTimeProblem& problem, uint64_t seed) const {
+    return std::make_unique<TappPolicy>(FeaturesOf(problem), problem.devices(), options_.settings, seed);
+  }
+  static void OfferLikeliest(const StepTimeProblem& problem, TappPolicy& policy, PipelineTimer& timer) {
+    const TappDraw likely = policy.MostLikely();
+    timer.Seconds(RepairPipeline(problem, likely.group_of_layer, likely.devices_of_group).stages);
+  }
+
   // Rewards less their moving average, which they then become part of.
   std::vector<double> Advantages(const std::vector<double>& rewards, std::optional<double>& baseline) const {
     double mean = 0, squares = 0;

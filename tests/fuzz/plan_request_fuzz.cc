@@ -2,10 +2,12 @@
 // planned, and the plan must meet the constraints.
 #include <google/protobuf/stubs/logging.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
@@ -31,12 +33,34 @@ bool Read(std::string_view input, scheduler::v1::PlanRequest& message) {
   return true;
 }
 
+// The goal step time: the plan is one for the request's devices, and takes some time.
+void PlanStepTime(model::PlanRequest request) {
+  if (request.cluster.devices.size() > 8) return;
+  const model::PlannerOptions asked = request.planner;
+  request.planner = {};
+  request.planner.schedule = asked.schedule;
+  request.planner.max_staleness = asked.max_staleness;
+  request.planner.sync.hierarchy = asked.sync.hierarchy;
+  request.planner.name = "auto";
+  request.planner.time_budget_seconds = 0.05;
+  const base::SystemClock clock;
+  const auto result = MakePlan(request, {}, BuiltinPlanners(), clock, {});
+  if (!result.ok() || !result->step_time) return;
+  MEDLEY_CHECK(result->step_time->seconds >= 0 && std::isfinite(result->step_time->seconds), "a step without time");
+  MEDLEY_CHECK(model::Validate(*result->execution_plan, static_cast<int>(request.model.layers.size())).ok(),
+               "an invalid execution plan");
+}
+
 void FuzzPlanRequest(std::string_view input) {
   scheduler::v1::PlanRequest message;
   if (input.empty() || !Read(input, message)) return;
   auto request = model::FromProto(message);
   if (!request.ok()) return;
   if (!model::Validate(*request).ok() || !Small(*request)) return;
+  if (request->objective == model::Objective::kStepTime) {
+    PlanStepTime(*std::move(request));
+    return;
+  }
   request->planner = {};
   request->planner.time_budget_seconds = 0.05;
   const base::SystemClock clock;

@@ -32,7 +32,27 @@ Problem SmallProblem() {
   return Problem::Compile(request).value();
 }
 
+StepTimeProblem SmallCluster() {
+  model::PlanRequest request = SmallProblem().request();
+  request.objective = model::Objective::kStepTime;
+  request.cluster = {{{"a", "c", "", ""}, {"b", "g", "", ""}, {"d", "g", "", ""}}, {{"*", "*", 1e-4, 1e9}}};
+  return StepTimeProblem::Compile(request).value();
+}
+
+// The same bytes as a plan for the goal step time.
+void FuzzStepTime(std::string_view input) {
+  static const StepTimeProblem problem = SmallCluster();
+  StepTimeCandidates candidates(problem, {});
+  candidates.Take(input);
+  if (!candidates.best()) return;
+  MEDLEY_CHECK(candidates.seconds() > 0 && candidates.seconds() < kForever, "a step without time");
+  for (const model::Device& device : candidates.best()->devices) {
+    MEDLEY_CHECK(problem.index().contains(device.id), "a device that does not exist");
+  }
+}
+
 void FuzzCandidate(std::string_view input) {
+  FuzzStepTime(input);
   static const Problem problem = SmallProblem();
   Candidates candidates(problem);
   candidates.Take(input);

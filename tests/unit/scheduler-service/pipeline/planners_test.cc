@@ -75,6 +75,22 @@ TEST_F(PipelinePlannersTest, AModelOfOneLayerIsOneStage) {
   }
 }
 
+// The largest question that is allowed: every planner ends soon after its limits, or says that it is too large.
+TEST_F(PipelinePlannersTest, LargeQuestionsAreBounded) {
+  model::PlanRequest request = ClusterRequest({300, 200}, {1, 3}, 1000);
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  const StepTimeProblem problem = ProblemOf(request);
+  std::stop_source stop;
+  stop.request_stop();
+  const base::SystemClock clock;
+  for (const auto& planner : planners_.planners()) {
+    const auto solution = planner->Solve(problem, 1, SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
+    if (solution.ok()) continue;
+    EXPECT_THAT(solution.status(), base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("at most")))
+        << planner->name();
+  }
+}
+
 TEST_F(PipelinePlannersTest, WithoutMemoryTheReasonIsSaid) {
   model::PlanRequest request = ClusterRequest({2}, {1}, 4, 1, 4e9);
   request.resources[0].memory_bytes = 1e6;
