@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "common/base/rng.h"
@@ -18,6 +17,11 @@ constexpr double kOutOfMemory = 10;  // times the slowest device alone: what a p
 constexpr int kPaperGroups = 256;
 constexpr double kPaperRate = 0.1;
 constexpr int kWithoutNews = 15;  // rounds without a simulation, after which the policy draws nothing new
+
+struct MovingAverage {
+  bool known = false;
+  double value = 0;
+};
 
 class Tapp final : public StepTimePlanner {
  public:
@@ -47,7 +51,7 @@ class Tapp final : public StepTimePlanner {
       fastest = std::min(fastest, seconds);
     }
     const double unit = options_.paper ? 1 : std::max(fastest, 1e-12);
-    std::optional<double> baseline;
+    MovingAverage baseline;
     int64_t repaired = 0, news = 0;
     for (int64_t round = 0; round < options_.rounds && timer.calls() < learning && !limits.Spent(); ++round) {
       std::vector<double> rewards;
@@ -68,7 +72,7 @@ class Tapp final : public StepTimePlanner {
       OfferLikeliest(problem, *policy, timer);
       if (options_.paper) break;
       policy = MakePolicy(problem, base::Mix64(seed + static_cast<uint64_t>(round)));
-      baseline.reset();
+      baseline = {};
       news = round;
     }
     OfferLikeliest(problem, *policy, timer);
@@ -97,17 +101,17 @@ class Tapp final : public StepTimePlanner {
   }
 
   // Rewards less their moving average, which they then become part of.
-  std::vector<double> Advantages(const std::vector<double>& rewards, std::optional<double>& baseline) const {
+  std::vector<double> Advantages(const std::vector<double>& rewards, MovingAverage& baseline) const {
     double mean = 0, squares = 0;
     for (const double reward : rewards) mean += reward / static_cast<double>(rewards.size());
     for (const double reward : rewards) squares += (reward - mean) * (reward - mean);
     const double spread = std::sqrt(squares / static_cast<double>(rewards.size()));
-    const double base = baseline.value_or(mean);
+    const double base = baseline.known ? baseline.value : mean;
     std::vector<double> advantages;
     for (const double reward : rewards) {
       advantages.push_back(options_.paper ? reward - base : (reward - base) / std::max(spread, 1e-3));
     }
-    baseline = options_.baseline_decay * base + (1 - options_.baseline_decay) * mean;
+    baseline = {true, options_.baseline_decay * base + (1 - options_.baseline_decay) * mean};
     return advantages;
   }
 
