@@ -103,8 +103,8 @@ absl::Status BestSubset(const Question& q, StepTimeSolution&) {
 absl::Status CheckSize(const StepTimeProblem& problem) {
   if (problem.devices() <= kMostDevices && problem.cuts().size() <= kMostCuts) return absl::OkStatus();
   return base::InvalidArgument(
-      "planners pipedream and pipe-torch are for at most {} devices and {} cuts of the model, not {} and {}", kMostDevices,
-      kMostCuts, problem.devices(), problem.cuts().size());
+      "planners pipedream and pipe-torch are for at most {} devices and {} cuts of the model, not {} and {}",
+      kMostDevices, kMostCuts, problem.devices(), problem.cuts().size());
 }
 
 std::vector<int> Everything(const StepTimeProblem& problem) {
@@ -130,9 +130,8 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
         }
         q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
         for (int d = 0; d < q.problem.devices() && !q.limits.Spent(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
-        const std::vector<PipelineStage> start = q.timer.best().empty()
-                                                     ? RandomPipeline(q.problem, q.rng)
-                                                     : std::vector<PipelineStage>(q.timer.best());
+        const std::vector<PipelineStage> start =
+            q.timer.best().empty() ? RandomPipeline(q.problem, q.rng) : std::vector<PipelineStage>(q.timer.best());
         SearchLocally(q.problem, start, kSearchCalls, q.rng, q.limits, q.timer);
         return absl::OkStatus();
       });

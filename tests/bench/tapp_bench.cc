@@ -281,7 +281,8 @@ class Bench {
           Solve(*MakeTapp(options, [&](const TappRound& round) { rounds.push_back(round); }), problem, 1);
       fmt::print("learning: vgg16, {}: {} rounds, {} simulations, {} of {} draws repaired, {:.1f} s, best {:.4f} s\n",
                  paper ? "the paper's settings" : "default settings", rounds.size(), outcome.solution.simulated,
-                 outcome.solution.repaired, rounds.size() * static_cast<size_t>(flags_.draws), outcome.took, outcome.seconds);
+                 outcome.solution.repaired, rounds.size() * static_cast<size_t>(flags_.draws), outcome.took,
+                 outcome.seconds);
       for (size_t r = 0; r < rounds.size(); r += std::max<size_t>(1, rounds.size() / 10)) {
         fmt::print("  round {:3} mean {:.4f} s, best {:.4f} s\n", rounds[r].round, rounds[r].mean_seconds,
                    rounds[r].best_seconds);
