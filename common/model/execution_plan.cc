@@ -1,5 +1,6 @@
 #include "common/model/execution_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -139,6 +140,14 @@ absl::Status Validate(const ExecutionPlan& plan, int layers) {
   }
   MEDLEY_RETURN_IF_ERROR(CheckSchedule(plan.schedule));
   return CheckOrder(plan.order, layers);
+}
+
+int MostStaleness(const ExecutionPlan& plan) {
+  if (plan.schedule.kind != ScheduleKind::kAsync1F1B) return 0;
+  const auto stages = static_cast<int>(std::max(plan.stages.size(), plan.placements.size()));
+  const int micros = std::max(plan.schedule.micro_batches, 1), ahead = std::max(stages - 1, 0);
+  const int most = (ahead + micros - 1) / micros;
+  return plan.schedule.max_staleness > 0 ? std::min(most, plan.schedule.max_staleness) : most;
 }
 
 std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names) {

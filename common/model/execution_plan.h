@@ -174,6 +174,10 @@ struct ExecutionPlan {
 // set exactly when some operation of a stage needs them. Errors: InvalidArgument naming the field.
 absl::Status Validate(const ExecutionPlan& plan, int layers);
 
+// The most steps by which a gradient of a plan with stages is late: those that the first stage is ahead of the last. 0
+// unless the schedule is asynchronous.
+int MostStaleness(const ExecutionPlan& plan);
+
 // One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot", or "7 placements@2xcpu-spot+1xv100-spot".
 // Without names it prints operation indices.
 std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names);

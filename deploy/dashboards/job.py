@@ -76,6 +76,14 @@ def make():
              (f'medley_job_units{{{JOB}, role="server"}}', "servers on {{pool}}")], "none", stack=True, low=0, step=True)
     d.lines("Generations", "The generation in force and that of the accepted plan. They differ while the job moves.",
             [(f"medley_job_generation{{{JOB}}}", "in force"), (f"medley_job_plan_generation{{{JOB}}}", "plan")], "none", step=True, fill=0)
+    d.row("Synchronisation")
+    d.lines("Synchronisation over computation", "Of replicas that average in some steps only (training.sync). The mode Flexible keeps it "
+            "near its target.", [(f"medley_job_synchronisation_ratio{{{JOB}}}", "ratio")], "percentunit", width=8, low=0)
+    d.lines("Steps that agree", "Share of the steps after which replicas average their parameters, in force.",
+            [(f"medley_job_agreement_fraction{{{JOB}}}", "fraction")], "percentunit", width=8, low=0, step=True)
+    d.lines("Staleness and slow trainers", "Steps by which a gradient is late at most (asynchronous schedules), and slow trainers that stand by.",
+            [(f"medley_job_staleness_steps{{{JOB}}}", "steps late"), (f"medley_job_left_out_members{{{JOB}}}", "standing by")], "none",
+            width=8, low=0, step=True, fill=0)
     d.row("Restarts and recoveries")
     d.stat("Restarts", "Restarts of the whole job from its last checkpoint.", f"medley_job_restarts_total{{{JOB}}}", "none",
            thresholds=[(None, "green"), (1, "yellow"), (4, "red")])

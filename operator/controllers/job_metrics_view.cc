@@ -135,11 +135,17 @@ JobSnapshot SnapshotOf(const lifecycle::JobInput& input, const lifecycle::Memory
   }
   if (record && runs) {
     FillPlan(*record, out);
+    out.staleness_steps = model::MostStaleness(record->plan);
     if (observed != nullptr && observed->plan_generation == record->plan.generation) FillStages(*observed, out);
   }
   if (observed != nullptr) {
     out.generation = static_cast<double>(observed->generation);
     out.missing_members = static_cast<double>(observed->missing_members.size());
+    out.left_out_members = static_cast<double>(observed->left_out.size());
+    if (observed->agreement) {
+      out.agreement_fraction = observed->agreement->fraction;
+      out.synchronisation_ratio = observed->agreement->ratio;
+    }
   }
   return out;
 }

@@ -114,6 +114,7 @@ Observation FromProto(const pb::Observation& in) {
     out.checkpoint_failure =
         CheckpointFailure{model::TimeFromProto(failure.since()), failure.message(), failure.paused()};
   }
+  if (in.has_agreement()) out.agreement = Agreement{in.agreement().fraction(), in.agreement().ratio()};
   for (const pb::LeftOutMember& member : in.left_out()) {
     out.left_out.push_back({member.member(), model::TimeFromProto(member.since())});
   }

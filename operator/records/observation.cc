@@ -21,6 +21,7 @@ Observation WithoutProgress(Observation seen) {
   seen.usd_first_plan = 0;
   seen.bad_rows = 0;
   seen.last_checkpoint_step = 0;
+  seen.agreement.reset();
   return seen;
 }
 

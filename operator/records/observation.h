@@ -74,6 +74,14 @@ struct CheckpointFailure {
   bool operator==(const CheckpointFailure&) const = default;
 };
 
+// Of replicas that differ: the part of the steps after which they average their parameters, in force, and the time of
+// synchronisation over that of computation in the last steps (0: not measured yet).
+struct Agreement {
+  double fraction = 1;
+  double ratio = 0;
+  bool operator==(const Agreement&) const = default;
+};
+
 // A trainer that stands by, because it was much slower than usual.
 struct LeftOut {
   std::string member;
@@ -110,6 +118,7 @@ struct Observation {
   std::optional<RefusedPlan> refused;
   std::optional<CheckpointFailure> checkpoint_failure;
   std::vector<LeftOut> left_out;
+  std::optional<Agreement> agreement;  // only while replicas differ
   bool operator==(const Observation&) const = default;
 };
 

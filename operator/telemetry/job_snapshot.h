@@ -61,6 +61,10 @@ struct JobSnapshot {
   std::optional<double> checkpoint_step;
   std::optional<double> bad_rows;
   std::optional<double> missing_members;
+  std::optional<double> left_out_members;
+  std::optional<double> agreement_fraction;     // only while replicas differ
+  std::optional<double> synchronisation_ratio;  // likewise
+  std::optional<double> staleness_steps;        // of the plan
   std::vector<Stage> stages;
   std::map<std::string, double> scores;  // on the test data, by the metric, as log_loss
   // Since the start.

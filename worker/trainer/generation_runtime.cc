@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/placement.h"
@@ -96,6 +97,17 @@ absl::Status GenerationRuntime::Compile() {
   if (trainers != std::ssize(trainers_)) {
     return base::InvalidArgument("generation {} has {} trainers, its plan has {} devices for them", generation(),
                                  trainers_.size(), trainers);
+  }
+  const bool statistics = std::ranges::any_of(context_.graph->operations, [](const Operation& operation) {
+    return std::ranges::any_of(operation.parameters, [](const ParameterSpec& parameter) {
+      return parameter.role == ParameterRole::kStatistic;
+    });
+  });
+  if (program.lag > 1 && statistics) {
+    log::Warn(
+        fmt::format("batch norm in an asynchronous plan: its running statistics are those of up to {} steps before, as "
+                    "parameters are",
+                    program.lag - 1));
   }
   MEDLEY_ASSIGN_OR_RETURN(sequence_, SequenceOf(program, device_));
   program_hash_ = program::Hash(program);

@@ -54,6 +54,20 @@ TEST(LinkTableTest, DevicesOfOneMachineNeedNoLink) {
               StatusIs(absl::StatusCode::kInvalidArgument, "cluster.links: no link connects devices 'a' and 'b'"));
 }
 
+TEST(MostStalenessTest, FollowsTheSchedule) {
+  ExecutionPlan plan;
+  plan.stages.resize(4);
+  EXPECT_EQ(MostStaleness(plan), 0);
+  plan.schedule.kind = ScheduleKind::kAsync1F1B;
+  EXPECT_EQ(MostStaleness(plan), 3);
+  plan.schedule.micro_batches = 2;
+  EXPECT_EQ(MostStaleness(plan), 2);
+  plan.schedule.max_staleness = 1;
+  EXPECT_EQ(MostStaleness(plan), 1);
+  plan.stages.resize(1);
+  EXPECT_EQ(MostStaleness(plan), 0);
+}
+
 TEST(LinkTableTest, RefusesWhatIsNoCluster) {
   const auto refused = [](const Cluster& cluster, std::string_view why) {
     EXPECT_THAT(LinkTable::Make(cluster), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(why))));

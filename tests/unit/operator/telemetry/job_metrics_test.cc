@@ -35,6 +35,10 @@ JobSnapshot Running(double samples, const std::string& uid = "u1") {
   seen.scores = {{"auc", 0.9}};
   seen.evaluation_training_loss = 0.25;
   seen.evaluation_epochs = 3;
+  seen.left_out_members = 1;
+  seen.agreement_fraction = 0.25;
+  seen.synchronisation_ratio = 0.02;
+  seen.staleness_steps = 2;
   return seen;
 }
 
@@ -43,6 +47,10 @@ TEST(JobMetricsTest, HasEveryLabelAndValue) {
   metrics.Set({"ml", "adult"}, Running(1000), At(50));
   const std::string page = Page(metrics);
   for (const char* line : {"\nmedley_job_throughput_samples_per_second{namespace=\"ml\",job=\"adult\"} 21000.5\n",
+                           "\nmedley_job_left_out_members{namespace=\"ml\",job=\"adult\"} 1\n",
+                           "\nmedley_job_agreement_fraction{namespace=\"ml\",job=\"adult\"} 0.25\n",
+                           "\nmedley_job_synchronisation_ratio{namespace=\"ml\",job=\"adult\"} 0.02\n",
+                           "\nmedley_job_staleness_steps{namespace=\"ml\",job=\"adult\"} 2\n",
                            "\nmedley_job_goal_samples_per_second{namespace=\"ml\",job=\"adult\"} 20000\n",
                            "\nmedley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1000\n",
                            "\nmedley_job_last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 50\n",
