@@ -46,6 +46,7 @@ inline constexpr std::string_view kReasons[] = {
     "NodeDraining",
     "PodDisrupted",
     "NodeLost",
+    "TrainerSlow",
     "Rescaled",
     // Suspended
     "Suspending",

@@ -42,7 +42,7 @@ struct Flags {
   int draws = TappOptions{}.draws_a_round;
   int64_t rounds = TappOptions{}.rounds;
   uint64_t seed = 1;
-  bool verbose = false;
+  bool verbose = false, paper_only = false;
 };
 
 [[noreturn]] void Fail(const absl::Status& status) {
@@ -172,6 +172,7 @@ class Bench {
       for (const Row row : {Row{"alexnet", 128}, Row{"vgg16", 64}, Row{"inception_v3", 128}}) {
         for (const double scale : {0.5, 1.0, 2.0}) {
           if (bandwidth != 1 && scale != 1) continue;
+          if (flags_.paper_only && (bandwidth != 1 || scale != 1)) continue;
           const int batch = static_cast<int>(row.batch * scale);
           const StepTimeProblem problem = ProblemOf(ReadRequest(flags_, row.model, batch, bandwidth));
           OneRow(fmt::format("{} batch {} bandwidth x {}", row.model, batch, bandwidth), problem);
@@ -350,6 +351,8 @@ int main(int argc, char** argv) {
   CLI::App app{"The planner tapp against others"};
   medley::sched::Flags flags;
   app.add_option("parts", flags.parts, "table, clusters, learning, closed");
+  app.add_flag("--paper-only", flags.paper_only,
+               "with table: only the paper's batch sizes, and the bandwidths as given");
   app.add_flag("--verbose", flags.verbose, "with closed: the pipelines that are farthest off");
   app.add_option("--models", flags.models, "folder of the layer tables");
   app.add_option("--cluster", flags.cluster);

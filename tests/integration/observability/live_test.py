@@ -31,7 +31,9 @@ RARE = {"medley_price_rejected_total", "medley_rest_connections_ended_total", "m
         "medley_operator_prediction_ratio", "medley_operator_prediction_error_ratio",
         "medley_job_saved_usd",  # after a job's first move
         # of a job whose replicas differ: tests/unit/worker/coordinator/server/metrics_page_test.cc
-        "medley_coordinator_agreement_fraction", "medley_coordinator_synchronisation_ratio"}
+        "medley_coordinator_agreement_fraction", "medley_coordinator_synchronisation_ratio",
+        # the same, as the operator says it: tests/unit/operator/telemetry/job_metrics_test.cc
+        "medley_job_agreement_fraction", "medley_job_synchronisation_ratio"}
 
 PRICES = """entries:
 - {offering: {provider: example, region: west, instanceType: new-1, capacityType: spot}, pricePerInstanceHour: %s}

@@ -166,13 +166,17 @@ TEST_P(ManifestsTest, AnOlderObjectLivesOnUnderTheNewCrd) {
   // A value that was allowed once, in an object that never ran. The embedded server does not let an object keep it.
   if (server_.real()) manifest["spec"]["data"]["train"]["format"] = "libsvm";
   manifest["spec"]["runPolicy"]["schedulingPolicy"]["queue"] = "q";
-  const auto old = Create(kube::Object(manifest));
-  ASSERT_THAT(old, base::IsOk());
+  // The server takes a schema a moment after it says so, also an older one.
+  absl::StatusOr<kube::Object> old = absl::UnknownError("not created yet");
+  const auto created = [&] {
+    old = Create(kube::Object(manifest));
+    return old.ok();
+  };
+  ASSERT_TRUE(server_.Eventually(created)) << old.status();
   EXPECT_TRUE(old->At("/spec/runPolicy/disruptionBudget").is_null());
   Install("");
   const kube::Key key = old->key();
-  // The server takes the new schema for reads a moment after it says so. The embedded one, which
-  // keeps nothing beyond its process, fills defaults in when it writes.
+  // The embedded server, which keeps nothing beyond its process, fills defaults in when it writes.
   const auto defaulted = [&] {
     const auto now = client_.Get(TrainingJobs(), key);
     return now.ok() && now->At("/spec/runPolicy/disruptionBudget/maxUnavailable") == 1;

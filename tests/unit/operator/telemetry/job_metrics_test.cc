@@ -74,7 +74,8 @@ TEST(JobMetricsTest, HasEveryLabelAndValue) {
                            "\nmedley_job_evaluation_training_loss{namespace=\"ml\",job=\"adult\"} 0.25\n",
                            "\nmedley_job_evaluation_epochs{namespace=\"ml\",job=\"adult\"} 3\n",
                            "\nmedley_job_pause_seconds_count{namespace=\"ml\",job=\"adult\",kind=\"rescale\"} 0\n",
-                           "# TYPE medley_job_samples_total counter\n", "# TYPE medley_job_pause_seconds summary\n"}) {
+                           "# TYPE medley_job_samples_total counter\n",
+                           "# TYPE medley_job_pause_seconds summary\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
   // An unknown value has no series, instead of a zero.
