@@ -29,22 +29,33 @@ bool Agreements::Next(bool must) {
   return true;
 }
 
-void Agreements::Add(double compute, double synchronisation, bool agreed) {
+void Agreements::Add(const std::string& member, int64_t step, double compute, double reductions, bool agreed) {
   Mean(compute_, compute);
-  Mean(synchronisation_, synchronisation);
-  if (agreed) {
-    Mean(agreement_, synchronisation, kRareWeight);
-  } else {
-    Mean(other_, synchronisation);
+  if (!agreed) {
+    Mean(groups_[member], reductions);
+    return;
   }
-  if (mode_ == model::SyncMode::kFlexible) Steer();
+  if (step < agreement_) return;  // a late report, or a step that is trained again
+  const auto group = groups_.find(member);
+  const double cost = std::max(0.0, reductions - (group == groups_.end() ? 0 : group->second));
+  least_ = step == agreement_ ? std::min(least_, cost) : cost;
+  agreement_ = step;
 }
 
-// In a step, inner groups synchronise for other_ seconds, and an agreement costs agreement_ - other_ more.
-void Agreements::Steer() {
-  const double cost = agreement_ - other_;
-  if (!(cost > 0) || !(compute_ > 0)) return;
-  const double wanted = std::clamp((target_ratio_ * compute_ - other_) / cost, kLeastFraction, 1.0);
+void Agreements::Reported(int64_t step) {
+  if (agreement_ > before_ && step >= agreement_) Learn();
+}
+
+void Agreements::Learn() {
+  const auto steps = static_cast<double>(agreement_ - before_);
+  const bool first = before_ == 0;
+  before_ = agreement_;
+  Mean(cost_, least_, kRareWeight);
+  if (!(cost_ > 0) || !(compute_ > 0)) return;
+  if (!first) Mean(ratio_, least_ / (steps * compute_), kRareWeight);
+  if (mode_ != model::SyncMode::kFlexible) return;
+  // A link that has become slow counts at once, as each agreement over it is expensive; one that has become fast, soon.
+  const double wanted = std::clamp(target_ratio_ * compute_ / std::max(cost_, least_), kLeastFraction, 1.0);
   if (std::abs(wanted / fraction_ - 1) > kHysteresis) fraction_ = wanted;
 }
 

@@ -5,10 +5,17 @@
 // computation, from measured times; it changes only when the measured one is more than a fifth away. NONE: no step but
 // those that the caller needs. The caller adds steps that must agree: before a pause, and the last one.
 //
+// Synchronisation is what an agreement takes in itself, because only that depends on the fraction. Not counted:
+// - what the groups of a replica take in every step;
+// - how long replicas wait for slower ones. All train the same steps, so however rarely they agree, they wait as long in
+//   all. Who comes last does not wait: the shortest time among the replicas is that of the links.
+//
 // Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "common/model/execution_plan.h"
 
@@ -21,24 +28,31 @@ class Agreements {
 
   // Whether the next step agrees. Call once for each leased step. `must`: it does, whatever the mode says.
   bool Next(bool must);
-  // The times of a step of one replica, in seconds.
-  void Add(double compute, double synchronisation, bool agreed);
+  // The seconds of a step of one replica: its computation, and its reductions with the waits in them. Steps of a replica
+  // come in their order, as others may come between them.
+  void Add(const std::string& member, int64_t step, double compute, double reductions, bool agreed);
+
+  // All replicas have reported the steps up to this one.
+  void Reported(int64_t step);
 
   double fraction() const { return fraction_; }  // in force
-  // Time of synchronisation over time of computation, a moving mean over about 64 measured steps; 0: not measured.
-  double ratio() const { return compute_ > 0 ? synchronisation_ / compute_ : 0; }
+  // Time of synchronisation over time of computation, a moving mean over the last agreements; 0: not measured.
+  double ratio() const { return ratio_; }
 
  private:
-  void Steer();
+  void Learn();  // from the last agreement
 
   model::SyncMode mode_ = model::SyncMode::kFull;
   double fraction_ = 1;
   double target_ratio_ = 0;
-  double credit_ = 0;           // of a whole step
-  double compute_ = 0;          // moving means, in seconds a step
-  double synchronisation_ = 0;  // of all steps
-  double agreement_ = 0;        // synchronisation of steps that agree
-  double other_ = 0;            // and of those that do not
+  double credit_ = 0;                     // of a whole step
+  double compute_ = 0;                    // moving mean, in seconds a step
+  std::map<std::string, double> groups_;  // by replica: reductions in a step that does not agree, a moving mean
+  double cost_ = 0;                       // of an agreement, a moving mean
+  double ratio_ = 0;
+  int64_t agreement_ = 0;  // the last step that agreed; 0: none yet
+  int64_t before_ = 0;     // the one before it
+  double least_ = 0;       // of the replicas that have reported it
 };
 
 }  // namespace medley::worker

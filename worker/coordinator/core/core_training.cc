@@ -37,7 +37,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
     samples += progress.loss_samples();
   }
   if (at.peer.slot().role() == job::v1::MEMBER_ROLE_TRAINER) {
-    agreements_.Add(progress.compute_seconds(), progress.comm_seconds(), agreed_.contains(step));
+    agreements_.Add(member, step, progress.compute_seconds(), progress.comm_seconds(), agreed_.contains(step));
     AddStepTime(at, progress.compute_seconds(), now);
     stage_times_.Add(at.peer.slot(), progress.compute_seconds(), progress.comm_seconds());
   }
@@ -45,6 +45,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   for (const auto& [name, other] : active_->members) slowest = std::min(slowest, other.applied);
   if (slowest == applied_) return;
   applied_ = slowest;
+  agreements_.Reported(slowest);
   committed_at_ = now.steady;
   // Replicas that differ can return only to a step after which they agreed.
   const auto after = agreed_.upper_bound(slowest);
