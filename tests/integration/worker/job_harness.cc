@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/base/file.h"
 #include "common/base/host_port.h"
@@ -105,6 +106,7 @@ JobHarness::~JobHarness() {
 // Each harness has its own addresses, from the process id and a counter, so that tests can run in parallel.
 std::string JobHarness::AddressOf(const std::string& name) {
   if (options_.ipv6) return "::1";
+  if (options_.network != nullptr) return options_.network->Address(name).value();
   const auto it = addresses_.find(name);
   if (it != addresses_.end()) return it->second;
   const int pid = getpid();
@@ -173,7 +175,10 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   auto process = std::make_unique<Process>();
+  std::optional<EmulatedNetwork::Inside> inside;
+  if (options_.network != nullptr) inside.emplace(*options_.network, name);
   const int error = posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
+  inside.reset();
   posix_spawn_file_actions_destroy(&actions);
   ASSERT_EQ(error, 0) << binary;
   process->running = true;

@@ -1,0 +1,242 @@
+#include "tests/integration/worker/emulated_network.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "localcluster/node/unique_fd.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kMostNodes = 250;
+constexpr size_t kLargestPacket = 65535;
+constexpr size_t kAddressAt = 16;               // of the destination in an IPv4 header, whose last byte is the node
+constexpr auto kBurst = base::milliseconds(1);  // a pause of this length ends one
+
+struct Direction {
+  LinkState state;
+  base::SteadyTime free;          // when the link has sent all packets so far
+  base::SteadyTime last_sent;     // by a process
+  base::SteadyTime last_arrival;  // of the packets so far
+  base::nanoseconds delay{0};     // of the burst
+};
+
+struct Packet {
+  base::SteadyTime due;
+  int64_t number = 0;
+  size_t to = 0;
+  std::vector<uint8_t> bytes;
+  bool operator>(const Packet& other) const { return std::pair(due, number) > std::pair(other.due, other.number); }
+};
+
+std::string AddressOfNode(size_t node) { return fmt::format("10.99.0.{}", node + 1); }
+
+// Makes a TUN device in the calling thread's namespace. All addresses are beyond it; connections begin with a large
+// window, so that the delay of a message does not depend on how TCP started.
+absl::StatusOr<kube::UniqueFd> MakeDevice(const std::string& address) {
+  kube::UniqueFd device(open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!device.valid()) return base::ErrnoStatus(errno, "opening /dev/net/tun");
+  ifreq request{};
+  request.ifr_flags = IFF_TUN | IFF_NO_PI;
+  std::strcpy(request.ifr_name, "tun0");
+  if (ioctl(device.get(), TUNSETIFF, &request) != 0) return base::ErrnoStatus(errno, "creating a TUN device");
+  const std::string command = fmt::format(
+      "ip link set lo up && ip link set tun0 mtu {} txqueuelen 10000 up && ip address add {}/32 dev tun0 && "
+      "ip route add 10.99.0.0/24 dev tun0 src {} initcwnd 400 initrwnd 400 && "
+      "sysctl -q -w net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_no_metrics_save=1",
+      kLargestPacket, address, address);
+  if (std::system(command.c_str()) != 0) return base::Internal("'{}' failed", command);
+  return device;
+}
+
+}  // namespace
+
+struct EmulatedNetwork::State {
+  struct Node {
+    kube::UniqueFd space;   // its network namespace
+    kube::UniqueFd device;  // its TUN device
+  };
+
+  explicit State(uint64_t seed) : wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), rng(seed) {}
+
+  absl::StatusOr<size_t> Find(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Carry();
+  bool Take(int device, size_t from, std::vector<uint8_t>& buffer);
+  base::nanoseconds Deliver();  // what is due; returns the time until the next packet is
+  void Wake() const { eventfd_write(wake.get(), 1); }
+
+  kube::UniqueFd wake;  // the carrier looks again: a node is new, or it ends
+  base::Mutex mutex;
+  base::Rng rng ABSL_GUARDED_BY(mutex);
+  std::map<std::string, size_t> numbers ABSL_GUARDED_BY(mutex);
+  std::vector<Node> nodes ABSL_GUARDED_BY(mutex);  // never fewer
+  std::map<std::pair<size_t, size_t>, Direction> directions ABSL_GUARDED_BY(mutex);
+  std::vector<Packet> queue ABSL_GUARDED_BY(mutex);  // a heap: the first is the next
+  int64_t packets ABSL_GUARDED_BY(mutex) = 0;
+  bool stopped ABSL_GUARDED_BY(mutex) = false;
+  base::SystemClock clock;
+  std::thread carrier;
+};
+
+absl::StatusOr<size_t> EmulatedNetwork::State::Find(const std::string& name) {
+  const auto known = numbers.find(name);
+  if (known != numbers.end()) return known->second;
+  const size_t number = nodes.size();
+  if (number == kMostNodes) return base::ResourceExhausted("the emulated network has {} nodes already", number);
+  Node node;
+  absl::Status status;
+  std::thread maker([&] {
+    if (unshare(CLONE_NEWNET) != 0) {
+      status = base::ErrnoStatus(errno, "creating a network namespace");
+      return;
+    }
+    node.space = kube::UniqueFd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+    if (!node.space.valid()) status = base::ErrnoStatus(errno, "opening a network namespace");
+    if (!status.ok()) return;
+    auto device = MakeDevice(AddressOfNode(number));
+    status = device.status();
+    if (device.ok()) node.device = *std::move(device);
+  });
+  maker.join();
+  if (!status.ok()) return status;
+  nodes.push_back(std::move(node));
+  numbers[name] = number;
+  Wake();
+  return number;
+}
+
+bool EmulatedNetwork::State::Take(int device, size_t from, std::vector<uint8_t>& buffer) {
+  const ssize_t size = read(device, buffer.data(), buffer.size());
+  if (size < static_cast<ssize_t>(kAddressAt + 4)) return size > 0;
+  const size_t to = size_t{buffer[kAddressAt + 3]} - 1;
+  const bool ours = buffer[0] >> 4 == 4 && buffer[kAddressAt] == 10 && buffer[kAddressAt + 1] == 99;
+  const base::MutexLock lock(mutex);
+  if (!ours || to >= nodes.size()) return true;
+  Direction& direction = directions[{from, to}];
+  const base::SteadyTime now = clock.Steady();
+  const LinkState& link = direction.state;
+  if (now - direction.last_sent > kBurst) {
+    direction.delay = base::nanoseconds(
+        static_cast<int64_t>(static_cast<double>(link.delay.count()) * rng.Uniform(1 - link.spread, 1 + link.spread)));
+  }
+  direction.last_sent = now;
+  direction.free = std::max(direction.free, now);
+  if (link.bytes_per_second > 0) {
+    direction.free += base::nanoseconds(static_cast<int64_t>(1e9 * static_cast<double>(size) / link.bytes_per_second));
+  }
+  direction.last_arrival = std::max(direction.last_arrival, direction.free + direction.delay);
+  queue.push_back({direction.last_arrival, ++packets, to, {buffer.begin(), buffer.begin() + size}});
+  std::push_heap(queue.begin(), queue.end(), std::greater<>());
+  return true;
+}
+
+base::nanoseconds EmulatedNetwork::State::Deliver() {
+  const base::MutexLock lock(mutex);
+  while (!queue.empty()) {
+    const base::nanoseconds wait = queue.front().due - clock.Steady();
+    if (wait.count() > 0) return wait;
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const Packet& packet = queue.back();
+    // A device whose processes do not read in time drops the packet, as a network does.
+    (void)!write(nodes[packet.to].device.get(), packet.bytes.data(), packet.bytes.size());
+    queue.pop_back();
+  }
+  return base::seconds(1);
+}
+
+void EmulatedNetwork::State::Carry() {
+  std::vector<uint8_t> buffer(kLargestPacket);
+  std::vector<pollfd> waits;
+  while (true) {
+    const base::nanoseconds wait = Deliver();
+    {
+      const base::MutexLock lock(mutex);
+      if (stopped) return;
+      for (size_t i = waits.empty() ? 0 : waits.size() - 1; i < nodes.size(); ++i) {
+        if (waits.empty()) waits.push_back({wake.get(), POLLIN, 0});
+        waits.push_back({nodes[i].device.get(), POLLIN, 0});
+      }
+    }
+    const timespec timeout{wait.count() / 1'000'000'000, wait.count() % 1'000'000'000};
+    if (ppoll(waits.data(), waits.size(), &timeout, nullptr) <= 0) continue;
+    eventfd_t value = 0;
+    if (waits.front().revents != 0) (void)eventfd_read(wake.get(), &value);
+    for (size_t i = 1; i < waits.size(); ++i) {
+      for (int most = 64; waits[i].revents != 0 && most > 0 && Take(waits[i].fd, i - 1, buffer); --most) {
+      }
+    }
+  }
+}
+
+EmulatedNetwork::EmulatedNetwork(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+absl::StatusOr<std::unique_ptr<EmulatedNetwork>> EmulatedNetwork::Create(uint64_t seed) {
+  std::unique_ptr<EmulatedNetwork> network(new EmulatedNetwork(std::make_unique<State>(seed)));
+  MEDLEY_RETURN_IF_ERROR(network->Address(kHost).status());
+  network->state_->carrier = std::thread([state = network->state_.get()] { state->Carry(); });
+  network->Enter(kHost);
+  return network;
+}
+
+EmulatedNetwork::~EmulatedNetwork() {
+  {
+    const base::MutexLock lock(state_->mutex);
+    state_->stopped = true;
+  }
+  state_->Wake();
+  if (state_->carrier.joinable()) state_->carrier.join();
+}
+
+absl::StatusOr<std::string> EmulatedNetwork::Address(const std::string& node) {
+  const base::MutexLock lock(state_->mutex);
+  MEDLEY_ASSIGN_OR_RETURN(const size_t number, state_->Find(node));
+  return AddressOfNode(number);
+}
+
+absl::Status EmulatedNetwork::SetLink(const std::string& a, const std::string& b, const LinkState& state) {
+  const base::MutexLock lock(state_->mutex);
+  MEDLEY_ASSIGN_OR_RETURN(const size_t first, state_->Find(a));
+  MEDLEY_ASSIGN_OR_RETURN(const size_t second, state_->Find(b));
+  for (const auto& ends : {std::pair(first, second), {second, first}}) {
+    Direction& direction = state_->directions[ends];
+    direction.state = state;
+    direction.last_sent = {};  // the next packet begins a burst
+  }
+  return absl::OkStatus();
+}
+
+void EmulatedNetwork::Enter(const std::string& node) {
+  const base::MutexLock lock(state_->mutex);
+  const auto found = state_->numbers.find(node);
+  if (found == state_->numbers.end() || setns(state_->nodes[found->second].space.get(), CLONE_NEWNET) != 0) {
+    std::fprintf(stderr, "cannot enter the network namespace of %s\n", node.c_str());
+    std::abort();  // else a process would run in a network that it must not have
+  }
+}
+
+EmulatedNetwork::Inside::Inside(EmulatedNetwork& network, const std::string& node) : network_(network) {
+  network_.Enter(node);
+}
+
+EmulatedNetwork::Inside::~Inside() { network_.Enter(kHost); }
+
+}  // namespace medley::worker
