@@ -212,6 +212,10 @@ std::vector<std::string> Alternatives(const ops::JobStatus& status) {
       table.Add({other.label, "-", "-", "-", "not possible: " + other.reason});
       continue;
     }
+    if (other.usd_per_hour <= 0) {  // of a job with spec.objective.fastest
+      table.Add({other.label, Thousands(other.throughput), "-", "-", Percent(plan.throughput, other.throughput)});
+      continue;
+    }
     const bool totals = other.usd_total > 0 && plan.usd_total > 0;
     const double base = totals ? plan.usd_total : plan.usd_per_hour;
     table.Add({other.label, Thousands(other.throughput), Usd(other.usd_per_hour),

@@ -185,7 +185,8 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   Section("pools", PoolLines(story, status, now), lines);
   Section("goals", Goals(story, status, now), lines);
   Section("plan", Plan(story, status, now), lines);
-  Section("plans on a single pool", Alternatives(status), lines);
+  const bool fastest = story.job.At("/spec/objective/fastest") == true;
+  Section(fastest ? "other plans" : "plans on a single pool", Alternatives(status), lines);
   Section("predicted and measured", Prediction(story, status), lines);
   Section("cost", Money(status), lines);
   Section("generation switches, newest first", Switches(status, now), lines);

@@ -21,6 +21,8 @@ std::string Cut(const std::string& line, int width) {
 
 std::string AlternativeLine(const ops::PlanStatus::Alternative& other, const ops::PlanStatus& plan) {
   if (!other.reason.empty()) return fmt::format("  {:<24} not possible: {}", other.label, other.reason);
+  if (other.usd_per_hour <= 0)
+    return fmt::format("  {:<48} {:>10} samples/s", other.label, Thousands(other.throughput));
   std::string line = fmt::format("  {:<24} {:>10} samples/s {:>10} USD/h", other.label, Thousands(other.throughput),
                                  Usd(other.usd_per_hour));
   if (other.usd_total > 0) line += fmt::format(" {:>12} USD", Usd(other.usd_total));
@@ -52,7 +54,11 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
     lines.push_back(
         fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "servers", "", plan.server_pool, plan.servers, "-"));
   }
-  if (!plan.alternatives.empty()) lines.push_back("  for comparison, on a single pool:");
+  // Those of a job with spec.objective.fastest have no price.
+  const bool priced = std::ranges::any_of(plan.alternatives, [](const auto& other) { return other.usd_per_hour > 0; });
+  if (!plan.alternatives.empty()) {
+    lines.push_back(priced ? "  for comparison, on a single pool:" : "  for comparison:");
+  }
   for (const ops::PlanStatus::Alternative& other : plan.alternatives)
     lines.push_back("  " + AlternativeLine(other, plan));
   return lines;

@@ -22,6 +22,7 @@ struct Objective {
   double deadline_seconds = 0;  // from startTime
   double budget_usd = 0;
   double max_usd_per_hour = 0;
+  bool fastest = false;  // the fewest seconds of a step on the units that exist; without the goals above
   bool operator==(const Objective&) const = default;
 };
 

@@ -279,6 +279,16 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.objective.budgetUsd must be greater than 0 and at most 1000000000");
   rules.Require(is_amount("/objective/maxUsdPerHour"),
                 "spec.objective.maxUsdPerHour must be greater than 0 and at most 1000000000");
+  const bool fastest = At(spec, "/objective/fastest") == true;
+  rules.Require(!fastest || !(Has(spec, "/objective/minThroughput") || Has(spec, "/objective/deadline") ||
+                              Has(spec, "/objective/budgetUsd") || Has(spec, "/objective/maxUsdPerHour")),
+                "spec.objective.fastest goes without the other goals: its price is that of all units that help");
+  rules.Require(
+      !fastest || !HasTables(spec),
+      "spec.objective.fastest needs a model without embedding tables: mlp, one from PyTorch, or layers without "
+      "Embedding");
+  rules.Require(!fastest || !Has(spec, "/training/sync/anomaly"),
+                "spec.objective.fastest goes without spec.training.sync.anomaly, which needs plans of stages");
   const double wait = Seconds(spec, "/profiling/wait");
   rules.Require(wait >= 0 && wait <= 3600, "spec.profiling.wait must be at least 0 and at most 1h");
   const bool asynchronous = TextAt(spec, "/planner/parallelism/schedule") == "ASYNC_1F1B";

@@ -64,6 +64,7 @@ MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const PlanSear
   const bool never_moved = record.reason == "FirstPlan" || record.reason == "Resumed";
   inputs.seconds_since_last_move = never_moved ? 1e9 : SecondsSince(record.accepted_at, pass.world.now);
   inputs.forced = search.forced;
+  inputs.fastest = job.objective.fastest;
   return inputs;
 }
 

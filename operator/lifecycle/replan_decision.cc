@@ -7,7 +7,7 @@
 namespace medley::ops {
 namespace {
 
-std::string Usd(double value) { return fmt::format("{:.4g} USD", value); }
+constexpr double kSecondsPerHour = 3600;
 
 MoveDecision Conclude(MoveDecision decision, bool move, const char* reason, std::string sentence) {
   decision.move = move;
@@ -18,7 +18,7 @@ MoveDecision Conclude(MoveDecision decision, bool move, const char* reason, std:
 
 // Cost in USD of training `samples` at that throughput and price.
 double CostOf(double samples, double throughput, double usd_per_hour) {
-  return throughput > 0 ? samples / throughput / 3600 * usd_per_hour : 0;
+  return throughput > 0 ? samples / throughput / kSecondsPerHour * usd_per_hour : 0;
 }
 
 }  // namespace
@@ -49,21 +49,27 @@ MoveDecision DecideMove(const MoveInputs& in) {
   const double calibration = measured ? in.current_throughput / in.current_estimated_throughput : 1;
   const double current = measured ? in.current_throughput : in.current_estimated_throughput;
   const double candidate = in.candidate_estimated_throughput * calibration;
-  d.stay_usd = CostOf(in.remaining_samples, current, in.current_usd_per_hour);
-  d.move_usd = CostOf(in.remaining_samples, candidate, in.candidate_usd_per_hour);
-  d.move_cost_usd = (in.pause_seconds + in.warm_up_seconds) / 3600 * in.candidate_usd_per_hour +
-                    CostOf(in.lost_samples, candidate, in.candidate_usd_per_hour);
-  d.saving_usd = d.stay_usd - d.move_usd;
-  const double percent = d.stay_usd > 0 ? 100 * d.saving_usd / d.stay_usd : 0;
+  // A second costs a second, whatever runs.
+  const double current_price = in.fastest ? kSecondsPerHour : in.current_usd_per_hour;
+  const double candidate_price = in.fastest ? kSecondsPerHour : in.candidate_usd_per_hour;
+  // While new pods start, the job trains on: that costs money, but no time.
+  const double move_seconds = in.pause_seconds + (in.fastest ? 0 : in.warm_up_seconds);
+  d.stay = CostOf(in.remaining_samples, current, current_price);
+  d.move_to = CostOf(in.remaining_samples, candidate, candidate_price);
+  d.move_cost = move_seconds / kSecondsPerHour * candidate_price + CostOf(in.lost_samples, candidate, candidate_price);
+  d.saving = d.stay - d.move_to;
+  const double percent = d.stay > 0 ? 100 * d.saving / d.stay : 0;
+  const auto amount = [&](double value) { return fmt::format("{:.4g} {}", value, in.fastest ? "s" : "USD"); };
   const std::string numbers = fmt::format(
-      "staying costs {} for the remaining {:.0f} samples; the other plan costs {}, which saves {} ({:.1f} %); the move "
-      "itself costs {}",
-      Usd(d.stay_usd), in.remaining_samples, Usd(d.move_usd), Usd(d.saving_usd), percent, Usd(d.move_cost_usd));
+      "staying {} {} for the remaining {:.0f} samples; the other plan {} {}, which saves {} ({:.1f} %); the move "
+      "itself {} {}",
+      in.fastest ? "takes" : "costs", amount(d.stay), in.remaining_samples, in.fastest ? "takes" : "costs",
+      amount(d.move_to), amount(d.saving), percent, in.fastest ? "takes" : "costs", amount(d.move_cost));
   if (in.same_plan) return Conclude(d, false, "SamePlan", "the present plan is still the best one");
   if (in.remaining_samples <= 0) return Conclude(d, false, "NothingLeft", "no samples are left to train");
   if (in.forced) return Conclude(d, true, "Forced", "the present plan cannot reach the goal or cannot run; " + numbers);
-  if (d.saving_usd <= d.move_cost_usd) return Conclude(d, false, "CostsMoreThanItSaves", numbers);
-  if (d.saving_usd < in.min_saving * d.stay_usd) {
+  if (d.saving <= d.move_cost) return Conclude(d, false, "CostsMoreThanItSaves", numbers);
+  if (d.saving < in.min_saving * d.stay) {
     return Conclude(d, false, "SavingTooSmall",
                     fmt::format("{}; the saving is less than spec.elasticity.replan.minSaving, {:.1f} %", numbers,
                                 100 * in.min_saving));

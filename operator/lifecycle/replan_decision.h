@@ -6,6 +6,8 @@
 // training lost samples again. The candidate's throughput is taken as its estimate times the measured over the
 // estimated throughput of the present plan, so that an error of the cost model in both does not cause moves. A forced
 // move (the present plan cannot reach the goal any more, or cannot run) needs no saving.
+//
+// A job with Objective::fastest saves seconds instead of USD: the same rules hold for them.
 #pragma once
 
 #include <optional>
@@ -34,17 +36,19 @@ struct MoveInputs {
   double cooldown_seconds = 300;
   double seconds_since_last_move = 1e9;
   bool forced = false;
+  bool fastest = false;
 };
 
 struct MoveDecision {
   bool move = false;
-  std::string reason;   // CamelCase: SamePlan, Forced, Saves, SavingTooSmall, CostsMoreThanItSaves,
-                        // Cooldown, NothingLeft
-  double stay_usd = 0;  // from now to the end
-  double move_usd = 0;  // from now to the end on the candidate, without the move itself
-  double move_cost_usd = 0;
-  double saving_usd = 0;  // stay_usd - move_usd
-  std::string sentence;   // for an Event: the numbers behind the decision
+  std::string reason;  // CamelCase: SamePlan, Forced, Saves, SavingTooSmall, CostsMoreThanItSaves,
+                       // Cooldown, NothingLeft
+  // USD, or seconds for a job with Objective::fastest.
+  double stay = 0;     // from now to the end
+  double move_to = 0;  // from now to the end on the candidate, without the move itself
+  double move_cost = 0;
+  double saving = 0;     // stay - move_to
+  std::string sentence;  // for an Event: the numbers behind the decision
 };
 
 MoveDecision DecideMove(const MoveInputs& inputs);

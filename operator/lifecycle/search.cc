@@ -81,7 +81,7 @@ absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, cons
     return SearchAnswer{true, std::nullopt};
   }
   pass.memory.planning.search.reset();
-  if (outcome->result.ok()) return SearchAnswer{false, *outcome->result};
+  if (outcome->result.ok()) return SearchAnswer{false, WithPrice(*outcome->result, *search.request)};
   ExplainRefusal(pass, job, *outcome);
   return SearchAnswer();
 }

@@ -1,9 +1,17 @@
 #include "operator/records/plan_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
+#include "common/model/cluster.h"
+#include "common/model/placement.h"
 
 namespace medley::ops {
 namespace {
@@ -17,6 +25,64 @@ double UnitPriceOf(const PoolOffer& offer) {
 double PoolPrice(const PoolOffer& offer) {
   const double price = UnitPriceOf(offer);
   return price > 0 ? price : std::numeric_limits<double>::max();
+}
+
+// Of all layers on a unit of the pool.
+double ComputeSeconds(const model::Model& model, const std::string& pool) {
+  double seconds = 0;
+  for (const model::Layer& layer : model.layers) {
+    for (const model::LayerProfile& profile : layer.profiles) {
+      if (profile.resource_type == pool) seconds += profile.compute_seconds;
+    }
+  }
+  return seconds;
+}
+
+std::optional<model::LinkSpeed> MeasuredLink(const std::vector<model::Link>& links, const std::string& a,
+                                             const std::string& b) {
+  for (const model::Link& link : links) {
+    if (!(link.bytes_per_second > 0)) continue;
+    if ((link.from == a && link.to == b) || (link.from == b && link.to == a)) {
+      return model::LinkSpeed{link.latency_seconds, link.bytes_per_second};
+    }
+  }
+  return std::nullopt;
+}
+
+model::LinkSpeed LinkOf(const std::vector<model::Link>& links, const std::string& a, const std::string& b) {
+  if (const auto measured = MeasuredLink(links, a, b)) return *measured;
+  const auto own = MeasuredLink(links, a, a), other = MeasuredLink(links, b, b);
+  if (!own || !other) return own ? *own : other.value_or(model::kUnmeasuredLink);
+  return {std::max(own->latency_seconds, other->latency_seconds),
+          std::min(own->bytes_per_second, other->bytes_per_second)};
+}
+
+// The units that a job may use, as devices. Pools without a profile are left out.
+model::Cluster ClusterOf(const model::Profile& profile, std::vector<PoolOffer> offers, int max_units) {
+  std::erase_if(offers, [&](const PoolOffer& offer) {
+    return offer.units <= 0 || ComputeSeconds(profile.model, offer.pool->name) <= 0;
+  });
+  std::ranges::stable_sort(offers, {},
+                           [&](const PoolOffer& offer) { return ComputeSeconds(profile.model, offer.pool->name); });
+  model::Cluster cluster;
+  auto left = static_cast<size_t>(std::clamp(max_units, 1, model::kMaxClusterDevices));
+  std::vector<std::string> pools;
+  for (const PoolOffer& offer : offers) {
+    for (int unit = 0; unit < offer.units && left > 0; ++unit, --left) {
+      if (unit == 0) pools.push_back(offer.pool->name);
+      const std::string id = fmt::format("{}/{}", offer.pool->name, unit);
+      cluster.devices.push_back({.id = id, .pool = offer.pool->name, .machine = id, .location = offer.zone});
+    }
+  }
+  for (size_t a = 0; a < pools.size(); ++a) {
+    for (size_t b = a; b < pools.size(); ++b) {
+      const bool alone = std::ranges::count(cluster.devices, pools[a], &model::Device::pool) < 2;
+      if (a == b && alone) continue;
+      const model::LinkSpeed link = LinkOf(profile.links, pools[a], pools[b]);
+      cluster.links.push_back({pools[a], pools[b], link.latency_seconds, link.bytes_per_second});
+    }
+  }
+  return cluster;
 }
 
 }  // namespace
@@ -86,7 +152,37 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
   request.simulate = true;
   request.planner = {job.planner.name,          job.seed,        job.planner.time_budget_seconds, job.planner.schedule,
                      job.planner.max_staleness, job.planner.sync};
+  if (!goal.fastest) return request;
+  request.objective = model::Objective::kStepTime;
+  request.cluster = ClusterOf(profile, offers, job.elasticity.max_units);
   return request;
+}
+
+model::PlanResult WithPrice(model::PlanResult result, const model::PlanRequest& request) {
+  if (!result.step_time || !result.execution_plan) return result;
+  model::ProvisionedPlan& plan = result.plan.emplace();
+  plan.throughput = result.step_time->throughput;
+  for (const auto& [pool, units] : model::TrainersByPool(*result.execution_plan)) {
+    const auto priced = std::ranges::find(result.resources, pool, &model::Resource::name);
+    if (priced != result.resources.end()) plan.cost_per_hour += units * priced->price_per_unit_hour;
+  }
+  const double remaining = request.training.remaining_samples;
+  const double samples = remaining > 0 ? remaining : request.training.TotalSamples();
+  plan.execution_seconds = plan.throughput > 0 ? samples / plan.throughput : 0;
+  plan.cost_usd = plan.execution_seconds / 3600 * plan.cost_per_hour;
+  model::Estimate& estimate = result.execution_plan->estimate;
+  estimate.usd_per_hour = plan.cost_per_hour;
+  estimate.usd_total = plan.cost_usd;
+  estimate.seconds_total = plan.execution_seconds;
+  for (const model::StepTimePlan::Alternative& other : result.step_time->alternatives) {
+    model::Alternative& shown = result.alternatives.emplace_back();
+    shown.label = other.label;
+    if (!other.failure.empty()) shown.reasons.push_back({"", "", 0, 0, other.failure});
+    if (other.failure.empty() && other.seconds > 0) {
+      shown.plan.emplace().throughput = plan.throughput * result.step_time->seconds / other.seconds;
+    }
+  }
+  return result;
 }
 
 absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& profiles) {

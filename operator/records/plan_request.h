@@ -36,8 +36,18 @@ void Calibrate(model::Model& model, double calibration);
 
 // `offers`: at least one. The request's deadline and budget are what is left of the job's. When nothing is left, the
 // request asks for a tiny amount, so that the response explains why the goal cannot be met.
+//
+// With Objective::fastest the request's cluster has a device for each unit, each on a machine of its own, in the zone of
+// its offer: at most elasticity.max_units and model::kMaxClusterDevices, those that compute the model fastest. Links
+// are those of the profile; between pools that were not measured together, the slower one; where a pool has none,
+// model::kUnmeasuredLink.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
                                     const std::vector<PoolOffer>& offers, const JobProgress& progress);
+
+// The plan and the price of an answer to the goal "step time" in the form of an answer to the goal cost: all trainers
+// that the plan names, at the prices of `result.resources`, for what is left of the training. Other answers, and those
+// without a plan, stay as they are.
+model::PlanResult WithPrice(model::PlanResult result, const model::PlanRequest& request);
 
 // The pool for parameter servers: the one that the job names, else the cheapest CPU pool with units (pools whose price
 // is known first); empty: none of `offers`.

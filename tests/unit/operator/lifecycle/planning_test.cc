@@ -303,5 +303,48 @@ TEST(PlanningTest, AnUnreadablePlanIsMadeAgain) {
   EXPECT_TRUE(decision.memory.planning.record.has_value());
 }
 
+// As the scheduling service answers the goal step time: replicas on the first devices of the request.
+AskForPlan::Outcome OnFirstDevices(const model::PlanRequest& request, size_t count, double throughput) {
+  model::PlanResult result;
+  result.resources = request.resources;
+  result.step_time = model::StepTimePlan{.seconds = 1 / throughput, .throughput = throughput};
+  model::ExecutionPlan& plan = result.execution_plan.emplace();
+  plan.devices.assign(request.cluster.devices.begin(), request.cluster.devices.begin() + static_cast<ptrdiff_t>(count));
+  model::Placement& placement = plan.placements.emplace_back();
+  placement.operations = {{0, 1}};
+  for (const model::Device& device : plan.devices) {
+    placement.replicas.push_back({device.id, 1.0 / static_cast<double>(count)});
+  }
+  if (count > 1) placement.sync.kind = model::SyncKind::kAllreduce;
+  plan.schedule.micro_batches = 4;
+  plan.estimate.throughput = throughput;
+  plan.provenance.planner = "fake";
+  return {result, false};
+}
+
+// The fastest plan runs as any other: units are reserved, pods created, and a faster one is worth a move.
+TEST(PlanningTest, AJobThatWantsTheFastestPlan) {
+  FakeCluster cluster;
+  cluster.job["spec"]["model"] = {{"name", "mlp"}};
+  cluster.job["spec"]["objective"] = {{"fastest", true}};
+  cluster.planner = [](const model::PlanRequest& request) { return OnFirstDevices(request, 2, 1000); };
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.last_request().objective, model::Objective::kStepTime);
+  EXPECT_GE(cluster.last_request().cluster.devices.size(), 3U);
+  ASSERT_TRUE(cluster.stored_plan().has_value());
+  EXPECT_EQ(cluster.stored_plan()->plan.devices.size(), 2U);
+  EXPECT_GT(cluster.stored_plan()->plan.estimate.usd_per_hour, 0);
+
+  cluster.planner = [](const model::PlanRequest& request) { return OnFirstDevices(request, 1, 1000); };
+  cluster.SetSpec({{"elasticity", {{"maxUnits", 63}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.devices.size(), 2U) << "cheaper, but no faster" << cluster.trace();
+
+  cluster.planner = [](const model::PlanRequest& request) { return OnFirstDevices(request, 3, 100000); };
+  cluster.SetSpec({{"elasticity", {{"maxUnits", 62}, {"replan", {{"cooldown", "0s"}}}}}});
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.devices.size(), 3U) << cluster.trace();
+}
+
 }  // namespace
 }  // namespace medley::ops::lifecycle

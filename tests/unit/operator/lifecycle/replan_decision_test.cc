@@ -25,10 +25,10 @@ TEST(ReplanDecisionTest, HandWorkedNumbers) {
   const MoveDecision d = DecideMove(Half());
   EXPECT_TRUE(d.move);
   EXPECT_EQ(d.reason, "Saves");
-  EXPECT_DOUBLE_EQ(d.stay_usd, 1);
-  EXPECT_DOUBLE_EQ(d.move_usd, 0.5);
-  EXPECT_DOUBLE_EQ(d.saving_usd, 0.5);
-  EXPECT_DOUBLE_EQ(d.move_cost_usd, 36.0 / 3600 * 0.5);
+  EXPECT_DOUBLE_EQ(d.stay, 1);
+  EXPECT_DOUBLE_EQ(d.move_to, 0.5);
+  EXPECT_DOUBLE_EQ(d.saving, 0.5);
+  EXPECT_DOUBLE_EQ(d.move_cost, 36.0 / 3600 * 0.5);
   EXPECT_THAT(d.sentence, HasSubstr("saves 0.5 USD (50.0 %)"));
 }
 
@@ -53,7 +53,25 @@ TEST(ReplanDecisionTest, PredictionsThatAreNoLongerCorrectedAreComparedWithUncor
   in.candidate_estimated_throughput = 1000;  // as uncorrected as 1000 for the present plan
   const MoveDecision d = DecideMove(in);
   EXPECT_FALSE(d.move) << d.sentence;
-  EXPECT_DOUBLE_EQ(d.saving_usd, 0);
+  EXPECT_DOUBLE_EQ(d.saving, 0);
+}
+
+// Half of the time at twice the price costs as much, but a job with Objective::fastest is interested in time alone.
+TEST(ReplanDecisionTest, TheFastestPlanSavesSeconds) {
+  MoveInputs in = Half();
+  in.candidate_usd_per_hour = 3;
+  in.candidate_estimated_throughput = 2000;
+  EXPECT_EQ(DecideMove(in).reason, "CostsMoreThanItSaves");
+  in.fastest = true;
+  const MoveDecision d = DecideMove(in);
+  EXPECT_TRUE(d.move) << d.sentence;
+  EXPECT_DOUBLE_EQ(d.stay, 3600);
+  EXPECT_DOUBLE_EQ(d.move_to, 1800);
+  EXPECT_DOUBLE_EQ(d.move_cost, 1) << "the pause; while pods start, the job trains on";
+  EXPECT_THAT(d.sentence, HasSubstr("saves 1800 s (50.0 %)"));
+  in.candidate_estimated_throughput = 1000;
+  in.candidate_usd_per_hour = 0.5;
+  EXPECT_FALSE(DecideMove(in).move) << "cheaper, but no faster";
 }
 
 TEST(ReplanDecisionTest, NearTheEndTheMoveCostsMoreThanItSaves) {
@@ -99,7 +117,7 @@ TEST(ReplanDecisionTest, AWrongCostModelDoesNotCauseMoves) {
   in.candidate_estimated_throughput = 2000;
   const MoveDecision d = DecideMove(in);
   EXPECT_FALSE(d.move);
-  EXPECT_DOUBLE_EQ(d.saving_usd, 0);
+  EXPECT_DOUBLE_EQ(d.saving, 0);
 }
 
 TEST(ReplanDecisionTest, NothingLeftOrNothingKnownIsNoMove) {

@@ -109,5 +109,65 @@ TEST_F(PlanRequestTest, ProfilesOfPoolsMergeByLayer) {
   EXPECT_THAT(MergeProfiles({}), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// Three pools of two speeds; the link between gpu and cpu was not measured.
+class FastestTest : public PlanRequestTest {
+ protected:
+  void SetUp() override {
+    PlanRequestTest::SetUp();
+    job_.objective = {.fastest = true};
+    job_.elasticity.max_units = 5;
+    for (const auto& [pool, seconds] : {std::pair("gpu", 0.01), {"expensive", 0.2}}) {
+      model::LayerProfile numbers = profile_.model.layers[0].profiles[0];
+      numbers.resource_type = pool;
+      numbers.compute_seconds = seconds;
+      profile_.model.layers[0].profiles.push_back(numbers);
+    }
+    profile_.links = {{"gpu", "gpu", 1e-5, 1e10}, {"cpu", "cpu", 1e-4, 1e8}, {"cpu", "expensive", 2e-4, 5e7}};
+  }
+};
+
+TEST_F(FastestTest, AsksForTheUnitsThatComputeFastest) {
+  const auto r = BuildPlanRequest(job_, profile_,
+                                  {{&cpu_, 4, "", 0, "zone-a"}, {&expensive_, 0}, {&gpu_, 2, "", 0, "zone-b"}}, {});
+  EXPECT_EQ(r.objective, model::Objective::kStepTime);
+  std::vector<std::string> ids;
+  for (const model::Device& device : r.cluster.devices) ids.push_back(device.id + "@" + device.location);
+  EXPECT_EQ(ids,
+            (std::vector<std::string>{"gpu/0@zone-b", "gpu/1@zone-b", "cpu/0@zone-a", "cpu/1@zone-a", "cpu/2@zone-a"}));
+  EXPECT_EQ(r.cluster.links, (std::vector<model::ClusterLink>{
+                                 {"gpu", "gpu", 1e-5, 1e10}, {"gpu", "cpu", 1e-4, 1e8}, {"cpu", "cpu", 1e-4, 1e8}}));
+  EXPECT_TRUE(model::LinkTable::Make(r.cluster).ok());
+}
+
+TEST_F(FastestTest, LinksNobodyHasMeasured) {
+  profile_.links = {{"cpu", "expensive", 2e-4, 5e7}};
+  job_.elasticity.max_units = 64;
+  const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 2}, {&expensive_, 1}}, {});
+  EXPECT_EQ(r.cluster.links,
+            (std::vector<model::ClusterLink>{{"cpu", "cpu", 1e-4, 1.5e9}, {"cpu", "expensive", 2e-4, 5e7}}));
+  EXPECT_TRUE(model::LinkTable::Make(r.cluster).ok());
+}
+
+TEST_F(FastestTest, AnAnswerGetsThePriceOfItsTrainers) {
+  const auto request = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&gpu_, 2, "", 1.5, ""}}, {});
+  model::PlanResult answer;
+  EXPECT_FALSE(WithPrice(answer, request).plan) << "no plan stays no plan";
+  answer.resources = request.resources;
+  answer.step_time = model::StepTimePlan{.seconds = 0.1, .throughput = 600};
+  answer.step_time->alternatives = {{"one device: gpu/0", 0.2, ""}, {"all devices", 0, "memory"}};
+  model::ExecutionPlan& plan = answer.execution_plan.emplace();
+  plan.devices = {request.cluster.devices[0], request.cluster.devices[2]};
+  plan.placements.push_back({{{0, 1}}, {{"gpu/0", 0.9}, {"cpu/0", 0.1}}, {}});
+  const model::PlanResult priced = WithPrice(answer, request);
+  ASSERT_TRUE(priced.plan);
+  EXPECT_EQ(priced.plan->throughput, 600);
+  EXPECT_DOUBLE_EQ(priced.plan->cost_per_hour, 1.54);
+  EXPECT_DOUBLE_EQ(priced.plan->execution_seconds, 5);
+  EXPECT_DOUBLE_EQ(priced.execution_plan->estimate.usd_total, 1.54 * 5 / 3600);
+  ASSERT_EQ(priced.alternatives.size(), 2U);
+  EXPECT_EQ(priced.alternatives[0].plan->throughput, 300);
+  EXPECT_EQ(priced.alternatives[1].reasons[0].message, "memory");
+}
+
 }  // namespace
 }  // namespace medley::ops
