@@ -37,8 +37,8 @@ void Calibrate(model::Model& model, double calibration);
 // `offers`: at least one. The request's deadline and budget are what is left of the job's. When nothing is left, the
 // request asks for a tiny amount, so that the response explains why the goal cannot be met.
 //
-// With Objective::fastest the request's cluster has a device for each unit, each on a machine of its own, in the zone of
-// its offer: at most elasticity.max_units and model::kMaxClusterDevices, those that compute the model fastest. Links
+// With Objective::fastest the request's cluster has a device for each unit, each on a machine of its own, in the zone
+// of its offer: at most elasticity.max_units and model::kMaxClusterDevices, those that compute the model fastest. Links
 // are those of the profile; between pools that were not measured together, the slower one; where a pool has none,
 // model::kUnmeasuredLink.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,

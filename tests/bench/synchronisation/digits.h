@@ -28,8 +28,8 @@ absl::StatusOr<Digits> ReadDigits(const std::filesystem::path& prefix);
 // The digits that each replica holds. Empty: every replica sees all.
 using Holdings = std::vector<std::vector<int>>;
 
-// `rows` images for one epoch of batches of `batch` rows, drawn with the seed of the job. Images of a digit are used one
-// after another, then again from the first.
+// `rows` images for one epoch of batches of `batch` rows, drawn with the seed of the job. Images of a digit are used
+// one after another, then again from the first.
 Digits Arrange(const Digits& all, const Holdings& holdings, int64_t rows, int batch, uint64_t seed);
 
 // Images in the middle of black ones of `side` x `side`, the same in each of `channels`.

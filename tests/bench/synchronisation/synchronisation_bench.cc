@@ -1,5 +1,5 @@
-// The thesis' experiments with modes of synchronisation (sections 4.3 and 4.4), and accuracy by mode and by schedule, with
-// real processes: LeNet on MNIST.
+// The thesis' experiments with modes of synchronisation (sections 4.3 and 4.4), and accuracy by mode and by schedule,
+// with real processes: LeNet on MNIST.
 //
 //   synchronisation_bench delays|changing|slow|accuracy|asynchronous [--seeds 5] [--first-seed 1] [--seconds 60]
 //

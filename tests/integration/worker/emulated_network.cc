@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
@@ -19,9 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/file.h"
 #include "common/base/mutex.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
 #include "localcluster/node/unique_fd.h"
 
 namespace medley::worker {
@@ -50,11 +54,26 @@ struct Packet {
 
 std::string AddressOfNode(size_t node) { return fmt::format("10.99.0.{}", node + 1); }
 
+// Folders of containers may lack the file of the device that the kernel has.
+int OpenTun() {
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK;
+  const int device = open("/dev/net/tun", kFlags);
+  if (device >= 0 || errno != ENOENT) return device;
+  const auto folder = base::MakeTempDir("medley-tun");
+  if (!folder.ok()) return -1;
+  const std::string file = *folder / "tun";
+  const int made = mknod(file.c_str(), S_IFCHR | 0600, makedev(10, 200)) == 0 ? open(file.c_str(), kFlags) : -1;
+  const int error = errno;
+  base::RemoveTempDir(*folder);
+  errno = error;
+  return made;
+}
+
 // Makes a TUN device in the calling thread's namespace. All addresses are beyond it; connections begin with a large
 // window, so that the delay of a message does not depend on how TCP started.
 absl::StatusOr<kube::UniqueFd> MakeDevice(const std::string& address) {
-  kube::UniqueFd device(open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (!device.valid()) return base::ErrnoStatus(errno, "opening /dev/net/tun");
+  kube::UniqueFd device(OpenTun());
+  if (!device.valid()) return base::ErrnoStatus(errno, "opening the device tun");
   ifreq request{};
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
   std::strcpy(request.ifr_name, "tun0");

@@ -7,7 +7,7 @@
 // The thread that creates the network moves into a namespace of its own, for good, with every thread and process that
 // it starts later: it is the node kHost. Nobody else can reach the network.
 //
-// Needs root and /dev/net/tun. Thread-safe.
+// Needs root, also of a user namespace, and TUN devices. Thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -6,10 +6,11 @@
 namespace medley::worker {
 namespace {
 
-constexpr double kLeastFraction = 0.01;  // so that the cost of an agreement stays known
+constexpr double kFirstFraction = 0.1;   // until the cost of an agreement is known
+constexpr double kLeastFraction = 0.01;  // so that it stays known
 constexpr double kHysteresis = 0.2;
 constexpr double kWeight = 1.0 / 64;     // of a new value in a moving mean
-constexpr double kRareWeight = 1.0 / 4;  // agreements may be a hundred steps apart
+constexpr double kRareWeight = 1.0 / 4;  // of the ratio: agreements may be a hundred steps apart
 
 void Mean(double& mean, double value, double weight = kWeight) {
   mean = mean == 0 ? value : mean + weight * (value - mean);
@@ -20,6 +21,9 @@ void Mean(double& mean, double value, double weight = kWeight) {
 Agreements::Agreements(const model::Sync& sync) : mode_(sync.mode), target_ratio_(sync.target_ratio) {
   if (mode_ == model::SyncMode::kPercentage) fraction_ = sync.fraction;
   if (mode_ == model::SyncMode::kNone) fraction_ = 0;
+  if (mode_ != model::SyncMode::kFlexible) return;
+  fraction_ = kFirstFraction;
+  credit_ = 1;
 }
 
 bool Agreements::Next(bool must) {
@@ -48,14 +52,15 @@ void Agreements::Reported(int64_t step) {
 
 void Agreements::Learn() {
   const auto steps = static_cast<double>(agreement_ - before_);
-  const bool first = before_ == 0;
+  const bool first = before_ == 0;  // connections, caches and memory are new in the first step
   before_ = agreement_;
-  Mean(cost_, least_, kRareWeight);
-  if (!(cost_ > 0) || !(compute_ > 0)) return;
-  if (!first) Mean(ratio_, least_ / (steps * compute_), kRareWeight);
+  if (first || !(compute_ > 0)) return;
+  const double cost = std::max(least_, last_);
+  last_ = least_;
+  if (!(cost > 0)) return;
+  Mean(ratio_, least_ / (steps * compute_), kRareWeight);
   if (mode_ != model::SyncMode::kFlexible) return;
-  // A link that has become slow counts at once, as each agreement over it is expensive; one that has become fast, soon.
-  const double wanted = std::clamp(target_ratio_ * compute_ / std::max(cost_, least_), kLeastFraction, 1.0);
+  const double wanted = std::clamp(target_ratio_ * compute_ / cost, kLeastFraction, 1.0);
   if (std::abs(wanted / fraction_ - 1) > kHysteresis) fraction_ = wanted;
 }
 
