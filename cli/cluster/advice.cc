@@ -54,6 +54,7 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"PodDisrupted", "nothing: the pod is replaced before it terminates"},
       {"NodeLost",
        "nothing for the job; repair the node or delete it (kubectl delete node), so that Kubernetes removes its pods"},
+      {"TrainerSlow", "nothing: another pod replaces the slow one; look for other work on its node"},
       {"PriceChanged", ""},
       {"ObjectiveChanged", ""},
       {"FirstPlan", ""},

@@ -1,5 +1,8 @@
 #include "operator/api/training_job.h"
 
+#include <string_view>
+#include <utility>
+
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/document/reader.h"
@@ -60,6 +63,12 @@ model::ScheduleKind ParseSchedule(const std::string& text) {
   return model::ScheduleKind::kSync1F1B;
 }
 
+constexpr std::pair<std::string_view, model::Grouping> kHierarchies[] = {
+    {"Auto", model::Grouping::kAuto},     {"Pool", model::Grouping::kPool},
+    {"ByLinks", model::Grouping::kLinks}, {"EqualPower", model::Grouping::kEqualPower},
+    {"Random", model::Grouping::kRandom}, {"OneRing", model::Grouping::kOneRing},
+};
+
 model::Synchronisation ReadSync(const Reader& reader) {
   model::Synchronisation sync;
   const std::string mode = reader.String("mode");
@@ -76,8 +85,9 @@ model::Synchronisation ReadSync(const Reader& reader) {
     sync.anomaly_threshold = anomaly.Number("threshold", sync.anomaly_threshold);
   }
   const std::string hierarchy = reader.String("hierarchy");
-  if (hierarchy == "Auto") sync.hierarchy = model::Grouping::kAuto;
-  if (hierarchy == "Pool") sync.hierarchy = model::Grouping::kPool;
+  for (const auto& [name, grouping] : kHierarchies) {
+    if (hierarchy == name) sync.hierarchy = grouping;
+  }
   return sync;
 }
 

@@ -43,6 +43,7 @@ struct Settings {
   int ranks = 2;
   size_t bytes = 4096;
   std::string name = "ring";
+  std::string resolved;  // what AUTO means; else `name`
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;
   bool tls = false;
   bool share_memory = false;
@@ -156,11 +157,11 @@ void RunRank(const Settings& settings, const fs::path& folder, int rank) {
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size()) / 2, times.end());
   const double median = times[times.size() / 2];
   fmt::print(
-      R"({{"ranks": {}, "bytes": {}, "algorithm": "{}", "ring": {}, "tls": {}, "calls": {}, "us": {:.1f}, "cpu_us": {:.1f}, )"
+      R"({{"ranks": {}, "bytes": {}, "algorithm": "{}", "resolved": "{}", "tls": {}, "calls": {}, "us": {:.1f}, "cpu_us": {:.1f}, )"
       R"("gb_per_s": {:.3f}}})"
       "\n",
-      settings.ranks, settings.bytes, settings.name, settings.algorithm == AllreduceAlgorithm::kRing, settings.tls,
-      calls, median * 1e6, cpu * 1e6, static_cast<double>(settings.bytes) / median / 1e9);
+      settings.ranks, settings.bytes, settings.name, settings.resolved, settings.tls, calls, median * 1e6, cpu * 1e6,
+      static_cast<double>(settings.bytes) / median / 1e9);
 }
 
 int Run(const Settings& settings) {
@@ -244,5 +245,8 @@ int main(int argc, char** argv) {
   settings.algorithm = algorithms.at(settings.name);
   if (measure) return medley::bench::Measure(settings);
   if (settings.algorithm == AllreduceAlgorithm::kAuto) settings.algorithm = medley::bench::ResolveAuto(settings);
+  for (const auto& [name, algorithm] : algorithms) {
+    if (algorithm == settings.algorithm) settings.resolved = name;
+  }
   return medley::bench::Run(settings);
 }

@@ -285,7 +285,7 @@ absl::Status Bench::Slow() {
       const bool all = std::string_view(name) != "left out from the start";
       MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(seed));
       RunSettings run{.options = Options(seed, 1000, 0, network.get()), .shape = Replicas(all ? 4 : 3, 0, {})};
-      run.most_seconds = 1e9;  // `done` ends the run, before what slows a process is gone
+      run.most_seconds = 1e9;  // `done` ends the run, before what slows a process is deleted
       run.warm_up = 200;
       if (detects) {
         run.shape.anomaly.set_detector(plan::v1::ANOMALY_DETECTOR_RUNNING_MEAN);

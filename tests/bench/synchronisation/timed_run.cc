@@ -15,7 +15,7 @@ namespace medley::bench {
 namespace {
 
 namespace pb = ::medley::job::v1;
-constexpr size_t kMeanOf = 20;  // steps, of a loss
+constexpr size_t kMeanOf = 50;  // steps, of a loss
 constexpr auto kPatience = base::seconds(240);
 
 // The complete lines that a file has got since the last call.

@@ -23,7 +23,7 @@ struct Timeline {
   bool complete = false;
 
   double now() const { return seconds.empty() ? 0 : seconds.back(); }
-  // Seconds until the mean loss of 20 steps was at most `loss`; negative: it never was.
+  // Seconds until the mean loss of 50 steps was at most `loss`; negative: it never was.
   double SecondsToLoss(double loss) const;
   // Likewise, linear between two evaluations.
   double SecondsToAccuracy(double accuracy) const;

@@ -84,7 +84,7 @@ TEST_F(EmulatedNetworkTest, DelaysFromNowOn) {
   ASSERT_THAT(network_->SetLink(EmulatedNetwork::kHost, "echo", {}), base::IsOk());
   double fastest = 1;
   for (int i = 0; i < 20; ++i) fastest = std::min(fastest, Send(1));
-  EXPECT_LT(fastest, 0.08) << "the delay is gone";
+  EXPECT_LT(fastest, 0.08) << "a link without a delay";
 }
 
 TEST_F(EmulatedNetworkTest, SendsNoFasterThanItsRate) {

@@ -6,7 +6,7 @@
 namespace medley::worker {
 namespace {
 
-constexpr double kFirstFraction = 0.1;   // until the cost of an agreement is known
+constexpr double kFirstFraction = 0.02;  // until the cost of an agreement is known
 constexpr double kLeastFraction = 0.01;  // so that it stays known
 constexpr double kHysteresis = 0.2;
 constexpr double kWeight = 1.0 / 64;     // of a new value in a moving mean
