@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <poll.h>
@@ -10,9 +11,11 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -257,5 +260,18 @@ EmulatedNetwork::Inside::Inside(EmulatedNetwork& network, const std::string& nod
 }
 
 EmulatedNetwork::Inside::~Inside() { network_.Enter(kHost); }
+
+int RunAsRoot(int argc, char** argv) {
+  if (geteuid() != 0) {
+    std::vector<char*> line = {const_cast<char*>("unshare"), const_cast<char*>("--map-root-user")};
+    line.insert(line.end(), argv, argv + argc);
+    line.push_back(nullptr);
+    execvp("unshare", line.data());
+    std::perror("unshare");
+    return 1;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
 
 }  // namespace medley::worker

@@ -4,9 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -95,16 +93,4 @@ TEST_F(EmulatedNetworkTest, SendsNoFasterThanItsRate) {
 }  // namespace
 }  // namespace medley::worker
 
-// Others than root get a user namespace in which they are root.
-int main(int argc, char** argv) {
-  if (geteuid() != 0) {
-    std::vector<char*> line = {const_cast<char*>("unshare"), const_cast<char*>("--map-root-user")};
-    line.insert(line.end(), argv, argv + argc);
-    line.push_back(nullptr);
-    execvp("unshare", line.data());
-    std::perror("unshare");
-    return 1;
-  }
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return medley::worker::RunAsRoot(argc, argv); }
