@@ -1,7 +1,10 @@
 // How close the simulator comes to measured steps: models x plans on two pools of unlike CPU quotas.
 //
 //   step_time_bench [--models mlp,residual,ctrdnn] [--plan NAME]... [--rounds 3] [--seconds 8] [--big 0.7]
-//                   [--small 0.35] [--period-ms 100]
+//                   [--small 0.35] [--period-ms 100] [--planners hierarchy,exact,...]
+//
+// With --planners it measures instead the plans that these make for the goal step time on two units of each pool, as
+// for a job with spec.objective.fastest; those of NAME/async with the asynchronous schedule.
 //
 // Each pool's profile is measured by a profiler process under the pool's quota, as the operator does it. Then each plan
 // trains with worker processes under their pools' quotas (cgroups), and is simulated from the profiles alone. That is
@@ -23,7 +26,9 @@
 #include "localcluster/node/enforcer.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
+#include "scheduler-service/planner/planner.h"
 #include "scheduler-service/simulate/plan_simulation.h"
+#include "scheduler-service/step_time/make_plan.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::worker {
@@ -42,6 +47,7 @@ struct Settings {
   std::vector<std::string> plans;  // all unless given
   int rounds = 3;
   int seconds = 8;
+  std::string planners;
   double big = 0.7;
   double small = 0.35;
   int period_ms = 100;
@@ -106,6 +112,43 @@ std::vector<NamedShape> Shapes(int operations, int cut, bool tables) {
                  : NamedShape{"big | small, asynchronous", pipeline(1, 1, plan::v1::SCHEDULE_KIND_ASYNC_1F1B)}};
 }
 
+// As the operator asks for a job with spec.objective.fastest.
+absl::StatusOr<NamedShape> PlannedShape(const model::Profile& profile, const std::string& planner) {
+  const std::vector<std::string> parts = absl::StrSplit(planner, '/');
+  const bool asynchronous = parts.size() > 1 && parts[1] == "async";
+  const nlohmann::json job = {
+      {"metadata", {{"name", "bench"}}},
+      {"spec",
+       {{"model", {{"name", "mlp"}}},
+        {"data", nlohmann::json::object()},
+        {"training", {{"batchSize", kBatch}, {"microBatches", kMicroBatches}}},
+        {"objective", {{"fastest", true}}},
+        {"planner",
+         {{"name", parts[0]}, {"parallelism", {{"schedule", asynchronous ? "ASYNC_1F1B" : "SYNC_1F1B"}}}}}}}};
+  MEDLEY_ASSIGN_OR_RETURN(const ops::TrainingJob training, ops::TrainingJob::FromObject(kube::Object(job)));
+  ops::ResourcePool big, small;
+  big.name = kBig;
+  small.name = kSmall;
+  const model::PlanRequest request = ops::BuildPlanRequest(training, profile, {{&big, 2}, {&small, 2}}, {});
+  const sched::Registry registry = sched::BuiltinPlanners();
+  const base::SystemClock clock;
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result,
+                          sched::MakeStepTimePlan(request, registry.step_time(), clock, {}));
+  if (!result.execution_plan) return base::FailedPrecondition("{}: no plan", planner);
+  NamedShape shape{planner, {}};
+  model::ToProto(*result.execution_plan, shape.shape.planned);
+  std::string text;
+  for (const model::Placement& placement : result.execution_plan->placements) {
+    for (const model::OperationRange& range : placement.operations)
+      text += fmt::format(" {}-{}", range.first, range.end - 1);
+    for (const model::Replica& replica : placement.replicas)
+      text += fmt::format(" {}*{:.2f}", replica.device, replica.share);
+    text += ";";
+  }
+  std::fprintf(stderr, "%s:%s\n", planner.c_str(), text.c_str());
+  return shape;
+}
+
 JobOptions OptionsOf(const std::string& model) {
   JobOptions options;
   options.share_memory = false;  // as pods on different machines
@@ -168,7 +211,13 @@ absl::Status MeasureRound(const Settings& settings, const JobOptions& options,
     MEDLEY_ASSIGN_OR_RETURN(profile, MeasureProfiles(job));
   }
   const int operations = static_cast<int>(profile.model.layers.size());
-  for (const auto& [plan, shape] : Shapes(operations, operations / 2, !options.tables.empty())) {
+  std::vector<NamedShape> shapes;
+  if (settings.planners.empty()) shapes = Shapes(operations, operations / 2, !options.tables.empty());
+  for (const std::string& planner :
+       std::vector<std::string>(absl::StrSplit(settings.planners, ',', absl::SkipEmpty()))) {
+    MEDLEY_ASSIGN_OR_RETURN(shapes.emplace_back(), PlannedShape(profile, planner));
+  }
+  for (const auto& [plan, shape] : shapes) {
     if (!settings.plans.empty() && std::ranges::find(settings.plans, plan) == settings.plans.end()) continue;
     JobHarness job(options);
     MEDLEY_ASSIGN_OR_RETURN(const double measured, MeasureStep(job, shape, settings.seconds));
@@ -222,6 +271,7 @@ int main(int argc, char** argv) {
   CLI::App app("Simulated and measured seconds of a step on pools of unlike CPU quotas");
   app.add_option("--models", settings.models, "names, with commas between them")->capture_default_str();
   app.add_option("--plan", settings.plans, "a name of the output; all unless given");
+  app.add_option("--planners", settings.planners, "of step time, with commas between them");
   app.add_option("--rounds", settings.rounds, "of profiles and plans")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();

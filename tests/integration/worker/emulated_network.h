@@ -59,8 +59,8 @@ class EmulatedNetwork {
   const std::unique_ptr<State> state_;
 };
 
-// The main function of tests with an emulated network: runs all tests, as root of a user namespace where the user is not
-// root.
+// The main function of tests with an emulated network: runs all tests, as root of a user namespace where the user is
+// not root.
 int RunAsRoot(int argc, char** argv);
 
 }  // namespace medley::worker

@@ -236,6 +236,11 @@ void JobHarness::StartMembers(const JobShape& shape) {
     pools_[name] = shape.devices[d];
     start(name, "trainer");
   }
+  for (int d = 0; d < shape.planned.devices_size(); ++d) {
+    const std::string name = fmt::format("t0-{}", d);
+    pools_[name] = shape.planned.devices(d).pool();
+    start(name, "trainer");
+  }
   for (int i = 0; i < shape.servers; ++i) start(fmt::format("server-{}", i), "server");
 }
 
@@ -262,7 +267,7 @@ void AddPlacements(const JobShape& shape, plan::v1::ExecutionPlan& plan) {
     }
     placement.mutable_sync()->set_kind(replicas > 1 ? plan::v1::SYNC_KIND_ALLREDUCE : plan::v1::SYNC_KIND_NONE);
   }
-  plan.mutable_order()->Assign(shape.order.begin(), shape.order.end());
+  if (!shape.order.empty()) plan.mutable_order()->Assign(shape.order.begin(), shape.order.end());
 }
 
 }  // namespace
@@ -284,13 +289,16 @@ void SetReduction(const StageShape& stage, int first, plan::v1::Sync& sync) {
 void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   pb::ApplyPlanRequest request;
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
+  plan = shape.planned;
   plan.set_job_uid(kUid);
   plan.set_generation(++generation_ * 1000);  // leaves numbers for the generations of recoveries
-  plan.mutable_schedule()->set_kind(shape.schedule);
-  plan.mutable_schedule()->set_max_staleness(shape.max_staleness);
-  plan.mutable_schedule()->set_bucket_bytes(shape.bucket_bytes);
-  plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
-  plan.mutable_schedule()->set_without_undo(shape.without_undo);
+  if (shape.planned.placements().empty()) {
+    plan.mutable_schedule()->set_kind(shape.schedule);
+    plan.mutable_schedule()->set_max_staleness(shape.max_staleness);
+    plan.mutable_schedule()->set_bucket_bytes(shape.bucket_bytes);
+    plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
+    plan.mutable_schedule()->set_without_undo(shape.without_undo);
+  }
   wanted_.clear();
   const auto add_slot = [&](const std::string& member, const std::string& pool, pb::MemberRole role, int stage,
                             int index) {

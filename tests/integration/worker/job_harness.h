@@ -49,6 +49,7 @@ struct JobShape {
   std::vector<PlacementShape> placements = {};
   std::vector<std::string> devices = {};  // their pools
   std::vector<uint32_t> order = {};       // as in the plan
+  plan::v1::ExecutionPlan planned = {};   // instead of all other fields: a plan with placements, as a planner made it
   int servers = 0;
   int micro_batches = 4;
   plan::v1::ScheduleKind schedule = plan::v1::SCHEDULE_KIND_SYNC_1F1B;
