@@ -44,6 +44,16 @@ std::shared_ptr<const model::PlanRequest> RequestFor(const TrainingJob& job, con
   return std::make_shared<const model::PlanRequest>(BuildPlanRequest(job, profile, pools.Offers(), progress));
 }
 
+// The answer when no unit exists that a plan could use. The goal cost finds it as any other contradiction.
+model::PlanResult WithoutUnits(const model::PlanRequest& request) {
+  model::PlanResult result;
+  result.resources = request.resources;
+  for (const model::Resource& resource : request.resources) {
+    result.reasons.push_back({"limit", resource.name, 1, static_cast<double>(resource.limit), ""});
+  }
+  return result;
+}
+
 }  // namespace
 
 PlanSearch NewSearch(const Pass& pass, const TrainingJob& job, ProfiledPools offered, const JobProgress& progress) {
@@ -74,6 +84,10 @@ PlanSearch WithProfile(const PlanSearch& search, const TrainingJob& job, const m
 }
 
 absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  if (search.request->objective == model::Objective::kStepTime && search.request->cluster.devices.empty()) {
+    pass.memory.planning.search.reset();
+    return SearchAnswer{false, WithoutUnits(*search.request)};
+  }
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
                           pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));
   if (!outcome) {

@@ -346,5 +346,28 @@ TEST(PlanningTest, AJobThatWantsTheFastestPlan) {
   EXPECT_EQ(cluster.stored_plan()->plan.devices.size(), 3U) << cluster.trace();
 }
 
+// A request without devices would be refused as invalid.
+TEST(PlanningTest, AJobThatWantsTheFastestPlanWaitsForUnits) {
+  FakeCluster cluster;
+  cluster.job["spec"]["model"] = {{"name", "mlp"}};
+  cluster.job["spec"]["objective"] = {{"fastest", true}};
+  cluster.planner = [](const model::PlanRequest&) { return Infeasible({}); };
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();  // the layers are measured
+  const int asked = cluster.plans_asked();
+  cluster.planner = [](const model::PlanRequest& request) { return OnFirstDevices(request, 1, 1000); };
+  const std::map<std::string, FakeCluster::Pool> pools = cluster.pools;
+  for (auto& [name, pool] : cluster.pools) {
+    pool.held_by_others = 4;
+    for (const char* node : {"-0", "-1"}) cluster.node_units[name + node] = 0;
+  }
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.plans_asked(), asked);
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Queued") << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("4 are in use by jobs ns/first, ns/second"));
+  cluster.pools = pools;
+  cluster.node_units.clear();
+  EXPECT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
 }  // namespace
 }  // namespace medley::ops::lifecycle
