@@ -55,9 +55,10 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
         fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "servers", "", plan.server_pool, plan.servers, "-"));
   }
   // Those of a job with spec.objective.fastest have no price.
-  const bool priced = std::ranges::any_of(plan.alternatives, [](const auto& other) { return other.usd_per_hour > 0; });
+  const bool fastest = std::ranges::any_of(
+      plan.alternatives, [](const auto& other) { return other.reason.empty() && other.usd_per_hour <= 0; });
   if (!plan.alternatives.empty()) {
-    lines.push_back(priced ? "  for comparison, on a single pool:" : "  for comparison:");
+    lines.push_back(fastest ? "  for comparison:" : "  for comparison, on a single pool:");
   }
   for (const ops::PlanStatus::Alternative& other : plan.alternatives)
     lines.push_back("  " + AlternativeLine(other, plan));

@@ -41,6 +41,17 @@ TEST(ViewTest, PlanTableHasStagesServersAndAlternatives) {
   EXPECT_THAT(lines, Contains(HasSubstr("not possible: needs 3, limit 2")));
 }
 
+TEST(ViewTest, AlternativesOfTheFastestPlanHaveNoPrice) {
+  ops::PlanStatus plan = *Example().plan;
+  for (ops::PlanStatus::Alternative& other : plan.alternatives) other.reason = "limit";
+  EXPECT_THAT(PlanTable(plan), Contains(HasSubstr("for comparison, on a single pool:"))) << "none is possible";
+  plan.alternatives = {{"one device: gpu/0", 4200, 0, 0, ""}, {"all devices", 0, 0, 0, "memory"}};
+  const auto lines = PlanTable(plan);
+  EXPECT_THAT(lines, Contains("  for comparison:"));
+  EXPECT_THAT(lines, Contains(testing::AllOf(HasSubstr("gpu/0"), HasSubstr("4,200 samples/s"),
+                                             testing::Not(HasSubstr("USD")))));
+}
+
 TEST(ViewTest, ProgressLine) {
   EXPECT_EQ(ProgressLine(Example()), "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.00042 USD");
 }
