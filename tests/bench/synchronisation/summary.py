@@ -42,7 +42,8 @@ def against_best(groups, column):
     for group, members in groups.items():
         conditions[group[:-1]][group[-1]] = median([member[column] for member in members])
     for condition, found in conditions.items():
-        fixed = [value for name, value in found.items() if not name.startswith("flexible") and value is not None]
+        fixed = [value for name, value in found.items()
+                 if not name.startswith("flexible") and name != "fast group only" and value is not None]
         if not fixed:
             continue
         best = min(fixed)
