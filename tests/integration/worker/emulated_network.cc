@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <thread>
@@ -83,10 +84,13 @@ absl::StatusOr<kube::UniqueFd> MakeDevice(const std::string& address) {
   if (ioctl(device.get(), TUNSETIFF, &request) != 0) return base::ErrnoStatus(errno, "creating a TUN device");
   const std::string command = fmt::format(
       "ip link set lo up && ip link set tun0 mtu {} txqueuelen 10000 up && ip address add {}/32 dev tun0 && "
-      "ip route add 10.99.0.0/24 dev tun0 src {} initcwnd 400 initrwnd 400 && "
-      "sysctl -q -w net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_no_metrics_save=1",
+      "ip route add 10.99.0.0/24 dev tun0 src {} initcwnd 400 initrwnd 400",
       kLargestPacket, address, address);
   if (std::system(command.c_str()) != 0) return base::Internal("'{}' failed", command);
+  // Where /proc/sys cannot be written, windows grow anew after each pause.
+  for (const auto& [name, value] : {std::pair("tcp_slow_start_after_idle", 0), {"tcp_no_metrics_save", 1}}) {
+    std::ofstream(fmt::format("/proc/sys/net/ipv4/{}", name)) << value;
+  }
   return device;
 }
 
