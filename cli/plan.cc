@@ -17,6 +17,7 @@
 #include "common/document/parse.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "operator/records/plan_request.h"
 
 namespace medley::cli {
 namespace {
@@ -197,11 +198,13 @@ absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
   }
   MEDLEY_ASSIGN_OR_RETURN(Planned planned, PlanPricedRequest(std::move(priced), "job " + job));
   MEDLEY_RETURN_IF_ERROR(SavePolicy(flags.save_policy, planned));
-  const Comparison comparison = Compare(job_request, planned.result);
+  // As the operator takes the answer: one to the goal step time has a price too.
+  const model::PlanResult priced_result = ops::WithPrice(planned.result, job_request.request);
+  const Comparison comparison = Compare(job_request, priced_result);
   if (flags.output == "table") {
     PrintTable(planned);
     if (comparison.running) std::printf("\n");
-    for (const std::string& line : ComparisonLines(comparison, planned.result)) std::printf("%s\n", line.c_str());
+    for (const std::string& line : ComparisonLines(comparison, priced_result)) std::printf("%s\n", line.c_str());
     for (const std::string& note : job_request.notes) std::printf("note: %s\n", note.c_str());
   } else {
     scheduler::v1::PlanResponse message;
@@ -210,7 +213,7 @@ absl::StatusOr<int> PlanJob(const PlanFlags& flags, const ClusterFlags& cluster,
     const std::string text = flags.output == "json" ? json : document::ToYaml(kube::Json::parse(json, nullptr, false));
     std::fputs(text.c_str(), stdout);
   }
-  return planned.result.plan ? 0 : 2;
+  return priced_result.plan ? 0 : 2;
 }
 
 }  // namespace

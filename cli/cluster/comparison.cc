@@ -58,6 +58,10 @@ std::vector<std::string> ComparisonLines(const Comparison& c, const model::PlanR
   lines.push_back("running: " + c.summary);
   if (c.same) {
     lines.emplace_back("the new plan is the same");
+  } else if (result.step_time) {  // of a job with spec.objective.fastest
+    const double now = c.measured_throughput > 0 ? c.measured_throughput : c.throughput;
+    lines.push_back(
+        fmt::format("throughput of the new plan, compared with now: {}", Percent(now, result.plan->throughput)));
   } else if (c.stay_usd <= 0) {
     lines.emplace_back("the cost of staying is unknown, because a pool of the running plan has no price now");
   } else if (c.move_usd < c.stay_usd) {

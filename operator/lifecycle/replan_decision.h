@@ -36,7 +36,7 @@ struct MoveInputs {
   double cooldown_seconds = 300;
   double seconds_since_last_move = 1e9;
   bool forced = false;
-  bool fastest = false;
+  bool fastest = false;  // Objective::fastest
 };
 
 struct MoveDecision {

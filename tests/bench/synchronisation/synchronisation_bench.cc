@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -55,23 +54,25 @@ struct Flags {
 
 constexpr char kFastGroup[] = "fast group only";
 
-// How replicas synchronise.
+// How replicas synchronise: the mode of `shape`, which has no stages yet.
 struct Setting {
   std::string name;
-  plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
-  double fraction = 0;
-  double ratio = 0;
+  JobShape shape = {};
 };
 
 std::vector<Setting> SettingsOf(const Flags& flags) {
   std::vector<Setting> settings;
   for (const double fraction : flags.fractions) {
-    settings.push_back(fraction == 1
-                           ? Setting{"full"}
-                           : Setting{fmt::format("{} %", fraction * 100), plan::v1::SYNC_MODE_PERCENTAGE, fraction});
+    if (fraction == 1) {
+      settings.push_back({"full"});
+    } else {
+      settings.push_back(
+          {fmt::format("{} %", fraction * 100), {.mode = plan::v1::SYNC_MODE_PERCENTAGE, .fraction = fraction}});
+    }
   }
   for (const double ratio : flags.ratios) {
-    settings.push_back({fmt::format("flexible {}", ratio), plan::v1::SYNC_MODE_FLEXIBLE, 0, ratio});
+    settings.push_back(
+        {fmt::format("flexible {}", ratio), {.mode = plan::v1::SYNC_MODE_FLEXIBLE, .target_ratio = ratio}});
   }
   return settings;
 }
@@ -147,10 +148,9 @@ class Bench {
 
   // Replicas of the whole model. With `group` = 2 of three, the first two add in every step.
   JobShape Replicas(int units, int group, const Setting& setting) const {
-    JobShape shape{.stages = {{.end = flags_.operations, .units = units, .group = group}}, .micro_batches = 1};
-    shape.mode = setting.mode;
-    shape.fraction = setting.fraction;
-    shape.target_ratio = setting.ratio;
+    JobShape shape = setting.shape;
+    shape.stages = {{.end = flags_.operations, .units = units, .group = group}};
+    shape.micro_batches = 1;
     return shape;
   }
 
@@ -166,7 +166,7 @@ class Bench {
   absl::StatusOr<double> StepSeconds(uint64_t seed) {
     MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(seed));
     RunSettings run{.options = Options(seed, 50, 0, network.get()),
-                    .shape = Replicas(3, 2, {"", plan::v1::SYNC_MODE_PERCENTAGE, 0.05})};
+                    .shape = Replicas(3, 2, {"", {.mode = plan::v1::SYNC_MODE_PERCENTAGE, .fraction = 0.05}})};
     run.warm_up = 40;
     run.done = [](const Timeline& timeline) { return timeline.losses.size() >= 240; };
     MEDLEY_ASSIGN_OR_RETURN(const Timeline timeline, bench::Run(run));
@@ -181,6 +181,18 @@ class Bench {
     line["fraction"] = timeline.fraction;
     std::printf("%s\n", line.dump().c_str());
     std::fflush(stdout);
+  }
+
+  // Trains `steps` steps in whole epochs, at least one, and prints the accuracy.
+  absl::Status TrainToTheEnd(const char* part, const std::string& setting, uint64_t seed, const JobShape& shape,
+                             EmulatedNetwork* network) const {
+    const auto epochs = static_cast<int>(std::max<int64_t>(1, flags_.steps * flags_.batch / std::ssize(train_.labels)));
+    RunSettings run{.options = Options(seed, epochs, 0, network), .shape = shape};
+    run.most_seconds = 3600;
+    MEDLEY_ASSIGN_OR_RETURN(const Timeline timeline, bench::Run(run));
+    if (!timeline.complete) return base::DeadlineExceeded("{}: not trained to the end within an hour", setting);
+    Print({{"part", part}, {"seed", seed}, {"setting", setting}, {"accuracy", timeline.best_accuracy()}}, timeline);
+    return absl::OkStatus();
   }
 
   template <typename F>
@@ -264,24 +276,6 @@ absl::Status Bench::Changing() {
   });
 }
 
-// Lets a process run for a tenth of the time.
-class TenTimesSlower {
- public:
-  TenTimesSlower(JobHarness& job, const std::string& name)
-      : thread_([&job, name](const std::stop_token& stop) {
-          base::SystemClock clock;
-          while (!stop.stop_requested()) {
-            job.Signal(name, SIGSTOP);
-            clock.SleepFor(base::milliseconds(45), stop);
-            job.Signal(name, SIGCONT);
-            clock.SleepFor(base::milliseconds(5), stop);
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
-};
-
 // One of four members is ten times slower from two seconds on: seconds to a number of steps.
 absl::Status Bench::Slow() {
   return EachSeed([&](uint64_t seed) -> absl::Status {
@@ -298,9 +292,9 @@ absl::Status Bench::Slow() {
         run.shape.anomaly.set_window(16);
         run.shape.anomaly.set_threshold(3);
       }
-      std::unique_ptr<TenTimesSlower> slower;
+      std::unique_ptr<worker::Slowed> slower;
       run.during = [&](JobHarness& job, double now) {
-        if (all && slower == nullptr && now > 2) slower = std::make_unique<TenTimesSlower>(job, "t0-3");
+        if (all && slower == nullptr && now > 2) slower = std::make_unique<worker::Slowed>(job, "t0-3");
       };
       run.done = [&](const Timeline& timeline) {
         const bool done =
@@ -325,14 +319,9 @@ absl::Status Bench::Slow() {
 absl::Status Bench::Accuracy() {
   return EachSeed([&](uint64_t seed) -> absl::Status {
     Write(seed, 0, {});
-    const auto epochs = static_cast<int>(std::max<int64_t>(1, flags_.steps * flags_.batch / std::ssize(train_.labels)));
     for (const Setting& setting : SettingsOf(flags_)) {
       MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(seed));
-      RunSettings run{.options = Options(seed, epochs, 0, network.get()), .shape = Replicas(3, 0, setting)};
-      run.most_seconds = 3600;
-      MEDLEY_ASSIGN_OR_RETURN(const Timeline timeline, bench::Run(run));
-      Print({{"part", "accuracy"}, {"seed", seed}, {"setting", setting.name}, {"accuracy", timeline.best_accuracy()}},
-            timeline);
+      MEDLEY_RETURN_IF_ERROR(TrainToTheEnd("accuracy", setting.name, seed, Replicas(3, 0, setting), network.get()));
     }
     return absl::OkStatus();
   });
@@ -340,21 +329,16 @@ absl::Status Bench::Accuracy() {
 
 // Accuracy after equal samples: an asynchronous pipeline of four members against replicas that add in every step.
 absl::Status Bench::Asynchronous() {
+  const int end = flags_.operations;
+  const JobShape equal{.stages = {{.end = end, .units = 4}}, .micro_batches = 1};
+  JobShape chain{.stages = {{0, 1}, {1, 2}, {2, 3}, {3, end}}, .micro_batches = 1};
+  JobShape replicas{.stages = {{0, 1, 2}, {1, end, 2}}, .micro_batches = 1};
+  chain.schedule = replicas.schedule = plan::v1::SCHEDULE_KIND_ASYNC_1F1B;
   return EachSeed([&](uint64_t seed) -> absl::Status {
     Write(seed, 0, {});
-    const auto epochs = static_cast<int>(std::max<int64_t>(1, flags_.steps * flags_.batch / std::ssize(train_.labels)));
-    const int end = flags_.operations;
-    JobShape chain{.stages = {{0, 1}, {1, 2}, {2, 3}, {3, end}}, .micro_batches = 1};
-    JobShape replicas{.stages = {{0, 1, 2}, {1, end, 2}}, .micro_batches = 1};
-    chain.schedule = replicas.schedule = plan::v1::SCHEDULE_KIND_ASYNC_1F1B;
-    const JobShape equal{.stages = {{.end = end, .units = 4}}, .micro_batches = 1};
     for (const auto& [name, shape] :
          {std::pair("bsp", &equal), {"asynchronous, 4 stages", &chain}, {"asynchronous, 2 stages of 2", &replicas}}) {
-      RunSettings run{.options = Options(seed, epochs, 0, nullptr), .shape = *shape};
-      run.most_seconds = 3600;
-      MEDLEY_ASSIGN_OR_RETURN(const Timeline timeline, bench::Run(run));
-      Print({{"part", "asynchronous"}, {"seed", seed}, {"setting", name}, {"accuracy", timeline.best_accuracy()}},
-            timeline);
+      MEDLEY_RETURN_IF_ERROR(TrainToTheEnd("asynchronous", name, seed, *shape, nullptr));
     }
     return absl::OkStatus();
   });

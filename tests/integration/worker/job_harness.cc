@@ -520,6 +520,17 @@ std::string JobHarness::AllLogs() const {
   return all;
 }
 
+Slowed::Slowed(JobHarness& job, const std::string& name)
+    : thread_([&job, name](const std::stop_token& stop) {
+        base::SystemClock clock;
+        while (!stop.stop_requested()) {
+          job.Signal(name, SIGSTOP);
+          clock.SleepFor(base::milliseconds(45), stop);
+          job.Signal(name, SIGCONT);
+          clock.SleepFor(base::milliseconds(5), stop);
+        }
+      }) {}
+
 void CopyLines(const std::filesystem::path& from, const std::filesystem::path& to, int rows) {
   std::ifstream in(from);
   std::ofstream out(to);

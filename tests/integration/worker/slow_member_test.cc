@@ -1,12 +1,10 @@
 // A trainer that becomes much slower than usual is left out, stands by, and returns when it is fast again. The job
 // trains every sample exactly once meanwhile, with the losses of one process that computes alone.
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <thread>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
@@ -42,24 +40,6 @@ JobShape Replicas() {
   shape.anomaly.set_threshold(3);
   return shape;
 }
-
-// Lets a process run for a tenth of the time, as a machine does that other work has taken.
-class Slowed {
- public:
-  Slowed(JobHarness& job, const std::string& name)
-      : thread_([&job, name](const std::stop_token& stop) {
-          base::SystemClock clock;
-          while (!stop.stop_requested()) {
-            job.Signal(name, SIGSTOP);
-            clock.SleepFor(base::milliseconds(45), stop);
-            job.Signal(name, SIGCONT);
-            clock.SleepFor(base::milliseconds(5), stop);
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
-};
 
 bool LeftOut(const pb::Observation& seen, const std::string& member) {
   return std::ranges::any_of(seen.left_out(), [&](const auto& left) { return left.member() == member; });
