@@ -163,6 +163,7 @@ std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
     add("maxUsdPerHour", Usd(goal.max_usd_per_hour) + " USD/h", per_hour > 0 ? Usd(per_hour) : "-",
         per_hour > 0 ? Met(per_hour <= goal.max_usd_per_hour * (1 + 1e-9)) : "");
   }
+  if (goal.fastest) return {"fastest: the fewest seconds of a step, whatever the units cost"};
   return goals == 0 ? std::vector<std::string>{"none: the cheapest plan is used"} : Lines(table.Text());
 }
 

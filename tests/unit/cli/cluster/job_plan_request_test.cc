@@ -191,6 +191,10 @@ TEST(ComparisonTest, SaysWhatIsDifferentAndWhatItIsWorth) {
   Comparison slow = other;
   slow.measured_throughput = slow.throughput / 2;
   EXPECT_THAT(ComparisonLines(slow, result), Contains(HasSubstr("reaches 50 % of its predicted throughput")));
+  model::PlanResult fastest = result;
+  fastest.step_time = model::StepTimePlan{};
+  fastest.plan->throughput = slow.measured_throughput * 1.5;
+  EXPECT_THAT(ComparisonLines(slow, fastest), Contains("throughput of the new plan, compared with now: +50.0 %"));
   const Json json = Json::parse(ComparisonJson(*job_request, other, R"({"planner": "exact"})"));
   EXPECT_EQ(json["plan"]["planner"], "exact");
   EXPECT_EQ(json["running"]["generation"], 4);

@@ -127,6 +127,17 @@ TEST(StoryViewTest, ARunningJobsStoryNamesUnavailablePools) {
               HasSubstr("pools\n  " + story.pools[0].key().name + ": No offering since 2026-11-21T11:00:00Z.\n"));
 }
 
+TEST(StoryViewTest, OfTheFastestPlan) {
+  Story story = RunningStory();
+  Json& job = story.job.mutable_json();
+  job["spec"]["objective"] = {{"fastest", true}};
+  job["status"]["plan"]["alternatives"] = Json::parse(R"([{"label": "one device: gpu/0", "throughput": 4200}])");
+  const std::string text = Joined(StoryLines(story, Now()));
+  EXPECT_THAT(text, HasSubstr("fastest: the fewest seconds of a step, whatever the units cost"));
+  EXPECT_THAT(text, HasSubstr("other plans\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("one device: gpu/0 +4,200 +- +- +-[0-9]"));
+}
+
 TEST(StoryViewTest, Failed) {
   Story story = RunningStory();
   story.job = Job(EndedStatus("Failed", "TrainingFailed", "/data/a.csv:17: column 2 is 'x', no number"));
