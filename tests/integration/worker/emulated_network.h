@@ -60,7 +60,8 @@ class EmulatedNetwork {
 };
 
 // The main function of tests with an emulated network: runs all tests, as root of a user namespace where the user is
-// not root. On a machine that allows no such network a line says so.
+// not root. On a machine that allows no such network a line says so,
+// and the exit status is 77: skipped.
 int RunAsRoot(int argc, char** argv);
 
 }  // namespace medley::worker
