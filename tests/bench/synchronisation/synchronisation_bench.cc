@@ -285,7 +285,7 @@ absl::Status Bench::Slow() {
       const bool all = std::string_view(name) != "left out from the start";
       MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(seed));
       RunSettings run{.options = Options(seed, 1000, 0, network.get()), .shape = Replicas(all ? 4 : 3, 0, {})};
-      run.most_seconds = 1e9;  // `done` ends the run, before what slows a process is deleted
+      run.most_seconds = flags_.seconds * 4;
       run.warm_up = 200;
       if (detects) {
         run.shape.anomaly.set_detector(plan::v1::ANOMALY_DETECTOR_RUNNING_MEAN);
@@ -296,12 +296,8 @@ absl::Status Bench::Slow() {
       run.during = [&](JobHarness& job, double now) {
         if (all && slower == nullptr && now > 2) slower = std::make_unique<worker::Slowed>(job, "t0-3");
       };
-      run.done = [&](const Timeline& timeline) {
-        const bool done =
-            std::ssize(timeline.losses) >= flags_.steps + run.warm_up || timeline.now() >= flags_.seconds * 4;
-        if (done) slower.reset();
-        return done;
-      };
+      run.done = [&](const Timeline& timeline) { return std::ssize(timeline.losses) >= flags_.steps + run.warm_up; };
+      run.ended = [&] { slower.reset(); };
       MEDLEY_ASSIGN_OR_RETURN(const Timeline timeline, bench::Run(run));
       const auto done = std::min(std::ssize(timeline.seconds), flags_.steps + run.warm_up);
       Print({{"part", "slow"},

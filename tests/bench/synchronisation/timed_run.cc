@@ -1,8 +1,10 @@
 #include "tests/bench/synchronisation/timed_run.h"
 
+#include <absl/cleanup/cleanup.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -56,7 +58,8 @@ class Recorder {
     const std::vector<nlohmann::json> steps = steps_.Next();
     for (const nlohmann::json& line : steps) {
       if (!line.contains("loss")) continue;
-      timeline_.losses.push_back(line["loss"].is_number() ? line["loss"].get<double>() : 0);
+      // With an unknown loss no mean over it reaches anything.
+      timeline_.losses.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
       timeline_.agreements += line.contains("agreed") ? 1 : 0;
       if (!begin_ && std::ssize(timeline_.losses) >= settings_.warm_up) {
         begin_ = now;
@@ -112,6 +115,9 @@ double Timeline::best_accuracy() const {
 
 absl::StatusOr<Timeline> Run(const RunSettings& settings) {
   worker::JobHarness job(settings.options);
+  const absl::Cleanup end = [&] {
+    if (settings.ended) settings.ended();
+  };
   base::SystemClock clock;
   job.StartCoordinator();
   job.Apply(settings.shape, "bench");

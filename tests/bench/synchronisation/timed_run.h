@@ -38,6 +38,7 @@ struct RunSettings {
   std::function<bool(const Timeline&)> done;  // the run ends before; optional
   // Called some hundred times a second once the time has begun, with the seconds since; optional.
   std::function<void(worker::JobHarness&, double)> during;
+  std::function<void()> ended;  // called once, before the job is deleted, also after an error; optional
 };
 
 // Errors: FailedPrecondition when the job fails, DeadlineExceeded when it makes no progress.
