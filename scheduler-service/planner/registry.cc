@@ -1,4 +1,5 @@
 #include "common/base/status.h"
+#include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
 #include "scheduler-service/planner/auto_step_time.h"
@@ -34,6 +35,7 @@ Registry BuiltinPlanners() {
   registry.step_time().Add(MakeAutoStepTime());
   registry.step_time().Add(MakeHierarchyPlanner());
   for (auto& planner : MakePipelinePlanners()) registry.step_time().Add(std::move(planner));
+  for (auto& planner : MakeGraphPlanners()) registry.step_time().Add(std::move(planner));
   return registry;
 }
 

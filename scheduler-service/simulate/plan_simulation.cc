@@ -55,7 +55,7 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
   if (options.rank) {
     // Ranks look at every replica of every operation, so a plan that is too large must be refused before.
     MEDLEY_RETURN_IF_ERROR(program::Compile(plan, profile.model, options.max_instructions).status());
-    MEDLEY_ASSIGN_OR_RETURN(out.order, RankOrder(plan, profile, out.samples));
+    MEDLEY_ASSIGN_OR_RETURN(out.order, RankOrder(plan, profile, out.samples, options.links));
     plan.order = out.order;
   }
   MEDLEY_ASSIGN_OR_RETURN(out.program, program::Compile(plan, profile.model, options.max_instructions));

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
 #include "common/program/lower.h"
-#include "scheduler-service/simulate/from_profile.h"
 
 namespace medley::sched {
 namespace {
@@ -21,12 +23,88 @@ const model::LayerProfile* TimesOf(const model::Profile& profile, int operation,
   return nullptr;
 }
 
+// Seconds as a function of bytes.
+struct ByBytes {
+  double fixed = 0;
+  double per_byte = 0;
+  double At(double bytes) const { return fixed + per_byte * bytes; }
+};
+
+// What messages and reductions take over the links of single devices.
+class Communication {
+ public:
+  Communication(const program::Lowered& lowered, const DeviceLinks& links) : lowered_(lowered), links_(links) {}
+
+  absl::Status FindDevices() {
+    for (const program::Device& device : lowered_.devices) {
+      const auto found = links_.index.find(device.id);
+      if (found == links_.index.end()) return base::InvalidArgument("device '{}' has no links", device.id);
+      index_.push_back(found->second);
+    }
+    return absl::OkStatus();
+  }
+
+  // A value of `bytes` for all samples, from the replicas of one layout to those of another.
+  double Transfer(int from, int to, double bytes) {
+    const auto [known, added] = transfers_.try_emplace({from, to});
+    if (added) known->second = Slowest(LayoutAt(from), LayoutAt(to));
+    return known->second.At(bytes);
+  }
+
+  double Reduction(int layout, int sync, double bytes) {
+    const auto [known, added] = reductions_.try_emplace({layout, sync});
+    if (added) {
+      constexpr double kBytes = 1 << 20;
+      const program::Layout& members = LayoutAt(layout);
+      const auto link = [&](int a, int b) { return LinkOf(members, a, members, b); };
+      const model::Sync& how = lowered_.syncs[static_cast<size_t>(sync)];
+      const auto seconds = [&](double size) {
+        return model::AllreduceSeconds(how.algorithm, members.replicas(), link, size);
+      };
+      known->second.fixed = seconds(0);
+      known->second.per_byte = (seconds(kBytes) - known->second.fixed) / kBytes;
+    }
+    return known->second.At(bytes);
+  }
+
+ private:
+  const program::Layout& LayoutAt(int layout) const { return lowered_.layouts[static_cast<size_t>(layout)]; }
+  const model::LinkSpeed& LinkOf(const program::Layout& from, int a, const program::Layout& to, int b) const {
+    return links_.table.Between(index_[static_cast<size_t>(from.devices[static_cast<size_t>(a)])],
+                                index_[static_cast<size_t>(to.devices[static_cast<size_t>(b)])]);
+  }
+  ByBytes Slowest(const program::Layout& from, const program::Layout& to) const {
+    ByBytes slowest;
+    for (int a = 0; a < from.replicas(); ++a) {
+      for (int b = 0; b < to.replicas(); ++b) {
+        const auto at = static_cast<size_t>(a), other = static_cast<size_t>(b);
+        const double part = std::min(from.cuts[at + 1], to.cuts[other + 1]) - std::max(from.cuts[at], to.cuts[other]);
+        if (part <= 0 || from.devices[at] == to.devices[other]) continue;
+        const model::LinkSpeed& link = LinkOf(from, a, to, b);
+        slowest.fixed = std::max(slowest.fixed, link.latency_seconds);
+        if (link.bytes_per_second > 0) slowest.per_byte = std::max(slowest.per_byte, part / link.bytes_per_second);
+      }
+    }
+    return slowest;
+  }
+
+  const program::Lowered& lowered_;
+  const DeviceLinks& links_;
+  std::vector<int> index_;  // of the plan's devices in the table
+  std::map<std::pair<int, int>, ByBytes> transfers_, reductions_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& plan, const model::Profile& profile,
-                                                  int samples) {
+                                                  int samples, const DeviceLinks* links) {
   if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
   MEDLEY_ASSIGN_OR_RETURN(const program::Lowered lowered, program::Lower(plan, profile.model));
+  std::optional<Communication> communication;
+  if (links != nullptr) {
+    communication.emplace(lowered, *links);
+    MEDLEY_RETURN_IF_ERROR(communication->FindDevices());
+  }
   const std::map<std::string, double> parts = QuotaParts(profile);
   const int count = static_cast<int>(lowered.operations.size());
   const auto at = [](int i) { return static_cast<size_t>(i); };
@@ -45,10 +123,17 @@ absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& pl
         reduce[at(i)] = std::max(reduce[at(i)], times.sync_seconds);
       }
     }
+    if (communication && layout.replicas() > 1 && lowered.operations[at(i)].dense_bytes > 0) {
+      const program::Operation& operation = lowered.operations[at(i)];
+      reduce[at(i)] =
+          communication->Reduction(operation.layout, operation.sync, static_cast<double>(operation.dense_bytes));
+    }
   }
   const auto between = [&](int producer, int consumer) {
-    return lowered.operations[at(producer)].layout == lowered.operations[at(consumer)].layout ? 0
-                                                                                              : transfer[at(producer)];
+    const int from = lowered.operations[at(producer)].layout, to = lowered.operations[at(consumer)].layout;
+    if (from == to) return 0.0;
+    if (!communication) return transfer[at(producer)];
+    return communication->Transfer(from, to, profile.model.layers[at(producer)].output_bytes * samples);
   };
   std::vector<double> backward(at(count), 0), forward(at(count), 0);
   for (int i = 0; i < count; ++i) {  // a backward pass is followed by those of its inputs

@@ -8,12 +8,15 @@
 
 #include "common/model/execution_plan.h"
 #include "common/model/model.h"
+#include "scheduler-service/simulate/from_profile.h"
 
 namespace medley::sched {
 
 // ExecutionPlan::order for `plan`: passes and reductions by falling rank; of equal ranks, those before others in the
-// model first. Errors: those of program::Lower; InvalidArgument as DurationsFromProfile.
+// model first. `links`: between single devices; null: transfers and reductions take what the profile says of them.
+// Errors: those of program::Lower; InvalidArgument as DurationsFromProfile.
 absl::StatusOr<std::vector<model::OrderEntry>> RankOrder(const model::ExecutionPlan& plan,
-                                                         const model::Profile& profile, int samples);
+                                                         const model::Profile& profile, int samples,
+                                                         const DeviceLinks* links = nullptr);
 
 }  // namespace medley::sched

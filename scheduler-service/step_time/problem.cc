@@ -15,6 +15,8 @@ std::vector<int> InputsOf(const model::Model& model, int i) {
   std::vector<int> inputs = layer.inputs;
   if (inputs.empty() && i > 0) inputs = {i - 1};
   std::erase(inputs, -1);
+  std::ranges::sort(inputs);
+  inputs.erase(std::ranges::unique(inputs).begin(), inputs.end());
   return inputs;
 }
 
@@ -33,6 +35,7 @@ absl::StatusOr<StepTimeProblem> StepTimeProblem::Compile(model::PlanRequest requ
   out.profile_.state_factor = out.request_.training.state_factor;
   const model::Model& model = out.profile_.model;
   const int layers = out.layers();
+  for (int i = 0; i < layers; ++i) out.inputs_.push_back(InputsOf(model, i));
 
   const auto parts = QuotaParts(out.profile_);
   for (int d = 0; d < out.devices(); ++d) {
@@ -72,7 +75,7 @@ absl::StatusOr<StepTimeProblem> StepTimeProblem::Compile(model::PlanRequest requ
   out.cut_bytes_.assign(static_cast<size_t>(layers) + 1, 0);
   std::vector<int> last_use(static_cast<size_t>(layers), -1);
   for (int i = 0; i < layers; ++i) {
-    for (const int input : InputsOf(model, i)) last_use[static_cast<size_t>(input)] = i;
+    for (const int input : out.inputs(i)) last_use[static_cast<size_t>(input)] = i;
   }
   for (int cut = 1; cut < layers; ++cut) {
     for (int i = 0; i < cut; ++i) {

@@ -28,7 +28,9 @@ class StepTimeProblem {
   int devices() const { return static_cast<int>(request_.cluster.devices.size()); }
   const model::Device& device(int d) const { return request_.cluster.devices[static_cast<size_t>(d)]; }
   const std::map<std::string, int>& index() const { return index_; }  // of a device's id
-  int samples() const { return profile_.profile_batch_size; }         // of a step
+  // Whose output a layer uses, ascending; without the batch.
+  const std::vector<int>& inputs(int layer) const { return inputs_[static_cast<size_t>(layer)]; }
+  int samples() const { return profile_.profile_batch_size; }  // of a step
   int micro_batches() const { return request_.training.micro_batches; }
   bool asynchronous() const { return request_.planner.asynchronous(); }
 
@@ -71,6 +73,7 @@ class StepTimeProblem {
   model::PlanRequest request_;
   model::Profile profile_;
   std::map<std::string, int> index_;
+  std::vector<std::vector<int>> inputs_;
   model::LinkTable links_;
   std::vector<double> memory_;
   std::vector<double> cards_;

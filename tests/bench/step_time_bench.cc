@@ -17,18 +17,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
-#include "localcluster/node/enforcer.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/make_plan.h"
+#include "tests/bench/pool_quotas.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::worker {
@@ -51,34 +50,6 @@ struct Settings {
   double big = 0.7;
   double small = 0.35;
   int period_ms = 100;
-};
-
-// Puts each process of a pool into a cgroup of its own with the pool's quota.
-class Quotas {
- public:
-  Quotas(const Settings& settings, base::Clock& clock)
-      : cores_{{kBig, settings.big}, {kSmall, settings.small}},
-        enforcer_(kube::MakeEnforcer(kube::CgroupPolicy::kRequired, fmt::format("step-time-{}", getpid()),
-                                     base::milliseconds(settings.period_ms), clock)) {}
-
-  absl::Status status() const { return enforcer_.status(); }
-
-  void Place(const std::string& pool, pid_t process) {
-    const auto cores = cores_.find(pool);
-    if (cores == cores_.end()) return;
-    auto enforcement = (*enforcer_)->Apply(fmt::format("{}", process), {.cores = cores->second});
-    ASSERT_TRUE(enforcement.ok()) << enforcement.status();
-    kube::SpawnSpec spec;
-    (*enforcement)->Prepare(spec);
-    for (const std::string& file : spec.cgroup_procs) std::ofstream(file) << process;
-    placed_.push_back(*std::move(enforcement));
-  }
-  void Clear() { placed_.clear(); }
-
- private:
-  const std::map<std::string, double> cores_;
-  absl::StatusOr<std::unique_ptr<kube::Enforcer>> enforcer_;
-  std::vector<std::unique_ptr<kube::Enforcement>> placed_;
 };
 
 struct NamedShape {
@@ -237,7 +208,8 @@ absl::Status MeasureRound(const Settings& settings, const JobOptions& options,
 
 absl::Status Measure(const Settings& settings) {
   base::SystemClock clock;
-  Quotas quotas(settings, clock);
+  bench::PoolQuotas quotas({{kBig, settings.big}, {kSmall, settings.small}}, base::milliseconds(settings.period_ms),
+                           clock);
   MEDLEY_RETURN_IF_ERROR(quotas.status());
   const auto place = [&quotas](const std::string& pool, pid_t process) { quotas.Place(pool, process); };
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();

@@ -73,6 +73,15 @@ def main():
             groups = table(rows, ["delay", "setting"], [*columns, "best %"])
             for column in columns:
                 against_best(groups, column)
+        elif part in ("groups", "gpus"):
+            for row in rows:
+                row["best %"] = 100 * row["best"]
+                row["ms a step"] = 1000 * row["seconds"] / max(1, row["steps"] - 10)
+            columns = [column for column in rows[0] if column.startswith("accuracy")]
+            condition = "variance" if part == "groups" else "set"
+            groups = table(rows, [condition, "setting"], [*columns, "best %", "ms a step"])
+            for column in columns:
+                against_best(groups, column)
         elif part == "slow":
             for row in rows:
                 row["ms a step"] = 1000 * row["measured seconds"] / row["measured steps"]

@@ -1,0 +1,197 @@
+#include "scheduler-service/graph/graph_planners.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "common/base/status.h"
+#include "scheduler-service/graph/bound.h"
+#include "scheduler-service/graph/search.h"
+
+namespace medley::sched {
+namespace {
+
+using Search = std::function<void(const GraphQuestion&)>;
+
+// One more strategy, compared with the plan.
+void Compare(const GraphQuestion& q, std::string label, const GraphStrategy& strategy, StepTimeSolution& out) {
+  const double seconds = q.timer.Seconds(strategy);
+  if (seconds < kForever) {
+    out.alternatives.push_back({std::move(label), seconds, ""});
+  } else {
+    out.alternatives.push_back({std::move(label), 0, q.timer.Spent() ? "not simulated" : q.timer.why()});
+  }
+}
+
+// The best of a baseline's sizes of buckets, with one order. All were timed before.
+void CompareBaseline(const GraphQuestion& q, int action, bool ranked, StepTimeSolution& out) {
+  GraphStrategy best;
+  double least = kForever;
+  for (const int64_t bytes : BucketSizes(q.problem)) {
+    const GraphStrategy strategy = Uniform(q, action, bytes, ranked);
+    const double seconds = q.timer.Seconds(strategy);
+    if (seconds >= least && !best.actions.empty()) continue;
+    least = seconds;
+    best = strategy;
+  }
+  Compare(q, ActionName(q.problem, action) + (ranked ? ", ordered by rank" : ""), best, out);
+}
+
+// The plan without one kind of its decisions.
+void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, StepTimeSolution& out) {
+  const auto changed = [&](const std::string& label, const std::function<int(int)>& action) {
+    GraphStrategy strategy = plan;
+    for (int& each : strategy.actions) each = action(each);
+    if (strategy.actions != plan.actions) Compare(q, label, strategy, out);
+  };
+  const auto is = [&](int action, Replicas how) { return action == ActionOf(q.problem, how); };
+  if (plan.ranked) {
+    GraphStrategy strategy = plan;
+    strategy.ranked = false;
+    Compare(q, "the plan in the order of the model", strategy, out);
+  }
+  changed("the plan with allreduce everywhere", [&](int action) {
+    if (is(action, Replicas::kEvenServer)) return ActionOf(q.problem, Replicas::kEvenAllreduce);
+    if (is(action, Replicas::kProportionalServer)) return ActionOf(q.problem, Replicas::kProportionalAllreduce);
+    return action;
+  });
+  changed("the plan with equal shares", [&](int action) {
+    if (is(action, Replicas::kProportionalServer)) return ActionOf(q.problem, Replicas::kEvenServer);
+    if (is(action, Replicas::kProportionalAllreduce)) return ActionOf(q.problem, Replicas::kEvenAllreduce);
+    return action;
+  });
+  std::map<int, int> used;
+  for (const int action : plan.actions) {
+    if (IsReplicated(q.problem, action)) ++used[action];
+  }
+  if (used.empty()) return;
+  const auto most = std::ranges::max_element(used, {}, [](const auto& one) { return one.second; });
+  changed("the plan with replicas of everything",
+          [&](int action) { return IsReplicated(q.problem, action) ? action : most->first; });
+}
+
+// Part of the operations by action, as in the paper's Table 2, and of their time.
+std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
+  struct Part {
+    int operations = 0;
+    double seconds = 0;
+  };
+  std::map<int, Part> parts;
+  double all = 0;
+  for (int i = 0; i < q.problem.layers(); ++i) {
+    Part& part = parts[plan.actions[static_cast<size_t>(q.groups.group_of[static_cast<size_t>(i)])]];
+    const double seconds = q.problem.WorkOf(i, i + 1, 0).At(1);
+    ++part.operations;
+    part.seconds += seconds;
+    all += seconds;
+  }
+  std::string text;
+  for (const auto& [action, part] : parts) {
+    text += fmt::format("{}: {:.1f} % of the operations, {:.1f} % of their time\n", ActionName(q.problem, action),
+                        100.0 * part.operations / q.problem.layers(), all > 0 ? 100 * part.seconds / all : 0);
+  }
+  text += plan.bucket_bytes > 0 ? fmt::format("gradients in buckets of {} bytes, ", plan.bucket_bytes)
+                                : std::string("gradients of neighbouring operations together, ");
+  return text + (plan.ranked ? "operations by rank\n" : "operations in the order of the model\n");
+}
+
+class GraphPlanner final : public StepTimePlanner {
+ public:
+  GraphPlanner(std::string_view name, std::string_view description, const GraphOptions& options, Search search,
+               bool compares)
+      : name_(name), description_(description), options_(options), search_(std::move(search)), compares_(compares) {}
+  std::string_view name() const override { return name_; }
+  std::string_view description() const override { return description_; }
+  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
+                                         const SearchLimits& limits) const override {
+    if (problem.asynchronous()) {
+      return base::InvalidArgument("planner {} makes synchronous plans: planner.schedule must not be ASYNC_1F1B",
+                                   name_);
+    }
+    const OperationGroups groups = GroupOperations(problem, options_.groups);
+    GraphTimer timer(problem, groups, limits, options_.calls);
+    base::Rng rng(seed);
+    const GraphQuestion q{problem, groups, timer, rng};
+    search_(q);
+    StepTimeSolution out;
+    out.simulated = timer.calls();
+    out.complete = !limits.Spent();
+    out.lower_bound_seconds = BoundOfGraph(problem).seconds();
+    if (timer.best().actions.empty()) {
+      out.notes.push_back("no plan of operations fits on these devices: " + timer.why());
+      return out;
+    }
+    if (compares_) CompareAll(q, out);
+    MEDLEY_ASSIGN_OR_RETURN(out.best, BuildGraphPlan(problem, groups, timer.best()));
+    out.seconds = timer.best_seconds();
+    out.explanation = Table(q, timer.best());
+    return out;
+  }
+
+ private:
+  // Again where a comparison was better than the plan.
+  static void CompareAll(const GraphQuestion& q, StepTimeSolution& out) {
+    constexpr int64_t kToCompare = 16;
+    q.timer.Allow(kToCompare);
+    GraphStrategy plan;
+    while (plan != q.timer.best()) {
+      plan = q.timer.best();
+      out.alternatives.clear();
+      for (int how = 0; how < kReplicaActions; ++how) {
+        for (const bool ranked : {false, true}) CompareBaseline(q, q.problem.devices() + how, ranked, out);
+      }
+      CompareDecisions(q, plan, out);
+    }
+  }
+
+  const std::string_view name_, description_;
+  const GraphOptions options_;
+  const Search search_;
+  const bool compares_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptions& options) {
+  std::vector<std::unique_ptr<StepTimePlanner>> out;
+  const auto add = [&](std::string_view name, std::string_view description, Search search, bool compares = false) {
+    out.push_back(std::make_unique<GraphPlanner>(name, description, options, std::move(search), compares));
+  };
+  add(
+      "graph", "devices, replicas, reductions and order of each group of operations, by local search (after HeteroG)",
+      [](const GraphQuestion& q) {
+        TryBaselines(q);
+        SearchGraph(q);
+      },
+      true);
+  add("graph-random", "the same decisions drawn at random, also around the best baseline", [](const GraphQuestion& q) {
+    TryBaselines(q);
+    SearchGraphRandomly(q);
+  });
+  add("graph-mcmc", "the same decisions by a Metropolis search, as FlexFlow's", [](const GraphQuestion& q) {
+    TryBaselines(q);
+    SearchGraphByMetropolis(q);
+  });
+  add("graph-post", "the same decisions by the cross-entropy method, as Post's", [](const GraphQuestion& q) {
+    TryBaselines(q);
+    SearchGraphByCrossEntropy(q);
+  });
+  const auto baseline = [&](std::string_view name, std::string_view description, Replicas how) {
+    add(name, description, [how](const GraphQuestion& q) {
+      for (const int64_t bytes : BucketSizes(q.problem)) {
+        q.timer.Seconds(Uniform(q, ActionOf(q.problem, how), bytes, false));
+      }
+    });
+  };
+  baseline("ev-ps", "equal replicas on all devices, gradients added by one of them", Replicas::kEvenServer);
+  baseline("ev-ar", "equal replicas on all devices, allreduce", Replicas::kEvenAllreduce);
+  baseline("cp-ps", "replicas by computing power, gradients added by one device", Replicas::kProportionalServer);
+  baseline("cp-ar", "replicas by computing power, allreduce", Replicas::kProportionalAllreduce);
+  return out;
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,233 @@
+#include "scheduler-service/graph/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace medley::sched {
+namespace {
+
+constexpr double kLess = 1 - 1e-9;
+
+int Draw(const GraphQuestion& q) {
+  return static_cast<int>(q.rng.Below(static_cast<uint64_t>(ActionCount(q.problem))));
+}
+
+template <typename T>
+void ShuffleAll(base::Rng& rng, std::vector<T>& values) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng.Below(i)]);
+}
+
+// A run of at most `most` neighbouring groups, shorter ones more often.
+std::pair<size_t, size_t> DrawRun(const GraphQuestion& q, size_t most) {
+  const auto groups = static_cast<size_t>(q.groups.count());
+  size_t length = 1;
+  while (length < most && q.rng.Below(2) == 0) length *= 2;
+  length = std::min({length, most, groups});
+  const size_t first = q.rng.Below(groups - length + 1);
+  return {first, first + length};
+}
+
+GraphStrategy Changed(GraphStrategy strategy, std::pair<size_t, size_t> run, int action) {
+  std::fill(strategy.actions.begin() + static_cast<std::ptrdiff_t>(run.first),
+            strategy.actions.begin() + static_cast<std::ptrdiff_t>(run.second), action);
+  return strategy;
+}
+
+// Climbs from a strategy and its seconds to one that no single change shortens, or until nothing is left.
+class Climber {
+ public:
+  Climber(const GraphQuestion& q, GraphStrategy start) : q_(q), at_(std::move(start)), seconds_(q.timer.Seconds(at_)) {}
+
+  void Climb() {
+    while (!q_.timer.Spent()) {
+      const double before = seconds_;
+      Runs();
+      Singles();
+      Schedules();
+      if (seconds_ >= before * kLess) return;
+    }
+  }
+
+ private:
+  bool Offer(GraphStrategy changed) {
+    const double seconds = q_.timer.Seconds(changed);
+    if (seconds >= seconds_ * kLess) return false;
+    at_ = std::move(changed);
+    seconds_ = seconds;
+    return true;
+  }
+
+  // Each group, in any order, by all actions.
+  void Singles() {
+    std::vector<size_t> order(at_.actions.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    ShuffleAll(q_.rng, order);
+    for (const size_t g : order) {
+      std::vector<int> actions(static_cast<size_t>(ActionCount(q_.problem)));
+      std::iota(actions.begin(), actions.end(), 0);
+      ShuffleAll(q_.rng, actions);
+      for (const int action : actions) {
+        if (q_.timer.Spent()) return;
+        if (action != at_.actions[g]) Offer(Changed(at_, {g, g + 1}, action));
+      }
+    }
+  }
+
+  // As many random runs as there are groups.
+  void Runs() {
+    const size_t groups = at_.actions.size();
+    for (size_t i = 0; i < groups && !q_.timer.Spent(); ++i) {
+      const auto run = DrawRun(q_, std::max<size_t>(2, groups / 2));
+      // Of its neighbours', or any.
+      const size_t beside = run.first > 0 ? run.first - 1 : std::min(run.second, groups - 1);
+      Offer(Changed(at_, run, q_.rng.Below(3) == 0 ? at_.actions[beside] : Draw(q_)));
+    }
+  }
+
+  void Schedules() {
+    for (const int64_t bytes : BucketSizes(q_.problem)) {
+      GraphStrategy changed = at_;
+      changed.bucket_bytes = bytes;
+      Offer(changed);
+    }
+    GraphStrategy changed = at_;
+    changed.ranked = !changed.ranked;
+    Offer(changed);
+  }
+
+  const GraphQuestion& q_;
+  GraphStrategy at_;
+  double seconds_;
+};
+
+}  // namespace
+
+std::vector<int64_t> BucketSizes(const StepTimeProblem& problem) {
+  std::vector<int64_t> sizes = {0};
+  for (const int parts : {4, 16, 64}) {
+    const auto bytes = static_cast<int64_t>(problem.WeightBytes(0, problem.layers()) / parts);
+    if (bytes > 0) sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, bool ranked) {
+  return {std::vector<int>(static_cast<size_t>(q.groups.count()), action), bucket_bytes, ranked};
+}
+
+void TryBaselines(const GraphQuestion& q) {
+  for (int how = 0; how < kReplicaActions; ++how) {
+    for (const int64_t bytes : BucketSizes(q.problem)) {
+      for (const bool ranked : {false, true}) {
+        q.timer.Seconds(Uniform(q, q.problem.devices() + how, bytes, ranked));
+      }
+    }
+  }
+  std::set<std::string> pools;  // devices of one pool are equally fast
+  for (int d = 0; d < q.problem.devices(); ++d) {
+    if (pools.insert(q.problem.device(d).pool).second) q.timer.Seconds(Uniform(q, d, 0, true));
+  }
+}
+
+void SearchGraph(const GraphQuestion& q) {
+  if (q.timer.best().actions.empty()) {
+    // Nothing simple fits: runs of groups on one device each, until something does.
+    while (!q.timer.Spent() && q.timer.best().actions.empty()) {
+      GraphStrategy strategy =
+          Uniform(q, static_cast<int>(q.rng.Below(static_cast<uint64_t>(q.problem.devices()))), 0, true);
+      std::vector<int> devices(static_cast<size_t>(q.problem.devices()));
+      std::iota(devices.begin(), devices.end(), 0);
+      ShuffleAll(q.rng, devices);
+      const size_t groups = strategy.actions.size();
+      for (size_t g = 0; g < groups; ++g) strategy.actions[g] = devices[g * devices.size() / groups];
+      for (int change = static_cast<int>(q.rng.Below(4)); change > 0; --change) {
+        strategy = Changed(strategy, DrawRun(q, std::max<size_t>(1, groups / 4)), Draw(q));
+      }
+      q.timer.Seconds(strategy);
+    }
+    if (q.timer.best().actions.empty()) return;
+  }
+  GraphStrategy start = q.timer.best();
+  for (int restart = 0; !q.timer.Spent(); ++restart) {
+    const int64_t before = q.timer.calls();
+    Climber(q, start).Climb();
+    start = q.timer.best();
+    const size_t groups = start.actions.size();
+    const auto kicks = 1 + q.rng.Below(4);
+    for (uint64_t kick = 0; kick < kicks; ++kick) {
+      start = Changed(start, DrawRun(q, std::max<size_t>(1, groups / 3)), Draw(q));
+    }
+    constexpr int kRestartsWithoutNews = 200;  // of a tiny space that is known
+    if (q.timer.calls() == before && restart > kRestartsWithoutNews) return;
+  }
+}
+
+void SearchGraphRandomly(const GraphQuestion& q) {
+  const GraphStrategy around = q.timer.best();
+  const auto sizes = BucketSizes(q.problem);
+  for (int64_t draw = 0, end = 20 * q.timer.left(); draw < end && !q.timer.Spent(); ++draw) {
+    GraphStrategy strategy = Uniform(q, 0, sizes[q.rng.Below(sizes.size())], true);
+    if (draw % 2 == 1 && !around.actions.empty()) {
+      strategy = Changed(around, DrawRun(q, around.actions.size()), Draw(q));
+    } else {
+      for (int& action : strategy.actions) action = Draw(q);
+    }
+    q.timer.Seconds(strategy);
+  }
+}
+
+void SearchGraphByMetropolis(const GraphQuestion& q) {
+  if (q.timer.best().actions.empty()) return SearchGraph(q);
+  constexpr double kBeta = 20;
+  GraphStrategy at = q.timer.best();
+  const double unit = q.timer.best_seconds();
+  double seconds = unit;
+  for (int64_t step = 0, end = 20 * q.timer.left(); step < end && !q.timer.Spent(); ++step) {
+    GraphStrategy changed = at;
+    changed.actions[q.rng.Below(changed.actions.size())] = Draw(q);
+    const double other = q.timer.Seconds(changed);
+    if (other > seconds && q.rng.Uniform() >= std::exp(-kBeta * (other - seconds) / unit)) continue;
+    at = std::move(changed);
+    seconds = other;
+  }
+}
+
+void SearchGraphByCrossEntropy(const GraphQuestion& q) {
+  constexpr int kDraws = 40, kElite = 4;
+  constexpr double kKeep = 0.7;  // of the distributions, in each round
+  const auto actions = static_cast<size_t>(ActionCount(q.problem));
+  std::vector<std::vector<double>> chance(static_cast<size_t>(q.groups.count()),
+                                          std::vector<double>(actions, 1.0 / static_cast<double>(actions)));
+  const int64_t bucket_bytes = q.timer.best().bucket_bytes;
+  int known = 0;  // rounds without a simulation
+  while (!q.timer.Spent() && known < 10) {
+    const int64_t before = q.timer.calls();
+    std::vector<std::pair<double, GraphStrategy>> draws;
+    for (int i = 0; i < kDraws && !q.timer.Spent(); ++i) {
+      GraphStrategy strategy = Uniform(q, 0, bucket_bytes, true);
+      for (size_t g = 0; g < chance.size(); ++g) {
+        double at = q.rng.Uniform();
+        size_t action = 0;
+        while (action + 1 < actions && at >= chance[g][action]) at -= chance[g][action++];
+        strategy.actions[g] = static_cast<int>(action);
+      }
+      const double seconds = q.timer.Seconds(strategy);
+      draws.emplace_back(seconds, std::move(strategy));
+    }
+    std::ranges::sort(draws);
+    draws.resize(std::min<size_t>(draws.size(), kElite));
+    for (size_t g = 0; g < chance.size(); ++g) {
+      for (double& each : chance[g]) each *= kKeep;
+      for (const auto& [seconds, strategy] : draws) {
+        chance[g][static_cast<size_t>(strategy.actions[g])] += (1 - kKeep) / static_cast<double>(draws.size());
+      }
+    }
+    known = q.timer.calls() == before ? known + 1 : 0;
+  }
+}
+
+}  // namespace medley::sched

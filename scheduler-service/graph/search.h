@@ -1,0 +1,42 @@
+// Searches of strategies on equal numbers of simulations: ours and those that it is compared with.
+#pragma once
+
+#include <vector>
+
+#include "common/base/rng.h"
+#include "scheduler-service/graph/timer.h"
+
+namespace medley::sched {
+
+struct GraphQuestion {
+  const StepTimeProblem& problem;
+  const OperationGroups& groups;
+  GraphTimer& timer;
+  base::Rng& rng;
+};
+
+// Sizes of buckets that are compared: all gradients at once, and the parameters in about 4, 16 and 64 parts.
+std::vector<int64_t> BucketSizes(const StepTimeProblem& problem);
+
+// The whole model by one action.
+GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, bool ranked);
+
+// Times the four ways to replicate the model, with each size of buckets and both orders, and each kind of device alone.
+void TryBaselines(const GraphQuestion& q);
+
+// From the best strategy so far: single groups and runs of neighbouring groups change their action, the size of buckets
+// and the order change, while that shortens the step; then it begins again from a disturbed best one.
+void SearchGraph(const GraphQuestion& q);
+
+// Draws all actions evenly; every second draw keeps those of the best baseline but for one run of groups.
+void SearchGraphRandomly(const GraphQuestion& q);
+
+// Metropolis: a change of one group is kept if it shortens the step, and otherwise with the probability exp(-kBeta x
+// what it lengthens the step / the seconds of the first) (FlexFlow, Jia and others 2018, section 6.2).
+void SearchGraphByMetropolis(const GraphQuestion& q);
+
+// The cross-entropy method: each group draws its action from a distribution of its own, which moves to the best tenth of
+// the draws (Post, Gao and others 2018, without its proximal policy steps in between).
+void SearchGraphByCrossEntropy(const GraphQuestion& q);
+
+}  // namespace medley::sched

@@ -1,0 +1,198 @@
+#include "scheduler-service/graph/strategy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/model/allreduce.h"
+#include "scheduler-service/simulate/rank.h"
+
+namespace medley::sched {
+namespace {
+
+using model::AllreduceAlgorithm;
+
+constexpr std::array<const char*, kReplicaActions> kNames = {"EV-PS", "EV-AR", "CP-PS", "CP-AR"};
+
+double SecondsOfModel(const StepTimeProblem& problem, int d) { return problem.WorkOf(0, problem.layers(), d).At(1); }
+
+int FastestDevice(const StepTimeProblem& problem) {
+  int fastest = 0;
+  for (int d = 1; d < problem.devices(); ++d) {
+    if (SecondsOfModel(problem, d) < SecondsOfModel(problem, fastest)) fastest = d;
+  }
+  return fastest;
+}
+
+// How the replicas on all devices add gradients of one size.
+class Reductions {
+ public:
+  explicit Reductions(const StepTimeProblem& problem) : problem_(problem) {
+    std::map<std::string, std::vector<int>> machines;
+    for (int d = 0; d < problem.devices(); ++d) {
+      const model::Device& device = problem.device(d);
+      const std::string key = device.machine.empty() ? "/" + device.id : device.machine;
+      machines[key].push_back(d);
+      whole_.push_back(d);
+    }
+    for (auto& [name, devices] : machines) by_machine_.push_back(std::move(devices));
+    std::ranges::sort(by_machine_);
+  }
+
+  model::Sync Allreduce(double bytes) const {
+    model::Sync sync{.kind = model::SyncKind::kAllreduce, .algorithm = AllreduceAlgorithm::kRing};
+    if (by_machine_.size() == 1 || by_machine_.size() == whole_.size()) return sync;
+    const model::ReduceLevel inner{by_machine_, AllreduceAlgorithm::kRing};
+    model::ReduceLevel outer{{{}}, AllreduceAlgorithm::kRing};
+    for (const std::vector<int>& machine : by_machine_) outer.groups[0].push_back(machine.front());
+    const std::vector<model::ReduceLevel> flat = {{{whole_}, AllreduceAlgorithm::kRing}};
+    if (Seconds({inner, outer}, bytes) >= Seconds(flat, bytes)) return sync;
+    model::HierarchyLevel& level = sync.hierarchy.emplace_back();
+    level.algorithm = AllreduceAlgorithm::kRing;
+    for (const std::vector<int>& machine : by_machine_) {
+      std::vector<std::string>& ids = level.groups.emplace_back();
+      for (const int d : machine) ids.push_back(problem_.device(d).id);
+    }
+    return sync;
+  }
+
+  // By the device that adds. `served`: bytes that each device adds so far, and then these too.
+  model::Sync Server(double bytes, std::vector<double>& served) const {
+    const std::vector<model::ReduceLevel> star = {{{whole_}, AllreduceAlgorithm::kCentralized}};
+    size_t best = 0;
+    double best_seconds = kForever;
+    for (size_t d = 0; d < whole_.size(); ++d) {
+      const double seconds = Seconds(star, bytes, static_cast<int>(d));
+      const bool equal = std::abs(seconds - best_seconds) <= 1e-9 * seconds;
+      if (equal ? served[d] >= served[best] : seconds > best_seconds) continue;
+      best = d;
+      best_seconds = seconds;
+    }
+    served[best] += bytes;
+    return {.kind = model::SyncKind::kAllreduce,
+            .algorithm = AllreduceAlgorithm::kCentralized,
+            .root = problem_.device(static_cast<int>(best)).id};
+  }
+
+ private:
+  double Seconds(const std::vector<model::ReduceLevel>& levels, double bytes, int root = 0) const {
+    return model::HierarchicalSeconds(
+        levels, [this](int a, int b) { return problem_.Link(a, b); }, bytes, root);
+  }
+
+  const StepTimeProblem& problem_;
+  std::vector<int> whole_;
+  std::vector<std::vector<int>> by_machine_;
+};
+
+std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, int action) {
+  if (!IsReplicated(problem, action)) return {{problem.device(action).id, 1}};
+  const auto how = static_cast<Replicas>(action - problem.devices());
+  std::vector<int> counts(static_cast<size_t>(problem.devices()), 1);
+  if (how == Replicas::kProportionalServer || how == Replicas::kProportionalAllreduce) counts = ReplicaCounts(problem);
+  const double all = std::accumulate(counts.begin(), counts.end(), 0);
+  std::vector<model::Replica> replicas;
+  for (int d = 0; d < problem.devices(); ++d) {
+    replicas.push_back({problem.device(d).id, counts[static_cast<size_t>(d)] / all});
+  }
+  return replicas;
+}
+
+void Append(int operation, std::vector<model::OperationRange>& ranges) {
+  if (!ranges.empty() && ranges.back().end == operation) {
+    ++ranges.back().end;
+  } else {
+    ranges.push_back({operation, operation + 1});
+  }
+}
+
+}  // namespace
+
+std::string ActionName(const StepTimeProblem& problem, int action) {
+  if (!IsReplicated(problem, action)) return problem.device(action).id;
+  return kNames[static_cast<size_t>(action - problem.devices())];
+}
+
+std::vector<int> ReplicaCounts(const StepTimeProblem& problem) {
+  double slowest = 0;
+  for (int d = 0; d < problem.devices(); ++d) slowest = std::max(slowest, SecondsOfModel(problem, d));
+  std::vector<int> counts;
+  for (int d = 0; d < problem.devices(); ++d) {
+    const double seconds = SecondsOfModel(problem, d);
+    constexpr double kMost = 1000;  // a device that needs no time
+    const double power = seconds > 0 ? std::min(slowest / seconds, kMost) : slowest > 0 ? kMost : 1;
+    counts.push_back(std::max(1, static_cast<int>(std::lround(power))));
+  }
+  return counts;
+}
+
+absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& problem, const OperationGroups& groups,
+                                                    const GraphStrategy& strategy) {
+  model::ExecutionPlan plan;
+  plan.schedule.kind = problem.request().planner.schedule;
+  plan.schedule.micro_batches = problem.micro_batches();
+  plan.schedule.bucket_bytes = strategy.bucket_bytes;
+
+  // Operations with the same replicas that agree in the same way.
+  struct Kind {
+    int action = 0;
+    model::Sync sync;
+    bool operator==(const Kind&) const = default;
+  };
+  std::vector<Kind> kinds;
+  const Reductions reductions(problem);
+  const int fastest = FastestDevice(problem);
+  std::vector<double> served(static_cast<size_t>(problem.devices()), 0);
+  std::vector<int> kind_of(static_cast<size_t>(problem.layers()));
+  const auto number = [&](Kind kind) {
+    const auto found = std::ranges::find(kinds, kind);
+    if (found != kinds.end()) return static_cast<int>(found - kinds.begin());
+    kinds.push_back(std::move(kind));
+    return static_cast<int>(kinds.size()) - 1;
+  };
+  for (int g = groups.count(); g-- > 0;) {  // as the backward pass completes their gradients
+    const int action = strategy.actions[static_cast<size_t>(g)];
+    double bytes = 0;
+    for (const int i : groups.members[static_cast<size_t>(g)]) {
+      if (!problem.profile().model.layers[static_cast<size_t>(i)].sparse) bytes += problem.WeightBytes(i, i + 1);
+    }
+    Kind kind{action, {}};
+    if (IsReplicated(problem, action) && problem.devices() > 1) {
+      const auto how = static_cast<Replicas>(action - problem.devices());
+      const bool server = how == Replicas::kEvenServer || how == Replicas::kProportionalServer;
+      kind.sync = !server || bytes == 0 ? reductions.Allreduce(bytes) : reductions.Server(bytes, served);
+    }
+    const int own = number(kind);
+    for (const int i : groups.members[static_cast<size_t>(g)]) {
+      const bool table = problem.profile().model.layers[static_cast<size_t>(i)].sparse;
+      kind_of[static_cast<size_t>(i)] = table && IsReplicated(problem, action) ? number({fastest, {}}) : own;
+    }
+  }
+
+  std::vector<int> placement_of(kinds.size(), -1);
+  std::vector<bool> used(static_cast<size_t>(problem.devices()), false);
+  for (int i = 0; i < problem.layers(); ++i) {
+    const auto kind = static_cast<size_t>(kind_of[static_cast<size_t>(i)]);
+    if (placement_of[kind] < 0) {
+      placement_of[kind] = static_cast<int>(plan.placements.size());
+      plan.placements.push_back({{}, ReplicasOf(problem, kinds[kind].action), kinds[kind].sync});
+      for (int d = 0; d < problem.devices(); ++d) {
+        const int action = kinds[kind].action;
+        if (IsReplicated(problem, action) || action == d) used[static_cast<size_t>(d)] = true;
+      }
+    }
+    Append(i, plan.placements[static_cast<size_t>(placement_of[kind])].operations);
+  }
+  for (int d = 0; d < problem.devices(); ++d) {
+    if (used[static_cast<size_t>(d)]) plan.devices.push_back(problem.device(d));
+  }
+  if (!strategy.ranked) return plan;
+  const DeviceLinks links{problem.links(), problem.index()};
+  MEDLEY_ASSIGN_OR_RETURN(plan.order, RankOrder(plan, problem.profile(), problem.samples(), &links));
+  return plan;
+}
+
+}  // namespace medley::sched

@@ -1,0 +1,134 @@
+// The planners of operation-level plans.
+#include "scheduler-service/graph/graph_planners.h"
+
+#include "tests/unit/scheduler-service/graph/graphs.h"
+
+namespace medley::sched {
+namespace {
+
+using base::IsOk;
+
+class GraphPlannersTest : public testing::Test {
+ protected:
+  static StepTimeSolution Solve(const std::string& name, const StepTimeProblem& problem,
+                                const GraphOptions& options = {.groups = 48, .calls = 400}) {
+    StepTimeRegistry planners;
+    for (auto& planner : MakeGraphPlanners(options)) planners.Add(std::move(planner));
+    auto solution = planners.Find(name)->Solve(problem, 1, Unlimited());
+    EXPECT_THAT(solution, IsOk()) << name;
+    return solution.ok() ? *std::move(solution) : StepTimeSolution{};
+  }
+};
+
+TEST_F(GraphPlannersTest, AllMakeValidPlansAboveTheBound) {
+  base::Rng rng(31);
+  for (int round = 0; round < 4; ++round) {
+    const StepTimeProblem problem = RandomGraphProblem(rng, 3, 8);
+    for (const auto& planner : MakeGraphPlanners({.groups = 6, .calls = 150})) {
+      const StepTimeSolution solution = Solve(std::string(planner->name()), problem, {.groups = 6, .calls = 150});
+      ASSERT_TRUE(solution.best) << planner->name();
+      EXPECT_THAT(model::Validate(*solution.best, problem.layers()), IsOk());
+      EXPECT_GE(solution.seconds, solution.lower_bound_seconds * (1 - 1e-9));
+      EXPECT_LE(solution.simulated, 150);
+    }
+  }
+}
+
+// (M + 4)^groups strategies, with each size of buckets and both orders.
+TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
+  base::Rng rng(37);
+  constexpr int kInstances = 20, kGroups = 3;
+  std::vector<double> gaps;
+  for (int instance = 0; instance < kInstances; ++instance) {
+    const StepTimeProblem problem = RandomGraphProblem(rng, 2, 3 + static_cast<int>(rng.Below(5)));
+    const OperationGroups groups = GroupOperations(problem, kGroups);
+    const SearchLimits limits = Unlimited();
+    GraphTimer timer(problem, groups, limits, 1'000'000);
+    const int actions = ActionCount(problem);
+    for (int code = 0; code < actions * actions * actions; ++code) {
+      for (const int64_t bytes : BucketSizes(problem)) {
+        for (const bool ranked : {false, true}) {
+          timer.Seconds({{code % actions, code / actions % actions, code / actions / actions}, bytes, ranked});
+        }
+      }
+    }
+    gaps.push_back(Solve("graph", problem, {.groups = kGroups, .calls = 600}).seconds / timer.best_seconds() - 1);
+  }
+  EXPECT_GE(std::ranges::count_if(gaps, [](double gap) { return gap < 1e-6; }), kInstances * 8 / 10);
+  EXPECT_LT(std::ranges::max(gaps), 0.05);
+  EXPECT_GT(std::ranges::min(gaps), -1e-9);
+}
+
+TEST_F(GraphPlannersTest, TheSearchIsNoWorseThanItsBaselines) {
+  base::Rng rng(41);
+  for (int round = 0; round < 3; ++round) {
+    const StepTimeProblem problem = RandomGraphProblem(rng, 4, 12);
+    const double found = Solve("graph", problem).seconds;
+    for (const char* name : {"ev-ps", "ev-ar", "cp-ps", "cp-ar"}) {
+      EXPECT_LE(found, Solve(name, problem).seconds * (1 + 1e-9)) << name;
+    }
+  }
+}
+
+// A layer with most of the parameters is best on one device, and one with most of the work on all of them.
+TEST_F(GraphPlannersTest, UnlikeOperationsGetUnlikeReplicas) {
+  model::PlanRequest request = ClusterRequest({4}, {1}, 2, 1, 0);
+  request.model.layers[0].profiles[0].compute_seconds = 4;
+  request.model.layers[0].weight_bytes = 1e4;
+  request.model.layers[0].output_bytes = 100;
+  request.model.layers[1].profiles[0].compute_seconds = 0.01;
+  request.model.layers[1].weight_bytes = 4e9;
+  const StepTimeSolution solution = Solve("graph", ProblemOf(request));
+  ASSERT_EQ(solution.best->placements.size(), 2u);
+  EXPECT_EQ(solution.best->placements[0].replicas.size(), 4u);
+  EXPECT_EQ(solution.best->placements[1].replicas.size(), 1u);
+  EXPECT_THAT(solution.explanation, testing::HasSubstr("50.0 % of the operations"));
+  // The four baselines with both orders, and the plan without one kind of its decisions.
+  EXPECT_GE(solution.alternatives.size(), 9u);
+  for (const model::StepTimePlan::Alternative& other : solution.alternatives) {
+    EXPECT_TRUE(!other.failure.empty() || other.seconds >= solution.seconds * (1 - 1e-9)) << other.label;
+  }
+}
+
+TEST_F(GraphPlannersTest, WhatFitsOnNoDeviceIsDivided) {
+  model::PlanRequest request = ClusterRequest({3}, {1}, 6, 1, 6e9);
+  request.resources[0].memory_bytes = 13e9;  // the whole model with its state needs 18 GB
+  const StepTimeSolution solution = Solve("graph", ProblemOf(request));
+  ASSERT_TRUE(solution.best);
+  EXPECT_GT(solution.best->devices.size(), 2u);
+  EXPECT_FALSE(Solve("ev-ar", ProblemOf(request)).best);
+}
+
+TEST_F(GraphPlannersTest, NoPlanHasASentence) {
+  model::PlanRequest request = ClusterRequest({2}, {1}, 2, 1, 6e9);
+  request.resources[0].memory_bytes = 1e9;
+  const StepTimeSolution solution = Solve("graph", ProblemOf(request), {.groups = 4, .calls = 60});
+  EXPECT_FALSE(solution.best);
+  ASSERT_FALSE(solution.notes.empty());
+  EXPECT_THAT(solution.notes.back(), testing::HasSubstr("no plan of operations fits"));
+}
+
+TEST_F(GraphPlannersTest, OneDeviceAndOperationsWithoutWork) {
+  for (const double seconds : {0.0, 1.0}) {
+    const StepTimeSolution solution = Solve("graph", ProblemOf(ClusterRequest({1}, {1}, 3, seconds)));
+    ASSERT_TRUE(solution.best);
+    EXPECT_EQ(solution.best->devices.size(), 1u);
+  }
+}
+
+TEST_F(GraphPlannersTest, AsynchronousSchedulesAreRefused) {
+  model::PlanRequest request = ClusterRequest({2}, {1}, 3);
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  const auto planners = MakeGraphPlanners();
+  EXPECT_THAT(planners.front()->Solve(ProblemOf(request), 1, Unlimited()),
+              base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("must not be ASYNC_1F1B")));
+}
+
+TEST_F(GraphPlannersTest, EqualSeedsGiveEqualPlans) {
+  base::Rng rng(43);
+  const StepTimeProblem problem = RandomGraphProblem(rng, 3, 10);
+  EXPECT_EQ(Solve("graph", problem).best, Solve("graph", problem).best);
+}
+
+}  // namespace
+}  // namespace medley::sched
