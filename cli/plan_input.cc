@@ -13,6 +13,7 @@
 #include "cli/job_file.h"
 #include "cli/model/layer_table.h"
 #include "common/base/file.h"
+#include "common/base/gzip.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
@@ -136,7 +137,10 @@ absl::StatusOr<model::PlanResult> AnswerOfPlanner(const model::PlanRequest& requ
 }  // namespace
 
 absl::StatusOr<std::string> ReadText(const std::string& file) {
-  return base::ReadFile(file == "-" ? "/dev/stdin" : file, kMaxBytes);
+  MEDLEY_ASSIGN_OR_RETURN(std::string bytes, base::ReadFile(file == "-" ? "/dev/stdin" : file, kMaxBytes));
+  if (!base::IsGzip(bytes)) return bytes;
+  auto text = base::Gunzip(bytes, kMaxBytes);
+  return text.ok() ? text : base::Annotate(text.status(), file);
 }
 
 absl::StatusOr<model::Profile> ReadProfile(const std::string& file) {

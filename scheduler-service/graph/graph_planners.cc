@@ -126,7 +126,7 @@ class GraphPlanner final : public StepTimePlanner {
       return out;
     }
     if (compares_) CompareAll(q, out);
-    MEDLEY_ASSIGN_OR_RETURN(out.best, BuildGraphPlan(problem, groups, timer.best()));
+    MEDLEY_ASSIGN_OR_RETURN(out.best, timer.Plan(timer.best()));
     out.seconds = timer.best_seconds();
     out.explanation = Table(q, timer.best());
     return out;

@@ -6,22 +6,33 @@ namespace medley::sched {
 
 double GraphTimer::Seconds(const GraphStrategy& strategy) {
   const auto found = known_.find(strategy);
-  if (found != known_.end()) return found->second;
+  if (found != known_.end()) return found->second.seconds;
   if (Spent()) return kForever;
-  double& seconds = known_.emplace(strategy, kForever).first->second;
-  const auto plan = BuildGraphPlan(problem_, groups_, strategy);
-  const auto timed = plan.ok() ? evaluator_.Seconds(*plan) : plan.status();
+  Known& known = known_[strategy];
+  auto plan = BuildGraphPlan(problem_, groups_, strategy);
+  auto timed = plan.ok() ? evaluator_.Seconds(*plan) : plan.status();
+  if (absl::IsResourceExhausted(timed.status()) && !Spent()) {
+    plan->schedule.without_undo = known.without_undo = true;
+    timed = evaluator_.Seconds(*plan);
+  }
   if (!timed.ok()) {
     why_ = base::Message(timed.status());
     return kForever;
   }
-  seconds = *timed;
-  if (seconds < best_seconds_) {
-    best_seconds_ = seconds;
+  known.seconds = *timed;
+  if (*timed < best_seconds_) {
+    best_seconds_ = *timed;
     best_ = strategy;
-    limits_.Report(*plan, seconds);
+    limits_.Report(*plan, *timed);
   }
-  return seconds;
+  return *timed;
+}
+
+absl::StatusOr<model::ExecutionPlan> GraphTimer::Plan(const GraphStrategy& strategy) const {
+  MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, BuildGraphPlan(problem_, groups_, strategy));
+  const auto found = known_.find(strategy);
+  plan.schedule.without_undo = found != known_.end() && found->second.without_undo;
+  return plan;
 }
 
 }  // namespace medley::sched

@@ -18,7 +18,10 @@ class GraphTimer {
       : problem_(problem), groups_(groups), limits_(limits), evaluator_(problem, limits.stop()), most_(calls) {}
 
   // kForever for a strategy that does not fit, or after the last call; `why` says the last reason why one did not fit.
+  // One that does not fit is timed once more without the versions of parameters that a recovery returns to.
   double Seconds(const GraphStrategy& strategy);
+  // Of a strategy that was timed. Errors: those of BuildGraphPlan.
+  absl::StatusOr<model::ExecutionPlan> Plan(const GraphStrategy& strategy) const;
 
   // More simulations than before.
   void Allow(int64_t more) { most_ = evaluator_.calls() + more; }
@@ -35,7 +38,11 @@ class GraphTimer {
   const SearchLimits& limits_;
   StepTimeEvaluator evaluator_;
   int64_t most_;
-  std::map<GraphStrategy, double> known_;
+  struct Known {
+    double seconds = kForever;
+    bool without_undo = false;
+  };
+  std::map<GraphStrategy, Known> known_;
   GraphStrategy best_;
   double best_seconds_ = kForever;
   std::string why_;

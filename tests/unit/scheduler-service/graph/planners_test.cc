@@ -95,7 +95,7 @@ TEST_F(GraphPlannersTest, WhatFitsOnNoDeviceIsDivided) {
   request.resources[0].memory_bytes = 13e9;  // the whole model with its state needs 18 GB
   const StepTimeSolution solution = Solve("graph", ProblemOf(request));
   ASSERT_TRUE(solution.best);
-  EXPECT_GT(solution.best->devices.size(), 2u);
+  EXPECT_GT(solution.best->devices.size(), 1u);
   EXPECT_FALSE(Solve("ev-ar", ProblemOf(request)).best);
 }
 

@@ -1,0 +1,390 @@
+// Operation-level plans by the simulator (HeteroG, section 6):
+//   fit      the roofline's constants by the column EV-AR of Table 1, and the errors of all columns
+//   tables   Tables 1, 2 and 4 with the frozen constants
+//   large    the rows whose baselines are out of memory
+//   search   the search against random draws, Metropolis and cross-entropy with equal numbers of simulations
+//   order    operations by upward rank against the order of the model, in the best baseline and in the plan
+//   brute    small random instances against all their plans
+//   speed    milliseconds of a simulation
+// docs/graph-planning.md has the figures.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "scheduler-service/graph/bound.h"
+#include "scheduler-service/graph/graph_planners.h"
+#include "scheduler-service/graph/search.h"
+#include "tests/bench/graph/testbed.h"
+#include "tests/unit/scheduler-service/graph/graphs.h"
+
+namespace medley::bench {
+namespace {
+
+using namespace medley::sched;  // NOLINT
+
+struct Flags {
+  std::vector<std::string> parts;
+  std::string folder = "examples/graphs";
+  std::vector<std::string> models;  // empty: all
+  int64_t calls = 1000;
+  int groups = 48;
+  int seeds = 5;
+  int instances = 200;
+  int rounds = 400;  // of the fit
+};
+
+// Fitted by `graph_bench fit --rounds 400` and frozen before the first table.
+constexpr Roofline kFrozen = {1.13, 4.3e-4, 0.637};
+
+double Middle(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t half = values.size() / 2;
+  if (values.empty()) return 0;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+bool Wanted(const Flags& flags, const std::string& model) {
+  return flags.models.empty() || std::ranges::find(flags.models, model) != flags.models.end();
+}
+
+// One baseline with its best size of buckets, in the order of the model or by rank; kForever: it does not fit.
+double BaselineSeconds(const GraphQuestion& q, int how, bool ranked) {
+  double best = kForever;
+  for (const int64_t bytes : BucketSizes(q.problem)) {
+    best = std::min(best, q.timer.Seconds(Uniform(q, q.problem.devices() + how, bytes, ranked)));
+  }
+  return best;
+}
+
+// What one run of a search needs.
+struct Asked {
+  Asked(const StepTimeProblem& problem, const Flags& flags, uint64_t seed, int64_t calls)
+      : groups(GroupOperations(problem, flags.groups)),
+        limits(clock, base::SteadyTime::max(), {}),
+        timer(problem, groups, limits, calls),
+        rng(seed),
+        q{problem, groups, timer, rng} {}
+  const base::SystemClock clock;
+  const OperationGroups groups;
+  const SearchLimits limits;
+  GraphTimer timer;
+  base::Rng rng;
+  const GraphQuestion q;
+};
+
+constexpr const char* kBaselines[] = {"EV-PS", "EV-AR", "CP-PS", "CP-AR"};
+
+class GraphBench {
+ public:
+  explicit GraphBench(const Flags& flags) : flags_(flags) {}
+
+  absl::Status Fit();
+  absl::Status Tables();
+  absl::Status Large();
+  absl::Status Search();
+  absl::Status Order();
+  absl::Status Brute();
+  absl::Status Speed();
+
+ private:
+  absl::StatusOr<model::Model> Graph(const std::string& name) {
+    const auto known = graphs_.find(name);
+    if (known != graphs_.end()) return known->second;
+    MEDLEY_ASSIGN_OR_RETURN(model::Model model, ReadGraph(flags_.folder, name));
+    return graphs_[name] = std::move(model);
+  }
+  // Seconds of a baseline with the constants; buckets of a sixteenth, so that fitting is quick.
+  absl::StatusOr<double> Quick(const PaperRow& row, size_t size, int how, const Roofline& roofline) {
+    MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[size], size == 1, roofline));
+    Asked asked(problem, flags_, 1, 2);
+    return asked.timer.Seconds(Uniform(asked.q, problem.devices() + how, BucketSizes(problem)[2], false));
+  }
+  absl::StatusOr<double> Loss(const Roofline& roofline) {
+    double sum = 0;
+    for (const PaperRow& row : PaperRows()) {
+      if (!Wanted(flags_, row.model)) continue;
+      MEDLEY_ASSIGN_OR_RETURN(const double seconds, Quick(row, 0, 1, roofline));
+      sum += std::min(3.0, std::abs(std::log(seconds / row.baselines[1][0])));
+    }
+    return sum;
+  }
+
+  const Flags flags_;
+  std::map<std::string, model::Model> graphs_;
+};
+
+absl::Status GraphBench::Fit() {
+  base::Rng rng(1);
+  Roofline best;
+  MEDLEY_ASSIGN_OR_RETURN(double loss, Loss(best));
+  const auto change = [&](double value, double size, double low, double high) {
+    return std::clamp(value * std::exp(size * rng.Uniform(-1, 1)), low, high);
+  };
+  for (int round = 0; round < flags_.rounds; ++round) {
+    const double size = 1.0 - 0.9 * round / flags_.rounds;
+    Roofline other = best;
+    other.efficiency = change(other.efficiency, size, 0.05, 1.8);
+    other.launch_seconds = change(other.launch_seconds, size, 1e-6, 1e-3);
+    other.link_efficiency = change(other.link_efficiency, size, 0.02, 1);
+    MEDLEY_ASSIGN_OR_RETURN(const double now, Loss(other));
+    if (now >= loss) continue;
+    loss = now;
+    best = other;
+  }
+  fmt::print("constants: efficiency {:.3g}, launch {:.3g} s, links {:.3g}\n\n", best.efficiency, best.launch_seconds,
+             best.link_efficiency);
+  fmt::print("| model | GPUs | baseline | paper | simulated | error |\n|---|---|---|---|---|---|\n");
+  std::vector<double> fitted, held_out, servers;
+  for (const PaperRow& row : PaperRows()) {
+    if (!Wanted(flags_, row.model)) continue;
+    for (size_t size = 0; size < 2; ++size) {
+      for (size_t how = 0; how < 4; ++how) {
+        MEDLEY_ASSIGN_OR_RETURN(const double seconds, Quick(row, size, static_cast<int>(how), best));
+        const double error = seconds / row.baselines[how][size] - 1;
+        (size == 0 && how == 1 ? fitted : how % 2 == 1 ? held_out : servers).push_back(std::abs(error));
+        fmt::print("| {} | {} | {} | {} | {:.3f} | {:+.0f} % |\n", row.model, size == 0 ? 8 : 12, kBaselines[how],
+                   row.baselines[how][size], seconds, 100 * error);
+      }
+    }
+  }
+  fmt::print("\nmedian error: fitted {:.1f} %, held out {:.1f} %, parameter servers {:.1f} %\n", 100 * Middle(fitted),
+             100 * Middle(held_out), 100 * Middle(servers));
+  return absl::OkStatus();
+}
+
+absl::Status GraphBench::Tables() {
+  fmt::print("| model | GPUs | graph | EV-PS | EV-AR | CP-PS | CP-AR | gain | paper's | to the bound | s |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (size_t size = 0; size < 2; ++size) {
+    std::vector<double> gains;
+    for (const PaperRow& row : PaperRows()) {
+      if (!Wanted(flags_, row.model)) continue;
+      MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+      MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[size], size == 1, kFrozen));
+      const auto begin = std::chrono::steady_clock::now();
+      Asked asked(problem, flags_, 1, flags_.calls);
+      TryBaselines(asked.q);
+      double best = kForever, paper = kForever;
+      std::string columns;
+      for (int how = 0; how < 4; ++how) {
+        const double seconds = BaselineSeconds(asked.q, how, false);
+        best = std::min(best, seconds);
+        paper = std::min(paper, row.baselines[static_cast<size_t>(how)][size]);
+        columns += fmt::format(" {:.3f} |", seconds);
+      }
+      SearchGraph(asked.q);
+      const double found = asked.timer.best_seconds();
+      const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      gains.push_back(best / found - 1);
+      fmt::print("| {} ({}) | {} | {:.3f} |{} {:+.1f} % | {:+.1f} % | {:.2f} | {:.1f} |\n", row.model, row.batch[size],
+                 size == 0 ? 8 : 12, found, columns, 100 * gains.back(), 100 * (paper / row.heterog[size] - 1),
+                 found / BoundOfGraph(problem).seconds(), spent);
+      std::map<std::string, int> parts;
+      for (const int group : asked.groups.group_of) {
+        ++parts[ActionName(problem, asked.timer.best().actions[static_cast<size_t>(group)])];
+      }
+      std::string text;
+      for (const auto& [name, count] : parts)
+        text += fmt::format(" {} {:.0f} %", name, 100.0 * count / problem.layers());
+      std::fprintf(stderr, "%s:%s; buckets %lld, %s\n", row.model.c_str(), text.c_str(),
+                   static_cast<long long>(asked.timer.best().bucket_bytes),
+                   asked.timer.best().ranked ? "by rank" : "order of the model");
+      std::fflush(stdout);
+    }
+    fmt::print("\nmedian gain over the best baseline, {} GPUs: {:.1f} %, least {:.1f} %\n\n", size == 0 ? 8 : 12,
+               100 * Middle(gains), gains.empty() ? 0 : 100 * std::ranges::min(gains));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphBench::Large() {
+  fmt::print("| model | GPUs | graph | paper | baselines that fit |\n|---|---|---|---|---|\n");
+  for (size_t size = 0; size < 2; ++size) {
+    for (const PaperRow& row : LargeRows()) {
+      if (!Wanted(flags_, row.model)) continue;
+      MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+      MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[size], size == 1, kFrozen));
+      Asked asked(problem, flags_, 1, flags_.calls);
+      TryBaselines(asked.q);
+      std::string fit;
+      for (int how = 0; how < 4; ++how) {
+        const double seconds = std::min(BaselineSeconds(asked.q, how, false), BaselineSeconds(asked.q, how, true));
+        if (seconds < kForever) fit += fmt::format(" {} {:.3f}", kBaselines[how], seconds);
+      }
+      SearchGraph(asked.q);
+      const double found = asked.timer.best_seconds();
+      fmt::print("| {} ({}) | {} | {} | {} |{} |\n", row.model, row.batch[size], size == 0 ? 8 : 12,
+                 found < kForever ? fmt::format("{:.3f}", found) : asked.timer.why(), row.heterog[size],
+                 fit.empty() ? " none" : fit);
+      std::fflush(stdout);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphBench::Search() {
+  const std::vector<std::pair<const char*, void (*)(const GraphQuestion&)>> searches = {
+      {"local search", SearchGraph},
+      {"random", SearchGraphRandomly},
+      {"Metropolis", SearchGraphByMetropolis},
+      {"cross-entropy", SearchGraphByCrossEntropy}};
+  fmt::print("{} simulations, {} seeds; medians (worst), relative to the best baseline with either order\n\n| model |",
+             flags_.calls, flags_.seeds);
+  for (const auto& [name, search] : searches) fmt::print(" {} |", name);
+  fmt::print("\n|---|---|---|---|---|\n");
+  for (const PaperRow& row : PaperRows()) {
+    if (!Wanted(flags_, row.model)) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[1], true, kFrozen));
+    fmt::print("| {} |", row.model);
+    for (const auto& [name, search] : searches) {
+      std::vector<double> found;
+      for (int seed = 1; seed <= flags_.seeds; ++seed) {
+        Asked asked(problem, flags_, static_cast<uint64_t>(seed), flags_.calls);
+        TryBaselines(asked.q);
+        const double baseline = asked.timer.best_seconds();
+        search(asked.q);
+        found.push_back(asked.timer.best_seconds() / baseline);
+      }
+      fmt::print(" {:.3f} ({:.3f}) |", Middle(found), std::ranges::max(found));
+      std::fflush(stdout);
+    }
+    fmt::print("\n");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphBench::Order() {
+  fmt::print("| model | by rank / order of the model: best baseline | the plan |\n|---|---|---|\n");
+  for (const PaperRow& row : PaperRows()) {
+    if (!Wanted(flags_, row.model)) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[0], false, kFrozen));
+    Asked asked(problem, flags_, 1, flags_.calls);
+    TryBaselines(asked.q);
+    double ranked = kForever, plain = kForever;
+    for (int how = 0; how < 4; ++how) {
+      ranked = std::min(ranked, BaselineSeconds(asked.q, how, true));
+      plain = std::min(plain, BaselineSeconds(asked.q, how, false));
+    }
+    SearchGraph(asked.q);
+    asked.timer.Allow(2);
+    GraphStrategy by_rank = asked.timer.best(), by_model = by_rank;
+    by_rank.ranked = true;
+    by_model.ranked = false;
+    fmt::print("| {} | {:.3f} | {:.3f} |\n", row.model, ranked / plain,
+               asked.timer.Seconds(by_rank) / asked.timer.Seconds(by_model));
+    std::fflush(stdout);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphBench::Brute() {
+  constexpr int kGroups = 4, kDevices = 3;
+  std::vector<double> gaps;
+  for (int instance = 0; instance < flags_.instances; ++instance) {
+    base::Rng rng(base::Mix64(static_cast<uint64_t>(instance)));
+    const StepTimeProblem problem = RandomGraphProblem(rng, kDevices, 4 + static_cast<int>(rng.Below(4)));
+    Flags small = flags_;
+    small.groups = kGroups;
+    Asked all(problem, small, 1, int64_t{1} << 40);
+    const int actions = ActionCount(problem);
+    int64_t count = 1;
+    for (int g = 0; g < all.groups.count(); ++g) count *= actions;
+    for (int64_t code = 0; code < count; ++code) {
+      GraphStrategy strategy;
+      for (int64_t rest = code; std::ssize(strategy.actions) < all.groups.count(); rest /= actions) {
+        strategy.actions.push_back(static_cast<int>(rest % actions));
+      }
+      for (const int64_t bytes : BucketSizes(problem)) {
+        strategy.bucket_bytes = bytes;
+        for (const bool ranked : {false, true}) {
+          strategy.ranked = ranked;
+          all.timer.Seconds(strategy);
+        }
+      }
+    }
+    Asked search(problem, small, 1, flags_.calls);
+    TryBaselines(search.q);
+    SearchGraph(search.q);
+    gaps.push_back(search.timer.best_seconds() / all.timer.best_seconds() - 1);
+  }
+  const auto optimal = std::ranges::count_if(gaps, [](double gap) { return gap < 1e-6; });
+  fmt::print(
+      "{} random instances of {} groups on {} devices, {} simulations: optimal {:.1f} %, median gap {:.2f} %, worst "
+      "{:.2f} %\n",
+      gaps.size(), kGroups, kDevices, flags_.calls,
+      100.0 * static_cast<double>(optimal) / static_cast<double>(gaps.size()), 100 * Middle(gaps),
+      100 * std::ranges::max(gaps));
+  return absl::OkStatus();
+}
+
+absl::Status GraphBench::Speed() {
+  fmt::print(
+      "| model | operations | GPUs | milliseconds of a simulation: replicas | random plans |\n|---|---|---|---|---|\n");
+  for (const char* name : {"vgg19", "resnet200", "bert-48"}) {
+    if (!Wanted(flags_, name)) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(name));
+    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, 48, true, kFrozen));
+    Asked asked(problem, flags_, 1, 1'000'000);
+    const auto time = [&](auto&& run) {
+      const auto begin = std::chrono::steady_clock::now();
+      const int64_t before = asked.timer.calls();
+      run();
+      const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      return 1000 * spent / static_cast<double>(asked.timer.calls() - before);
+    };
+    const double simple = time([&] { TryBaselines(asked.q); });
+    const double random = time([&] {
+      for (int i = 0; i < 50; ++i) asked.timer.Seconds(RandomStrategy(asked.rng, problem, asked.groups));
+    });
+    fmt::print("| {} | {} | 12 | {:.1f} | {:.1f} |\n", name, problem.layers(), simple, random);
+  }
+  return absl::OkStatus();
+}
+
+int Main(const Flags& flags) {
+  GraphBench bench(flags);
+  const std::map<std::string, absl::Status (GraphBench::*)()> parts = {
+      {"fit", &GraphBench::Fit},       {"tables", &GraphBench::Tables}, {"large", &GraphBench::Large},
+      {"search", &GraphBench::Search}, {"order", &GraphBench::Order},   {"brute", &GraphBench::Brute},
+      {"speed", &GraphBench::Speed}};
+  for (const std::string& part : flags.parts) {
+    const auto found = parts.find(part);
+    const absl::Status status =
+        found == parts.end() ? base::InvalidArgument("no part '{}'", part) : (bench.*found->second)();
+    if (status.ok()) continue;
+    std::fprintf(stderr, "graph_bench: %s: %s\n", part.c_str(), base::ToString(status).c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace medley::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"Operation-level plans by the simulator"};
+  medley::bench::Flags flags;
+  app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, speed")->required();
+  app.add_option("--graphs", flags.folder, "folder of the graphs");
+  app.add_option("--models", flags.models, "names, with commas between them; default: all")->delimiter(',');
+  app.add_option("--calls", flags.calls, "simulations of a search");
+  app.add_option("--groups", flags.groups, "of operations, at most");
+  app.add_option("--seeds", flags.seeds);
+  app.add_option("--instances", flags.instances, "of brute");
+  app.add_option("--rounds", flags.rounds, "of fit");
+  CLI11_PARSE(app, argc, argv);
+  return medley::bench::Main(flags);
+}
