@@ -69,8 +69,8 @@ double WorkBound(const StepTimeProblem& problem) {
   return best;
 }
 
-// The least mean, over samples, of the seconds of the replica that has the sample: min of sum s (f + s v) over shares s.
-// At the minimum all f + 2 s v are equal, which is what BalancedShares makes of (f, 2 v).
+// The least mean, over samples, of the seconds of the replica that has the sample: min of sum s (f + s v) over shares
+// s. At the minimum all f + 2 s v are equal, which is what BalancedShares makes of (f, 2 v).
 double LeastMeanSeconds(const StepTimeProblem& problem, int operation) {
   std::vector<StepTimeProblem::Work> work;
   for (int d = 0; d < problem.devices(); ++d) {

@@ -35,8 +35,8 @@ void SearchGraphRandomly(const GraphQuestion& q);
 // what it lengthens the step / the seconds of the first) (FlexFlow, Jia and others 2018, section 6.2).
 void SearchGraphByMetropolis(const GraphQuestion& q);
 
-// The cross-entropy method: each group draws its action from a distribution of its own, which moves to the best tenth of
-// the draws (Post, Gao and others 2018, without its proximal policy steps in between).
+// The cross-entropy method: each group draws its action from a distribution of its own, which moves to the best tenth
+// of the draws (Post, Gao and others 2018, without its proximal policy steps in between).
 void SearchGraphByCrossEntropy(const GraphQuestion& q);
 
 }  // namespace medley::sched

@@ -1,4 +1,5 @@
-// What HeteroG decides for each group of operations, and the execution plan that it means (sections 3.4 and 4.1.2). Pure.
+// What HeteroG decides for each group of operations, and the execution plan that it means (sections 3.4 and 4.1.2).
+// Pure.
 //
 // An action is one of M + 4 for M devices: one device, or replicas on all devices, each with the same part of the batch
 // or with a part by its computing power, whose gradients are added by one of them ("PS") or by allreduce ("AR").
@@ -35,14 +36,14 @@ struct GraphStrategy {
   auto operator<=>(const GraphStrategy&) const = default;
 };
 
-// Replicas that a device gets in the proportional actions: its power in units of the slowest device's, as a whole number
-// and at least 1. Power is the inverse of the seconds of the whole model.
+// Replicas that a device gets in the proportional actions: its power in units of the slowest device's, as a whole
+// number and at least 1. Power is the inverse of the seconds of the whole model.
 std::vector<int> ReplicaCounts(const StepTimeProblem& problem);
 
 // The plan. The server of a group is the device that ends its reduction first, of equal ones that with the fewest
-// bytes to serve. An allreduce is a ring over all replicas, or rings within machines and one between them, whichever is
-// faster. An operation with embedding rows, which plans of this goal keep on one device, is on the fastest one where its
-// group is replicated. Errors: those of RankOrder.
+// bytes to serve. An allreduce is a ring over all replicas, or rings within machines and one between them, whichever
+// is faster. An operation with embedding rows, which plans of this goal keep on one device, is on the fastest one where
+// its group is replicated. Errors: those of RankOrder.
 absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& problem, const OperationGroups& groups,
                                                     const GraphStrategy& strategy);
 

@@ -30,7 +30,27 @@
 namespace medley::bench {
 namespace {
 
-using namespace medley::sched;  // NOLINT
+using sched::ActionCount;
+using sched::ActionName;
+using sched::BoundOfGraph;
+using sched::BucketSizes;
+using sched::GraphQuestion;
+using sched::GraphStrategy;
+using sched::GraphTimer;
+using sched::GroupOperations;
+using sched::kForever;
+using sched::kReplicaActions;
+using sched::OperationGroups;
+using sched::RandomGraphProblem;
+using sched::RandomStrategy;
+using sched::SearchGraph;
+using sched::SearchGraphByCrossEntropy;
+using sched::SearchGraphByMetropolis;
+using sched::SearchGraphRandomly;
+using sched::SearchLimits;
+using sched::StepTimeProblem;
+using sched::TryBaselines;
+using sched::Uniform;
 
 struct Flags {
   std::vector<std::string> parts;
@@ -43,7 +63,7 @@ struct Flags {
   int rounds = 400;  // of the fit
 };
 
-// Fitted by `graph_bench fit --rounds 400` and frozen before the first table.
+// Fitted by `graph_bench fit --rounds 300` and frozen before the first table.
 constexpr Roofline kFrozen = {1.13, 4.3e-4, 0.637};
 
 double Middle(std::vector<double> values) {

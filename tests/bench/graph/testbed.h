@@ -14,8 +14,9 @@
 namespace medley::bench {
 
 // The constants of the roofline: what every GPU reaches of its datasheet beside what is assumed of all GPUs
-// (scheduler-service/profile/analytic.cc), seconds of a launch, and what a connection between machines reaches. With one
-// efficiency for all, the V100 is 1.0 (launches) to 1.86 times (memory) as fast as a 1080 Ti: Figure 3(b) has 1.1 to 1.9.
+// (scheduler-service/profile/analytic.cc), seconds of a launch, and what a connection between machines reaches. With
+// one efficiency for all, the V100 is 1.0 (launches) to 1.86 times (memory) as fast as a 1080 Ti: Figure 3(b) has 1.1
+// to 1.9.
 struct Roofline {
   double efficiency = 1;
   double launch_seconds = 1e-5;
@@ -30,7 +31,8 @@ struct PaperRow {
   std::array<std::array<double, 2>, 4> baselines;  // EV-PS, EV-AR, CP-PS, CP-AR
 };
 const std::vector<PaperRow>& PaperRows();
-// Those that none of the baselines can hold: model and batch by the number of GPUs; `heterog` has times, `baselines` none.
+// Those that none of the baselines can hold: model and batch by the number of GPUs; `heterog` has times, `baselines`
+// none.
 const std::vector<PaperRow>& LargeRows();
 
 // Errors: those of reading a table.

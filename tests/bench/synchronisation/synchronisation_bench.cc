@@ -1,7 +1,8 @@
 // The thesis' experiments with modes of synchronisation (sections 4.3 and 4.4), and accuracy by mode and by schedule,
 // with real processes: LeNet on MNIST.
 //
-//   synchronisation_bench delays|changing|slow|groups|gpus|accuracy|asynchronous [--seeds 5] [--first-seed 1] [--seconds 60]
+//   synchronisation_bench delays|changing|slow|groups|gpus|accuracy|asynchronous [--seeds 5] [--first-seed 1]
+//   [--seconds 60]
 //
 // Links are those of an emulated network (tests/integration/worker/emulated_network.h). Prints a line of JSON for each
 // run; summary.py beside this file makes tables of them. Needs root; groups and gpus also cgroups.
@@ -358,8 +359,8 @@ absl::Status Bench::Slow() {
   });
 }
 
-// Figure 4.8: the groups of Table 4.1, of which two are ten times slower than the others; seconds to accuracies of 95 and
-// 98.5 %. With variance, messages between groups take a random time of up to twice the mean.
+// Figure 4.8: the groups of Table 4.1, of which two are ten times slower than the others; seconds to accuracies of 95
+// and 98.5 %. With variance, messages between groups take a random time of up to twice the mean.
 absl::Status Bench::Groups() {
   const std::vector<MemberGroup> all = {{"g1", 4, 0.2}, {"g2", 4, 0.16}, {"g3", 3, 0.02}, {"g4", 3, 0.016}};
   const std::vector<MemberGroup> fast = {all[0], all[1]};
