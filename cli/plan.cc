@@ -94,7 +94,8 @@ void PrintStepTime(const Planned& planned) {
               FormatDecimal(plan.throughput, 1).c_str());
   if (plan.model_seconds > 0) std::printf("closed form  %s\n", Seconds(plan.model_seconds).c_str());
   if (plan.lower_bound_seconds > 0) {
-    std::printf("lower bound  %s of the closed form\n", Seconds(plan.lower_bound_seconds).c_str());
+    std::printf("lower bound  %s of %s\n", Seconds(plan.lower_bound_seconds).c_str(),
+                plan.model_seconds > 0 ? "the closed form" : "every plan of operations");
   }
   std::printf("simulated    %lld plans%s\n\n", static_cast<long long>(plan.simulated),
               plan.repaired > 0 ? fmt::format(", {} were repaired", plan.repaired).c_str() : "");
