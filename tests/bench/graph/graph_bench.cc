@@ -205,6 +205,11 @@ absl::Status GraphBench::Tables() {
       }
       SearchGraph(asked.q);
       const double found = asked.timer.best_seconds();
+      if (found == kForever) {
+        fmt::print("| {} ({}) | {} | {} |||||||||\n", row.model, row.batch[size], size == 0 ? 8 : 12,
+                   asked.timer.why());
+        continue;
+      }
       const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       gains.push_back(best / found - 1);
       fmt::print("| {} ({}) | {} | {:.3f} |{} {:+.1f} % | {:+.1f} % | {:.2f} | {:.1f} |\n", row.model, row.batch[size],
