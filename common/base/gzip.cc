@@ -3,6 +3,8 @@
 #include <absl/cleanup/cleanup.h>
 #include <zlib.h>
 
+#include <limits>
+
 #include "common/base/status.h"
 
 namespace medley::base {
@@ -10,6 +12,7 @@ namespace medley::base {
 bool IsGzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
 absl::StatusOr<std::string> Gunzip(std::string_view bytes, int64_t max_bytes) {
+  if (bytes.size() > std::numeric_limits<uInt>::max()) return InvalidArgument("the gzip file is too large");
   constexpr int kGzip = 16 + MAX_WBITS;  // window bits of zlib for gzip only
   z_stream stream{};
   MEDLEY_CHECK(inflateInit2(&stream, kGzip) == Z_OK, "zlib has no memory");
@@ -29,6 +32,7 @@ absl::StatusOr<std::string> Gunzip(std::string_view bytes, int64_t max_bytes) {
       return ResourceExhausted("the content of the gzip file has more than {} bytes", max_bytes);
     }
   }
+  if (stream.avail_in > 0) return InvalidArgument("the gzip file has {} bytes after its end", stream.avail_in);
   return out;
 }
 

@@ -213,7 +213,7 @@ struct Prediction {
 struct StepTimePlan {
   double seconds = 0;  // by the simulator
   double throughput = 0;
-  double lower_bound_seconds = 0;  // proven for the planner's closed form; 0: not proven
+  double lower_bound_seconds = 0;  // proven for the closed form, or without one for every plan; 0: not proven
   double model_seconds = 0;        // by the closed form with which the planner searched; 0: it has none
   int64_t simulated = 0;           // plans that were timed by the simulator
   int64_t repaired = 0;            // plans that were illegal, so the planner changed them

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <string>
 
 #include "scheduler-service/step_time/shares.h"
@@ -53,8 +52,11 @@ double WorkBound(const StepTimeProblem& problem) {
   const std::vector<Kind> kinds = KindsOf(problem);
   std::vector<double> weights(kinds.size(), 1.0 / static_cast<double>(kinds.size())), gradient(kinds.size());
   double best = 0;
-  constexpr int kRounds = 300;
-  for (int round = 0; round < kRounds; ++round) {
+  // Every round gives a bound, so a large question may have few.
+  constexpr int64_t kMostRounds = 300, kMostCompared = 100'000'000;
+  const auto compared = static_cast<int64_t>(problem.layers()) * std::ssize(kinds);
+  const auto rounds = static_cast<int>(std::clamp<int64_t>(kMostCompared / compared, 1, kMostRounds));
+  for (int round = 0; round < rounds; ++round) {
     best = std::max(best, WorkFor(problem, kinds, weights, gradient));
     // Multiplicative weights stay on the simplex.
     const double largest = std::ranges::max(gradient);

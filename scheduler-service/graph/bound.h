@@ -9,7 +9,7 @@ namespace medley::sched {
 // larger of two bounds:
 //   work: the devices share all operations. For any weights of devices w >= 0 that sum to 1, the busiest device
 //     computes for at least the sum over operations of min over devices of w x seconds: the dual of the linear program
-//     that spreads work over devices. The weights are improved by projected subgradients, so every answer is a bound.
+//     that spreads work over devices. The weights are improved by multiplicative updates, so every answer is a bound.
 //   path: a sample passes the longest path from parameters to the loss and back, and each operation of it takes as long
 //     as the replica that has the sample. The mean over all samples is at least the sum over the path of
 //     min over shares s of sum over devices of s x seconds(s). Only where a step has one micro-batch; otherwise others

@@ -20,11 +20,8 @@ using Search = std::function<void(const GraphQuestion&)>;
 // One more strategy, compared with the plan.
 void Compare(const GraphQuestion& q, std::string label, const GraphStrategy& strategy, StepTimeSolution& out) {
   const double seconds = q.timer.Seconds(strategy);
-  if (seconds < kForever) {
-    out.alternatives.push_back({std::move(label), seconds, ""});
-  } else {
-    out.alternatives.push_back({std::move(label), 0, q.timer.Spent() ? "not simulated" : q.timer.why()});
-  }
+  const bool fits = seconds < kForever;
+  out.alternatives.push_back({std::move(label), fits ? seconds : 0, fits ? "" : q.timer.WhyNot(strategy)});
 }
 
 // The best of a baseline's sizes of buckets, with one order. All were timed before.
@@ -74,7 +71,7 @@ void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, StepTim
           [&](int action) { return IsReplicated(q.problem, action) ? action : most->first; });
 }
 
-// Part of the operations by action, as in the paper's Table 2, and of their time.
+// Part of the operations by action, as in the paper's Table 2, and of the time of the model, a mean over all devices.
 std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
   struct Part {
     int operations = 0;
@@ -84,14 +81,15 @@ std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
   double all = 0;
   for (int i = 0; i < q.problem.layers(); ++i) {
     Part& part = parts[plan.actions[static_cast<size_t>(q.groups.group_of[static_cast<size_t>(i)])]];
-    const double seconds = q.problem.WorkOf(i, i + 1, 0).At(1);
+    double seconds = 0;  // of all devices
+    for (int d = 0; d < q.problem.devices(); ++d) seconds += q.problem.WorkOf(i, i + 1, d).At(1);
     ++part.operations;
     part.seconds += seconds;
     all += seconds;
   }
   std::string text;
   for (const auto& [action, part] : parts) {
-    text += fmt::format("{}: {:.1f} % of the operations, {:.1f} % of their time\n", ActionName(q.problem, action),
+    text += fmt::format("{}: {:.1f} % of the operations, {:.1f} % of the time\n", ActionName(q.problem, action),
                         100.0 * part.operations / q.problem.layers(), all > 0 ? 100 * part.seconds / all : 0);
   }
   text += plan.bucket_bytes > 0 ? fmt::format("gradients in buckets of {} bytes, ", plan.bucket_bytes)
@@ -110,6 +108,10 @@ class GraphPlanner final : public StepTimePlanner {
                                          const SearchLimits& limits) const override {
     if (problem.asynchronous()) {
       return base::InvalidArgument("planner {} makes synchronous plans: planner.schedule must not be ASYNC_1F1B",
+                                   name_);
+    }
+    if (problem.request().planner.sync.mode != model::SyncMode::kFull) {
+      return base::InvalidArgument("planner {} makes plans whose replicas are equal: planner.sync.mode must be FULL",
                                    name_);
     }
     const OperationGroups groups = GroupOperations(problem, options_.groups);

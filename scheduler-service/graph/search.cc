@@ -37,6 +37,26 @@ GraphStrategy Changed(GraphStrategy strategy, std::pair<size_t, size_t> run, int
   return strategy;
 }
 
+// Where nothing simple fits: draws runs of groups on one device each, with a few changes, until something fits. A small
+// question has fewer such strategies than simulations, so the draws are counted too. False: nothing fitted.
+bool FindAny(const GraphQuestion& q) {
+  const auto devices = static_cast<size_t>(q.problem.devices());
+  std::vector<int> order(devices);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t draw = 0, end = 20 * q.timer.left(); draw < end && q.timer.best().actions.empty(); ++draw) {
+    if (q.timer.Spent()) return false;
+    ShuffleAll(q.rng, order);
+    const auto groups = static_cast<size_t>(q.groups.count());
+    GraphStrategy strategy = Uniform(q, 0, 0, true);
+    for (size_t g = 0; g < groups; ++g) strategy.actions[g] = order[g * devices / groups];
+    for (uint64_t change = q.rng.Below(4); change > 0; --change) {
+      strategy = Changed(strategy, DrawRun(q, std::max<size_t>(1, groups / 4)), Draw(q));
+    }
+    q.timer.Seconds(strategy);
+  }
+  return !q.timer.best().actions.empty();
+}
+
 // Climbs from a strategy and its seconds to one that no single change shortens, or until nothing is left.
 class Climber {
  public:
@@ -134,23 +154,7 @@ void TryBaselines(const GraphQuestion& q) {
 }
 
 void SearchGraph(const GraphQuestion& q) {
-  if (q.timer.best().actions.empty()) {
-    // Nothing simple fits: runs of groups on one device each, until something does.
-    while (!q.timer.Spent() && q.timer.best().actions.empty()) {
-      GraphStrategy strategy =
-          Uniform(q, static_cast<int>(q.rng.Below(static_cast<uint64_t>(q.problem.devices()))), 0, true);
-      std::vector<int> devices(static_cast<size_t>(q.problem.devices()));
-      std::iota(devices.begin(), devices.end(), 0);
-      ShuffleAll(q.rng, devices);
-      const size_t groups = strategy.actions.size();
-      for (size_t g = 0; g < groups; ++g) strategy.actions[g] = devices[g * devices.size() / groups];
-      for (int change = static_cast<int>(q.rng.Below(4)); change > 0; --change) {
-        strategy = Changed(strategy, DrawRun(q, std::max<size_t>(1, groups / 4)), Draw(q));
-      }
-      q.timer.Seconds(strategy);
-    }
-    if (q.timer.best().actions.empty()) return;
-  }
+  if (!FindAny(q)) return;
   GraphStrategy start = q.timer.best();
   for (int restart = 0; !q.timer.Spent(); ++restart) {
     const int64_t before = q.timer.calls();
@@ -181,7 +185,7 @@ void SearchGraphRandomly(const GraphQuestion& q) {
 }
 
 void SearchGraphByMetropolis(const GraphQuestion& q) {
-  if (q.timer.best().actions.empty()) return SearchGraph(q);
+  if (!FindAny(q)) return;
   constexpr double kBeta = 20;
   GraphStrategy at = q.timer.best();
   const double unit = q.timer.best_seconds();

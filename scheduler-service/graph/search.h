@@ -24,15 +24,16 @@ GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, 
 // Times the four ways to replicate the model, with each size of buckets and both orders, and each kind of device alone.
 void TryBaselines(const GraphQuestion& q);
 
-// From the best strategy so far: single groups and runs of neighbouring groups change their action, the size of buckets
-// and the order change, while that shortens the step; then it begins again from a disturbed best one.
+// From the best strategy so far, or where none fits, from runs of groups on one device each: single groups and runs of
+// neighbouring groups change their action, the size of buckets and the order change, while that shortens the step; then
+// it begins again from a disturbed best one.
 void SearchGraph(const GraphQuestion& q);
 
 // Draws all actions evenly; every second draw keeps those of the best baseline but for one run of groups.
 void SearchGraphRandomly(const GraphQuestion& q);
 
-// Metropolis: a change of one group is kept if it shortens the step, and otherwise with the probability exp(-kBeta x
-// what it lengthens the step / the seconds of the first) (FlexFlow, Jia and others 2018, section 6.2).
+// Metropolis: a change of one group is kept if it shortens the step, and otherwise with the probability
+// exp(-20 x what it lengthens the step / the seconds of the first) (FlexFlow, Jia and others 2018, section 6.2).
 void SearchGraphByMetropolis(const GraphQuestion& q);
 
 // The cross-entropy method: each group draws its action from a distribution of its own, which moves to the best tenth

@@ -1,6 +1,7 @@
 #include "scheduler-service/graph/strategy.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>

@@ -16,7 +16,7 @@ double GraphTimer::Seconds(const GraphStrategy& strategy) {
     timed = evaluator_.Seconds(*plan);
   }
   if (!timed.ok()) {
-    why_ = base::Message(timed.status());
+    known.why = why_ = base::Message(timed.status());
     return kForever;
   }
   known.seconds = *timed;
@@ -26,6 +26,11 @@ double GraphTimer::Seconds(const GraphStrategy& strategy) {
     limits_.Report(*plan, *timed);
   }
   return *timed;
+}
+
+std::string GraphTimer::WhyNot(const GraphStrategy& strategy) const {
+  const auto found = known_.find(strategy);
+  return found == known_.end() ? "it was not simulated" : found->second.why;
 }
 
 absl::StatusOr<model::ExecutionPlan> GraphTimer::Plan(const GraphStrategy& strategy) const {

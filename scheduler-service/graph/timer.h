@@ -17,9 +17,11 @@ class GraphTimer {
   GraphTimer(const StepTimeProblem& problem, const OperationGroups& groups, const SearchLimits& limits, int64_t calls)
       : problem_(problem), groups_(groups), limits_(limits), evaluator_(problem, limits.stop()), most_(calls) {}
 
-  // kForever for a strategy that does not fit, or after the last call; `why` says the last reason why one did not fit.
-  // One that does not fit is timed once more without the versions of parameters that a recovery returns to.
+  // kForever for a strategy that does not fit, or after the last call. One that does not fit is timed once more without
+  // the versions of parameters that a recovery returns to.
   double Seconds(const GraphStrategy& strategy);
+  // Why a strategy takes forever: a sentence.
+  std::string WhyNot(const GraphStrategy& strategy) const;
   // Of a strategy that was timed. Errors: those of BuildGraphPlan.
   absl::StatusOr<model::ExecutionPlan> Plan(const GraphStrategy& strategy) const;
 
@@ -30,7 +32,7 @@ class GraphTimer {
   int64_t left() const { return most_ - evaluator_.calls(); }
   const GraphStrategy& best() const { return best_; }  // without actions: none fits
   double best_seconds() const { return best_seconds_; }
-  const std::string& why() const { return why_; }
+  const std::string& why() const { return why_; }  // the last reason why a strategy did not fit; empty: all did
 
  private:
   const StepTimeProblem& problem_;
@@ -41,6 +43,7 @@ class GraphTimer {
   struct Known {
     double seconds = kForever;
     bool without_undo = false;
+    std::string why = {};
   };
   std::map<GraphStrategy, Known> known_;
   GraphStrategy best_;

@@ -13,8 +13,8 @@
 namespace medley::sched {
 
 // ExecutionPlan::order for `plan`: passes and reductions by falling rank; of equal ranks, those before others in the
-// model first. `links`: between single devices; null: transfers and reductions take what the profile says of them.
-// Errors: those of program::Lower; InvalidArgument as DurationsFromProfile.
+// model first. `links`: between single devices, over which a reduction counts as one of its algorithm among all replicas,
+// without groups; null: transfers and reductions take what the profile says of them. Errors: those of program::Lower; InvalidArgument as DurationsFromProfile.
 absl::StatusOr<std::vector<model::OrderEntry>> RankOrder(const model::ExecutionPlan& plan,
                                                          const model::Profile& profile, int samples,
                                                          const DeviceLinks* links = nullptr);

@@ -15,11 +15,10 @@ constexpr int64_t kMostInstructions = 200'000;  // of a step
 
 absl::StatusOr<double> StepTimeEvaluator::Seconds(const model::ExecutionPlan& plan) {
   ++calls_;
-  // Without a pipeline over steps, each step is like the one before.
-  const auto stages = problem_.asynchronous() ? static_cast<int>(plan.placements.size()) : 2;
+  // Steps of a synchronous schedule are soon alike; an asynchronous pipeline takes as many as it has stages.
+  const int stages = std::min(static_cast<int>(plan.placements.size()), problem_.asynchronous() ? 32 : 2);
   const DeviceLinks links{problem_.links(), problem_.index()};
-  PlanSimulationOptions options{.steps = 8 + 4 * std::min({stages, 32, static_cast<int>(plan.placements.size())}),
-                                .max_instructions = kMostInstructions};
+  PlanSimulationOptions options{.steps = 8 + 4 * stages, .max_instructions = kMostInstructions};
   options.links = &links;
   options.stop = stop_;
   std::vector<double> limits;

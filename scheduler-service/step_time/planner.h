@@ -53,7 +53,7 @@ struct StepTimeSolution {
   std::optional<model::ExecutionPlan> best;  // nullopt: no plan fits; `notes` say why
   double seconds = 0;                        // of a step of `best`, by the simulator
   double model_seconds = 0;                  // by the planner's closed form; 0: it has none
-  double lower_bound_seconds = 0;            // of the closed form, proven; 0: not proven
+  double lower_bound_seconds = 0;            // proven; of the closed form, or without one of every plan; 0: not proven
   int64_t simulated = 0;                     // plans that were timed
   int64_t repaired = 0;                      // plans that were illegal, so the planner changed them
   bool complete = true;                      // false: the limits ended the search

@@ -1,29 +1,23 @@
 #include "tests/bench/synchronisation/digits.h"
 
-#include <zlib.h>
-
 #include <array>
 #include <fstream>
 #include <numeric>
 
+#include "common/base/file.h"
+#include "common/base/gzip.h"
 #include "common/base/status.h"
 #include "worker/data/permutation.h"
 
 namespace medley::bench {
 namespace {
 
+constexpr int64_t kMostBytes = int64_t{1} << 30;
+
 absl::StatusOr<std::vector<uint8_t>> Unzip(const std::string& path) {
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) return base::NotFound("cannot open {}", path);
-  std::vector<uint8_t> bytes;
-  std::vector<uint8_t> part(1 << 20);
-  int read = 0;
-  while ((read = gzread(file, part.data(), static_cast<unsigned>(part.size()))) > 0) {
-    bytes.insert(bytes.end(), part.begin(), part.begin() + read);
-  }
-  gzclose(file);
-  if (read < 0) return base::InvalidArgument("{} is damaged", path);
-  return bytes;
+  MEDLEY_ASSIGN_OR_RETURN(const std::string file, base::ReadFile(path, kMostBytes));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string bytes, base::Gunzip(file, kMostBytes));
+  return std::vector<uint8_t>(bytes.begin(), bytes.end());
 }
 
 uint32_t BigEndian(const std::vector<uint8_t>& bytes, size_t at) {

@@ -193,7 +193,7 @@ class Bench {
     // Slow members are left out of plans with stages only, whose groups are equally large.
     run.shape = setting.shape.anomaly.window() > 0
                     ? Replicas(CountMembers(groups), groups[0].members, setting)
-                    : bench::Replicas(groups, flags_.operations, setting.proportional, setting.shape);
+                    : ReplicasInGroups(groups, flags_.operations, setting.proportional, setting.shape);
     run.most_seconds = flags_.seconds;
     run.warm_up = kWarmUp;
     std::vector<pid_t> processes;  // the coordinator, then members by name

@@ -33,8 +33,8 @@ std::vector<std::string> PoolsByName(const std::vector<MemberGroup>& groups) {
   return pools;
 }
 
-worker::JobShape Replicas(const std::vector<MemberGroup>& groups, int operations, bool proportional,
-                          const worker::JobShape& how) {
+worker::JobShape ReplicasInGroups(const std::vector<MemberGroup>& groups, int operations, bool proportional,
+                                  const worker::JobShape& how) {
   double power = 0;
   for (const MemberGroup& group : groups) power += group.cores * group.members;
   worker::JobShape shape;

@@ -26,6 +26,10 @@ TEST(GzipTest, RefusesWhatIsTooLarge) {
   EXPECT_THAT(Gunzip(kFile, 10), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 10 bytes")));
 }
 
+TEST(GzipTest, RefusesWhatFollowsTheFile) {
+  EXPECT_THAT(Gunzip(kFile + "more", 100), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4 bytes after")));
+}
+
 TEST(GzipTest, RefusesEveryTruncatedFile) {
   for (size_t size = 0; size < kFile.size(); ++size) {
     EXPECT_THAT(Gunzip(kFile.substr(0, size), 100), StatusIs(absl::StatusCode::kInvalidArgument)) << size;

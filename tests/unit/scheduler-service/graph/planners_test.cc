@@ -108,6 +108,40 @@ TEST_F(GraphPlannersTest, NoPlanHasASentence) {
   EXPECT_THAT(solution.notes.back(), testing::HasSubstr("no plan of operations fits"));
 }
 
+// A tiny question has fewer strategies than a planner may simulate: the search ends nevertheless.
+TEST_F(GraphPlannersTest, EndsWhereNoneOfFewStrategiesFits) {
+  model::PlanRequest request = ClusterRequest({1}, {1}, 1, 1, 6e9);
+  request.resources[0].memory_bytes = 1e6;
+  for (const char* name : {"graph", "graph-random", "graph-mcmc", "graph-post"}) {
+    EXPECT_FALSE(Solve(name, ProblemOf(request)).best) << name;
+  }
+}
+
+// Each baseline that does not fit has its own reason.
+TEST_F(GraphPlannersTest, EveryComparisonThatIsImpossibleSaysWhy) {
+  model::PlanRequest request = ClusterRequest({3}, {1}, 6, 1, 6e9);
+  request.resources[0].memory_bytes = 13e9;
+  const StepTimeSolution solution = Solve("graph", ProblemOf(request));
+  ASSERT_GE(solution.alternatives.size(), 8u);
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_THAT(solution.alternatives[i].failure, testing::HasSubstr("of memory")) << solution.alternatives[i].label;
+  }
+}
+
+// The largest model that is allowed, and nobody waits for its plan.
+TEST_F(GraphPlannersTest, LargeQuestionsEndWhenTheyAreStopped) {
+  const StepTimeProblem problem = ProblemOf(ClusterRequest({300, 200}, {1, 3}, 4096));
+  std::stop_source stop;
+  stop.request_stop();
+  const base::SystemClock clock;
+  for (const auto& planner : MakeGraphPlanners()) {
+    const auto solution = planner->Solve(problem, 1, SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
+    ASSERT_THAT(solution, IsOk()) << planner->name();
+    EXPECT_FALSE(solution->best);
+    EXPECT_FALSE(solution->complete);
+  }
+}
+
 TEST_F(GraphPlannersTest, OneDeviceAndOperationsWithoutWork) {
   for (const double seconds : {0.0, 1.0}) {
     const StepTimeSolution solution = Solve("graph", ProblemOf(ClusterRequest({1}, {1}, 3, seconds)));
@@ -122,6 +156,15 @@ TEST_F(GraphPlannersTest, AsynchronousSchedulesAreRefused) {
   const auto planners = MakeGraphPlanners();
   EXPECT_THAT(planners.front()->Solve(ProblemOf(request), 1, Unlimited()),
               base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("must not be ASYNC_1F1B")));
+}
+
+TEST_F(GraphPlannersTest, ReplicasThatDifferAreRefused) {
+  model::PlanRequest request = ClusterRequest({2}, {1}, 3);
+  request.planner.sync.mode = model::SyncMode::kPercentage;
+  request.planner.sync.fraction = 0.5;
+  const auto planners = MakeGraphPlanners();
+  EXPECT_THAT(planners.front()->Solve(ProblemOf(request), 1, Unlimited()),
+              base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("must be FULL")));
 }
 
 TEST_F(GraphPlannersTest, EqualSeedsGiveEqualPlans) {

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "common/program/compile.h"
+#include "scheduler-service/simulate/plan_simulation.h"
+#include "scheduler-service/step_time/evaluator.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
 namespace medley::sched {
@@ -100,6 +102,27 @@ TEST(GraphStrategyTest, EveryStrategyIsAValidPlan) {
     ASSERT_THAT(model::Validate(*plan, problem.layers()), IsOk());
     ASSERT_THAT(program::Compile(*plan, problem.profile().model), IsOk());
     EXPECT_EQ(plan->order.size(), strategy.ranked ? 3 * static_cast<size_t>(problem.layers()) : 0);
+  }
+}
+
+// StepTimeEvaluator simulates few steps of synchronous plans.
+TEST(GraphStrategyTest, StepsAreSoonAlike) {
+  base::Rng rng(47);
+  for (int round = 0; round < 60; ++round) {
+    const StepTimeProblem problem =
+        RandomGraphProblem(rng, 2 + static_cast<int>(rng.Below(4)), 2 + static_cast<int>(rng.Below(20)));
+    const OperationGroups groups = GroupOperations(problem, 8);
+    const auto plan = BuildGraphPlan(problem, groups, RandomStrategy(rng, problem, groups));
+    ASSERT_THAT(plan, IsOk());
+    const DeviceLinks links{problem.links(), problem.index()};
+    PlanSimulationOptions options{.steps = 200, .count_memory = false};
+    options.links = &links;
+    const auto many = SimulatePlan(*plan, problem.profile(), options);
+    ASSERT_THAT(many, IsOk());
+    StepTimeEvaluator evaluator(problem, {});
+    const auto few = evaluator.Seconds(*plan);
+    ASSERT_THAT(few, IsOk());
+    EXPECT_NEAR(*few / many->simulation.seconds_per_step, 1, 1e-3) << "round " << round;
   }
 }
 

@@ -220,6 +220,36 @@ TEST(RankOrderTest, TheLongestPathGoesFirst) {
   EXPECT_THAT(program::Compile(ordered, profile.model), IsOk());
 }
 
+// Two towers, each operation on a device of its own: that whose first output passes a slow link goes first.
+TEST(RankOrderTest, LinksOfDevicesCount) {
+  model::Profile profile;
+  profile.profile_batch_size = 1;
+  profile.model = program::TowersModel();
+  model::ExecutionPlan plan;
+  std::map<std::string, int> index;
+  for (model::Layer& layer : profile.model.layers) {
+    layer.output_bytes = 1e6;
+    layer.profiles = {{.resource_type = "p0", .compute_seconds = 1}};
+    const int i = static_cast<int>(plan.devices.size());
+    plan.devices.push_back({"d" + std::to_string(i), "p0", "", ""});
+    plan.placements.push_back({{{i, i + 1}}, {{plan.devices.back().id, 1}}, {}});
+    index[plan.devices.back().id] = i;
+  }
+  for (const int first_of_tower : {0, 2}) {
+    const std::string slow = "d" + std::to_string(first_of_tower);
+    const auto table = model::LinkTable::Make({plan.devices, {{"*", "*", 1e-4, 1e9}, {slow, "*", 1e-4, 1e5}}});
+    ASSERT_THAT(table, IsOk());
+    const DeviceLinks links{*table, index};
+    const auto order = RankOrder(plan, profile, 1, &links);
+    ASSERT_THAT(order, IsOk());
+    EXPECT_EQ((*order)[0], (model::OrderEntry{first_of_tower, Phase::kForward}));
+    const std::map<std::string, int> none;
+    const DeviceLinks unknown{*table, none};
+    EXPECT_THAT(RankOrder(plan, profile, 1, &unknown),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 'd0' has no links")));
+  }
+}
+
 TEST(TimelineTest, TraceIsJsonAndThePictureShowsBothThemes) {
   const model::Profile profile = SampleProfile({"p0", "p1"});
   const auto program = program::Compile(program::StagesPlan({{1, 1}, {2, 1}}, 2), profile.model);
