@@ -158,9 +158,9 @@ absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& pl
   std::vector<Ranked> all;
   for (int i = 0; i < count; ++i) all.push_back({forward[at(i)], i, {i, Phase::kForward}});
   for (int i = 0; i < count; ++i) all.push_back({backward[at(i)], 3 * count - 2 * i, {i, Phase::kBackward}});
-  for (int i = 0; i < count; ++i) {
-    all.push_back({reduce[at(i)], 3 * count - 2 * i + 1, {i, Phase::kReduce}});
-  }
+  // Reductions follow one another in a fixed order, so each comes just behind the pass that completes its gradients: in
+  // the order of their own ranks, all would wait for a long one that is complete last.
+  for (int i = 0; i < count; ++i) all.push_back({backward[at(i)], 3 * count - 2 * i + 1, {i, Phase::kReduce}});
   std::sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.position < b.position;
   });

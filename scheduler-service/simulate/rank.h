@@ -12,9 +12,10 @@
 
 namespace medley::sched {
 
-// ExecutionPlan::order for `plan`: passes and reductions by falling rank; of equal ranks, those before others in the
-// model first. `links`: between single devices, over which a reduction counts as one of its algorithm among all replicas,
-// without groups; null: transfers and reductions take what the profile says of them. Errors: those of program::Lower; InvalidArgument as DurationsFromProfile.
+// ExecutionPlan::order for `plan`: passes by falling rank, of equal ranks those before others in the model first; each
+// reduction just behind the pass that completes its gradients. `links`: between single devices, over which a reduction
+// counts as one among all replicas, without groups; null: transfers and reductions take what the profile says of them.
+// Errors: those of program::Lower; InvalidArgument as DurationsFromProfile, or for a device that `links` does not know.
 absl::StatusOr<std::vector<model::OrderEntry>> RankOrder(const model::ExecutionPlan& plan,
                                                          const model::Profile& profile, int samples,
                                                          const DeviceLinks* links = nullptr);
