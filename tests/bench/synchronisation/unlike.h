@@ -27,7 +27,7 @@ std::vector<std::string> PoolsByName(const std::vector<MemberGroup>& groups);
 // Replicas of a model of `operations` operations, one a member: "t0-0" is the first of the first group. They agree as
 // the mode of `how` says; its stages are ignored. With `proportional` each gets a share of the batch by its cores.
 worker::JobShape ReplicasInGroups(const std::vector<MemberGroup>& groups, int operations, bool proportional,
-                          const worker::JobShape& how);
+                                  const worker::JobShape& how);
 
 // Pairs of members of different groups, by name.
 std::vector<std::pair<std::string, std::string>> LinksBetween(const std::vector<MemberGroup>& groups);
