@@ -5,18 +5,12 @@
 #include <utility>
 
 #include "common/base/rng.h"
-#include "scheduler-service/tapp/torch.h"
+#include "scheduler-service/torch_net/parameters.h"
 
 namespace medley::sched {
 namespace {
 
 using at::Tensor;
-
-// A dense layer. Rows are draws.
-struct Dense {
-  Tensor weight, bias;
-  Tensor operator()(const Tensor& x) const { return at::linear(x, weight, bias); }
-};
 
 // A recurrent layer: long short-term memory. Rows are draws.
 struct Cell {
@@ -32,70 +26,9 @@ struct Cell {
   }
 };
 
-// The parameters of networks, initialised by `rng`, and Adam.
-class Parameters {
- public:
-  explicit Parameters(uint64_t seed) : rng_(seed) {}
-
-  Tensor Matrix(int64_t rows, int64_t columns) {
-    Tensor values = at::empty({rows, columns}, at::kFloat);
-    const double bound = std::sqrt(6.0 / static_cast<double>(rows + columns));
-    auto* at = values.data_ptr<float>();
-    for (int64_t i = 0; i < rows * columns; ++i) at[i] = static_cast<float>(rng_.Uniform(-bound, bound));
-    return Add(std::move(values));
-  }
-  Tensor Zeros(int64_t count) { return Add(at::zeros({count}, at::kFloat)); }
-  Dense MakeDense(int64_t inputs, int64_t outputs) { return {Matrix(outputs, inputs), Zeros(outputs)}; }
-  Cell MakeCell(int64_t inputs, int64_t units) {
-    return {Matrix(4 * units, inputs), Matrix(4 * units, units), Zeros(4 * units)};
-  }
-
-  // Adam (Kingma and Ba 2015), after the gradient of `loss` was clipped to a norm of `clip`.
-  void Step(const Tensor& loss, double rate, double clip) {
-    constexpr double kFirst = 0.9, kSecond = 0.999, kLeast = 1e-8;
-    torch::autograd::backward({loss});
-    at::NoGradGuard guard;
-    double squares = 0;
-    for (const Tensor& value : values_) {
-      if (value.grad().defined()) squares += at::sum(value.grad() * value.grad()).item<double>();
-    }
-    const double norm = std::sqrt(squares);
-    if (!std::isfinite(norm)) {
-      for (Tensor& value : values_) value.mutable_grad() = Tensor();
-      return;
-    }
-    const double scale = norm > clip ? clip / norm : 1;
-    ++steps_;
-    const double first_part = 1 - std::pow(kFirst, steps_), second_part = 1 - std::pow(kSecond, steps_);
-    for (size_t i = 0; i < values_.size(); ++i) {
-      if (!values_[i].grad().defined()) continue;
-      const Tensor gradient = values_[i].grad() * scale;
-      first_[i].mul_(kFirst).add_(gradient, 1 - kFirst);
-      second_[i].mul_(kSecond).addcmul_(gradient, gradient, 1 - kSecond);
-      values_[i].addcdiv_(first_[i] / first_part, at::sqrt(second_[i] / second_part).add_(kLeast), -rate);
-      values_[i].mutable_grad() = Tensor();
-    }
-  }
-
- private:
-  Tensor Add(Tensor values) {
-    values.set_requires_grad(true);
-    values_.push_back(values);
-    first_.push_back(at::zeros_like(values));
-    second_.push_back(at::zeros_like(values));
-    return values;
-  }
-  base::Rng rng_;
-  std::vector<Tensor> values_, first_, second_;
-  int steps_ = 0;
-};
-
-// Values by row.
-Tensor ToTensor(const std::vector<float>& values, at::IntArrayRef shape) {
-  return at::tensor(at::ArrayRef<float>(values), at::kFloat).reshape(shape);
-}
-Tensor ToIndex(const std::vector<int64_t>& values, at::IntArrayRef shape) {
-  return at::tensor(at::ArrayRef<int64_t>(values), at::kLong).reshape(shape);
+Cell MakeCell(Parameters& parameters, int64_t inputs, int64_t units) {
+  const Tensor from_input = parameters.Matrix(4 * units, inputs);
+  return {from_input, parameters.Matrix(4 * units, units), parameters.Zeros(4 * units)};
 }
 
 }  // namespace
@@ -127,9 +60,9 @@ class TappPolicy::Networks {
       at::NoGradGuard guard;
       to_group_.bias[1] = std::atanh(std::max(-0.9, std::log(cuts / (places - cuts)) / settings.tanh_constant));
     }
-    encoder_low_ = parameters_.MakeCell(kNameWidth + kMetricWidth + groups_, settings.units);
-    encoder_high_ = parameters_.MakeCell(settings.units, settings.units);
-    decoder_ = parameters_.MakeCell(settings.units + devices_ + 2, settings.units);
+    encoder_low_ = MakeCell(parameters_, kNameWidth + kMetricWidth + groups_, settings.units);
+    encoder_high_ = MakeCell(parameters_, settings.units, settings.units);
+    decoder_ = MakeCell(parameters_, settings.units + devices_ + 2, settings.units);
     to_device_ = parameters_.MakeDense(2 * static_cast<int64_t>(settings.units), devices_ + 1);
   }
 
@@ -152,8 +85,8 @@ class TappPolicy::Networks {
     const std::vector<float> values(advantages.begin(), advantages.end());
     const Tensor weights = ToTensor(values, {std::ssize(values)});
     const Tensor entropy = entropy_ / at::clamp_min(choices_, 1);
-    parameters_.Step(-at::mean(weights * log_probability_ + settings_.entropy * entropy), settings_.learning_rate,
-                     settings_.clip);
+    parameters_.AddGradient(-at::mean(weights * log_probability_ + settings_.entropy * entropy));
+    parameters_.Step(settings_.learning_rate, settings_.clip);
     log_probability_ = Tensor();
   }
 

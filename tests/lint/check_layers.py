@@ -44,8 +44,12 @@ ARROWS = {
                                 "scheduler-service/step_time"],
     "scheduler-service/hierarchy": ["common/base", "common/model", "scheduler-service/step_time"],
     "scheduler-service/pipeline": ["common/base", "common/model", "scheduler-service/step_time"],
+    # Neural networks of planners.
+    "scheduler-service/torch_net": ["common/base"],
     "scheduler-service/tapp": ["common/base", "common/model", "scheduler-service/step_time",
-                               "scheduler-service/pipeline"],
+                               "scheduler-service/pipeline", "scheduler-service/torch_net"],
+    "scheduler-service/graph_agent": ["common/base", "common/model", "scheduler-service/graph",
+                                      "scheduler-service/step_time", "scheduler-service/torch_net"],
     # Planners of other processes: the network, but not the front ends.
     "scheduler-service/remote_planner": ["common/base", "common/document", "common/model", "common/rpc", "proto",
                                          "scheduler-service/cost", "scheduler-service/planner",
@@ -98,7 +102,7 @@ ARROWS = {
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
 HEAVY = {
-    r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "worker/torchscript", "scheduler-service/tapp",
+    r"torch/|ATen/|c10/|oneapi/": ["worker/aten", "worker/model", "worker/torchscript", "scheduler-service/torch_net",
                                    "tests/unit/worker/model"],
     r"gloo/": ["worker/collective"],
     r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
@@ -115,7 +119,7 @@ HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-
 CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
 CUDA_FOLDERS = ["worker/device"]
 # Headers of one folder's own sources, which keep a library's types together.
-HEADER_EXCEPTIONS = {"scheduler-service/tapp/torch.h", "worker/aten/torch.h", "worker/model/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
+HEADER_EXCEPTIONS = {"scheduler-service/torch_net/torch.h", "worker/aten/torch.h", "worker/model/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
 # Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else
 # messages stay in .cc files, behind forward declarations.
 WIRE_HEADERS = ("common/model", "scheduler-service/handlers", "worker/coordinator/core", "worker/coordinator/server",

@@ -1,4 +1,5 @@
-// The only header of this folder that includes LibTorch. It is slow to compile: only policy.cc includes it.
+// The only header of the planners' networks that includes LibTorch. It is slow to compile: only sources that define a
+// network include it.
 #pragma once
 
 #pragma GCC diagnostic push
@@ -13,4 +14,5 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 #pragma GCC diagnostic pop
