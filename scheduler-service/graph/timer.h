@@ -15,7 +15,7 @@ class GraphTimer {
  public:
   // All must outlive it. At most `calls` simulations; strategies that it knows cost none.
   GraphTimer(const StepTimeProblem& problem, const OperationGroups& groups, const SearchLimits& limits, int64_t calls)
-      : problem_(problem), groups_(groups), limits_(limits), evaluator_(problem, limits.stop()), most_(calls) {}
+      : problem_(problem), groups_(groups), limits_(limits), evaluator_(problem, limits), most_(calls) {}
 
   // kForever for a strategy that does not fit, or after the last call. One that does not fit is timed once more without
   // the versions of parameters that a recovery returns to.

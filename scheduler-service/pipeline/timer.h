@@ -16,7 +16,7 @@ class PipelineTimer {
  public:
   // Both must outlive it.
   PipelineTimer(const StepTimeProblem& problem, const SearchLimits& limits)
-      : problem_(problem), limits_(limits), evaluator_(problem, limits.stop()) {}
+      : problem_(problem), limits_(limits), evaluator_(problem, limits) {}
 
   // kForever for a pipeline that does not fit or was cancelled; `why` says the last reason.
   double Seconds(const std::vector<PipelineStage>& stages);

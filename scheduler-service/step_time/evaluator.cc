@@ -32,7 +32,7 @@ absl::StatusOr<double> StepTimeEvaluator::Seconds(const model::ExecutionPlan& pl
   if (options.count_memory) {
     MEDLEY_RETURN_IF_ERROR(program::CheckMemory(simulated.program, simulated.memory, limits));
   }
-  return simulated.simulation.seconds_per_step;
+  return measure_ ? measure_(plan) : simulated.simulation.seconds_per_step;
 }
 
 }  // namespace medley::sched

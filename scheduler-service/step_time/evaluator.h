@@ -1,4 +1,4 @@
-// Times plans by the simulator. Not thread-safe; the problem must outlive it.
+// Times plans by the simulator, or by what the limits measure with. Not thread-safe; the problem must outlive it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -7,6 +7,7 @@
 #include <stop_token>
 
 #include "common/model/execution_plan.h"
+#include "scheduler-service/step_time/planner.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
@@ -14,9 +15,13 @@ namespace medley::sched {
 class StepTimeEvaluator {
  public:
   StepTimeEvaluator(const StepTimeProblem& problem, std::stop_token stop) : problem_(problem), stop_(stop) {}
+  // With what the limits measure with.
+  StepTimeEvaluator(const StepTimeProblem& problem, const SearchLimits& limits)
+      : problem_(problem), stop_(limits.stop()), measure_(limits.measure()) {}
 
   // Seconds of a step of the plan in steady state. Errors: ResourceExhausted where a device lacks memory, naming it, or
-  // for a plan that is too large to simulate it beside others; those of program::Compile; Cancelled.
+  // for a plan that is too large to simulate it beside others; those of program::Compile; Cancelled. A plan that can be
+  // simulated may be measured, with the errors of that.
   absl::StatusOr<double> Seconds(const model::ExecutionPlan& plan);
 
   int64_t calls() const { return calls_; }
@@ -24,6 +29,7 @@ class StepTimeEvaluator {
  private:
   const StepTimeProblem& problem_;
   const std::stop_token stop_;
+  const SearchLimits::Measure measure_;
   int64_t calls_ = 0;
 };
 

@@ -28,8 +28,17 @@ class SearchLimits {
   // Called in the thread of Solve with each plan that is the best so far, and its seconds.
   using OnBetter = std::function<void(const model::ExecutionPlan& plan, double seconds)>;
 
-  SearchLimits(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop, OnBetter on_better = {})
-      : clock_(clock), deadline_(deadline), stop_(std::move(stop)), on_better_(std::move(on_better)) {}
+  // Seconds of a step of a plan on real processes. Called in the thread of Solve, for plans that the simulator accepts.
+  using Measure = std::function<absl::StatusOr<double>(const model::ExecutionPlan& plan)>;
+
+  // With `measure`, planners that learn from whole plans get their seconds from it instead of the simulator.
+  SearchLimits(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop, OnBetter on_better = {},
+               Measure measure = {})
+      : clock_(clock),
+        deadline_(deadline),
+        stop_(std::move(stop)),
+        on_better_(std::move(on_better)),
+        measure_(std::move(measure)) {}
 
   // Until the deadline, in seconds; at least 0, and kForever without a deadline.
   double RemainingSeconds() const {
@@ -38,6 +47,7 @@ class SearchLimits {
   }
   bool Spent() const { return stop_.stop_requested() || clock_.Steady() >= deadline_; }
   const std::stop_token& stop() const { return stop_; }
+  const Measure& measure() const { return measure_; }  // empty: the simulator
   void Report(const model::ExecutionPlan& plan, double seconds) const {
     if (on_better_) on_better_(plan, seconds);
   }
@@ -47,6 +57,7 @@ class SearchLimits {
   const base::SteadyTime deadline_;
   const std::stop_token stop_;
   const OnBetter on_better_;
+  const Measure measure_;
 };
 
 struct StepTimeSolution {

@@ -26,7 +26,9 @@
 #include "operator/records/profile_store.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/simulate/plan_simulation.h"
+#include "scheduler-service/step_time/evaluator.h"
 #include "scheduler-service/step_time/make_plan.h"
+#include "scheduler-service/tapp/tapp_planner.h"
 #include "tests/bench/pool_quotas.h"
 #include "tests/integration/worker/job_harness.h"
 
@@ -47,6 +49,7 @@ struct Settings {
   int rounds = 3;
   int seconds = 8;
   std::string planners;
+  int rewards = 0;
   double big = 0.7;
   double small = 0.35;
   int period_ms = 100;
@@ -83,8 +86,8 @@ std::vector<NamedShape> Shapes(int operations, int cut, bool tables) {
                  : NamedShape{"big | small, asynchronous", pipeline(1, 1, plan::v1::SCHEDULE_KIND_ASYNC_1F1B)}};
 }
 
-// As the operator asks for a job with spec.objective.fastest.
-absl::StatusOr<NamedShape> PlannedShape(const model::Profile& profile, const std::string& planner) {
+// The question of the operator for a job with spec.objective.fastest; `planner`: a name, or NAME/async.
+absl::StatusOr<model::PlanRequest> StepTimeQuestion(const model::Profile& profile, const std::string& planner) {
   const std::vector<std::string> parts = absl::StrSplit(planner, '/');
   const bool asynchronous = parts.size() > 1 && parts[1] == "async";
   const nlohmann::json job = {
@@ -100,24 +103,32 @@ absl::StatusOr<NamedShape> PlannedShape(const model::Profile& profile, const std
   ops::ResourcePool big, small;
   big.name = kBig;
   small.name = kSmall;
-  const model::PlanRequest request = ops::BuildPlanRequest(training, profile, {{&big, 2}, {&small, 2}}, {});
-  const sched::Registry registry = sched::BuiltinPlanners();
-  const base::SystemClock clock;
-  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result,
-                          sched::MakeStepTimePlan(request, registry.step_time(), clock, {}));
-  if (!result.execution_plan) return base::FailedPrecondition("{}: no plan", planner);
-  NamedShape shape{planner, {}};
-  model::ToProto(*result.execution_plan, shape.shape.planned);
+  return ops::BuildPlanRequest(training, profile, {{&big, 2}, {&small, 2}}, {});
+}
+
+NamedShape ShapeOf(const std::string& name, const model::ExecutionPlan& plan) {
+  NamedShape shape{name, {}};
+  model::ToProto(plan, shape.shape.planned);
   std::string text;
-  for (const model::Placement& placement : result.execution_plan->placements) {
+  for (const model::Placement& placement : plan.placements) {
     for (const model::OperationRange& range : placement.operations)
       text += fmt::format(" {}-{}", range.first, range.end - 1);
     for (const model::Replica& replica : placement.replicas)
       text += fmt::format(" {}*{:.2f}", replica.device, replica.share);
     text += ";";
   }
-  std::fprintf(stderr, "%s:%s\n", planner.c_str(), text.c_str());
+  std::fprintf(stderr, "%s:%s\n", name.c_str(), text.c_str());
   return shape;
+}
+
+absl::StatusOr<NamedShape> PlannedShape(const model::Profile& profile, const std::string& planner) {
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, StepTimeQuestion(profile, planner));
+  const sched::Registry registry = sched::BuiltinPlanners();
+  const base::SystemClock clock;
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result,
+                          sched::MakeStepTimePlan(request, registry.step_time(), clock, {}));
+  if (!result.execution_plan) return base::FailedPrecondition("{}: no plan", planner);
+  return ShapeOf(planner, *result.execution_plan);
 }
 
 JobOptions OptionsOf(const std::string& model) {
@@ -162,6 +173,60 @@ absl::StatusOr<double> MeasureStep(JobHarness& job, const JobShape& shape, int f
   return seconds / static_cast<double>(std::max<int64_t>(1, last.step() - first.step()));
 }
 
+// As the paper measures: 20 steps, the mean of the last 10.
+absl::StatusOr<double> MeasureReward(const JobOptions& options, const model::ExecutionPlan& plan) {
+  const base::SystemClock clock;
+  NamedShape shape{"reward", {}};
+  model::ToProto(plan, shape.shape.planned);
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape.shape, "bench");
+  const auto at = [&](int64_t step) {
+    return job.WaitFor([step](const pb::Observation& o) { return o.step() >= step; }, base::seconds(60)).step();
+  };
+  const int64_t first = at(10);
+  const base::SteadyTime begin = clock.Steady();
+  const int64_t last = at(first + 10);
+  if (testing::Test::HasFailure()) return base::FailedPrecondition("not a steady run: {}", job.AllLogs());
+  return base::ToSeconds(clock.Steady() - begin) / static_cast<double>(last - first);
+}
+
+// The plans of tapp by rewards from real processes, and by rewards from the simulator.
+absl::StatusOr<std::vector<NamedShape>> RewardedShapes(const model::Profile& profile, const JobOptions& options,
+                                                       int rewards) {
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, StepTimeQuestion(profile, "tapp/async"));
+  MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem problem, sched::StepTimeProblem::Compile(request));
+  const base::SystemClock clock;
+  std::vector<double> ratios;  // measured over simulated
+  sched::StepTimeEvaluator simulator(problem, {});
+  const auto measure = [&](const model::ExecutionPlan& plan) -> absl::StatusOr<double> {
+    MEDLEY_ASSIGN_OR_RETURN(const double seconds, MeasureReward(options, plan));
+    MEDLEY_ASSIGN_OR_RETURN(const double simulated, simulator.Seconds(plan));
+    ratios.push_back(seconds / simulated);
+    return seconds;
+  };
+  std::vector<NamedShape> shapes;
+  const auto solve = [&](const std::string& name, int64_t calls, sched::SearchLimits::Measure how) -> absl::Status {
+    const auto planner =
+        sched::MakeTapp({.draws_a_round = std::min<int>(20, static_cast<int>(calls) / 6), .calls = calls});
+    const base::SteadyTime begin = clock.Steady();
+    MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeSolution solution,
+                            planner->Solve(problem, 1, {clock, base::SteadyTime::max(), {}, {}, std::move(how)}));
+    if (!solution.best) return base::FailedPrecondition("{}: no plan", name);
+    std::fprintf(stderr, "%s: %lld rewards in %.1f s\n", name.c_str(), static_cast<long long>(solution.simulated),
+                 base::ToSeconds(clock.Steady() - begin));
+    shapes.push_back(ShapeOf(name, *solution.best));
+    return absl::OkStatus();
+  };
+  MEDLEY_RETURN_IF_ERROR(solve("measured rewards", rewards, measure));
+  std::ranges::sort(ratios);
+  std::fprintf(stderr, "measured over simulated: %.2f to %.2f, median %.2f\n", ratios.front(), ratios.back(),
+               ratios[ratios.size() / 2]);
+  MEDLEY_RETURN_IF_ERROR(solve("as many simulated rewards", rewards, {}));
+  MEDLEY_RETURN_IF_ERROR(solve("4,000 simulated rewards", 4000, {}));
+  return shapes;
+}
+
 double MedianOf(std::vector<double> values) {
   std::ranges::sort(values);
   const size_t half = values.size() / 2;
@@ -174,7 +239,8 @@ struct Seconds {
 };
 
 // Measures the profile and all wanted plans of a model once more.
-absl::Status MeasureRound(const Settings& settings, const JobOptions& options,
+// `rewarded`: the shapes of RewardedShapes, made in the first round.
+absl::Status MeasureRound(const Settings& settings, const JobOptions& options, std::vector<NamedShape>& rewarded,
                           std::vector<std::pair<std::string, Seconds>>& plans) {
   model::Profile profile;
   {
@@ -183,7 +249,12 @@ absl::Status MeasureRound(const Settings& settings, const JobOptions& options,
   }
   const int operations = static_cast<int>(profile.model.layers.size());
   std::vector<NamedShape> shapes;
-  if (settings.planners.empty()) shapes = Shapes(operations, operations / 2, !options.tables.empty());
+  if (settings.rewards > 0 && rewarded.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(rewarded, RewardedShapes(profile, options, settings.rewards));
+  }
+  shapes = rewarded;
+  if (settings.planners.empty() && rewarded.empty())
+    shapes = Shapes(operations, operations / 2, !options.tables.empty());
   for (const std::string& planner :
        std::vector<std::string>(absl::StrSplit(settings.planners, ',', absl::SkipEmpty()))) {
     MEDLEY_ASSIGN_OR_RETURN(shapes.emplace_back(), PlannedShape(profile, planner));
@@ -218,8 +289,9 @@ absl::Status Measure(const Settings& settings) {
     JobOptions options = OptionsOf(name);
     options.place = place;
     std::vector<std::pair<std::string, Seconds>> plans;
+    std::vector<NamedShape> rewarded;
     for (int round = 0; round < settings.rounds; ++round) {
-      MEDLEY_RETURN_IF_ERROR(MeasureRound(settings, options, plans));
+      MEDLEY_RETURN_IF_ERROR(MeasureRound(settings, options, rewarded, plans));
       quotas.Clear();
     }
     for (const auto& [plan, seconds] : plans) {
@@ -244,6 +316,8 @@ int main(int argc, char** argv) {
   app.add_option("--models", settings.models, "names, with commas between them")->capture_default_str();
   app.add_option("--plan", settings.plans, "a name of the output; all unless given");
   app.add_option("--planners", settings.planners, "of step time, with commas between them");
+  app.add_option("--rewards", settings.rewards, "of tapp from real processes, at least 6")
+      ->check(CLI::Range(6, 10'000));
   app.add_option("--rounds", settings.rounds, "of profiles and plans")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
