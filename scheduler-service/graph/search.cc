@@ -65,9 +65,14 @@ class Climber {
   void Climb() {
     while (!q_.timer.Spent()) {
       const double before = seconds_;
-      Runs();
-      Singles();
+      // Runs while they help: of a large model, all single groups with all actions are more than most searches have.
+      for (double last = kForever; seconds_ < last * kLess && !q_.timer.Spent();) {
+        last = seconds_;
+        Runs();
+      }
       Schedules();
+      if (seconds_ < before * kLess) continue;
+      Singles();
       if (seconds_ >= before * kLess) return;
     }
   }
@@ -97,11 +102,11 @@ class Climber {
     }
   }
 
-  // As many random runs as there are groups.
+  // Twice as many random runs as there are groups.
   void Runs() {
     const size_t groups = at_.actions.size();
-    for (size_t i = 0; i < groups && !q_.timer.Spent(); ++i) {
-      const auto run = DrawRun(q_, std::max<size_t>(2, groups / 2));
+    for (size_t i = 0; i < 2 * groups && !q_.timer.Spent(); ++i) {
+      const auto run = DrawRun(q_, groups);
       // Of its neighbours', or any.
       const size_t beside = run.first > 0 ? run.first - 1 : std::min(run.second, groups - 1);
       Offer(Changed(at_, run, q_.rng.Below(3) == 0 ? at_.actions[beside] : Draw(q_)));

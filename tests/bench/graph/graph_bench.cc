@@ -24,6 +24,7 @@
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
+#include "tests/bench/graph/asked.h"
 #include "tests/bench/graph/testbed.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
@@ -36,18 +37,14 @@ using sched::BoundOfGraph;
 using sched::BucketSizes;
 using sched::GraphQuestion;
 using sched::GraphStrategy;
-using sched::GraphTimer;
-using sched::GroupOperations;
 using sched::kForever;
 using sched::kReplicaActions;
-using sched::OperationGroups;
 using sched::RandomGraphProblem;
 using sched::RandomStrategy;
 using sched::SearchGraph;
 using sched::SearchGraphByCrossEntropy;
 using sched::SearchGraphByMetropolis;
 using sched::SearchGraphRandomly;
-using sched::SearchLimits;
 using sched::StepTimeProblem;
 using sched::TryBaselines;
 using sched::Uniform;
@@ -67,13 +64,6 @@ struct Flags {
   Roofline roofline = kFrozen;  // of all but the fit
 };
 
-double Middle(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  if (values.empty()) return 0;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 bool Wanted(const Flags& flags, const std::string& model) {
   return flags.models.empty() || std::ranges::find(flags.models, model) != flags.models.end();
 }
@@ -86,22 +76,6 @@ double BaselineSeconds(const GraphQuestion& q, int how, bool ranked) {
   }
   return best;
 }
-
-// What one run of a search needs.
-struct Asked {
-  Asked(const StepTimeProblem& problem, const Flags& flags, uint64_t seed, int64_t calls)
-      : groups(GroupOperations(problem, flags.groups)),
-        limits(clock, base::SteadyTime::max(), {}),
-        timer(problem, groups, limits, calls),
-        rng(seed),
-        q{problem, groups, timer, rng} {}
-  const base::SystemClock clock;
-  const OperationGroups groups;
-  const SearchLimits limits;
-  GraphTimer timer;
-  base::Rng rng;
-  const GraphQuestion q;
-};
 
 constexpr const char* kBaselines[] = {"EV-PS", "EV-AR", "CP-PS", "CP-AR"};
 
@@ -128,7 +102,7 @@ class GraphBench {
   absl::StatusOr<double> Quick(const PaperRow& row, size_t size, int how, const Roofline& roofline) {
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[size], size == 1, roofline));
-    Asked asked(problem, flags_, 1, 2);
+    Asked asked(problem, flags_.groups, 1, 2);
     return asked.timer.Seconds(Uniform(asked.q, problem.devices() + how, BucketSizes(problem)[2], false));
   }
   absl::StatusOr<double> Loss(const Roofline& roofline) {
@@ -195,7 +169,7 @@ absl::Status GraphBench::Tables() {
       MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
                               OnTestbed(model, row.batch[size], size == 1, flags_.roofline));
       const auto begin = std::chrono::steady_clock::now();
-      Asked asked(problem, flags_, 1, flags_.calls);
+      Asked asked(problem, flags_.groups, 1, flags_.calls);
       TryBaselines(asked.q);
       double best = kForever, paper = kForever;
       std::string columns;
@@ -243,7 +217,7 @@ absl::Status GraphBench::Large() {
       MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
       MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
                               OnTestbed(model, row.batch[size], size == 1, flags_.roofline));
-      Asked asked(problem, flags_, 1, flags_.calls);
+      Asked asked(problem, flags_.groups, 1, flags_.calls);
       TryBaselines(asked.q);
       std::string fit;
       for (int how = 0; how < 4; ++how) {
@@ -279,7 +253,7 @@ absl::Status GraphBench::Search() {
     for (const auto& [name, search] : searches) {
       std::vector<double> found;
       for (int seed = 1; seed <= flags_.seeds; ++seed) {
-        Asked asked(problem, flags_, static_cast<uint64_t>(seed), flags_.calls);
+        Asked asked(problem, flags_.groups, static_cast<uint64_t>(seed), flags_.calls);
         TryBaselines(asked.q);
         const double baseline = asked.timer.best_seconds();
         search(asked.q);
@@ -299,7 +273,7 @@ absl::Status GraphBench::Order() {
     if (!Wanted(flags_, row.model)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[0], false, flags_.roofline));
-    Asked asked(problem, flags_, 1, flags_.calls);
+    Asked asked(problem, flags_.groups, 1, flags_.calls);
     TryBaselines(asked.q);
     double ranked = kForever, plain = kForever;
     for (int how = 0; how < 4; ++how) {
@@ -324,9 +298,7 @@ absl::Status GraphBench::Brute() {
   for (int instance = 0; instance < flags_.instances; ++instance) {
     base::Rng rng(base::Mix64(static_cast<uint64_t>(instance)));
     const StepTimeProblem problem = RandomGraphProblem(rng, kDevices, 4 + static_cast<int>(rng.Below(4)));
-    Flags small = flags_;
-    small.groups = kGroups;
-    Asked all(problem, small, 1, int64_t{1} << 40);
+    Asked all(problem, kGroups, 1, int64_t{1} << 40);
     const int actions = ActionCount(problem);
     int64_t count = 1;
     for (int g = 0; g < all.groups.count(); ++g) count *= actions;
@@ -343,7 +315,7 @@ absl::Status GraphBench::Brute() {
         }
       }
     }
-    Asked search(problem, small, 1, flags_.calls);
+    Asked search(problem, kGroups, 1, flags_.calls);
     TryBaselines(search.q);
     SearchGraph(search.q);
     gaps.push_back(search.timer.best_seconds() / all.timer.best_seconds() - 1);
@@ -365,7 +337,7 @@ absl::Status GraphBench::Speed() {
     if (!Wanted(flags_, name)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(name));
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, 48, true, flags_.roofline));
-    Asked asked(problem, flags_, 1, 1'000'000);
+    Asked asked(problem, flags_.groups, 1, 1'000'000);
     const auto time = [&](auto&& run) {
       const auto begin = std::chrono::steady_clock::now();
       const int64_t before = asked.timer.calls();
