@@ -157,7 +157,7 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
   const sched::Registry registry = sched::BuiltinPlanners();
   for (const auto& planner : registry.planners())
     planners += (planners.empty() ? "" : ", ") + std::string(planner->name());
-  planners += "; with --devices: tapp, tapp-paper";
+  planners += "; with --devices: tapp, tapp-paper, graph-agent, graph-agent-paper";
   for (const auto& planner : registry.step_time().planners()) planners += ", " + std::string(planner->name());
   command.add_option("--planner", flags.planner, "planner to use instead of the request's: " + planners);
   command.add_option(

@@ -3,6 +3,7 @@
 #include <grpcpp/impl/codegen/service_type.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -10,6 +11,7 @@
 #include "common/model/convert.h"
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/graph_agent/agent.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/process/address.h"
 #include "scheduler-service/serve_planner/planner_service.h"
@@ -46,6 +48,7 @@ Registry AllPlanners() {
   Registry planners = BuiltinPlanners();
   planners.step_time().Add(MakeTapp());
   planners.step_time().Add(MakeTapp({.paper = true, .polish = 0}));
+  for (auto& planner : MakeGraphAgentPlanners()) planners.step_time().Add(std::move(planner));
   return planners;
 }
 

@@ -15,8 +15,6 @@
 namespace medley::sched {
 namespace {
 
-using Search = std::function<void(const GraphQuestion&)>;
-
 // One more strategy, compared with the plan.
 void Compare(const GraphQuestion& q, std::string label, const GraphStrategy& strategy, StepTimeSolution& out) {
   const double seconds = q.timer.Seconds(strategy);
@@ -99,7 +97,7 @@ std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
 
 class GraphPlanner final : public StepTimePlanner {
  public:
-  GraphPlanner(std::string_view name, std::string_view description, const GraphOptions& options, Search search,
+  GraphPlanner(std::string_view name, std::string_view description, const GraphOptions& options, GraphSearch search,
                bool compares)
       : name_(name), description_(description), options_(options), search_(std::move(search)), compares_(compares) {}
   std::string_view name() const override { return name_; }
@@ -118,7 +116,7 @@ class GraphPlanner final : public StepTimePlanner {
     GraphTimer timer(problem, groups, limits, options_.calls);
     base::Rng rng(seed);
     const GraphQuestion q{problem, groups, timer, rng};
-    search_(q);
+    MEDLEY_RETURN_IF_ERROR(search_(q));
     StepTimeSolution out;
     out.simulated = timer.calls();
     out.complete = !limits.Spent();
@@ -152,16 +150,26 @@ class GraphPlanner final : public StepTimePlanner {
 
   const std::string_view name_, description_;
   const GraphOptions options_;
-  const Search search_;
+  const GraphSearch search_;
   const bool compares_;
 };
 
 }  // namespace
 
+std::unique_ptr<StepTimePlanner> MakeGraphPlanner(std::string_view name, std::string_view description,
+                                                  const GraphOptions& options, GraphSearch search, bool compares) {
+  return std::make_unique<GraphPlanner>(name, description, options, std::move(search), compares);
+}
+
 std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptions& options) {
   std::vector<std::unique_ptr<StepTimePlanner>> out;
-  const auto add = [&](std::string_view name, std::string_view description, Search search, bool compares = false) {
-    out.push_back(std::make_unique<GraphPlanner>(name, description, options, std::move(search), compares));
+  const auto add = [&](std::string_view name, std::string_view description,
+                       const std::function<void(const GraphQuestion&)>& search, bool compares = false) {
+    const auto run = [search](const GraphQuestion& q) {
+      search(q);
+      return absl::OkStatus();
+    };
+    out.push_back(MakeGraphPlanner(name, description, options, run, compares));
   };
   add(
       "graph", "devices, replicas, reductions and order of each group of operations, by local search (after HeteroG)",

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
+#include "scheduler-service/graph/search.h"
 #include "scheduler-service/step_time/planner.h"
 
 namespace medley::sched {
@@ -13,6 +16,14 @@ struct GraphOptions {
   int groups = 48;       // at most
   int64_t calls = 2000;  // simulations at most
 };
+
+// Errors end the planning.
+using GraphSearch = std::function<absl::Status(const GraphQuestion&)>;
+
+// A planner whose plan is the best strategy that `search` had timed. `name` and `description` must outlive it.
+// `compares`: it also tells the seconds of the baselines, and of the plan without each kind of its decisions.
+std::unique_ptr<StepTimePlanner> MakeGraphPlanner(std::string_view name, std::string_view description,
+                                                  const GraphOptions& options, GraphSearch search, bool compares);
 
 // graph, graph-random, graph-mcmc, graph-post; ev-ps, ev-ar, cp-ps, cp-ar with the order of the model.
 std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptions& options = {});
