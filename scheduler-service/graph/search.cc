@@ -102,15 +102,32 @@ class Climber {
     }
   }
 
-  // Twice as many random runs as there are groups.
+  // Divides the groups into runs of 1, 2, 4, ... and all groups, about twice as many as groups, and gives each another
+  // action, in any order.
   void Runs() {
     const size_t groups = at_.actions.size();
-    for (size_t i = 0; i < 2 * groups && !q_.timer.Spent(); ++i) {
-      const auto run = DrawRun(q_, groups);
-      // Of its neighbours', or any.
-      const size_t beside = run.first > 0 ? run.first - 1 : std::min(run.second, groups - 1);
-      Offer(Changed(at_, run, q_.rng.Below(3) == 0 ? at_.actions[beside] : Draw(q_)));
+    std::vector<std::pair<size_t, size_t>> runs;
+    for (size_t length = 1; length < 2 * groups; length *= 2) {
+      const size_t shift = passes_ == 0 ? 0 : q_.rng.Below(length);  // where the first run ends earlier
+      for (size_t end = length - shift; end < groups + length; end += length) {
+        runs.emplace_back(end > length ? end - length : 0, std::min(end, groups));
+      }
     }
+    ++passes_;
+    ShuffleAll(q_.rng, runs);
+    for (const auto& run : runs) {
+      if (q_.timer.Spent()) return;
+      Offer(Changed(at_, run, DrawAction(run)));
+    }
+  }
+
+  // That of a neighbour, one of the ways to replicate, or any.
+  int DrawAction(std::pair<size_t, size_t> run) {
+    const size_t beside = run.first > 0 ? run.first - 1 : std::min(run.second, at_.actions.size() - 1);
+    const auto which = q_.rng.Below(4);
+    if (which == 0) return at_.actions[beside];
+    if (which == 1) return q_.problem.devices() + static_cast<int>(q_.rng.Below(kReplicaActions));
+    return Draw(q_);
   }
 
   void Schedules() {
@@ -127,6 +144,7 @@ class Climber {
   const GraphQuestion& q_;
   GraphStrategy at_;
   double seconds_;
+  int passes_ = 0;  // of Runs
 };
 
 }  // namespace
