@@ -128,6 +128,29 @@ TEST(TappPlannerTest, IsNearTheExactPipeline) {
   }
 }
 
+// Rewards may come from real processes: what they say counts, also against the simulator.
+TEST(TappPlannerTest, RewardsMayBeMeasured) {
+  base::Rng rng(74);
+  const StepTimeProblem problem = RandomPipelineProblem(rng, 3, 6);
+  static const base::SystemClock clock;
+  int64_t measured = 0;
+  const auto measure = [&](const model::ExecutionPlan& plan) -> absl::StatusOr<double> {
+    ++measured;
+    if (plan.devices.size() == 3) return base::Unavailable("a process has ended");
+    return plan.devices.size() == 2 ? 0.5 : 1;
+  };
+  TappOptions options = Quick();
+  options.calls = 60;
+  const auto solution =
+      MakeTapp(options)->Solve(problem, 1, {clock, base::SteadyTime::max(), std::stop_token(), {}, measure});
+  ASSERT_THAT(solution, IsOk());
+  ASSERT_TRUE(solution->best);
+  EXPECT_EQ(solution->best->devices.size(), 2u);
+  EXPECT_DOUBLE_EQ(solution->seconds, 0.5);
+  EXPECT_GT(measured, 0);
+  EXPECT_LE(measured, solution->simulated);
+}
+
 TEST(TappPlannerTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(72);
   const StepTimeProblem problem = RandomPipelineProblem(rng, 4, 6);
