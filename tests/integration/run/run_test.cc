@@ -226,15 +226,13 @@ TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
                                           : "samples trained         455,854 of 455,854"));
 }
 
-// The goal step time on the pools of a job: one placement of the whole model on units of both pools, whose replicas
-// differ. Half of the samples of a step go to the unit that is twice as fast as the others.
-TEST_F(RunTest, TheFastestPlanTrainsOnUnlikePools) {
+// A job for the fewest seconds of a step on pools of unlike units.
+std::string FastestJob(const std::string& planner, const std::string& training) {
   std::string job =
-      SmallJob("objective: {maxUsdPerHour: \"2\"}", "objective: {fastest: true}\n  planner: {name: hierarchy}");
+      SmallJob("objective: {maxUsdPerHour: \"2\"}", "objective: {fastest: true}\n  planner: {name: " + planner + "}");
   Edit(job, "model: {name: logistic}", "model: {name: mlp, parameters: {hidden: [512, 512]}}");
   Edit(job, "categorical: [1, 3, 5, 6, 7, 8, 9, 13], ", "");
-  Edit(job, "batchSize: 512, microBatches: 1",
-       "batchSize: 512, microBatches: 1, sync: {mode: Percentage, fraction: 0.1}");
+  Edit(job, "batchSize: 512, microBatches: 1", training);
   Edit(job, "  limit: 4\n", "  limit: 1\n");
   Edit(job, "---\n", R"(---
 apiVersion: medley.dev/v1alpha1
@@ -247,8 +245,24 @@ spec:
   price: {usdPerUnitHour: "0.05"}
 ---
 )");
-  EXPECT_EQ(RunManifest(job), "exit code 0") << Output();
+  return job;
+}
+
+// The goal step time on the pools of a job: one placement of the whole model on units of both pools, whose replicas
+// differ. Half of the samples of a step go to the unit that is twice as fast as the others.
+TEST_F(RunTest, TheFastestPlanTrainsOnUnlikePools) {
+  EXPECT_EQ(
+      RunManifest(FastestJob("hierarchy", "batchSize: 512, microBatches: 1, sync: {mode: Percentage, fraction: 0.1}")),
+      "exit code 0")
+      << Output();
   EXPECT_THAT(Output(), HasSubstr("plan of generation 1 from planner hierarchy"));
+  EXPECT_THAT(Output(), HasSubstr("samples trained         32,561 of 32,561"));
+}
+
+// Each operation has devices of its own.
+TEST_F(RunTest, APlanOfSingleOperationsTrains) {
+  EXPECT_EQ(RunManifest(FastestJob("graph", "batchSize: 512, microBatches: 1")), "exit code 0") << Output();
+  EXPECT_THAT(Output(), HasSubstr("plan of generation 1 from planner graph"));
   EXPECT_THAT(Output(), HasSubstr("samples trained         32,561 of 32,561"));
 }
 
