@@ -102,8 +102,8 @@ class Climber {
     }
   }
 
-  // Divides the groups into runs of 1, 2, 4, ... and all groups, about twice as many as groups, and gives each another
-  // action, in any order.
+  // Divides the groups into runs of 1, 2, 4, ... and all groups, about twice as many as groups, and tries an action
+  // for each, in any order.
   void Runs() {
     const size_t groups = at_.actions.size();
     std::vector<std::pair<size_t, size_t>> runs;

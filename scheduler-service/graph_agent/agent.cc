@@ -13,7 +13,7 @@ MEDLEY_EMBEDDED(agent_weights);
 namespace medley::sched {
 namespace {
 
-constexpr double kForgotten = 10;     // times the reward of one unit, of what does not fit (section 4.1.3)
+constexpr double kWorst = 10;         // what does not fit counts as this times one unit (section 4.1.3)
 constexpr double kKeepAverage = 0.9;  // of the moving average, in each round
 constexpr int kRoundsWithoutNews = 15;
 constexpr int kPaperGroups = 2000;
@@ -25,7 +25,7 @@ AgentLearner::AgentLearner(AgentPolicy& policy, const GraphQuestion& q, int draw
   if (q.timer.best_seconds() < kForever) unit_ = q.timer.best_seconds();
 }
 
-double AgentLearner::Reward(double seconds) const { return -std::min(std::sqrt(seconds / unit_), kForgotten); }
+double AgentLearner::Reward(double seconds) const { return -std::min(std::sqrt(seconds / unit_), kWorst); }
 
 GraphStrategy AgentLearner::With(AgentDraw actions) const { return {std::move(actions), around_.bucket_bytes, true}; }
 
@@ -92,10 +92,12 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphAgentPlanners() {
         },
         true));
   };
-  add("graph-agent", "the same decisions by a graph network that has learned on other models, then local search", {},
-      {.settings = {}, .weights = ShippedAgentWeights()});
-  add("graph-agent-paper", "the agent with HeteroG's sizes and groups, from random weights", {.groups = kPaperGroups},
-      {.settings = AgentSettings::Paper(), .polish = 0, .weights = {}});
+  add("graph-agent",
+      "devices, replicas and reductions of each group of operations, by trained networks (HeteroG), then local search",
+      {}, {.settings = {}, .weights = ShippedAgentWeights()});
+  add("graph-agent-paper",
+      "the networks of graph-agent in the sizes of HeteroG, from random weights, without local search",
+      {.groups = kPaperGroups}, {.settings = AgentSettings::Paper(), .polish = 0, .weights = {}});
   return out;
 }
 

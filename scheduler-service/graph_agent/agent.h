@@ -47,7 +47,7 @@ class AgentLearner {
 
 struct AgentOptions {
   AgentSettings settings;
-  int draws_a_round = 10;
+  int draws_a_round = 8;
   // The part of the simulations that local search gets, from the best strategy of the agent; 0: none.
   double polish = 0.5;
   std::string_view weights;  // that it begins with; empty: random ones. Must outlive the search

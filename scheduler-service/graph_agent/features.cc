@@ -10,6 +10,7 @@ namespace medley::sched {
 namespace {
 
 constexpr double kTiny = 1e-30;
+constexpr float kAmpleMemory = 3;  // of a device without a limit: as with 19 times the bytes of a replica
 
 // A ratio, or its logarithm where it may have any order of magnitude.
 float Ratio(double value, double of) { return static_cast<float>(std::clamp(value / std::max(of, kTiny), 0.0, 100.0)); }
@@ -169,7 +170,7 @@ class Reader {
       const double memory = problem_.MemoryBytes(d);
       out.device.insert(
           out.device.end(),
-          {Ratio(mean_whole_, seconds), Ratio(fastest, seconds), memory > 0 ? Log(memory, replica) : 3.0F,
+          {Ratio(mean_whole_, seconds), Ratio(fastest, seconds), memory > 0 ? Log(memory, replica) : kAmpleMemory,
            Ratio(problem_.CardSecondsPerByte(d), cards), Ratio(beside, devices_), Ratio(alike, devices_)});
       const int twin = pools[own.pool]++ % kTwins;
       for (int t = 0; t < kTwins; ++t) out.device.push_back(t == twin ? 1.0F : 0.0F);

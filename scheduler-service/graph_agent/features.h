@@ -21,9 +21,10 @@ inline constexpr int kPairWidth = 3;
 // Tables by row.
 struct AgentFeatures {
   int64_t operations = 0, groups = 0, devices = 0;
-  // Of each operation: seconds on the mean, the fastest and the slowest device, bytes of parameters, of its output and
-  // of its inputs, seconds to send its output over the mean and the fastest link and to reduce its parameters over the
-  // mean link, its place in the graph.
+  // Of each operation, in this order: seconds on the mean device; those on the fastest and on the slowest over it; the
+  // part of the seconds before it; bytes of parameters, the part of them before it, whether it has any; bytes of its
+  // output and of its inputs; seconds to send its output over the mean and over the fastest link, and its parameters
+  // over the mean link; the number of inputs; its place in the graph.
   std::vector<float> operation;
   // Edges: an operation and what it uses, in both directions, and each operation with itself.
   std::vector<int64_t> from, to;

@@ -84,7 +84,7 @@ class HierarchySearch {
         bytes_(problem.WeightBytes(0, problem.layers())),
         formation_(FormationOf(problem.request().planner.sync.hierarchy)),
         rng_(seed),
-        evaluator_(problem, limits.stop()) {}
+        evaluator_(problem, limits) {}
 
   absl::StatusOr<StepTimeSolution> Run() {
     Participation chosen = ChooseGroups(problem_, bytes_, formation_, rng_, &limits_);

@@ -31,7 +31,7 @@ class SearchLimits {
   // Seconds of a step of a plan on real processes. Called in the thread of Solve, for plans that the simulator accepts.
   using Measure = std::function<absl::StatusOr<double>(const model::ExecutionPlan& plan)>;
 
-  // With `measure`, planners that learn from whole plans get their seconds from it instead of the simulator.
+  // With `measure`, what planners time as a whole plan is measured instead of simulated; closed forms stay as they are.
   SearchLimits(const base::Clock& clock, base::SteadyTime deadline, std::stop_token stop, OnBetter on_better = {},
                Measure measure = {})
       : clock_(clock),

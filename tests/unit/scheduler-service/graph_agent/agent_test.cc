@@ -14,8 +14,8 @@ const StepTimePlanner& GraphAgent() {
   return *planners.front();
 }
 
-// On small questions it draws what is better than all simple plans.
-TEST(GraphAgentTest, LearnsBetterStrategies) {
+// What it draws gets better.
+TEST(GraphAgentTest, DrawsBetterStrategiesAfterLearning) {
   for (uint64_t seed = 51; seed < 54; ++seed) {
     base::Rng rng(seed);
     const StepTimeProblem problem = RandomGraphProblem(rng, 3, 8);
