@@ -111,6 +111,42 @@ double DoublingSeconds(int members, LinkOf link, double bytes) {
   return before + seconds + after;
 }
 
+void AddTraffic(AllreduceAlgorithm algorithm, const std::vector<int>& group, double bytes, int root,
+                std::vector<Traffic>& out) {
+  const size_t n = group.size();
+  if (n < 2) return;
+  const auto both = [&](int a, int b) {
+    out.push_back({a, b, bytes});
+    out.push_back({b, a, bytes});
+  };
+  switch (algorithm) {
+    case AllreduceAlgorithm::kCentralized: {
+      const int adds = std::ranges::find(group, root) == group.end() ? group.front() : root;
+      for (const int member : group) {
+        if (member != adds) both(member, adds);
+      }
+      return;
+    }
+    case AllreduceAlgorithm::kLinear:
+      for (size_t i = 0; i + 1 < n; ++i) both(group[i], group[i + 1]);
+      return;
+    case AllreduceAlgorithm::kRecursiveDoubling: {
+      const size_t power = std::bit_floor(n);
+      for (size_t i = power; i < n; ++i) both(group[i], group[i - power]);
+      for (size_t distance = 1; distance < power; distance *= 2) {
+        for (size_t i = 0; i < power; ++i) out.push_back({group[i], group[i ^ distance], bytes});
+      }
+      return;
+    }
+    case AllreduceAlgorithm::kAuto:
+    case AllreduceAlgorithm::kRing: {
+      const double part = 2 * static_cast<double>(n - 1) * bytes / static_cast<double>(n);
+      for (size_t i = 0; i < n; ++i) out.push_back({group[i], group[(i + 1) % n], part});
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 double AllreduceSeconds(AllreduceAlgorithm algorithm, int members, const LinkSpeed& link, double bytes) {
@@ -185,6 +221,20 @@ double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, dou
     seconds += adds + tells;
   }
   return seconds;
+}
+
+std::vector<Traffic> TrafficOf(std::span<const ReduceLevel> levels, double bytes, int root) {
+  std::vector<Traffic> out;
+  for (size_t l = 0; l < levels.size(); ++l) {
+    for (const std::vector<int>& group : levels[l].groups) {
+      AddTraffic(levels[l].algorithm, group, bytes, root, out);
+      if (l + 1 == levels.size()) continue;
+      for (size_t have = 1; have < group.size(); have *= 2) {  // the broadcast
+        for (size_t i = 0; i < have && i + have < group.size(); ++i) out.push_back({group[i], group[i + have], bytes});
+      }
+    }
+  }
+  return out;
 }
 
 std::vector<AlgorithmRule> AllreduceRules(int members, const LinkSpeed& link) {

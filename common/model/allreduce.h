@@ -46,6 +46,14 @@ double BroadcastSeconds(int members, LinkOf link, double bytes);
 // `root`: the replica that adds where a level is centralized and its group contains it; else the first of the group.
 double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, double bytes, int root = 0);
 
+// What the members send one another in an allreduce over groups, by pairs: `bytes` in all its messages together.
+struct Traffic {
+  int from = 0;  // replicas
+  int to = 0;
+  double bytes = 0;
+};
+std::vector<Traffic> TrafficOf(std::span<const ReduceLevel> levels, double bytes, int root = 0);
+
 // The rules by which AUTO is resolved among `members` replicas: recursive doubling, which has fewer rounds, up to the
 // size at which the ring is faster, because it sends less. The size is at most 256 KiB: above it, a ring that adds
 // while it sends was faster in every measurement.

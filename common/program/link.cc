@@ -509,7 +509,8 @@ class Linker {
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& instruction = program_.instructions[i];
       const ListKind kind = ListOf(instruction);
-      const int peer = kind == ListKind::kSend || kind == ListKind::kReceive ? instruction.peer : -1;
+      int peer = kind == ListKind::kSend || kind == ListKind::kReceive ? instruction.peer : -1;
+      if (instruction.kind == Kind::kAllReduce) peer = program_.ServerOf(instruction.block);
       List& list = lists[{instruction.device, kind, peer}];
       list.kind = kind;
       list.device = instruction.device;

@@ -36,7 +36,8 @@ enum class Kind : uint8_t {
 };
 
 // A channel between two devices has one list at each end and in each direction, so that no message waits for one that
-// goes the other way.
+// goes the other way. A device has one list of collectives for each replica that serves its gradients (Group::served),
+// and one for all other collectives.
 enum class ListKind : uint8_t { kHost, kCompute, kCollective, kSend, kReceive, kPull, kPush, kServer };
 
 // The schedules, by the generator that orders the instructions (one file each).
@@ -115,6 +116,9 @@ struct Group {
   int layout = 0;
   std::vector<ReduceLevel> levels;  // innermost first
   int root = 0;                     // replica index, for kCentralized
+  // The root is a parameter server of dense gradients: its reductions do not wait for those of others. One level with
+  // one group.
+  bool served = false;
 };
 
 struct Instruction {
@@ -144,7 +148,7 @@ struct Dependency {
 struct List {
   ListKind kind = ListKind::kHost;
   int32_t device = 0;
-  int32_t peer = -1;  // kSend, kReceive
+  int32_t peer = -1;  // kSend, kReceive; kCollective: the device that serves, -1: none
   std::vector<int32_t> instructions;
 };
 
@@ -172,6 +176,13 @@ struct Program {
         .subspan(static_cast<size_t>(instruction.first_dependency), static_cast<size_t>(instruction.dependencies));
   }
   bool Trains() const { return form != Form::kEvaluate; }
+  // The device that serves the gradients of a block; -1: none.
+  int ServerOf(int block) const {
+    const int index = blocks[static_cast<size_t>(block)].group;
+    if (index < 0 || !groups[static_cast<size_t>(index)].served) return -1;
+    const Group& group = groups[static_cast<size_t>(index)];
+    return layouts[static_cast<size_t>(group.layout)].devices[static_cast<size_t>(group.root)];
+  }
 };
 
 // Largest programs; a plan that needs more is refused.

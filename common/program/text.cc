@@ -44,29 +44,6 @@ std::string OperationName(int operation, const std::vector<std::string>& names) 
                                                        : std::to_string(operation);
 }
 
-std::string ListName(const Program& program, const List& list) {
-  const auto peer = [&] { return program.devices[static_cast<size_t>(list.peer)].id; };
-  switch (list.kind) {
-    case ListKind::kHost:
-      return "host";
-    case ListKind::kCompute:
-      return "compute";
-    case ListKind::kCollective:
-      return "collective";
-    case ListKind::kSend:
-      return "to " + peer();
-    case ListKind::kReceive:
-      return "from " + peer();
-    case ListKind::kPull:
-      return "pull";
-    case ListKind::kPush:
-      return "push";
-    case ListKind::kServer:
-      return "server";
-  }
-  return "";
-}
-
 std::string GroupName(const Program& program, int index) {
   const Group& group = program.groups[static_cast<size_t>(index)];
   const Layout& layout = program.layouts[static_cast<size_t>(group.layout)];
@@ -92,6 +69,29 @@ std::string Micro(const Instruction& instruction) {
 }
 
 }  // namespace
+
+std::string ListName(const Program& program, const List& list) {
+  const auto peer = [&] { return program.devices[static_cast<size_t>(list.peer)].id; };
+  switch (list.kind) {
+    case ListKind::kHost:
+      return "host";
+    case ListKind::kCompute:
+      return "compute";
+    case ListKind::kCollective:
+      return list.peer < 0 ? "collective" : "served by " + peer();
+    case ListKind::kSend:
+      return "to " + peer();
+    case ListKind::kReceive:
+      return "from " + peer();
+    case ListKind::kPull:
+      return "pull";
+    case ListKind::kPush:
+      return "push";
+    case ListKind::kServer:
+      return "server";
+  }
+  return "";
+}
 
 std::string BlockName(const Program& program, int block, const std::vector<std::string>& names) {
   const model::OperationRange& range = program.blocks[static_cast<size_t>(block)].operations;

@@ -93,6 +93,9 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   if (!durations.reduction_cpu_seconds.empty()) {
     MEDLEY_RETURN_IF_ERROR(CheckSize("reduction_cpu_seconds", durations.reduction_cpu_seconds.size(), blocks));
   }
+  if (!durations.reduction_bytes.empty()) {
+    MEDLEY_RETURN_IF_ERROR(CheckSize("reduction_bytes", durations.reduction_bytes.size(), blocks));
+  }
   if (!durations.least_step_seconds.empty()) {
     MEDLEY_RETURN_IF_ERROR(CheckSize("least_step_seconds", durations.least_step_seconds.size(), devices));
   }
@@ -107,6 +110,7 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   MEDLEY_RETURN_IF_ERROR(CheckAll("reductions", durations.reductions));
   MEDLEY_RETURN_IF_ERROR(CheckAll("averages", durations.averages));
   MEDLEY_RETURN_IF_ERROR(CheckAll("reduction_cpu_seconds", durations.reduction_cpu_seconds));
+  MEDLEY_RETURN_IF_ERROR(CheckAll("reduction_bytes", durations.reduction_bytes));
   MEDLEY_RETURN_IF_ERROR(CheckAll("least_step_seconds", durations.least_step_seconds));
   MEDLEY_RETURN_IF_ERROR(CheckAll("load", durations.load));
   MEDLEY_RETURN_IF_ERROR(CheckAll("copy_bytes_per_second", durations.copy_bytes_per_second));

@@ -42,6 +42,7 @@ class Filler {
       : program_(program), profile_(profile), samples_(samples), parts_(QuotaParts(profile)), out_(NoTime(program)) {
     out_.least_step_seconds.assign(program.devices.size(), 0);
     out_.reduction_cpu_seconds.assign(program.blocks.size(), 0);
+    out_.reduction_bytes.assign(program.blocks.size(), 0);
     out_.cores.assign(program.devices.size(), 1);
     for (const program::Device& device : program.devices) servers_ += device.server ? 1 : 0;
   }
@@ -262,6 +263,7 @@ class Filler {
     double seconds = 0;
     if (LinksKnown(layout)) {
       seconds = ReductionSeconds(program_, program_.groups[static_cast<size_t>(group)], out_, bytes);
+      out_.reduction_bytes[b] = bytes;
     } else {
       for (const int device : layout.devices) {
         double own = 0;

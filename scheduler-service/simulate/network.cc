@@ -2,49 +2,71 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 namespace medley::sched {
+namespace {
 
-Network::Network(std::vector<double> cards, int messages)
-    : cards_(std::move(cards)), messages_(static_cast<size_t>(messages)), out_(cards_.size()), in_(cards_.size()) {}
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// The most that one of those with these limits gets when they share `rate`. Reorders `limits`.
+double ShareOf(double rate, std::vector<double>& limits) {
+  double sum = 0;
+  for (const double limit : limits) sum += limit;
+  if (sum <= rate) return kNoLimit;
+  std::ranges::sort(limits);
+  for (size_t i = 0; i < limits.size(); ++i) {
+    const double part = rate / static_cast<double>(limits.size() - i);
+    if (limits[i] >= part) return part;
+    rate -= limits[i];
+  }
+  return kNoLimit;
+}
+
+}  // namespace
+
+Network::Network(const std::vector<double>& cards, int messages)
+    : messages_(static_cast<size_t>(messages)), sides_(2 * cards.size()) {
+  for (size_t s = 0; s < sides_.size(); ++s) sides_[s] = {cards[s / 2], {}, kNoLimit};
+}
 
 void Network::Start(int id, int from, int to, double bytes, double rate, double now, std::vector<Change>& changes) {
   Message& message = messages_[static_cast<size_t>(id)];
   const int version = message.version;
-  message = {from, to, rate, bytes, 0, now, version};
-  const auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
-  if (from != to && cards_[f] > 0) out_[f].push_back(id);
-  if (from != to && cards_[t] > 0) in_[t].push_back(id);
+  message = {from, to, rate > 0 ? rate : kNoLimit, bytes, 0, now, version};
+  if (from != to) {
+    for (Side* const side : {&Out(from), &In(to)}) {
+      if (side->rate <= 0) continue;
+      side->messages.push_back(id);
+      Share(*side, now, changes);
+    }
+  }
   Update(id, now, changes);
-  Share(from, true, now, changes);
-  Share(to, false, now, changes);
 }
 
 bool Network::End(int id, int version, double now, std::vector<Change>& changes) {
   Message& message = messages_[static_cast<size_t>(id)];
   if (message.version != version) return false;
   ++message.version;
-  std::erase(out_[static_cast<size_t>(message.from)], id);
-  std::erase(in_[static_cast<size_t>(message.to)], id);
-  Share(message.from, true, now, changes);
-  Share(message.to, false, now, changes);
+  if (message.from == message.to) return true;
+  for (Side* const side : {&Out(message.from), &In(message.to)}) {
+    if (std::erase(side->messages, id) > 0) Share(*side, now, changes);
+  }
   return true;
 }
 
-void Network::Share(int machine, bool out, double now, std::vector<Change>& changes) {
-  for (const int id : (out ? out_ : in_)[static_cast<size_t>(machine)]) Update(id, now, changes);
+void Network::Share(Side& side, double now, std::vector<Change>& changes) {
+  limits_.clear();
+  for (const int id : side.messages) limits_.push_back(messages_[static_cast<size_t>(id)].limit);
+  const double most = ShareOf(side.rate, limits_);
+  if (most == side.most) return;
+  side.most = most;
+  for (const int id : side.messages) Update(id, now, changes);
 }
 
 void Network::Update(int id, double now, std::vector<Change>& changes) {
-  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   Message& message = messages_[static_cast<size_t>(id)];
-  double rate = message.limit > 0 ? message.limit : kNoLimit;
-  if (message.from != message.to) {
-    const auto f = static_cast<size_t>(message.from), t = static_cast<size_t>(message.to);
-    if (cards_[f] > 0) rate = std::min(rate, cards_[f] / static_cast<double>(std::max<size_t>(out_[f].size(), 1)));
-    if (cards_[t] > 0) rate = std::min(rate, cards_[t] / static_cast<double>(std::max<size_t>(in_[t].size(), 1)));
-  }
+  double rate = message.limit;
+  if (message.from != message.to) rate = std::min({rate, Out(message.from).most, In(message.to).most});
   if (rate == message.rate) return;
   if (message.rate > 0 && message.rate < kNoLimit) {
     message.left = std::max(0.0, message.left - message.rate * (now - message.since));

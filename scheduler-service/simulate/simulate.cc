@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <queue>
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
 #include "common/program/samples.h"
 #include "common/program/text.h"
 #include "scheduler-service/simulate/network.h"
@@ -27,11 +29,7 @@ constexpr double kRounding = 1e-9;
 class Run {
  public:
   Run(const Program& program, const Durations& durations, const SimulationOptions& options)
-      : program_(program),
-        durations_(durations),
-        options_(options),
-        network_(durations.card_bytes_per_second, static_cast<int>(program.instructions.size())),
-        quotas_(durations.quotas) {}
+      : program_(program), durations_(durations), options_(options), quotas_(durations.quotas) {}
 
   absl::StatusOr<Simulation> Simulate() {
     Prepare();
@@ -42,9 +40,14 @@ class Run {
       const Event event = events_.top();
       events_.pop();
       if (event.message) {
-        if (!network_.End(event.id, event.version, event.time, changes_)) continue;
+        if (!network_->End(event.id, event.version, event.time, changes_)) continue;
         Reschedule();
-        MessageLeft(event.id, event.time);
+        const auto load = event.id - static_cast<int>(program_.instructions.size());
+        if (load < 0) {
+          MessageLeft(event.id, event.time);
+        } else {
+          LoadLeft(joints_[static_cast<size_t>(loads_[static_cast<size_t>(load)].joint)], event.time);
+        }
       } else {
         if (lists_[static_cast<size_t>(event.id)].version != event.version) continue;
         ListEnds(event.id, event.time);
@@ -88,6 +91,17 @@ class Run {
     std::vector<int> waiting;  // lists
     double seconds = 0;
     double cpu_seconds = 0;  // on each member
+    int first_load = 0;      // of loads_
+    int loads = 0;
+    int moving = 0;  // loads whose bytes have not left
+    double end = 0;  // at the earliest
+  };
+  // What the members on one machine send those on another, all messages of a collective as one.
+  struct Load {
+    int joint = 0;
+    int from = 0;  // machines
+    int to = 0;
+    double bytes = 0;
   };
 
   const Instruction& At(int i) const { return program_.instructions[static_cast<size_t>(i)]; }
@@ -117,6 +131,8 @@ class Run {
       ++joints_[static_cast<size_t>(found->second)].members;
       joint_[i] = found->second;
     }
+    AddLoads(joints);
+    network_.emplace(durations_.card_bytes_per_second, static_cast<int>(count + loads_.size()));
     for (const program::List& list : program_.lists) {
       lists_.push_back({.list = &list});
       if (list.instructions.empty()) lists_.back().iteration = options_.steps + shift;
@@ -135,6 +151,50 @@ class Run {
     iterations_ = options_.steps + shift;
     out_.step_end.assign(static_cast<size_t>(options_.steps), 0);
     out_.busy.assign(program_.devices.size(), 0);
+  }
+
+  // Whether a collective may use network cards while something else does.
+  bool CollectivesShareCards() const {
+    int collectives = 0;  // lists of the first device that has one
+    int device = kNone;
+    for (const program::List& list : program_.lists) {
+      if (list.kind == ListKind::kSend) return true;
+      if (list.kind != ListKind::kCollective) continue;
+      if (device == kNone) device = list.device;
+      collectives += list.device == device ? 1 : 0;
+    }
+    return collectives > 1 || program_.layouts.size() > 1;
+  }
+
+  // The loads of the reductions of gradients and parameters, where they matter.
+  void AddLoads(const std::map<std::pair<Kind, int>, int>& joints) {
+    if (durations_.reduction_bytes.empty() || !CollectivesShareCards()) return;
+    for (const auto& [what, joint] : joints) {
+      if (what.first == Kind::kNorm) continue;
+      const program::Block& block = program_.blocks[static_cast<size_t>(what.second)];
+      const program::Group& group =
+          program_.groups[static_cast<size_t>(what.first == Kind::kAllReduce ? block.group : block.average)];
+      const std::vector<int>& devices = program_.layouts[static_cast<size_t>(group.layout)].devices;
+      const auto machine = [&](int replica) {
+        return durations_.machine[static_cast<size_t>(devices[static_cast<size_t>(replica)])];
+      };
+      std::map<std::pair<int, int>, double> bytes;
+      const auto b = static_cast<size_t>(what.second);
+      double all = durations_.reduction_bytes[b];
+      if (what.first == Kind::kAverage && durations_.reductions[b] > 0) {  // with the optimizer's state
+        all *= durations_.averages[b] / durations_.reductions[b];
+      }
+      for (const model::Traffic& traffic : model::TrafficOf(group.levels, all, group.root)) {
+        const int from = machine(traffic.from), to = machine(traffic.to);
+        if (from != to) bytes[{from, to}] += traffic.bytes;
+      }
+      Joint& own = joints_[static_cast<size_t>(joint)];
+      own.first_load = static_cast<int>(loads_.size());
+      if (own.seconds > 0) {
+        for (const auto& [machines, sum] : bytes) loads_.push_back({joint, machines.first, machines.second, sum});
+      }
+      own.loads = static_cast<int>(loads_.size()) - own.first_load;
+    }
   }
 
   // The samples of a step that each device loads: those of its first block that reads the batch.
@@ -291,8 +351,8 @@ class Run {
           rate = durations_.flow_bytes_per_second[flow];
         }
         TakeCpu(instruction.device, MessageCpu(instruction.device, bytes_[index]), now);
-        network_.Start(i, durations_.machine[static_cast<size_t>(instruction.device)],
-                       durations_.machine[static_cast<size_t>(instruction.peer)], bytes_[index], rate, now, changes_);
+        network_->Start(i, durations_.machine[static_cast<size_t>(instruction.device)],
+                        durations_.machine[static_cast<size_t>(instruction.peer)], bytes_[index], rate, now, changes_);
         Reschedule();
         return false;
       }
@@ -309,13 +369,19 @@ class Run {
         Joint& joint = joints_[static_cast<size_t>(joint_[index])];
         joint.waiting.push_back(l);
         if (static_cast<int>(joint.waiting.size()) < joint.members) return false;
-        const double end = std::max(now + joint.seconds, SpendTogether(joint, now));
-        for (const int member : joint.waiting) {
-          ListState& other = lists_[static_cast<size_t>(member)];
-          other.start = now;
-          EndAt(member, other, end);
+        joint.end = std::max(now + joint.seconds, SpendTogether(joint, now));
+        for (const int member : joint.waiting) lists_[static_cast<size_t>(member)].start = now;
+        if (joint.loads == 0) {
+          EndJoint(joint, joint.end);
+          return false;
         }
-        joint.waiting.clear();
+        joint.moving = joint.loads;
+        for (int id = joint.first_load; id < joint.first_load + joint.loads; ++id) {
+          const Load& load = loads_[static_cast<size_t>(id)];
+          network_->Start(static_cast<int>(program_.instructions.size()) + id, load.from, load.to, load.bytes,
+                          load.bytes / joint.seconds, now, changes_);
+        }
+        Reschedule();
         return false;
       }
       default:
@@ -330,6 +396,14 @@ class Run {
       EndAt(l, list, now + seconds);
     }
     return false;
+  }
+
+  void EndJoint(Joint& joint, double end) {
+    for (const int member : joint.waiting) EndAt(member, lists_[static_cast<size_t>(member)], end);
+    joint.waiting.clear();
+  }
+  void LoadLeft(Joint& joint, double now) {
+    if (--joint.moving == 0) EndJoint(joint, std::max(joint.end, now));
   }
 
   void EndAt(int l, ListState& list, double end) {
@@ -440,7 +514,7 @@ class Run {
   const Program& program_;
   const Durations& durations_;
   const SimulationOptions& options_;
-  Network network_;
+  std::optional<Network> network_;  // messages by their Send, then loads_
   Quotas quotas_;
   std::vector<Network::Change> changes_;
   std::vector<int> done_;        // by instruction: steps; its list executes steps in their order
@@ -451,6 +525,7 @@ class Run {
   std::vector<int> sender_;      // by Send: its list
   std::vector<int> joint_;       // by collective instruction
   std::vector<Joint> joints_;
+  std::vector<Load> loads_;  // by joint
   std::vector<ListState> lists_;
   std::vector<int> compute_;      // by device: its compute list
   std::vector<double> cpu_free_;  // by device: until then, processor time is taken

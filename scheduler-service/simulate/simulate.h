@@ -5,7 +5,8 @@
 //   a Send occupies its list until its bytes have left; they arrive one latency later, and then the Receive ends;
 //   a collective starts when all replicas have reached it and ends on all of them together; averages are only in steps
 //   that agree (AgreeingPart);
-//   messages through one network card share its rate (network.h); collectives have their own duration;
+//   messages through one network card share its rate (network.h); collectives have their own duration, and are longer
+//   where what they send through a card shares it with others, as a message of even rate between two machines;
 //   on CPUs, messages and reductions take processor time from the computation that runs then or next.
 #pragma once
 

@@ -32,29 +32,6 @@ std::string JsonText(const std::string& text) {
   return out + "\"";
 }
 
-std::string ListName(const Program& program, const program::List& list) {
-  const auto peer = [&] { return program.devices[static_cast<size_t>(list.peer)].id; };
-  switch (list.kind) {
-    case ListKind::kHost:
-      return "host";
-    case ListKind::kCompute:
-      return "compute";
-    case ListKind::kCollective:
-      return "collective";
-    case ListKind::kSend:
-      return "to " + peer();
-    case ListKind::kReceive:
-      return "from " + peer();
-    case ListKind::kPull:
-      return "pull";
-    case ListKind::kPush:
-      return "push";
-    case ListKind::kServer:
-      return "server";
-  }
-  return "";
-}
-
 // The category of a kind in the trace. Its first letter is the CSS class of the picture, its colour.
 const char* CategoryOf(Kind kind) {
   switch (kind) {
@@ -118,7 +95,7 @@ std::string ChromeTrace(const Program& program, const Simulation& simulation, co
   }
   for (size_t l = 0; l < program.lists.size(); ++l) {
     out += fmt::format("{}{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
-                       comma, program.lists[l].device, l, JsonText(ListName(program, program.lists[l])));
+                       comma, program.lists[l].device, l, JsonText(program::ListName(program, program.lists[l])));
   }
   for (const Span& span : simulation.spans) {
     if (span.end <= span.start) continue;

@@ -14,7 +14,8 @@ namespace medley::worker {
 // What a reduction is of, when it is not of one block.
 inline constexpr int kOfAllBlocks = -1;
 
-// Called by one thread, in the same order on every replica.
+// One thread for each server of the program's groups (Group::served) calls it, and one for all other reductions, each
+// in the same order on every replica.
 class DenseReducer {
  public:
   virtual ~DenseReducer() = default;

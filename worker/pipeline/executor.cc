@@ -45,11 +45,11 @@ class Executor::Rep {
         evaluator_(1, Share(seed), *parts_.data, Tables()),
         prefetcher_(BatchAssembler(programs.training.micro_batches, Share(seed), *parts_.data, Tables()),
                     parts_.sparse) {
-    const auto reductions = std::ranges::count_if(training_.entries, [&](const Sequence::Entry& entry) {
-      return programs_.training.instructions[static_cast<size_t>(entry.instruction)].kind == Kind::kAllReduce;
-    });
+    const auto reductions = std::ranges::count_if(training_.blocks, [&](int b) { return BlockAt(b).group >= 0; });
     // With several seats, a peer may need what this device computes after its part of a reduction.
-    if (reductions > 1 || (reductions > 0 && training_.seats.size() > 1)) reductions_.emplace(*parts_.reducer);
+    if (reductions > 1 || (reductions > 0 && training_.seats.size() > 1)) {
+      reductions_.emplace(programs_.training, training_.blocks, *parts_.reducer);
+    }
   }
 
   void Prefetch(const StepLease& lease) {
@@ -142,10 +142,10 @@ class Executor::Rep {
   absl::Status Backward(const Instruction& instruction, Running& running);
   absl::Status Push(const Instruction& instruction, Running& running);
   absl::Status Reduce(const Instruction& instruction, Running& running);
-  // Until the other thread has reduced the gradients of the block.
+  // Until another thread has reduced the gradients of the block.
   absl::Status AwaitReduction(int block) {
     if (!reductions_.has_value() || BlockAt(block).group < 0) return absl::OkStatus();
-    return Timed([&] { return reductions_->Wait(block); });
+    return Timed([&] { return reductions_->Of(block).Wait(block); });
   }
   absl::Status Norm(Running& running);
   absl::Status Update(const Instruction& instruction, Running& running);
@@ -183,7 +183,7 @@ class Executor::Rep {
   PreparedStep chunk_;
   BatchAssembler evaluator_;
   Prefetcher prefetcher_;
-  std::optional<ReductionThread> reductions_;  // last: its thread uses the others
+  std::optional<ReductionThreads> reductions_;  // last: its threads use the others
 };
 
 const Binding& Executor::Rep::BindingOf(int count) {
@@ -310,7 +310,7 @@ absl::Status Executor::Rep::Reduce(const Instruction& instruction, Running& runn
   const program::Group& group = running.program.groups[static_cast<size_t>(BlockOf(instruction).group)];
   const std::span<float> values = ComputeOf(instruction.block).Gradients();
   if (reductions_.has_value()) {
-    reductions_->Start(running.number, instruction.block, group, values, running.limit);
+    reductions_->Of(instruction.block).Start(running.number, instruction.block, group, values, running.limit);
     return absl::OkStatus();
   }
   return Timed([&] { return parts_.reducer->SumAll(running.number, instruction.block, group, values, running.limit); });

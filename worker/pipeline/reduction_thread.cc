@@ -31,6 +31,19 @@ void ReductionThread::Reset() {
   failed_ = absl::OkStatus();
 }
 
+ReductionThreads::ReductionThreads(const program::Program& program, std::span<const int> blocks, DenseReducer& reducer)
+    : program_(program) {
+  for (const int block : blocks) {
+    if (program.blocks[static_cast<size_t>(block)].group < 0) continue;
+    std::unique_ptr<ReductionThread>& thread = threads_[NumberOf(block)];
+    if (thread == nullptr) thread = std::make_unique<ReductionThread>(reducer);
+  }
+}
+
+void ReductionThreads::Reset() {
+  for (const auto& [number, thread] : threads_) thread->Reset();
+}
+
 void ReductionThread::Run(std::stop_token stop) {
   base::MutexLock lock(mutex_);
   while (changed_.Wait(mutex_, stop, [this] { return !queue_.empty(); })) {

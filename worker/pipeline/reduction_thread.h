@@ -1,4 +1,4 @@
-// Reduces the gradients of blocks in a background thread, one after the other, while the backward pass goes on.
+// Reduces the gradients of some blocks in a background thread, one after the other, while the backward pass goes on.
 //
 // One thread calls Start and Wait. The destructor joins the thread; end a running reduction by its limit before.
 #pragma once
@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <span>
 #include <thread>
 
@@ -17,7 +18,7 @@ namespace medley::worker {
 
 class ReductionThread {
  public:
-  // `reducer` is called by the thread only.
+  // `reducer` is called by the thread, and may be by others of these.
   explicit ReductionThread(DenseReducer& reducer);
   ~ReductionThread();
 
@@ -45,6 +46,25 @@ class ReductionThread {
   std::map<int, absl::Status> done_ ABSL_GUARDED_BY(mutex_);
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;  // last member
+};
+
+// The threads of one device: the reductions of one server follow each other, and so do those without a server.
+class ReductionThreads {
+ public:
+  // `blocks`: of the device. `program` and `reducer` must outlive it.
+  ReductionThreads(const program::Program& program, std::span<const int> blocks, DenseReducer& reducer);
+  // `block` must be reduced.
+  ReductionThread& Of(int block) { return *threads_.at(NumberOf(block)); }
+  // Of all threads.
+  void Reset();
+
+ private:
+  // With more servers than kMost some share a thread, the same ones on all devices.
+  static constexpr int kMost = 16;
+  int NumberOf(int block) const { return (program_.ServerOf(block) + 1) % kMost; }
+
+  const program::Program& program_;
+  std::map<int, std::unique_ptr<ReductionThread>> threads_;
 };
 
 }  // namespace medley::worker

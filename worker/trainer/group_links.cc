@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "worker/collective/algorithms.h"
 
 namespace medley::worker {
 namespace {
@@ -14,6 +15,11 @@ namespace {
 uint64_t EncodeTag(const Tag& tag) {
   return (static_cast<uint64_t>(tag.evaluation) << 55) | (static_cast<uint64_t>(tag.flow) << 40) |
          ((static_cast<uint64_t>(tag.step) & 0xffffffU) << 16) | static_cast<uint64_t>(tag.micro);
+}
+
+// The same for gradients, which have a group of connections to themselves.
+uint64_t EncodeTag(int64_t step, int block) {
+  return (static_cast<uint64_t>(block) << 24) | (static_cast<uint64_t>(step) & 0xffffffU);
 }
 
 }  // namespace
@@ -60,11 +66,35 @@ GroupReducer::Route RouteOver(Group& group, const std::vector<int>& members, con
   return route;
 }
 
-absl::Status GroupReducer::SumAll(int64_t, int, const program::Group& group, std::span<float> values,
+// As worker/collective/centralized.cc, but by messages of their own, so that several roots add at the same time.
+absl::Status GroupReducer::SumByServer(const Route& route, uint64_t tag, const program::Group& group,
+                                       std::span<float> values) {
+  const std::vector<int>& members = group.levels.front().groups.front();
+  const auto rank = [&](int replica) {
+    return route.ranks.empty() ? replica : route.ranks[static_cast<size_t>(replica)];
+  };
+  if (route.group->rank() != rank(group.root)) {
+    MEDLEY_RETURN_IF_ERROR(route.group->Send(rank(group.root), tag, std::as_bytes(values)));
+    return route.group->Recv(rank(group.root), tag, std::as_writable_bytes(values));
+  }
+  std::vector<float> part(values.size());
+  for (const int member : members) {
+    if (member == group.root) continue;
+    MEDLEY_RETURN_IF_ERROR(route.group->Recv(rank(member), tag, std::as_writable_bytes(std::span(part))));
+    AddTo(values, part);
+  }
+  for (const int member : members) {
+    if (member != group.root) MEDLEY_RETURN_IF_ERROR(route.group->Send(rank(member), tag, std::as_bytes(values)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupReducer::SumAll(int64_t step, int block, const program::Group& group, std::span<float> values,
                                   const WaitLimit& limit) {
   if (limit.stop.stop_requested()) return base::Cancelled("the allreduce was stopped");
   const Route& route = routes_[static_cast<size_t>(group.layout)];
   MEDLEY_CHECK(route.group != nullptr, "a replica of the layout reduces");
+  if (group.served) return SumByServer(route, EncodeTag(step, block), group, values);
   if (route.ranks.empty()) {
     const bool whole = group.levels.size() == 1 && group.levels.front().groups.size() == 1;
     if (!whole || group.root != 0) return route.group->AllreduceSum(values, group.levels, group.root);

@@ -38,7 +38,8 @@ struct ReducingDevices {
 inline constexpr size_t kMaxReducing = 16;
 std::vector<ReducingDevices> DevicesThatReduce(const program::Program& program);
 
-// Sums over a layout's replicas. The groups are borrowed.
+// Sums over a layout's replicas. The groups are borrowed, and nobody else sends messages in them. Thread-safe as
+// DenseReducer demands.
 class GroupReducer final : public DenseReducer {
  public:
   struct Route {
@@ -51,6 +52,9 @@ class GroupReducer final : public DenseReducer {
                       const WaitLimit& limit) override;
 
  private:
+  static absl::Status SumByServer(const Route& route, uint64_t tag, const program::Group& group,
+                                  std::span<float> values);
+
   const std::vector<Route> routes_;
 };
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <vector>
 
 #include "common/base/rng.h"
 
@@ -68,6 +71,47 @@ TEST(HierarchicalSecondsTest, GroupsWorkAtTheSameTime) {
   EXPECT_EQ(HierarchicalSeconds(levels, link, 40), 4 + 20 + 2);  // ring of 3; ring of 2; tree of 3
   const std::vector<ReduceLevel> flat = {{{{0, 1, 2, 3, 4}}, kRing}};
   EXPECT_EQ(HierarchicalSeconds(flat, link, 40), 8 * 10);
+}
+
+// Over equal links without latency, no member sends or gets more than its link carries in that time, and the busiest
+// one as much as the algorithm says.
+TEST(TrafficTest, AgreesWithTheTime) {
+  const LinkSpeed link{0, 1};
+  for (const AllreduceAlgorithm algorithm : kAllreduceAlgorithms) {
+    for (int n = 1; n <= 9; ++n) {
+      std::vector<int> members(static_cast<size_t>(n));
+      std::iota(members.begin(), members.end(), 0);
+      const std::vector<ReduceLevel> levels = {{{members}, algorithm}};
+      std::vector<double> out(members.size()), in(members.size());
+      for (const Traffic& traffic : TrafficOf(levels, 720, n - 1)) {
+        ASSERT_NE(traffic.from, traffic.to);
+        out.at(static_cast<size_t>(traffic.from)) += traffic.bytes;
+        in.at(static_cast<size_t>(traffic.to)) += traffic.bytes;
+      }
+      SCOPED_TRACE(testing::Message() << static_cast<int>(algorithm) << " of " << n);
+      const double seconds = AllreduceSeconds(algorithm, n, link, 720);
+      EXPECT_EQ(std::accumulate(out.begin(), out.end(), 0.0), std::accumulate(in.begin(), in.end(), 0.0));
+      EXPECT_LE(std::ranges::max(out), seconds + 1e-9);
+      EXPECT_LE(std::ranges::max(in), seconds + 1e-9);
+      if (algorithm == AllreduceAlgorithm::kRing) {
+        EXPECT_NEAR(std::ranges::max(out), seconds, 1e-9);
+      } else if (algorithm == AllreduceAlgorithm::kCentralized) {
+        EXPECT_NEAR(out.back() + in.back(), seconds, 1e-9);
+      }
+    }
+  }
+}
+
+TEST(TrafficTest, LeadersTellTheirGroups) {
+  const std::vector<ReduceLevel> levels = {{{{0, 1, 2}, {3}}, AllreduceAlgorithm::kCentralized},
+                                           {{{0, 3}}, AllreduceAlgorithm::kLinear}};
+  double into_2 = 0, all = 0;
+  for (const Traffic& traffic : TrafficOf(levels, 10, 1)) {
+    all += traffic.bytes;
+    into_2 += traffic.to == 2 ? traffic.bytes : 0;
+  }
+  EXPECT_EQ(all, 4 * 10 + 2 * 10 + 2 * 10);  // to and from the root, 0 and 3, the broadcast
+  EXPECT_EQ(into_2, 20);
 }
 
 TEST(AllreduceRulesTest, ChooseWhatIsFasterUpToTheBound) {

@@ -69,7 +69,12 @@ class Generator {
       for (model::Replica& replica : placement.replicas) replica.share /= sum;
       placement.sync = Allreduce();
       placement.sync.algorithm = model::AllreduceAlgorithm::kAuto;
-      if (Chance(0.3)) placement.sync.hierarchy = {Levels(placement)};
+      if (Chance(0.3)) {
+        placement.sync.hierarchy = {Levels(placement)};
+      } else if (Chance(0.4)) {
+        placement.sync.algorithm = model::AllreduceAlgorithm::kCentralized;
+        placement.sync.root = placement.replicas[static_cast<size_t>(Below(static_cast<int>(ids.size())))].device;
+      }
       layouts.push_back(std::move(placement));
     }
   }

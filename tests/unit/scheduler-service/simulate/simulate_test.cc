@@ -187,18 +187,77 @@ TEST(NetworkTest, SharesOverTime) {
   EXPECT_THAT(changes[0].end, DoubleNear(4, kNear));
   network.Start(1, 0, 2, 40, 0, 2, changes);
   ASSERT_EQ(changes.size(), 3u);
-  EXPECT_EQ(changes[1].id, 1);
-  EXPECT_THAT(changes[1].end, DoubleNear(10, kNear));
-  EXPECT_EQ(changes[2].id, 0);
-  EXPECT_THAT(changes[2].end, DoubleNear(6, kNear));
+  EXPECT_EQ(changes[1].id, 0);
+  EXPECT_THAT(changes[1].end, DoubleNear(6, kNear));
+  EXPECT_EQ(changes[2].id, 1);
+  EXPECT_THAT(changes[2].end, DoubleNear(10, kNear));
   EXPECT_FALSE(network.End(0, changes[0].version, 4, changes)) << "an end that was put off";
-  ASSERT_TRUE(network.End(0, changes[2].version, 6, changes));
+  ASSERT_TRUE(network.End(0, changes[1].version, 6, changes));
   ASSERT_EQ(changes.size(), 4u);
   EXPECT_EQ(changes[3].id, 1);
   EXPECT_THAT(changes[3].end, DoubleNear(8, kNear));
 }
 
 // A device with two cores: a message of 1 s of processor time puts the computation that runs off by 0.5 s.
+// The first can use only 2 of the 10 bytes/s, so the other gets 8.
+TEST(NetworkTest, ASlowLinkLeavesTheRestToOthers) {
+  Network network({10, 0, 0}, 3);
+  std::vector<Network::Change> changes;
+  network.Start(0, 0, 1, 40, 2, 0, changes);
+  network.Start(1, 0, 2, 40, 0, 0, changes);
+  EXPECT_EQ(changes.back().id, 1);
+  EXPECT_THAT(changes.back().end, DoubleNear(5, kNear));
+  network.Start(2, 0, 2, 40, 3, 0, changes);  // 2, 3 and 5
+  EXPECT_THAT(changes.back().end, DoubleNear(40.0 / 3, kNear));
+  network.End(0, changes.front().version, 20, changes);
+  EXPECT_EQ(changes.back().id, 1);  // 3 and 7
+}
+
+// Two blocks on two devices, which may serve the gradients of one each. Forward passes end at 2, backward passes at 4
+// and 6; each reduction takes 10 s alone.
+class ServersTest : public testing::Test {
+ protected:
+  Program Served(const std::string& lower, const std::string& upper) {
+    model::ExecutionPlan plan;
+    plan.devices = {{"d0", "p", "", ""}, {"d1", "p", "", ""}};
+    model::Sync sync{.kind = model::SyncKind::kAllreduce, .algorithm = model::AllreduceAlgorithm::kCentralized};
+    const std::vector<model::Replica> both = {{"d0", 0.5}, {"d1", 0.5}};
+    sync.root = lower;
+    plan.placements.push_back({{{0, 1}}, both, sync});
+    sync.root = upper;
+    plan.placements.push_back({{{1, 3}}, both, sync});
+    plan.schedule = {ScheduleKind::kSync1F1B, 1};
+    plan.schedule.bucket_bytes = 1;
+    return Compiled(plan, {"three", {program::Dense("a"), program::Dense("b"), program::Dense("loss", 0)}});
+  }
+  static Durations TenSeconds(const Program& program) {
+    Durations durations = OneAndTwo(program);
+    durations.reductions = {10, 10};
+    return durations;
+  }
+};
+
+TEST_F(ServersTest, DifferentOnesAddAtTheSameTime) {
+  const Program same = Served("d0", "d0"), different = Served("d0", "d1");
+  ASSERT_EQ(same.blocks.size(), 2u);
+  EXPECT_THAT(Simulated(same, TenSeconds(same), 1, 2).total_seconds, DoubleNear(24, kNear));
+  EXPECT_THAT(Simulated(different, TenSeconds(different), 1, 2).total_seconds, DoubleNear(16, kNear));
+  EXPECT_THAT(program::Text(different, std::vector<std::string>{"a", "b"}), HasSubstr("served by d1: AllReduce b"));
+}
+
+// Each reduction sends 100 bytes from each device, 10 in a second while it is alone.
+TEST_F(ServersTest, ShareNetworkCards) {
+  const Program program = Served("d0", "d1");
+  Durations durations = TenSeconds(program);
+  durations.reduction_bytes = {100, 100};
+  durations.card_bytes_per_second = {20, 20};
+  EXPECT_THAT(Simulated(program, durations, 1, 2).total_seconds, DoubleNear(16, kNear));
+  durations.card_bytes_per_second = {10, 20};  // at 6 the first has 80 bytes left and goes at half its rate
+  const Simulation shared = Simulated(program, durations, 1, 2);
+  EXPECT_THAT(shared.total_seconds, DoubleNear(24, kNear));
+  EXPECT_THAT(Lines(program, shared, 0, 0), testing::Contains("AllReduce b..2 4-22"));
+}
+
 TEST(SimulateTest, MessagesTakeProcessorTime) {
   const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
   Durations durations = OneAndTwo(program);

@@ -77,6 +77,10 @@ class RandomPlacements {
     for (model::Replica& replica : placement.replicas) replica.share /= sum;
     placement.sync.kind = model::SyncKind::kAllreduce;
     placement.sync.algorithm = model::AllreduceAlgorithm::kAuto;
+    if (Below(3) == 0) {
+      placement.sync.algorithm = model::AllreduceAlgorithm::kCentralized;
+      placement.sync.root = placement.replicas.front().device;
+    }
     return placement;
   }
 

@@ -87,5 +87,40 @@ TEST(GroupLinksTest, ALayoutReducesAmongItsOwnRanks) {
   EXPECT_THAT(sums[3], ElementsAre(1 + 4 + 8, 2 + 8));
 }
 
+// Three ranks begin the sums of three servers in different orders, for several steps.
+TEST(GroupLinksTest, ServersAddAtTheSameTime) {
+  const program::Layout all{{0, 1, 2}, {}};
+  std::vector<program::Group> groups;
+  for (int root = 0; root < 3; ++root) {
+    groups.push_back({0, {{{{0, 1, 2}}, model::AllreduceAlgorithm::kCentralized}}, root, true});
+  }
+  MemoryStore store;
+  std::vector<std::vector<float>> sums(3, std::vector<float>(9));
+  {
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      ranks.emplace_back([&, rank] {
+        GroupOptions options{.name = "g", .rank = rank, .members = {"a", "b", "c"}, .address = "127.0.0.1"};
+        const auto group = Group::Connect(options, store, {});
+        ASSERT_TRUE(group.ok()) << group.status();
+        GroupReducer reducer({RouteOver(**group, {0, 1, 2}, all)});
+        std::vector<std::jthread> servers;
+        for (int i = 0; i < 3; ++i) {
+          servers.emplace_back([&, root = (rank + i) % 3] {
+            for (int step = 0; step < 3; ++step) {
+              std::vector<float> value = {static_cast<float>((rank + 1) * (root + 1) + step)};
+              const auto& reduction = groups[static_cast<size_t>(root)];
+              const absl::Status status = reducer.SumAll(step, root, reduction, value, {});
+              ASSERT_TRUE(status.ok()) << status;
+              sums[static_cast<size_t>(rank)][static_cast<size_t>(3 * root + step)] = value.front();
+            }
+          });
+        }
+      });
+    }
+  }
+  for (const std::vector<float>& sum : sums) EXPECT_THAT(sum, ElementsAre(6, 9, 12, 12, 15, 18, 18, 21, 24));
+}
+
 }  // namespace
 }  // namespace medley::worker
