@@ -23,17 +23,17 @@ void Compare(const GraphQuestion& q, std::string label, const GraphStrategy& str
 }
 
 // The best of a baseline's sizes of buckets, with one order. All were timed before.
-void CompareBaseline(const GraphQuestion& q, int action, bool ranked, StepTimeSolution& out) {
+void CompareBaseline(const GraphQuestion& q, int action, OrderBy order, StepTimeSolution& out) {
   GraphStrategy best;
   double least = kForever;
   for (const int64_t bytes : BucketSizes(q.problem)) {
-    const GraphStrategy strategy = Uniform(q, action, bytes, ranked);
+    const GraphStrategy strategy = Uniform(q, action, bytes, order);
     const double seconds = q.timer.Seconds(strategy);
     if (seconds >= least && !best.actions.empty()) continue;
     least = seconds;
     best = strategy;
   }
-  Compare(q, ActionName(q.problem, action) + (ranked ? ", ordered by rank" : ""), best, out);
+  Compare(q, ActionName(q.problem, action) + (order == OrderBy::kRank ? ", by rank" : ""), best, out);
 }
 
 // The plan without one kind of its decisions.
@@ -44,10 +44,11 @@ void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, StepTim
     if (strategy.actions != plan.actions) Compare(q, label, strategy, out);
   };
   const auto is = [&](int action, Replicas how) { return action == ActionOf(q.problem, how); };
-  if (plan.ranked) {
+  for (const OrderBy order : kOrders) {
+    if (order == plan.order) continue;
     GraphStrategy strategy = plan;
-    strategy.ranked = false;
-    Compare(q, "the plan in the order of the model", strategy, out);
+    strategy.order = order;
+    Compare(q, "the plan " + OrderName(order), strategy, out);
   }
   changed("the plan with allreduce everywhere", [&](int action) {
     if (is(action, Replicas::kEvenServer)) return ActionOf(q.problem, Replicas::kEvenAllreduce);
@@ -92,7 +93,7 @@ std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
   }
   text += plan.bucket_bytes > 0 ? fmt::format("gradients in buckets of {} bytes, ", plan.bucket_bytes)
                                 : std::string("gradients of neighbouring operations together, ");
-  return text + (plan.ranked ? "operations by rank\n" : "operations in the order of the model\n");
+  return text + "operations " + OrderName(plan.order) + "\n";
 }
 
 class GraphPlanner final : public StepTimePlanner {
@@ -142,7 +143,9 @@ class GraphPlanner final : public StepTimePlanner {
       plan = q.timer.best();
       out.alternatives.clear();
       for (int how = 0; how < kReplicaActions; ++how) {
-        for (const bool ranked : {false, true}) CompareBaseline(q, q.problem.devices() + how, ranked, out);
+        for (const OrderBy order : {OrderBy::kReady, OrderBy::kRank}) {
+          CompareBaseline(q, q.problem.devices() + how, order, out);
+        }
       }
       CompareDecisions(q, plan, out);
     }
@@ -193,7 +196,7 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptio
   const auto baseline = [&](std::string_view name, std::string_view description, Replicas how) {
     add(name, description, [how](const GraphQuestion& q) {
       for (const int64_t bytes : BucketSizes(q.problem)) {
-        q.timer.Seconds(Uniform(q, ActionOf(q.problem, how), bytes, false));
+        q.timer.Seconds(Uniform(q, ActionOf(q.problem, how), bytes, OrderBy::kReady));
       }
     });
   };

@@ -47,7 +47,7 @@ bool FindAny(const GraphQuestion& q) {
     if (q.timer.Spent()) return false;
     ShuffleAll(q.rng, order);
     const auto groups = static_cast<size_t>(q.groups.count());
-    GraphStrategy strategy = Uniform(q, 0, 0, true);
+    GraphStrategy strategy = Uniform(q, 0, 0, OrderBy::kRank);
     for (size_t g = 0; g < groups; ++g) strategy.actions[g] = order[g * devices / groups];
     for (uint64_t change = q.rng.Below(4); change > 0; --change) {
       strategy = Changed(strategy, DrawRun(q, std::max<size_t>(1, groups / 4)), Draw(q));
@@ -136,9 +136,11 @@ class Climber {
       changed.bucket_bytes = bytes;
       Offer(changed);
     }
-    GraphStrategy changed = at_;
-    changed.ranked = !changed.ranked;
-    Offer(changed);
+    for (const OrderBy order : kOrders) {
+      GraphStrategy changed = at_;
+      changed.order = order;
+      Offer(changed);
+    }
   }
 
   const GraphQuestion& q_;
@@ -158,21 +160,21 @@ std::vector<int64_t> BucketSizes(const StepTimeProblem& problem) {
   return sizes;
 }
 
-GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, bool ranked) {
-  return {std::vector<int>(static_cast<size_t>(q.groups.count()), action), bucket_bytes, ranked};
+GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, OrderBy order) {
+  return {std::vector<int>(static_cast<size_t>(q.groups.count()), action), bucket_bytes, order};
 }
 
 void TryBaselines(const GraphQuestion& q) {
   for (int how = 0; how < kReplicaActions; ++how) {
     for (const int64_t bytes : BucketSizes(q.problem)) {
-      for (const bool ranked : {false, true}) {
-        q.timer.Seconds(Uniform(q, q.problem.devices() + how, bytes, ranked));
+      for (const OrderBy order : {OrderBy::kReady, OrderBy::kRank}) {
+        q.timer.Seconds(Uniform(q, q.problem.devices() + how, bytes, order));
       }
     }
   }
   std::set<std::string> pools;  // devices of one pool are equally fast
   for (int d = 0; d < q.problem.devices(); ++d) {
-    if (pools.insert(q.problem.device(d).pool).second) q.timer.Seconds(Uniform(q, d, 0, true));
+    if (pools.insert(q.problem.device(d).pool).second) q.timer.Seconds(Uniform(q, d, 0, OrderBy::kRank));
   }
 }
 
@@ -197,7 +199,7 @@ void SearchGraphRandomly(const GraphQuestion& q) {
   const GraphStrategy around = q.timer.best();
   const auto sizes = BucketSizes(q.problem);
   for (int64_t draw = 0, end = 20 * q.timer.left(); draw < end && !q.timer.Spent(); ++draw) {
-    GraphStrategy strategy = Uniform(q, 0, sizes[q.rng.Below(sizes.size())], true);
+    GraphStrategy strategy = Uniform(q, 0, sizes[q.rng.Below(sizes.size())], OrderBy::kRank);
     if (draw % 2 == 1 && !around.actions.empty()) {
       strategy = Changed(around, DrawRun(q, around.actions.size()), Draw(q));
     } else {
@@ -235,7 +237,7 @@ void SearchGraphByCrossEntropy(const GraphQuestion& q) {
     const int64_t before = q.timer.calls();
     std::vector<std::pair<double, GraphStrategy>> draws;
     for (int i = 0; i < kDraws && !q.timer.Spent(); ++i) {
-      GraphStrategy strategy = Uniform(q, 0, bucket_bytes, true);
+      GraphStrategy strategy = Uniform(q, 0, bucket_bytes, OrderBy::kRank);
       for (size_t g = 0; g < chance.size(); ++g) {
         double at = q.rng.Uniform();
         size_t action = 0;

@@ -19,7 +19,7 @@ struct GraphQuestion {
 std::vector<int64_t> BucketSizes(const StepTimeProblem& problem);
 
 // The whole model by one action.
-GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, bool ranked);
+GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, OrderBy order);
 
 // Times the four ways to replicate the model, with each size of buckets and both orders, and each kind of device alone.
 void TryBaselines(const GraphQuestion& q);

@@ -16,6 +16,7 @@ namespace {
 
 using model::AllreduceAlgorithm;
 
+constexpr double kRounding = 1e-9;
 constexpr std::array<const char*, kReplicaActions> kNames = {"EV-PS", "EV-AR", "CP-PS", "CP-AR"};
 
 double SecondsOfModel(const StepTimeProblem& problem, int d) { return problem.WorkOf(0, problem.layers(), d).At(1); }
@@ -60,19 +61,18 @@ class Reductions {
     return sync;
   }
 
-  // By the device that adds. `served`: bytes that each device adds so far, and then these too.
-  model::Sync Server(double bytes, std::vector<double>& served) const {
+  // By the device that ends first. `busy`: seconds of what each device adds so far, and then of these too.
+  model::Sync Server(double bytes, std::vector<double>& busy) const {
     const std::vector<model::ReduceLevel> star = {{{whole_}, AllreduceAlgorithm::kCentralized}};
     size_t best = 0;
-    double best_seconds = kForever;
+    double best_end = kForever;
     for (size_t d = 0; d < whole_.size(); ++d) {
-      const double seconds = Seconds(star, bytes, static_cast<int>(d));
-      const bool equal = std::abs(seconds - best_seconds) <= 1e-9 * seconds;
-      if (equal ? served[d] >= served[best] : seconds > best_seconds) continue;
+      const double end = busy[d] + Seconds(star, bytes, static_cast<int>(d));
+      if (end >= best_end * (1 - kRounding)) continue;
       best = d;
-      best_seconds = seconds;
+      best_end = end;
     }
-    served[best] += bytes;
+    busy[best] = best_end;
     return {.kind = model::SyncKind::kAllreduce,
             .algorithm = AllreduceAlgorithm::kCentralized,
             .root = problem_.device(static_cast<int>(best)).id};
@@ -117,6 +117,20 @@ std::string ActionName(const StepTimeProblem& problem, int action) {
   return kNames[static_cast<size_t>(action - problem.devices())];
 }
 
+std::string OrderName(OrderBy order) {
+  switch (order) {
+    case OrderBy::kModel:
+      return "in the order of the model";
+    case OrderBy::kReady:
+      return "first in, first out";
+    case OrderBy::kRank:
+      return "by rank";
+    case OrderBy::kRepaired:
+      break;
+  }
+  return "by rank or first in, first out, repaired";
+}
+
 std::vector<int> ReplicaCounts(const StepTimeProblem& problem) {
   double slowest = 0;
   for (int d = 0; d < problem.devices(); ++d) slowest = std::max(slowest, SecondsOfModel(problem, d));
@@ -146,7 +160,7 @@ absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& probl
   std::vector<Kind> kinds;
   const Reductions reductions(problem);
   const int fastest = FastestDevice(problem);
-  std::vector<double> served(static_cast<size_t>(problem.devices()), 0);
+  std::vector<double> busy(static_cast<size_t>(problem.devices()), 0);
   std::vector<int> kind_of(static_cast<size_t>(problem.layers()));
   const auto number = [&](Kind kind) {
     const auto found = std::ranges::find(kinds, kind);
@@ -164,7 +178,7 @@ absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& probl
     if (IsReplicated(problem, action) && problem.devices() > 1) {
       const auto how = static_cast<Replicas>(action - problem.devices());
       const bool server = how == Replicas::kEvenServer || how == Replicas::kProportionalServer;
-      kind.sync = !server || bytes == 0 ? reductions.Allreduce(bytes) : reductions.Server(bytes, served);
+      kind.sync = !server || bytes == 0 ? reductions.Allreduce(bytes) : reductions.Server(bytes, busy);
     }
     const int own = number(kind);
     for (const int i : groups.members[static_cast<size_t>(g)]) {
@@ -190,9 +204,12 @@ absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& probl
   for (int d = 0; d < problem.devices(); ++d) {
     if (used[static_cast<size_t>(d)]) plan.devices.push_back(problem.device(d));
   }
-  if (!strategy.ranked) return plan;
+  if (strategy.order == OrderBy::kModel) return plan;
   const DeviceLinks links{problem.links(), problem.index()};
-  MEDLEY_ASSIGN_OR_RETURN(plan.order, RankOrder(plan, problem.profile(), problem.samples(), &links));
+  const auto order = strategy.order == OrderBy::kRank    ? RankOrder
+                     : strategy.order == OrderBy::kReady ? FifoOrder
+                                                         : RepairedOrder;
+  MEDLEY_ASSIGN_OR_RETURN(plan.order, order(plan, problem.profile(), problem.samples(), &links));
   return plan;
 }
 

@@ -7,6 +7,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,12 +28,18 @@ inline bool IsReplicated(const StepTimeProblem& problem, int action) { return ac
 // "v100-0" (a device's id), or EV-PS, EV-AR, CP-PS, CP-AR as in the paper.
 std::string ActionName(const StepTimeProblem& problem, int action);
 
+// Of the operations: as in the model, backward reversed, and micro-batches as the schedule says; as they become ready
+// (the paper's FIFO); by upward rank; repaired (simulate/rank.h).
+enum class OrderBy { kModel, kReady, kRank, kRepaired };
+inline constexpr std::array kOrders = {OrderBy::kModel, OrderBy::kReady, OrderBy::kRank, OrderBy::kRepaired};
+// "by rank", ...
+std::string OrderName(OrderBy order);
+
 struct GraphStrategy {
   std::vector<int> actions;  // by group
   // Gradients of neighbouring operations are reduced together up to this size; 0: without limit.
   int64_t bucket_bytes = 0;
-  // By upward rank (simulate/rank.h); else the order of the model, backward reversed.
-  bool ranked = true;
+  OrderBy order = OrderBy::kRank;
   auto operator<=>(const GraphStrategy&) const = default;
 };
 
@@ -40,10 +47,10 @@ struct GraphStrategy {
 // number and at least 1. Power is the inverse of the seconds of the whole model.
 std::vector<int> ReplicaCounts(const StepTimeProblem& problem);
 
-// The plan. The server of a group is the device that ends its reduction first, of equal ones that with the fewest
-// bytes to serve. An allreduce is a ring over all replicas, or rings within machines and one between them, whichever
+// The plan. The server of a group is the device that ends its reduction first, after what it serves already, of equal
+// ones the first. An allreduce is a ring over all replicas, or rings within machines and one between them, whichever
 // is faster. An operation with embedding rows, which plans of this goal keep on one device, is on the fastest one where
-// its group is replicated. Errors: those of RankOrder.
+// its group is replicated. Errors: those of RankOrder and FifoOrder.
 absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& problem, const OperationGroups& groups,
                                                     const GraphStrategy& strategy);
 

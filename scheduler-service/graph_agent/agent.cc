@@ -27,7 +27,9 @@ AgentLearner::AgentLearner(AgentPolicy& policy, const GraphQuestion& q, int draw
 
 double AgentLearner::Reward(double seconds) const { return -std::min(std::sqrt(seconds / unit_), kWorst); }
 
-GraphStrategy AgentLearner::With(AgentDraw actions) const { return {std::move(actions), around_.bucket_bytes, true}; }
+GraphStrategy AgentLearner::With(AgentDraw actions) const {
+  return {std::move(actions), around_.bucket_bytes, OrderBy::kRank};
+}
 
 double AgentLearner::TryMostLikely() { return q_.timer.Seconds(With(policy_.MostLikely(features_))); }
 

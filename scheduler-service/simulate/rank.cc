@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/model/allreduce.h"
 #include "common/program/lower.h"
+#include "scheduler-service/simulate/list_schedule.h"
 
 namespace medley::sched {
 namespace {
@@ -58,8 +59,12 @@ class Communication {
       const program::Layout& members = LayoutAt(layout);
       const auto link = [&](int a, int b) { return LinkOf(members, a, members, b); };
       const model::Sync& how = lowered_.syncs[static_cast<size_t>(sync)];
+      int root = 0;
+      for (int r = 0; r < members.replicas(); ++r) {
+        if (lowered_.devices[static_cast<size_t>(members.devices[static_cast<size_t>(r)])].id == how.root) root = r;
+      }
       const auto seconds = [&](double size) {
-        return model::AllreduceSeconds(how.algorithm, members.replicas(), link, size);
+        return model::AllreduceSeconds(how.algorithm, members.replicas(), link, size, root);
       };
       known->second.fixed = seconds(0);
       known->second.per_byte = (seconds(kBytes) - known->second.fixed) / kBytes;
@@ -94,7 +99,141 @@ class Communication {
   std::map<std::pair<int, int>, ByBytes> transfers_, reductions_;
 };
 
+// The passes of all operations as tasks on their devices: forward passes as in the model, then backward passes the other
+// way round.
+class PassTasks {
+ public:
+  PassTasks(const program::Lowered& lowered, const model::Profile& profile, int samples, Communication* communication)
+      : lowered_(lowered), profile_(profile), samples_(samples), communication_(communication) {}
+
+  absl::Status Make() {
+    const std::map<std::string, double> parts = QuotaParts(profile_);
+    graph_.resources = static_cast<int>(lowered_.devices.size());
+    const auto count = static_cast<int>(lowered_.operations.size());
+    first_.resize(2 * lowered_.operations.size());
+    for (int pass = 0; pass < 2 * count; ++pass) {
+      const int i = OperationOf(pass);
+      const program::Layout& layout = LayoutOf(i);
+      first_[static_cast<size_t>(pass)] = static_cast<int>(graph_.tasks.size());
+      for (int r = 0; r < layout.replicas(); ++r) {
+        const auto at = static_cast<size_t>(r);
+        const int device = layout.devices[at];
+        MEDLEY_ASSIGN_OR_RETURN(const double seconds,
+                                ComputeSeconds(profile_, parts, i, lowered_.devices[static_cast<size_t>(device)].pool,
+                                               layout.cuts[at + 1] - layout.cuts[at], samples_));
+        graph_.tasks.push_back({device, pass < count ? seconds / 3 : seconds * 2 / 3, {}});
+        pass_of_.push_back(pass);
+      }
+    }
+    for (int i = 0; i < count; ++i) {
+      Connect(i, Backward(i));
+      for (const int consumer : lowered_.operations[static_cast<size_t>(i)].consumers) {
+        Connect(i, consumer);
+        Connect(Backward(consumer), Backward(i));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<OrderEntry> AsReady() const { return EntriesOf(OrderAsReady(graph_)); }
+
+  std::vector<OrderEntry> Repaired() const {
+    constexpr size_t kMostTasks = 1'000'000;  // timed for each of the two, about 0.1 s
+    const auto evaluations = static_cast<int64_t>(kMostTasks / std::max<size_t>(1, graph_.tasks.size()));
+    TaskOrder best = RepairOrder(graph_, OrderByRank(graph_), evaluations);
+    TaskOrder other = RepairOrder(graph_, OrderAsReady(graph_), evaluations);
+    if (TimeTasks(graph_, other).seconds < TimeTasks(graph_, best).seconds) best = std::move(other);
+    const std::vector<double> start = TimeTasks(graph_, best).start;
+    std::ranges::stable_sort(best, {}, [&](int task) { return start[static_cast<size_t>(task)]; });
+    return EntriesOf(best);
+  }
+
+ private:
+  // Passes by their first replica.
+  std::vector<OrderEntry> EntriesOf(const TaskOrder& tasks) const {
+    const auto count = static_cast<int>(lowered_.operations.size());
+    std::vector<bool> listed(first_.size(), false);
+    std::vector<OrderEntry> order;
+    for (const int task : tasks) {
+      const int pass = pass_of_[static_cast<size_t>(task)];
+      if (listed[static_cast<size_t>(pass)]) continue;
+      listed[static_cast<size_t>(pass)] = true;
+      order.push_back({OperationOf(pass), pass < count ? Phase::kForward : Phase::kBackward});
+      if (pass >= count) order.push_back({OperationOf(pass), Phase::kReduce});
+    }
+    return order;
+  }
+
+  int OperationOf(int pass) const {
+    const auto count = static_cast<int>(lowered_.operations.size());
+    return pass < count ? pass : 2 * count - 1 - pass;
+  }
+  int Backward(int operation) const { return 2 * static_cast<int>(lowered_.operations.size()) - 1 - operation; }
+  const program::Layout& LayoutOf(int operation) const {
+    return lowered_.layouts[static_cast<size_t>(lowered_.operations[static_cast<size_t>(operation)].layout)];
+  }
+
+  // What replicas of one pass give to those of another that have samples of theirs.
+  void Connect(int pass, int next) {
+    const int producer = std::min(OperationOf(pass), OperationOf(next));
+    const program::Layout& from = LayoutOf(OperationOf(pass));
+    const program::Layout& to = LayoutOf(OperationOf(next));
+    const bool same = &from == &to;
+    double delay = 0;
+    if (!same && communication_ != nullptr) {
+      delay = communication_->Transfer(lowered_.operations[static_cast<size_t>(OperationOf(pass))].layout,
+                                       lowered_.operations[static_cast<size_t>(OperationOf(next))].layout,
+                                       profile_.model.layers[static_cast<size_t>(producer)].output_bytes * samples_);
+    }
+    for (int a = 0; a < from.replicas(); ++a) {
+      for (int b = 0; b < to.replicas(); ++b) {
+        const auto at = static_cast<size_t>(a), other = static_cast<size_t>(b);
+        if (std::min(from.cuts[at + 1], to.cuts[other + 1]) <= std::max(from.cuts[at], to.cuts[other])) continue;
+        if (same && a != b) continue;
+        graph_.tasks[static_cast<size_t>(first_[static_cast<size_t>(pass)] + a)].next.push_back(
+            {first_[static_cast<size_t>(next)] + b, from.devices[at] == to.devices[other] ? 0 : delay});
+      }
+    }
+  }
+
+  const program::Lowered& lowered_;
+  const model::Profile& profile_;
+  const int samples_;
+  Communication* const communication_;
+  TaskGraph graph_;
+  std::vector<int> first_;    // by pass: task of its first replica
+  std::vector<int> pass_of_;  // by task
+};
+
 }  // namespace
+
+namespace {
+
+absl::StatusOr<std::vector<OrderEntry>> OrderOfTasks(const model::ExecutionPlan& plan, const model::Profile& profile,
+                                                     int samples, const DeviceLinks* links, bool repaired) {
+  if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
+  MEDLEY_ASSIGN_OR_RETURN(const program::Lowered lowered, program::Lower(plan, profile.model));
+  std::optional<Communication> communication;
+  if (links != nullptr) {
+    communication.emplace(lowered, *links);
+    MEDLEY_RETURN_IF_ERROR(communication->FindDevices());
+  }
+  PassTasks tasks(lowered, profile, samples, communication ? &*communication : nullptr);
+  MEDLEY_RETURN_IF_ERROR(tasks.Make());
+  return repaired ? tasks.Repaired() : tasks.AsReady();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<OrderEntry>> FifoOrder(const model::ExecutionPlan& plan, const model::Profile& profile,
+                                                  int samples, const DeviceLinks* links) {
+  return OrderOfTasks(plan, profile, samples, links, false);
+}
+
+absl::StatusOr<std::vector<OrderEntry>> RepairedOrder(const model::ExecutionPlan& plan, const model::Profile& profile,
+                                                      int samples, const DeviceLinks* links) {
+  return OrderOfTasks(plan, profile, samples, links, true);
+}
 
 absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& plan, const model::Profile& profile,
                                                   int samples, const DeviceLinks* links) {

@@ -1,5 +1,6 @@
-// Orders the operations of a plan by upward rank (HeteroG, order scheduling): the length of the longest path of
-// computations and transfers from the start of an operation's pass to the end of the step. Pure.
+// Orders the operations of a plan by upward rank (HeteroG, order scheduling), the length of the longest path of
+// computations and transfers from the start of an operation's pass to the end of the step, or as they become ready.
+// Pure.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,5 +20,19 @@ namespace medley::sched {
 absl::StatusOr<std::vector<model::OrderEntry>> RankOrder(const model::ExecutionPlan& plan,
                                                          const model::Profile& profile, int samples,
                                                          const DeviceLinks* links = nullptr);
+
+// The order in which a free device takes the passes that are ready, first in, first out, as TensorFlow does (HeteroG,
+// section 5); of those that become ready together, forward passes as in the model and backward passes the other way
+// round. Reductions as in RankOrder. Micro-batches and reductions count nothing; messages count with `links`. Errors as
+// RankOrder.
+absl::StatusOr<std::vector<model::OrderEntry>> FifoOrder(const model::ExecutionPlan& plan,
+                                                         const model::Profile& profile, int samples,
+                                                         const DeviceLinks* links = nullptr);
+
+// The better of FifoOrder and the order by rank of the same passes, after RepairOrder (list_schedule.h) with about 0.1 s
+// for each. Errors as RankOrder.
+absl::StatusOr<std::vector<model::OrderEntry>> RepairedOrder(const model::ExecutionPlan& plan,
+                                                             const model::Profile& profile, int samples,
+                                                             const DeviceLinks* links = nullptr);
 
 }  // namespace medley::sched

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
+#include "scheduler-service/step_time/evaluator.h"
 #include "tests/bench/graph/asked.h"
 #include "tests/bench/graph/testbed.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
@@ -39,12 +41,15 @@ using sched::GraphQuestion;
 using sched::GraphStrategy;
 using sched::kForever;
 using sched::kReplicaActions;
+using sched::OperationGroups;
+using sched::OrderBy;
 using sched::RandomGraphProblem;
 using sched::RandomStrategy;
 using sched::SearchGraph;
 using sched::SearchGraphByCrossEntropy;
 using sched::SearchGraphByMetropolis;
 using sched::SearchGraphRandomly;
+using sched::StepTimeEvaluator;
 using sched::StepTimeProblem;
 using sched::TryBaselines;
 using sched::Uniform;
@@ -60,6 +65,7 @@ struct Flags {
   int groups = 48;
   int seeds = 5;
   int instances = 200;
+  int brute_groups = 6;
   int rounds = 300;             // of the fit
   Roofline roofline = kFrozen;  // of all but the fit
 };
@@ -68,11 +74,11 @@ bool Wanted(const Flags& flags, const std::string& model) {
   return flags.models.empty() || std::ranges::find(flags.models, model) != flags.models.end();
 }
 
-// One baseline with its best size of buckets, in the order of the model or by rank; kForever: it does not fit.
-double BaselineSeconds(const GraphQuestion& q, int how, bool ranked) {
+// One baseline with its best size of buckets; kForever: it does not fit.
+double BaselineSeconds(const GraphQuestion& q, int how, OrderBy order) {
   double best = kForever;
   for (const int64_t bytes : BucketSizes(q.problem)) {
-    best = std::min(best, q.timer.Seconds(Uniform(q, q.problem.devices() + how, bytes, ranked)));
+    best = std::min(best, q.timer.Seconds(Uniform(q, q.problem.devices() + how, bytes, order)));
   }
   return best;
 }
@@ -103,7 +109,7 @@ class GraphBench {
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[size], size == 1, roofline));
     Asked asked(problem, flags_.groups, 1, 2);
-    return asked.timer.Seconds(Uniform(asked.q, problem.devices() + how, BucketSizes(problem)[2], false));
+    return asked.timer.Seconds(Uniform(asked.q, problem.devices() + how, BucketSizes(problem)[2], OrderBy::kReady));
   }
   absl::StatusOr<double> Loss(const Roofline& roofline) {
     double sum = 0;
@@ -174,7 +180,7 @@ absl::Status GraphBench::Tables() {
       double best = kForever, paper = kForever;
       std::string columns;
       for (int how = 0; how < 4; ++how) {
-        const double seconds = BaselineSeconds(asked.q, how, false);
+        const double seconds = BaselineSeconds(asked.q, how, OrderBy::kReady);
         best = std::min(best, seconds);
         paper = std::min(paper, row.baselines[static_cast<size_t>(how)][size]);
         columns += fmt::format(" {:.3f} |", seconds);
@@ -200,7 +206,7 @@ absl::Status GraphBench::Tables() {
         text += fmt::format(" {} {:.0f} %", name, 100.0 * count / problem.layers());
       std::fprintf(stderr, "%s:%s; buckets %lld, %s\n", row.model.c_str(), text.c_str(),
                    static_cast<long long>(asked.timer.best().bucket_bytes),
-                   asked.timer.best().ranked ? "by rank" : "order of the model");
+                   sched::OrderName(asked.timer.best().order).c_str());
       std::fflush(stdout);
     }
     fmt::print("\nmedian gain over the best baseline, {} GPUs: {:.1f} %, least {:.1f} %\n\n", size == 0 ? 8 : 12,
@@ -221,7 +227,8 @@ absl::Status GraphBench::Large() {
       TryBaselines(asked.q);
       std::string fit;
       for (int how = 0; how < 4; ++how) {
-        const double seconds = std::min(BaselineSeconds(asked.q, how, false), BaselineSeconds(asked.q, how, true));
+        const double seconds =
+            std::min(BaselineSeconds(asked.q, how, OrderBy::kReady), BaselineSeconds(asked.q, how, OrderBy::kRank));
         if (seconds < kForever) fit += fmt::format(" {} {:.3f}", kBaselines[how], seconds);
       }
       SearchGraph(asked.q);
@@ -267,66 +274,139 @@ absl::Status GraphBench::Search() {
   return absl::OkStatus();
 }
 
+// Seconds of a strategy's plan with the median of some random orders.
+absl::StatusOr<double> RandomOrderSeconds(const StepTimeProblem& problem, const OperationGroups& groups,
+                                          GraphStrategy strategy) {
+  strategy.order = OrderBy::kRank;
+  MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, BuildGraphPlan(problem, groups, strategy));
+  StepTimeEvaluator evaluator(problem, std::stop_token());
+  std::vector<double> found;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    base::Rng rng(seed);
+    for (size_t i = plan.order.size(); i > 1; --i) std::swap(plan.order[i - 1], plan.order[rng.Below(i)]);
+    MEDLEY_ASSIGN_OR_RETURN(found.emplace_back(), evaluator.Seconds(plan));
+  }
+  return Middle(found);
+}
+
 absl::Status GraphBench::Order() {
-  fmt::print("| model | by rank / order of the model: best baseline | the plan |\n|---|---|---|\n");
+  fmt::print(
+      "Seconds by rank over those of another order, of the best baseline and of the plan\n\n"
+      "| model | baseline: FIFO | model's | repaired | random | plan: FIFO | model's | repaired | random |\n"
+      "|---|---|---|---|---|---|---|---|---|\n");
   for (const PaperRow& row : PaperRows()) {
     if (!Wanted(flags_, row.model)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[0], false, flags_.roofline));
     Asked asked(problem, flags_.groups, 1, flags_.calls);
     TryBaselines(asked.q);
-    double ranked = kForever, plain = kForever;
-    for (int how = 0; how < 4; ++how) {
-      ranked = std::min(ranked, BaselineSeconds(asked.q, how, true));
-      plain = std::min(plain, BaselineSeconds(asked.q, how, false));
+    std::string text;
+    for (const bool search : {false, true}) {
+      if (search) SearchGraph(asked.q);
+      if (asked.timer.best().actions.empty()) break;
+      asked.timer.Allow(4);
+      GraphStrategy strategy = asked.timer.best();
+      std::map<OrderBy, double> seconds;
+      for (const OrderBy order : sched::kOrders) {
+        strategy.order = order;
+        seconds[order] = asked.timer.Seconds(strategy);
+      }
+      MEDLEY_ASSIGN_OR_RETURN(const double random, RandomOrderSeconds(problem, asked.groups, strategy));
+      const double rank = seconds[OrderBy::kRank];
+      text += fmt::format(" {:.4f} | {:.4f} | {:.4f} | {:.4f} |", rank / seconds[OrderBy::kReady],
+                          rank / seconds[OrderBy::kModel], rank / seconds[OrderBy::kRepaired], rank / random);
     }
-    SearchGraph(asked.q);
-    asked.timer.Allow(2);
-    GraphStrategy by_rank = asked.timer.best(), by_model = by_rank;
-    by_rank.ranked = true;
-    by_model.ranked = false;
-    fmt::print("| {} | {:.3f} | {:.3f} |\n", row.model, ranked / plain,
-               asked.timer.Seconds(by_rank) / asked.timer.Seconds(by_model));
+    fmt::print("| {} |{}\n", row.model, text.empty() ? " " + asked.timer.why() : text);
     std::fflush(stdout);
   }
   return absl::OkStatus();
 }
 
-absl::Status GraphBench::Brute() {
-  constexpr int kGroups = 4, kDevices = 3;
-  std::vector<double> gaps;
-  for (int instance = 0; instance < flags_.instances; ++instance) {
-    base::Rng rng(base::Mix64(static_cast<uint64_t>(instance)));
-    const StepTimeProblem problem = RandomGraphProblem(rng, kDevices, 4 + static_cast<int>(rng.Below(4)));
-    Asked all(problem, kGroups, 1, int64_t{1} << 40);
-    const int actions = ActionCount(problem);
-    int64_t count = 1;
-    for (int g = 0; g < all.groups.count(); ++g) count *= actions;
-    for (int64_t code = 0; code < count; ++code) {
-      GraphStrategy strategy;
-      for (int64_t rest = code; std::ssize(strategy.actions) < all.groups.count(); rest /= actions) {
-        strategy.actions.push_back(static_cast<int>(rest % actions));
-      }
-      for (const int64_t bytes : BucketSizes(problem)) {
-        strategy.bucket_bytes = bytes;
-        for (const bool ranked : {false, true}) {
-          strategy.ranked = ranked;
-          all.timer.Seconds(strategy);
+// All strategies of a question but those that load a device for longer than the best so far takes.
+class BruteForce {
+ public:
+  explicit BruteForce(const GraphQuestion& q) : q_(q), strategy_(Uniform(q, 0, 0, OrderBy::kRank)) {
+    const int devices = q.problem.devices();
+    const std::vector<int> counts = sched::ReplicaCounts(q.problem);
+    const double all = std::accumulate(counts.begin(), counts.end(), 0);
+    for (const std::vector<int>& members : q.groups.members) {
+      std::vector<std::vector<double>>& loads = loads_.emplace_back();
+      for (int action = 0; action < ActionCount(q.problem); ++action) {
+        loads.emplace_back(static_cast<size_t>(devices), 0);
+        for (int d = 0; d < devices; ++d) {
+          double share = action == d ? 1 : 0;
+          if (sched::IsReplicated(q.problem, action)) {
+            const bool even = action == sched::ActionOf(q.problem, sched::Replicas::kEvenServer) ||
+                              action == sched::ActionOf(q.problem, sched::Replicas::kEvenAllreduce);
+            share = even ? 1.0 / devices : counts[static_cast<size_t>(d)] / all;
+          }
+          if (share <= 0) continue;
+          share = std::max(0.0, share - 1.0 / q.problem.samples());  // parts are whole samples
+          for (const int i : members) loads.back()[static_cast<size_t>(d)] += q.problem.WorkOf(i, i + 1, d).At(share);
         }
       }
     }
-    Asked search(problem, kGroups, 1, flags_.calls);
+  }
+
+  // `known`: seconds of some strategy.
+  double Best(double known) {
+    best_ = known;
+    Branch(0, std::vector<double>(static_cast<size_t>(q_.problem.devices()), 0));
+    return best_;
+  }
+
+ private:
+  void Branch(size_t group, const std::vector<double>& load) {
+    if (std::ranges::max(load) >= best_) return;
+    if (group < loads_.size()) {
+      for (size_t action = 0; action < loads_[group].size(); ++action) {
+        std::vector<double> more = load;
+        for (size_t d = 0; d < more.size(); ++d) more[d] += loads_[group][action][d];
+        strategy_.actions[group] = static_cast<int>(action);
+        Branch(group + 1, more);
+      }
+      return;
+    }
+    for (const int64_t bytes : BucketSizes(q_.problem)) {
+      strategy_.bucket_bytes = bytes;
+      for (const OrderBy order : sched::kOrders) {
+        strategy_.order = order;
+        best_ = std::min(best_, q_.timer.Seconds(strategy_));
+      }
+    }
+  }
+
+  const GraphQuestion& q_;
+  std::vector<std::vector<std::vector<double>>> loads_;  // by group, action and device: seconds
+  GraphStrategy strategy_;
+  double best_ = 0;
+};
+
+absl::Status GraphBench::Brute() {
+  constexpr int kDevices = 3;
+  std::vector<double> gaps;
+  int64_t timed = 0;
+  for (int instance = 0; instance < flags_.instances; ++instance) {
+    base::Rng rng(base::Mix64(static_cast<uint64_t>(instance)));
+    const int operations = flags_.brute_groups + static_cast<int>(rng.Below(4));
+    const StepTimeProblem problem = RandomGraphProblem(rng, kDevices, operations);
+    Asked search(problem, flags_.brute_groups, 1, flags_.calls);
     TryBaselines(search.q);
     SearchGraph(search.q);
-    gaps.push_back(search.timer.best_seconds() / all.timer.best_seconds() - 1);
+    Asked all(problem, flags_.brute_groups, 1, int64_t{1} << 40);
+    const double found = search.timer.best_seconds();
+    gaps.push_back(found / BruteForce(all.q).Best(found) - 1);
+    timed += all.timer.calls();
+    std::fprintf(stderr, "instance %d: gap %.3f %%, %lld plans timed\n", instance, 100 * gaps.back(),
+                 static_cast<long long>(all.timer.calls()));
   }
   const auto optimal = std::ranges::count_if(gaps, [](double gap) { return gap < 1e-6; });
   fmt::print(
       "{} random instances of {} groups on {} devices, {} simulations: optimal {:.1f} %, median gap {:.2f} %, worst "
-      "{:.2f} %\n",
-      gaps.size(), kGroups, kDevices, flags_.calls,
+      "{:.2f} %; {} plans timed by brute force\n",
+      gaps.size(), flags_.brute_groups, kDevices, flags_.calls,
       100.0 * static_cast<double>(optimal) / static_cast<double>(gaps.size()), 100 * Middle(gaps),
-      100 * std::ranges::max(gaps));
+      100 * std::ranges::max(gaps), timed);
   return absl::OkStatus();
 }
 
@@ -384,6 +464,7 @@ int main(int argc, char** argv) {
   app.add_option("--groups", flags.groups, "of operations, at most");
   app.add_option("--seeds", flags.seeds);
   app.add_option("--instances", flags.instances, "of brute");
+  app.add_option("--brute-groups", flags.brute_groups, "of an instance of brute");
   app.add_option("--rounds", flags.rounds, "of fit");
   app.add_option("--efficiency", flags.roofline.efficiency, "of GPUs, relative to the datasheet profiles");
   app.add_option("--launch", flags.roofline.launch_seconds, "seconds of a launch");

@@ -45,7 +45,7 @@ inline GraphStrategy RandomStrategy(base::Rng& rng, const StepTimeProblem& probl
   }
   const auto sizes = BucketSizes(problem);
   strategy.bucket_bytes = sizes[rng.Below(sizes.size())];
-  strategy.ranked = rng.Below(2) == 0;
+  strategy.order = kOrders[rng.Below(kOrders.size())];
   return strategy;
 }
 

@@ -47,8 +47,8 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
     const int actions = ActionCount(problem);
     for (int code = 0; code < actions * actions * actions; ++code) {
       for (const int64_t bytes : BucketSizes(problem)) {
-        for (const bool ranked : {false, true}) {
-          timer.Seconds({{code % actions, code / actions % actions, code / actions / actions}, bytes, ranked});
+        for (const OrderBy order : kOrders) {
+          timer.Seconds({{code % actions, code / actions % actions, code / actions / actions}, bytes, order});
         }
       }
     }
