@@ -61,14 +61,18 @@ async function plan() {
   clearSimulation();
   byId("stages").replaceChildren();
   byId("reasons").replaceChildren();
-  if (answer.feasible) {
+  if (answer.feasible && answer.stepTime) {
+    byId("summary").textContent = view.stepSummary(answer);
+    byId("stages").replaceChildren(...view.placements(answer.executionPlan, asked.model.layers),
+      view.explanation(answer.stepTime.explanation));
+  } else if (answer.feasible) {
     byId("summary").textContent = view.summary(answer);
     showPlan(answer.plan, asked.model.layers);
   } else {
     byId("summary").textContent = "No plan meets the constraints.";
     byId("reasons").replaceChildren(view.reasons(answer.reasons, "These constraints cannot be met together:"));
   }
-  const others = view.alternatives(answer.alternatives);
+  const others = answer.stepTime ? view.stepAlternatives(answer.stepTime.alternatives) : view.alternatives(answer.alternatives);
   byId("alternatives").replaceChildren(...(others ? [others] : []));
   if (answer.feasible) showSimulation(asked, answer);  // not awaited: the page can plan again meanwhile
 }

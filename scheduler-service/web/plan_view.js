@@ -3,6 +3,8 @@
 import { colourOf, duration, node, number, table, usd } from "./dom.js";
 import { lineChart } from "./chart.js";
 
+const MAX_RANGES = 4;  // of operations, in a row
+
 const types = (plan) => plan.stages.map((s) => `${s.units} ${s.resourceType}`).join(" + ") +
   (plan.serverUnits ? ` + ${plan.serverUnits} for servers` : "");
 
@@ -31,6 +33,47 @@ export function summary(answer) {
     `${duration(plan.executionSeconds)}${proof}. Planned by ${answer.planner} in ${number(answer.planningSeconds * 1000, 3)} ms ` +
     `with prices of catalog revision ${answer.catalogRevision}${answer.prediction ? `, corrected with ${answer.prediction.observations} observations` : ""}.` +
     answer.notes.map((note) => ` Note: ${note}.`).join("");
+}
+
+// Plans for the fastest step have placements of operations instead of stages of layers.
+export function placements(plan, layers) {
+  const name = (i) => layers[i]?.name ?? String(i);
+  const range = ({ first = 0, end }) => (end - first === 1 ? name(first) : `${name(first)} to ${name(end - 1)}`);
+  const operations = (ranges) => {
+    const shown = ranges.slice(0, MAX_RANGES).map(range).join(", ");
+    return ranges.length <= MAX_RANGES ? shown : `${shown} and ${number(ranges.length - MAX_RANGES)} more`;
+  };
+  const count = (ranges) => ranges.reduce((sum, { first = 0, end }) => sum + end - first, 0);
+  const reduction = ({ replicas, sync }) => {
+    if (replicas.length < 2) return "";
+    const algorithm = (sync?.algorithm ?? "").replace("ALLREDUCE_ALGORITHM_", "").toLowerCase().replaceAll("_", " ") || "automatic";
+    return sync?.root ? `${algorithm}, by ${sync.root}` : algorithm;
+  };
+  const stages = plan.stages ?? [];
+  if (stages.length) {
+    return [table("Stages", [["Layers"], ["Pool"], ["Units", true]],
+      stages.map((s) => [range(s.operations ?? s), s.pool ?? "", number(s.units)]))];
+  }
+  const rows = plan.placements.map((p) => [operations(p.operations), number(count(p.operations)),
+    p.replicas.map((r) => (p.replicas.length > 1 ? `${r.device} ${number(r.share * 100, 3)} %` : r.device)).join(", "), reduction(p)]);
+  return [table("Placements", [["Operations"], ["Number", true], ["Devices, with their part of the batch"], ["Gradients"]], rows)];
+}
+
+export function stepSummary(answer) {
+  const plan = answer.stepTime;
+  const bound = plan.lowerBoundSeconds > 0 ? `; no plan takes less than ${number(plan.lowerBoundSeconds * 1000)} ms` : "";
+  return `${number(plan.seconds * 1000)} ms a step, ${number(plan.throughput)} samples/s, by the simulator${bound}. Planned by ` +
+    `${answer.planner} in ${number(answer.planningSeconds * 1000, 3)} ms.` + answer.notes.map((note) => ` Note: ${note}.`).join("");
+}
+
+// One fact a line.
+export function explanation(text) {
+  return node("ul", { class: "facts" }, text.split("\n").filter((line) => line).map((line) => node("li", {}, line)));
+}
+
+export function stepAlternatives(list) {
+  return table("Compared with other plans", [["Plan"], ["Step (ms)", true], [""]],
+    list.map((a) => [a.label, a.failure ? "" : number(a.seconds * 1000), a.failure ?? ""]));
 }
 
 export function reasons(list, title) {

@@ -29,7 +29,7 @@ function bytes(value) {
 
 function laneOf(list) {
   if (list === "compute" || list === "server") return 0;
-  return list === "collective" ? 1 : 2;
+  return list === "collective" || list.startsWith("served by ") ? 1 : 2;
 }
 
 // The trace as devices, each with its bars in order of their start.
@@ -175,11 +175,12 @@ export function timeline(simulated, onBar) {
   return [legend(), box, ...(notes.length ? [node("p", { class: "note" }, notes.join(" "))] : [])];
 }
 
+// `plan`: as the cost model predicts it; unset where the planner has used the simulator itself.
 export function predictions(plan, simulated) {
   const row = (name, throughput, seconds) => [name, number(seconds * 1000), number(throughput)];
-  return table("Predictions", [["By"], ["Step (ms)", true], ["Samples/s", true]], [
-    row("simulation", simulated.throughput, simulated.secondsPerStep),
-    row("cost model of the planner", plan.throughput, simulated.samples / plan.throughput)]);
+  const rows = [row("simulation", simulated.throughput, simulated.secondsPerStep)];
+  if (plan) rows.push(row("cost model of the planner", plan.throughput, simulated.samples / plan.throughput));
+  return table("Predictions", [["By"], ["Step (ms)", true], ["Samples/s", true]], rows);
 }
 
 // Devices that are alike have one row.

@@ -58,12 +58,43 @@ class TimelineTest(unittest.TestCase):
     def simulated(self):
         self.browser.wait("!document.getElementById('timeline-link').hidden")
 
+    def download(self):
+        """The events of the Chrome trace."""
+        downloads = self.folder()
+        self.browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=downloads)
+        self.browser.evaluate("document.getElementById('timeline-trace').click()")
+        path = os.path.join(downloads, "trace.json")
+        wait_for("the download", lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)["traceEvents"]
+
     def shot(self, name):
         self.browser.screenshot(os.path.join(SHOTS, name + ".png"))
 
     def key(self, name):
         self.browser.command("Input.dispatchKeyEvent", type="keyDown", key=name, code=name)
         return self.texts("#timeline-point")[0]
+
+    def test_a_plan_of_operations(self):
+        self.open()
+        self.browser.evaluate("""(() => { const e = document.getElementById('example'); e.value = 'two-branches';
+            e.dispatchEvent(new Event('change')); })()""")
+        self.browser.wait(f"document.getElementById('planner').value === 'graph' && {READY}")
+        self.browser.evaluate("document.getElementById('plan').click()")
+        self.browser.wait(READY)
+        self.assertEqual(self.texts("#error"), [""])
+        self.simulated()
+        self.assertRegex(self.texts("#summary")[0], r"ms a step, .* no plan takes less than .* Planned by graph")
+        self.assertEqual(self.texts("#stages caption"), ["Placements"])
+        cells = self.texts("#stages tbody td")
+        self.assertIn("concat to dense1", cells)
+        self.assertTrue(any(cell.startswith("centralized, by ") for cell in cells), cells)
+        self.assertIn("EV-AR", self.texts("#alternatives td"))
+        self.assertEqual(self.texts("#timeline-predictions tbody tr td:first-child"), ["simulation"])
+        self.assertEqual(len(self.texts("#timeline-memory tbody tr")), 4)
+        lists = [e["args"]["name"] for e in self.download() if e["name"] == "thread_name"]
+        self.assertTrue(any(name.startswith("served by ") for name in lists), lists)
+        self.shot("timeline-operations")
 
     def test_a_plan_has_a_timeline(self):
         self.open()
@@ -98,13 +129,7 @@ class TimelineTest(unittest.TestCase):
         self.assertTrue(self.browser.evaluate("document.getElementById('timeline-oom').hidden"))
 
         # The link has the trace, whose bars are those drawn.
-        downloads = self.folder()
-        self.browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=downloads)
-        self.browser.evaluate("document.getElementById('timeline-trace').click()")
-        path = os.path.join(downloads, "trace.json")
-        wait_for("the download", lambda: os.path.exists(path) and os.path.getsize(path) > 0)
-        with open(path, encoding="utf-8") as file:
-            events = json.load(file)["traceEvents"]
+        events = self.download()
         self.assertEqual(len([e for e in events if e["ph"] == "X"]), self.count(BARS))
         self.browser.screenshot(os.path.join(SHOTS, "service-timeline.png"), element="timeline")  # docs/operate
         self.assertEqual(self.browser.problems, [])
