@@ -204,6 +204,11 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptio
   baseline("ev-ar", "equal replicas on all devices, allreduce", Replicas::kEvenAllreduce);
   baseline("cp-ps", "replicas by computing power, gradients added by one device", Replicas::kProportionalServer);
   baseline("cp-ar", "replicas by computing power, allreduce", Replicas::kProportionalAllreduce);
+  add("horovod", "equal replicas on all devices, allreduce of 64 MiB at a time (Sergeev, Del Balso 2018)",
+      [](const GraphQuestion& q) {
+        constexpr int64_t kFusionBytes = 64 << 20;
+        q.timer.Seconds(Uniform(q, ActionOf(q.problem, Replicas::kEvenAllreduce), kFusionBytes, OrderBy::kReady));
+      });
   return out;
 }
 

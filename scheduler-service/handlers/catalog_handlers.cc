@@ -24,6 +24,12 @@ absl::Status Handlers::ListPlanners(const pb::ListPlannersRequest&, Call& call, 
       info.set_description(std::string(planner->description()));
       info.set_proves_optimality(planner->proves_optimality());
     }
+    for (const auto& planner : context_.planners.step_time().planners()) {
+      pb::PlannerInfo& info = *out.add_planners();
+      info.set_name(std::string(planner->name()));
+      info.set_description(std::string(planner->description()));
+      info.set_objective(pb::OBJECTIVE_STEP_TIME);
+    }
     return absl::OkStatus();
   });
 }

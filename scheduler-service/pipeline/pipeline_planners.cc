@@ -99,11 +99,11 @@ absl::Status BestSubset(const Question& q, StepTimeSolution&) {
   return absl::OkStatus();
 }
 
-// The dynamic programs of PipeDream and Pipe-torch compare all divisions of the model.
+// The dynamic programs compare all divisions of the model.
 absl::Status CheckSize(const StepTimeProblem& problem) {
   if (problem.devices() <= kMostDevices && problem.cuts().size() <= kMostCuts) return absl::OkStatus();
   return base::InvalidArgument(
-      "planners pipedream and pipe-torch are for at most {} devices and {} cuts of the model, not {} and {}",
+      "planners pipedream, pipe-torch and hetpipe are for at most {} devices and {} cuts of the model, not {} and {}",
       kMostDevices, kMostCuts, problem.devices(), problem.cuts().size());
 }
 
@@ -149,6 +149,12 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
       [](const Question& q, StepTimeSolution&) {
         MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
         q.timer.Seconds(PipeTorch(q.problem));
+        return absl::OkStatus();
+      });
+  add("hetpipe", "pipelines of virtual workers with the same devices each (HetPipe, Park and others 2020)", false,
+      [](const Question& q, StepTimeSolution&) {
+        MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
+        for (const auto& stages : HetPipe(q.problem)) q.timer.Seconds(stages);
         return absl::OkStatus();
       });
   add("bsp", "one copy of the model on every device, shares balanced", false, [](const Question& q, StepTimeSolution&) {

@@ -9,7 +9,7 @@
 
 namespace medley::sched {
 
-// exact, local, random, pipedream, pipe-torch, bsp, bsp-subset, one-device.
+// exact, local, random, pipedream, pipe-torch, hetpipe, bsp, bsp-subset, one-device.
 std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners();
 
 // Simulations that the searching planners make at most, unless their time ends first.

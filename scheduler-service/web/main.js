@@ -113,7 +113,10 @@ async function loadExample() {
 
 async function load() {
   const [planners, examples] = await Promise.all([call("v1/planners"), call("examples/index.json")]);
-  byId("planner").replaceChildren(...planners.planners.map((p) => node("option", { value: p.name, title: p.description }, p.name)));
+  const byName = new Map();  // two planners may have one name, for different objectives
+  for (const p of planners.planners) byName.set(p.name, [...(byName.get(p.name) ?? []), p.description]);
+  byId("planner").replaceChildren(...[...byName].map(([name, texts]) =>
+    node("option", { value: name, title: texts.join("; or for the fastest step: ") }, name)));
   byId("planner").value = "exact";
   byId("example").replaceChildren(...examples.map((name) => node("option", { value: name }, name)));
   await loadExample();

@@ -25,6 +25,7 @@
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
+#include "scheduler-service/pipeline/pipeline_planners.h"
 #include "scheduler-service/step_time/evaluator.h"
 #include "tests/bench/graph/asked.h"
 #include "tests/bench/graph/testbed.h"
@@ -49,6 +50,7 @@ using sched::SearchGraph;
 using sched::SearchGraphByCrossEntropy;
 using sched::SearchGraphByMetropolis;
 using sched::SearchGraphRandomly;
+using sched::SearchLimits;
 using sched::StepTimeEvaluator;
 using sched::StepTimeProblem;
 using sched::TryBaselines;
@@ -95,6 +97,7 @@ class GraphBench {
   absl::Status Search();
   absl::Status Order();
   absl::Status Brute();
+  absl::Status Others();
   absl::Status Speed();
 
  private:
@@ -122,6 +125,7 @@ class GraphBench {
   }
 
   const Flags flags_;
+  const base::SystemClock clock_;
   std::map<std::string, model::Model> graphs_;
 };
 
@@ -274,7 +278,7 @@ absl::Status GraphBench::Search() {
   return absl::OkStatus();
 }
 
-// Seconds of a strategy's plan with the median of some random orders.
+// Seconds of a strategy's plan, the median of some random orders; kForever: most do not fit.
 absl::StatusOr<double> RandomOrderSeconds(const StepTimeProblem& problem, const OperationGroups& groups,
                                           GraphStrategy strategy) {
   strategy.order = OrderBy::kRank;
@@ -284,7 +288,9 @@ absl::StatusOr<double> RandomOrderSeconds(const StepTimeProblem& problem, const 
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     base::Rng rng(seed);
     for (size_t i = plan.order.size(); i > 1; --i) std::swap(plan.order[i - 1], plan.order[rng.Below(i)]);
-    MEDLEY_ASSIGN_OR_RETURN(found.emplace_back(), evaluator.Seconds(plan));
+    const auto seconds = evaluator.Seconds(plan);
+    if (!seconds.ok() && !absl::IsResourceExhausted(seconds.status())) return seconds.status();
+    found.push_back(seconds.value_or(kForever));
   }
   return Middle(found);
 }
@@ -410,6 +416,47 @@ absl::Status GraphBench::Brute() {
   return absl::OkStatus();
 }
 
+// Figure 9: what other systems decide, normalised by Horovod. HetPipe is asynchronous.
+absl::Status GraphBench::Others() {
+  fmt::print("| model (batch), GPUs | Horovod, s | graph | FlexFlow | Post | HetPipe |\n|---|---|---|---|---|---|\n");
+  const SearchLimits limits(clock_, base::SteadyTime::max(), {});
+  sched::StepTimeRegistry planners;
+  for (auto& planner : sched::MakeGraphPlanners({.groups = flags_.groups, .calls = flags_.calls})) {
+    planners.Add(std::move(planner));
+  }
+  for (auto& planner : sched::MakePipelinePlanners()) {
+    if (planner->name() == "hetpipe") planners.Add(std::move(planner));
+  }
+  for (size_t size = 0; size < 2; ++size) {
+    for (const PaperRow& row : PaperRows()) {
+      if (!Wanted(flags_, row.model)) continue;
+      MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+      double horovod = 0;
+      std::string text;
+      for (const char* name : {"horovod", "graph", "graph-mcmc", "graph-post", "hetpipe"}) {
+        const bool asynchronous = std::string_view(name) == "hetpipe";
+        MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
+                                OnTestbed(model, row.batch[size], size == 1, flags_.roofline, asynchronous));
+        const auto solution = planners.Find(name)->Solve(problem, 1, limits);
+        const bool found = solution.ok() && solution->best;
+        if (std::string_view(name) == "horovod") {
+          horovod = found ? solution->seconds : 0;
+          text = found ? fmt::format(" {:.3f} |", horovod) : " - |";
+        } else {
+          text += found ? fmt::format(" {:.2f} |", horovod / solution->seconds) : " - |";
+        }
+        if (!found) {
+          std::fprintf(stderr, "%s, %s: %s\n", row.model.c_str(), name,
+                       solution.ok() ? solution->notes.back().c_str() : base::ToString(solution.status()).c_str());
+        }
+      }
+      fmt::print("| {} ({}), {} |{}\n", row.model, row.batch[size], size == 0 ? 8 : 12, text);
+      std::fflush(stdout);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GraphBench::Speed() {
   fmt::print(
       "| model | operations | GPUs | milliseconds of a simulation: replicas | random plans |\n|---|---|---|---|---|\n");
@@ -439,7 +486,7 @@ int Main(const Flags& flags) {
   const std::map<std::string, absl::Status (GraphBench::*)()> parts = {
       {"fit", &GraphBench::Fit},       {"tables", &GraphBench::Tables}, {"large", &GraphBench::Large},
       {"search", &GraphBench::Search}, {"order", &GraphBench::Order},   {"brute", &GraphBench::Brute},
-      {"speed", &GraphBench::Speed}};
+      {"others", &GraphBench::Others}, {"speed", &GraphBench::Speed}};
   for (const std::string& part : flags.parts) {
     const auto found = parts.find(part);
     const absl::Status status =
@@ -457,7 +504,7 @@ int Main(const Flags& flags) {
 int main(int argc, char** argv) {
   CLI::App app{"Operation-level plans by the simulator"};
   medley::bench::Flags flags;
-  app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, speed")->required();
+  app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, others, speed")->required();
   app.add_option("--graphs", flags.folder, "folder of the graphs");
   app.add_option("--models", flags.models, "names, with commas between them; default: all")->delimiter(',');
   app.add_option("--calls", flags.calls, "simulations of a search");

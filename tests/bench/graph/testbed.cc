@@ -56,13 +56,14 @@ absl::StatusOr<model::Model> ReadGraph(const std::filesystem::path& folder, cons
 }
 
 absl::StatusOr<sched::StepTimeProblem> OnTestbed(const model::Model& model, int batch, bool all,
-                                                 const Roofline& roofline) {
+                                                 const Roofline& roofline, bool asynchronous) {
   MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog catalog, sched::HardwareCatalog::Builtin());
   model::PlanRequest request;
   request.objective = model::Objective::kStepTime;
   request.planner.name = "graph";
   request.training.profile_batch_size = batch;
-  request.training.micro_batches = 1;
+  request.training.micro_batches = asynchronous ? 4 : 1;
+  if (asynchronous) request.planner.schedule = model::ScheduleKind::kAsync1F1B;
   request.training.state_factor = 2;  // SGD: weights and gradients; the paper names no optimizer
   request.model = model;
   for (size_t t = 0; t < kTypes.size(); ++t) {

@@ -39,7 +39,8 @@ const std::vector<PaperRow>& LargeRows();
 absl::StatusOr<model::Model> ReadGraph(const std::filesystem::path& folder, const std::string& name);
 
 // Two V100, four 1080 Ti and two P100 (Table 2), or four of each (section 6.1), in machines of four and two.
+// `asynchronous`: the schedule, with four micro-batches.
 absl::StatusOr<sched::StepTimeProblem> OnTestbed(const model::Model& model, int batch, bool all,
-                                                 const Roofline& roofline);
+                                                 const Roofline& roofline, bool asynchronous = false);
 
 }  // namespace medley::bench

@@ -69,7 +69,8 @@ class PlannersTest(unittest.TestCase):
         self.start_example()
         with running(*self.config(address="unix:" + self.path("socket"), description="in Python")) as scheduler:
             listed = request(scheduler, "GET", "/v1/planners").json()["planners"]
-            self.assertIn({"name": "mine", "description": "in Python", "provesOptimality": False}, listed)
+            self.assertIn({"name": "mine", "description": "in Python", "provesOptimality": False,
+                           "objective": "OBJECTIVE_UNSPECIFIED"}, listed)
             own = self.plan(scheduler, planner="exact")
             answer = self.plan(scheduler)
             self.assertEqual((answer["planner"], answer["notes"]), ("mine", []))

@@ -94,7 +94,9 @@ class RoutesTest(SchemaCase):
                                 ({"plan": {}, "profile": profile}, "plan"),
                                 ({"plan": made["executionPlan"], "profile": profile, "steps": 101}, "steps: 101")):
             self.assertIn(sentence, self.ask("POST", "/v1/simulate", wrong, code=400).json()["message"])
-        self.assertIn("exact", [p["name"] for p in ask("GET", "/v1/planners")["planners"]])
+        listed = [(p["name"], p["objective"]) for p in ask("GET", "/v1/planners")["planners"]]
+        self.assertIn(("exact", "OBJECTIVE_UNSPECIFIED"), listed)
+        self.assertIn(("graph", "OBJECTIVE_STEP_TIME"), listed)
         self.assertEqual(len(ask("GET", "/v1/catalog")["catalog"]["entries"]), 2)
         hardware = [h["name"] for h in ask("GET", "/v1/hardware")["hardware"]]
         self.assertIn("v100", hardware)

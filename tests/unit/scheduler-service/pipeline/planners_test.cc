@@ -64,6 +64,26 @@ TEST_F(PipelinePlannersTest, PipeTorchPutsFastLinksTogether) {
   EXPECT_EQ(stages[1].devices, std::vector<int>{3});
 }
 
+// Four fast devices and two slow ones are one virtual worker of six or two of three. A slow
+// stage gets a third of the layers of a fast one.
+TEST_F(PipelinePlannersTest, VirtualWorkersOfHetPipeAreAlike) {
+  model::PlanRequest request = ClusterRequest({4, 2}, {1, 3}, 14);
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  const auto found = HetPipe(ProblemOf(request));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].size(), 6u);
+  ASSERT_EQ(found[1].size(), 3u);
+  int layers = 0;
+  for (const PipelineStage& stage : found[1]) {
+    ASSERT_EQ(stage.devices.size(), 2u);
+    const bool slow = stage.devices[0] >= 4;
+    EXPECT_EQ(stage.devices[1] >= 4, slow) << "replicas of a stage are of one pool";
+    EXPECT_EQ(stage.end - stage.first, slow ? 2 : 6);
+    layers += stage.end - stage.first;
+  }
+  EXPECT_EQ(layers, 14);
+}
+
 TEST_F(PipelinePlannersTest, AModelOfOneLayerIsOneStage) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 1);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;

@@ -85,6 +85,11 @@ TEST(MakeStepTimePlanTest, RefusesWhatIsNoQuestion) {
   refused([](auto& r) { r.cluster.devices.clear(); }, "cluster.devices: must not be empty");
   refused([](auto& r) { r.cluster.devices[1].pool = "p9"; }, "cluster.devices[1].pool: 'p9' is not in resources");
   refused([](auto& r) { r.cluster.links[0].bytes_per_second = 0; }, "cluster.links[0].bytesPerSecond: must be finite");
+  refused([](auto& r) { r.cluster.links.clear(); }, "cluster.links: no link connects devices 'p0-0' and 'p0-1'");
+  refused([](auto& r) { r.model.layers[1].inputs = {2}; },  // a cycle
+          "model.layers[1].inputs[0]: must be an earlier operation, or -1 for the batch, is 2");
+  refused([](auto& r) { r.model.layers.resize(20'000, r.model.layers[1]); },
+          "model.layers: 20000 layers, at most 4096 are allowed");
   refused([](auto& r) { r.model.layers[2].profiles.pop_back(); },
           "model.layers[2].profiles: none for pool 'p1' of the cluster");
   refused(
