@@ -36,7 +36,10 @@ absl::StatusOr<ProgramInput> PlanFirst(const PlanFlags& flags) {
     const std::string why = planned.result.reasons.empty() ? "" : ": " + planned.result.reasons[0].message;
     return base::FailedPrecondition("no plan is feasible{}", why);
   }
-  ProgramInput input{*std::move(planned.result.execution_plan), {}, {}};
+  ProgramInput input{*std::move(planned.result.execution_plan), {}, {}, {}};
+  if (planned.request.objective == model::Objective::kStepTime) {
+    MEDLEY_ASSIGN_OR_RETURN(input.links, sched::ClusterLinks::Make(planned.request.cluster));
+  }
   input.profile.model = std::move(planned.request.model);
   input.profile.profile_batch_size = static_cast<int>(planned.request.training.profile_batch_size);
   input.profile.state_factor = planned.request.training.state_factor;
@@ -57,7 +60,7 @@ absl::StatusOr<ProgramInput> ReadPlanOrRequest(const PlanFlags& flags) {
   if (flags.profile.empty()) {
     return base::InvalidArgument("the plan names no model: name its profile with --profile (medley profile)");
   }
-  ProgramInput input{*std::move(plan), {}, {}};
+  ProgramInput input{*std::move(plan), {}, {}, {}};
   MEDLEY_ASSIGN_OR_RETURN(input.profile, ReadProfile(flags.profile));
   return input;
 }

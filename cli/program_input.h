@@ -3,19 +3,22 @@
 
 #include <absl/status/statusor.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/plan_input.h"
 #include "common/model/execution_plan.h"
 #include "common/model/model.h"
+#include "scheduler-service/simulate/from_profile.h"
 
 namespace medley::cli {
 
 struct ProgramInput {
   model::ExecutionPlan plan;
   model::Profile profile;
-  std::vector<std::string> names;  // of the model's layers
+  std::vector<std::string> names;            // of the model's layers
+  std::optional<sched::ClusterLinks> links;  // of what was planned for the fastest step
 };
 
 // Reads flags.file: an execution plan, the answer of the scheduling service or of `medley plan -o yaml`, each with the

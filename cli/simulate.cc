@@ -33,9 +33,11 @@ struct SimulateFlags {
 
 absl::StatusOr<sched::PlanSimulation> Compute(const SimulateFlags& flags, const ProgramInput& input) {
   const bool timeline = !flags.trace.empty() || !flags.svg.empty();
-  return sched::SimulatePlan(
-      input.plan, input.profile,
-      {.samples = flags.batch, .steps = flags.steps, .rank = flags.rank, .max_spans = timeline ? kMaxSpans : 0});
+  sched::PlanSimulationOptions options{.samples = flags.batch, .steps = flags.steps, .rank = flags.rank};
+  options.max_spans = timeline ? kMaxSpans : 0;
+  std::optional<sched::DeviceLinks> links;
+  if (input.links) options.links = &links.emplace(input.links->View());
+  return sched::SimulatePlan(input.plan, input.profile, options);
 }
 
 void PrintSimulated(const sched::PlanSimulation& simulated) {

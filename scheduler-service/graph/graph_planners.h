@@ -25,8 +25,8 @@ using GraphSearch = std::function<absl::Status(const GraphQuestion&)>;
 std::unique_ptr<StepTimePlanner> MakeGraphPlanner(std::string_view name, std::string_view description,
                                                   const GraphOptions& options, GraphSearch search, bool compares);
 
-// graph, graph-random, graph-mcmc, graph-post; ev-ps, ev-ar, cp-ps, cp-ar, horovod in the order in which operations become
-// ready.
+// graph, graph-random, graph-mcmc, graph-post; ev-ps, ev-ar, cp-ps, cp-ar, horovod in the order in which operations
+// become ready.
 std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptions& options = {});
 
 }  // namespace medley::sched

@@ -1,6 +1,7 @@
 // The handler that times a plan.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "common/base/status.h"
@@ -35,6 +36,7 @@ struct Handlers::ToSimulate {
   model::Profile profile;
   std::map<std::string, double> unit_memory;  // bytes by resource type; 0: unlimited
   double server_memory = 0;
+  std::optional<ClusterLinks> links;  // with OBJECTIVE_STEP_TIME
 };
 
 absl::StatusOr<Handlers::ToSimulate> Handlers::PrepareSimulation(const pb::SimulateRequest& in, Call& call) const {
@@ -58,6 +60,9 @@ absl::StatusOr<Handlers::ToSimulate> Handlers::PrepareSimulation(const pb::Simul
     return base::InvalidArgument("request.training.profileBatchSize: must be at least 1 to be simulated");
   }
   out.profile.state_factor = request.training.state_factor;
+  if (request.objective == model::Objective::kStepTime) {
+    MEDLEY_ASSIGN_OR_RETURN(out.links, ClusterLinks::Make(request.cluster));
+  }
   for (const model::Resource& resource : request.resources) out.unit_memory[resource.name] = resource.memory_bytes;
   out.server_memory = request.server_memory_bytes;
   return out;
@@ -76,6 +81,8 @@ absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::S
     options.max_spans = in.timeline() ? kMaxSpans : 0;
     options.max_instructions = kMaxStepInstructions;
     options.stop = call.stop;
+    std::optional<DeviceLinks> links;
+    if (prepared.links) options.links = &links.emplace(prepared.links->View());
     const auto result = SimulatePlan(*plan, profile, options);
     // Of the plan, not of the service's load: it is no use to try again.
     if (absl::IsResourceExhausted(result.status())) {

@@ -24,8 +24,9 @@ std::vector<PipelineStage> PipeTorch(const StepTimeProblem& problem);
 
 // HetPipe (Park and others 2020) with its equal distribution: virtual workers with the same numbers of devices of every
 // pool, a pipeline each, whose stages are replicas of one another; cut where the slowest stage is the fastest, for the
-// best of at most 120 orders of the pools. Devices that the model has no piece for are not used. One pipeline for each number of virtual workers that divides all pools. Its
-// other distributions give virtual workers unlike pipelines, which no plan of stages can have.
+// best of at most 120 orders of the pools. Devices that the model has no piece for are not used. One pipeline for each
+// number of virtual workers that divides all pools. Its other distributions give virtual workers unlike pipelines,
+// which no plan of stages can have.
 std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem);
 
 // One legal pipeline: a random number of stages, cuts, and disjoint sets of devices, through the repair of tapp.

@@ -10,7 +10,8 @@
 namespace medley::sched {
 namespace {
 
-// The devices of each stage, one of each virtual worker; the stages of one pool are neighbours, in the order of `pools`.
+// The devices of each stage, one of each virtual worker; the stages of one pool are neighbours, in the order of
+// `pools`.
 std::vector<std::vector<int>> StagesOf(const std::vector<std::vector<int>>& pools, size_t workers) {
   std::vector<std::vector<int>> stages;
   for (const std::vector<int>& members : pools) {
@@ -23,8 +24,8 @@ std::vector<std::vector<int>> StagesOf(const std::vector<std::vector<int>>& pool
   return stages;
 }
 
-// The division into one piece for each of `on` whose slowest stage or transfer is the fastest. Where the model has fewer
-// pieces, the last of `on` are not used.
+// The division into one piece for each of `on` whose slowest stage or transfer is the fastest. Where the model has
+// fewer pieces, the last of `on` are not used.
 std::vector<PipelineStage> Divide(const StepTimeProblem& problem, std::vector<std::vector<int>> on, double& slowest) {
   std::vector<int> bounds = {0};
   bounds.insert(bounds.end(), problem.cuts().begin(), problem.cuts().end());

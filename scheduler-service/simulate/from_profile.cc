@@ -359,6 +359,15 @@ absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::
   return OwnSeconds(*times, share) * (part == parts.end() ? 1 : part->second) * samples / profile.profile_batch_size;
 }
 
+absl::StatusOr<ClusterLinks> ClusterLinks::Make(const model::Cluster& cluster) {
+  ClusterLinks out;
+  MEDLEY_ASSIGN_OR_RETURN(out.table, model::LinkTable::Make(cluster));
+  for (const model::Device& device : cluster.devices) {
+    out.index.emplace(device.id, static_cast<int>(out.index.size()));
+  }
+  return out;
+}
+
 bool HasQuota(const Durations& durations) {
   return std::ranges::any_of(durations.quotas, [](const Durations::Quota& quota) { return quota.period > 0; });
 }

@@ -39,6 +39,16 @@ struct DeviceLinks {
   const model::LinkTable& table;
   const std::map<std::string, int>& index;  // of a device's id in the table
 };
+
+// Those of a cluster.
+struct ClusterLinks {
+  model::LinkTable table;
+  std::map<std::string, int> index;
+  // Errors: those of LinkTable::Make.
+  static absl::StatusOr<ClusterLinks> Make(const model::Cluster& cluster);
+  DeviceLinks View() const { return {table, index}; }  // valid as long as this
+};
+
 // Errors: InvalidArgument too for a device that has no index.
 absl::StatusOr<Durations> DurationsFromProfile(const program::Program& program, const model::Profile& profile,
                                                int samples, const DeviceLinks& links);

@@ -99,8 +99,8 @@ class Communication {
   std::map<std::pair<int, int>, ByBytes> transfers_, reductions_;
 };
 
-// The passes of all operations as tasks on their devices: forward passes as in the model, then backward passes the other
-// way round.
+// The passes of all operations as tasks on their devices: forward passes as in the model, then backward passes the
+// other way round.
 class PassTasks {
  public:
   PassTasks(const program::Lowered& lowered, const model::Profile& profile, int samples, Communication* communication)
@@ -138,7 +138,7 @@ class PassTasks {
   std::vector<OrderEntry> AsReady() const { return EntriesOf(OrderAsReady(graph_)); }
 
   std::vector<OrderEntry> Repaired() const {
-    constexpr size_t kMostTasks = 1'000'000;  // timed for each of the two, about 0.1 s
+    constexpr size_t kMostTasks = 100'000;  // timed for each of the two, about 10 ms
     const auto evaluations = static_cast<int64_t>(kMostTasks / std::max<size_t>(1, graph_.tasks.size()));
     TaskOrder best = RepairOrder(graph_, OrderByRank(graph_), evaluations);
     TaskOrder other = RepairOrder(graph_, OrderAsReady(graph_), evaluations);

@@ -29,8 +29,8 @@ absl::StatusOr<std::vector<model::OrderEntry>> FifoOrder(const model::ExecutionP
                                                          const model::Profile& profile, int samples,
                                                          const DeviceLinks* links = nullptr);
 
-// The better of FifoOrder and the order by rank of the same passes, after RepairOrder (list_schedule.h) with about 0.1 s
-// for each. Errors as RankOrder.
+// The better of FifoOrder and the order by rank of the same passes, after RepairOrder (list_schedule.h) with about 10
+// ms for each. Errors as RankOrder.
 absl::StatusOr<std::vector<model::OrderEntry>> RepairedOrder(const model::ExecutionPlan& plan,
                                                              const model::Profile& profile, int samples,
                                                              const DeviceLinks* links = nullptr);

@@ -3,9 +3,9 @@
 // Prefetch() starts assembling a step's batch and pulling its rows in a background thread, at most
 // Prefetcher::kMaxPrefetched steps ahead. The rows are those of the version that the step computes with, because a pull
 // waits at their owner for its update. When the device reduces several blocks, other threads do it while the backward
-// pass goes on: one for each replica that serves gradients, and one for all other reductions. One thread calls Prefetch,
-// RunStep, Drain, Evaluate and DropPrefetched. A trainer owns one executor per generation; programs and `parts` must
-// outlive it. The destructor stops and joins the threads.
+// pass goes on: one for each replica that serves gradients, and one for all other reductions. One thread calls
+// Prefetch, RunStep, Drain, Evaluate and DropPrefetched. A trainer owns one executor per generation; programs and
+// `parts` must outlive it. The destructor stops and joins the threads.
 //
 // In an asynchronous program several steps are open at once. A step computes with the parameters of `lag` steps before,
 // but not with those before the last drain: max(drained, step - lag).

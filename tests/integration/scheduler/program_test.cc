@@ -138,6 +138,21 @@ TEST(ProgramTest, InfeasibleIsStatusTwo) {
 }
 
 // A plan that was made, read again with its profile, is the same program; the simulator says what it costs.
+// The simulation of a plan of operations is over the links of the cluster, as the planner's was.
+TEST(ProgramTest, APlanOfOperationsIsSimulatedAsItWasPlanned) {
+  const auto after = [](const std::string& text, const std::string& what) {
+    const size_t at = text.find(what);
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + what.size()));
+  };
+  const Ended planned = Start("medley", "plan examples/plan/two-branches.yaml");
+  const Ended simulated = Start("medley", "simulate examples/plan/two-branches.yaml");
+  ASSERT_EQ(planned.status, 0) << planned.output;
+  ASSERT_EQ(simulated.status, 0) << simulated.output;
+  EXPECT_THAT(planned.output, HasSubstr("EV-AR"));
+  EXPECT_GT(after(planned.output, "step "), 0);
+  EXPECT_NEAR(after(simulated.output, "step ") / after(planned.output, "step "), 1, 0.005);
+}
+
 TEST(ProgramTest, ProgramsArePrintedAndSimulated) {
   const std::string folder = base::MakeTempDir("medley-program").value();
   const std::string plan = folder + "/plan.yaml", profile = folder + "/profile.yaml";

@@ -91,6 +91,9 @@ class TimelineTest(unittest.TestCase):
         self.assertTrue(any(cell.startswith("centralized, by ") for cell in cells), cells)
         self.assertIn("EV-AR", self.texts("#alternatives td"))
         self.assertEqual(self.texts("#timeline-predictions tbody tr td:first-child"), ["simulation"])
+        simulated = float(self.texts("#timeline-predictions tbody tr td:nth-child(2)")[0])
+        planned = float(self.texts("#summary")[0].split(" ms a step")[0])
+        self.assertAlmostEqual(simulated / planned, 1, delta=0.005)  # over the links of the cluster, not those of pools
         self.assertEqual(len(self.texts("#timeline-memory tbody tr")), 4)
         lists = [e["args"]["name"] for e in self.download() if e["name"] == "thread_name"]
         self.assertTrue(any(name.startswith("served by ") for name in lists), lists)

@@ -158,8 +158,8 @@ TEST(ListScheduleTest, RankIsWithinTheBoundOfTheorem1) {
 }
 
 // The instance of Theorem 2 for `resources`: all but one chains, which pass the resources `k` times, and k single tasks
-// on the last. In each round chain j is slow (1 s) on resource j and fast elsewhere. Tasks of equal rank are numbered so
-// that the slow one comes first, and the next resource waits for it.
+// on the last. In each round chain j is slow (1 s) on resource j and fast elsewhere. Tasks of equal rank are numbered
+// so that the slow one comes first, and the next resource waits for it.
 TaskGraph WorstInstance(int resources, int k, double fast) {
   TaskGraph graph{resources, {}};
   std::vector<int> last(static_cast<size_t>(resources - 1), -1);  // by chain
