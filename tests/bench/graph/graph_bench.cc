@@ -26,6 +26,7 @@
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/evaluator.h"
 #include "tests/bench/graph/asked.h"
 #include "tests/bench/graph/testbed.h"
@@ -98,6 +99,7 @@ class GraphBench {
   absl::Status Order();
   absl::Status Brute();
   absl::Status Others();
+  absl::Status Overlap();
   absl::Status Speed();
 
  private:
@@ -319,8 +321,9 @@ absl::Status GraphBench::Order() {
       }
       MEDLEY_ASSIGN_OR_RETURN(const double random, RandomOrderSeconds(problem, asked.groups, strategy));
       const double rank = seconds[OrderBy::kRank];
-      text += fmt::format(" {:.4f} | {:.4f} | {:.4f} | {:.4f} |", rank / seconds[OrderBy::kReady],
-                          rank / seconds[OrderBy::kModel], rank / seconds[OrderBy::kRepaired], rank / random);
+      text += fmt::format(" {:.4f} | {:.4f} | {:.4f} | {} |", rank / seconds[OrderBy::kReady],
+                          rank / seconds[OrderBy::kModel], rank / seconds[OrderBy::kRepaired],
+                          random == kForever ? "does not fit" : fmt::format("{:.4f}", rank / random));
     }
     fmt::print("| {} |{}\n", row.model, text.empty() ? " " + asked.timer.why() : text);
     std::fflush(stdout);
@@ -457,6 +460,79 @@ absl::Status GraphBench::Others() {
   return absl::OkStatus();
 }
 
+// Seconds of a step in which the busiest device computes, and in which a device sends, receives or reduces; means over
+// the steps of a timeline.
+struct Busy {
+  double step = 0;
+  double computes = 0;
+  double communicates = 0;
+};
+absl::StatusOr<Busy> BusyIn(const StepTimeProblem& problem, const model::ExecutionPlan& plan) {
+  const sched::DeviceLinks links{problem.links(), problem.index()};
+  sched::PlanSimulationOptions options{.steps = 16, .max_spans = int64_t{1} << 24};
+  options.links = &links;
+  options.count_memory = false;
+  MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated, sched::SimulatePlan(plan, problem.profile(), options));
+  const size_t devices = simulated.program.devices.size();
+  std::vector<double> computes(devices, 0);
+  std::vector<std::vector<std::pair<double, double>>> moves(devices);
+  for (const sched::Span& span : simulated.simulation.spans) {
+    const program::List& list = simulated.program.lists[static_cast<size_t>(span.list)];
+    const auto device = static_cast<size_t>(list.device);
+    if (list.kind == program::ListKind::kCompute) computes[device] += span.end - span.start;
+    const bool moving = list.kind == program::ListKind::kCollective || list.kind == program::ListKind::kSend ||
+                        list.kind == program::ListKind::kReceive;
+    if (moving && span.end > span.start) moves[device].emplace_back(span.start, span.end);
+  }
+  Busy out{simulated.simulation.seconds_per_step, std::ranges::max(computes) / sched::kTimelineSteps, 0};
+  for (std::vector<std::pair<double, double>>& spans : moves) {
+    std::ranges::sort(spans);
+    double sum = 0, until = 0;
+    for (const auto& [start, end] : spans) {
+      sum += std::max(0.0, end - std::max(start, until));
+      until = std::max(until, end);
+    }
+    out.communicates = std::max(out.communicates, sum / sched::kTimelineSteps);
+  }
+  return out;
+}
+
+absl::Status GraphBench::Overlap() {
+  fmt::print(
+      "| model (batch), 8 GPUs | plan | step, s | computes | communicates | sum / step |\n|---|---|---|---|---|---|\n");
+  for (const PaperRow& row : PaperRows()) {
+    if (!Wanted(flags_, row.model)) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[0], false, flags_.roofline));
+    Asked asked(problem, flags_.groups, 1, flags_.calls);
+    const auto print = [&](const std::string& name, const GraphStrategy& strategy) -> absl::Status {
+      MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, BuildGraphPlan(problem, asked.groups, strategy));
+      MEDLEY_ASSIGN_OR_RETURN(const Busy busy, BusyIn(problem, plan));
+      fmt::print("| {} ({}) | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} |\n", row.model, row.batch[0], name, busy.step,
+                 busy.computes, busy.communicates, (busy.computes + busy.communicates) / busy.step);
+      std::fflush(stdout);
+      return absl::OkStatus();
+    };
+    TryBaselines(asked.q);
+    if (asked.timer.best().actions.empty()) continue;  // NASNet
+    for (int how = 0; how < kReplicaActions; ++how) {
+      GraphStrategy best;
+      double least = kForever;
+      for (const int64_t bytes : BucketSizes(problem)) {
+        GraphStrategy strategy = Uniform(asked.q, problem.devices() + how, bytes, OrderBy::kReady);
+        const double seconds = asked.timer.Seconds(strategy);
+        if (seconds >= least) continue;
+        least = seconds;
+        best = std::move(strategy);
+      }
+      if (least < kForever) MEDLEY_RETURN_IF_ERROR(print(kBaselines[how], best));
+    }
+    SearchGraph(asked.q);
+    MEDLEY_RETURN_IF_ERROR(print("graph", asked.timer.best()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GraphBench::Speed() {
   fmt::print(
       "| model | operations | GPUs | milliseconds of a simulation: replicas | random plans |\n|---|---|---|---|---|\n");
@@ -484,9 +560,9 @@ absl::Status GraphBench::Speed() {
 int Main(const Flags& flags) {
   GraphBench bench(flags);
   const std::map<std::string, absl::Status (GraphBench::*)()> parts = {
-      {"fit", &GraphBench::Fit},       {"tables", &GraphBench::Tables}, {"large", &GraphBench::Large},
-      {"search", &GraphBench::Search}, {"order", &GraphBench::Order},   {"brute", &GraphBench::Brute},
-      {"others", &GraphBench::Others}, {"speed", &GraphBench::Speed}};
+      {"fit", &GraphBench::Fit},       {"tables", &GraphBench::Tables},   {"large", &GraphBench::Large},
+      {"search", &GraphBench::Search}, {"order", &GraphBench::Order},     {"brute", &GraphBench::Brute},
+      {"others", &GraphBench::Others}, {"overlap", &GraphBench::Overlap}, {"speed", &GraphBench::Speed}};
   for (const std::string& part : flags.parts) {
     const auto found = parts.find(part);
     const absl::Status status =
@@ -504,7 +580,7 @@ int Main(const Flags& flags) {
 int main(int argc, char** argv) {
   CLI::App app{"Operation-level plans by the simulator"};
   medley::bench::Flags flags;
-  app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, others, speed")->required();
+  app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, others, overlap, speed")->required();
   app.add_option("--graphs", flags.folder, "folder of the graphs");
   app.add_option("--models", flags.models, "names, with commas between them; default: all")->delimiter(',');
   app.add_option("--calls", flags.calls, "simulations of a search");
