@@ -223,6 +223,19 @@ double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, dou
   return seconds;
 }
 
+double ServedSeconds(int members, LinkOf link, double bytes, int root) {
+  double in_latency = 0, out_latency = 0, in_seconds = 0, out_seconds = 0;
+  for (int i = 0; i < members; ++i) {
+    if (i == root) continue;
+    const LinkSpeed in = link(i, root), out = link(root, i);
+    in_latency = std::max(in_latency, in.latency_seconds);
+    out_latency = std::max(out_latency, out.latency_seconds);
+    in_seconds += MessageSeconds({0, in.bytes_per_second}, bytes);
+    out_seconds += MessageSeconds({0, out.bytes_per_second}, bytes);
+  }
+  return in_latency + out_latency + std::max(in_seconds, out_seconds);
+}
+
 std::vector<Traffic> TrafficOf(std::span<const ReduceLevel> levels, double bytes, int root) {
   std::vector<Traffic> out;
   for (size_t l = 0; l < levels.size(); ++l) {

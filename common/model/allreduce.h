@@ -46,6 +46,10 @@ double BroadcastSeconds(int members, LinkOf link, double bytes);
 // `root`: the replica that adds where a level is centralized and its group contains it; else the first of the group.
 double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, double bytes, int root = 0);
 
+// Seconds of a sum that `root` makes piece by piece, so that pieces arrive and leave at the same time: a parameter
+// server of dense gradients (program::Group::served). kCentralized receives all before it sends.
+double ServedSeconds(int members, LinkOf link, double bytes, int root);
+
 // What the members send one another in an allreduce over groups, by pairs: `bytes` in all its messages together.
 struct Traffic {
   int from = 0;  // replicas

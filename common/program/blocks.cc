@@ -176,7 +176,7 @@ class Builder {
     }
     whole.levels.push_back(OuterLevel(layout, whole.levels, how, bytes));
     if (how.mode == model::SyncMode::kFull) {
-      whole.served = !how.root.empty() && how.hierarchy.empty() &&
+      whole.served = !how.root.empty() && how.hierarchy.empty() && layout.replicas() <= kMaxServed &&
                      whole.levels.front().algorithm == model::AllreduceAlgorithm::kCentralized;
       block.group = AddGroup(std::move(whole));
       return;

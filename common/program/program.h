@@ -111,13 +111,16 @@ struct Gradient {
 
 using model::ReduceLevel;  // by replica index
 
+// The most replicas whose gradients one of them serves; with more, the root adds in a collective.
+inline constexpr int kMaxServed = 256;
+
 // The replicas of a layout that reduce together.
 struct Group {
   int layout = 0;
   std::vector<ReduceLevel> levels;  // innermost first
   int root = 0;                     // replica index, for kCentralized
   // The root is a parameter server of dense gradients: its reductions do not wait for those of others. One level with
-  // one group.
+  // one group of at most kMaxServed.
   bool served = false;
 };
 

@@ -63,11 +63,12 @@ class Reductions {
 
   // By the device that ends first. `busy`: seconds of what each device adds so far, and then of these too.
   model::Sync Server(double bytes, std::vector<double>& busy) const {
-    const std::vector<model::ReduceLevel> star = {{{whole_}, AllreduceAlgorithm::kCentralized}};
+    const auto link = [this](int a, int b) { return problem_.Link(a, b); };
     size_t best = 0;
     double best_end = kForever;
     for (size_t d = 0; d < whole_.size(); ++d) {
-      const double end = busy[d] + Seconds(star, bytes, static_cast<int>(d));
+      const double end =
+          busy[d] + model::ServedSeconds(static_cast<int>(whole_.size()), link, bytes, static_cast<int>(d));
       if (end >= best_end * (1 - kRounding)) continue;
       best = d;
       best_end = end;
@@ -79,9 +80,9 @@ class Reductions {
   }
 
  private:
-  double Seconds(const std::vector<model::ReduceLevel>& levels, double bytes, int root = 0) const {
+  double Seconds(const std::vector<model::ReduceLevel>& levels, double bytes) const {
     return model::HierarchicalSeconds(
-        levels, [this](int a, int b) { return problem_.Link(a, b); }, bytes, root);
+        levels, [this](int a, int b) { return problem_.Link(a, b); }, bytes);
   }
 
   const StepTimeProblem& problem_;

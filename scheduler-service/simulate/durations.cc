@@ -145,6 +145,7 @@ double ReductionSeconds(const program::Program& program, const program::Group& g
   const auto link = [&](int a, int b) {
     return durations.Link(devices[static_cast<size_t>(a)], devices[static_cast<size_t>(b)]);
   };
+  if (group.served) return model::ServedSeconds(static_cast<int>(devices.size()), link, bytes, group.root);
   return model::HierarchicalSeconds(group.levels, link, bytes, group.root);
 }
 

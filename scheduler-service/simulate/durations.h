@@ -94,7 +94,8 @@ Durations NoTime(const program::Program& program);
 // Errors: InvalidArgument that names what is missing, negative, infinite or not a number.
 absl::Status CheckDurations(const program::Program& program, const Durations& durations);
 
-// Seconds of a reduction of `bytes` among the replicas of a group (model::HierarchicalSeconds).
+// Seconds of a reduction of `bytes` among the replicas of a group (model::HierarchicalSeconds, or
+// ServedSeconds where one of them serves).
 double ReductionSeconds(const program::Program& program, const program::Group& group, const Durations& durations,
                         double bytes);
 

@@ -59,12 +59,15 @@ class Communication {
       const program::Layout& members = LayoutAt(layout);
       const auto link = [&](int a, int b) { return LinkOf(members, a, members, b); };
       const model::Sync& how = lowered_.syncs[static_cast<size_t>(sync)];
-      int root = 0;
+      int root = -1;
       for (int r = 0; r < members.replicas(); ++r) {
         if (lowered_.devices[static_cast<size_t>(members.devices[static_cast<size_t>(r)])].id == how.root) root = r;
       }
       const auto seconds = [&](double size) {
-        return model::AllreduceSeconds(how.algorithm, members.replicas(), link, size, root);
+        const bool served =
+            root >= 0 && how.hierarchy.empty() && how.algorithm == model::AllreduceAlgorithm::kCentralized;
+        if (served) return model::ServedSeconds(members.replicas(), link, size, root);
+        return model::AllreduceSeconds(how.algorithm, members.replicas(), link, size);
       };
       known->second.fixed = seconds(0);
       known->second.per_byte = (seconds(kBytes) - known->second.fixed) / kBytes;

@@ -66,25 +66,42 @@ GroupReducer::Route RouteOver(Group& group, const std::vector<int>& members, con
   return route;
 }
 
-// As worker/collective/centralized.cc, but by messages of their own, so that several roots add at the same time.
+// Piece by piece: the server adds one while others are on their way to it and from it. It adds in rank order, so the
+// bits are those of SumCentralized. A member has at most `ahead` pieces on their way. So what a process has not sent
+// yet stays far below where Group::Send waits (at most 16 servers' pieces and, as a server, those of all members), and
+// no two ends wait to send to each other.
 absl::Status GroupReducer::SumByServer(const Route& route, uint64_t tag, const program::Group& group,
                                        std::span<float> values) {
   const std::vector<int>& members = group.levels.front().groups.front();
+  constexpr size_t kMostPiece = size_t{1} << 18, kMostUnsent = size_t{1} << 25;  // values: 1 and 128 MiB
+  constexpr size_t kMostMessages = 512;
+  const size_t peers = members.size() + 16;
+  const size_t ahead = std::clamp<size_t>(kMostMessages / peers, 1, 8);
+  const size_t size = std::min(kMostPiece, kMostUnsent / (ahead * peers));
   const auto rank = [&](int replica) {
     return route.ranks.empty() ? replica : route.ranks[static_cast<size_t>(replica)];
   };
+  const size_t pieces = (values.size() + size - 1) / size;
+  const auto piece = [&](size_t p) { return values.subspan(p * size, std::min(size, values.size() - p * size)); };
   if (route.group->rank() != rank(group.root)) {
-    MEDLEY_RETURN_IF_ERROR(route.group->Send(rank(group.root), tag, std::as_bytes(values)));
-    return route.group->Recv(rank(group.root), tag, std::as_writable_bytes(values));
+    for (size_t p = 0; p < pieces + ahead; ++p) {
+      if (p < pieces) MEDLEY_RETURN_IF_ERROR(route.group->Send(rank(group.root), tag, std::as_bytes(piece(p))));
+      if (p < ahead || p - ahead >= pieces) continue;
+      MEDLEY_RETURN_IF_ERROR(route.group->Recv(rank(group.root), tag, std::as_writable_bytes(piece(p - ahead))));
+    }
+    return absl::OkStatus();
   }
-  std::vector<float> part(values.size());
-  for (const int member : members) {
-    if (member == group.root) continue;
-    MEDLEY_RETURN_IF_ERROR(route.group->Recv(rank(member), tag, std::as_writable_bytes(std::span(part))));
-    AddTo(values, part);
-  }
-  for (const int member : members) {
-    if (member != group.root) MEDLEY_RETURN_IF_ERROR(route.group->Send(rank(member), tag, std::as_bytes(values)));
+  std::vector<float> other(std::min(size, values.size()));
+  for (size_t p = 0; p < pieces; ++p) {
+    const std::span<float> sum = piece(p), part = std::span(other).first(sum.size());
+    for (const int member : members) {
+      if (member == group.root) continue;
+      MEDLEY_RETURN_IF_ERROR(route.group->Recv(rank(member), tag, std::as_writable_bytes(part)));
+      AddTo(sum, part);
+    }
+    for (const int member : members) {
+      if (member != group.root) MEDLEY_RETURN_IF_ERROR(route.group->Send(rank(member), tag, std::as_bytes(sum)));
+    }
   }
   return absl::OkStatus();
 }

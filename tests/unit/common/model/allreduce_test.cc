@@ -102,6 +102,12 @@ TEST(TrafficTest, AgreesWithTheTime) {
   }
 }
 
+TEST(ServedSecondsTest, PiecesArriveAndLeaveAtTheSameTime) {
+  const auto link = [](int from, int) { return LinkSpeed{from == 1 ? 0.5 : 0.25, from == 2 ? 5.0 : 10.0}; };
+  EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 100, 1), 0.25 + 0.5 + (10 + 20));  // from 0 and 2; back it takes 10 + 10
+  EXPECT_DOUBLE_EQ(ServedSeconds(1, link, 100, 0), 0);
+}
+
 TEST(TrafficTest, LeadersTellTheirGroups) {
   const std::vector<ReduceLevel> levels = {{{{0, 1, 2}, {3}}, AllreduceAlgorithm::kCentralized},
                                            {{{0, 3}}, AllreduceAlgorithm::kLinear}};

@@ -87,7 +87,7 @@ TEST(GroupLinksTest, ALayoutReducesAmongItsOwnRanks) {
   EXPECT_THAT(sums[3], ElementsAre(1 + 4 + 8, 2 + 8));
 }
 
-// Three ranks begin the sums of three servers in different orders, for several steps.
+// Three ranks begin the sums of three servers in different orders, for several steps. One is of several pieces.
 TEST(GroupLinksTest, ServersAddAtTheSameTime) {
   const program::Layout all{{0, 1, 2}, {}};
   std::vector<program::Group> groups;
@@ -108,11 +108,14 @@ TEST(GroupLinksTest, ServersAddAtTheSameTime) {
         for (int i = 0; i < 3; ++i) {
           servers.emplace_back([&, root = (rank + i) % 3] {
             for (int step = 0; step < 3; ++step) {
-              std::vector<float> value = {static_cast<float>((rank + 1) * (root + 1) + step)};
+              const size_t count = root == 1 ? 12 * (size_t{1} << 18) + 5 : 1;  // 12 pieces and a part
+              std::vector<float> value(count, static_cast<float>((rank + 1) * (root + 1) + step));
               const auto& reduction = groups[static_cast<size_t>(root)];
               const absl::Status status = reducer.SumAll(step, root, reduction, value, {});
               ASSERT_TRUE(status.ok()) << status;
-              sums[static_cast<size_t>(rank)][static_cast<size_t>(3 * root + step)] = value.front();
+              const auto [least, most] = std::ranges::minmax(value);
+              ASSERT_EQ(least, most);
+              sums[static_cast<size_t>(rank)][static_cast<size_t>(3 * root + step)] = least;
             }
           });
         }
