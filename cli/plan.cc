@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/plan_input.h"
 #include "cli/plan_pareto.h"
+#include "cli/simulation.h"
 #include "cli/table.h"
 #include "common/base/file.h"
 #include "common/base/quantity.h"
@@ -161,12 +162,26 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-int RunPlan(const PlanFlags& flags) {
+// Writes the timeline of the plan, and returns the use and memory of its devices.
+absl::StatusOr<std::string> DevicesOf(const Planned& planned, const TimelineFiles& files) {
+  MEDLEY_ASSIGN_OR_RETURN(const ProgramInput input, InputOf(planned));
+  MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated, SimulateInput(input, {}, files));
+  MEDLEY_RETURN_IF_ERROR(WriteTimeline("medley plan", simulated, input, files));
+  return DeviceTable(simulated);
+}
+
+int RunPlan(const PlanFlags& flags, const TimelineFiles& files) {
   auto planned = PlanFile(flags);
   const absl::Status saved = planned.ok() ? SavePolicy(flags.save_policy, *planned) : planned.status();
   if (!saved.ok()) return Fail(saved);
+  absl::StatusOr<std::string> devices = "";
+  if (planned->result.execution_plan && (files.wanted() || planned->result.step_time)) {
+    devices = DevicesOf(*planned, files);
+    if (!devices.ok()) return Fail(devices.status());
+  }
   if (flags.output == "table") {
     PrintTable(*planned);
+    if (planned->result.step_time) std::printf("\n%s", devices->c_str());
   } else {
     scheduler::v1::PlanResponse message;
     model::ToProto(planned->result, message);
@@ -240,6 +255,11 @@ void AddPlan(CLI::App& app, int& exit_status) {
   command->add_flag("--inference-only", flags->inference_only, "use the policy without training it further")
       ->needs("--policy");
   command->add_option("--save-policy", flags->save_policy, "file to write the policy to after planning");
+  const auto timeline = std::make_shared<TimelineFiles>();
+  command->add_option("--timeline", timeline->svg, "file to write a picture of the simulated timeline to (SVG)")
+      ->excludes("--from");
+  command->add_option("--trace", timeline->trace, "file to write its Chrome trace to (chrome://tracing, Perfetto)")
+      ->excludes("--from");
   const auto pareto = std::make_shared<ParetoFlags>();
   CLI::Option* front =
       command
@@ -250,7 +270,7 @@ void AddPlan(CLI::App& app, int& exit_status) {
       ->needs(front);
   command->add_option("--svg", pareto->svg, "with --pareto: file to write a drawing to")->needs(front);
   AddClusterFlags(*command, *cluster);
-  command->callback([flags, cluster, from, pareto, &exit_status] {
+  command->callback([flags, cluster, from, timeline, pareto, &exit_status] {
     if (!from->empty()) {
       const auto status = PlanJob(*flags, *cluster, *from);
       exit_status = status.ok() ? *status : Fail(status.status());
@@ -260,7 +280,7 @@ void AddPlan(CLI::App& app, int& exit_status) {
     } else if (flags->output == "request") {
       exit_status = Fail(base::InvalidArgument("-o request needs --from JOB"));
     } else {
-      exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : RunPlan(*flags);
+      exit_status = pareto->wanted ? RunPareto(*flags, *pareto) : RunPlan(*flags, *timeline);
     }
   });
 }

@@ -30,22 +30,6 @@ absl::StatusOr<std::optional<model::ExecutionPlan>> PlanOf(const std::string& te
   return plan;
 }
 
-absl::StatusOr<ProgramInput> PlanFirst(const PlanFlags& flags) {
-  MEDLEY_ASSIGN_OR_RETURN(cli::Planned planned, PlanFile(flags));
-  if (!planned.result.execution_plan) {
-    const std::string why = planned.result.reasons.empty() ? "" : ": " + planned.result.reasons[0].message;
-    return base::FailedPrecondition("no plan is feasible{}", why);
-  }
-  ProgramInput input{*std::move(planned.result.execution_plan), {}, {}, {}};
-  if (planned.request.objective == model::Objective::kStepTime) {
-    MEDLEY_ASSIGN_OR_RETURN(input.links, sched::ClusterLinks::Make(planned.request.cluster));
-  }
-  input.profile.model = std::move(planned.request.model);
-  input.profile.profile_batch_size = static_cast<int>(planned.request.training.profile_batch_size);
-  input.profile.state_factor = planned.request.training.state_factor;
-  return input;
-}
-
 absl::StatusOr<ProgramInput> ReadPlanOrRequest(const PlanFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
   MEDLEY_ASSIGN_OR_RETURN(std::optional<model::ExecutionPlan> plan, PlanOf(text));
@@ -55,7 +39,8 @@ absl::StatusOr<ProgramInput> ReadPlanOrRequest(const PlanFlags& flags) {
           "standard input holds no execution plan (stages or placements); name the file of what is "
           "to be planned");
     }
-    return PlanFirst(flags);
+    MEDLEY_ASSIGN_OR_RETURN(const Planned planned, PlanFile(flags));
+    return InputOf(planned);
   }
   if (flags.profile.empty()) {
     return base::InvalidArgument("the plan names no model: name its profile with --profile (medley profile)");
@@ -65,12 +50,32 @@ absl::StatusOr<ProgramInput> ReadPlanOrRequest(const PlanFlags& flags) {
   return input;
 }
 
+void AddNames(ProgramInput& input) {
+  for (const model::Layer& layer : input.profile.model.layers) input.names.push_back(layer.name);
+}
+
 }  // namespace
+
+absl::StatusOr<ProgramInput> InputOf(const Planned& planned) {
+  if (!planned.result.execution_plan) {
+    const std::string why = planned.result.reasons.empty() ? "" : ": " + planned.result.reasons[0].message;
+    return base::FailedPrecondition("no plan is feasible{}", why);
+  }
+  ProgramInput input{*planned.result.execution_plan, {}, {}, {}};
+  if (planned.request.objective == model::Objective::kStepTime) {
+    MEDLEY_ASSIGN_OR_RETURN(input.links, sched::ClusterLinks::Make(planned.request.cluster));
+  }
+  input.profile.model = planned.request.model;
+  input.profile.profile_batch_size = static_cast<int>(planned.request.training.profile_batch_size);
+  input.profile.state_factor = planned.request.training.state_factor;
+  AddNames(input);
+  return input;
+}
 
 absl::StatusOr<ProgramInput> ReadProgramInput(const PlanFlags& flags) {
   auto input = ReadPlanOrRequest(flags);
   if (!input.ok()) return base::Annotate(input.status(), flags.file);
-  for (const model::Layer& layer : input->profile.model.layers) input->names.push_back(layer.name);
+  if (input->names.empty()) AddNames(*input);
   return input;
 }
 

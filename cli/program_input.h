@@ -26,4 +26,7 @@ struct ProgramInput {
 // FailedPrecondition: no plan is feasible.
 absl::StatusOr<ProgramInput> ReadProgramInput(const PlanFlags& flags);
 
+// The plan that was made, with what it was made for. FailedPrecondition: none is feasible.
+absl::StatusOr<ProgramInput> InputOf(const Planned& planned);
+
 }  // namespace medley::cli

@@ -6,39 +6,23 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/program_input.h"
-#include "cli/table.h"
-#include "common/base/file.h"
+#include "cli/simulation.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/program/text.h"
-#include "scheduler-service/simulate/plan_simulation.h"
-#include "scheduler-service/simulate/timeline.h"
 
 namespace medley::cli {
 namespace {
 
 using base::FormatDecimal;
 
-constexpr int64_t kMaxSpans = 200'000;
-
 struct SimulateFlags {
   PlanFlags plan;
   int batch = 0;
   int steps = 10;
   bool rank = false;
-  std::string trace;
-  std::string svg;
+  TimelineFiles timeline;
 };
-
-absl::StatusOr<sched::PlanSimulation> Compute(const SimulateFlags& flags, const ProgramInput& input) {
-  const bool timeline = !flags.trace.empty() || !flags.svg.empty();
-  sched::PlanSimulationOptions options{.samples = flags.batch, .steps = flags.steps, .rank = flags.rank};
-  options.max_spans = timeline ? kMaxSpans : 0;
-  std::optional<sched::DeviceLinks> links;
-  if (input.links) options.links = &links.emplace(input.links->View());
-  return sched::SimulatePlan(input.plan, input.profile, options);
-}
 
 void PrintSimulated(const sched::PlanSimulation& simulated) {
   const double seconds = simulated.simulation.seconds_per_step;
@@ -46,30 +30,7 @@ void PrintSimulated(const sched::PlanSimulation& simulated) {
   if (seconds > 0) std::printf("throughput   %s samples/s\n", FormatDecimal(simulated.throughput(), 1).c_str());
   std::printf("program      %s, %zu instructions a step\n\n", program::Hash(simulated.program).c_str(),
               simulated.program.instructions.size());
-  Table table({"DEVICES", "POOL", "COMPUTES", "MEMORY MIB", "MOST OF IT"});
-  std::vector<std::string> last;  // the row of the devices before, without their names
-  std::string first, end;
-  const auto add = [&] {
-    if (last.empty()) return;
-    std::vector<std::string> row = last;
-    row.insert(row.begin(), first == end ? first : first + ".." + end);
-    table.Add(row);
-  };
-  for (size_t d = 0; d < simulated.program.devices.size(); ++d) {  // devices that are alike have one row
-    const program::Device& device = simulated.program.devices[d];
-    const program::DeviceMemory& memory = simulated.memory[d];
-    std::vector<std::string> row = {device.pool, fmt::format("{:.0f} %", 100 * simulated.computes(d)),
-                                    FormatDecimal(memory.peak / (1 << 20), 1),
-                                    memory.holders.empty() ? "" : memory.holders.front().name};
-    if (row != last) {
-      add();
-      last = std::move(row);
-      first = device.id;
-    }
-    end = device.id;
-  }
-  add();
-  std::fputs(table.Text().c_str(), stdout);
+  std::fputs(DeviceTable(simulated).c_str(), stdout);
 }
 
 void PrintSimulatedJson(const sched::PlanSimulation& simulated) {
@@ -97,20 +58,10 @@ void PrintSimulatedJson(const sched::PlanSimulation& simulated) {
 
 absl::Status RunSimulate(const SimulateFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(const ProgramInput input, ReadProgramInput(flags.plan));
-  const auto simulated = Compute(flags, input);
+  const auto simulated =
+      SimulateInput(input, {.samples = flags.batch, .steps = flags.steps, .rank = flags.rank}, flags.timeline);
   if (!simulated.ok()) return base::Annotate(simulated.status(), flags.plan.file);
-  if (!flags.trace.empty()) {
-    const std::string trace = sched::ChromeTrace(simulated->program, simulated->simulation, input.names);
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags.trace, trace));
-  }
-  if (!flags.svg.empty()) {
-    const std::string svg = sched::TimelineSvg(simulated->program, simulated->simulation, input.names);
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags.svg, svg));
-  }
-  if (simulated->simulation.spans_left_out) {
-    std::fprintf(stderr, "medley simulate: the timeline has only the first %lld instructions\n",
-                 static_cast<long long>(kMaxSpans));
-  }
+  MEDLEY_RETURN_IF_ERROR(WriteTimeline("medley simulate", *simulated, input, flags.timeline));
   if (flags.plan.output == "json") {
     PrintSimulatedJson(*simulated);
   } else {
@@ -138,8 +89,8 @@ void AddSimulate(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_flag("--rank", flags->rank,
                     "order operations by the longest path that follows each (HeteroG), instead of the plan's schedule");
-  command->add_option("--trace", flags->trace, "file to write a Chrome trace to (chrome://tracing, Perfetto)");
-  command->add_option("--svg", flags->svg, "file to write a picture of the timeline to");
+  command->add_option("--trace", flags->timeline.trace, "file to write a Chrome trace to (chrome://tracing, Perfetto)");
+  command->add_option("--svg", flags->timeline.svg, "file to write a picture of the timeline to");
   command->add_option("-o,--output", flags->plan.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

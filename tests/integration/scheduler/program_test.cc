@@ -144,11 +144,17 @@ TEST(ProgramTest, APlanOfOperationsIsSimulatedAsItWasPlanned) {
     const size_t at = text.find(what);
     return at == std::string::npos ? -1 : std::stod(text.substr(at + what.size()));
   };
-  const Ended planned = Start("medley", "plan examples/plan/two-branches.yaml");
+  const std::filesystem::path folder = *base::MakeTempDir("medley-program-test");
+  const std::string svg = folder / "timeline.svg", trace = folder / "trace.json";
+  const Ended planned = Start("medley", "plan examples/plan/two-branches.yaml --timeline " + svg + " --trace " + trace);
   const Ended simulated = Start("medley", "simulate examples/plan/two-branches.yaml");
   ASSERT_EQ(planned.status, 0) << planned.output;
   ASSERT_EQ(simulated.status, 0) << simulated.output;
   EXPECT_THAT(planned.output, HasSubstr("EV-AR"));
+  EXPECT_THAT(planned.output, HasSubstr("MEMORY MIB"));
+  EXPECT_THAT(*base::ReadFile(svg), HasSubstr("</svg>"));
+  EXPECT_THAT(nlohmann::json::parse(*base::ReadFile(trace))["traceEvents"], testing::Not(testing::IsEmpty()));
+  base::RemoveTempDir(folder);
   EXPECT_GT(after(planned.output, "step "), 0);
   EXPECT_NEAR(after(simulated.output, "step ") / after(planned.output, "step "), 1, 0.005);
 }
