@@ -310,7 +310,10 @@ absl::Status GraphBench::Order() {
     TryBaselines(asked.q);
     std::string text;
     for (const bool search : {false, true}) {
-      if (search) SearchGraph(asked.q);
+      if (search) {
+        asked.timer.Allow(flags_.calls);
+        SearchGraph(asked.q);
+      }
       if (asked.timer.best().actions.empty()) break;
       asked.timer.Allow(4);
       GraphStrategy strategy = asked.timer.best();
