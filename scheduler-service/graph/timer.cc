@@ -11,7 +11,7 @@ double GraphTimer::Seconds(const GraphStrategy& strategy) {
   Known& known = known_[strategy];
   auto plan = BuildGraphPlan(problem_, groups_, strategy);
   auto timed = plan.ok() ? evaluator_.Seconds(*plan) : plan.status();
-  if (absl::IsResourceExhausted(timed.status()) && !Spent()) {
+  if (plan.ok() && absl::IsResourceExhausted(timed.status()) && !Spent()) {
     plan->schedule.without_undo = known.without_undo = true;
     timed = evaluator_.Seconds(*plan);
   }

@@ -26,8 +26,8 @@ std::vector<PipelineStage> PipeTorch(const StepTimeProblem& problem);
 // pool, a pipeline each, whose stages are replicas of one another; cut where the slowest stage is the fastest, for the
 // best of at most 120 orders of the pools. Devices that the model has no piece for are not used. One pipeline for each
 // number of virtual workers that divides all pools. Its other distributions give virtual workers unlike pipelines,
-// which no plan of stages can have.
-std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem);
+// which no plan of stages can have. Where the limits end it, those that were found.
+std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem, const SearchLimits& limits);
 
 // One legal pipeline: a random number of stages, cuts, and disjoint sets of devices, through the repair of tapp.
 std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::Rng& rng);

@@ -69,7 +69,7 @@ std::vector<PipelineStage> Divide(const StepTimeProblem& problem, std::vector<st
 
 }  // namespace
 
-std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem) {
+std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem, const SearchLimits& limits) {
   std::map<std::string, std::vector<int>> by_name;
   for (int d = 0; d < problem.devices(); ++d) by_name[problem.device(d).pool].push_back(d);
   std::vector<std::vector<int>> pools;
@@ -83,7 +83,7 @@ std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem) 
     std::vector<PipelineStage> best;
     double least = kForever;
     std::vector<std::vector<int>> order = pools;
-    for (int tried = 0; tried < kMostOrders; ++tried) {
+    for (int tried = 0; tried < kMostOrders && !limits.Spent(); ++tried) {
       double seconds = kForever;
       std::vector<PipelineStage> stages = Divide(problem, StagesOf(order, workers), seconds);
       if (seconds < least) {
@@ -92,7 +92,7 @@ std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem) 
       }
       if (!std::ranges::next_permutation(order).found) break;
     }
-    found.push_back(std::move(best));
+    if (!best.empty()) found.push_back(std::move(best));
   }
   return found;
 }

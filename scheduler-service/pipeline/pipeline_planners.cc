@@ -154,7 +154,7 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
   add("hetpipe", "pipelines of virtual workers with the same devices each (HetPipe, Park and others 2020)", false,
       [](const Question& q, StepTimeSolution&) {
         MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
-        for (const auto& stages : HetPipe(q.problem)) q.timer.Seconds(stages);
+        for (const auto& stages : HetPipe(q.problem, q.limits)) q.timer.Seconds(stages);
         return absl::OkStatus();
       });
   add("bsp", "one copy of the model on every device, shares balanced", false, [](const Question& q, StepTimeSolution&) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -208,20 +209,36 @@ class PassTasks {
   std::vector<int> pass_of_;  // by task
 };
 
-}  // namespace
+// The plan as the program has it, and with links what its messages take.
+struct Placed {
+  program::Lowered lowered;
+  std::optional<Communication> communication;  // refers to `lowered`
+};
 
-namespace {
+absl::StatusOr<std::unique_ptr<Placed>> Place(const model::ExecutionPlan& plan, const model::Profile& profile,
+                                              const DeviceLinks* links) {
+  if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
+  auto placed = std::make_unique<Placed>();
+  MEDLEY_ASSIGN_OR_RETURN(placed->lowered, program::Lower(plan, profile.model));
+  if (links != nullptr) {
+    placed->communication.emplace(placed->lowered, *links);
+    MEDLEY_RETURN_IF_ERROR(placed->communication->FindDevices());
+  }
+  return placed;
+}
 
 absl::StatusOr<std::vector<OrderEntry>> OrderOfTasks(const model::ExecutionPlan& plan, const model::Profile& profile,
                                                      int samples, const DeviceLinks* links, bool repaired) {
-  if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
-  MEDLEY_ASSIGN_OR_RETURN(const program::Lowered lowered, program::Lower(plan, profile.model));
-  std::optional<Communication> communication;
-  if (links != nullptr) {
-    communication.emplace(lowered, *links);
-    MEDLEY_RETURN_IF_ERROR(communication->FindDevices());
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Placed> placed, Place(plan, profile, links));
+  int64_t passes = 0;
+  for (const program::Operation& operation : placed->lowered.operations) {
+    passes += 2 * placed->lowered.layouts[static_cast<size_t>(operation.layout)].replicas();
   }
-  PassTasks tasks(lowered, profile, samples, communication ? &*communication : nullptr);
+  if (passes > kMostOrderedPasses) {
+    return base::InvalidArgument("ordering {} passes of operations: at most {} are ordered", passes,
+                                 kMostOrderedPasses);
+  }
+  PassTasks tasks(placed->lowered, profile, samples, placed->communication ? &*placed->communication : nullptr);
   MEDLEY_RETURN_IF_ERROR(tasks.Make());
   return repaired ? tasks.Repaired() : tasks.AsReady();
 }
@@ -240,13 +257,9 @@ absl::StatusOr<std::vector<OrderEntry>> RepairedOrder(const model::ExecutionPlan
 
 absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& plan, const model::Profile& profile,
                                                   int samples, const DeviceLinks* links) {
-  if (profile.profile_batch_size < 1) return base::InvalidArgument("profileBatchSize: must be positive");
-  MEDLEY_ASSIGN_OR_RETURN(const program::Lowered lowered, program::Lower(plan, profile.model));
-  std::optional<Communication> communication;
-  if (links != nullptr) {
-    communication.emplace(lowered, *links);
-    MEDLEY_RETURN_IF_ERROR(communication->FindDevices());
-  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Placed> placed, Place(plan, profile, links));
+  const program::Lowered& lowered = placed->lowered;
+  std::optional<Communication>& communication = placed->communication;
   const std::map<std::string, double> parts = QuotaParts(profile);
   const int count = static_cast<int>(lowered.operations.size());
   const auto at = [](int i) { return static_cast<size_t>(i); };

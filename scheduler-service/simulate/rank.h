@@ -21,16 +21,19 @@ absl::StatusOr<std::vector<model::OrderEntry>> RankOrder(const model::ExecutionP
                                                          const model::Profile& profile, int samples,
                                                          const DeviceLinks* links = nullptr);
 
+// The most passes of single replicas that the next two order: more than any search simulates.
+inline constexpr int64_t kMostOrderedPasses = 1'000'000;
+
 // The order in which a free device takes the passes that are ready, first in, first out, as TensorFlow does (HeteroG,
 // section 5); of those that become ready together, forward passes as in the model and backward passes the other way
 // round. Reductions as in RankOrder. Micro-batches and reductions count nothing; messages count with `links`. Errors as
-// RankOrder.
+// RankOrder, and InvalidArgument for more than kMostOrderedPasses.
 absl::StatusOr<std::vector<model::OrderEntry>> FifoOrder(const model::ExecutionPlan& plan,
                                                          const model::Profile& profile, int samples,
                                                          const DeviceLinks* links = nullptr);
 
 // The better of FifoOrder and the order by rank of the same passes, after RepairOrder (list_schedule.h) with about 10
-// ms for each. Errors as RankOrder.
+// ms for each. Errors as FifoOrder.
 absl::StatusOr<std::vector<model::OrderEntry>> RepairedOrder(const model::ExecutionPlan& plan,
                                                              const model::Profile& profile, int samples,
                                                              const DeviceLinks* links = nullptr);

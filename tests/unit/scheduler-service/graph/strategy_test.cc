@@ -106,6 +106,20 @@ TEST(GraphStrategyTest, EveryStrategyIsAValidPlan) {
 }
 
 // A chain has one order of passes. Its reductions must not wait for a large one whose gradients are complete last.
+// Replicas of 4,000 operations on 150 devices are 1.2 million passes.
+TEST(GraphStrategyTest, TooManyPassesAreNotOrdered) {
+  const StepTimeProblem problem = ProblemOf(ClusterRequest({150}, {1}, 4000));
+  const OperationGroups groups = GroupOperations(problem, 1);
+  const GraphStrategy strategy{{ActionOf(problem, Replicas::kEvenAllreduce)}, 0, OrderBy::kReady};
+  EXPECT_THAT(BuildGraphPlan(problem, groups, strategy),
+              base::StatusIs(absl::StatusCode::kInvalidArgument,
+                             testing::HasSubstr("ordering 1200000 passes of operations: at most 1000000")));
+  const SearchLimits limits = Unlimited();
+  GraphTimer timer(problem, groups, limits, 2);
+  EXPECT_EQ(timer.Seconds(strategy), kForever);
+  EXPECT_THAT(timer.WhyNot(strategy), testing::HasSubstr("at most 1000000 are ordered"));
+}
+
 TEST(GraphStrategyTest, RankChangesNothingInAChain) {
   model::PlanRequest request = ClusterRequest({4}, {1}, 6, 0.1, 6e6);
   request.model.layers[0].weight_bytes = 5e7;

@@ -69,7 +69,7 @@ TEST_F(PipelinePlannersTest, PipeTorchPutsFastLinksTogether) {
 TEST_F(PipelinePlannersTest, VirtualWorkersOfHetPipeAreAlike) {
   model::PlanRequest request = ClusterRequest({4, 2}, {1, 3}, 14);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
-  const auto found = HetPipe(ProblemOf(request));
+  const auto found = HetPipe(ProblemOf(request), NoLimits());
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].size(), 6u);
   ASSERT_EQ(found[1].size(), 3u);
@@ -93,6 +93,14 @@ TEST_F(PipelinePlannersTest, AModelOfOneLayerIsOneStage) {
     ASSERT_TRUE(solution.best) << planner->name();
     EXPECT_EQ(solution.best->placements.size(), 1u);
   }
+}
+
+TEST_F(PipelinePlannersTest, HetPipeEndsWithItsLimits) {
+  const StepTimeProblem problem = ProblemOf(ClusterRequest({16, 16, 16, 16}, {1, 2, 3, 4}, 200));
+  std::stop_source stop;
+  stop.request_stop();
+  const base::SystemClock clock;
+  EXPECT_TRUE(HetPipe(problem, SearchLimits(clock, base::SteadyTime::max(), stop.get_token())).empty());
 }
 
 // The largest question that is allowed: every planner ends soon after its limits, or says that it is too large.
