@@ -179,23 +179,29 @@ class PassTasks {
 
   // What replicas of one pass give to those of another that have samples of theirs.
   void Connect(int pass, int next) {
-    const int producer = std::min(OperationOf(pass), OperationOf(next));
-    const program::Layout& from = LayoutOf(OperationOf(pass));
-    const program::Layout& to = LayoutOf(OperationOf(next));
-    const bool same = &from == &to;
+    const int operation = OperationOf(pass), other = OperationOf(next);
+    const program::Layout& from = LayoutOf(operation);
+    const program::Layout& to = LayoutOf(other);
+    const auto add = [&](int a, int b, double delay) {
+      const int task = first_[static_cast<size_t>(pass)] + a;
+      graph_.tasks[static_cast<size_t>(task)].next.push_back({first_[static_cast<size_t>(next)] + b, delay});
+    };
+    if (&from == &to) {  // every replica goes on with its own samples
+      for (int r = 0; r < from.replicas(); ++r) add(r, r, 0);
+      return;
+    }
     double delay = 0;
-    if (!same && communication_ != nullptr) {
-      delay = communication_->Transfer(lowered_.operations[static_cast<size_t>(OperationOf(pass))].layout,
-                                       lowered_.operations[static_cast<size_t>(OperationOf(next))].layout,
-                                       profile_.model.layers[static_cast<size_t>(producer)].output_bytes * samples_);
+    if (communication_ != nullptr) {
+      const auto producer = static_cast<size_t>(std::min(operation, other));
+      delay = communication_->Transfer(lowered_.operations[static_cast<size_t>(operation)].layout,
+                                       lowered_.operations[static_cast<size_t>(other)].layout,
+                                       profile_.model.layers[producer].output_bytes * samples_);
     }
     for (int a = 0; a < from.replicas(); ++a) {
       for (int b = 0; b < to.replicas(); ++b) {
-        const auto at = static_cast<size_t>(a), other = static_cast<size_t>(b);
-        if (std::min(from.cuts[at + 1], to.cuts[other + 1]) <= std::max(from.cuts[at], to.cuts[other])) continue;
-        if (same && a != b) continue;
-        graph_.tasks[static_cast<size_t>(first_[static_cast<size_t>(pass)] + a)].next.push_back(
-            {first_[static_cast<size_t>(next)] + b, from.devices[at] == to.devices[other] ? 0 : delay});
+        const auto x = static_cast<size_t>(a), y = static_cast<size_t>(b);
+        if (std::min(from.cuts[x + 1], to.cuts[y + 1]) <= std::max(from.cuts[x], to.cuts[y])) continue;
+        add(a, b, from.devices[x] == to.devices[y] ? 0 : delay);
       }
     }
   }
