@@ -122,7 +122,8 @@ class Filler {
     }
   }
 
-  // Each device is a location. A card carries what its fastest link to another machine can.
+  // Each device is a location. A card carries what its fastest link to another machine can. What messages cost the
+  // processors is that of the profile, if it has any.
   absl::Status FillDeviceLinks(const DeviceLinks& links) {
     const size_t count = program_.devices.size();
     std::vector<int> at;
@@ -136,7 +137,12 @@ class Filler {
     out_.links_within_machines = true;
     out_.links.assign(count * count, {});
     known_.assign(count * count, true);
+    out_.message_cpu.assign(count, {});
     for (size_t a = 0; a < count; ++a) {
+      for (const model::Link& link : profile_.links) {
+        if (link.from != link.to || link.from != Pool(static_cast<int>(a))) continue;
+        out_.message_cpu[a] = {link.processor_seconds_per_message, link.processor_seconds_per_byte};
+      }
       double& card = out_.card_bytes_per_second[static_cast<size_t>(out_.machine[a])];
       for (size_t b = 0; b < count; ++b) {
         const LinkSpeed& speed = links.table.Between(at[a], at[b]);

@@ -23,6 +23,7 @@ struct PlanSimulationOptions {
   int64_t max_spans = 0;  // 0: no timeline. A timeline has the last kTimelineSteps steps, which are in steady state
   int64_t max_instructions = program::kMaxInstructions;  // of a step
   const DeviceLinks* links = nullptr;                    // null: the profile's
+  double quota_period_seconds = kQuotaPeriodSeconds;     // of units with a CPU quota
   bool count_memory = true;
   std::stop_token stop;
 };

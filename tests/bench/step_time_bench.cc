@@ -22,13 +22,10 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
-#include "operator/records/plan_request.h"
-#include "operator/records/profile_store.h"
-#include "scheduler-service/planner/planner.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/evaluator.h"
-#include "scheduler-service/step_time/make_plan.h"
 #include "scheduler-service/tapp/tapp_planner.h"
+#include "tests/bench/planned_steps.h"
 #include "tests/bench/pool_quotas.h"
 #include "tests/integration/worker/job_harness.h"
 
@@ -86,49 +83,19 @@ std::vector<NamedShape> Shapes(int operations, int cut, bool tables) {
                  : NamedShape{"big | small, asynchronous", pipeline(1, 1, plan::v1::SCHEDULE_KIND_ASYNC_1F1B)}};
 }
 
-// The question of the operator for a job with spec.objective.fastest; `planner`: a name, or NAME/async.
-absl::StatusOr<model::PlanRequest> StepTimeQuestion(const model::Profile& profile, const std::string& planner) {
-  const std::vector<std::string> parts = absl::StrSplit(planner, '/');
-  const bool asynchronous = parts.size() > 1 && parts[1] == "async";
-  const nlohmann::json job = {
-      {"metadata", {{"name", "bench"}}},
-      {"spec",
-       {{"model", {{"name", "mlp"}}},
-        {"data", nlohmann::json::object()},
-        {"training", {{"batchSize", kBatch}, {"microBatches", kMicroBatches}}},
-        {"objective", {{"fastest", true}}},
-        {"planner",
-         {{"name", parts[0]}, {"parallelism", {{"schedule", asynchronous ? "ASYNC_1F1B" : "SYNC_1F1B"}}}}}}}};
-  MEDLEY_ASSIGN_OR_RETURN(const ops::TrainingJob training, ops::TrainingJob::FromObject(kube::Object(job)));
-  ops::ResourcePool big, small;
-  big.name = kBig;
-  small.name = kSmall;
-  return ops::BuildPlanRequest(training, profile, {{&big, 2}, {&small, 2}}, {});
+absl::StatusOr<model::PlanRequest> Ask(const model::Profile& profile, const std::string& planner) {
+  return bench::AskAsOperator(profile, {planner, kBatch, kMicroBatches, {{kBig, 2}, {kSmall, 2}}});
 }
 
-NamedShape ShapeOf(const std::string& name, const model::ExecutionPlan& plan) {
-  NamedShape shape{name, {}};
-  model::ToProto(plan, shape.shape.planned);
-  std::string text;
-  for (const model::Placement& placement : plan.placements) {
-    for (const model::OperationRange& range : placement.operations)
-      text += fmt::format(" {}-{}", range.first, range.end - 1);
-    for (const model::Replica& replica : placement.replicas)
-      text += fmt::format(" {}*{:.2f}", replica.device, replica.share);
-    text += ";";
-  }
-  std::fprintf(stderr, "%s:%s\n", name.c_str(), text.c_str());
-  return shape;
+NamedShape Named(const std::string& name, const model::ExecutionPlan& plan) {
+  std::fprintf(stderr, "%s:%s\n", name.c_str(), bench::PlacementsText(plan).c_str());
+  return {name, bench::ShapeOf(plan)};
 }
 
 absl::StatusOr<NamedShape> PlannedShape(const model::Profile& profile, const std::string& planner) {
-  MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, StepTimeQuestion(profile, planner));
-  const sched::Registry registry = sched::BuiltinPlanners();
-  const base::SystemClock clock;
-  MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result,
-                          sched::MakeStepTimePlan(request, registry.step_time(), clock, {}));
-  if (!result.execution_plan) return base::FailedPrecondition("{}: no plan", planner);
-  return ShapeOf(planner, *result.execution_plan);
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Ask(profile, planner));
+  MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, bench::PlanSteps(request));
+  return Named(planner, plan);
 }
 
 JobOptions OptionsOf(const std::string& model) {
@@ -144,16 +111,6 @@ JobOptions OptionsOf(const std::string& model) {
   options.epochs = 100000;  // so that the job does not finish during the measurement
   options.batch_size = kBatch;
   return options;
-}
-
-absl::StatusOr<model::Profile> MeasureProfiles(JobHarness& job) {
-  std::vector<model::Profile> profiles;
-  for (const char* pool : {kBig, kSmall}) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string log, job.RunProfiler(pool));
-    MEDLEY_ASSIGN_OR_RETURN(const std::string json, ops::ProfileJsonInLog(log));
-    MEDLEY_ASSIGN_OR_RETURN(profiles.emplace_back(), ops::ParseProfile(json, pool));
-  }
-  return ops::MergeProfiles(profiles);
 }
 
 // Seconds of a step between two observations.
@@ -175,26 +132,14 @@ absl::StatusOr<double> MeasureStep(JobHarness& job, const JobShape& shape, int f
 
 // As the paper measures: 20 steps, the mean of the last 10.
 absl::StatusOr<double> MeasureReward(const JobOptions& options, const model::ExecutionPlan& plan) {
-  const base::SystemClock clock;
-  NamedShape shape{"reward", {}};
-  model::ToProto(plan, shape.shape.planned);
   JobHarness job(options);
-  job.StartCoordinator();
-  job.Apply(shape.shape, "bench");
-  const auto at = [&](int64_t step) {
-    return job.WaitFor([step](const pb::Observation& o) { return o.step() >= step; }, base::seconds(60)).step();
-  };
-  const int64_t first = at(10);
-  const base::SteadyTime begin = clock.Steady();
-  const int64_t last = at(first + 10);
-  if (testing::Test::HasFailure()) return base::FailedPrecondition("not a steady run: {}", job.AllLogs());
-  return base::ToSeconds(clock.Steady() - begin) / static_cast<double>(last - first);
+  return bench::MeasureSteps(job, bench::ShapeOf(plan), 10, 10, base::seconds(5));
 }
 
 // The plans of tapp by rewards from real processes, and by rewards from the simulator.
 absl::StatusOr<std::vector<NamedShape>> RewardedShapes(const model::Profile& profile, const JobOptions& options,
                                                        int rewards) {
-  MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, StepTimeQuestion(profile, "tapp/async"));
+  MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Ask(profile, "tapp/async"));
   MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem problem, sched::StepTimeProblem::Compile(request));
   const base::SystemClock clock;
   std::vector<double> ratios;  // measured over simulated
@@ -215,7 +160,7 @@ absl::StatusOr<std::vector<NamedShape>> RewardedShapes(const model::Profile& pro
     if (!solution.best) return base::FailedPrecondition("{}: no plan", name);
     std::fprintf(stderr, "%s: %lld rewards in %.1f s\n", name.c_str(), static_cast<long long>(solution.simulated),
                  base::ToSeconds(clock.Steady() - begin));
-    shapes.push_back(ShapeOf(name, *solution.best));
+    shapes.push_back(Named(name, *solution.best));
     return absl::OkStatus();
   };
   MEDLEY_RETURN_IF_ERROR(solve("measured rewards", rewards, measure));
@@ -225,12 +170,6 @@ absl::StatusOr<std::vector<NamedShape>> RewardedShapes(const model::Profile& pro
   MEDLEY_RETURN_IF_ERROR(solve("as many simulated rewards", rewards, {}));
   MEDLEY_RETURN_IF_ERROR(solve("4,000 simulated rewards", 4000, {}));
   return shapes;
-}
-
-double MedianOf(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 // By round.
@@ -245,7 +184,7 @@ absl::Status MeasureRound(const Settings& settings, const JobOptions& options, s
   model::Profile profile;
   {
     JobHarness job(options);
-    MEDLEY_ASSIGN_OR_RETURN(profile, MeasureProfiles(job));
+    MEDLEY_ASSIGN_OR_RETURN(profile, bench::MeasureProfiles(job, {kBig, kSmall}));
   }
   const int operations = static_cast<int>(profile.model.layers.size());
   std::vector<NamedShape> shapes;
@@ -295,14 +234,14 @@ absl::Status Measure(const Settings& settings) {
       quotas.Clear();
     }
     for (const auto& [plan, seconds] : plans) {
-      const double measured = MedianOf(seconds.measured), simulated = MedianOf(seconds.simulated);
+      const double measured = bench::MedianOf(seconds.measured), simulated = bench::MedianOf(seconds.simulated);
       errors.push_back(std::abs(simulated / measured - 1));
       rows.push_back({{"model", name}, {"plan", plan}, {"measuredSeconds", measured}, {"simulatedSeconds", simulated}});
     }
   }
   if (errors.empty()) return base::InvalidArgument("--plan: no plan has this name");
   const nlohmann::ordered_json out = {
-      {"rows", rows}, {"medianError", MedianOf(errors)}, {"maxError", std::ranges::max(errors)}};
+      {"rows", rows}, {"medianError", bench::MedianOf(errors)}, {"maxError", std::ranges::max(errors)}};
   std::printf("%s\n", out.dump().c_str());
   return absl::OkStatus();
 }

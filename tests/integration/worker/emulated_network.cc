@@ -38,7 +38,8 @@ namespace {
 constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
 constexpr size_t kMostNodes = 250;
 constexpr size_t kLargestPacket = 65535;
-constexpr size_t kAddressAt = 16;               // of the destination in an IPv4 header, whose last byte is the node
+constexpr size_t kAddressAt = 16;  // of the destination in an IPv4 header, whose last byte is the node
+constexpr ssize_t kSmall = 512;    // acknowledgements and the like pass cards before others, as real queues let them
 constexpr auto kBurst = base::milliseconds(1);  // a pause of this length ends one
 
 struct Direction {
@@ -56,6 +57,23 @@ struct Packet {
   std::vector<uint8_t> bytes;
   bool operator>(const Packet& other) const { return std::pair(due, number) > std::pair(other.due, other.number); }
 };
+
+// When the first and the last byte of a packet pass a point.
+struct Passing {
+  base::SteadyTime begin, end;
+};
+
+// Sends a packet through a card or a link, which passes bytes on as they come. `free`: when it has passed all packets
+// so far.
+void Pass(ssize_t size, double bytes_per_second, base::SteadyTime& free, Passing& packet) {
+  packet.begin = std::max(packet.begin, free);
+  packet.end = std::max(packet.end, packet.begin);
+  if (bytes_per_second > 0) {
+    const double seconds = static_cast<double>(size) / bytes_per_second;
+    packet.end = std::max(packet.end, packet.begin + base::nanoseconds(static_cast<int64_t>(1e9 * seconds)));
+  }
+  free = packet.end;
+}
 
 std::string AddressOfNode(size_t node) { return fmt::format("10.99.0.{}", node + 1); }
 
@@ -99,8 +117,10 @@ absl::StatusOr<kube::UniqueFd> MakeDevice(const std::string& address) {
 
 struct EmulatedNetwork::State {
   struct Node {
-    kube::UniqueFd space;   // its network namespace
-    kube::UniqueFd device;  // its TUN device
+    kube::UniqueFd space;             // its network namespace
+    kube::UniqueFd device;            // its TUN device
+    double bytes_per_second = 0;      // of its network card, each way; 0: no limit
+    base::SteadyTime sent, received;  // when the card has sent and received all packets so far
   };
 
   explicit State(uint64_t seed) : wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), rng(seed) {}
@@ -166,11 +186,15 @@ bool EmulatedNetwork::State::Take(int device, size_t from, std::vector<uint8_t>&
         static_cast<int64_t>(static_cast<double>(link.delay.count()) * rng.Uniform(1 - link.spread, 1 + link.spread)));
   }
   direction.last_sent = now;
-  direction.free = std::max(direction.free, now);
-  if (link.bytes_per_second > 0) {
-    direction.free += base::nanoseconds(static_cast<int64_t>(1e9 * static_cast<double>(size) / link.bytes_per_second));
-  }
-  direction.last_arrival = std::max(direction.last_arrival, direction.free + direction.delay);
+  Passing packet{now, now};
+  Node &sender = nodes[from], &receiver = nodes[to];
+  const bool small = size < kSmall;
+  if (sender.bytes_per_second > 0 && !small) Pass(size, sender.bytes_per_second, sender.sent, packet);
+  Pass(size, link.bytes_per_second, direction.free, packet);
+  packet.begin += direction.delay;
+  packet.end += direction.delay;
+  if (receiver.bytes_per_second > 0 && !small) Pass(size, receiver.bytes_per_second, receiver.received, packet);
+  direction.last_arrival = std::max(direction.last_arrival, packet.end);
   queue.push_back({direction.last_arrival, ++packets, to, {buffer.begin(), buffer.begin() + size}});
   std::push_heap(queue.begin(), queue.end(), std::greater<>());
   return true;
@@ -248,6 +272,13 @@ absl::Status EmulatedNetwork::SetLink(const std::string& a, const std::string& b
     direction.state = state;
     direction.last_sent = {};  // the next packet begins a burst
   }
+  return absl::OkStatus();
+}
+
+absl::Status EmulatedNetwork::SetCard(const std::string& node, double bytes_per_second) {
+  const base::MutexLock lock(state_->mutex);
+  MEDLEY_ASSIGN_OR_RETURN(const size_t number, state_->Find(node));
+  state_->nodes[number].bytes_per_second = bytes_per_second;
   return absl::OkStatus();
 }
 

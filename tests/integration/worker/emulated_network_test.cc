@@ -90,6 +90,14 @@ TEST_F(EmulatedNetworkTest, SendsNoFasterThanItsRate) {
   EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6);
 }
 
+TEST_F(EmulatedNetworkTest, ACardLimitsAllLinksOfItsNode) {
+  ASSERT_THAT(network_->SetCard("echo", 8e6), base::IsOk());
+  EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6) << "received";
+  ASSERT_THAT(network_->SetCard("echo", 0), base::IsOk());
+  ASSERT_THAT(network_->SetCard(EmulatedNetwork::kHost, 8e6), base::IsOk());
+  EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6) << "sent";
+}
+
 }  // namespace
 }  // namespace medley::worker
 

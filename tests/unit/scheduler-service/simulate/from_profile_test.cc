@@ -10,6 +10,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "common/program/compile.h"
+#include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/simulate/rank.h"
 #include "scheduler-service/simulate/simulate.h"
 #include "scheduler-service/simulate/timeline.h"
@@ -181,6 +182,23 @@ TEST(FromProfileTest, MessagesCostProcessorTimeAtBothEnds) {
   const model::ExecutionPlan plan = program::StagesPlan({{1, 1}, {2, 1}}, 1);
   EXPECT_THAT(SecondsPerStep(plan, profile, 8), DoubleNear(12 + 0.2 + 0.42, kClose))
       << "receiving, which is waited for";
+}
+
+// The same over the links of a cluster, which say nothing of processors.
+TEST(FromProfileTest, MessagesBetweenDevicesOfAClusterCostProcessorTime) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.links = {{"p0", "p0", 9, 1, 0.1, 0.001}, {"p1", "p1", 9, 1, 0.2, 0}};
+  const model::ExecutionPlan plan = program::StagesPlan({{1, 1}, {2, 1}}, 1);
+  const auto program = program::Compile(plan, profile.model);
+  ASSERT_THAT(program, IsOk());
+  model::Cluster cluster{{}, {{"*", "*", 0, 1e12}}};
+  for (const program::Device& device : program->devices) cluster.devices.push_back({device.id, device.pool, "", ""});
+  const auto links = ClusterLinks::Make(cluster);
+  ASSERT_THAT(links, IsOk());
+  const DeviceLinks view = links->View();
+  const auto simulated = SimulatePlan(plan, profile, {.samples = 8, .links = &view});
+  ASSERT_THAT(simulated, IsOk());
+  EXPECT_THAT(simulated->simulation.seconds_per_step, DoubleNear(12 + 0.2 + 0.42, kClose));
 }
 
 TEST(FromProfileTest, PoolsThatWereMeasuredApartHaveTheSlowerLinkOfBoth) {

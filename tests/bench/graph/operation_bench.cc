@@ -1,0 +1,254 @@
+// Plans of single operations on real processes: four trainers with CPU quotas of 1 : 2 : 2 : 4, three graphs, and links
+// between them whose speed is set so that the allreduce of even replicas takes a given part of their computation.
+//
+//   operation_bench --graphs FOLDER [--models alexnet,resnet,transformer] [--parts 0.3,0.7,1.2] [--rounds 2]
+//                   [--steps 8] [--planners graph,ev-ps,ev-ar,cp-ps,cp-ar] [--cores 1.6] [--period-ms 10]
+//
+// FOLDER is what real_models.py beside this file writes. Every trainer has a network card of that speed on an emulated
+// network (tests/integration/worker/emulated_network.h). Plans follow from measured profiles and the speed alone. Prints
+// a line of JSON for each plan: seconds of a step, measured as the median of the rounds, in which plans take turns, and
+// simulated. Needs root and cgroups, and nothing else should run.
+#include <absl/strings/str_split.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/status.h"
+#include "common/base/testing/temp_dir.h"
+#include "scheduler-service/simulate/plan_simulation.h"
+#include "tests/bench/planned_steps.h"
+#include "tests/bench/pool_quotas.h"
+#include "tests/bench/synchronisation/digits.h"
+#include "tests/integration/worker/emulated_network.h"
+
+namespace medley::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using worker::EmulatedNetwork;
+
+const std::vector<PoolUnits> kPools = {{"one", 1}, {"two", 2}, {"four", 1}};
+constexpr double kShares = 9;  // of the cores: 1 + 2 * 2 + 4
+constexpr int kDevices = 4;
+constexpr double kLatencySeconds = 1e-4;
+constexpr int kWarmUp = 3;
+
+struct Flags {
+  std::string graphs;
+  std::vector<std::string> models = {"alexnet", "resnet", "transformer"};
+  std::vector<double> parts = {0.3, 0.7, 1.2};
+  std::vector<std::string> planners = {"graph", "ev-ps", "ev-ar", "cp-ps", "cp-ar"};
+  int rounds = 2;
+  int steps = 8;
+  double cores = 1.6;
+  int period_ms = 10;
+};
+
+struct Graph {
+  int batch = 0;
+  int side = 0;  // of images; 0: rows of Adult
+  int channels = 0;
+};
+
+absl::StatusOr<Graph> GraphOf(const std::string& model) {
+  if (model == "alexnet") return Graph{512, 32, 3};
+  if (model == "resnet") return Graph{192, 28, 1};
+  if (model == "transformer") return Graph{1024};
+  return base::InvalidArgument("--models: no model '{}'", model);
+}
+
+struct Planned {
+  std::string planner;
+  worker::JobShape shape;
+  double simulated = 0;
+  std::vector<double> measured = {};  // by round
+};
+
+class Bench {
+ public:
+  explicit Bench(const Flags& flags)
+      : flags_(flags),
+        folder_(base::MakeTempDir("medley-operations").value()),
+        quotas_(
+            {{"one", flags.cores / kShares}, {"two", 2 * flags.cores / kShares}, {"four", 4 * flags.cores / kShares}},
+            base::milliseconds(flags.period_ms), clock_) {}
+  ~Bench() { base::RemoveTempDir(folder_); }
+
+  absl::Status Run() {
+    MEDLEY_RETURN_IF_ERROR(quotas_.status());
+    for (const std::string& model : flags_.models) {
+      MEDLEY_ASSIGN_OR_RETURN(const Graph graph, GraphOf(model));
+      MEDLEY_RETURN_IF_ERROR(RunModel(model, graph));
+    }
+    if (errors_.empty()) return absl::OkStatus();
+    const Json all = {{"medianError", MedianOf(errors_)}, {"maxError", std::ranges::max(errors_)}};
+    std::printf("%s\n", all.dump().c_str());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<worker::JobOptions> OptionsOf(const std::string& model, const Graph& graph) {
+    const std::filesystem::path archive = std::filesystem::path(flags_.graphs) / (model + ".pt");
+    if (!std::filesystem::exists(archive)) {
+      return base::NotFound("{} is missing: python3 tests/bench/graph/real_models.py {}", archive.string(),
+                            flags_.graphs);
+    }
+    Json spec;
+    spec["model"] = {{"torchScript", {{"uri", "file://" + std::filesystem::absolute(archive).string()}}},
+                     {"cut", {{"depth", model == "transformer" ? 2 : 1}}},
+                     {"task", graph.side > 0 ? "multiClass" : "binary"}};
+    if (graph.side > 0) {
+      const auto examples = worker::ExampleData("").parent_path().parent_path();
+      MEDLEY_ASSIGN_OR_RETURN(const Digits digits, ReadDigits(examples / "lenet" / "t10k"));
+      MEDLEY_RETURN_IF_ERROR(WriteDigits(digits, {graph.side, graph.channels}, folder_, model));
+      const std::string data = "file://" + (folder_ / model).string();
+      spec["data"]["train"] = {{"format", "idx"}, {"uri", data + "-images"}, {"labels", data + "-labels"}};
+      spec["data"]["inputs"] = Json::array({{{"name", "input"},
+                                             {"type", "float32"},
+                                             {"shape", {graph.channels, graph.side, graph.side}},
+                                             {"scale", 1 / 255.0}}});
+      Json classes = Json::array();
+      for (int digit = 0; digit < 10; ++digit) classes.push_back(std::to_string(digit));
+      spec["data"]["schema"] = {{"label", {{"classes", classes}}}};
+    } else {
+      spec["data"]["train"] = {{"format", "csv"}, {"uri", "file://" + worker::ExampleData("adult.train.csv").string()}};
+      spec["data"]["inputs"] =
+          Json::array({{{"name", "numbers"}, {"type", "float32"}, {"columns", {0, 2, 4, 10, 11, 12}}}});
+      spec["data"]["schema"] = {{"label", {{"column", 14}, {"positive", ">50K"}}}};
+    }
+    spec["training"] = {{"epochs", 100000}, {"batchSize", graph.batch}, {"microBatches", 1}, {"seed", 1}};
+    spec["training"]["optimizer"] = {{"name", "sgd"}, {"learningRate", 0.001}};
+    spec["checkpoint"] = {{"interval", "3600s"}, {"keep", 3}};
+    worker::JobOptions options;
+    options.spec_json = spec.dump();
+    options.operations = 2;
+    options.tables = {};
+    options.share_memory = false;  // as pods on different machines
+    options.place = [this](const std::string& pool, pid_t process) { quotas_.Place(pool, process); };
+    return options;
+  }
+
+  // What planners are asked with links of this speed.
+  absl::StatusOr<model::PlanRequest> Ask(const model::Profile& profile, const std::string& planner, int batch,
+                                         double bytes_per_second) const {
+    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, AskAsOperator(profile, {planner, batch, 1, kPools}));
+    request.cluster.links = {{"*", "*", kLatencySeconds, bytes_per_second}};
+    return request;
+  }
+
+  absl::StatusOr<Planned> Plan(const model::Profile& profile, const std::string& planner, int batch,
+                               double bytes_per_second) const {
+    MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Ask(profile, planner, batch, bytes_per_second));
+    MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, PlanSteps(request));
+    MEDLEY_ASSIGN_OR_RETURN(const sched::ClusterLinks links, sched::ClusterLinks::Make(request.cluster));
+    const sched::DeviceLinks view = links.View();
+    MEDLEY_ASSIGN_OR_RETURN(
+        const sched::PlanSimulation simulated,
+        sched::SimulatePlan(plan, profile,
+                            {.samples = batch, .links = &view, .quota_period_seconds = flags_.period_ms / 1e3}));
+    std::fprintf(stderr, "  %-6s%s\n", planner.c_str(), PlacementsText(plan).c_str());
+    return Planned{planner, ShapeOf(plan), simulated.simulation.seconds_per_step};
+  }
+
+  absl::StatusOr<double> Measure(const worker::JobOptions& from, const Planned& plan, double bytes_per_second) {
+    MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(1));
+    for (int d = 0; d < kDevices; ++d) {
+      MEDLEY_RETURN_IF_ERROR(network->SetCard(fmt::format("t0-{}", d), bytes_per_second));
+    }
+    worker::JobOptions options = from;
+    options.network = network.get();
+    absl::StatusOr<double> seconds;
+    {
+      worker::JobHarness job(options);
+      seconds = MeasureSteps(job, plan.shape, kWarmUp, flags_.steps,
+                             base::seconds(static_cast<int64_t>(std::ceil(5 * plan.simulated)) + 1));
+    }
+    quotas_.Clear();
+    return seconds;
+  }
+
+  absl::Status RunModel(const std::string& model, const Graph& graph) {
+    MEDLEY_ASSIGN_OR_RETURN(const worker::JobOptions options, OptionsOf(model, graph));
+    model::Profile profile;
+    {
+      worker::JobHarness job(options);
+      std::vector<std::string> pools;
+      for (const PoolUnits& pool : kPools) pools.push_back(pool.pool);
+      MEDLEY_ASSIGN_OR_RETURN(profile, MeasureProfiles(job, pools));
+    }
+    quotas_.Clear();
+    double bytes = 0;
+    for (const model::Layer& layer : profile.model.layers) bytes += layer.weight_bytes;
+    constexpr double kUnlimited = 1e12;
+    MEDLEY_ASSIGN_OR_RETURN(const Planned even, Plan(profile, "ev-ar", graph.batch, kUnlimited));
+    for (const double part : flags_.parts) {
+      // What each member of a ring sends and receives.
+      const double rate = 2.0 * (kDevices - 1) / kDevices * bytes / (part * even.simulated);
+      std::fprintf(stderr, "%s: %.1f MB of parameters, even replicas compute %.2f s, links of %.1f MB/s\n",
+                   model.c_str(), bytes / 1e6, even.simulated, rate / 1e6);
+      std::vector<Planned> plans;
+      for (const std::string& planner : flags_.planners) {
+        MEDLEY_ASSIGN_OR_RETURN(plans.emplace_back(), Plan(profile, planner, graph.batch, rate));
+      }
+      for (int round = 0; round < flags_.rounds; ++round) {
+        for (Planned& plan : plans) {
+          MEDLEY_ASSIGN_OR_RETURN(plan.measured.emplace_back(), Measure(options, plan, rate));
+          std::fprintf(stderr, "  %-6s measured %.3f s, simulated %.3f s\n", plan.planner.c_str(), plan.measured.back(),
+                       plan.simulated);
+        }
+      }
+      for (const Planned& plan : plans) {
+        const double measured = MedianOf(plan.measured);
+        errors_.push_back(std::abs(plan.simulated / measured - 1));
+        const Json line = {{"model", model},
+                           {"part", part},
+                           {"bytesPerSecond", rate},
+                           {"planner", plan.planner},
+                           {"measuredSeconds", measured},
+                           {"simulatedSeconds", plan.simulated},
+                           {"rounds", plan.measured}};
+        std::printf("%s\n", line.dump().c_str());
+        std::fflush(stdout);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Flags flags_;
+  const std::filesystem::path folder_;
+  base::SystemClock clock_;
+  PoolQuotas quotas_;
+  std::vector<double> errors_;
+};
+
+}  // namespace
+}  // namespace medley::bench
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest();  // the harness reports its failures to it
+  CLI::App app{"Plans of single operations on real processes"};
+  medley::bench::Flags flags;
+  app.add_option("--graphs", flags.graphs, "folder of the models")->required();
+  app.add_option("--models", flags.models)->delimiter(',');
+  app.add_option("--parts", flags.parts, "allreduce of even replicas over their computation")->delimiter(',');
+  app.add_option("--planners", flags.planners)->delimiter(',');
+  app.add_option("--rounds", flags.rounds)->check(CLI::Range(1, 100));
+  app.add_option("--steps", flags.steps, "of each measurement")->check(CLI::Range(1, 1000));
+  app.add_option("--cores", flags.cores, "of all trainers")->check(CLI::Range(0.2, 64.0));
+  app.add_option("--period-ms", flags.period_ms, "of the quotas")->check(CLI::Range(1, 1000));
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = medley::bench::Bench(flags).Run();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "operation_bench: %s\n", medley::base::ToString(status).c_str());
+  return 1;
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Writes the models of operation_bench as TorchScript: real_models.py FOLDER (Debian's python3-torch)."""
+import os
+import sys
+
+import torch
+from torch import nn
+
+
+def conv(channels, out, size, pool):
+    layers = [nn.Conv2d(channels, out, size, padding=size // 2), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers, nn.MaxPool2d(2)) if pool else nn.Sequential(*layers)
+
+
+def alexnet():
+    """Five convolutions and three dense layers for images of 3 x 32 x 32: most of the work is in the first, most parameters in the last."""
+    return nn.Sequential(
+        conv(3, 32, 5, True), conv(32, 64, 3, True), conv(64, 96, 3, False), conv(96, 64, 3, False), conv(64, 64, 3, True),
+        nn.Sequential(nn.Flatten(), nn.Linear(1024, 1024), nn.ReLU(inplace=True)),
+        nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(inplace=True)),
+        nn.Linear(1024, 10))
+
+
+class Block(nn.Module):
+    """Two convolutions with batch norm, beside a shortcut."""
+
+    def __init__(self, channels, out, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, out, 3, stride, 1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True),
+            nn.Conv2d(out, out, 3, 1, 1, bias=False), nn.BatchNorm2d(out))
+        self.shortcut = nn.Sequential()
+        if stride != 1 or channels != out:
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + self.shortcut(x))
+
+
+def resnet():
+    """For images of 1 x 28 x 28."""
+    return nn.Sequential(
+        nn.Sequential(nn.Conv2d(1, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(inplace=True)),
+        Block(32, 32, 1), Block(32, 64, 2), Block(64, 128, 2), Block(128, 128, 1),
+        nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1), nn.Linear(128, 10)))
+
+
+class Layer(nn.Module):
+    """A layer of a Transformer encoder, for `tokens` tokens of `width` numbers."""
+
+    def __init__(self, tokens, width, heads):
+        super().__init__()
+        self.tokens, self.heads, self.part = tokens, heads, width // heads
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.out = nn.Linear(width, width)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def split(self, x):
+        return x.reshape(x.shape[0], self.tokens, self.heads, self.part).transpose(1, 2)
+
+    def forward(self, x):
+        y = self.before(x)
+        weights = torch.softmax(self.split(self.query(y)) @ self.split(self.key(y)).transpose(2, 3) / self.part ** 0.5, 3)
+        mixed = (weights @ self.split(self.value(y))).transpose(1, 2).reshape(x.shape[0], self.tokens, -1)
+        x = x + self.out(mixed)
+        return x + self.narrow(torch.relu(self.wide(self.between(x))))
+
+
+class Transformer(nn.Module):
+    """Six numbers as eight tokens; one logit."""
+
+    def __init__(self, tokens=8, width=128, layers=4):
+        super().__init__()
+        self.tokens, self.width = tokens, width
+        self.embedding = nn.Linear(6, tokens * width)
+        self.encoder = nn.Sequential(*(Layer(tokens, width, 4) for _ in range(layers)))
+        self.head = nn.Linear(width, 1)
+
+    def forward(self, numbers):
+        x = self.embedding(numbers).reshape(numbers.shape[0], self.tokens, self.width)
+        return self.head(self.encoder(x).mean(1))
+
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    os.makedirs(sys.argv[1], exist_ok=True)
+    for name, model in (("alexnet", alexnet()), ("resnet", resnet()), ("transformer", Transformer())):
+        torch.jit.script(model.train()).save(os.path.join(sys.argv[1], name + ".pt"))

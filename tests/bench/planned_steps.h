@@ -1,0 +1,49 @@
+// Plans for the goal "seconds of a step" from measured profiles, and their steps on real processes, for benches.
+// Not thread-safe.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/planning.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::bench {
+
+struct PoolUnits {
+  std::string pool;
+  int units = 1;
+};
+
+struct StepTimeQuestion {
+  std::string planner;  // NAME, or NAME/async for the asynchronous schedule
+  int batch = 0;        // samples of a step
+  int micro_batches = 1;
+  std::vector<PoolUnits> pools;
+};
+
+// The question of the operator for a job with spec.objective.fastest. Errors: those of TrainingJob::FromObject.
+absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, const StepTimeQuestion& question);
+
+// The plan of the request's planner. Errors: those of sched::MakeStepTimePlan; FailedPrecondition without a plan.
+absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request);
+
+// "0-3 device*share ...; ..."
+std::string PlacementsText(const model::ExecutionPlan& plan);
+worker::JobShape ShapeOf(const model::ExecutionPlan& plan);
+
+// Runs a profiler of the job in each pool. Errors: those of the profilers and of their output.
+absl::StatusOr<model::Profile> MeasureProfiles(worker::JobHarness& job, const std::vector<std::string>& pools);
+
+// Starts the coordinator and the members of the shape. Mean seconds of `steps` steps after the first `warm_up`; a
+// step takes at most `patience`. Errors: FailedPrecondition, with the logs.
+absl::StatusOr<double> MeasureSteps(worker::JobHarness& job, const worker::JobShape& shape, int warm_up, int steps,
+                                    base::seconds patience);
+
+double MedianOf(std::vector<double> values);  // not empty
+
+}  // namespace medley::bench
