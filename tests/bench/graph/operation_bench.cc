@@ -5,9 +5,9 @@
 //                   [--steps 8] [--planners graph,ev-ps,ev-ar,cp-ps,cp-ar] [--cores 1.6] [--period-ms 10]
 //
 // FOLDER is what real_models.py beside this file writes. Every trainer has a network card of that speed on an emulated
-// network (tests/integration/worker/emulated_network.h). Plans follow from measured profiles and the speed alone. Prints
-// a line of JSON for each plan: seconds of a step, measured as the median of the rounds, in which plans take turns, and
-// simulated. Needs root and cgroups, and nothing else should run.
+// network (tests/integration/worker/emulated_network.h). Plans follow from measured profiles and the speed alone.
+// Prints a line of JSON for each plan: seconds of a step, measured as the median of the rounds, in which plans take
+// turns, and simulated. Needs root and cgroups, and nothing else should run.
 #include <absl/strings/str_split.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -40,7 +40,8 @@ class EmulatedNetwork {
   // Both directions, for packets that are sent from now on. Until then, links have no delay and no limit.
   absl::Status SetLink(const std::string& a, const std::string& b, const LinkState& state);
 
-  // What a node sends to all others at most, and receives from them, for packets from now on. 0: no limit, as until then.
+  // What a node sends to all others at most, and receives from them, for packets from now on; acknowledgements and the
+  // like do not count. 0: no limit, as until then.
   absl::Status SetCard(const std::string& node, double bytes_per_second);
 
   // While it lives, the calling thread is in the namespace of a node, and so is every process that it starts. The node
