@@ -92,6 +92,12 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   }
   if (!durations.reduction_cpu_seconds.empty()) {
     MEDLEY_RETURN_IF_ERROR(CheckSize("reduction_cpu_seconds", durations.reduction_cpu_seconds.size(), blocks));
+    for (size_t b = 0; b < blocks; ++b) {
+      const std::vector<double>& replicas = durations.reduction_cpu_seconds[b];
+      MEDLEY_RETURN_IF_ERROR(
+          CheckSize("the reduction_cpu_seconds of a block", replicas.size(), durations.passes[b].size()));
+      MEDLEY_RETURN_IF_ERROR(CheckAll("reduction_cpu_seconds", replicas));
+    }
   }
   if (!durations.reduction_bytes.empty()) {
     MEDLEY_RETURN_IF_ERROR(CheckSize("reduction_bytes", durations.reduction_bytes.size(), blocks));
@@ -109,7 +115,6 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   }
   MEDLEY_RETURN_IF_ERROR(CheckAll("reductions", durations.reductions));
   MEDLEY_RETURN_IF_ERROR(CheckAll("averages", durations.averages));
-  MEDLEY_RETURN_IF_ERROR(CheckAll("reduction_cpu_seconds", durations.reduction_cpu_seconds));
   MEDLEY_RETURN_IF_ERROR(CheckAll("reduction_bytes", durations.reduction_bytes));
   MEDLEY_RETURN_IF_ERROR(CheckAll("least_step_seconds", durations.least_step_seconds));
   MEDLEY_RETURN_IF_ERROR(CheckAll("load", durations.load));

@@ -67,7 +67,7 @@ struct Durations {
   };
   std::vector<MessageCpu> message_cpu;
 
-  std::vector<double> reduction_cpu_seconds;  // by block, on each replica; empty: none
+  std::vector<std::vector<double>> reduction_cpu_seconds;  // by block and replica; empty: none
   // By block: of the gradients or parameters. Reductions then share network cards with messages and with one another,
   // and take longer than `reductions` where that is so. Empty: they do not.
   std::vector<double> reduction_bytes;

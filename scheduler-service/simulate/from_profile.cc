@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -41,7 +42,7 @@ class Filler {
   Filler(const Program& program, const model::Profile& profile, int samples)
       : program_(program), profile_(profile), samples_(samples), parts_(QuotaParts(profile)), out_(NoTime(program)) {
     out_.least_step_seconds.assign(program.devices.size(), 0);
-    out_.reduction_cpu_seconds.assign(program.blocks.size(), 0);
+    for (const auto& replicas : out_.passes) out_.reduction_cpu_seconds.emplace_back(replicas.size(), 0);
     out_.reduction_bytes.assign(program.blocks.size(), 0);
     out_.cores.assign(program.devices.size(), 1);
     for (const program::Device& device : program.devices) servers_ += device.server ? 1 : 0;
@@ -219,10 +220,29 @@ class Filler {
     }
   }
 
+  // What each replica sends and receives to add the block's gradients, relative to one of the two that the profiler
+  // measures.
+  std::vector<double> TrafficOfReplicas(const program::Block& block) const {
+    std::vector<double> parts(static_cast<size_t>(LayoutOf(block).replicas()), 1);
+    const bool costs = std::ranges::any_of(std::views::iota(block.operations.first, block.operations.end), [&](int i) {
+      return std::ranges::any_of(Layer(i).profiles, [](const auto& times) { return times.sync_processor_seconds > 0; });
+    });
+    if (block.group < 0 || !costs) return parts;
+    std::ranges::fill(parts, 0);
+    const program::Group& group = program_.groups[static_cast<size_t>(block.group)];
+    constexpr double kMeasured = 2;  // bytes that one of two replicas sends and receives for each byte
+    for (const model::Traffic& traffic : model::TrafficOf(group.levels, 1, group.root)) {
+      parts[static_cast<size_t>(traffic.from)] += traffic.bytes / kMeasured;
+      parts[static_cast<size_t>(traffic.to)] += traffic.bytes / kMeasured;
+    }
+    return parts;
+  }
+
   // What the block takes of the processors: its synchronisation, and all of it in the long run.
   void FillProcessors(size_t b) {
     const program::Block& block = program_.blocks[b];
     const program::Layout& layout = LayoutOf(block);
+    const std::vector<double> traffic = TrafficOfReplicas(block);
     for (int r = 0; r < layout.replicas(); ++r) {
       const auto index = static_cast<size_t>(r);
       const double share = layout.cuts[index + 1] - layout.cuts[index];
@@ -235,13 +255,12 @@ class Filler {
         const double not_here = served ? UpdateSeconds(block, i, pool, OwnSeconds(times, 1) * Scale()) : 0;
         own += std::max(0.0, OwnSeconds(times, share) * Scale() - not_here + MicroBatchSeconds(i, pool) / Part(pool));
         if (!served && (table || block.group < 0)) continue;
-        const double seconds = times.sync_processor_seconds * (served ? Scale() : 1);
+        const double seconds = times.sync_processor_seconds * (served ? Scale() : traffic[index]);
         moving += seconds;
         if (!served) moving_now += seconds * Part(pool);
       }
       out_.least_step_seconds[static_cast<size_t>(layout.devices[index])] += own + moving;
-      double& cpu = out_.reduction_cpu_seconds[b];
-      cpu = std::max(cpu, moving_now);
+      out_.reduction_cpu_seconds[b][index] = moving_now;
     }
   }
 
@@ -281,7 +300,7 @@ class Filler {
         seconds = std::max(seconds, own);
       }
     }
-    seconds = std::max(seconds, out_.reduction_cpu_seconds[b]);
+    seconds = std::max(seconds, std::ranges::max(out_.reduction_cpu_seconds[b]));
     out_.reductions[b] = seconds;
     out_.averages[b] = seconds * std::max(profile_.state_factor - 1, 1.0);  // parameters and optimizer state
   }

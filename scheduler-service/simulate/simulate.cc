@@ -90,8 +90,8 @@ class Run {
     int members = 0;
     std::vector<int> waiting;  // lists
     double seconds = 0;
-    double cpu_seconds = 0;  // on each member
-    int first_load = 0;      // of loads_
+    int block = kNone;   // whose reduction takes processor time
+    int first_load = 0;  // of loads_
     int loads = 0;
     int moving = 0;  // loads whose bytes have not left
     double end = 0;  // at the earliest
@@ -127,7 +127,7 @@ class Run {
       if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage && !norm) continue;
       const int block = norm ? kNone : instruction.block;
       const auto [found, added] = joints.try_emplace({instruction.kind, block}, static_cast<int>(joints_.size()));
-      if (added) joints_.push_back({0, {}, seconds_[i], norm ? 0 : ReductionCpu(block)});
+      if (added) joints_.push_back({0, {}, seconds_[i], block});
       ++joints_[static_cast<size_t>(found->second)].members;
       joint_[i] = found->second;
     }
@@ -211,10 +211,6 @@ class Run {
       }
     }
     return samples;
-  }
-
-  double ReductionCpu(int block) const {
-    return durations_.reduction_cpu_seconds.empty() ? 0 : durations_.reduction_cpu_seconds[static_cast<size_t>(block)];
   }
 
   // Fills in seconds_ or bytes_ of an instruction.
@@ -440,13 +436,15 @@ class Run {
   // The processor time of a reduction on its members. They need each other round by round, so one that its quota holds
   // up holds up the others. Returns when all have spent it.
   double SpendTogether(const Joint& joint, double now) {
-    if (joint.cpu_seconds <= 0) return now;
+    if (joint.block == kNone || durations_.reduction_cpu_seconds.empty()) return now;
+    const std::vector<double>& seconds = durations_.reduction_cpu_seconds[static_cast<size_t>(joint.block)];
+    if (std::ranges::max(seconds) <= 0) return now;
     const int rounds = HasQuotas() ? std::min(2 * (joint.members - 1), kMostRounds) : 1;
     for (int round = 0; round < rounds; ++round) {
       double end = now;
       for (const int member : joint.waiting) {
-        const int device = lists_[static_cast<size_t>(member)].list->device;
-        end = std::max(end, TakeCpu(device, joint.cpu_seconds / rounds, now));
+        const Instruction& own = At(lists_[static_cast<size_t>(member)].Current());
+        end = std::max(end, TakeCpu(own.device, seconds[static_cast<size_t>(own.replica)] / rounds, now));
       }
       now = end;
     }

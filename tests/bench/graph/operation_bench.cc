@@ -4,6 +4,9 @@
 //   operation_bench --graphs FOLDER [--models alexnet,resnet,transformer] [--parts 0.3,0.7,1.2] [--rounds 2]
 //                   [--steps 8] [--planners graph,ev-ps,ev-ar,cp-ps,cp-ar] [--cores 1.6] [--period-ms 10]
 //
+// With --held-out 0.75,0.35 it measures instead how well profiles predict these parts of their batch, which profilers do
+// not measure: each operation by the linear regression of its seconds.
+//
 // FOLDER is what real_models.py beside this file writes. Every trainer has a network card of that speed on an emulated
 // network (tests/integration/worker/emulated_network.h). Plans follow from measured profiles and the speed alone.
 // Prints a line of JSON for each plan: seconds of a step, measured as the median of the rounds, in which plans take
@@ -25,6 +28,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/testing/temp_dir.h"
+#include "scheduler-service/simulate/from_profile.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/pool_quotas.h"
@@ -52,6 +56,7 @@ struct Flags {
   int steps = 8;
   double cores = 1.6;
   int period_ms = 10;
+  std::vector<double> held_out;
 };
 
 struct Graph {
@@ -88,7 +93,7 @@ class Bench {
     MEDLEY_RETURN_IF_ERROR(quotas_.status());
     for (const std::string& model : flags_.models) {
       MEDLEY_ASSIGN_OR_RETURN(const Graph graph, GraphOf(model));
-      MEDLEY_RETURN_IF_ERROR(RunModel(model, graph));
+      MEDLEY_RETURN_IF_ERROR(flags_.held_out.empty() ? RunModel(model, graph) : HoldOut(model, graph));
     }
     if (errors_.empty()) return absl::OkStatus();
     const Json all = {{"medianError", MedianOf(errors_)}, {"maxError", std::ranges::max(errors_)}};
@@ -177,16 +182,61 @@ class Bench {
     return seconds;
   }
 
-  absl::Status RunModel(const std::string& model, const Graph& graph) {
-    MEDLEY_ASSIGN_OR_RETURN(const worker::JobOptions options, OptionsOf(model, graph));
-    model::Profile profile;
+  absl::StatusOr<model::Profile> ProfileOf(const worker::JobOptions& options) {
+    absl::StatusOr<model::Profile> profile;
     {
       worker::JobHarness job(options);
       std::vector<std::string> pools;
       for (const PoolUnits& pool : kPools) pools.push_back(pool.pool);
-      MEDLEY_ASSIGN_OR_RETURN(profile, MeasureProfiles(job, pools));
+      profile = MeasureProfiles(job, pools);
     }
     quotas_.Clear();
+    return profile;
+  }
+
+  // Measured and predicted seconds of the operations with a part of the batch that no profiler of `graph` measures,
+  // while no quota holds them up.
+  absl::Status HoldOut(const std::string& name, const Graph& graph) {
+    MEDLEY_ASSIGN_OR_RETURN(const worker::JobOptions options, OptionsOf(name, graph));
+    MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, ProfileOf(options));
+    const auto parts = sched::QuotaParts(profile);
+    for (const double part : flags_.held_out) {
+      Graph smaller = graph;
+      smaller.batch = static_cast<int>(std::lround(part * graph.batch));
+      MEDLEY_ASSIGN_OR_RETURN(const worker::JobOptions smaller_options, OptionsOf(name, smaller));
+      MEDLEY_ASSIGN_OR_RETURN(const model::Profile other, ProfileOf(smaller_options));
+      const auto other_parts = sched::QuotaParts(other);
+      for (const PoolUnits& pool : kPools) {
+        double predicted_sum = 0, measured_sum = 0;
+        std::vector<double> errors;
+        for (int i = 0; i < static_cast<int>(profile.model.layers.size()); ++i) {
+          MEDLEY_ASSIGN_OR_RETURN(const double predicted,
+                                  sched::ComputeSeconds(profile, parts, i, pool.pool,
+                                                        static_cast<double>(smaller.batch) / graph.batch, graph.batch));
+          MEDLEY_ASSIGN_OR_RETURN(const double measured,
+                                  sched::ComputeSeconds(other, other_parts, i, pool.pool, 1, smaller.batch));
+          predicted_sum += predicted;
+          measured_sum += measured;
+          if (measured > 0) errors.push_back(std::abs(predicted / measured - 1));
+        }
+        const double error = predicted_sum / measured_sum - 1;
+        errors_.push_back(std::abs(error));
+        const Json line = {{"model", name},
+                           {"pool", pool.pool},
+                           {"batch", smaller.batch},
+                           {"measuredSeconds", measured_sum},
+                           {"predictedSeconds", predicted_sum},
+                           {"medianErrorOfOperations", MedianOf(errors)}};
+        std::printf("%s\n", line.dump().c_str());
+        std::fflush(stdout);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunModel(const std::string& model, const Graph& graph) {
+    MEDLEY_ASSIGN_OR_RETURN(const worker::JobOptions options, OptionsOf(model, graph));
+    MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, ProfileOf(options));
     double bytes = 0;
     for (const model::Layer& layer : profile.model.layers) bytes += layer.weight_bytes;
     constexpr double kUnlimited = 1e12;
@@ -245,6 +295,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", flags.rounds)->check(CLI::Range(1, 100));
   app.add_option("--steps", flags.steps, "of each measurement")->check(CLI::Range(1, 1000));
   app.add_option("--cores", flags.cores, "of all trainers")->check(CLI::Range(0.2, 64.0));
+  app.add_option("--held-out", flags.held_out, "parts of the batch, above 0 and at most 1")->delimiter(',');
   app.add_option("--period-ms", flags.period_ms, "of the quotas")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = medley::bench::Bench(flags).Run();

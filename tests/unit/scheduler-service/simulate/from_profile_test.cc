@@ -92,6 +92,22 @@ TEST(FromProfileTest, OnlyAReductionTakesTheProcessorTimeOfAReduction) {
   EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 - 1 + 1, kClose));
 }
 
+// The profiler measures two replicas. In a ring of four each sends and receives 1.5 times as much, and who adds for all
+// three times.
+TEST(FromProfileTest, ReductionsCostProcessorTimeByWhatIsSent) {
+  const auto difference = [](model::AllreduceAlgorithm algorithm) {
+    model::Profile profile = SampleProfile({"p0"});
+    profile.model.layers[0].profiles[0].sync_seconds = 0;
+    model::ExecutionPlan plan = program::StagesPlan({{2, 4}}, 1);
+    for (model::OperationSync& sync : plan.stages[0].syncs) sync.sync.algorithm = algorithm;
+    const double without = SecondsPerStep(plan, profile, 8);
+    profile.model.layers[0].profiles[0].sync_processor_seconds = 1;  // of the layer's seconds
+    return SecondsPerStep(plan, profile, 8) - without;
+  };
+  EXPECT_THAT(difference(model::AllreduceAlgorithm::kRing), DoubleNear(1.5 - 1, kClose));
+  EXPECT_THAT(difference(model::AllreduceAlgorithm::kCentralized), DoubleNear(3 - 1, kClose));
+}
+
 // A quota of a half: bursts take 3 s of 6. Operations are longer than its period, so each takes twice its burst.
 TEST(FromProfileTest, AQuotaHoldsUpLongOperations) {
   model::Profile profile = SampleProfile({"p0", "p1"});
