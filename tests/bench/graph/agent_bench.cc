@@ -161,15 +161,13 @@ absl::Status AgentBench::Search() {
   };
   const std::string none;
   const std::vector<std::pair<const char*, std::function<absl::Status(const sched::GraphQuestion&)>>> searches = {
-      {"agent, local search", agent(0.5, weights)},
-      {"agent alone", agent(0, weights)},
-      {"agent alone, random weights", agent(0, none)},
-      {"local search", simple(sched::SearchGraph)},
-      {"random draws", simple(sched::SearchGraphRandomly)}};
+      {"agent, local search", agent(0.5, weights)},           {"agent alone", agent(0, weights)},
+      {"agent alone, random weights", agent(0, none)},        {"local search", simple(sched::SearchGraph)},
+      {"Metropolis", simple(sched::SearchGraphByMetropolis)}, {"random draws", simple(sched::SearchGraphRandomly)}};
   fmt::print("{} simulations, {} seeds; medians (worst), relative to the best baseline with either order\n\n| model |",
              flags_.calls, flags_.seeds);
   for (const auto& [name, search] : searches) fmt::print(" {} |", name);
-  fmt::print(" seconds of the first |\n|---|---|---|---|---|---|---|\n");
+  fmt::print(" seconds of the first |\n|---|---|---|---|---|---|---|---|\n");
   for (const PaperRow& row : PaperRows()) {
     if (!Wanted(row.model)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, Problem(row, 1, kDatasheets));

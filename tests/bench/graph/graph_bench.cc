@@ -15,7 +15,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -29,6 +28,7 @@
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/evaluator.h"
 #include "tests/bench/graph/asked.h"
+#include "tests/bench/graph/brute_force.h"
 #include "tests/bench/graph/testbed.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
@@ -333,66 +333,6 @@ absl::Status GraphBench::Order() {
   }
   return absl::OkStatus();
 }
-
-// All strategies of a question but those that load a device for longer than the best so far takes.
-class BruteForce {
- public:
-  explicit BruteForce(const GraphQuestion& q) : q_(q), strategy_(Uniform(q, 0, 0, OrderBy::kRank)) {
-    const int devices = q.problem.devices();
-    const std::vector<int> counts = sched::ReplicaCounts(q.problem);
-    const double all = std::accumulate(counts.begin(), counts.end(), 0);
-    for (const std::vector<int>& members : q.groups.members) {
-      std::vector<std::vector<double>>& loads = loads_.emplace_back();
-      for (int action = 0; action < ActionCount(q.problem); ++action) {
-        loads.emplace_back(static_cast<size_t>(devices), 0);
-        for (int d = 0; d < devices; ++d) {
-          double share = action == d ? 1 : 0;
-          if (sched::IsReplicated(q.problem, action)) {
-            const bool even = action == sched::ActionOf(q.problem, sched::Replicas::kEvenServer) ||
-                              action == sched::ActionOf(q.problem, sched::Replicas::kEvenAllreduce);
-            share = even ? 1.0 / devices : counts[static_cast<size_t>(d)] / all;
-          }
-          if (share <= 0) continue;
-          share = std::max(0.0, share - 1.0 / q.problem.samples());  // parts are whole samples
-          for (const int i : members) loads.back()[static_cast<size_t>(d)] += q.problem.WorkOf(i, i + 1, d).At(share);
-        }
-      }
-    }
-  }
-
-  // `known`: seconds of some strategy.
-  double Best(double known) {
-    best_ = known;
-    Branch(0, std::vector<double>(static_cast<size_t>(q_.problem.devices()), 0));
-    return best_;
-  }
-
- private:
-  void Branch(size_t group, const std::vector<double>& load) {
-    if (std::ranges::max(load) >= best_) return;
-    if (group < loads_.size()) {
-      for (size_t action = 0; action < loads_[group].size(); ++action) {
-        std::vector<double> more = load;
-        for (size_t d = 0; d < more.size(); ++d) more[d] += loads_[group][action][d];
-        strategy_.actions[group] = static_cast<int>(action);
-        Branch(group + 1, more);
-      }
-      return;
-    }
-    for (const int64_t bytes : BucketSizes(q_.problem)) {
-      strategy_.bucket_bytes = bytes;
-      for (const OrderBy order : sched::kOrders) {
-        strategy_.order = order;
-        best_ = std::min(best_, q_.timer.Seconds(strategy_));
-      }
-    }
-  }
-
-  const GraphQuestion& q_;
-  std::vector<std::vector<std::vector<double>>> loads_;  // by group, action and device: seconds
-  GraphStrategy strategy_;
-  double best_ = 0;
-};
 
 absl::Status GraphBench::Brute() {
   constexpr int kDevices = 3;
