@@ -4,8 +4,8 @@
 //   operation_bench --graphs FOLDER [--models alexnet,resnet,transformer] [--parts 0.3,0.7,1.2] [--rounds 2]
 //                   [--steps 8] [--planners graph,ev-ps,ev-ar,cp-ps,cp-ar] [--cores 1.6] [--period-ms 10]
 //
-// With --held-out 0.75,0.35 it measures instead how well profiles predict these parts of their batch, which profilers do
-// not measure: each operation by the linear regression of its seconds.
+// With --held-out 0.75,0.35 it measures instead how well profiles predict these parts of their batch, which profilers
+// do not measure: each operation by the linear regression of its seconds.
 //
 // FOLDER is what real_models.py beside this file writes. Every trainer has a network card of that speed on an emulated
 // network (tests/integration/worker/emulated_network.h). Plans follow from measured profiles and the speed alone.
