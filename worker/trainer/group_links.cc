@@ -73,8 +73,8 @@ GroupReducer::Route RouteOver(Group& group, const std::vector<int>& members, con
 absl::Status GroupReducer::SumByServer(const Route& route, uint64_t tag, const program::Group& group,
                                        std::span<float> values) {
   const std::vector<int>& members = group.levels.front().groups.front();
-  // Values: 64 KiB, 1 and 128 MiB. Nothing is sent back while the first piece arrives, and nothing arrives while the last
-  // one is sent, so a piece is a small part of all.
+  // Values: 64 KiB, 1 and 128 MiB. Nothing is sent back while the first piece arrives, and nothing arrives while the
+  // last one is sent, so a piece is a small part of all.
   constexpr size_t kLeastPiece = size_t{1} << 14, kMostPiece = size_t{1} << 18, kMostUnsent = size_t{1} << 25;
   constexpr size_t kPieces = 16;
   constexpr size_t kMostMessages = 512;
