@@ -65,8 +65,9 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
                               ? DurationsFromProfile(out.program, profile, out.samples)
                               : DurationsFromProfile(out.program, profile, out.samples, *options.links));
   for (Durations::Quota& quota : durations.quotas) {
-    quota.seconds *= options.quota_period_seconds / kQuotaPeriodSeconds;
-    if (quota.period > 0) quota.period = options.quota_period_seconds;
+    if (quota.period <= 0) continue;
+    quota.seconds *= options.quota_period_seconds / quota.period;
+    quota.period = options.quota_period_seconds;
   }
   SimulationOptions simulation{.samples = out.samples, .steps = options.steps, .stop = options.stop};
   if (const double part = AgreeingPart(out.program, durations, out.samples); part > 0 && part < 1) {

@@ -136,6 +136,32 @@ TEST(FromProfileTest, AQuotaHoldsUpOnlyWhoUsesItUp) {
   EXPECT_THAT(SecondsPerStep(program::StagesPlan({{1, 1}, {2, 1}}, 1), profile, 8), DoubleNear(0.0012, 0.0001));
 }
 
+// Half a core: bursts of 3 s take 6 s, whatever the period.
+TEST(FromProfileTest, APeriodOfAnyLengthGrantsTheSamePart) {
+  model::Profile profile = SampleProfile({"p0"});
+  for (model::Layer& layer : profile.model.layers) layer.profiles[0].burst_seconds = 3;
+  const model::ExecutionPlan plan = program::StagesPlan({{2, 1}}, 1);
+  for (const double period : {0.01, 0.1, 4.0}) {
+    const auto simulated = SimulatePlan(plan, profile, {.samples = 8, .quota_period_seconds = period});
+    ASSERT_THAT(simulated, IsOk());
+    EXPECT_THAT(simulated->simulation.seconds_per_step, DoubleNear(12, 0.25)) << period;
+  }
+}
+
+TEST(FromProfileTest, ReductionsCostEachReplica) {
+  const model::Profile profile = SampleProfile({"p0"});
+  const auto program = program::Compile(program::StagesPlan({{2, 2}}, 1), profile.model);
+  ASSERT_THAT(program, IsOk());
+  auto durations = DurationsFromProfile(*program, profile, 8);
+  ASSERT_THAT(durations, IsOk());
+  durations->reduction_cpu_seconds[0].pop_back();
+  EXPECT_THAT(CheckDurations(*program, *durations),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the reduction_cpu_seconds of a block")));
+  durations->reduction_cpu_seconds[0].push_back(-1);
+  EXPECT_THAT(CheckDurations(*program, *durations),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reduction_cpu_seconds[1] is negative")));
+}
+
 // Of each layer, four micro-batches take 6 s and one takes 4.5 s: each costs 0.5 s in itself.
 TEST(FromProfileTest, MicroBatchesCostTime) {
   model::Profile profile = SampleProfile({"p0", "p1"});
