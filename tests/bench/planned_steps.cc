@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <list>
 #include <nlohmann/json.hpp>
 
@@ -95,12 +94,6 @@ absl::StatusOr<double> MeasureSteps(worker::JobHarness& job, const worker::JobSh
     return base::FailedPrecondition("not a steady run: {}", job.AllLogs());
   }
   return seconds / static_cast<double>(last - first);
-}
-
-double MedianOf(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace medley::bench

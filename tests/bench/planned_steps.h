@@ -32,18 +32,16 @@ absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, 
 // The plan of the request's planner. Errors: those of sched::MakeStepTimePlan; FailedPrecondition without a plan.
 absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request);
 
-// "0-3 device*share ...; ..."
+// Of each placement its operations and replicas: " 0-3 device*share ...;".
 std::string PlacementsText(const model::ExecutionPlan& plan);
 worker::JobShape ShapeOf(const model::ExecutionPlan& plan);
 
 // Runs a profiler of the job in each pool. Errors: those of the profilers and of their output.
 absl::StatusOr<model::Profile> MeasureProfiles(worker::JobHarness& job, const std::vector<std::string>& pools);
 
-// Starts the coordinator and the members of the shape. Mean seconds of `steps` steps after the first `warm_up`; a
-// step takes at most `patience`. Errors: FailedPrecondition, with the logs.
+// Starts the coordinator and the members of the shape. Mean seconds of `steps` steps after the first `warm_up`. Waits
+// `patience` for each step, and 60 s more. Errors: FailedPrecondition, with the logs.
 absl::StatusOr<double> MeasureSteps(worker::JobHarness& job, const worker::JobShape& shape, int warm_up, int steps,
                                     base::seconds patience);
-
-double MedianOf(std::vector<double> values);  // not empty
 
 }  // namespace medley::bench

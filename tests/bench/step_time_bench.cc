@@ -28,6 +28,7 @@
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/pool_quotas.h"
 #include "tests/integration/worker/job_harness.h"
+#include "worker/profiler/statistics.h"
 
 namespace medley::worker {
 namespace {
@@ -234,14 +235,14 @@ absl::Status Measure(const Settings& settings) {
       quotas.Clear();
     }
     for (const auto& [plan, seconds] : plans) {
-      const double measured = bench::MedianOf(seconds.measured), simulated = bench::MedianOf(seconds.simulated);
+      const double measured = Median(seconds.measured), simulated = Median(seconds.simulated);
       errors.push_back(std::abs(simulated / measured - 1));
       rows.push_back({{"model", name}, {"plan", plan}, {"measuredSeconds", measured}, {"simulatedSeconds", simulated}});
     }
   }
   if (errors.empty()) return base::InvalidArgument("--plan: no plan has this name");
   const nlohmann::ordered_json out = {
-      {"rows", rows}, {"medianError", bench::MedianOf(errors)}, {"maxError", std::ranges::max(errors)}};
+      {"rows", rows}, {"medianError", Median(errors)}, {"maxError", std::ranges::max(errors)}};
   std::printf("%s\n", out.dump().c_str());
   return absl::OkStatus();
 }

@@ -25,9 +25,9 @@ PARTS = {  # name: arguments, and those of --small
     "speed": ("graph_bench speed", "graph_bench speed --models vgg19"),
     "agent-search": ("agent_bench search --calls 400 --seeds 3", "agent_bench search --calls 60 --seeds 1 --models vgg19"),
     "agent-train": ("agent_bench train --without vgg19,bert-24,inception_v3 --weights {folder}/unseen.pt",
-                    "agent_bench train --models resnet200 --rounds 2 --weights {folder}/unseen.pt"),
+                    "agent_bench train --models resnet200 --rounds 2 --weights {folder}/unseen.small.pt"),
     "agent-unseen": ("agent_bench unseen --calls 400 --seeds 3 --weights {folder}/unseen.pt",
-                     "agent_bench unseen --calls 60 --seeds 1 --models vgg19 --weights {folder}/unseen.pt"),
+                     "agent_bench unseen --calls 60 --seeds 1 --models vgg19 --weights {folder}/unseen.small.pt"),
 }
 
 

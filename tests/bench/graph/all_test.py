@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""all.py runs every part, leaves out what is complete when it runs again, and runs a part again whose file is not complete."""
+"""all.py runs every part, leaves out what is complete when it runs again, and runs a part again whose file is missing or of another program."""
 import os
 import subprocess
 import sys
@@ -23,14 +23,15 @@ class AllTest(unittest.TestCase):
             self.assertNotIn("complete", first.stderr)
             for name in parts.PARTS:
                 self.assertGreater(os.path.getsize(os.path.join(folder, name + ".small.txt")), 100, name)
-            speed = os.path.join(folder, "speed.small.txt")
-            with open(speed, "w", encoding="utf-8") as file:
+            with open(os.path.join(folder, "speed.small.txt"), "w", encoding="utf-8") as file:
                 file.write("of another program\n")
-            os.rename(speed, speed + ".part")  # as after an interruption
+            brute = os.path.join(folder, "brute.small.txt")
+            os.rename(brute, brute + ".part")  # as after an interruption
             again = self.bench(folder)
             self.assertEqual(again.returncode, 0, again.stderr)
-            self.assertEqual(again.stderr.count("complete"), len(parts.PARTS) - 1, again.stderr)
+            self.assertEqual(again.stderr.count("complete"), len(parts.PARTS) - 2, again.stderr)
             self.assertRegex(again.stderr, "speed: [0-9]+ s")
+            self.assertRegex(again.stderr, "brute: [0-9]+ s")
             self.assertNotIn("another program", again.stdout)
             self.assertIn("milliseconds of a simulation", again.stdout)
 

@@ -34,6 +34,7 @@
 #include "tests/bench/pool_quotas.h"
 #include "tests/bench/synchronisation/digits.h"
 #include "tests/integration/worker/emulated_network.h"
+#include "worker/profiler/statistics.h"
 
 namespace medley::bench {
 namespace {
@@ -96,7 +97,7 @@ class Bench {
       MEDLEY_RETURN_IF_ERROR(flags_.held_out.empty() ? RunModel(model, graph) : HoldOut(model, graph));
     }
     if (errors_.empty()) return absl::OkStatus();
-    const Json all = {{"medianError", MedianOf(errors_)}, {"maxError", std::ranges::max(errors_)}};
+    const Json all = {{"medianError", worker::Median(errors_)}, {"maxError", std::ranges::max(errors_)}};
     std::printf("%s\n", all.dump().c_str());
     return absl::OkStatus();
   }
@@ -136,24 +137,17 @@ class Bench {
     spec["checkpoint"] = {{"interval", "3600s"}, {"keep", 3}};
     worker::JobOptions options;
     options.spec_json = spec.dump();
-    options.operations = 2;
+    options.operations = 2;  // of shapes with stages, which are not used here
     options.tables = {};
     options.share_memory = false;  // as pods on different machines
     options.place = [this](const std::string& pool, pid_t process) { quotas_.Place(pool, process); };
     return options;
   }
 
-  // What planners are asked with links of this speed.
-  absl::StatusOr<model::PlanRequest> Ask(const model::Profile& profile, const std::string& planner, int batch,
-                                         double bytes_per_second) const {
-    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, AskAsOperator(profile, {planner, batch, 1, kPools}));
-    request.cluster.links = {{"*", "*", kLatencySeconds, bytes_per_second}};
-    return request;
-  }
-
   absl::StatusOr<Planned> Plan(const model::Profile& profile, const std::string& planner, int batch,
                                double bytes_per_second) const {
-    MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Ask(profile, planner, batch, bytes_per_second));
+    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, AskAsOperator(profile, {planner, batch, 1, kPools}));
+    request.cluster.links = {{"*", "*", kLatencySeconds, bytes_per_second}};
     MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, PlanSteps(request));
     MEDLEY_ASSIGN_OR_RETURN(const sched::ClusterLinks links, sched::ClusterLinks::Make(request.cluster));
     const sched::DeviceLinks view = links.View();
@@ -226,7 +220,7 @@ class Bench {
                            {"batch", smaller.batch},
                            {"measuredSeconds", measured_sum},
                            {"predictedSeconds", predicted_sum},
-                           {"medianErrorOfOperations", MedianOf(errors)}};
+                           {"medianErrorOfOperations", worker::Median(errors)}};
         std::printf("%s\n", line.dump().c_str());
         std::fflush(stdout);
       }
@@ -258,7 +252,7 @@ class Bench {
         }
       }
       for (const Planned& plan : plans) {
-        const double measured = MedianOf(plan.measured);
+        const double measured = worker::Median(plan.measured);
         errors_.push_back(std::abs(plan.simulated / measured - 1));
         const Json line = {{"model", model},
                            {"part", part},
@@ -289,13 +283,15 @@ int main(int argc, char** argv) {
   CLI::App app{"Plans of single operations on real processes"};
   medley::bench::Flags flags;
   app.add_option("--graphs", flags.graphs, "folder of the models")->required();
-  app.add_option("--models", flags.models)->delimiter(',');
-  app.add_option("--parts", flags.parts, "allreduce of even replicas over their computation")->delimiter(',');
+  app.add_option("--models", flags.models)->delimiter(',')->check(CLI::IsMember({"alexnet", "resnet", "transformer"}));
+  app.add_option("--parts", flags.parts, "allreduce of even replicas over their computation")
+      ->delimiter(',')
+      ->check(CLI::Range(1e-3, 1e3));
   app.add_option("--planners", flags.planners)->delimiter(',');
   app.add_option("--rounds", flags.rounds)->check(CLI::Range(1, 100));
   app.add_option("--steps", flags.steps, "of each measurement")->check(CLI::Range(1, 1000));
   app.add_option("--cores", flags.cores, "of all trainers")->check(CLI::Range(0.2, 64.0));
-  app.add_option("--held-out", flags.held_out, "parts of the batch, above 0 and at most 1")->delimiter(',');
+  app.add_option("--held-out", flags.held_out, "parts of the batch")->delimiter(',')->check(CLI::Range(0.05, 1.0));
   app.add_option("--period-ms", flags.period_ms, "of the quotas")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = medley::bench::Bench(flags).Run();

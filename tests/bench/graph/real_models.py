@@ -6,6 +6,9 @@ import sys
 import torch
 from torch import nn
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../examples/resnet"))
+from export import Block  # noqa: E402
+
 
 def conv(channels, out, size, pool):
     layers = [nn.Conv2d(channels, out, size, padding=size // 2), nn.ReLU(inplace=True)]
@@ -19,22 +22,6 @@ def alexnet():
         nn.Sequential(nn.Flatten(), nn.Linear(1024, 1024), nn.ReLU(inplace=True)),
         nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(inplace=True)),
         nn.Linear(1024, 10))
-
-
-class Block(nn.Module):
-    """Two convolutions with batch norm, beside a shortcut."""
-
-    def __init__(self, channels, out, stride):
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(channels, out, 3, stride, 1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True),
-            nn.Conv2d(out, out, 3, 1, 1, bias=False), nn.BatchNorm2d(out))
-        self.shortcut = nn.Sequential()
-        if stride != 1 or channels != out:
-            self.shortcut = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
-
-    def forward(self, x):
-        return torch.relu(self.body(x) + self.shortcut(x))
 
 
 def resnet():

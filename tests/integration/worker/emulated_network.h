@@ -41,7 +41,7 @@ class EmulatedNetwork {
   absl::Status SetLink(const std::string& a, const std::string& b, const LinkState& state);
 
   // What a node sends to all others at most, and receives from them, for packets from now on; acknowledgements and the
-  // like do not count. 0: no limit, as until then.
+  // like do not count. 0: no limit, as until then. The node is created when it is new. Errors: as Address.
   absl::Status SetCard(const std::string& node, double bytes_per_second);
 
   // While it lives, the calling thread is in the namespace of a node, and so is every process that it starts. The node

@@ -108,7 +108,7 @@ TEST(GroupLinksTest, ServersAddAtTheSameTime) {
         for (int i = 0; i < 3; ++i) {
           servers.emplace_back([&, root = (rank + i) % 3] {
             for (int step = 0; step < 3; ++step) {
-              const size_t count = root == 1 ? 12 * (size_t{1} << 18) + 5 : 1;  // 12 pieces and a part
+              const size_t count = root == 1 ? 12 * (size_t{1} << 18) + 5 : 1;  // 16 pieces, the last shorter
               std::vector<float> value(count, static_cast<float>((rank + 1) * (root + 1) + step));
               const auto& reduction = groups[static_cast<size_t>(root)];
               const absl::Status status = reducer.SumAll(step, root, reduction, value, {});
