@@ -75,15 +75,15 @@ int64_t OomKills(const fs::path& file) {
 
 class CgroupEnforcement final : public Enforcement {
  public:
-  CgroupEnforcement(bool unified, std::vector<fs::path> folders, base::Clock& clock)
-      : unified_(unified), folders_(std::move(folders)), clock_(clock) {}
+  CgroupEnforcement(bool unified, std::vector<fs::path> folders, base::nanoseconds cpu_period, base::Clock& clock)
+      : unified_(unified), folders_(std::move(folders)), cpu_period_(cpu_period), clock_(clock) {}
   ~CgroupEnforcement() override {
     for (const fs::path& folder : folders_) RemoveGroup(folder, clock_);
   }
 
-  absl::Status Set(const Limits& limits, base::nanoseconds cpu_period) {
+  absl::Status Set(const Limits& limits) {
     for (const fs::path& folder : folders_) MEDLEY_RETURN_IF_ERROR(MakeGroup(folder));
-    if (limits.cores) MEDLEY_RETURN_IF_ERROR(SetCpu(*limits.cores, cpu_period));
+    if (limits.cores) MEDLEY_RETURN_IF_ERROR(SetCores(limits.cores));
     if (limits.memory_bytes) MEDLEY_RETURN_IF_ERROR(SetMemory(*limits.memory_bytes));
     return absl::OkStatus();
   }
@@ -92,23 +92,25 @@ class CgroupEnforcement final : public Enforcement {
     for (const fs::path& folder : folders_) spec.cgroup_procs.push_back((folder / "cgroup.procs").string());
   }
   void Attach(std::shared_ptr<Process>) override {}
+  absl::Status SetCores(std::optional<double> cores) override {
+    int64_t period = std::chrono::duration_cast<std::chrono::microseconds>(cpu_period_).count();
+    int64_t quota = cores ? std::llround(*cores * static_cast<double>(period)) : -1;
+    if (cores && quota < kLeastQuotaUs) {
+      period = std::llround(static_cast<double>(kLeastQuotaUs) / *cores);
+      quota = kLeastQuotaUs;
+    }
+    if (unified_) {
+      const std::string most = cores ? std::to_string(quota) : "max";
+      return WriteControl(folders_[0] / "cpu.max", fmt::format("{} {}", most, period));
+    }
+    MEDLEY_RETURN_IF_ERROR(WriteControl(folders_[0] / "cpu.cfs_period_us", std::to_string(period)));
+    return WriteControl(folders_[0] / "cpu.cfs_quota_us", std::to_string(quota));
+  }
   bool OutOfMemory() override {
     return OomKills(folders_.back() / (unified_ ? "memory.events" : "memory.oom_control")) > 0;
   }
 
  private:
-  absl::Status SetCpu(double cores, base::nanoseconds cpu_period) {
-    int64_t period = std::chrono::duration_cast<std::chrono::microseconds>(cpu_period).count();
-    int64_t quota = std::llround(cores * static_cast<double>(period));
-    if (quota < kLeastQuotaUs) {
-      period = std::llround(static_cast<double>(kLeastQuotaUs) / cores);
-      quota = kLeastQuotaUs;
-    }
-    if (unified_) return WriteControl(folders_[0] / "cpu.max", fmt::format("{} {}", quota, period));
-    MEDLEY_RETURN_IF_ERROR(WriteControl(folders_[0] / "cpu.cfs_period_us", std::to_string(period)));
-    return WriteControl(folders_[0] / "cpu.cfs_quota_us", std::to_string(quota));
-  }
-
   absl::Status SetMemory(int64_t bytes) {
     const std::string text = std::to_string(bytes);
     const fs::path& folder = folders_.back();
@@ -126,6 +128,7 @@ class CgroupEnforcement final : public Enforcement {
 
   const bool unified_;
   const std::vector<fs::path> folders_;
+  const base::nanoseconds cpu_period_;
   base::Clock& clock_;
 };
 
@@ -171,8 +174,8 @@ absl::Status CgroupEnforcer::TryOut() {
 absl::StatusOr<std::unique_ptr<Enforcement>> CgroupEnforcer::Apply(const std::string& id, const Limits& limits) {
   std::vector<fs::path> folders;
   for (const fs::path& folder : folders_) folders.push_back(folder / id);
-  auto enforcement = std::make_unique<CgroupEnforcement>(unified_, std::move(folders), clock_);
-  MEDLEY_RETURN_IF_ERROR(enforcement->Set(limits, cpu_period_));
+  auto enforcement = std::make_unique<CgroupEnforcement>(unified_, std::move(folders), cpu_period_, clock_);
+  MEDLEY_RETURN_IF_ERROR(enforcement->Set(limits));
   return enforcement;
 }
 

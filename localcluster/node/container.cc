@@ -68,11 +68,25 @@ base::nanoseconds Container::BackoffDelay() const {
 }
 
 std::optional<base::SteadyTime> Container::Advance(RestartPolicy policy, const PodPlace& place) {
-  if (process_ != nullptr) return Probe(place);
+  if (process_ != nullptr) {
+    KeepCores(place);
+    return Probe(place);
+  }
   if (view_.state == State::kTerminated || view_.last.has_value()) return Restart(policy, place);
   if (node_.clock.Steady() < retry_at_) return retry_at_;
   Start(place);
   return process_ != nullptr ? Probe(place) : Advance(policy, place);
+}
+
+// A pod's annotations may change while it runs.
+void Container::KeepCores(const PodPlace& place) {
+  const std::optional<double> wanted = place.cores ? place.cores : limit_;
+  if (wanted == cores_) return;
+  if (const absl::Status set = enforcement_->SetCores(wanted); !set.ok()) {
+    log::Warn("changing the cores of a container failed", {{"pod", pod_.ToString()}, {"error", base::Message(set)}});
+    return;  // tried again with the next look at the pod
+  }
+  cores_ = wanted;
 }
 
 std::optional<base::SteadyTime> Container::Restart(RestartPolicy policy, const PodPlace& place) {
@@ -117,7 +131,10 @@ absl::Status Container::TryStart(const PodPlace& place) {
   MEDLEY_ASSIGN_OR_RETURN(const fs::path program, FindProgram(node_.options.images, view_.image));
   view_.image_id = "file://" + program.string();
   view_.waiting_reason = "CreateContainerConfigError";
-  MEDLEY_ASSIGN_OR_RETURN(const Limits limits, ContainerLimits(spec_));
+  MEDLEY_ASSIGN_OR_RETURN(Limits limits, ContainerLimits(spec_));
+  limit_ = limits.cores;
+  if (place.cores) limits.cores = place.cores;
+  cores_ = limits.cores;
   MEDLEY_ASSIGN_OR_RETURN(probe_, ReadinessProbe(spec_));
   if (probe_ && probe_->kind == ProbeSpec::Kind::kExec) {
     MEDLEY_RETURN_IF_ERROR(CheckProgram(probe_->command[0], program, view_.image));
@@ -126,6 +143,7 @@ absl::Status Container::TryStart(const PodPlace& place) {
   const LaunchContext context{place.facts, place.volumes, place.folder, container_id_, node_.inherited};
   MEDLEY_ASSIGN_OR_RETURN(SpawnSpec spec, PlanLaunch(place.pod, spec_, program, context, place.source));
   view_.waiting_reason = "CreateContainerError";
+  spec.network_namespace = place.network_namespace;
   MEDLEY_ASSIGN_OR_RETURN(enforcement_, node_.enforcer.Apply(container_id_, limits));
   launched_ = spec;
   enforcement_->Prepare(spec);

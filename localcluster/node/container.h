@@ -28,6 +28,8 @@ class Container {
     std::filesystem::path folder;
     const std::map<std::string, std::string>& volumes;
     const DataSource& source;
+    std::optional<double> cores;           // in place of the container's limit
+    std::optional<int> network_namespace;  // of the pod; nullopt: the node's
   };
 
   // Checks whether the process has ended.
@@ -45,6 +47,7 @@ class Container {
 
  private:
   void Start(const PodPlace& place);
+  void KeepCores(const PodPlace& place);
   absl::Status TryStart(const PodPlace& place);
   void NoteEnd(Termination termination);
   std::optional<base::SteadyTime> Restart(RestartPolicy policy, const PodPlace& place);
@@ -59,6 +62,8 @@ class Container {
   ContainerView view_;
   std::string container_id_;
   std::unique_ptr<Enforcement> enforcement_;
+  std::optional<double> limit_;  // cores of its specification
+  std::optional<double> cores_;  // in force
   std::shared_ptr<Process> process_;
   int failures_ = 0;  // starts since the last one that ran long enough
   base::SteadyTime started_at_;

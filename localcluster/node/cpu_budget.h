@@ -21,8 +21,8 @@ class CpuBudget {
   }
 
  private:
-  const double cores_;
-  const double most_;   // CPU seconds
+  double cores_;
+  double most_;         // CPU seconds
   double balance_ = 0;  // CPU seconds
 };
 

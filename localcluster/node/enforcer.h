@@ -23,6 +23,8 @@ class Enforcement {
   virtual ~Enforcement() = default;
   virtual void Prepare(SpawnSpec& spec) const = 0;
   virtual void Attach(std::shared_ptr<Process> process) = 0;
+  // From now on the processes may use this many cores; nullopt: all. Errors: those of the cgroup's file.
+  virtual absl::Status SetCores(std::optional<double> cores) = 0;
   // True if a process was killed because it ran out of memory.
   virtual bool OutOfMemory() = 0;
 };

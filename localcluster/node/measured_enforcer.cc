@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <set>
+#include <utility>
 
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -32,14 +33,19 @@ class MeasuredEnforcer::Lease final : public Enforcement {
     if (limits_.memory_bytes) spec.data_limit_bytes = 4 * *limits_.memory_bytes;
   }
   void Attach(std::shared_ptr<Process> process) override {
-    if (!limits_.any()) return;
+    process_ = std::move(process);
+    if (limits_.any()) Watch();
+  }
+  absl::Status SetCores(std::optional<double> cores) override {
+    limits_.cores = cores;
+    if (process_ != nullptr && !attached_ && cores) Watch();
+    if (!attached_) return absl::OkStatus();
     base::MutexLock lock(owner_.mutex_);
-    const base::SteadyTime now = owner_.clock_.Steady();
-    entry_ = owner_.watched_.insert(
-        owner_.watched_.end(),
-        {limits_, std::move(process), CpuBudget(limits_.cores.value_or(1), kBurst), {}, now, now});
-    attached_ = true;
-    owner_.changed_.NotifyAll();
+    entry_->limits.cores = cores;
+    entry_->budget = CpuBudget(cores.value_or(1), kBurst);
+    entry_->stopped_until = {};
+    if (std::exchange(entry_->stopped, false)) process_->Signal(SIGCONT);
+    return absl::OkStatus();
   }
   bool OutOfMemory() override {
     if (!attached_) return false;
@@ -48,8 +54,18 @@ class MeasuredEnforcer::Lease final : public Enforcement {
   }
 
  private:
+  void Watch() {
+    base::MutexLock lock(owner_.mutex_);
+    const base::SteadyTime now = owner_.clock_.Steady();
+    entry_ = owner_.watched_.insert(owner_.watched_.end(),
+                                    {limits_, process_, CpuBudget(limits_.cores.value_or(1), kBurst), {}, now, now});
+    attached_ = true;
+    owner_.changed_.NotifyAll();
+  }
+
   MeasuredEnforcer& owner_;
-  const Limits limits_;
+  Limits limits_;
+  std::shared_ptr<Process> process_;
   bool attached_ = false;
   Entry entry_;
 };

@@ -10,6 +10,7 @@
 #include "kube/errors.h"
 #include "kube/json_access.h"
 #include "kube/pod.h"
+#include "localcluster/node/emulated_network.h"
 #include "localcluster/node/scheduler.h"
 #include "localcluster/node/volumes.h"
 
@@ -50,7 +51,7 @@ PodWorker::PodWorker(NodeContext& node, const Object& pod)
     steady_start_ -= std::max(base::nanoseconds(0), base::nanoseconds(now - *started));
   }
   if (const std::string ip = pod.String("/status/podIP"); !ip.empty()) {
-    node_.addresses.Claim(key_.ToString(), ip);
+    if (node_.options.network == nullptr) node_.addresses.Claim(key_.ToString(), ip);
     facts_.pod_ip = ip;
   }
   if (HasEnded(pod)) {
@@ -80,7 +81,7 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::HandleDeletedPod() {
   SignalAll(SIGKILL);
   if (running()) return Outcome{};  // process exits requeue the pod
   node_.logs.Remove(key_);
-  node_.addresses.Release(key_.ToString());
+  ReleaseAddress();
   if (!node_.options.keep_pod_folders) {
     std::error_code error;
     std::filesystem::remove_all(folder_, error);
@@ -127,7 +128,7 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueTermination(const ObjectPt
   if (!pod->deleting()) {
     ending_ = !written.ok();
     if (!written.ok()) return written;
-    node_.addresses.Release(key_.ToString());
+    ReleaseAddress();
     return Outcome{};
   }
   MEDLEY_RETURN_IF_ERROR(written);
@@ -165,6 +166,11 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const ObjectPtr& pod) {
     }
   }
   if (prepared_) {
+    const absl::Status emulated = Emulate(*pod);
+    if (const std::string error = base::Message(emulated); !emulated.ok() && error != not_emulated_) {
+      not_emulated_ = error;
+      log::Warn("a pod's annotations are not in force", {{"pod", key_.ToString()}, {"error", error}});
+    }
     outcome.requeue_at = AdvanceAll(*pod, source);
   } else {
     outcome.requeue_at = prepare_at_;
@@ -180,7 +186,8 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const ObjectPtr& pod) {
 }
 
 absl::Status PodWorker::Prepare(const Object& pod, const DataSource& source) {
-  MEDLEY_ASSIGN_OR_RETURN(facts_.pod_ip, node_.addresses.Take(key_.ToString()));
+  MEDLEY_ASSIGN_OR_RETURN(facts_.pod_ip, TakeAddress());
+  MEDLEY_RETURN_IF_ERROR(Emulate(pod));
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) return base::ErrnoStatus(error.value(), "creating folder " + folder_.string());
@@ -189,8 +196,35 @@ absl::Status PodWorker::Prepare(const Object& pod, const DataSource& source) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> PodWorker::TakeAddress() {
+  EmulatedNetwork* network = node_.options.network;
+  if (network == nullptr) return node_.addresses.Take(key_.ToString());
+  MEDLEY_ASSIGN_OR_RETURN(network_namespace_, network->Namespace(key_.ToString()));
+  return network->Address(key_.ToString());
+}
+
+void PodWorker::ReleaseAddress() {
+  if (node_.options.network != nullptr) node_.options.network->Remove(key_.ToString());
+  node_.addresses.Release(key_.ToString());
+}
+
+// The links and quotas that the pod's annotations ask for now.
+absl::Status PodWorker::Emulate(const Object& pod) {
+  EmulatedNetwork* network = node_.options.network;
+  MEDLEY_ASSIGN_OR_RETURN(const Emulation wanted, EmulationOf(pod));
+  if (network == nullptr && wanted.card.delay.count() > 0) {
+    return base::FailedPrecondition("annotation '{}' needs an emulated network: medley run --emulate-network",
+                                    kLinkDelayAnnotation);
+  }
+  if (network != nullptr && wanted.card != emulation_.card) {
+    MEDLEY_RETURN_IF_ERROR(network->SetCard(key_.ToString(), wanted.card));
+  }
+  emulation_ = wanted;
+  return absl::OkStatus();
+}
+
 std::optional<base::SteadyTime> PodWorker::AdvanceAll(const Object& pod, const DataSource& source) {
-  const Container::PodPlace place{pod, facts_, folder_, volumes_, source};
+  const Container::PodPlace place{pod, facts_, folder_, volumes_, source, emulation_.cores, network_namespace_};
   std::optional<base::SteadyTime> again;
   // With policy Never an init container that fails is not restarted, and the pod fails (PodPhase).
   const RestartPolicy init_policy = policy_ == RestartPolicy::kAlways ? RestartPolicy::kOnFailure : policy_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "localcluster/node/container.h"
+#include "localcluster/node/emulation.h"
 #include "localcluster/node/node_context.h"
 
 namespace medley::kube {
@@ -44,6 +45,9 @@ class PodWorker {
   absl::Status DeletePod(const Object& pod);
   absl::StatusOr<Outcome> Run(const ObjectPtr& pod);
   absl::Status Prepare(const Object& pod, const DataSource& source);
+  absl::Status Emulate(const Object& pod);
+  absl::StatusOr<std::string> TakeAddress();
+  void ReleaseAddress();
   std::optional<base::SteadyTime> AdvanceAll(const Object& pod, const DataSource& source);
   DataSource Source() const;
   PodView View() const;
@@ -62,6 +66,9 @@ class PodWorker {
   std::optional<base::WallTime> start_time_;
   base::SteadyTime steady_start_;
   std::map<std::string, std::string> volumes_;
+  Emulation emulation_;                   // in force
+  std::string not_emulated_;              // the error that was logged last
+  std::optional<int> network_namespace_;  // of the emulated network
   bool prepared_ = false;
   base::SteadyTime prepare_at_;
   // For the end of the whole pod, after which nothing is restarted.

@@ -26,6 +26,8 @@
 
 namespace medley::kube {
 
+class EmulatedNetwork;
+
 struct VirtualNode {
   std::string name;
   std::map<std::string, std::string> labels;
@@ -57,9 +59,12 @@ struct ProcessNodeOptions {
   base::nanoseconds restart_backoff_reset = base::seconds(600);  // a start that ran this long resets the delay
   base::nanoseconds stop_grace = base::seconds(2);               // maximum time between SIGTERM and SIGKILL in Stop
   int64_t log_bytes = int64_t{16} << 20;  // size of one part of a container's log; one older part is kept
-  bool keep_pod_folders = false;          // keep the folders and logs of deleted pods, for debugging
-  int workers = 4;                        // pods reconciled at the same time
-  uint64_t seed = 1;                      // for jitter
+  // Each pod has a node of this network, instead of a loopback address, with the links that its annotations ask for
+  // (emulation.h). Borrowed; null: none. This thread and its later ones are the network's host.
+  EmulatedNetwork* network = nullptr;
+  bool keep_pod_folders = false;  // keep the folders and logs of deleted pods, for debugging
+  int workers = 4;                // pods reconciled at the same time
+  uint64_t seed = 1;              // for jitter
 };
 
 class ProcessNode final : public LogReader {

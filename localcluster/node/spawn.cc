@@ -18,10 +18,10 @@
 namespace medley::kube {
 namespace {
 
-enum Step : int { kSetup, kCgroup, kFolder, kLimit, kExec, kNamespace, kAwaitsIds };
-constexpr std::array<const char*, 7> kStepNames = {
-    "prepare", "enter its cgroup",       "enter its working folder",         "limit its memory",
-    "execute", "enter a user namespace", "number the users of its namespace"};
+enum Step : int { kSetup, kCgroup, kFolder, kLimit, kExec, kNamespace, kNetwork, kAwaitsIds };
+constexpr std::array<const char*, 8> kStepNames = {
+    "prepare", "enter its cgroup",       "enter its working folder", "limit its memory",
+    "execute", "enter a user namespace", "enter its network",        "number the users of its namespace"};
 
 // What the child says to the parent: a failure, or with kAwaitsIds that it waits for the numbers of its namespace.
 struct Failure {
@@ -37,6 +37,7 @@ struct ChildPlan {
   const char* folder;
   std::vector<int> cgroups;
   std::optional<rlim_t> data_limit;
+  std::optional<int> network;
   int null_fd;
   int output_fd;
   int failure_fd;
@@ -87,6 +88,7 @@ void EnterUserNamespace(const ChildPlan& plan) {
 // Runs in the child and makes only async-signal-safe calls.
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   ResetSignals();
+  if (plan.network && setns(*plan.network, CLONE_NEWNET) != 0) Fail(plan, kNetwork);
   if (plan.user_namespace) EnterUserNamespace(plan);
   if (plan.confined && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail(plan, kSetup);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(plan, kSetup);
@@ -206,6 +208,7 @@ absl::StatusOr<Spawned> SpawnOnce(const SpawnSpec& spec, bool user_namespace) {
       spec.working_folder.c_str(),
       std::move(cgroup_fds),
       spec.data_limit_bytes ? std::optional<rlim_t>(static_cast<rlim_t>(*spec.data_limit_bytes)) : std::nullopt,
+      spec.network_namespace,
       null_fd.get(),
       output.write.get(),
       failure.write.get(),

@@ -27,6 +27,7 @@ struct SpawnSpec {
   std::string working_folder;
   std::vector<std::string> cgroup_procs;    // cgroup.procs files that the child enters before exec
   std::optional<int64_t> data_limit_bytes;  // RLIMIT_DATA
+  std::optional<int> network_namespace;     // descriptor of the one that the child enters, borrowed
   bool confined = false;
 };
 

@@ -8,7 +8,7 @@
 // do not measure: each operation by the linear regression of its seconds.
 //
 // FOLDER is what real_models.py beside this file writes. Every trainer has a network card of that speed on an emulated
-// network (tests/integration/worker/emulated_network.h). Plans follow from measured profiles and the speed alone.
+// network (localcluster/node/emulated_network.h). Plans follow from measured profiles and the speed alone.
 // Prints a line of JSON for each plan: seconds of a step, measured as the median of the rounds, in which plans take
 // turns, and simulated. Needs root and cgroups, and nothing else should run.
 #include <absl/strings/str_split.h>
@@ -28,19 +28,19 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/testing/temp_dir.h"
+#include "localcluster/node/emulated_network.h"
 #include "scheduler-service/simulate/from_profile.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/pool_quotas.h"
 #include "tests/bench/synchronisation/digits.h"
-#include "tests/integration/worker/emulated_network.h"
 #include "worker/profiler/statistics.h"
 
 namespace medley::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using worker::EmulatedNetwork;
+using kube::EmulatedNetwork;
 
 const std::vector<PoolUnits> kPools = {{"one", 1}, {"two", 2}, {"four", 1}};
 constexpr double kShares = 9;  // of the cores: 1 + 2 * 2 + 4
@@ -161,8 +161,9 @@ class Bench {
 
   absl::StatusOr<double> Measure(const worker::JobOptions& from, const Planned& plan, double bytes_per_second) {
     MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(1));
+    const kube::CardState card{.sends = bytes_per_second, .receives = bytes_per_second};
     for (int d = 0; d < kDevices; ++d) {
-      MEDLEY_RETURN_IF_ERROR(network->SetCard(fmt::format("t0-{}", d), bytes_per_second));
+      MEDLEY_RETURN_IF_ERROR(network->SetCard(fmt::format("t0-{}", d), card));
     }
     worker::JobOptions options = from;
     options.network = network.get();

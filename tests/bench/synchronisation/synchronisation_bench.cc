@@ -4,7 +4,7 @@
 //   synchronisation_bench delays|changing|slow|groups|gpus|accuracy|asynchronous [--seeds 5] [--first-seed 1]
 //   [--seconds 60]
 //
-// Links are those of an emulated network (tests/integration/worker/emulated_network.h). Prints a line of JSON for each
+// Links are those of an emulated network (localcluster/node/emulated_network.h). Prints a line of JSON for each
 // run; summary.py beside this file makes tables of them. Needs root; groups and gpus also cgroups.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@
 namespace medley::bench {
 namespace {
 
-using worker::EmulatedNetwork;
+using kube::EmulatedNetwork;
 using worker::JobHarness;
 using worker::JobShape;
 using Json = nlohmann::ordered_json;
@@ -162,7 +162,7 @@ class Bench {
   }
 
   // The links of the third trainer.
-  static void SlowLink(EmulatedNetwork& network, const worker::LinkState& state) {
+  static void SlowLink(EmulatedNetwork& network, const kube::LinkState& state) {
     for (const char* other : {"t0-0", "t0-1"}) {
       const absl::Status set = network.SetLink("t0-2", other, state);
       ASSERT_TRUE(set.ok()) << set;
@@ -183,7 +183,7 @@ class Bench {
   // Trains to the highest of the accuracies with members of these speeds, which they have from the tenth step on.
   // `state`: of all links between groups.
   absl::Status TrainGroups(const Json& what, uint64_t seed, const std::vector<MemberGroup>& groups,
-                           const Setting& setting, const worker::LinkState& state,
+                           const Setting& setting, const kube::LinkState& state,
                            const std::vector<double>& accuracies) const {
     base::SystemClock clock;
     PoolQuotas quotas(CoresOf(groups), base::milliseconds(50), clock);
@@ -379,7 +379,7 @@ absl::Status Bench::Groups() {
   return EachSeed([&](uint64_t seed) -> absl::Status {
     Write(seed, 0, {});
     for (const bool variance : {false, true}) {
-      const worker::LinkState state{base::milliseconds(variance ? 20 : 5), variance ? 1.0 : 0.0};
+      const kube::LinkState state{base::milliseconds(variance ? 20 : 5), variance ? 1.0 : 0.0};
       for (const Setting& setting : settings) {
         MEDLEY_RETURN_IF_ERROR(TrainGroups({{"part", "groups"}, {"variance", variance}}, seed,
                                            setting.name == kFastGroup ? fast : all, setting, state,
@@ -397,9 +397,9 @@ absl::Status Bench::Gpus() {
   struct Set {
     std::string name;
     std::vector<MemberGroup> groups;
-    worker::LinkState links;
+    kube::LinkState links;
   };
-  const worker::LinkState steady{base::milliseconds(1)}, varies{base::milliseconds(20), 1};
+  const kube::LinkState steady{base::milliseconds(1)}, varies{base::milliseconds(20), 1};
   const std::vector<Set> sets = {{"G1, G2", {g1, g2}, steady},
                                  {"G1, G2, network varies", {g1, g2}, varies},
                                  {"G1, G3", {g1, g3}, steady},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <fstream>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "kube/errors.h"
 #include "kube/json_access.h"
 #include "localcluster/apiserver/api_server.h"
+#include "localcluster/node/emulation.h"
 #include "localcluster/node/proc_stat.h"
 #include "localcluster/node/process_node.h"
 
@@ -361,6 +363,38 @@ TEST_F(PodsTest, LogIsFollowedToTheEnd) {
   EXPECT_EQ(text, "one\ntwo\n");
   EXPECT_THAT(client().GetRaw("/api/v1/namespaces/default/pods/talks/log?tailLines=1"), base::IsOkAndHolds("two\n"));
   EXPECT_THAT(Log("absent"), HasSubstr("not started"));
+}
+
+TEST_F(PodsTest, AnAnnotationLimitsTheCoresOfARunningPod) {
+  // A line for each 10 ms of CPU time: the time of day in nanoseconds.
+  Create(MakePod("busy", "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; date +%s%N; done", "{}",
+                 R"({"resources": {"limits": {"cpu": "100m"}}})"));
+  const auto lines = [&] { return std::ranges::count(Log("busy"), '\n'); };
+  // Lines of a quarter of a second that begins now.
+  const auto rate = [&] {
+    const auto before = lines();
+    const base::SteadyTime end = clock_.Steady() + base::milliseconds(250);
+    Eventually([&] { return clock_.Steady() > end; });
+    return static_cast<double>(lines() - before);
+  };
+  ASSERT_TRUE(Eventually([&] { return lines() > 4; }));
+  const double limited = std::max({rate(), rate(), rate()});
+  const Json more = {{"metadata", {{"annotations", {{kCpuAnnotation, "1"}}}}}};
+  ASSERT_THAT(client().Patch(resources::Pods(), {"default", "busy"}, PatchType::kMerge, more, {}, ""), IsOk());
+  EXPECT_TRUE(Eventually([&] { return rate() > 2 * limited; })) << "not faster than " << limited;
+  const Json none = {{"metadata", {{"annotations", {{kCpuAnnotation, nullptr}}}}}};
+  ASSERT_THAT(client().Patch(resources::Pods(), {"default", "busy"}, PatchType::kMerge, none, {}, ""), IsOk());
+  EXPECT_TRUE(Eventually([&] { return rate() <= limited; })) << "the limit of the container holds again";
+}
+
+TEST_F(PodsTest, ADelayNeedsAnEmulatedNetwork) {
+  Object pod = MakePod("slow", "exit 0");
+  pod.SetAnnotation(kLinkDelayAnnotation, "20ms");
+  Create(pod);
+  EXPECT_TRUE(Eventually([&] {
+    return ContainerOf(Pod("slow")).String("/state/waiting/message").find("needs an emulated network") !=
+           std::string::npos;
+  }));
 }
 
 TEST_F(PodsTest, AnUnchangedPodCausesNoWrites) {

@@ -175,7 +175,7 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   auto process = std::make_unique<Process>();
-  std::optional<EmulatedNetwork::Inside> inside;
+  std::optional<kube::EmulatedNetwork::Inside> inside;
   if (options_.network != nullptr) inside.emplace(*options_.network, name);
   const int error = posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
   inside.reset();

@@ -17,8 +17,8 @@
 
 #include "common/base/clock.h"
 #include "common/certificates/job_certificates.h"
+#include "localcluster/node/emulated_network.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
-#include "tests/integration/worker/emulated_network.h"
 
 namespace medley::rpc {
 class MutualTls;
@@ -89,7 +89,7 @@ struct JobOptions {
   bool share_memory = true;                  // between trainers; false: as if each ran on a machine of its own
   std::function<void(const std::string& pool, pid_t)> place;  // called for each process when it has started; optional
   // Each process is a node of it, with its own name. Optional; it outlives the harness, which its thread kHost uses.
-  EmulatedNetwork* network = nullptr;
+  kube::EmulatedNetwork* network = nullptr;
   bool ipv6 = false;  // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.
   std::string schema =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/testing/status_matchers.h"
+#include "tests/integration/node/network_main.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::worker {
@@ -17,7 +18,7 @@ constexpr char kDenseLayers[] = R"([{"name": "fc1", "kind": "FullyConnected", "o
                                     {"name": "fc_out", "kind": "FullyConnected", "out": 1},
                                     {"name": "loss", "kind": "Loss"}])";
 
-JobOptions OverNetwork(EmulatedNetwork* network) {
+JobOptions OverNetwork(kube::EmulatedNetwork* network) {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
   options.layers_json = kDenseLayers;
@@ -31,7 +32,7 @@ JobOptions OverNetwork(EmulatedNetwork* network) {
 }
 
 TEST(SlowLinkTest, FlexibleSynchronisationFollowsIt) {
-  const auto network = EmulatedNetwork::Create(1);
+  const auto network = kube::EmulatedNetwork::Create(1);
   ASSERT_THAT(network, base::IsOk());
   const auto set_delay = [&](base::nanoseconds delay) {
     for (const char* other : {"t0-0", "t0-1"}) {
@@ -62,4 +63,4 @@ TEST(SlowLinkTest, FlexibleSynchronisationFollowsIt) {
 }  // namespace
 }  // namespace medley::worker
 
-int main(int argc, char** argv) { return medley::worker::RunAsRoot(argc, argv); }
+int main(int argc, char** argv) { return medley::kube::RunOnNetwork(argc, argv); }

@@ -1,5 +1,5 @@
 // The emulated network itself: that packets arrive, in order, after the delay that its link has now, at its rate.
-#include "tests/integration/worker/emulated_network.h"
+#include "localcluster/node/emulated_network.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,9 @@
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "localcluster/node/unique_fd.h"
+#include "tests/integration/node/network_main.h"
 
-namespace medley::worker {
+namespace medley::kube {
 namespace {
 
 constexpr uint16_t kEchoPort = 7;
@@ -38,14 +39,14 @@ class EmulatedNetworkTest : public ::testing::Test {
     address_ = EchoAddress(*address);
     {
       const EmulatedNetwork::Inside inside(*network_, "echo");
-      listener_ = kube::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      listener_ = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     }
     const auto* address_of = reinterpret_cast<const sockaddr*>(&address_);
     ASSERT_EQ(bind(listener_.get(), address_of, sizeof address_), 0);
     ASSERT_EQ(listen(listener_.get(), 1), 0);
-    client_ = kube::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    client_ = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(client_.get(), address_of, sizeof address_), 0);
-    server_ = kube::UniqueFd(accept(listener_.get(), nullptr, nullptr));
+    server_ = UniqueFd(accept(listener_.get(), nullptr, nullptr));
     ASSERT_TRUE(server_.valid());
   }
 
@@ -69,7 +70,7 @@ class EmulatedNetworkTest : public ::testing::Test {
   base::SystemClock clock_;
   std::unique_ptr<EmulatedNetwork> network_;
   sockaddr_in address_{};
-  kube::UniqueFd listener_, client_, server_;
+  UniqueFd listener_, client_, server_;
 };
 
 TEST_F(EmulatedNetworkTest, DelaysFromNowOn) {
@@ -91,14 +92,14 @@ TEST_F(EmulatedNetworkTest, SendsNoFasterThanItsRate) {
 }
 
 TEST_F(EmulatedNetworkTest, ACardLimitsAllLinksOfItsNode) {
-  ASSERT_THAT(network_->SetCard("echo", 8e6), base::IsOk());
+  ASSERT_THAT(network_->SetCard("echo", {.receives = 8e6}), base::IsOk());
   EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6) << "received";
-  ASSERT_THAT(network_->SetCard("echo", 0), base::IsOk());
-  ASSERT_THAT(network_->SetCard(EmulatedNetwork::kHost, 8e6), base::IsOk());
+  ASSERT_THAT(network_->SetCard("echo", {.sends = 8e6}), base::IsOk());
+  ASSERT_THAT(network_->SetCard(EmulatedNetwork::kHost, {.sends = 8e6}), base::IsOk());
   EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6) << "sent";
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::kube
 
-int main(int argc, char** argv) { return medley::worker::RunAsRoot(argc, argv); }
+int main(int argc, char** argv) { return medley::kube::RunOnNetwork(argc, argv); }

@@ -1,4 +1,5 @@
-// A network of processes on one machine whose links have delays and rates that a test changes while they run.
+// A network of processes on one machine whose links have delays and rates, which may change while they run. For tests,
+// and for jobs that try out what a slow link does.
 //
 // Each node has a network namespace of its own with one TUN device; a thread carries the packets between them in user
 // space. So the processes of a node use ordinary sockets, and know nothing of the emulation. The kernel needs no
@@ -18,13 +19,22 @@
 
 #include "common/base/clock.h"
 
-namespace medley::worker {
+namespace medley::kube {
 
 // One direction of a link. Packets never overtake one another.
 struct LinkState {
   base::nanoseconds delay{0};   // of each packet
   double spread = 0;            // 0 to 1; the delay of a burst is drawn evenly from delay * (1 - spread, 1 + spread)
   double bytes_per_second = 0;  // 0: no limit
+};
+
+// How a node is connected to all others, beside the state of its links to single ones.
+struct CardState {
+  base::nanoseconds delay{0};  // of each packet that it sends, and of each that it receives
+  double spread = 0;           // as in LinkState
+  // Bytes per second that it sends and receives at most; 0: no limit. Acknowledgements and the like do not count.
+  double sends = 0, receives = 0;
+  bool operator==(const CardState&) const = default;
 };
 
 class EmulatedNetwork {
@@ -35,14 +45,18 @@ class EmulatedNetwork {
   static absl::StatusOr<std::unique_ptr<EmulatedNetwork>> Create(uint64_t seed);
   ~EmulatedNetwork();
 
-  // The IPv4 address of a node, which is created when it is new. Errors: as Create; ResourceExhausted after 250 nodes.
+  // The IPv4 address of a node, which is created when it is new. Errors: as Create; ResourceExhausted: 250 nodes are in
+  // use.
   absl::StatusOr<std::string> Address(const std::string& node);
+  // The network namespace of a node, a descriptor for setns that is valid as long as the network. Errors: as Address.
+  absl::StatusOr<int> Namespace(const std::string& node);
+  // No process of the node runs any more: another one may get its address, with a new card and new links.
+  void Remove(const std::string& node);
   // Both directions, for packets that are sent from now on. Until then, links have no delay and no limit.
   absl::Status SetLink(const std::string& a, const std::string& b, const LinkState& state);
 
-  // What a node sends to all others at most, and receives from them, for packets from now on; acknowledgements and the
-  // like do not count. 0: no limit, as until then. The node is created when it is new. Errors: as Address.
-  absl::Status SetCard(const std::string& node, double bytes_per_second);
+  // For packets that are sent from now on. The node is created when it is new. Errors: as Address.
+  absl::Status SetCard(const std::string& node, const CardState& state);
 
   // While it lives, the calling thread is in the namespace of a node, and so is every process that it starts. The node
   // must exist.
@@ -63,9 +77,4 @@ class EmulatedNetwork {
   const std::unique_ptr<State> state_;
 };
 
-// The main function of tests with an emulated network: runs all tests, as root of a user namespace where the user is
-// not root. On a machine that allows no such network a line says so,
-// and the exit status is 77: skipped.
-int RunAsRoot(int argc, char** argv);
-
-}  // namespace medley::worker
+}  // namespace medley::kube

@@ -1,8 +1,7 @@
-#include "tests/integration/worker/emulated_network.h"
+#include "localcluster/node/emulated_network.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,10 +32,9 @@
 #include "common/base/testing/temp_dir.h"
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::worker {
+namespace medley::kube {
 namespace {
 
-constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
 constexpr size_t kMostNodes = 250;
 constexpr size_t kLargestPacket = 65535;
 constexpr size_t kAddressAt = 16;  // of the destination in an IPv4 header, whose last byte is the node
@@ -94,8 +93,8 @@ int OpenTun() {
 
 // Makes a TUN device in the calling thread's namespace. All addresses are beyond it; connections begin with a large
 // window, so that the delay of a message does not depend on how TCP started.
-absl::StatusOr<kube::UniqueFd> MakeDevice(const std::string& address) {
-  kube::UniqueFd device(OpenTun());
+absl::StatusOr<UniqueFd> MakeDevice(const std::string& address) {
+  UniqueFd device(OpenTun());
   if (!device.valid()) return base::ErrnoStatus(errno, "opening the device tun");
   ifreq request{};
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
@@ -117,9 +116,9 @@ absl::StatusOr<kube::UniqueFd> MakeDevice(const std::string& address) {
 
 struct EmulatedNetwork::State {
   struct Node {
-    kube::UniqueFd space;             // its network namespace
-    kube::UniqueFd device;            // its TUN device
-    double bytes_per_second = 0;      // of its network card, each way; 0: no limit
+    UniqueFd space;   // its network namespace
+    UniqueFd device;  // its TUN device
+    CardState card;
     base::SteadyTime sent, received;  // when the card has sent and received all packets so far
   };
 
@@ -128,13 +127,15 @@ struct EmulatedNetwork::State {
   absl::StatusOr<size_t> Find(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Carry();
   bool Take(int device, size_t from, std::vector<uint8_t>& buffer);
+  base::nanoseconds Draw(base::nanoseconds delay, double spread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   base::nanoseconds Deliver();  // what is due; returns the time until the next packet is
   void Wake() const { eventfd_write(wake.get(), 1); }
 
-  kube::UniqueFd wake;  // the carrier looks again: a node is new, or it ends
+  UniqueFd wake;  // the carrier looks again: a node is new, or it ends
   base::Mutex mutex;
   base::Rng rng ABSL_GUARDED_BY(mutex);
   std::map<std::string, size_t> numbers ABSL_GUARDED_BY(mutex);
+  std::set<size_t> unused ABSL_GUARDED_BY(mutex);  // nodes that were removed
   std::vector<Node> nodes ABSL_GUARDED_BY(mutex);  // never fewer
   std::map<std::pair<size_t, size_t>, Direction> directions ABSL_GUARDED_BY(mutex);
   std::vector<Packet> queue ABSL_GUARDED_BY(mutex);  // a heap: the first is the next
@@ -147,6 +148,12 @@ struct EmulatedNetwork::State {
 absl::StatusOr<size_t> EmulatedNetwork::State::Find(const std::string& name) {
   const auto known = numbers.find(name);
   if (known != numbers.end()) return known->second;
+  if (!unused.empty()) {
+    const size_t again = *unused.begin();
+    unused.erase(unused.begin());
+    numbers[name] = again;
+    return again;
+  }
   const size_t number = nodes.size();
   if (number == kMostNodes) return base::ResourceExhausted("the emulated network has {} nodes already", number);
   Node node;
@@ -156,7 +163,7 @@ absl::StatusOr<size_t> EmulatedNetwork::State::Find(const std::string& name) {
       status = base::ErrnoStatus(errno, "creating a network namespace");
       return;
     }
-    node.space = kube::UniqueFd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+    node.space = UniqueFd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     if (!node.space.valid()) status = base::ErrnoStatus(errno, "opening a network namespace");
     if (!status.ok()) return;
     auto device = MakeDevice(AddressOfNode(number));
@@ -171,6 +178,11 @@ absl::StatusOr<size_t> EmulatedNetwork::State::Find(const std::string& name) {
   return number;
 }
 
+base::nanoseconds EmulatedNetwork::State::Draw(base::nanoseconds delay, double spread) {
+  return base::nanoseconds(
+      static_cast<int64_t>(static_cast<double>(delay.count()) * rng.Uniform(1 - spread, 1 + spread)));
+}
+
 bool EmulatedNetwork::State::Take(int device, size_t from, std::vector<uint8_t>& buffer) {
   const ssize_t size = read(device, buffer.data(), buffer.size());
   if (size < static_cast<ssize_t>(kAddressAt + 4)) return size > 0;
@@ -181,19 +193,19 @@ bool EmulatedNetwork::State::Take(int device, size_t from, std::vector<uint8_t>&
   Direction& direction = directions[{from, to}];
   const base::SteadyTime now = clock.Steady();
   const LinkState& link = direction.state;
+  Node &sender = nodes[from], &receiver = nodes[to];
   if (now - direction.last_sent > kBurst) {
-    direction.delay = base::nanoseconds(
-        static_cast<int64_t>(static_cast<double>(link.delay.count()) * rng.Uniform(1 - link.spread, 1 + link.spread)));
+    direction.delay = Draw(link.delay, link.spread) + Draw(sender.card.delay, sender.card.spread) +
+                      Draw(receiver.card.delay, receiver.card.spread);
   }
   direction.last_sent = now;
   Passing packet{now, now};
-  Node &sender = nodes[from], &receiver = nodes[to];
   const bool small = size < kSmall;
-  if (sender.bytes_per_second > 0 && !small) Pass(size, sender.bytes_per_second, sender.sent, packet);
+  if (sender.card.sends > 0 && !small) Pass(size, sender.card.sends, sender.sent, packet);
   Pass(size, link.bytes_per_second, direction.free, packet);
   packet.begin += direction.delay;
   packet.end += direction.delay;
-  if (receiver.bytes_per_second > 0 && !small) Pass(size, receiver.bytes_per_second, receiver.received, packet);
+  if (receiver.card.receives > 0 && !small) Pass(size, receiver.card.receives, receiver.received, packet);
   direction.last_arrival = std::max(direction.last_arrival, packet.end);
   queue.push_back({direction.last_arrival, ++packets, to, {buffer.begin(), buffer.begin() + size}});
   std::push_heap(queue.begin(), queue.end(), std::greater<>());
@@ -275,11 +287,32 @@ absl::Status EmulatedNetwork::SetLink(const std::string& a, const std::string& b
   return absl::OkStatus();
 }
 
-absl::Status EmulatedNetwork::SetCard(const std::string& node, double bytes_per_second) {
+absl::Status EmulatedNetwork::SetCard(const std::string& node, const CardState& state) {
   const base::MutexLock lock(state_->mutex);
   MEDLEY_ASSIGN_OR_RETURN(const size_t number, state_->Find(node));
-  state_->nodes[number].bytes_per_second = bytes_per_second;
+  state_->nodes[number].card = state;
+  for (auto& [ends, direction] : state_->directions) {
+    if (ends.first == number || ends.second == number) direction.last_sent = {};  // the next packet begins a burst
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> EmulatedNetwork::Namespace(const std::string& node) {
+  const base::MutexLock lock(state_->mutex);
+  MEDLEY_ASSIGN_OR_RETURN(const size_t number, state_->Find(node));
+  return state_->nodes[number].space.get();
+}
+
+void EmulatedNetwork::Remove(const std::string& node) {
+  const base::MutexLock lock(state_->mutex);
+  const auto known = state_->numbers.find(node);
+  if (known == state_->numbers.end()) return;
+  const size_t number = known->second;
+  state_->nodes[number].card = {};
+  std::erase_if(state_->directions,
+                [number](const auto& entry) { return entry.first.first == number || entry.first.second == number; });
+  state_->unused.insert(number);
+  state_->numbers.erase(known);
 }
 
 void EmulatedNetwork::Enter(const std::string& node) {
@@ -297,22 +330,4 @@ EmulatedNetwork::Inside::Inside(EmulatedNetwork& network, const std::string& nod
 
 EmulatedNetwork::Inside::~Inside() { network_.Enter(kHost); }
 
-int RunAsRoot(int argc, char** argv) {
-  if (geteuid() != 0) {
-    std::vector<char*> line = {const_cast<char*>("unshare"), const_cast<char*>("--map-root-user")};
-    line.insert(line.end(), argv, argv + argc);
-    line.push_back(nullptr);
-    execvp("unshare", line.data());
-    std::perror("unshare");
-    return 1;
-  }
-  testing::InitGoogleTest(&argc, argv);
-  if (const auto probe = EmulatedNetwork::Create(0); !probe.ok()) {
-    std::fprintf(stderr, "NOT TESTED: this machine allows no network namespaces with TUN devices: %s\n",
-                 base::ToString(probe.status()).c_str());
-    return kSkipped;
-  }
-  return RUN_ALL_TESTS();
-}
-
-}  // namespace medley::worker
+}  // namespace medley::kube
