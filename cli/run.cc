@@ -17,6 +17,8 @@ void AddRun(CLI::App& app, int& exit_status) {
   command->add_option("--folder", options->folder,
                       "folder for the kubeconfig, logs and pods' folders; default: a temporary one");
   command->add_option("--port", options->port, "port of the API server; default: a free one");
+  command->add_flag("--emulate-network", options->emulate_network,
+                    "run the cluster in a network of its own, with the links of the pods' annotations; needs root");
   command->add_option("--timeout", options->timeout_seconds, "longest run of the job in seconds")
       ->capture_default_str();
   command->add_option(

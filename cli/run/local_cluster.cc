@@ -70,6 +70,7 @@ absl::Status LocalCluster::StartNode() {
   options.root = options_.run_folder / "node";
   options.nodes = options_.nodes;
   options.images = {{"medley-worker", options_.programs / "medley-worker"}};
+  options.network = options_.network;
   options.keep_pod_folders = true;
   // Builds with sanitizers then use the same options for the processes of pods.
   options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});

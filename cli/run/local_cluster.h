@@ -36,6 +36,8 @@ struct LocalClusterOptions {
   int port = 0;                      // port of the API server; 0: any free one
   std::vector<kube::VirtualNode> nodes;
   std::filesystem::path prices;  // price file, copied into the run folder; empty: no price feed
+  // Each pod has a node of it, with the links of its annotations (localcluster/node/emulation.h). Borrowed; null: none.
+  kube::EmulatedNetwork* network = nullptr;
 };
 
 class LocalCluster {

@@ -21,8 +21,10 @@
 #include "cli/run/view.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
+#include "localcluster/node/emulated_network.h"
 
 namespace medley::cli {
 namespace {
@@ -107,12 +109,13 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
   return base::Cancelled("interrupted");
 }
 
-void KeepUp(base::Clock& clock, LocalCluster& cluster,
+void KeepUp(base::Clock& clock, LocalCluster& cluster, bool own_network,
             const std::vector<std::pair<std::string, std::string>>& addresses) {
   std::printf(
       "\nthe local cluster runs until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get mtj,mrp,pods\n\n",
       cluster.kubeconfig().c_str());
   for (const auto& [what, address] : addresses) std::printf("%-26s %s\n", what.c_str(), address.c_str());
+  if (own_network) std::printf("in a network of its own: begin each line with nsenter --target %d --net\n", getpid());
   std::fflush(stdout);
   while (!interrupted) {
     if (const auto ended = cluster.EndedProgram()) {
@@ -174,6 +177,12 @@ std::unique_ptr<Dashboard> OpenPage(const LocalCluster& cluster, base::Clock& cl
 int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario& scenario,
           const std::filesystem::path& folder) {
   base::SystemClock clock;
+  std::unique_ptr<kube::EmulatedNetwork> network;
+  if (options.emulate_network) {
+    auto made = kube::EmulatedNetwork::Create(base::SystemSeed());  // before any thread is started
+    if (!made.ok()) return Fail(base::Annotate(made.status(), "--emulate-network"), 1);
+    network = *std::move(made);
+  }
   const auto local = NodesFor(manifests.pools, kube::ThisMachine());
   if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2);
   Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
@@ -184,7 +193,8 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
                                .port = options.port,
                                .nodes = local->nodes,
                                .prices = scenario.prices.empty() ? std::filesystem::path()
-                                                                 : manifests.scenario.parent_path() / scenario.prices});
+                                                                 : manifests.scenario.parent_path() / scenario.prices,
+                               .network = network.get()});
   if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
   const std::unique_ptr<Dashboard> page = OpenPage(cluster, clock, output);
   output.Say(fmt::format("API server, process node, scheduler and operator are running (KUBECONFIG={})",
@@ -209,7 +219,7 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
   PrintFailures(followed.ok() ? summary.failures : std::vector{base::Message(followed)});
   int code = followed.ok() && summary.failures.empty() ? 0 : 1;
   if (followed.ok() && record.last.complete && !GiveModel(cluster, manifests.job.key(), options.model)) code = 1;
-  if (options.keep) KeepUp(clock, cluster, addresses);
+  if (options.keep) KeepUp(clock, cluster, network != nullptr, addresses);
   if (page) page->Stop();
   cluster.Stop();
   return planned ? code : 2;

@@ -14,6 +14,7 @@ struct RunOptions {
   bool plain = false;              // print lines even on a terminal
   double timeout_seconds = 900;
   int port = 0;
+  bool emulate_network = false;  // the cluster has a network of its own, whose links the pods' annotations change
 };
 
 // Returns the exit status. 0: the job is Complete and meets the scenario's expectations. 1: it is not or does not. 2:
