@@ -4,8 +4,10 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "scheduler-service/graph/strategy.h"
+#include "scheduler-service/simulate/from_profile.h"
 
 namespace medley::bench {
 
@@ -60,6 +62,24 @@ BruteForce::BruteForce(const sched::GraphQuestion& q) : q_(q), strategy_(Uniform
       outputs_.push_back({group_of(i), layer.output_bytes * q.problem.samples(), {own.begin(), own.end()}});
     }
   }
+  const auto parts = sched::QuotaParts(q.problem.profile());  // a quota holds up a step, not a single path
+  for (int i = 0; i < q.problem.layers(); ++i) {
+    std::vector<std::vector<double>>& passes = passes_.emplace_back();
+    double& fastest = fastest_.emplace_back(sched::kForever);
+    for (const std::vector<double>& shares : shares_) {
+      std::vector<double>& seconds = passes.emplace_back(devices, 0);
+      for (size_t d = 0; d < devices; ++d) {
+        if (shares[d] <= 0) continue;
+        const std::string& pool = q.problem.device(static_cast<int>(d)).pool;
+        const auto& profiles = q.problem.profile().model.layers[static_cast<size_t>(i)].profiles;
+        const auto times = std::ranges::find(profiles, pool, &model::LayerProfile::resource_type);
+        seconds[d] = q.problem.WorkOf(i, i + 1, static_cast<int>(d)).At(std::max(0.0, shares[d] - sample)) *
+                     (1 - times->update_part) * (parts.contains(pool) ? parts.at(pool) : 1) /
+                     std::max(1, q.problem.micro_batches());
+        fastest = std::min(fastest, seconds[d]);
+      }
+    }
+  }
   std::set<std::string> machines;
   for (int d = 0; d < q.problem.devices(); ++d) {
     const std::string& machine = q.problem.device(d).machine;
@@ -102,10 +122,72 @@ double BruteForce::Receives(size_t decided, size_t device) const {
   return bytes * q_.problem.CardSecondsPerByte(static_cast<int>(device));
 }
 
+double BruteForce::Crosses(int operation, size_t from, size_t to, double part) const {
+  if (from == to) return 0;
+  const model::Layer& layer = q_.problem.profile().model.layers[static_cast<size_t>(operation)];
+  const double bytes =
+      layer.output_bytes * q_.problem.samples() * std::max(0.0, part) / std::max(1, q_.problem.micro_batches());
+  double seconds = 0;
+  for (const auto& [a, b] : {std::pair(from, to), std::pair(to, from)}) {
+    const model::LinkSpeed& link = q_.problem.Link(static_cast<int>(a), static_cast<int>(b));
+    seconds += link.latency_seconds + (link.bytes_per_second > 0 ? bytes / link.bytes_per_second : 0);
+  }
+  return seconds;
+}
+
+// Which replicas wait for which others is certain where an operation is on one device, or both have the same parts of
+// the batch. Otherwise the one that is ready first counts.
+double BruteForce::LongestPath(size_t decided) const {
+  const auto devices = static_cast<size_t>(q_.problem.devices());
+  if (q_.problem.samples() < 8 * q_.problem.devices()) return 0;  // a replica may have no sample
+  std::vector<std::vector<double>> path;
+  double longest = 0;
+  const auto first = [](const std::vector<double>& seconds) {
+    double least = sched::kForever;
+    for (const double s : seconds) {
+      if (s >= 0) least = std::min(least, s);
+    }
+    return least;
+  };
+  for (int i = 0; i < q_.problem.layers(); ++i) {
+    const auto group = static_cast<size_t>(q_.groups.group_of[static_cast<size_t>(i)]);
+    const bool known = group < decided;
+    const auto action = known ? static_cast<size_t>(strategy_.actions[group]) : 0;
+    std::vector<double>& ends = path.emplace_back(devices, -1);  // -1: it has no replica there
+    for (size_t d = 0; d < devices; ++d) {
+      if (known && shares_[action][d] <= 0) continue;
+      double begins = 0;
+      for (const int input : q_.problem.inputs(i)) {
+        const std::vector<double>& before = path[static_cast<size_t>(input)];
+        const auto own = static_cast<size_t>(q_.groups.group_of[static_cast<size_t>(input)]);
+        if (!known || own >= decided) {
+          begins = std::max(begins, first(before));
+          continue;
+        }
+        const auto other = static_cast<size_t>(strategy_.actions[own]);
+        const bool gathers = !IsReplicated(q_.problem, static_cast<int>(action));
+        const bool scatters = !IsReplicated(q_.problem, static_cast<int>(other));
+        if (!gathers && !scatters) {
+          begins = std::max(begins, shares_[other] == shares_[action] ? before[d] : first(before));
+          continue;
+        }
+        for (size_t e = 0; e < devices; ++e) {
+          if (before[e] < 0) continue;
+          begins = std::max(begins, before[e] + Crosses(input, e, d, gathers ? Least(own, e) : Least(group, d)));
+        }
+      }
+      ends[d] = begins + (known ? passes_[static_cast<size_t>(i)][action][d] : fastest_[static_cast<size_t>(i)]);
+      longest = std::max(longest, ends[d]);
+    }
+  }
+  return longest;
+}
+
 void BruteForce::Branch(size_t group, const std::vector<double>& load) {
   for (size_t d = 0; d < load.size(); ++d) {
     if (load[d] >= best_ || (cards_ && Receives(group, d) >= best_)) return;
   }
+  if (LongestPath(group) >= best_) return;
   if (group < loads_.size()) {
     for (size_t action = 0; action < loads_[group].size(); ++action) {
       std::vector<double> more = load;

@@ -68,6 +68,7 @@ struct Flags {
   int groups = 48;
   int seeds = 5;
   int instances = 200;
+  int first_instance = 0;
   int brute_groups = 6;
   int rounds = 300;             // of the fit
   Roofline roofline = kFrozen;  // of all but the fit
@@ -338,7 +339,7 @@ absl::Status GraphBench::Brute() {
   constexpr int kDevices = 3;
   std::vector<double> gaps;
   int64_t timed = 0;
-  for (int instance = 0; instance < flags_.instances; ++instance) {
+  for (int instance = flags_.first_instance; instance < flags_.first_instance + flags_.instances; ++instance) {
     base::Rng rng(base::Mix64(static_cast<uint64_t>(instance)));
     const int operations = flags_.brute_groups + static_cast<int>(rng.Below(4));
     const StepTimeProblem problem = RandomGraphProblem(rng, kDevices, operations);
@@ -530,6 +531,7 @@ int main(int argc, char** argv) {
   app.add_option("--groups", flags.groups, "of operations, at most");
   app.add_option("--seeds", flags.seeds);
   app.add_option("--instances", flags.instances, "of brute");
+  app.add_option("--first-instance", flags.first_instance, "of brute, to divide a long run");
   app.add_option("--brute-groups", flags.brute_groups, "of an instance of brute");
   app.add_option("--rounds", flags.rounds, "of fit");
   app.add_option("--efficiency", flags.roofline.efficiency, "of GPUs, relative to the datasheet profiles");
