@@ -65,9 +65,7 @@ absl::StatusOr<ProgramInput> InputOf(const Planned& planned) {
   if (planned.request.objective == model::Objective::kStepTime) {
     MEDLEY_ASSIGN_OR_RETURN(input.links, sched::ClusterLinks::Make(planned.request.cluster));
   }
-  input.profile.model = planned.request.model;
-  input.profile.profile_batch_size = static_cast<int>(planned.request.training.profile_batch_size);
-  input.profile.state_factor = planned.request.training.state_factor;
+  input.profile = model::ProfileOf(planned.request);
   AddNames(input);
   return input;
 }

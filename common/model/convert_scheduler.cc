@@ -232,6 +232,8 @@ void ToProto(const Resource& resource, pb::Resource& out) {
   out.set_memory_bytes(resource.memory_bytes);
   if (resource.offering) OfferingToProto(*resource.offering, *out.mutable_offering());
   out.set_hardware(resource.hardware);
+  out.set_processor_seconds_per_message(resource.processor_seconds_per_message);
+  out.set_processor_seconds_per_byte(resource.processor_seconds_per_byte);
 }
 
 absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path) {
@@ -247,6 +249,8 @@ absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path
   resource.memory_bytes = in.memory_bytes();
   if (in.has_offering()) resource.offering = OfferingFromProto(in.offering());
   resource.hardware = in.hardware();
+  resource.processor_seconds_per_message = in.processor_seconds_per_message();
+  resource.processor_seconds_per_byte = in.processor_seconds_per_byte();
   return resource;
 }
 

@@ -123,6 +123,8 @@ absl::Status CheckResource(const Resource& r, const std::string& path) {
   if (r.name.empty()) return base::InvalidArgument("{}.name: must not be empty", path);
   MEDLEY_RETURN_IF_ERROR(CheckPrice(r.price_per_unit_hour, path + ".pricePerUnitHour"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.memory_bytes, path + ".memoryBytes"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.processor_seconds_per_message, path + ".processorSecondsPerMessage"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.processor_seconds_per_byte, path + ".processorSecondsPerByte"));
   if (r.limit < 0 || r.limit > kMaxUnits) {
     return base::InvalidArgument("{}.limit: must be in [0, {}], is {}", path, kMaxUnits, r.limit);
   }
@@ -276,6 +278,21 @@ absl::Status Validate(const PlanRequest& request) {
                                  request.planner.max_staleness);
   }
   return absl::OkStatus();
+}
+
+Profile ProfileOf(const PlanRequest& request) {
+  Profile profile;
+  profile.model = request.model;
+  profile.profile_batch_size = static_cast<int>(std::clamp(request.training.profile_batch_size, 0.0, 1e9));
+  profile.state_factor = request.training.state_factor;
+  for (const Resource& resource : request.resources) {
+    if (resource.processor_seconds_per_message == 0 && resource.processor_seconds_per_byte == 0) continue;
+    profile.links.push_back({.from = resource.name,
+                             .to = resource.name,
+                             .processor_seconds_per_message = resource.processor_seconds_per_message,
+                             .processor_seconds_per_byte = resource.processor_seconds_per_byte});
+  }
+  return profile;
 }
 
 }  // namespace medley::model

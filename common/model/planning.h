@@ -39,6 +39,9 @@ struct Resource {
   double memory_bytes = 0;         // of a unit; 0: unlimited
   std::optional<Offering> offering;
   std::string hardware;  // datasheet that estimates layers without a profile on this type, or empty
+  // Processor time of a unit for each message that it sends or receives (Link); read with kStepTime. 0: unknown.
+  double processor_seconds_per_message = 0;
+  double processor_seconds_per_byte = 0;
   bool operator==(const Resource&) const = default;
 };
 
@@ -146,6 +149,10 @@ absl::Status Validate(const PlanRequest& request);
 // These check only the model and only the training.
 absl::Status Validate(const Model& model);
 absl::Status Validate(const Training& training);
+
+// What a request says of its model, for the simulator. Its links are those of each type with itself, whose speed is 0,
+// unknown: they say what a message costs the processor of a unit.
+Profile ProfileOf(const PlanRequest& request);
 
 // True if a stage that runs `layer` on `type` synchronises it by parameter servers, which a profile expresses by
 // server_seconds > 0. False if the layer has no profile for `type`.

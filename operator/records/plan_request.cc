@@ -57,6 +57,18 @@ model::LinkSpeed LinkOf(const std::vector<model::Link>& links, const std::string
           std::min(own->bytes_per_second, other->bytes_per_second)};
 }
 
+// Of measured seconds.
+double CalibrationFactor(double calibration) { return calibration > 0 ? 1 / std::clamp(calibration, 0.05, 20.0) : 1; }
+
+// What messages cost the processor of a unit, as its pool's profiler measured it.
+void AddMessageCosts(const std::vector<model::Link>& links, double factor, model::Resource& resource) {
+  for (const model::Link& link : links) {
+    if (link.from != resource.name || link.to != resource.name) continue;
+    resource.processor_seconds_per_message = factor * link.processor_seconds_per_message;
+    resource.processor_seconds_per_byte = factor * link.processor_seconds_per_byte;
+  }
+}
+
 // The units that a job may use, as devices. Pools without a profile are left out.
 model::Cluster ClusterOf(const model::Profile& profile, std::vector<PoolOffer> offers, int max_units) {
   std::erase_if(offers, [&](const PoolOffer& offer) {
@@ -88,8 +100,8 @@ model::Cluster ClusterOf(const model::Profile& profile, std::vector<PoolOffer> o
 }  // namespace
 
 void Calibrate(model::Model& model, double calibration) {
-  if (!(calibration > 0) || calibration == 1) return;
-  const double factor = 1 / std::clamp(calibration, 0.05, 20.0);
+  const double factor = CalibrationFactor(calibration);
+  if (factor == 1) return;
   for (model::Layer& layer : model.layers) {
     for (model::LayerProfile& profile : layer.profiles) {
       profile.compute_seconds *= factor;
@@ -154,6 +166,9 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
                      job.planner.max_staleness, job.planner.sync};
   if (!goal.fastest) return request;
   request.objective = model::Objective::kStepTime;
+  for (model::Resource& resource : request.resources) {
+    AddMessageCosts(profile.links, CalibrationFactor(progress.calibration), resource);
+  }
   request.cluster = ClusterOf(profile, offers, job.elasticity.max_units);
   return request;
 }

@@ -53,13 +53,11 @@ absl::StatusOr<Handlers::ToSimulate> Handlers::PrepareSimulation(const pb::Simul
   if (!prepared.ok()) return WithinField("request", prepared.status());
   MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
   call.input_version.catalog_revision = prepared->origin.catalog_revision;
-  model::PlanRequest& request = prepared->request;
-  out.profile.model = std::move(request.model);
-  out.profile.profile_batch_size = static_cast<int>(std::min(request.training.profile_batch_size, 1e9));
+  const model::PlanRequest& request = prepared->request;
+  out.profile = model::ProfileOf(request);
   if (out.profile.profile_batch_size < 1) {
     return base::InvalidArgument("request.training.profileBatchSize: must be at least 1 to be simulated");
   }
-  out.profile.state_factor = request.training.state_factor;
   if (request.objective == model::Objective::kStepTime) {
     MEDLEY_ASSIGN_OR_RETURN(out.links, ClusterLinks::Make(request.cluster));
   }

@@ -30,9 +30,7 @@ absl::StatusOr<StepTimeProblem> StepTimeProblem::Compile(model::PlanRequest requ
                                  request.training.profile_batch_size);
   }
   out.request_ = std::move(request);
-  out.profile_.model = out.request_.model;
-  out.profile_.profile_batch_size = static_cast<int>(out.request_.training.profile_batch_size);
-  out.profile_.state_factor = out.request_.training.state_factor;
+  out.profile_ = model::ProfileOf(out.request_);
   const model::Model& model = out.profile_.model;
   const int layers = out.layers();
   for (int i = 0; i < layers; ++i) out.inputs_.push_back(InputsOf(model, i));

@@ -148,6 +148,23 @@ TEST_F(FastestTest, LinksNobodyHasMeasured) {
   EXPECT_TRUE(model::LinkTable::Make(r.cluster).ok());
 }
 
+TEST_F(FastestTest, SaysWhatMessagesCostAProcessor) {
+  profile_.links[1].processor_seconds_per_message = 2e-5;
+  profile_.links[1].processor_seconds_per_byte = 1e-9;
+  profile_.links[2].processor_seconds_per_byte = 7;  // between two pools: of neither
+  JobProgress progress;
+  progress.calibration = 0.5;
+  const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&expensive_, 1}}, progress);
+  EXPECT_DOUBLE_EQ(r.resources[0].processor_seconds_per_message, 4e-5) << "it computes half as fast as was measured";
+  EXPECT_DOUBLE_EQ(r.resources[0].processor_seconds_per_byte, 2e-9);
+  EXPECT_EQ(r.resources[1].processor_seconds_per_byte, 0);
+  const auto links = model::ProfileOf(r).links;
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].from, "cpu");
+  EXPECT_EQ(links[0].to, "cpu");
+  EXPECT_DOUBLE_EQ(links[0].processor_seconds_per_message, 4e-5);
+}
+
 TEST_F(FastestTest, AnAnswerGetsThePriceOfItsTrainers) {
   const auto request = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&gpu_, 2, "", 1.5, ""}}, {});
   model::PlanResult answer;

@@ -7,6 +7,7 @@
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
+#include "scheduler-service/step_time/evaluator.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
@@ -55,12 +56,15 @@ TEST(MakeStepTimePlanTest, AnswersWithThePlanAndWhatItIsComparedWith) {
 TEST(MakeStepTimePlanTest, TheRequestSurvivesTheWire) {
   model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
   request.planner.sync.hierarchy = model::Grouping::kEqualPower;
+  request.resources[0].processor_seconds_per_message = 2e-5;
+  request.resources[1].processor_seconds_per_byte = 1e-9;
   scheduler::v1::PlanRequest message;
   model::ToProto(request, message);
   const auto back = model::FromProto(message);
   ASSERT_THAT(back, IsOk());
   EXPECT_EQ(back->objective, model::Objective::kStepTime);
   EXPECT_EQ(back->cluster, request.cluster);
+  EXPECT_EQ(back->resources, request.resources);
   EXPECT_EQ(back->planner.sync.hierarchy, model::Grouping::kEqualPower);
   message.mutable_planner()->clear_name();
   EXPECT_EQ(model::FromProto(message)->planner.name, "auto");
@@ -76,6 +80,26 @@ TEST(MakeStepTimePlanTest, DevicesWithoutMemoryAreAReason) {
   EXPECT_THAT(result->reasons[0].message, HasSubstr("the model fits on no set of devices"));
 }
 
+// Two trainers that send each other every sample's activations.
+TEST(MakeStepTimePlanTest, MessagesTakeProcessorTime) {
+  model::PlanRequest request = ClusterRequest({1, 1}, {1, 1});
+  model::ExecutionPlan plan;
+  plan.schedule = {model::ScheduleKind::kSync1F1B, 2};
+  plan.devices = request.cluster.devices;
+  plan.placements = {{{{0, 2}}, {{"p0-0", 1}}, {}}, {{{2, 4}}, {{"p1-0", 1}}, {}}};
+  const auto seconds = [&] {
+    const auto problem = StepTimeProblem::Compile(request);
+    EXPECT_THAT(problem, IsOk());
+    return StepTimeEvaluator(*problem, std::stop_token()).Seconds(plan).value_or(-1);
+  };
+  const double without = seconds();
+  EXPECT_GT(without, 0);
+  request.resources[0].processor_seconds_per_message = 0.05;
+  // Both micro-batches leave the first trainer, and their gradients come back.
+  EXPECT_GT(seconds(), without + 0.05);
+  EXPECT_LE(seconds(), without + 4 * 0.05 + 1e-9);
+}
+
 TEST(MakeStepTimePlanTest, RefusesWhatIsNoQuestion) {
   const auto refused = [](auto change, std::string why) {
     model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
@@ -85,6 +109,8 @@ TEST(MakeStepTimePlanTest, RefusesWhatIsNoQuestion) {
   refused([](auto& r) { r.cluster.devices.clear(); }, "cluster.devices: must not be empty");
   refused([](auto& r) { r.cluster.devices[1].pool = "p9"; }, "cluster.devices[1].pool: 'p9' is not in resources");
   refused([](auto& r) { r.cluster.links[0].bytes_per_second = 0; }, "cluster.links[0].bytesPerSecond: must be finite");
+  refused([](auto& r) { r.resources[1].processor_seconds_per_byte = -1; },
+          "resources[1].processorSecondsPerByte: must be finite and not negative, is -1");
   refused([](auto& r) { r.cluster.links.clear(); }, "cluster.links: no link connects devices 'p0-0' and 'p0-1'");
   refused([](auto& r) { r.model.layers[1].inputs = {2}; },  // a cycle
           "model.layers[1].inputs[0]: must be an earlier operation, or -1 for the batch, is 2");
