@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "scheduler-service/graph/strategy_bound.h"
+
 namespace medley::sched {
 namespace {
 
@@ -60,7 +62,8 @@ bool FindAny(const GraphQuestion& q) {
 // Climbs from a strategy and its seconds to one that no single change shortens, or until nothing is left.
 class Climber {
  public:
-  Climber(const GraphQuestion& q, GraphStrategy start) : q_(q), at_(std::move(start)), seconds_(q.timer.Seconds(at_)) {}
+  Climber(const GraphQuestion& q, const StrategyBound& bound, GraphStrategy start)
+      : q_(q), bound_(bound), at_(std::move(start)), seconds_(q.timer.Seconds(at_)) {}
 
   void Climb() {
     while (!q_.timer.Spent()) {
@@ -71,6 +74,7 @@ class Climber {
         Runs();
       }
       Schedules();
+      Exchanges();
       if (seconds_ < before * kLess) continue;
       Singles();
       if (seconds_ >= before * kLess) return;
@@ -79,6 +83,7 @@ class Climber {
 
  private:
   bool Offer(GraphStrategy changed) {
+    if (bound_.Reaches(changed.actions, changed.actions.size(), seconds_ * kLess)) return false;
     const double seconds = q_.timer.Seconds(changed);
     if (seconds >= seconds_ * kLess) return false;
     at_ = std::move(changed);
@@ -98,6 +103,27 @@ class Climber {
       for (const int action : actions) {
         if (q_.timer.Spent()) return;
         if (action != at_.actions[g]) Offer(Changed(at_, {g, g + 1}, action));
+      }
+    }
+  }
+
+  // All groups of one action take another one; of two that are used, groups may change places.
+  void Exchanges() {
+    constexpr int kTries = 3;
+    const std::set<int> used(at_.actions.begin(), at_.actions.end());
+    for (const int from : used) {
+      for (int attempt = 0; attempt < kTries && !q_.timer.Spent(); ++attempt) {
+        const int to = Draw(q_);
+        const bool both = q_.rng.Below(2) == 0;
+        GraphStrategy changed = at_;
+        for (int& action : changed.actions) {
+          if (action == from) {
+            action = to;
+          } else if (both && action == to) {
+            action = from;
+          }
+        }
+        Offer(std::move(changed));
       }
     }
   }
@@ -144,6 +170,7 @@ class Climber {
   }
 
   const GraphQuestion& q_;
+  const StrategyBound& bound_;
   GraphStrategy at_;
   double seconds_;
   int passes_ = 0;  // of Runs
@@ -181,17 +208,28 @@ void TryBaselines(const GraphQuestion& q) {
 void SearchGraph(const GraphQuestion& q) {
   if (!FindAny(q)) return;
   GraphStrategy start = q.timer.best();
+  const StrategyBound bound(q.problem, q.groups);
+  int known = 0;  // restarts in a row without a new simulation
   for (int restart = 0; !q.timer.Spent(); ++restart) {
     const int64_t before = q.timer.calls();
-    Climber(q, start).Climb();
+    Climber(q, bound, start).Climb();
     start = q.timer.best();
     const size_t groups = start.actions.size();
-    const auto kicks = 1 + q.rng.Below(4);
-    for (uint64_t kick = 0; kick < kicks; ++kick) {
-      start = Changed(start, DrawRun(q, std::max<size_t>(1, groups / 3)), Draw(q));
+    constexpr int kFresh = 3;  // of which one begins somewhere else
+    if (restart % kFresh == kFresh - 1) {
+      for (size_t g = 0; g < groups; ++g) {
+        const bool as_before = g > 0 && q.rng.Below(2) == 0;
+        start.actions[g] = as_before ? start.actions[g - 1] : Draw(q);
+      }
+    } else {
+      const auto kicks = 1 + q.rng.Below(4);
+      for (uint64_t kick = 0; kick < kicks; ++kick) {
+        start = Changed(start, DrawRun(q, std::max<size_t>(1, groups / 3)), Draw(q));
+      }
     }
     constexpr int kRestartsWithoutNews = 200;  // of a tiny space that is known
-    if (q.timer.calls() == before && restart > kRestartsWithoutNews) return;
+    known = q.timer.calls() == before ? known + 1 : 0;
+    if (known > kRestartsWithoutNews) return;
   }
 }
 

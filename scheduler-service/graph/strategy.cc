@@ -103,6 +103,15 @@ std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, int actio
   return replicas;
 }
 
+// Of the parameters whose gradients replicas of a group add.
+double WeightBytes(const StepTimeProblem& problem, const OperationGroups& groups, size_t group) {
+  double bytes = 0;
+  for (const int i : groups.members[group]) {
+    if (!problem.profile().model.layers[static_cast<size_t>(i)].sparse) bytes += problem.WeightBytes(i, i + 1);
+  }
+  return bytes;
+}
+
 void Append(int operation, std::vector<model::OperationRange>& ranges) {
   if (!ranges.empty() && ranges.back().end == operation) {
     ++ranges.back().end;
@@ -145,8 +154,27 @@ std::vector<int> ReplicaCounts(const StepTimeProblem& problem) {
   return counts;
 }
 
+GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& groups, GraphStrategy strategy) {
+  const std::vector<int> counts = ReplicaCounts(problem);
+  const bool alike = std::ranges::all_of(counts, [](int count) { return count == 1; });
+  for (size_t g = 0; g < strategy.actions.size(); ++g) {
+    int& action = strategy.actions[g];
+    if (!IsReplicated(problem, action)) continue;
+    auto how = static_cast<Replicas>(action - problem.devices());
+    if (alike && how == Replicas::kProportionalServer) how = Replicas::kEvenServer;
+    if (alike && how == Replicas::kProportionalAllreduce) how = Replicas::kEvenAllreduce;
+    if (WeightBytes(problem, groups, g) == 0) {
+      if (how == Replicas::kEvenServer) how = Replicas::kEvenAllreduce;
+      if (how == Replicas::kProportionalServer) how = Replicas::kProportionalAllreduce;
+    }
+    action = ActionOf(problem, how);
+  }
+  return strategy;
+}
+
 absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& problem, const OperationGroups& groups,
-                                                    const GraphStrategy& strategy) {
+                                                    const GraphStrategy& given) {
+  const GraphStrategy strategy = Canonical(problem, groups, given);
   model::ExecutionPlan plan;
   plan.schedule.kind = problem.request().planner.schedule;
   plan.schedule.micro_batches = problem.micro_batches();
@@ -171,15 +199,12 @@ absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& probl
   };
   for (int g = groups.count(); g-- > 0;) {  // as the backward pass completes their gradients
     const int action = strategy.actions[static_cast<size_t>(g)];
-    double bytes = 0;
-    for (const int i : groups.members[static_cast<size_t>(g)]) {
-      if (!problem.profile().model.layers[static_cast<size_t>(i)].sparse) bytes += problem.WeightBytes(i, i + 1);
-    }
+    const double bytes = WeightBytes(problem, groups, static_cast<size_t>(g));
     Kind kind{action, {}};
     if (IsReplicated(problem, action) && problem.devices() > 1) {
       const auto how = static_cast<Replicas>(action - problem.devices());
       const bool server = how == Replicas::kEvenServer || how == Replicas::kProportionalServer;
-      kind.sync = !server || bytes == 0 ? reductions.Allreduce(bytes) : reductions.Server(bytes, busy);
+      kind.sync = server ? reductions.Server(bytes, busy) : reductions.Allreduce(bytes);
     }
     const int own = number(kind);
     for (const int i : groups.members[static_cast<size_t>(g)]) {

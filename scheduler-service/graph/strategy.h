@@ -47,7 +47,11 @@ struct GraphStrategy {
 // number and at least 1. Power is the inverse of the seconds of the whole model.
 std::vector<int> ReplicaCounts(const StepTimeProblem& problem);
 
-// The plan. The server of a group is the device that ends its reduction first, after what it serves already, of equal
+// The strategy that stands for all with the same plan: groups without parameters have no server, and proportional
+// replicas are even where every device gets one.
+GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& groups, GraphStrategy strategy);
+
+// The plan of the canonical strategy. The server of a group is the device that ends its reduction first, after what it serves already, of equal
 // ones the first. An allreduce is a ring over all replicas, or rings within machines and one between them, whichever
 // is faster. An operation with embedding rows, which plans of this goal keep on one device, is on the fastest one where
 // its group is replicated. Errors: those of RankOrder and FifoOrder.

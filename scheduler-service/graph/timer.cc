@@ -5,11 +5,12 @@
 namespace medley::sched {
 
 double GraphTimer::Seconds(const GraphStrategy& strategy) {
-  const auto found = known_.find(strategy);
+  const GraphStrategy canonical = Canonical(problem_, groups_, strategy);
+  const auto found = known_.find(canonical);
   if (found != known_.end()) return found->second.seconds;
   if (Spent()) return kForever;
-  Known& known = known_[strategy];
-  auto plan = BuildGraphPlan(problem_, groups_, strategy);
+  Known& known = known_[canonical];
+  auto plan = BuildGraphPlan(problem_, groups_, canonical);
   auto timed = plan.ok() ? evaluator_.Seconds(*plan) : plan.status();
   if (plan.ok() && absl::IsResourceExhausted(timed.status()) && !Spent()) {
     plan->schedule.without_undo = known.without_undo = true;
@@ -29,13 +30,13 @@ double GraphTimer::Seconds(const GraphStrategy& strategy) {
 }
 
 std::string GraphTimer::WhyNot(const GraphStrategy& strategy) const {
-  const auto found = known_.find(strategy);
+  const auto found = known_.find(Canonical(problem_, groups_, strategy));
   return found == known_.end() ? "it was not simulated" : found->second.why;
 }
 
 absl::StatusOr<model::ExecutionPlan> GraphTimer::Plan(const GraphStrategy& strategy) const {
   MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, BuildGraphPlan(problem_, groups_, strategy));
-  const auto found = known_.find(strategy);
+  const auto found = known_.find(Canonical(problem_, groups_, strategy));
   plan.schedule.without_undo = found != known_.end() && found->second.without_undo;
   return plan;
 }

@@ -13,7 +13,7 @@ namespace medley::sched {
 
 class GraphTimer {
  public:
-  // All must outlive it. At most `calls` simulations; strategies that it knows cost none.
+  // All must outlive it. At most `calls` simulations; strategies with a plan that it knows cost none.
   GraphTimer(const StepTimeProblem& problem, const OperationGroups& groups, const SearchLimits& limits, int64_t calls)
       : problem_(problem), groups_(groups), limits_(limits), evaluator_(problem, limits), most_(calls) {}
 
@@ -45,7 +45,7 @@ class GraphTimer {
     bool without_undo = false;
     std::string why = {};
   };
-  std::map<GraphStrategy, Known> known_;
+  std::map<GraphStrategy, Known> known_;  // canonical ones
   GraphStrategy best_;
   double best_seconds_ = kForever;
   std::string why_;

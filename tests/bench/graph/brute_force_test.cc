@@ -11,7 +11,7 @@
 namespace medley::bench {
 namespace {
 
-constexpr int kDevices = 3, kGroups = 3, kInstances = 12;
+constexpr int kDevices = 3, kGroups = 3, kInstances = 24;
 constexpr int64_t kAllCalls = int64_t{1} << 40;
 
 // The least seconds of all strategies, none left out.
@@ -42,7 +42,8 @@ TEST(BruteForceTest, LeavesOutNothingThatIsBetter) {
     const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, kDevices, kGroups + 2);
     Asked pruned(problem, kGroups, 1, kAllCalls), whole(problem, kGroups, 1, kAllCalls);
     ASSERT_EQ(whole.groups.count(), kGroups);
-    EXPECT_DOUBLE_EQ(BruteForce(pruned.q).Best(sched::kForever), Enumerate(whole.q)) << "seed " << seed;
+    const double best = Enumerate(whole.q);
+    EXPECT_NEAR(BruteForce(pruned.q).Best(sched::kForever), best, 1e-9 * best) << "seed " << seed;
     timed += pruned.timer.calls();
     all += whole.timer.calls();
   }

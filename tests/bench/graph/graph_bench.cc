@@ -8,6 +8,7 @@
 //   speed    milliseconds of a simulation
 // docs/graph-planning.md has the figures.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -350,8 +351,12 @@ absl::Status GraphBench::Brute() {
     const double found = search.timer.best_seconds();
     gaps.push_back(found / BruteForce(all.q).Best(found) - 1);
     timed += all.timer.calls();
-    std::fprintf(stderr, "instance %d: gap %.3f %%, %lld plans timed\n", instance, 100 * gaps.back(),
-                 static_cast<long long>(all.timer.calls()));
+    const auto text = [](const GraphStrategy& strategy) {
+      return fmt::format("{} buckets of {} {}", fmt::join(strategy.actions, " "), strategy.bucket_bytes,
+                         OrderName(strategy.order));
+    };
+    fmt::print(stderr, "instance {}: gap {:.3f} %, {} plans timed: {}; {}\n", instance, 100 * gaps.back(),
+               all.timer.calls(), text(search.timer.best()), text(all.timer.best()));
   }
   const auto optimal = std::ranges::count_if(gaps, [](double gap) { return gap < 1e-6; });
   fmt::print(
