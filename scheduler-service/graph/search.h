@@ -26,7 +26,8 @@ void TryBaselines(const GraphQuestion& q);
 
 // From the best strategy so far, or where none fits, from runs of groups on one device each: single groups and runs of
 // neighbouring groups change their action, all groups of one action take another, the size of buckets and the order
-// change, while that shortens the step (what a lower bound excludes is not simulated); then it begins again from a disturbed best one, or from a random one.
+// change, while that shortens the step. What a lower bound excludes is not simulated (strategy_bound.h). Then it begins
+// again from a disturbed best one, or from a random one.
 void SearchGraph(const GraphQuestion& q);
 
 // Draws all actions evenly; every second draw keeps those of the best baseline but for one run of groups.

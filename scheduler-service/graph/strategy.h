@@ -51,10 +51,10 @@ std::vector<int> ReplicaCounts(const StepTimeProblem& problem);
 // replicas are even where every device gets one.
 GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& groups, GraphStrategy strategy);
 
-// The plan of the canonical strategy. The server of a group is the device that ends its reduction first, after what it serves already, of equal
-// ones the first. An allreduce is a ring over all replicas, or rings within machines and one between them, whichever
-// is faster. An operation with embedding rows, which plans of this goal keep on one device, is on the fastest one where
-// its group is replicated. Errors: those of RankOrder and FifoOrder.
+// The plan of the canonical strategy. The server of a group is the device that ends its reduction first, after what it
+// serves already, of equal ones the first. An allreduce is a ring over all replicas, or rings within machines and one
+// between them, whichever is faster. An operation with embedding rows, which plans of this goal keep on one device, is
+// on the fastest one where its group is replicated. Errors: those of RankOrder and FifoOrder.
 absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& problem, const OperationGroups& groups,
                                                     const GraphStrategy& strategy);
 

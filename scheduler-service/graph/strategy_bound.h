@@ -38,7 +38,7 @@ class StrategyBound {
     const std::vector<int>& actions;
     size_t decided = 0;
   };
-  // By operation and device: seconds of the longest path; -1: no replica is there.
+  // By operation and device: seconds of the longest path; -1: it has no replica.
   using Paths = std::vector<std::vector<double>>;
 
   void AddGroups();
