@@ -59,7 +59,7 @@ class Executor::Rep {
   absl::StatusOr<std::optional<StepResult>> RunStep(const StepLease& lease, const WaitLimit& limit);
   absl::StatusOr<std::optional<StepResult>> Drain(const WaitLimit& limit);
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
-  absl::StatusOr<double> Probe(int count);
+  absl::StatusOr<double> Probe(int count, base::nanoseconds pause);
   void Drop() {
     completed_ = begun_;
     prefetcher_.Drop();
@@ -539,7 +539,7 @@ absl::StatusOr<ScoreSums> Executor::Rep::Evaluate(const Dataset& test, int64_t s
   return scores ? scorer.scores() : ScoreSums();
 }
 
-absl::StatusOr<double> Executor::Rep::Probe(int count) {
+absl::StatusOr<double> Executor::Rep::Probe(int count, base::nanoseconds pause) {
   if (!Idle()) return base::FailedPrecondition("step {} is open, so the device does not stand by", begun_);
   count = static_cast<int>(std::min<int64_t>(count, parts_.data->rows()));
   ProbedWork work{.blocks = {},
@@ -551,7 +551,7 @@ absl::StatusOr<double> Executor::Rep::Probe(int count) {
   for (const int block : training_.blocks) {
     work.blocks.push_back({&ComputeOf(block), SeatOf(block), SamplesOf(block, count)});
   }
-  return ProbePasses(work, count);
+  return ProbePasses(work, count, pause);
 }
 
 namespace {
@@ -594,7 +594,7 @@ absl::StatusOr<std::optional<StepResult>> Executor::Drain(const WaitLimit& limit
 absl::StatusOr<ScoreSums> Executor::Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options) {
   return rep_->Evaluate(test, step, options);
 }
-absl::StatusOr<double> Executor::Probe(int count) { return rep_->Probe(count); }
+absl::StatusOr<double> Executor::Probe(int count, base::nanoseconds pause) { return rep_->Probe(count, pause); }
 void Executor::DropPrefetched() { rep_->Drop(); }
 
 }  // namespace medley::worker

@@ -45,7 +45,7 @@ struct ExecutorParts {
   FlowChannel* channel = nullptr;      // null when no flow begins or ends here
   SparseParameters* sparse = nullptr;  // null without tables
   DenseReducer* reducer = nullptr;     // null when nothing is reduced here
-  const base::Clock* clock = nullptr;
+  base::Clock* clock = nullptr;
 };
 
 // How to score test data.
@@ -84,7 +84,7 @@ class Executor {
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
   // Seconds that the computation of a step of `count` samples takes (probe.h). Errors: FailedPrecondition (a step is
   // open), those of ProbePasses.
-  absl::StatusOr<double> Probe(int count);
+  absl::StatusOr<double> Probe(int count, base::nanoseconds pause);
   // Cancels and drops all prefetched and open steps (for a rollback or a switch of generation).
   void DropPrefetched();
 

@@ -9,6 +9,8 @@ namespace {
 
 constexpr base::nanoseconds kProbeTime = base::milliseconds(50);
 constexpr int kMostProbePasses = 256;
+constexpr base::nanoseconds kLongestPause = base::milliseconds(100);
+constexpr base::nanoseconds kLongestProbe = base::seconds(1);
 
 std::vector<std::span<const float>> SpansOf(const std::vector<BlockValue>& values, int samples,
                                             std::vector<float>& zeros) {
@@ -53,7 +55,8 @@ absl::Status PassStep(const ProbedWork& work, const PreparedStep& step) {
 
 }  // namespace
 
-absl::StatusOr<double> ProbePasses(const ProbedWork& work, int count) {
+absl::StatusOr<double> ProbePasses(const ProbedWork& work, int count, base::nanoseconds pause) {
+  pause = std::clamp(pause, base::nanoseconds(0), kLongestPause);
   PreparedStep step;
   BatchAssembler assembler(work.micro_batches, work.share, *work.data, work.tables);
   MEDLEY_RETURN_IF_ERROR(assembler.Assemble({.step = 1, .data_epoch = 0, .first = 0, .count = count}, step));
@@ -61,9 +64,13 @@ absl::StatusOr<double> ProbePasses(const ProbedWork& work, int count) {
   const base::SteadyTime start = work.clock->Steady();
   base::nanoseconds taken{0};
   int times = 0;
-  while (times == 0 || (taken < kProbeTime && times < kMostProbePasses)) {
+  base::SteadyTime begins = start;
+  while (times == 0 || (taken < kProbeTime && times < kMostProbePasses && begins - start < kLongestProbe)) {
+    if (pause > base::nanoseconds(0)) work.clock->SleepUntil(begins, {});
     MEDLEY_RETURN_IF_ERROR(PassStep(work, step));
-    taken = work.clock->Steady() - start;
+    const base::SteadyTime end = work.clock->Steady();
+    taken += end - begins;
+    begins = end + pause;
     ++times;
   }
   return base::ToSeconds(taken) / times;

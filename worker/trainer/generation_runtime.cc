@@ -394,10 +394,10 @@ absl::StatusOr<std::optional<StepResult>> GenerationRuntime::Drain() {
   return result;
 }
 
-absl::StatusOr<double> GenerationRuntime::Probe(int count) {
+absl::StatusOr<double> GenerationRuntime::Probe(int count, base::nanoseconds pause) {
   if (executor_ == nullptr)
     return base::FailedPrecondition("generation {} has no place for this trainer", generation());
-  return executor_->Probe(count);
+  return executor_->Probe(count, pause);
 }
 
 // Reading the test data takes the trainers different times, which are no part of a chunk's time. Each says when it has

@@ -49,7 +49,7 @@ struct TrainerContext {
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it
   std::shared_ptr<device::Device> device;   // that computes; null: the CPU
   bool plain_nccl = false;                  // between machines, though the job's tensors are encrypted
-  const base::Clock* clock = nullptr;
+  base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
 };
 
@@ -83,7 +83,7 @@ class GenerationRuntime final : public PreparedGeneration {
   // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
   // As Executor::Probe.
-  absl::StatusOr<double> Probe(int count);
+  absl::StatusOr<double> Probe(int count, base::nanoseconds pause);
   std::stop_token aborted() const { return abort_.get_token(); }  // any thread
 
  private:

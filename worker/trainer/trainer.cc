@@ -162,7 +162,8 @@ class Trainer::Rep {
     if (current_ == nullptr) return base::FailedPrecondition("this trainer has not trained yet");
     current_->Abort();
     ForgetPrevious();
-    return current_->Probe(order.count());
+    const double pause = std::isfinite(order.pause_seconds()) ? order.pause_seconds() : 0;
+    return current_->Probe(order.count(), base::FromSeconds(std::clamp(pause, 0.0, 1.0)));
   }
 
   void Abort() {

@@ -305,6 +305,31 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   EXPECT_EQ(WaitForEnd(*child, base::seconds(60)), "exit code 0");
 }
 
+// Its quota is far above what it computes in a step, and a probe that computed without pauses would use it up.
+TEST_F(RunTest, ATrainerThatAnAnnotationMakesSlowIsLeftOutAndReturns) {
+  std::string job = SmallJob("model: {name: logistic}", "model: {name: mlp, parameters: {hidden: [512, 256]}}");
+  Edit(job, "categorical: [1, 3, 5, 6, 7, 8, 9, 13], ", "");
+  Edit(job, "cpu: 400m", "cpu: 200m");
+  Edit(job, "epochs: 1, batchSize: 512, microBatches: 1",
+       "epochs: 2000, batchSize: 512, microBatches: 1, sync: {anomaly: {detector: RunningMean}}");
+  Edit(job, "  runPolicy:", "  elasticity: {minUnits: 3, maxUnits: 3}\n  runPolicy:");
+  const auto child = StartManifest(job, {});
+  ASSERT_TRUE(WaitForOutput("1 %", base::seconds(240))) << Output();  // what is usual is known
+  const auto has_event = [&](const std::string& reason) {
+    const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(120));
+    while (clock_.Steady() < deadline && !child->Ended()) {
+      if (Kubectl("get events").find(reason) != std::string::npos) return true;
+      clock_.SleepFor(base::milliseconds(500), std::stop_token());
+    }
+    return false;
+  };
+  Kubectl("annotate pod small-0-local-2 run.medley.dev/cpu=20m");
+  EXPECT_TRUE(has_event("TrainerLeftOut")) << Output();
+  Kubectl("annotate pod small-0-local-2 run.medley.dev/cpu-");
+  EXPECT_TRUE(has_event("TrainerReturned")) << Kubectl("get mtj small -o yaml");
+  child->Stop(base::seconds(20));
+}
+
 TEST_F(RunTest, RefusesBadManifestsWithASentence) {
   EXPECT_EQ(RunManifest("a: [1"), "exit code 2");
   EXPECT_THAT(Output(), HasSubstr("job.yaml"));

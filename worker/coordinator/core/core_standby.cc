@@ -202,6 +202,8 @@ void CoordinatorCore::SendProbes(Instant now) {
     job::v1::SessionResponse message;
     message.mutable_probe()->set_id(probe.id);
     message.mutable_probe()->set_count(options_.batch_size);
+    const job::v1::StandbyRecord& record = standbys_.Find(probe.member)->record;
+    message.mutable_probe()->set_pause_seconds(stage_times_.CommSeconds(record.stage(), record.pool()));
     commands_.push_back(SendCommand{probe.member, probe.instance, std::move(message)});
   }
 }

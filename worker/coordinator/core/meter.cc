@@ -42,6 +42,13 @@ void StageMeter::Add(const job::v1::MemberSlot& slot, double compute_seconds, do
   times.comm.Add(comm_seconds);
 }
 
+double StageMeter::CommSeconds(int stage, const std::string& pool) const {
+  for (const Part& part : {Part(stage, ""), Part(0, pool)}) {
+    const auto found = stages_.find(part);
+    if (found != stages_.end() && !found->second.comm.empty()) return found->second.comm.value();
+  }
+  return 0;
+}
 void StageMeter::FillPart(const Part& part, double samples_per_step, job::v1::StageObservation& out) const {
   const auto found = stages_.find(part);
   if (found == stages_.end()) return;

@@ -156,7 +156,7 @@ TEST_F(ExecutorTest, AProbeChangesNothing) {
     std::vector<double> sums;
     for (int64_t step = 1; step <= 4; ++step) {
       if (probes) {
-        const absl::StatusOr<double> seconds = executor->Probe(16);
+        const absl::StatusOr<double> seconds = executor->Probe(16, base::milliseconds(1));
         EXPECT_TRUE(seconds.ok()) << base::ToString(seconds.status());
         EXPECT_GT(seconds.value_or(0), 0);
       }
@@ -169,6 +169,41 @@ TEST_F(ExecutorTest, AProbeChangesNothing) {
   EXPECT_EQ(losses(true), losses(false));
 }
 
+// A millisecond passes with each look at it, and sleepers wake `late`.
+class TickingClock final : public base::Clock {
+ public:
+  base::WallTime Now() const override { return {}; }
+  base::SteadyTime Steady() const override { return now_ += base::milliseconds(1); }
+  bool SleepUntil(base::SteadyTime deadline, std::stop_token) override {
+    now_ = std::max(now_, deadline) + late_;
+    ++sleeps_;
+    return true;
+  }
+  base::nanoseconds late_{0};
+  int sleeps_ = 0;
+
+ private:
+  mutable base::SteadyTime now_{base::seconds(5)};
+};
+
+TEST_F(ExecutorTest, AProbePausesBetweenItsPasses) {
+  MakeExecutor();  // compiles the programs
+  TickingClock clock;
+  ExecutorParts parts = Parts(0, nullptr);
+  parts.clock = &clock;
+  const auto executor = *Executor::Create(programs_, 0, std::move(parts), optimizer_, 1);
+  EXPECT_NEAR(executor->Probe(16, {}).value_or(0), 0.001, 1e-9);
+  EXPECT_EQ(clock.sleeps_, 0);
+  EXPECT_NEAR(executor->Probe(16, base::milliseconds(10)).value_or(0), 0.001, 1e-9) << "pauses do not count";
+  EXPECT_EQ(clock.sleeps_, 50);
+  clock.late_ = base::milliseconds(4);
+  EXPECT_NEAR(executor->Probe(16, base::milliseconds(10)).value_or(0), 0.005, 1e-9) << "it was stopped in a pause";
+  clock.late_ = {};
+  clock.sleeps_ = 0;
+  EXPECT_NEAR(executor->Probe(16, base::seconds(60)).value_or(0), 0.001, 1e-9);
+  EXPECT_EQ(clock.sleeps_, 10) << "pauses of 100 ms, for a second";
+}
+
 // Nothing comes from the stage before.
 TEST_F(ExecutorTest, AProbeNeedsNoPeer) {
   MemoryFabric fabric;
@@ -176,7 +211,7 @@ TEST_F(ExecutorTest, AProbeNeedsNoPeer) {
   const std::unique_ptr<FlowChannel> channel = fabric.End(1);
   const auto executor = MakeExecutor({{0, 1}, {1, 4}}, 1, channel.get());
   for (const int count : {1, 16, 1000}) {  // one is less than a sample a micro-batch; there are 40 rows
-    const absl::StatusOr<double> seconds = executor->Probe(count);
+    const absl::StatusOr<double> seconds = executor->Probe(count, {});
     ASSERT_TRUE(seconds.ok()) << base::ToString(seconds.status());
     EXPECT_GT(*seconds, 0);
   }
