@@ -227,6 +227,7 @@ class Bench {
     line["agreements"] = timeline.agreements;
     line["ratio"] = timeline.ratio;
     line["fraction"] = timeline.fraction;
+    line["left out"] = timeline.left_out;
     std::printf("%s\n", line.dump().c_str());
     std::fflush(stdout);
   }

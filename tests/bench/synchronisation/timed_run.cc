@@ -141,6 +141,7 @@ absl::StatusOr<Timeline> Run(const RunSettings& settings) {
         timeline.ratio = seen.agreement().ratio();
         timeline.fraction = seen.agreement().fraction();
       }
+      timeline.left_out = std::max(timeline.left_out, seen.left_out_size());
       timeline.complete = seen.phase() == pb::JOB_PHASE_COMPLETE;
       if (timeline.complete) {
         recorder.Look();

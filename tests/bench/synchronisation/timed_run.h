@@ -20,6 +20,7 @@ struct Timeline {
   int64_t agreements = 0;
   double ratio = 0;     // of synchronisation to computation, as the coordinator reports it last; 0: not measured
   double fraction = 0;  // of the steps, likewise
+  int left_out = 0;     // most members that stood by at once
   bool complete = false;
 
   double now() const { return seconds.empty() ? 0 : seconds.back(); }
