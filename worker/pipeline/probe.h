@@ -33,10 +33,10 @@ struct ProbedWork {
 
 // Seconds of the forward and backward passes of a step of `count` samples of the whole batch: the mean of as many as
 // fit into 50 ms, at least one and at most 256, after one that does not count. It is short because a trainer computes a
-// few milliseconds at a time too: a busy machine lets whoever computes for long wait for longer. For the same reason there
-// is a `pause` between two passes, of at most 100 ms: a process with a CPU quota that waits for others in each step is
-// rarely held up by it. A pass begins when the pause should end, so a process that is stopped meanwhile is slow. After
-// a second nothing more is measured.
+// few milliseconds at a time too: a busy machine lets whoever computes for long wait for longer. For the same reason
+// there is a `pause` between two passes, of at most 100 ms: a process with a CPU quota that waits for others in each
+// step is rarely held up by it. A pass begins when the pause should end, so a process that is stopped meanwhile is
+// slow. After a second nothing more is measured.
 //
 // The passes use the first samples of the data, rows of zeros, and zeros in place of other devices' values. They
 // exchange nothing and change no parameter; gradients of the blocks are overwritten. No step may be open. Errors: those

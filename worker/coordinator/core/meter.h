@@ -52,8 +52,8 @@ class StageMeter {
   void Reset() { stages_.clear(); }
   // `slot`: of the trainer that reports.
   void Add(const job::v1::MemberSlot& slot, double compute_seconds, double comm_seconds);
-  // Mean seconds of a step in which trainers of a stage, or of a pool where the plan has placements, wait for others; 0:
-  // not known.
+  // Mean seconds of a step in which trainers of a stage, or of a pool where the plan has placements, wait for others.
+  // 0: not known.
   double CommSeconds(int stage, const std::string& pool) const;
   // Adds the measured times to `out`. `samples_per_step` converts compute seconds to a throughput.
   void Fill(const plan::v1::ExecutionPlan& plan, double samples_per_step, job::v1::Observation& out) const;
