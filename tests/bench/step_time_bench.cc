@@ -17,11 +17,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "localcluster/node/proc_stat.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/evaluator.h"
 #include "scheduler-service/tapp/tapp_planner.h"
@@ -114,21 +116,46 @@ JobOptions OptionsOf(const std::string& model) {
   return options;
 }
 
-// Seconds of a step between two observations.
-absl::StatusOr<double> MeasureStep(JobHarness& job, const JobShape& shape, int for_seconds) {
+// Those that a job has started, with their pools.
+using Processes = std::vector<std::pair<std::string, pid_t>>;
+
+// Processor time by pool, of its trainers and servers.
+std::map<std::string, double> ProcessorSeconds(const Processes& processes) {
+  std::map<std::string, double> seconds;
+  for (const auto& [pool, process] : processes) {
+    const auto stat = kube::ReadProcStat(process);
+    if (stat && (pool == kBig || pool == kSmall)) seconds[pool] += base::ToSeconds(stat->cpu);
+  }
+  return seconds;
+}
+
+// Of one step.
+struct MeasuredStep {
+  double seconds = 0;
+  std::map<std::string, double> processors;  // seconds by pool
+};
+
+// Between two observations.
+absl::StatusOr<MeasuredStep> MeasureStep(JobHarness& job, const JobShape& shape, int for_seconds,
+                                         const Processes& processes) {
   job.StartCoordinator();
   job.Apply(shape, "bench");
   job.WaitFor([](const pb::Observation& o) { return o.step() >= kWarmUpSteps; }, base::seconds(120));
   base::SystemClock clock;
   const pb::Observation first = job.Observe();
+  const std::map<std::string, double> before = ProcessorSeconds(processes);
   const base::SteadyTime begin = clock.Steady();
   clock.SleepFor(base::seconds(for_seconds), {});
   const pb::Observation last = job.Observe();
   const double seconds = base::ToSeconds(clock.Steady() - begin);
+  MeasuredStep step{.seconds = seconds, .processors = ProcessorSeconds(processes)};
   if (testing::Test::HasFailure() || last.phase() != pb::JOB_PHASE_TRAINING || last.restarts() > 0) {
     return base::FailedPrecondition("not a steady run: {}{}", last.ShortDebugString(), job.AllLogs());
   }
-  return seconds / static_cast<double>(std::max<int64_t>(1, last.step() - first.step()));
+  const auto steps = static_cast<double>(std::max<int64_t>(1, last.step() - first.step()));
+  step.seconds /= steps;
+  for (auto& [pool, processor] : step.processors) processor = (processor - before.at(pool)) / steps;
+  return step;
 }
 
 // As the paper measures: 20 steps, the mean of the last 10.
@@ -180,8 +207,8 @@ struct Seconds {
 
 // Measures the profile and all wanted plans of a model once more.
 // `rewarded`: the shapes of RewardedShapes, made in the first round.
-absl::Status MeasureRound(const Settings& settings, const JobOptions& options, std::vector<NamedShape>& rewarded,
-                          std::vector<std::pair<std::string, Seconds>>& plans) {
+absl::Status MeasureRound(const Settings& settings, const JobOptions& options, Processes& processes,
+                          std::vector<NamedShape>& rewarded, std::vector<std::pair<std::string, Seconds>>& plans) {
   model::Profile profile;
   {
     JobHarness job(options);
@@ -201,14 +228,24 @@ absl::Status MeasureRound(const Settings& settings, const JobOptions& options, s
   }
   for (const auto& [plan, shape] : shapes) {
     if (!settings.plans.empty() && std::ranges::find(settings.plans, plan) == settings.plans.end()) continue;
+    processes.clear();
     JobHarness job(options);
-    MEDLEY_ASSIGN_OR_RETURN(const double measured, MeasureStep(job, shape, settings.seconds));
+    MEDLEY_ASSIGN_OR_RETURN(const MeasuredStep step, MeasureStep(job, shape, settings.seconds, processes));
+    const double measured = step.seconds;
     MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan execution, model::FromProto(job.plan()));
     MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated,
                             sched::SimulatePlan(execution, profile, {.samples = kBatch, .steps = 200}));
     const double predicted = simulated.simulation.seconds_per_step;
     std::fprintf(stderr, "%-9s %-26s measured %7.2f ms, simulated %7.2f ms, %+.1f %%\n", options.model.c_str(),
                  plan.c_str(), 1e3 * measured, 1e3 * predicted, 100 * (predicted / measured - 1));
+    for (const auto& [pool, processor] : step.processors) {
+      double computes = 0;
+      for (size_t d = 0; d < execution.devices.size(); ++d) {
+        if (execution.devices[d].pool == pool) computes += simulated.computes(d) * predicted;
+      }
+      std::fprintf(stderr, "  processors of %s: %.2f ms a step, computation of the simulator %.2f ms\n", pool.c_str(),
+                   1e3 * processor, 1e3 * computes);
+    }
     auto found = std::ranges::find(plans, plan, &std::pair<std::string, Seconds>::first);
     if (found == plans.end()) found = plans.insert(found, {plan, {}});
     found->second.measured.push_back(measured);
@@ -222,7 +259,11 @@ absl::Status Measure(const Settings& settings) {
   bench::PoolQuotas quotas({{kBig, settings.big}, {kSmall, settings.small}}, base::milliseconds(settings.period_ms),
                            clock);
   MEDLEY_RETURN_IF_ERROR(quotas.status());
-  const auto place = [&quotas](const std::string& pool, pid_t process) { quotas.Place(pool, process); };
+  Processes processes;
+  const auto place = [&](const std::string& pool, pid_t process) {
+    quotas.Place(pool, process);
+    processes.emplace_back(pool, process);
+  };
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<double> errors;
   for (const std::string& name : std::vector<std::string>(absl::StrSplit(settings.models, ','))) {
@@ -231,7 +272,7 @@ absl::Status Measure(const Settings& settings) {
     std::vector<std::pair<std::string, Seconds>> plans;
     std::vector<NamedShape> rewarded;
     for (int round = 0; round < settings.rounds; ++round) {
-      MEDLEY_RETURN_IF_ERROR(MeasureRound(settings, options, rewarded, plans));
+      MEDLEY_RETURN_IF_ERROR(MeasureRound(settings, options, processes, rewarded, plans));
       quotas.Clear();
     }
     for (const auto& [plan, seconds] : plans) {

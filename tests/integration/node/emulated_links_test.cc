@@ -31,9 +31,12 @@ listener = socket.create_server(("0.0.0.0", 7000))
 print("listening", flush=True)
 while True:
     connection, _ = listener.accept()
-    size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
-    while connection.recv(size, socket.MSG_WAITALL):
-        connection.send(b".")
+    try:
+        size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
+        while connection.recv(size, socket.MSG_WAITALL):
+            connection.send(b".")
+    except ConnectionError:
+        pass  # the client was killed
 )";
 
 // Prints the seconds of one message and its answer after another.
