@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostReplicas = 2000;
 constexpr int64_t kMostLoads = 4'000'000;
-constexpr double kForward = 0.3;  // of both passes, at least
+constexpr double kUnknownForward = 1.0 / 3;  // of both passes, where the profile does not say it (from_profile.cc)
 
 double First(const std::vector<double>& paths) {
   double first = kForever;
@@ -108,6 +108,7 @@ void StrategyBound::AddPasses() {
         seconds[d] = work * (1 - times->update_part) * (parts.contains(pool) ? parts.at(pool) : 1) /
                      std::max(1, problem_.micro_batches());
         fastest = std::min(fastest, seconds[d]);
+        forward_ = std::min(forward_, times->forward_part > 0 ? times->forward_part : kUnknownForward);
       }
     }
   }
@@ -253,7 +254,7 @@ double StrategyBound::AfterGradients(const Choice& c, size_t device, const Paths
     const double bytes = problem_.WeightBytes(i, i + 1);
     if (group >= c.decided || bytes <= 0 || !IsReplicated(problem_, c.actions[group])) continue;
     if (Least(c, group, device) <= 0) continue;
-    first = std::min(first, kForward * (to[at][device] - Passes(c, i, device)) + from[at][device]);
+    first = std::min(first, forward_ * (to[at][device] - Passes(c, i, device)) + from[at][device]);
     receives += bytes * card;
     if (IsAllreduce(problem_, c.actions[group])) ring += bytes * ring_;
   }

@@ -75,7 +75,8 @@ class StrategyBound {
   // Passes of one micro-batch by operation, action and device: seconds; and the fastest of any.
   std::vector<std::vector<std::vector<double>>> passes_;
   std::vector<double> fastest_;
-  double ring_ = 0;  // seconds a byte of an allreduce
+  double forward_ = 0.5;  // part of the forward pass in both, of any operation at least; messages go both ways
+  double ring_ = 0;       // seconds a byte of an allreduce
 };
 
 }  // namespace medley::sched

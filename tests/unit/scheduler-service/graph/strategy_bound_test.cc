@@ -19,6 +19,11 @@ StepTimeProblem RandomProblem(base::Rng& rng) {
       for (model::LayerProfile& times : layer.profiles) times.update_part = 0.2;
     }
   }
+  if (rng.Below(2) == 0) {
+    for (model::Layer& layer : request.model.layers) {
+      for (model::LayerProfile& times : layer.profiles) times.forward_part = rng.Uniform(0.01, 0.6);
+    }
+  }
   return ProblemOf(std::move(request));
 }
 
