@@ -10,7 +10,7 @@ import yaml
 
 import world
 from job import NAMESPACE, PODS, Job, pools_of, units_of
-from kube import CORE, Kube, Watch, eventually, require
+from kube import CORE, Failure, Kube, Watch, eventually, require
 
 OLD, NEW, RESERVED = ("old-1", "spot"), ("new-1", "spot"), ("new-1", "reserved")
 # First the old machines are cheap, then the new ones, by a factor of a hundred. So the cheapest plan is the expected one even
@@ -25,7 +25,8 @@ class World:
     kube: Kube
     checkpoints: str
     life: Job | None = None
-    advised: int = 4  # the number of trainers that the raised goal needs
+    goal: float = 0  # samples/s: more than one trainer reaches by the estimate
+    advised: int = 4  # the number of trainers that it needs
 
 
 def example():
@@ -142,7 +143,7 @@ def price(w):
 
 
 MOST = re.compile(r"reaches at most (\d+(?:\.\d+)?) samples/s with the other constraints")
-TRAINERS = re.compile(r"needs (\d+) trainers in all, maxUnits is 1: raise it to (\d+)")
+TRAINERS = re.compile(r"needs (\d+) trainers in all, maxUnits is \d+: raise it to (\d+)")
 
 
 def ask_for(w, goal, pattern):
@@ -161,10 +162,10 @@ def objective(w):
     # The operator corrects the profile by what it measures, and both change with the load of this machine: so the goal at
     # which one trainer is too few can be several times what the first answer said.
     most, advice = float(match.group(1)), None
-    goal = max(most, w.life.status()["observed"]["throughput"])  # which the job moves for
+    w.goal = max(most, w.life.status()["observed"]["throughput"])  # which the job moves for
     for _ in range(10):
-        goal *= 1.4
-        advice = ask_for(w, goal, TRAINERS)
+        w.goal *= 1.4
+        advice = ask_for(w, w.goal, TRAINERS)
         if advice:
             break
     require(advice, "no Event says that a goal needs more than one trainer")
@@ -175,11 +176,36 @@ def objective(w):
     return f"one trainer reaches {most:.0f} samples/s; {advice.group(0)}"
 
 
+def grow(w, generation):
+    """Scales up with kubectl to the advised number of trainers. Since the advice the operator may have found that trainers are
+    faster or slower than estimated: then it says that one is enough, that more are needed, or that none reach the goal, and
+    the goal or the number follows."""
+    known, replicas = w.life.replans(), w.advised
+    w.kube.kubectl("-n", NAMESPACE, "scale", "mtj/life", f"--replicas={replicas}")
+    for _ in range(12):
+        def answer(known=known):
+            changed = w.life.status()["plan"]["generation"] > generation
+            return ["a new plan: move ("] if changed else list(w.life.replans(known))
+        answers = eventually(f"the operator answers {replicas} trainers and the goal {w.goal:.0f}", 120, answer)
+        if any(": move (" in text for text in answers):
+            return
+        known, advice = w.life.replans(), next(filter(None, map(TRAINERS.search, answers)), None)
+        if advice:
+            replicas = int(advice.group(2))
+            w.kube.kubectl("-n", NAMESPACE, "scale", "mtj/life", f"--replicas={replicas}")
+            continue
+        enough = any(": stay (" in text for text in answers)
+        require(enough or any(map(MOST.search, answers)), f"neither a plan nor advice, but {answers}")
+        w.goal *= 1.4 if enough else 0.8
+        w.life.patch({"objective": {"minThroughput": int(w.goal)}})
+    raise Failure(f"no goal up to {w.goal:.0f} samples/s made the job grow")
+
+
 def scale(w):
-    """Scales up with kubectl to the advised number of trainers, then down to one with the old goal."""
+    """Scales up with kubectl, then down to one trainer with the old goal."""
     before = w.life.status()
     with Watch(w.kube, PODS) as watch:
-        w.kube.kubectl("-n", NAMESPACE, "scale", "mtj/life", f"--replicas={w.advised}")
+        grow(w, before["plan"]["generation"])
         up = moved(w, before, watch)
     require(units_of(up) >= 2, f"the plan after scaling up is {up['plan']['summary']}")
     require(up["replicas"] == units_of(up), f"status.replicas is {up['replicas']}")
