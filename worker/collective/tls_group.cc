@@ -29,25 +29,36 @@ struct Header {
   uint64_t tag = 0;
   uint64_t size = 0;
 };
+constexpr size_t kRecord = size_t{16} << 10;  // of TLS; what is written at once has as few as possible
+
+// The header of a message of `size` bytes, followed by `bytes`, the first of them.
+void Pack(uint64_t tag, size_t size, std::span<const std::byte> bytes, std::vector<std::byte>& out) {
+  const Header header{tag, size};
+  const std::span<const std::byte> head = std::as_bytes(std::span(&header, 1));
+  out.clear();
+  out.reserve(head.size() + bytes.size());
+  out.insert(out.end(), head.begin(), head.end());
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
 
 // One that waits for a message.
 struct Receiver {
   std::span<std::byte> bytes;
   enum class State { kWaiting, kReading, kDone } state = State::kWaiting;
+  base::CondVar changed;  // its state
 };
 
-struct Outgoing {
-  uint64_t tag = 0;
-  std::vector<std::byte> bytes;
-};
-
+// Each thread waits for a condition of its own: a message wakes those that it concerns, however many peers there are.
 struct Peer {
   std::unique_ptr<TlsStream> stream;
   base::Mutex write_mutex;                                         // a message is written as a whole
+  std::vector<std::byte> first_record;                             // guarded by write_mutex
+  base::CondVar to_read;                                           // something was received, or has a receiver
+  base::CondVar to_write;                                          // the queue is not empty
   std::map<uint64_t, std::deque<Receiver*>> receivers;             // by tag; guarded by the group's mutex
   std::map<uint64_t, std::deque<std::vector<std::byte>>> arrived;  // likewise
   size_t arrived_bytes = 0;                                        // likewise
-  std::deque<Outgoing> queue;                                      // likewise
+  std::deque<std::vector<std::byte>> queue;                        // likewise; packed messages
   bool sending = false;                                            // likewise
   bool left = false;                                               // likewise; it has ended its group in order
 };
@@ -128,10 +139,11 @@ class TlsGroup final : public CollectiveGroup {
   }
   static absl::Status WriteMessage(Peer& peer, uint64_t tag, std::span<const std::byte> bytes,
                                    const Patience* patience) {
-    const Header header{tag, bytes.size()};
+    const size_t first = std::min(bytes.size(), kRecord - sizeof(Header));
     base::MutexLock lock(peer.write_mutex);
-    MEDLEY_RETURN_IF_ERROR(peer.stream->Write(std::as_bytes(std::span(&header, 1)), patience));
-    return peer.stream->Write(bytes, patience);
+    Pack(tag, bytes.size(), bytes.first(first), peer.first_record);
+    MEDLEY_RETURN_IF_ERROR(peer.stream->Write(peer.first_record, patience));
+    return peer.stream->Write(bytes.subspan(first), patience);
   }
   absl::Status ReceiveMessage(int from, uint64_t tag, std::span<std::byte> bytes) {
     Receiver receiver{bytes};
@@ -150,10 +162,11 @@ class TlsGroup final : public CollectiveGroup {
   void Read(size_t peer);
   absl::Status ReadMessage(Peer& peer);
   void Write(size_t peer);
+  void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   CollectiveMessages messages_{*this};
   base::Mutex mutex_;
-  base::CondVar changed_;
+  base::CondVar written_;  // a message, or a peer has left
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::string why_ ABSL_GUARDED_BY(mutex_);
   std::string lost_ ABSL_GUARDED_BY(mutex_);            // the peer whose connection broke, if that closed the group
@@ -193,17 +206,17 @@ absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> byt
       return closed_ || peer.left || queued_messages_ == 0 ||
              (queued_messages_ < kMaxQueuedMessages && queued_bytes_ + bytes.size() <= kMaxQueuedBytes);
     };
-    if (!changed_.WaitFor(mutex_, {}, options().timeout, room)) {
+    if (!written_.WaitFor(mutex_, {}, options().timeout, room)) {
       status = base::DeadlineExceeded("{} takes no messages", Name(to));
     } else if (closed_) {
       status = base::Aborted("{}", why_);
     } else if (peer.left) {
       status = base::Unavailable("{} has left", Name(to));
     } else {
-      peer.queue.push_back({kUserTags | tag, {bytes.begin(), bytes.end()}});
+      Pack(kUserTags | tag, bytes.size(), bytes, peer.queue.emplace_back());
       ++queued_messages_;
-      queued_bytes_ += bytes.size();
-      changed_.NotifyAll();
+      queued_bytes_ += peer.queue.back().size();
+      peer.to_write.NotifyOne();
     }
   }
   return Ended("send to " + Name(to), status);
@@ -217,7 +230,7 @@ absl::Status TlsGroup::Flush() {
       return closed_ || std::all_of(peers_.begin(), peers_.end(),
                                     [](const Peer& peer) { return peer.queue.empty() && !peer.sending; });
     };
-    if (!changed_.WaitFor(mutex_, {}, options().timeout, sent)) {
+    if (!written_.WaitFor(mutex_, {}, options().timeout, sent)) {
       status = base::DeadlineExceeded("messages are still unsent");
     } else if (closed_) {
       status = base::Aborted("{}", why_);
@@ -235,7 +248,7 @@ absl::Status TlsGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
     arrived->second.pop_front();
     if (arrived->second.empty()) peer.arrived.erase(arrived);
     peer.arrived_bytes -= message.size();
-    changed_.NotifyAll();
+    peer.to_read.NotifyOne();
     if (message.size() != receiver.bytes.size()) {
       return base::DataLoss("{} sent {} bytes, expected {}", Name(from), message.size(), receiver.bytes.size());
     }
@@ -246,21 +259,21 @@ absl::Status TlsGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
   if (closed_) return base::Unavailable("{}", why_);
   if (peer.left) return base::Unavailable("{} has left", Name(from));
   peer.receivers[tag].push_back(&receiver);
-  changed_.NotifyAll();
+  peer.to_read.NotifyOne();
   return absl::OkStatus();
 }
 
 absl::Status TlsGroup::End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience) {
   Peer& peer = At(from);
   base::MutexLock lock(mutex_);
-  const bool ended = changed_.WaitFor(mutex_, {}, patience, [&] {
+  const bool ended = receiver.changed.WaitFor(mutex_, {}, patience, [&] {
     return receiver.state == Receiver::State::kDone ||
            ((closed_ || peer.left) && receiver.state == Receiver::State::kWaiting);
   });
   if (receiver.state == Receiver::State::kDone) return absl::OkStatus();
   if (receiver.state == Receiver::State::kReading) {  // the reader uses our memory: end it, then go
     peer.stream->Shutdown();
-    changed_.Wait(mutex_, {}, [&] { return receiver.state != Receiver::State::kReading; });
+    receiver.changed.Wait(mutex_, {}, [&] { return receiver.state != Receiver::State::kReading; });
     if (receiver.state == Receiver::State::kDone) return absl::OkStatus();
   }
   if (const auto waiting = peer.receivers.find(tag); waiting != peer.receivers.end()) {
@@ -283,7 +296,7 @@ void TlsGroup::Read(size_t index) {
     base::MutexLock lock(mutex_);
     if (absl::IsOutOfRange(status)) {
       peer.left = true;
-      return changed_.NotifyAll();
+      return WakeAll();
     }
     if (!closed_) lost_ = options().members[index];
   }
@@ -307,7 +320,7 @@ absl::Status TlsGroup::ReadMessage(Peer& peer) {
       return true;
     };
     // What arrived before its receiver is kept, up to a bound; a single message always is.
-    changed_.Wait(mutex_, {}, [&] {
+    peer.to_read.Wait(mutex_, {}, [&] {
       return closed_ || waits() || peer.arrived_bytes == 0 || peer.arrived_bytes + header.size <= kMaxArrivedBytes;
     });
     if (closed_) return base::Aborted("{}", why_);
@@ -338,39 +351,44 @@ absl::Status TlsGroup::ReadMessage(Peer& peer) {
       if (found->second.empty()) peer.receivers.erase(found);
       std::copy(bytes.begin(), bytes.end(), late->bytes.begin());
       late->state = Receiver::State::kDone;
+      late->changed.NotifyOne();
       peer.arrived_bytes -= header.size;
     } else if (read.ok()) {
       peer.arrived[header.tag].push_back(std::move(bytes));
     }
-    changed_.NotifyAll();
     return read;
   }
   const absl::Status read = Whole(peer.stream->Read(receiver->bytes));
   base::MutexLock lock(mutex_);
   receiver->state = read.ok() ? Receiver::State::kDone : Receiver::State::kWaiting;
-  changed_.NotifyAll();
+  if (!read.ok()) peer.receivers[header.tag].push_front(receiver);  // the end of the group wakes it
+  receiver->changed.NotifyOne();
   return read;
 }
 
 void TlsGroup::Write(size_t index) {
   Peer& peer = peers_[index];
-  Outgoing message;
+  std::vector<std::byte> message;
   while (true) {
     {
       base::MutexLock lock(mutex_);
       if (peer.sending) {
         --queued_messages_;
-        queued_bytes_ -= message.bytes.size();
+        queued_bytes_ -= message.size();
+        written_.NotifyAll();
       }
       peer.sending = false;
-      changed_.NotifyAll();
-      changed_.Wait(mutex_, {}, [&] { return closed_ || !peer.queue.empty(); });
+      peer.to_write.Wait(mutex_, {}, [&] { return closed_ || !peer.queue.empty(); });
       if (closed_) return;
       message = std::move(peer.queue.front());
       peer.queue.pop_front();
       peer.sending = true;
     }
-    const absl::Status written = WriteMessage(peer, message.tag, message.bytes, nullptr);
+    absl::Status written;
+    {
+      base::MutexLock lock(peer.write_mutex);
+      written = peer.stream->Write(message);
+    }
     if (written.ok()) continue;
     {
       base::MutexLock lock(mutex_);
@@ -395,7 +413,7 @@ void TlsGroup::Leave() {
         in_order.push_back(peer.stream.get());
       }
     }
-    changed_.NotifyAll();
+    WakeAll();
   }
   const base::SteadyTime deadline = base::SystemClock().Steady() + base::seconds(1);
   for (TlsStream* stream : in_order) stream->Leave(deadline);
@@ -409,7 +427,19 @@ void TlsGroup::Close(std::string_view why) {
   for (Peer& peer : peers_) {
     if (peer.stream != nullptr) peer.stream->Shutdown();
   }
-  changed_.NotifyAll();
+  WakeAll();
+}
+
+// The group is closed, or a peer has left.
+void TlsGroup::WakeAll() {
+  written_.NotifyAll();
+  for (Peer& peer : peers_) {
+    peer.to_read.NotifyAll();
+    peer.to_write.NotifyAll();
+    for (const auto& [tag, receivers] : peer.receivers) {
+      for (Receiver* receiver : receivers) receiver->changed.NotifyAll();
+    }
+  }
 }
 
 }  // namespace

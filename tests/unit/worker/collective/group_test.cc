@@ -351,6 +351,26 @@ TEST(TlsGroupTest, AMessageOfAnotherSizeIsAnError) {
   });
 }
 
+// While the first message is on its way, the second is copied; then the connection breaks. What arrived whole is given.
+TEST(TlsGroupTest, AMessageThatBreaksOffWakesItsReceiver) {
+  for (int round = 0; round < 4; ++round) {
+    RunRanks(
+        Transport::kTls, 2,
+        [&](Group& group) {
+          std::vector<std::byte> bytes(size_t{8} << (20 + round));
+          if (group.rank() == 1) {
+            EXPECT_EQ(group.Send(0, 1, bytes), absl::OkStatus());
+            EXPECT_EQ(group.Send(0, 1, bytes), absl::OkStatus());
+            return group.Close("killed by the test");
+          }
+          absl::Status status = group.Recv(1, 1, bytes);
+          if (status.ok()) status = group.Recv(1, 1, bytes);
+          EXPECT_THAT(base::Message(status), testing::Not(testing::HasSubstr("in time")));
+        },
+        base::milliseconds(30'000));
+  }
+}
+
 // The ranks of a generation end it at different times.
 TEST(TlsGroupTest, ARankThatLeavesInOrderFailsOnlyCallsThatNeedIt) {
   MemoryStore store;
