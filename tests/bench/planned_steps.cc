@@ -14,6 +14,8 @@
 #include "operator/records/profile_store.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/step_time/make_plan.h"
+#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/tapp/tapp_planner.h"
 
 namespace medley::bench {
 
@@ -42,6 +44,13 @@ absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, 
 absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request) {
   const sched::Registry registry = sched::BuiltinPlanners();
   const base::SystemClock clock;
+  if (request.planner.name == "tapp") {  // of medley-planner
+    MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem problem, sched::StepTimeProblem::Compile(request));
+    MEDLEY_ASSIGN_OR_RETURN(sched::StepTimeSolution solution,
+                            sched::MakeTapp({})->Solve(problem, 1, {clock, base::SteadyTime::max(), {}}));
+    if (!solution.best) return base::FailedPrecondition("tapp: no plan");
+    return *std::move(solution.best);
+  }
   MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, sched::MakeStepTimePlan(request, registry.step_time(), clock, {}));
   if (!result.execution_plan) return base::FailedPrecondition("{}: no plan", request.planner.name);
   return *std::move(result.execution_plan);

@@ -29,7 +29,8 @@ struct StepTimeQuestion {
 // The question of the operator for a job with spec.objective.fastest. Errors: those of TrainingJob::FromObject.
 absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, const StepTimeQuestion& question);
 
-// The plan of the request's planner. Errors: those of sched::MakeStepTimePlan; FailedPrecondition without a plan.
+// The plan of the request's planner, which may also be `tapp`. Errors: those of sched::MakeStepTimePlan;
+// FailedPrecondition without a plan.
 absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request);
 
 // Of each placement its operations and replicas: " 0-3 device*share ...;".

@@ -214,6 +214,11 @@ absl::Status MeasureRound(const Settings& settings, const JobOptions& options, P
     JobHarness job(options);
     MEDLEY_ASSIGN_OR_RETURN(profile, bench::MeasureProfiles(job, {kBig, kSmall}));
   }
+  for (const model::Link& link : profile.links) {
+    std::fprintf(stderr, "link %s - %s: %.0f us, %.0f MB/s; of a processor %.0f us and %.0f us/MB\n", link.from.c_str(),
+                 link.to.c_str(), 1e6 * link.latency_seconds, link.bytes_per_second / 1e6,
+                 1e6 * link.processor_seconds_per_message, 1e12 * link.processor_seconds_per_byte);
+  }
   const int operations = static_cast<int>(profile.model.layers.size());
   std::vector<NamedShape> shapes;
   if (settings.rewards > 0 && rewarded.empty()) {

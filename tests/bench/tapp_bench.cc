@@ -34,7 +34,7 @@ const base::SystemClock kClock;
 
 struct Flags {
   std::vector<std::string> parts = {"table", "clusters", "learning", "closed"};
-  std::string models = "examples/tapp", cluster = "examples/clusters/tapp.yaml";
+  std::string models = "examples/tapp", cluster = "examples/clusters/tapp.yaml", row;
   int seeds = 10, clusters = 50;
   int64_t calls = TappOptions{}.calls;
   double polish = TappOptions{}.polish;
@@ -174,8 +174,9 @@ class Bench {
           if (bandwidth != 1 && scale != 1) continue;
           if (flags_.paper_only && (bandwidth != 1 || scale != 1)) continue;
           const int batch = static_cast<int>(row.batch * scale);
-          const StepTimeProblem problem = ProblemOf(ReadRequest(flags_, row.model, batch, bandwidth));
-          OneRow(fmt::format("{} batch {} bandwidth x {}", row.model, batch, bandwidth), problem);
+          const std::string title = fmt::format("{} batch {} bandwidth x {}", row.model, batch, bandwidth);
+          if (!flags_.row.empty() && title != flags_.row) continue;
+          OneRow(title, ProblemOf(ReadRequest(flags_, row.model, batch, bandwidth)));
         }
       }
     }
@@ -353,6 +354,7 @@ int main(int argc, char** argv) {
   app.add_option("parts", flags.parts, "table, clusters, learning, closed");
   app.add_flag("--paper-only", flags.paper_only,
                "with table: only the paper's batch sizes, and the bandwidths as given");
+  app.add_option("--row", flags.row, "with table: only this one, such as 'vgg16 batch 64 bandwidth x 10'");
   app.add_flag("--verbose", flags.verbose, "with closed: the pipelines that are farthest off");
   app.add_option("--models", flags.models, "folder of the layer tables");
   app.add_option("--cluster", flags.cluster);

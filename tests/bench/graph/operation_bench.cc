@@ -3,6 +3,11 @@
 //
 //   operation_bench --graphs FOLDER [--models alexnet,resnet,transformer] [--parts 0.3,0.7,1.2] [--rounds 2]
 //                   [--steps 8] [--planners graph,ev-ps,ev-ar,cp-ps,cp-ar] [--cores 1.6] [--period-ms 10]
+//                   [--rate BYTES_PER_SECOND] [--micro-batches 1]
+//
+// The models tapp-alexnet, tapp-vgg16 and tapp-inception_v3 are those of TAPP on small images, for plans of pipelines:
+// --planners exact/async,tapp/async,bsp has the asynchronous schedule for two of them. --rate instead of --parts sets the
+// speed of all links.
 //
 // With --held-out 0.75,0.35 it measures instead how well profiles predict these parts of their batch, which profilers
 // do not measure: each operation by the linear regression of its seconds.
@@ -57,6 +62,8 @@ struct Flags {
   int steps = 8;
   double cores = 1.6;
   int period_ms = 10;
+  double rate = 0;  // bytes/s; 0: by `parts`
+  int micro_batches = 1;
   std::vector<double> held_out;
 };
 
@@ -64,12 +71,17 @@ struct Graph {
   int batch = 0;
   int side = 0;  // of images; 0: rows of Adult
   int channels = 0;
+  size_t rows = 0;  // at most; 0: all
 };
 
 absl::StatusOr<Graph> GraphOf(const std::string& model) {
   if (model == "alexnet") return Graph{512, 32, 3};
   if (model == "resnet") return Graph{192, 28, 1};
   if (model == "transformer") return Graph{1024};
+  // Each trainer holds all images.
+  if (model == "tapp-alexnet") return Graph{128, 64, 3, 1024};
+  if (model == "tapp-vgg16") return Graph{32, 64, 3, 1024};
+  if (model == "tapp-inception_v3") return Graph{64, 96, 3, 1024};
   return base::InvalidArgument("--models: no model '{}'", model);
 }
 
@@ -115,7 +127,11 @@ class Bench {
                      {"task", graph.side > 0 ? "multiClass" : "binary"}};
     if (graph.side > 0) {
       const auto examples = worker::ExampleData("").parent_path().parent_path();
-      MEDLEY_ASSIGN_OR_RETURN(const Digits digits, ReadDigits(examples / "lenet" / "t10k"));
+      MEDLEY_ASSIGN_OR_RETURN(Digits digits, ReadDigits(examples / "lenet" / "t10k"));
+      if (graph.rows > 0 && graph.rows < digits.images.size()) {
+        digits.images.resize(graph.rows);
+        digits.labels.resize(graph.rows);
+      }
       MEDLEY_RETURN_IF_ERROR(WriteDigits(digits, {graph.side, graph.channels}, folder_, model));
       const std::string data = "file://" + (folder_ / model).string();
       spec["data"]["train"] = {{"format", "idx"}, {"uri", data + "-images"}, {"labels", data + "-labels"}};
@@ -132,7 +148,8 @@ class Bench {
           Json::array({{{"name", "numbers"}, {"type", "float32"}, {"columns", {0, 2, 4, 10, 11, 12}}}});
       spec["data"]["schema"] = {{"label", {{"column", 14}, {"positive", ">50K"}}}};
     }
-    spec["training"] = {{"epochs", 100000}, {"batchSize", graph.batch}, {"microBatches", 1}, {"seed", 1}};
+    spec["training"] = {
+        {"epochs", 100000}, {"batchSize", graph.batch}, {"microBatches", flags_.micro_batches}, {"seed", 1}};
     spec["training"]["optimizer"] = {{"name", "sgd"}, {"learningRate", 0.001}};
     spec["checkpoint"] = {{"interval", "3600s"}, {"keep", 3}};
     worker::JobOptions options;
@@ -146,7 +163,8 @@ class Bench {
 
   absl::StatusOr<Planned> Plan(const model::Profile& profile, const std::string& planner, int batch,
                                double bytes_per_second) const {
-    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, AskAsOperator(profile, {planner, batch, 1, kPools}));
+    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request,
+                            AskAsOperator(profile, {planner, batch, flags_.micro_batches, kPools}));
     request.cluster.links = {{"*", "*", kLatencySeconds, bytes_per_second}};
     MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, PlanSteps(request));
     MEDLEY_ASSIGN_OR_RETURN(const sched::ClusterLinks links, sched::ClusterLinks::Make(request.cluster));
@@ -236,9 +254,10 @@ class Bench {
     for (const model::Layer& layer : profile.model.layers) bytes += layer.weight_bytes;
     constexpr double kUnlimited = 1e12;
     MEDLEY_ASSIGN_OR_RETURN(const Planned even, Plan(profile, "ev-ar", graph.batch, kUnlimited));
-    for (const double part : flags_.parts) {
-      // What each member of a ring sends and receives.
-      const double rate = 2.0 * (kDevices - 1) / kDevices * bytes / (part * even.simulated);
+    const double moved = 2.0 * (kDevices - 1) / kDevices * bytes;  // what each member of a ring sends and receives
+    const std::vector<double> one = {moved / std::max(flags_.rate, 1.0) / even.simulated};
+    for (const double part : flags_.rate > 0 ? one : flags_.parts) {
+      const double rate = moved / (part * even.simulated);
       std::fprintf(stderr, "%s: %.1f MB of parameters, even replicas compute %.2f s, links of %.1f MB/s\n",
                    model.c_str(), bytes / 1e6, even.simulated, rate / 1e6);
       std::vector<Planned> plans;
@@ -284,7 +303,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Plans of single operations on real processes"};
   medley::bench::Flags flags;
   app.add_option("--graphs", flags.graphs, "folder of the models")->required();
-  app.add_option("--models", flags.models)->delimiter(',')->check(CLI::IsMember({"alexnet", "resnet", "transformer"}));
+  app.add_option("--models", flags.models)->delimiter(',')->check([](const std::string& model) {
+    return medley::bench::GraphOf(model).ok() ? "" : "no model " + model;
+  });
   app.add_option("--parts", flags.parts, "allreduce of even replicas over their computation")
       ->delimiter(',')
       ->check(CLI::Range(1e-3, 1e3));
@@ -293,6 +314,8 @@ int main(int argc, char** argv) {
   app.add_option("--steps", flags.steps, "of each measurement")->check(CLI::Range(1, 1000));
   app.add_option("--cores", flags.cores, "of all trainers")->check(CLI::Range(0.2, 64.0));
   app.add_option("--held-out", flags.held_out, "parts of the batch")->delimiter(',')->check(CLI::Range(0.05, 1.0));
+  app.add_option("--rate", flags.rate, "of all links, in bytes/s")->check(CLI::Range(1e4, 1e12));
+  app.add_option("--micro-batches", flags.micro_batches)->check(CLI::Range(1, 64));
   app.add_option("--period-ms", flags.period_ms, "of the quotas")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = medley::bench::Bench(flags).Run();

@@ -1,5 +1,9 @@
 #!/usr/bin/python3
-"""Writes the models of operation_bench as TorchScript: real_models.py FOLDER (Debian's python3-torch)."""
+"""Writes the models of operation_bench as TorchScript: real_models.py FOLDER [MODEL...]
+
+Needs Debian's python3-torch. The models of TAPP, tapp-alexnet, tapp-vgg16 and tapp-inception_v3, are only written when
+named, and need python3-torchvision.
+"""
 import os
 import sys
 
@@ -69,8 +73,31 @@ class Transformer(nn.Module):
         return self.head(self.encoder(x).mean(1))
 
 
+def tapp(name):
+    """A model of torchvision for 10 classes, as a chain of its layers: an activation and a dropout belong to the layer before."""
+    import torchvision
+    if name == "inception_v3":
+        model = torchvision.models.inception_v3(num_classes=10, aux_logits=False, init_weights=False)
+        layers = list(model.children())
+        layers.insert(-1, nn.Flatten())
+    else:
+        model = getattr(torchvision.models, name)(num_classes=10)
+        layers = [*model.features, model.avgpool, nn.Flatten(), *model.classifier]
+    chain = []
+    for layer in layers:
+        if chain and isinstance(layer, (nn.ReLU, nn.Dropout, nn.Flatten)):
+            chain[-1].append(layer)
+        else:
+            chain.append(nn.Sequential(layer))
+    return nn.Sequential(*chain)
+
+
+GRAPHS = {"alexnet": alexnet, "resnet": resnet, "transformer": Transformer}
+PIPELINES = {f"tapp-{name}": lambda name=name: tapp(name) for name in ("alexnet", "vgg16", "inception_v3")}
+
+
 if __name__ == "__main__":
-    torch.manual_seed(1)
     os.makedirs(sys.argv[1], exist_ok=True)
-    for name, model in (("alexnet", alexnet()), ("resnet", resnet()), ("transformer", Transformer())):
-        torch.jit.script(model.train()).save(os.path.join(sys.argv[1], name + ".pt"))
+    for chosen in sys.argv[2:] or GRAPHS:
+        torch.manual_seed(1)
+        torch.jit.script((GRAPHS | PIPELINES)[chosen]().train()).save(os.path.join(sys.argv[1], chosen + ".pt"))
