@@ -6,8 +6,8 @@
 //                   [--rate BYTES_PER_SECOND] [--micro-batches 1]
 //
 // The models tapp-alexnet, tapp-vgg16 and tapp-inception_v3 are those of TAPP on small images, for plans of pipelines:
-// --planners exact/async,tapp/async,bsp has the asynchronous schedule for two of them. --rate instead of --parts sets the
-// speed of all links.
+// --planners exact/async,tapp/async,bsp has the asynchronous schedule for two of them. --rate instead of --parts sets
+// the speed of all links.
 //
 // With --held-out 0.75,0.35 it measures instead how well profiles predict these parts of their batch, which profilers
 // do not measure: each operation by the linear regression of its seconds.
