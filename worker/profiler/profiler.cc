@@ -1,5 +1,7 @@
 #include "worker/profiler/profiler.h"
 
+#include <absl/functional/function_ref.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -29,6 +31,10 @@ constexpr size_t kConfigurations = kUnits.size() + 1;  // measured of each opera
 constexpr size_t kBlocks = 5;
 constexpr double kComputeShare = 0.7;    // share of the time budget for measuring computation
 constexpr double kAllreduceShare = 0.5;  // for measuring the algorithms of allreduces, beyond the budget
+
+// Beyond it, what moving data takes grows with the bytes: measuring the gradients of a large model as a whole would take
+// minutes where a limit leaves a fraction of a core.
+constexpr int64_t kMostMoved = int64_t{16} << 20;
 
 // The measured cost of an operation at one batch size.
 struct Cost {
@@ -184,6 +190,17 @@ double Slowdown(const std::array<Cost, kUnits.size()>& costs) {
   return processor > 0 ? std::max(1.0, seconds / processor) : 1;
 }
 
+// What `move` measures for `bytes`.
+absl::StatusOr<Traffic> TimeMoving(int64_t bytes, absl::FunctionRef<absl::StatusOr<Traffic>(int64_t bytes)> move) {
+  const int64_t measured = std::min(bytes, kMostMoved);
+  MEDLEY_ASSIGN_OR_RETURN(Traffic traffic, move(measured));
+  const double times = measured < bytes ? static_cast<double>(bytes) / static_cast<double>(measured) : 1;
+  traffic.seconds *= times;
+  traffic.processor_seconds *= times;
+  traffic.burst_seconds *= times;
+  return traffic;
+}
+
 // Measures one layer's communication for one of k units: synchronisation (y), transfer (x) and their common parallel
 // fraction (beta). Adds to `costs` what synchronisation takes of the processor, which cannot compute meanwhile.
 // `cut_width` is what passes on between stages that are divided behind the layer, in floats per sample.
@@ -196,7 +213,8 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
   }
   const double slowdown = Slowdown(costs);
   // A dense layer's gradient has the same size for every batch size, so more units do not shorten its allreduce.
-  MEDLEY_ASSIGN_OR_RETURN(const Traffic allreduce, probe.Allreduce(dense_bytes, 2));
+  MEDLEY_ASSIGN_OR_RETURN(const Traffic allreduce,
+                          TimeMoving(dense_bytes, [&](int64_t bytes) { return probe.Allreduce(bytes, 2); }));
   for (size_t i = 0; i < kUnits.size(); ++i) {
     Traffic sync = allreduce;
     if (operation.HasTable()) {
@@ -209,7 +227,7 @@ absl::Status TimeCommunication(CommunicationProbe& probe, const Operation& opera
     Traffic transfer;
     if (cut_width > 0) {
       const int64_t bytes = int64_t{4} * cut_width * std::max(1, static_cast<int>(batch / kUnits[i]));
-      MEDLEY_ASSIGN_OR_RETURN(transfer, probe.Exchange(bytes));
+      MEDLEY_ASSIGN_OR_RETURN(transfer, TimeMoving(bytes, [&](int64_t some) { return probe.Exchange(some); }));
     }
     seconds[i] = sync.seconds + transfer.seconds;
     if (i == 0) {

@@ -79,9 +79,9 @@ absl::StatusOr<Graph> GraphOf(const std::string& model) {
   if (model == "resnet") return Graph{192, 28, 1};
   if (model == "transformer") return Graph{1024};
   // Each trainer holds all images.
-  if (model == "tapp-alexnet") return Graph{128, 64, 3, 1024};
-  if (model == "tapp-vgg16") return Graph{32, 64, 3, 1024};
-  if (model == "tapp-inception_v3") return Graph{64, 96, 3, 1024};
+  if (model == "tapp-alexnet") return Graph{32, 64, 3, 1024};
+  if (model == "tapp-vgg16") return Graph{8, 64, 3, 1024};
+  if (model == "tapp-inception_v3") return Graph{16, 96, 3, 1024};
   return base::InvalidArgument("--models: no model '{}'", model);
 }
 

@@ -196,7 +196,7 @@ absl::StatusOr<std::string> JobHarness::RunProfiler(const std::string& pool) {
   const std::string name = "profiler-" + pool;
   pools_[name] = pool;
   Start(name, "profiler");
-  const int code = WaitForExit(name, base::seconds(120));
+  const int code = WaitForExit(name, base::seconds(600));  // a large model under a small quota
   if (code != 0) return base::FailedPrecondition("the profiler of {} ended with {}: {}", pool, code, Log(name));
   return Log(name);
 }

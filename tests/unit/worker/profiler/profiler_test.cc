@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -173,6 +174,35 @@ TEST(ProfilerTest, SynchronisationTakesProcessorTime) {
   EXPECT_GE(dense.compute_seconds(), 4e-3 * (230 * 64 + 64));
   EXPECT_LT(dense.compute_parallel(), 0.5);
   EXPECT_NEAR(dense.sync_seconds(), 4e-9 * (230 * 64 + 64), 1e-12);
+}
+
+// The rest is in proportion.
+TEST(ProfilerTest, MovesAtMost16MiBAtATime) {
+  class Watched final : public FixedProbe {
+   public:
+    absl::StatusOr<Traffic> Allreduce(int64_t bytes, int replicas) override {
+      most = std::max(most, bytes);
+      return FixedProbe::Allreduce(bytes, replicas);
+    }
+    absl::StatusOr<Traffic> Exchange(int64_t bytes) override {
+      most = std::max(most, bytes);
+      return FixedProbe::Exchange(bytes);
+    }
+    int64_t most = 0;
+  };
+  base::SystemClock clock;
+  std::ostringstream output;
+  Watched probe;
+  ProfilerOptions options{.job = Adult(), .resource_type = "cpu", .clock = &clock, .output = &output, .probe = &probe};
+  options.budget_seconds = 0.01;
+  options.job.model.hidden = {64, 100'000};  // 26 MB of parameters, 102 MB of outputs
+  ASSERT_EQ(base::ToString(RunProfiler(options)), "OK");
+  profile::v1::Profile proto;
+  ASSERT_EQ(base::ToString(model::ParseText(output.str().substr(15), proto)), "OK");
+  const auto& wide = proto.model().layers(2).profiles(0);
+  EXPECT_NEAR(wide.sync_seconds(), 4e-9 * (64 * 100'000 + 100'000), 1e-9);
+  EXPECT_NEAR(wide.transfer_seconds(), 2 * 4e-9 * 256 * 100'000, 1e-9);
+  EXPECT_EQ(probe.most, 16 << 20);
 }
 
 TEST(ProfilerTest, AUnitMayHaveFewerSamplesThanMicroBatches) {
