@@ -32,8 +32,8 @@ constexpr size_t kBlocks = 5;
 constexpr double kComputeShare = 0.7;    // share of the time budget for measuring computation
 constexpr double kAllreduceShare = 0.5;  // for measuring the algorithms of allreduces, beyond the budget
 
-// Beyond it, what moving data takes grows with the bytes: measuring the gradients of a large model as a whole would take
-// minutes where a limit leaves a fraction of a core.
+// Beyond it, what moving data takes grows with the bytes: measuring the gradients of a large model as a whole would
+// take minutes where a limit leaves a fraction of a core.
 constexpr int64_t kMostMoved = int64_t{16} << 20;
 
 // The measured cost of an operation at one batch size.
