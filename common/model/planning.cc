@@ -285,6 +285,7 @@ Profile ProfileOf(const PlanRequest& request) {
   profile.model = request.model;
   profile.profile_batch_size = static_cast<int>(std::clamp(request.training.profile_batch_size, 0.0, 1e9));
   profile.state_factor = request.training.state_factor;
+  profile.micro_batches = request.training.micro_batches;  // the profiler divides the batch as the job does
   for (const Resource& resource : request.resources) {
     if (resource.processor_seconds_per_message == 0 && resource.processor_seconds_per_byte == 0) continue;
     profile.links.push_back({.from = resource.name,

@@ -36,14 +36,14 @@ double WorkFor(const StepTimeProblem& problem, const std::vector<Kind>& kinds, c
     size_t best = 0;
     double least = kForever;
     for (size_t k = 0; k < kinds.size(); ++k) {
-      const double seconds = weights[k] / kinds[k].count * problem.WorkOf(i, i + 1, kinds[k].device).At(1);
+      const double seconds = weights[k] / kinds[k].count * problem.LeastWorkOf(i, i + 1, kinds[k].device).At(1);
       if (seconds < least) {
         least = seconds;
         best = k;
       }
     }
     sum += least;
-    gradient[best] += problem.WorkOf(i, i + 1, kinds[best].device).At(1) / kinds[best].count;
+    gradient[best] += problem.LeastWorkOf(i, i + 1, kinds[best].device).At(1) / kinds[best].count;
   }
   return sum;
 }
@@ -76,7 +76,7 @@ double WorkBound(const StepTimeProblem& problem) {
 double LeastMeanSeconds(const StepTimeProblem& problem, int operation) {
   std::vector<StepTimeProblem::Work> work;
   for (int d = 0; d < problem.devices(); ++d) {
-    work.push_back(problem.WorkOf(operation, operation + 1, d));
+    work.push_back(problem.LeastWorkOf(operation, operation + 1, d));
     work.back().variable *= 2;
   }
   const std::vector<double> shares = BalancedShares(work).shares;

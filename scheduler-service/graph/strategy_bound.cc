@@ -70,7 +70,7 @@ void StrategyBound::AddGroups() {
       for (size_t d = 0; d < shares.size(); ++d) {
         if (shares[d] <= 0) continue;
         for (const int i : members) {
-          load[d] += problem_.WorkOf(i, i + 1, static_cast<int>(d)).At(std::max(0.0, shares[d] - sample));
+          load[d] += problem_.LeastWorkOf(i, i + 1, static_cast<int>(d)).At(std::max(0.0, shares[d] - sample));
         }
       }
     }
@@ -104,7 +104,7 @@ void StrategyBound::AddPasses() {
         if (shares[d] <= 0) continue;
         const std::string& pool = problem_.device(static_cast<int>(d)).pool;
         const auto times = std::ranges::find(profiles, pool, &model::LayerProfile::resource_type);
-        const double work = problem_.WorkOf(i, i + 1, static_cast<int>(d)).At(std::max(0.0, shares[d] - sample));
+        const double work = problem_.LeastWorkOf(i, i + 1, static_cast<int>(d)).At(std::max(0.0, shares[d] - sample));
         seconds[d] = work * (1 - times->update_part) * (parts.contains(pool) ? parts.at(pool) : 1) /
                      std::max(1, problem_.micro_batches());
         fastest = std::min(fastest, seconds[d]);

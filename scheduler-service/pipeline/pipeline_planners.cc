@@ -53,6 +53,12 @@ std::vector<PipelineStage> OneStageOn(const StepTimeProblem& problem, std::vecto
   return {{0, problem.layers(), std::move(devices)}};
 }
 
+// A single stage computes its batch in one piece, which can be much faster than in micro-batches, and a search may not
+// meet it.
+void TimeSingleDevices(const StepTimeProblem& problem, const SearchLimits& limits, PipelineTimer& timer) {
+  for (int d = 0; d < problem.devices() && !limits.Spent(); ++d) timer.Seconds(OneStageOn(problem, {d}));
+}
+
 absl::Status Exact(const Question& q, StepTimeSolution& out) {
   for (const double steps_kept : {1.0, 2.0, 4.0, 8.0}) {
     MEDLEY_ASSIGN_OR_RETURN(const ExactPipeline exact, FindExactPipeline(q.problem, q.limits, steps_kept));
@@ -73,6 +79,7 @@ absl::Status Exact(const Question& q, StepTimeSolution& out) {
     // The best one may keep the activations of more steps than fit.
     if (q.limits.Spent() || q.timer.Seconds(exact.stages) < kForever) break;
   }
+  TimeSingleDevices(q.problem, q.limits, q.timer);
   return absl::OkStatus();
 }
 
@@ -129,7 +136,7 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
           q.timer.Seconds(PipeTorch(q.problem));
         }
         q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
-        for (int d = 0; d < q.problem.devices() && !q.limits.Spent(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
+        TimeSingleDevices(q.problem, q.limits, q.timer);
         const std::vector<PipelineStage> start =
             q.timer.best().empty() ? RandomPipeline(q.problem, q.rng) : std::vector<PipelineStage>(q.timer.best());
         SearchLocally(q.problem, start, kSearchCalls, q.rng, q.limits, q.timer);
@@ -163,7 +170,7 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
   });
   add("bsp-subset", "one copy of the model on each device of the best subset", false, BestSubset);
   add("one-device", "the fastest single device", false, [](const Question& q, StepTimeSolution&) {
-    for (int d = 0; d < q.problem.devices() && !q.limits.Spent(); ++d) q.timer.Seconds(OneStageOn(q.problem, {d}));
+    TimeSingleDevices(q.problem, q.limits, q.timer);
     return absl::OkStatus();
   });
   return out;

@@ -199,9 +199,8 @@ class Filler {
   // What a step takes more, or less, because the program divides it into another number of micro-batches than the
   // profiler did.
   double MicroBatchSeconds(int operation, const std::string& pool) const {
-    const model::LayerProfile& times = *Find(Layer(operation), pool);
-    if (times.undivided_seconds <= 0 || profile_.micro_batches < 2) return 0;
-    const double each = (times.compute_seconds - times.undivided_seconds) / (profile_.micro_batches - 1);
+    if (profile_.micro_batches < 2) return 0;
+    const double each = MicroBatchesCost(profile_, operation, pool) / (profile_.micro_batches - 1);
     return each * Part(pool) * Scale() * (program_.micro_batches - profile_.micro_batches);
   }
 
@@ -382,6 +381,12 @@ absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::
   }
   const auto part = parts.find(pool);
   return OwnSeconds(*times, share) * (part == parts.end() ? 1 : part->second) * samples / profile.profile_batch_size;
+}
+
+double MicroBatchesCost(const model::Profile& profile, int operation, const std::string& pool) {
+  const model::LayerProfile* times = Find(profile.model.layers[static_cast<size_t>(operation)], pool);
+  const bool known = times != nullptr && times->undivided_seconds > 0 && profile.micro_batches > 1;
+  return known ? times->compute_seconds - times->undivided_seconds : 0;
 }
 
 absl::StatusOr<ClusterLinks> ClusterLinks::Make(const model::Cluster& cluster) {

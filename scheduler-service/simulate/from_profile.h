@@ -25,6 +25,10 @@ std::map<std::string, double> QuotaParts(const model::Profile& profile);
 absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::map<std::string, double>& parts,
                                       int operation, const std::string& pool, double share, int samples);
 
+// Seconds that an operation takes longer on the profile's batch because the profiler divided it into micro-batches. A
+// plan without a pipeline does not divide it. 0: unknown.
+double MicroBatchesCost(const model::Profile& profile, int operation, const std::string& pool);
+
 // The period of CPU quotas that Kubernetes sets (kubelet's default).
 inline constexpr double kQuotaPeriodSeconds = 0.1;
 

@@ -48,14 +48,23 @@ absl::StatusOr<StepTimeProblem> StepTimeProblem::Compile(model::PlanRequest requ
       kept.push_back(kept.back() + (known ? times->activation_bytes : layer.output_bytes) * out.samples());
     }
     std::vector<Work>& sums = out.work_.emplace_back(1);
+    std::vector<Work>& least = out.least_.emplace_back(1);
+    Work all;
     for (int l = 0; l < layers; ++l) {
       MEDLEY_ASSIGN_OR_RETURN(const double none, ComputeSeconds(out.profile_, parts, l, device.pool, 0, out.samples()));
       MEDLEY_ASSIGN_OR_RETURN(const double whole,
                               ComputeSeconds(out.profile_, parts, l, device.pool, 1, out.samples()));
       // Where a CPU quota holds a unit up, its seconds are those of the long run.
       const double part = parts.contains(device.pool) ? parts.at(device.pool) : 1;
-      sums.push_back({sums.back().fixed + none / part, sums.back().variable + (whole - none) / part});
+      const Work work{none / part, (whole - none) / part};
+      const double saved =
+          MicroBatchesCost(out.profile_, l, device.pool) * out.samples() / out.profile_.profile_batch_size;
+      const double in_one = std::max(0.0, work.fixed - saved);
+      sums.push_back({sums.back().fixed + work.fixed, sums.back().variable + work.variable});
+      least.push_back({least.back().fixed + std::min(work.fixed, in_one), least.back().variable + work.variable});
+      all = {all.fixed + in_one, all.variable + work.variable};
     }
+    out.whole_.push_back(all);
   }
 
   for (int a = 0; a < out.devices(); ++a) {

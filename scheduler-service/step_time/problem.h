@@ -49,11 +49,13 @@ class StepTimeProblem {
     double variable = 0;
     double At(double share) const { return fixed + share * variable; }
   };
+  // All layers together are no pipeline, so they compute the samples in one piece instead of in micro-batches.
   Work WorkOf(int first, int end, int d) const {
-    const std::vector<Work>& sums = work_[static_cast<size_t>(d)];
-    const Work &a = sums[static_cast<size_t>(first)], &b = sums[static_cast<size_t>(end)];
-    return {b.fixed - a.fixed, b.variable - a.variable};
+    if (first == 0 && end == layers()) return whole_[static_cast<size_t>(d)];
+    return Between(work_[static_cast<size_t>(d)], first, end);
   }
+  // At most what they take in any plan: in micro-batches, or in one piece.
+  Work LeastWorkOf(int first, int end, int d) const { return Between(least_[static_cast<size_t>(d)], first, end); }
   // Parameters of layers [first, end), in bytes.
   double WeightBytes(int first, int end) const {
     return weights_[static_cast<size_t>(end)] - weights_[static_cast<size_t>(first)];
@@ -70,6 +72,11 @@ class StepTimeProblem {
   double CutBytes(int cut) const { return cut_bytes_[static_cast<size_t>(cut)]; }
 
  private:
+  static Work Between(const std::vector<Work>& sums, int first, int end) {
+    const Work &a = sums[static_cast<size_t>(first)], &b = sums[static_cast<size_t>(end)];
+    return {b.fixed - a.fixed, b.variable - a.variable};
+  }
+
   model::PlanRequest request_;
   model::Profile profile_;
   std::map<std::string, int> index_;
@@ -77,7 +84,8 @@ class StepTimeProblem {
   model::LinkTable links_;
   std::vector<double> memory_;
   std::vector<double> cards_;
-  std::vector<std::vector<Work>> work_;           // by device: sums of the layers before
+  std::vector<std::vector<Work>> work_, least_;   // by device: sums of the layers before
+  std::vector<Work> whole_;                       // by device
   std::vector<double> weights_;                   // sums of the layers before
   std::vector<std::vector<double>> activations_;  // by device: sums of the layers before
   std::vector<int> cuts_;

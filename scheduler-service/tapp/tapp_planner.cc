@@ -78,6 +78,9 @@ class Tapp final : public StepTimePlanner {
     OfferLikeliest(problem, *policy, timer);
     const double learned = timer.best_seconds();
     base::Rng rng(seed);
+    if (options_.polish > 0) {  // search starts from what a pipeline should beat
+      for (int d = 0; d < problem.devices() && !limits.Spent(); ++d) timer.Seconds({{0, problem.layers(), {d}}});
+    }
     if (options_.polish > 0 && !timer.best().empty()) {
       SearchLocally(problem, timer.best(), std::min(options_.calls - learning, options_.calls - timer.calls()), rng,
                     limits, timer);
