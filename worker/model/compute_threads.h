@@ -23,8 +23,10 @@ class ComputeThreads {
 
   int size() const;
   // Calls `work` for disjoint ranges that cover [0, rows), and returns when all have ended. Rethrows the first
-  // exception. `operations`: arithmetic operations for one row; little work is not divided.
-  void ForEach(int64_t rows, int64_t operations, Work work);
+  // exception. `operations`: arithmetic operations for one row; little work is not divided. All ranges but the last
+  // have a multiple of `together` rows.
+  void ForEach(int64_t rows, int64_t operations, Work work, int64_t together = kRowsTogether);
+  static constexpr int64_t kRowsTogether = 16;  // so that matrix kernels run without remainders
 
  private:
   class Rep;

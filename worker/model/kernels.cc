@@ -28,17 +28,30 @@ void UseThisThreadOnly() {
   static_cast<void>(set);
 }
 
+// The bits of a row of a product depend on how many rows oneDNN's kernels for AVX2 get in a call; those of its kernels
+// for AVX-512 do not. So the former get the same blocks of rows however many threads there are.
+bool DependsOnRows() {
+  static const bool depends = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core;
+  return depends;
+}
+constexpr int64_t kBlock = 48;
+int64_t RowsTogether() { return DependsOnRows() ? kBlock : ComputeThreads::kRowsTogether; }
+
 // Rows [first, end) of the row-major c = beta c + op(a) op(b). With `transpose_a`, a's rows are the inner dimension.
 // oneDNN compiles the kernel for the processor of this machine.
 void MultiplyRows(Matrix a, bool transpose_a, Matrix b, bool transpose_b, float beta, MutableMatrix c, int64_t first,
                   int64_t end) {
   UseThisThreadOnly();
   const int64_t inner = transpose_a ? a.rows : a.columns;
-  const float* from = a.data + (transpose_a ? first : first * a.columns);
-  const dnnl_status_t status =
-      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', end - first, c.columns, inner, 1, from, a.columns,
-                 b.data, b.columns, beta, c.data + first * c.columns, c.columns);
-  if (status != dnnl_success) throw std::runtime_error("oneDNN failed to compute a matrix product");
+  for (int64_t next = first; next < end;) {
+    const int64_t rows = DependsOnRows() ? std::min(end - next, kBlock) : end - next;
+    const float* from = a.data + (transpose_a ? next : next * a.columns);
+    const dnnl_status_t status =
+        dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', rows, c.columns, inner, 1, from, a.columns, b.data,
+                   b.columns, beta, c.data + next * c.columns, c.columns);
+    if (status != dnnl_success) throw std::runtime_error("oneDNN failed to compute a matrix product");
+    next += rows;
+  }
 }
 
 void Activate(Activation activation, MutableMatrix y) {
@@ -62,12 +75,15 @@ void Activate(Activation activation, MutableMatrix y) {
 
 void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y,
                    ComputeThreads& threads) {
-  threads.ForEach(y.rows, 2 * x.columns * y.columns, [&](int64_t first, int64_t end) {
-    const c10::InferenceMode no_autograd;
-    for (int64_t row = first; row < end; ++row) std::ranges::copy(bias, y.data + row * y.columns);
-    MultiplyRows(x, false, w, false, 1, y, first, end);
-    Activate(activation, {y.data + first * y.columns, end - first, y.columns});
-  });
+  threads.ForEach(
+      y.rows, 2 * x.columns * y.columns,
+      [&](int64_t first, int64_t end) {
+        const c10::InferenceMode no_autograd;
+        for (int64_t row = first; row < end; ++row) std::ranges::copy(bias, y.data + row * y.columns);
+        MultiplyRows(x, false, w, false, 1, y, first, end);
+        Activate(activation, {y.data + first * y.columns, end - first, y.columns});
+      },
+      RowsTogether());
 }
 
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out) {
@@ -94,9 +110,10 @@ void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatri
 
 void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db,
                            ComputeThreads& threads) {
-  threads.ForEach(dw.rows, 2 * x.rows * dw.columns, [&](int64_t first, int64_t end) {
-    MultiplyRows(x, true, dz, false, accumulate ? 1 : 0, dw, first, end);
-  });
+  threads.ForEach(
+      dw.rows, 2 * x.rows * dw.columns,
+      [&](int64_t first, int64_t end) { MultiplyRows(x, true, dz, false, accumulate ? 1 : 0, dw, first, end); },
+      RowsTogether());
   if (!accumulate) std::ranges::fill(db, 0.0F);
   for (int64_t row = 0; row < dz.rows; ++row) {
     const float* gradient = dz.data + row * dz.columns;
@@ -105,8 +122,9 @@ void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix d
 }
 
 void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx, ComputeThreads& threads) {
-  threads.ForEach(dx.rows, 2 * dz.columns * dx.columns,
-                  [&](int64_t first, int64_t end) { MultiplyRows(dz, false, w, true, 0, dx, first, end); });
+  threads.ForEach(
+      dx.rows, 2 * dz.columns * dx.columns,
+      [&](int64_t first, int64_t end) { MultiplyRows(dz, false, w, true, 0, dx, first, end); }, RowsTogether());
 }
 
 void EmbeddingForward(const IdColumns& ids, std::span<const float> numerics, Matrix rows, bool sum_fields,
