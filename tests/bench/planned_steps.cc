@@ -18,6 +18,11 @@
 #include "scheduler-service/tapp/tapp_planner.h"
 
 namespace medley::bench {
+namespace {
+
+constexpr base::seconds kProfilerLimit{600};  // of a large model under a small quota
+
+}  // namespace
 
 absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, const StepTimeQuestion& question) {
   const std::vector<std::string> parts = absl::StrSplit(question.planner, '/');
@@ -77,7 +82,7 @@ worker::JobShape ShapeOf(const model::ExecutionPlan& plan) {
 absl::StatusOr<model::Profile> MeasureProfiles(worker::JobHarness& job, const std::vector<std::string>& pools) {
   std::vector<model::Profile> profiles;
   for (const std::string& pool : pools) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string log, job.RunProfiler(pool));
+    MEDLEY_ASSIGN_OR_RETURN(const std::string log, job.RunProfiler(pool, kProfilerLimit));
     MEDLEY_ASSIGN_OR_RETURN(const std::string json, ops::ProfileJsonInLog(log));
     MEDLEY_ASSIGN_OR_RETURN(profiles.emplace_back(), ops::ParseProfile(json, pool));
   }

@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
+#include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/pipeline/baselines.h"
@@ -168,6 +169,7 @@ class Bench {
       const char* model;
       int batch;
     };
+    bool found = false;
     for (const double bandwidth : {0.1, 1.0, 10.0}) {
       for (const Row row : {Row{"alexnet", 128}, Row{"vgg16", 64}, Row{"inception_v3", 128}}) {
         for (const double scale : {0.5, 1.0, 2.0}) {
@@ -176,10 +178,12 @@ class Bench {
           const int batch = static_cast<int>(row.batch * scale);
           const std::string title = fmt::format("{} batch {} bandwidth x {}", row.model, batch, bandwidth);
           if (!flags_.row.empty() && title != flags_.row) continue;
+          found = true;
           OneRow(title, ProblemOf(ReadRequest(flags_, row.model, batch, bandwidth)));
         }
       }
     }
+    if (!found) Fail(base::InvalidArgument("--row: no row '{}'", flags_.row));
   }
 
   void Clusters() {

@@ -314,7 +314,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", flags.steps, "of each measurement")->check(CLI::Range(1, 1000));
   app.add_option("--cores", flags.cores, "of all trainers")->check(CLI::Range(0.2, 64.0));
   app.add_option("--held-out", flags.held_out, "parts of the batch")->delimiter(',')->check(CLI::Range(0.05, 1.0));
-  app.add_option("--rate", flags.rate, "of all links, in bytes/s")->check(CLI::Range(1e4, 1e12));
+  app.add_option("--rate", flags.rate, "of all links, in bytes/s")->check(CLI::Range(1e4, 1e12))->excludes("--parts");
   app.add_option("--micro-batches", flags.micro_batches)->check(CLI::Range(1, 64));
   app.add_option("--period-ms", flags.period_ms, "of the quotas")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);

@@ -192,11 +192,11 @@ std::string JobHarness::PoolOf(const std::string& name) const {
   return found == pools_.end() ? "cpu" : found->second;
 }
 
-absl::StatusOr<std::string> JobHarness::RunProfiler(const std::string& pool) {
+absl::StatusOr<std::string> JobHarness::RunProfiler(const std::string& pool, base::seconds limit) {
   const std::string name = "profiler-" + pool;
   pools_[name] = pool;
   Start(name, "profiler");
-  const int code = WaitForExit(name, base::seconds(600));  // a large model under a small quota
+  const int code = WaitForExit(name, limit);
   if (code != 0) return base::FailedPrecondition("the profiler of {} ended with {}: {}", pool, code, Log(name));
   return Log(name);
 }

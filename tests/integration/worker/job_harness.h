@@ -131,8 +131,8 @@ class JobHarness {
   void Apply(const JobShape& shape, const std::string& reason);
   // The plan that was applied last.
   const plan::v1::ExecutionPlan& plan() const { return plan_; }
-  // Runs a profiler of the job in `pool`; returns its log. Errors: FailedPrecondition.
-  absl::StatusOr<std::string> RunProfiler(const std::string& pool);
+  // Runs a profiler of the job in `pool`; returns its log. Errors: FailedPrecondition, also after `limit`.
+  absl::StatusOr<std::string> RunProfiler(const std::string& pool, base::seconds limit = base::seconds(120));
   // Sends SIGKILL. With `restart` the next Poll starts the process again.
   void Kill(const std::string& name, bool restart = true);
   // SIGSTOP and SIGCONT: the process does not run in between. A process that has ended is left alone.
