@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/run/goal.h"
 #include "cli/run/view.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
@@ -43,6 +44,10 @@ absl::Status Observer::Step(RunRecord& record) {
   if (!pools.ok()) return base::Annotate(pools.status(), "reading the pools");
   MEDLEY_RETURN_IF_ERROR(ReadEvents());
   record.last = TakeSnapshot(*job, pools->items);
+  if (const auto most = MostReached(record.last.refusal, record.last.problem); most && scenario_.goal_percent > 0) {
+    record.last.problem = record.last.refusal = "";  // that goal is not the user's
+    MEDLEY_RETURN_IF_ERROR(SetGoal(*most));
+  }
   const Snapshot& view = record.last;
   const ops::RescaleStatus* switched = view.rescales.empty() ? nullptr : &view.rescales.back();
   record.points.push_back({base::ToSeconds(clock_.Steady() - start_), view.observed.samples,
@@ -65,6 +70,7 @@ absl::Status Observer::ReadEvents() {
   std::vector<const kube::Object*> fresh;
   for (const kube::Object& event : events->items) {
     if (event.String("/involvedObject/name") != job_.name) continue;
+    if (MostReached(event.String("/reason"), event.String("/message"))) continue;  // SetGoal says it
     const std::string id = event.key().name + "/" + event.At("/count").dump();
     if (seen_events_.insert(id).second) fresh.push_back(&event);
   }
@@ -106,6 +112,17 @@ void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
                     move.to_generation, move.reason, move.pause_seconds * 1000,
                     move.lost_steps > 0 ? fmt::format(", {} steps trained again", move.lost_steps) : ""));
   }
+}
+
+absl::Status Observer::SetGoal(double most) {
+  if (std::exchange(goal_set_, true)) return absl::OkStatus();  // the condition is that of the goal before
+  const double goal = GoalOf(most, scenario_.goal_percent);
+  const kube::Json patch = {{"spec", {{"objective", {{"minThroughput", goal}}}}}};
+  const auto patched = cluster_.client().Patch(Jobs(), job_, kube::PatchType::kMerge, patch);
+  if (!patched.ok()) return base::Annotate(patched.status(), "setting the goal of the scenario");
+  Say(fmt::format("the machines reach at most {} samples/s; minThroughput is {:g} % of that: {}", Thousands(most),
+                  scenario_.goal_percent, Thousands(goal)));
+  return absl::OkStatus();
 }
 
 absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {

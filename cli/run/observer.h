@@ -26,6 +26,8 @@ class Observer {
 
  private:
   absl::Status ReadEvents();
+  // Sets the goal of a scenario that has a percentage, once it is known what the machines reach.
+  absl::Status SetGoal(double most);
   absl::Status Act(const Snapshot& view, RunRecord& record);
   absl::Status KillOne(const KillStep& step, RunRecord& record);
   void NotePlan(const Snapshot& view);
@@ -39,6 +41,7 @@ class Observer {
   const Scenario& scenario_;
   const std::filesystem::path folder_;
   const base::SteadyTime start_;
+  bool goal_set_ = false;
   size_t next_step_ = 0;
   int64_t plan_generation_ = -1;
   std::string plan_shown_;

@@ -9,6 +9,7 @@
 
 #include "cli/dashboard/dashboard.h"
 #include "cli/run/examples.h"
+#include "cli/run/goal.h"
 #include "cli/run/hopeless.h"
 #include "cli/run/local_cluster.h"
 #include "cli/run/local_nodes.h"
@@ -245,6 +246,7 @@ int Run(const RunOptions& given) {
     auto parsed = ParseScenario(*text);
     if (!parsed.ok()) return Fail(base::Annotate(parsed.status(), manifests->scenario.string()), 2);
     scenario = *std::move(parsed);
+    if (scenario.goal_percent > 0) AskForMost(manifests->job);
   }
   std::filesystem::path folder = options.folder;
   if (folder.empty()) {

@@ -48,6 +48,12 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view yaml) {
   MEDLEY_ASSIGN_OR_RETURN(const Reader root, Reader::Parse(yaml, "scenario"));
   Scenario scenario;
   root.Read("prices", scenario.prices);
+  if (root.Has("goalPercent")) {
+    scenario.goal_percent = root.Number("goalPercent", 0);
+    if (!(scenario.goal_percent > 0 && scenario.goal_percent <= 100)) {
+      root.Fail("goalPercent", "must be greater than 0 and at most 100");
+    }
+  }
   double last = 0;
   for (const Reader& reader : root.List("steps")) {
     ScenarioStep step = ReadStep(reader);

@@ -4,6 +4,7 @@
 // Only `medley run` reads it; in a cluster the annotation has no effect. Format (YAML):
 //
 //   prices: adult.prices.yaml            # the price file at the start, in the same folder
+//   goalPercent: 40                      # minThroughput, as a percentage of what the offered machines reach at most
 //   steps:                               # in order; each waits until the job reaches its progress
 //   - {atPercent: 30, say: "...", prices: adult.prices-2.yaml}
 //   - {atPercent: 65, say: "...", kill: {role: trainer, stage: 1}}
@@ -43,7 +44,8 @@ struct Expectations {
 };
 
 struct Scenario {
-  std::string prices;  // name of the price file; empty: no price feed
+  std::string prices;       // name of the price file; empty: no price feed
+  double goal_percent = 0;  // in (0, 100]; 0: the job's own goal
   std::vector<ScenarioStep> steps;
   Expectations expect;
 };

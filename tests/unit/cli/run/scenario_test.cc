@@ -23,6 +23,7 @@ TEST(ScenarioTest, TheExamplesScenarioIsValid) {
   const auto scenario = ParseScenario(*base::ReadFile(root / "examples/adult.scenario.yaml"));
   ASSERT_THAT(scenario, base::IsOk());
   ASSERT_EQ(scenario->steps.size(), 2u);
+  EXPECT_GT(scenario->goal_percent, 0);
   EXPECT_FALSE(scenario->steps[0].prices.empty());
   EXPECT_EQ(scenario->steps[1].kill->role, "trainer");
   EXPECT_GE(scenario->expect.metrics.at("auc"), 0.915);
@@ -38,6 +39,9 @@ TEST(ScenarioTest, RefusesUnknownFieldsWithTheirPath) {
               StatusIs(kInvalid, HasSubstr("in order")));
   EXPECT_THAT(Parse("{steps: [{atPercent: 1, kill: {role: operator}}]}"),
               StatusIs(kInvalid, HasSubstr("steps[0].kill.role")));
+  for (const char* percent : {"0", "-5", "100.5", ".nan"}) {
+    EXPECT_THAT(Parse("{goalPercent: " + std::string(percent) + "}"), StatusIs(kInvalid, HasSubstr("goalPercent")));
+  }
   EXPECT_THAT(Parse("{expect: {auc: high}}"), StatusIs(kInvalid, HasSubstr("expect.auc: must be a number")));
   EXPECT_THAT(Parse("[1, 2]"), StatusIs(kInvalid));
   EXPECT_THAT(Parse("{steps: 3}"), StatusIs(kInvalid, HasSubstr("scenario.steps")));
