@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/base/denormals.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "worker/app/roles.h"
@@ -54,4 +55,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace medley::worker
 
-int main(int argc, char** argv) { return medley::worker::Main(argc, argv); }
+int main(int argc, char** argv) {
+  medley::base::FlushDenormals();  // before any thread exists, so that all roles compute alike
+  return medley::worker::Main(argc, argv);
+}
