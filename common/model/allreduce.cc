@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr int64_t kLargestDoubled = 256 << 10;
 constexpr int64_t kLargestAtRoot = 256 << 10;
+constexpr size_t kMostServers = 16;    // whose sums a member may have on their way
+constexpr double kMostValues = 1e15;   // of a sum, so that they can be counted
 constexpr double kAboutAsFast = 0.87;  // what an algorithm must fall below to replace that of smaller sizes
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::array kAlternatives = {AllreduceAlgorithm::kRecursiveDoubling, AllreduceAlgorithm::kLinear,
@@ -223,6 +226,19 @@ double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, dou
   return seconds;
 }
 
+size_t ServedAhead(size_t members) {
+  constexpr size_t kMostMessages = 512;
+  return std::clamp<size_t>(kMostMessages / (members + kMostServers), 1, 8);
+}
+
+size_t ServedPiece(size_t members, size_t values) {
+  // Values: 64 KiB, 1 and 128 MiB.
+  constexpr size_t kLeast = size_t{1} << 14, kMost = size_t{1} << 18, kMostUnsent = size_t{1} << 25;
+  constexpr size_t kPieces = 16;
+  const size_t wanted = std::clamp((values + kPieces - 1) / kPieces, kLeast, kMost);
+  return std::min(wanted, kMostUnsent / (ServedAhead(members) * (members + kMostServers)));
+}
+
 double ServedSeconds(int members, LinkOf link, double bytes, int root) {
   double in_latency = 0, out_latency = 0, in_seconds = 0, out_seconds = 0;
   for (int i = 0; i < members; ++i) {
@@ -233,7 +249,13 @@ double ServedSeconds(int members, LinkOf link, double bytes, int root) {
     in_seconds += MessageSeconds({0, in.bytes_per_second}, bytes);
     out_seconds += MessageSeconds({0, out.bytes_per_second}, bytes);
   }
-  return in_latency + out_latency + std::max(in_seconds, out_seconds);
+  const double values = bytes / sizeof(float);
+  const auto whole = static_cast<size_t>(std::clamp(values, 1.0, kMostValues));
+  const auto piece = static_cast<double>(ServedPiece(static_cast<size_t>(std::max(members, 1)), whole));
+  const double first = std::min(1.0, piece / std::max(values, 1.0));
+  const double last = 1 - first * (std::ceil(1 / first) - 1);
+  // All sums leave after the first has arrived, and the last leaves after all have arrived.
+  return in_latency + out_latency + std::max(first * in_seconds + out_seconds, in_seconds + last * out_seconds);
 }
 
 std::vector<Traffic> TrafficOf(std::span<const ReduceLevel> levels, double bytes, int root) {

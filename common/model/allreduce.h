@@ -4,6 +4,7 @@
 #include <absl/functional/function_ref.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -46,8 +47,15 @@ double BroadcastSeconds(int members, LinkOf link, double bytes);
 // `root`: the replica that adds where a level is centralized and its group contains it; else the first of the group.
 double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, double bytes, int root = 0);
 
-// Seconds of a sum that `root` makes piece by piece, so that pieces arrive and leave at the same time: a parameter
-// server of dense gradients (program::Group::served). kCentralized receives all before it sends.
+// Values (floats) in a piece of a sum of `values` that a parameter server of dense gradients makes for so many members,
+// itself included (program::Group::served): a sixteenth, at least 64 KiB and at most 1 MiB, less for very many members.
+// A piece that was sent comes back before the member has sent ServedAhead more.
+size_t ServedPiece(size_t members, size_t values);
+size_t ServedAhead(size_t members);
+
+// Seconds of such a sum of `bytes` of floats, which `root` makes piece by piece, so that pieces arrive and leave at the
+// same time; but nothing leaves while the first arrives, and nothing arrives while the last leaves. kCentralized
+// receives all before it sends.
 double ServedSeconds(int members, LinkOf link, double bytes, int root);
 
 // What the members send one another in an allreduce over groups, by pairs: `bytes` in all its messages together.

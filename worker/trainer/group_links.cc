@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
 #include "worker/collective/algorithms.h"
 
 namespace medley::worker {
@@ -73,15 +74,8 @@ GroupReducer::Route RouteOver(Group& group, const std::vector<int>& members, con
 absl::Status GroupReducer::SumByServer(const Route& route, uint64_t tag, const program::Group& group,
                                        std::span<float> values) {
   const std::vector<int>& members = group.levels.front().groups.front();
-  // Values: 64 KiB, 1 and 128 MiB. Nothing is sent back while the first piece arrives, and nothing arrives while the
-  // last one is sent, so a piece is a small part of all.
-  constexpr size_t kLeastPiece = size_t{1} << 14, kMostPiece = size_t{1} << 18, kMostUnsent = size_t{1} << 25;
-  constexpr size_t kPieces = 16;
-  constexpr size_t kMostMessages = 512;
-  const size_t peers = members.size() + 16;
-  const size_t ahead = std::clamp<size_t>(kMostMessages / peers, 1, 8);
-  const size_t wanted = std::clamp((values.size() + kPieces - 1) / kPieces, kLeastPiece, kMostPiece);
-  const size_t size = std::min(wanted, kMostUnsent / (ahead * peers));
+  const size_t ahead = model::ServedAhead(members.size());
+  const size_t size = model::ServedPiece(members.size(), values.size());
   const auto rank = [&](int replica) {
     return route.ranks.empty() ? replica : route.ranks[static_cast<size_t>(replica)];
   };

@@ -102,9 +102,27 @@ TEST(TrafficTest, AgreesWithTheTime) {
   }
 }
 
+TEST(ServedSecondsTest, PiecesAreASixteenthWithinBounds) {
+  EXPECT_EQ(ServedPiece(4, 1000), size_t{1} << 14);
+  EXPECT_EQ(ServedPiece(4, size_t{1} << 20), size_t{1} << 16);
+  EXPECT_EQ(ServedPiece(4, size_t{1} << 30), size_t{1} << 18);
+  for (const size_t members : {2, 16, 48, 200, 256}) {  // what is not sent yet stays below 128 MiB
+    EXPECT_LE(ServedPiece(members, size_t{1} << 30) * ServedAhead(members) * (members + 16), size_t{1} << 25);
+    EXPECT_GE(ServedAhead(members), 1u);
+  }
+}
+
 TEST(ServedSecondsTest, PiecesArriveAndLeaveAtTheSameTime) {
   const auto link = [](int from, int) { return LinkSpeed{from == 1 ? 0.5 : 0.25, from == 2 ? 5.0 : 10.0}; };
-  EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 100, 1), 0.25 + 0.5 + (10 + 20));  // from 0 and 2; back it takes 10 + 10
+  // A single piece arrives from 0 and 2, and then goes back.
+  EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 100, 1), 0.25 + 0.5 + (10 + 20) + (10 + 10));
+  const double mib = 1 << 20, arrives = 4 * mib * (0.1 + 0.2), leaves = 4 * mib * (0.1 + 0.1);
+  EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 4 * mib, 1), 0.75 + arrives + leaves / 16);
+  EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 2.5 * mib, 0), 0.5 + 2.5 * mib / 10 * (2 + 2 / 16.0));
+  // Pieces of 64 KiB: four, and a quarter of one.
+  EXPECT_DOUBLE_EQ(ServedSeconds(2, link, 65536 * 4.25, 0), 0.75 + 65536 / 10.0 * (4.25 + 1));
+  EXPECT_DOUBLE_EQ(ServedSeconds(2, link, 0, 0), 0.75);
+  EXPECT_LT(ServedSeconds(3, link, 1e300, 1), 1e301);
   EXPECT_DOUBLE_EQ(ServedSeconds(1, link, 100, 0), 0);
 }
 
