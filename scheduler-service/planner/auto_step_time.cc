@@ -1,5 +1,6 @@
 #include "scheduler-service/planner/auto_step_time.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status.h"
@@ -17,7 +18,7 @@ class AutoStepTime final : public StepTimePlanner {
   }
   std::string_view name() const override { return "auto"; }
   std::string_view description() const override {
-    return "the fastest of hierarchy (synchronous schedules) and exact or, with many devices, local";
+    return "the fastest of hierarchy (synchronous schedules), local and, with few devices, exact";
   }
 
   absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
@@ -28,9 +29,8 @@ class AutoStepTime final : public StepTimePlanner {
     const bool few = problem.devices() <= kMostExactDevices;
     const bool worth = problem.asynchronous() || problem.devices() <= kMostPipelined;
     if (problem.devices() > 1 && !problem.cuts().empty() && worth) {
-      asked.emplace_back(pipelines_.Find(few ? "exact" : "local"),
-                         few ? "pipelines, of which few devices allow an exact search"
-                             : "pipelines, by local search because there are many devices");
+      if (few) asked.emplace_back(pipelines_.Find("exact"), "pipelines, of which few devices allow an exact search");
+      asked.emplace_back(pipelines_.Find("local"), "pipelines, by local search with the simulator");
     }
     if (asked.empty()) asked.emplace_back(pipelines_.Find("one-device"), "the model is one stage");
     StepTimeSolution best;
@@ -44,9 +44,11 @@ class AutoStepTime final : public StepTimePlanner {
       one.planner = planner->name();
       const int64_t simulated = best.simulated + one.simulated;
       const bool complete = best.complete && one.complete;
+      const double bound = std::max(best.lower_bound_seconds, one.lower_bound_seconds);  // of exact, for all pipelines
       if (one.best && (!best.best || one.seconds < best.seconds)) best = std::move(one);
       best.simulated = simulated;
       best.complete = complete;
+      if (best.model_seconds > 0) best.lower_bound_seconds = bound;
     }
     best.notes.push_back("planner auto compared " + compared);
     return best;

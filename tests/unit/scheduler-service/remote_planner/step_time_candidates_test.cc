@@ -109,10 +109,11 @@ TEST_F(StepTimeCandidatesTest, AutoSaysWhatItCompared) {
   EXPECT_THAT(solution->notes.back(),
               HasSubstr("planner auto compared hierarchy (replicas of the whole model in groups)"));
   EXPECT_THAT(solution->notes.back(), HasSubstr("exact (pipelines, of which few devices allow an exact search)"));
+  EXPECT_THAT(solution->notes.back(), HasSubstr("local (pipelines, by local search with the simulator)"));
   for (const auto& planner : registry.step_time().planners()) {
     const auto other = planner->Solve(problem_, 1, limits);
     ASSERT_THAT(other, base::IsOk()) << planner->name();
-    if (planner->name() == "hierarchy" || planner->name() == "exact") {
+    if (planner->name() == "hierarchy" || planner->name() == "exact" || planner->name() == "local") {
       EXPECT_LE(solution->seconds, other->seconds * (1 + 1e-9)) << planner->name();
     }
   }
