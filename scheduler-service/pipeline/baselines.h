@@ -36,8 +36,8 @@ std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::
 void SearchRandomly(const StepTimeProblem& problem, int64_t calls, base::Rng& rng, const SearchLimits& limits,
                     PipelineTimer& timer);
 // Improves `start`: moves cuts, moves, adds, removes and swaps devices, divides and joins stages, takes the best of all
-// neighbours by the closed form that is also better in simulation; then random restarts until `calls` or the limits
-// end.
+// neighbours by the closed form that is also better in simulation; then restarts until `calls` or the limits end, from
+// random pipelines that the same moves have first improved by the closed form alone.
 void SearchLocally(const StepTimeProblem& problem, std::vector<PipelineStage> start, int64_t calls, base::Rng& rng,
                    const SearchLimits& limits, PipelineTimer& timer);
 

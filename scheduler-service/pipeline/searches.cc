@@ -11,6 +11,7 @@ namespace medley::sched {
 namespace {
 
 constexpr int kMostSwapped = 48;
+constexpr int kMostMoves = 100;         // of one descent without simulations
 constexpr size_t kTimedNeighbours = 4;  // of the best by the closed form
 
 template <typename T>
@@ -118,6 +119,34 @@ class Neighbours {
   std::vector<std::vector<PipelineStage>> out_;
 };
 
+// Neighbours with their seconds by the closed form, the best first.
+struct Judged {
+  std::vector<std::vector<PipelineStage>> pipelines;
+  std::vector<std::pair<double, size_t>> order;
+  const std::vector<PipelineStage>& At(size_t rank) const { return pipelines[order[rank].second]; }
+};
+Judged JudgedNeighbours(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages) {
+  Judged out{Neighbours(problem, stages).All(), {}};
+  for (size_t i = 0; i < out.pipelines.size(); ++i) {
+    out.order.emplace_back(SecondsOfPipeline(problem, out.pipelines[i]).step, i);
+  }
+  std::ranges::sort(out.order);
+  return out;
+}
+
+// Goes to the best neighbour by the closed form until none is better: costs no simulation.
+std::vector<PipelineStage> Descend(const StepTimeProblem& problem, std::vector<PipelineStage> stages,
+                                   const SearchLimits& limits) {
+  double seconds = SecondsOfPipeline(problem, stages).step;
+  for (int moves = 0; moves < kMostMoves && !limits.Spent(); ++moves) {
+    const Judged neighbours = JudgedNeighbours(problem, stages);
+    if (neighbours.order.empty() || neighbours.order[0].first >= seconds * (1 - 1e-9)) break;
+    seconds = neighbours.order[0].first;
+    stages = neighbours.At(0);
+  }
+  return stages;
+}
+
 }  // namespace
 
 std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::Rng& rng) {
@@ -158,22 +187,17 @@ void SearchLocally(const StepTimeProblem& problem, std::vector<PipelineStage> st
     double seconds = timer.Seconds(start);
     for (bool better = true; better && timer.calls() < end && !limits.Spent();) {
       better = false;
-      auto neighbours = Neighbours(problem, start).All();
-      std::vector<std::pair<double, size_t>> order;
-      for (size_t i = 0; i < neighbours.size(); ++i) {
-        order.emplace_back(SecondsOfPipeline(problem, neighbours[i]).step, i);
-      }
-      std::ranges::sort(order);
-      for (size_t k = 0; k < std::min(order.size(), kTimedNeighbours * 4) && timer.calls() < end; ++k) {
-        const double other = timer.Seconds(neighbours[order[k].second]);
+      const Judged neighbours = JudgedNeighbours(problem, start);
+      for (size_t k = 0; k < std::min(neighbours.order.size(), kTimedNeighbours * 4) && timer.calls() < end; ++k) {
+        const double other = timer.Seconds(neighbours.At(k));
         if (other >= seconds * (1 - 1e-9)) continue;
         seconds = other;
-        start = neighbours[order[k].second];
+        start = neighbours.At(k);
         better = true;
         if (k >= kTimedNeighbours) break;
       }
     }
-    start = RandomPipeline(problem, rng);
+    start = Descend(problem, RandomPipeline(problem, rng), limits);
   }
 }
 

@@ -33,6 +33,23 @@ inline StepTimeProblem RandomPipelineProblem(base::Rng& rng, int devices, int la
   return ProblemOf(std::move(request));
 }
 
+// Two equal devices with slow links, for a batch of four micro-batches. Where a batch is mostly passes over large
+// weights, `undivided` is what computing it in one piece takes, as a part of what its micro-batches take together.
+inline model::PlanRequest TwoFarDevices(double undivided) {
+  model::PlanRequest request = ClusterRequest({2}, {1}, 6);
+  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  request.cluster.links = {{"*", "*", 1, 1e3}};  // nothing else is worth while
+  request.training.micro_batches = 4;
+  for (model::Layer& layer : request.model.layers) {
+    for (model::LayerProfile& times : layer.profiles) {
+      if (undivided >= 1) continue;
+      times.compute_parallel = 0.5;
+      times.undivided_seconds = undivided * times.compute_seconds;
+    }
+  }
+  return request;
+}
+
 inline double SimulatedSeconds(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages) {
   StepTimeEvaluator evaluator(problem, {});
   const auto seconds = evaluator.Seconds(BuildPipeline(problem, stages));

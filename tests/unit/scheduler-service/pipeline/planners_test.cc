@@ -42,20 +42,9 @@ TEST_F(PipelinePlannersTest, AllMakePlansAndExactIsAmongTheBest) {
   EXPECT_LT(above, 0.2);  // by the simulator another plan may be a little better than the best of the closed form
 }
 
-// As where a batch is mostly passes over large weights.
 TEST_F(PipelinePlannersTest, ADeviceAloneComputesItsBatchInOnePiece) {
-  model::PlanRequest request = ClusterRequest({2}, {1}, 6);
-  request.planner.schedule = model::ScheduleKind::kAsync1F1B;
-  request.cluster.links = {{"*", "*", 1, 1e3}};  // nothing else is worth while
-  request.training.micro_batches = 4;
-  const double divided = Solve("one-device", ProblemOf(request)).seconds;
-  for (model::Layer& layer : request.model.layers) {
-    for (model::LayerProfile& times : layer.profiles) {
-      times.compute_parallel = 0.5;
-      times.undivided_seconds = 0.7 * times.compute_seconds;
-    }
-  }
-  const StepTimeProblem problem = ProblemOf(request);
+  const double divided = Solve("one-device", ProblemOf(TwoFarDevices(1))).seconds;
+  const StepTimeProblem problem = ProblemOf(TwoFarDevices(0.7));
   const double alone = Solve("one-device", problem).seconds;
   EXPECT_NEAR(alone, 0.7 * divided, 1e-6);
   EXPECT_NEAR(problem.WorkOf(0, problem.layers(), 0).At(1), alone, 1e-6);

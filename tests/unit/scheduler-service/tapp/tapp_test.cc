@@ -128,6 +128,17 @@ TEST(TappPlannerTest, IsNearTheExactPipeline) {
   }
 }
 
+// Its draws are timed as what they would run: one stage on one device computes a batch in one piece.
+TEST(TappPlannerTest, ChoosesADeviceAloneThatComputesItsBatchInOnePiece) {
+  const StepTimeProblem problem = ProblemOf(TwoFarDevices(0.7));
+  const auto solution = MakeTapp(Quick())->Solve(problem, 1, NoLimits());
+  ASSERT_THAT(solution, IsOk());
+  ASSERT_TRUE(solution->best);
+  EXPECT_EQ(solution->best->devices.size(), 1u);
+  EXPECT_NEAR(solution->seconds, problem.WorkOf(0, problem.layers(), 0).At(1), 1e-6);
+  EXPECT_LT(1.4 * solution->seconds, problem.WorkOf(0, 3, 0).At(1) + problem.WorkOf(3, problem.layers(), 0).At(1));
+}
+
 // Rewards may come from real processes: what they say counts, also against the simulator.
 TEST(TappPlannerTest, RewardsMayBeMeasured) {
   base::Rng rng(74);
