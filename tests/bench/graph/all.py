@@ -23,7 +23,7 @@ PARTS = {  # name: arguments, and those of --small
     "order": (f"graph_bench order --calls 1000 {DATASHEETS}", f"graph_bench order --calls 60 --models vgg19 {DATASHEETS}"),
     "brute": ("graph_bench brute --brute-groups 6 --instances 200", "graph_bench brute --brute-groups 3 --instances 10"),
     "speed": ("graph_bench speed", "graph_bench speed --models vgg19"),
-    "agent-search": ("agent_bench search --calls 400 --seeds 3", "agent_bench search --calls 60 --seeds 1 --models vgg19"),
+    "agent-search": ("agent_bench search --calls 1000 --seeds 5", "agent_bench search --calls 60 --seeds 1 --models vgg19"),
     "agent-train": ("agent_bench train --without vgg19,bert-24,inception_v3 --weights {folder}/unseen.pt",
                     "agent_bench train --models resnet200 --rounds 2 --weights {folder}/unseen.small.pt"),
     "agent-unseen": ("agent_bench unseen --calls 400 --seeds 3 --weights {folder}/unseen.pt",
