@@ -21,7 +21,7 @@ TEST(GoalTest, ReadsWhatThePlannerAnswers) {
   const std::string words = "samples/s with the other constraints, minThroughput is 1000000000000: lower it to ";
   EXPECT_EQ(MostReached("Infeasible", "reaches at most 26114 " + words + "26114"), 26114);
   EXPECT_EQ(MostReached("Infeasible", "reaches at most 9.5 " + words + "9.5"), 9.5);
-  // Another refusal, another goal, no answer, a number that is none.
+  // Another refusal, another goal, no answer, words instead of a number.
   EXPECT_EQ(MostReached("Queued", "reaches at most 26114 " + words + "26114"), std::nullopt);
   EXPECT_EQ(MostReached("Infeasible",
                         "reaches at most 26114 samples/s with the other constraints, minThroughput is 30000: "

@@ -105,8 +105,8 @@ TEST(TrafficTest, AgreesWithTheTime) {
 TEST(ServedSecondsTest, PiecesAreASixteenthWithinBounds) {
   EXPECT_EQ(ServedPiece(4, 1000), size_t{1} << 14);
   EXPECT_EQ(ServedPiece(4, size_t{1} << 20), size_t{1} << 16);
-  EXPECT_EQ(ServedPiece(4, size_t{1} << 30), size_t{1} << 18);
-  for (const size_t members : {2, 16, 48, 200, 256}) {  // what is not sent yet stays below 128 MiB
+  EXPECT_EQ(ServedPiece(4, size_t{1} << 30), size_t{209715});  // a member has 8 pieces of each of 20 on their way
+  for (const size_t members : {2, 16, 48, 200, 256}) {         // what is not sent yet stays below 128 MiB
     EXPECT_LE(ServedPiece(members, size_t{1} << 30) * ServedAhead(members) * (members + 16), size_t{1} << 25);
     EXPECT_GE(ServedAhead(members), 1u);
   }
@@ -118,7 +118,7 @@ TEST(ServedSecondsTest, PiecesArriveAndLeaveAtTheSameTime) {
   EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 100, 1), 0.25 + 0.5 + (10 + 20) + (10 + 10));
   const double mib = 1 << 20, arrives = 4 * mib * (0.1 + 0.2), leaves = 4 * mib * (0.1 + 0.1);
   EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 4 * mib, 1), 0.75 + arrives + leaves / 16);
-  EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 2.5 * mib, 0), 0.5 + 2.5 * mib / 10 * (2 + 2 / 16.0));
+  EXPECT_DOUBLE_EQ(ServedSeconds(3, link, 2.5 * mib, 0), 0.75 + 2.5 * mib * (0.1 + 0.2 + (0.1 + 0.1) / 16));
   // Pieces of 64 KiB: four, and a quarter of one.
   EXPECT_DOUBLE_EQ(ServedSeconds(2, link, 65536 * 4.25, 0), 0.75 + 65536 / 10.0 * (4.25 + 1));
   EXPECT_DOUBLE_EQ(ServedSeconds(2, link, 0, 0), 0.75);
