@@ -172,6 +172,12 @@ absl::Status AgentBench::Search() {
     if (!Wanted(row.model)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, Problem(row, 1, kDatasheets));
     fmt::print("| {} |", row.model);
+    Asked first(problem, flags_.groups, static_cast<uint64_t>(flags_.first_seed), flags_.calls);
+    TryBaselines(first.q);
+    if (first.timer.best_seconds() >= kForever) {
+      fmt::print(" no baseline fits |\n");
+      continue;
+    }
     double longest = 0;
     for (const auto& [name, search] : searches) {
       std::vector<double> found;
