@@ -44,7 +44,7 @@ absl::Status Observer::Step(RunRecord& record) {
   if (!pools.ok()) return base::Annotate(pools.status(), "reading the pools");
   MEDLEY_RETURN_IF_ERROR(ReadEvents());
   record.last = TakeSnapshot(*job, pools->items);
-  if (const auto most = MostReached(record.last.refusal, record.last.problem); most && scenario_.goal_percent > 0) {
+  if (const auto most = Answer(record.last.refusal, record.last.problem)) {
     record.last.problem = record.last.refusal = "";  // that goal is not the user's
     MEDLEY_RETURN_IF_ERROR(SetGoal(*most));
   }
@@ -70,7 +70,7 @@ absl::Status Observer::ReadEvents() {
   std::vector<const kube::Object*> fresh;
   for (const kube::Object& event : events->items) {
     if (event.String("/involvedObject/name") != job_.name) continue;
-    if (MostReached(event.String("/reason"), event.String("/message"))) continue;  // SetGoal says it
+    if (Answer(event.String("/reason"), event.String("/message"))) continue;  // SetGoal says it
     const std::string id = event.key().name + "/" + event.At("/count").dump();
     if (seen_events_.insert(id).second) fresh.push_back(&event);
   }
@@ -112,6 +112,10 @@ void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
                     move.to_generation, move.reason, move.pause_seconds * 1000,
                     move.lost_steps > 0 ? fmt::format(", {} steps trained again", move.lost_steps) : ""));
   }
+}
+
+std::optional<double> Observer::Answer(std::string_view reason, std::string_view message) const {
+  return scenario_.goal_percent > 0 ? MostReached(reason, message) : std::nullopt;
 }
 
 absl::Status Observer::SetGoal(double most) {

@@ -5,8 +5,10 @@
 #include <absl/status/status.h>
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/run/local_cluster.h"
@@ -26,7 +28,9 @@ class Observer {
 
  private:
   absl::Status ReadEvents();
-  // Sets the goal of a scenario that has a percentage, once it is known what the machines reach.
+  // What the machines reach at most, where the scenario asks for it; nullopt: this message does not say it.
+  std::optional<double> Answer(std::string_view reason, std::string_view message) const;
+  // Sets the goal of such a scenario, once.
   absl::Status SetGoal(double most);
   absl::Status Act(const Snapshot& view, RunRecord& record);
   absl::Status KillOne(const KillStep& step, RunRecord& record);
