@@ -4,7 +4,7 @@
 namespace medley::base {
 
 // From now on they count as zero in this thread and in the threads that it starts from then on, as operands and as
-// results. Some processors compute with them up to a hundred times as slowly. Processors other than x86 and ARM64: no
+// results. Some processors compute with them many times as slowly. Processors other than x86 and ARM64: no
 // effect.
 void FlushDenormals();
 

@@ -48,7 +48,7 @@ double BroadcastSeconds(int members, LinkOf link, double bytes);
 double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, double bytes, int root = 0);
 
 // Values (floats) in a piece of a sum of `values` that a parameter server of dense gradients makes for so many members,
-// itself included (program::Group::served): a sixteenth, at least 64 KiB and at most 1 MiB, less for very many members.
+// itself included (program::Group::served): a sixteenth, at least 64 KiB and at most 1 MiB, less the more members.
 // A piece that was sent comes back before the member has sent ServedAhead more.
 size_t ServedPiece(size_t members, size_t values);
 size_t ServedAhead(size_t members);
