@@ -1,0 +1,224 @@
+#include "worker/profiler/step_timer.h"
+
+#include <algorithm>
+#include <ctime>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/program/samples.h"
+#include "worker/aten/make_block.h"
+#include "worker/pipeline/batch_assembler.h"
+#include "worker/profiler/statistics.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr size_t kBlocks = 5;
+
+// A measured operation.
+struct Timed {
+  std::unique_ptr<BlockCompute> model;
+  size_t first_table = 0;                                  // of those of the assembler
+  std::vector<double> forward, backward, update, singles;  // seconds of single steps
+  double in_block = 0;                                     // seconds of all steps of the block
+  std::vector<double> seconds, processor_seconds;          // means a step, by block
+};
+
+int Widest(const BlockCompute& model) {
+  int width = 0;
+  for (const BlockValue& value : model.Inputs()) width = std::max(width, value.width);
+  for (const BlockValue& value : model.Outputs()) width = std::max(width, value.width);
+  return width;
+}
+
+class StepTimer {
+ public:
+  StepTimer(const StepTimerContext& context, int samples, int micros)
+      : context_(context), samples_(samples), micros_(micros) {}
+
+  absl::Status Make(model::OperationRange range);
+  absl::StatusOr<std::vector<OperationCost>> Measure(double budget);
+
+ private:
+  absl::Status Step();
+  absl::Status Block(double seconds);
+  OperationCost CostOf(Timed& operation) const;
+
+  // A span of each value's size; all begin at the same place.
+  std::vector<std::span<const float>> Constants(const std::vector<BlockValue>& values, size_t samples) const {
+    std::vector<std::span<const float>> spans;
+    for (const BlockValue& value : values) {
+      spans.push_back(std::span(activations_).first(samples * static_cast<size_t>(value.width)));
+    }
+    return spans;
+  }
+
+  const StepTimerContext& context_;
+  const int samples_, micros_;
+  std::vector<Timed> operations_;
+  std::unique_ptr<BatchAssembler> assembler_;
+  std::vector<float> activations_;
+  PreparedStep step_;
+  int64_t number_ = 0;
+};
+
+absl::Status StepTimer::Make(model::OperationRange range) {
+  std::vector<SeatTable> tables;
+  int widest = 0;
+  for (int operation = range.first; operation < range.end; ++operation) {
+    Timed& timed = operations_.emplace_back();
+    MEDLEY_ASSIGN_OR_RETURN(timed.model, aten::MakeBlock(context_.graph, {operation, operation + 1}, context_.optimizer,
+                                                         context_.seed, context_.threads, 1, context_.device));
+    timed.first_table = tables.size();
+    for (const ParameterSpec& spec : timed.model->Tables()) tables.push_back({spec});
+    widest = std::max(widest, Widest(*timed.model));
+  }
+  step_.rows.resize(tables.size());
+  assembler_ = std::make_unique<BatchAssembler>(1, BatchShare{}, context_.data, std::move(tables));
+  activations_.assign(static_cast<size_t>(samples_) * static_cast<size_t>(widest), 0.01F);
+  return absl::OkStatus();
+}
+
+// With everything that a trainer computes for the operations.
+absl::Status StepTimer::Step() {
+  const int usable = static_cast<int>(std::min<int64_t>(samples_, context_.data.rows()));
+  const int64_t number = number_++;
+  assembler_->AssembleRange(context_.data, number * samples_ % (context_.data.rows() - usable + 1), usable, step_);
+  for (Timed& timed : operations_) {
+    BlockCompute& model = *timed.model;
+    model.BeginStep(
+        {.step = number, .version = model.AppliedStep(), .micro_batches = micros_, .global_samples = samples_});
+    for (size_t t = 0; t < model.Tables().size(); ++t) {
+      const TableKeys& table = step_.tables[timed.first_table + t];
+      std::vector<float>& rows = step_.rows[timed.first_table + t];
+      rows.resize(table.keys.size() * static_cast<size_t>(table.columns), 0.01F);
+      model.SetRows(0, static_cast<int>(t), rows);
+    }
+    for (std::vector<double>* part : {&timed.forward, &timed.backward, &timed.update}) part->push_back(0);
+  }
+  base::SteadyTime since = context_.clock.Steady();
+  const auto add = [&](std::vector<double>& part) {
+    const base::SteadyTime now = context_.clock.Steady();
+    part.back() += base::ToSeconds(now - std::exchange(since, now));
+  };
+  for (int micro = 0; micro < micros_; ++micro) {
+    const program::SampleRange range = program::MicroBatch(usable, micro, micros_);
+    if (range.count == 0) continue;  // fewer samples than micro-batches
+    const auto count = static_cast<size_t>(range.count);
+    const BatchView view = step_.batch.View(range.first, range.count);
+    for (Timed& timed : operations_) {
+      if (context_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
+      MEDLEY_RETURN_IF_ERROR(timed.model->Forward({0, micro}, view, Constants(timed.model->Inputs(), count)).status());
+      add(timed.forward);
+    }
+    for (auto timed = operations_.rbegin(); timed != operations_.rend(); ++timed) {
+      if (context_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
+      MEDLEY_RETURN_IF_ERROR(timed->model->Backward({0, micro}, Constants(timed->model->Outputs(), count)).status());
+      add(timed->backward);
+    }
+  }
+  for (Timed& timed : operations_) {
+    MEDLEY_RETURN_IF_ERROR(timed.model->ApplyUpdate(context_.optimizer));
+    add(timed.update);
+    const double single = timed.forward.back() + timed.backward.back() + timed.update.back();
+    timed.singles.push_back(single);
+    timed.in_block += single;
+  }
+  return absl::OkStatus();
+}
+
+// Measures steps for `seconds`, at least one. The processor time of an operation is its part of the step's, by its usual
+// seconds without interruptions: those hit single operations by chance.
+absl::Status StepTimer::Block(double seconds) {
+  const size_t before = operations_.front().singles.size();
+  for (Timed& timed : operations_) timed.in_block = 0;
+  const base::SteadyTime begin = context_.clock.Steady();
+  const double processor = ProcessorSeconds();
+  do {
+    MEDLEY_RETURN_IF_ERROR(Step());
+  } while (base::ToSeconds(context_.clock.Steady() - begin) < seconds);
+  const auto steps = static_cast<double>(operations_.front().singles.size() - before);
+  const double processor_of_step = (ProcessorSeconds() - processor) / steps;
+  std::vector<double> usual;
+  for (const Timed& timed : operations_) {
+    usual.push_back(Median({timed.singles.begin() + static_cast<std::ptrdiff_t>(before), timed.singles.end()}));
+  }
+  const double all = std::accumulate(usual.begin(), usual.end(), 0.0);
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    operations_[i].seconds.push_back(operations_[i].in_block / steps);
+    operations_[i].processor_seconds.push_back(all > 0 ? processor_of_step * usual[i] / all : 0);
+  }
+  return absl::OkStatus();
+}
+
+// Not the fastest block: a CPU limit lets single blocks pass faster than it allows in the long run.
+OperationCost StepTimer::CostOf(Timed& timed) const {
+  OperationCost cost{.seconds = Median(timed.seconds), .spread = Spread(timed.seconds)};
+  cost.processor_spread = Spread(timed.processor_seconds);
+  cost.processor_seconds = Median(timed.processor_seconds);
+  cost.burst_seconds = Median(timed.singles);
+  const double forward = Median(timed.forward), update = Median(timed.update);
+  if (const double all = forward + Median(timed.backward) + update; all > 0) {
+    cost.forward_part = forward / all;
+    cost.update_part = update / all;
+  }
+  if (!timed.model->Tables().empty()) cost.rows = std::ssize(step_.tables[timed.first_table].keys);
+  return cost;
+}
+
+absl::StatusOr<std::vector<OperationCost>> StepTimer::Measure(double budget) {
+  const base::SteadyTime begin = context_.clock.Steady();
+  MEDLEY_RETURN_IF_ERROR(Step());  // a warm-up
+  for (Timed& timed : operations_) {
+    for (std::vector<double>* part : {&timed.forward, &timed.backward, &timed.update, &timed.singles}) part->clear();
+  }
+  // Each block is long compared with the period of a CPU limit (10 to 100 ms), and there is at least one, however slow
+  // the machine is. Single steps can fit within one period, which would hide the limit.
+  size_t blocks = 0;
+  do {
+    MEDLEY_RETURN_IF_ERROR(Block(budget / kBlocks));
+  } while (++blocks < kBlocks && base::ToSeconds(context_.clock.Steady() - begin) < 4 * budget);
+  std::vector<OperationCost> costs;
+  for (Timed& timed : operations_) costs.push_back(CostOf(timed));
+  return costs;
+}
+
+}  // namespace
+
+double ProcessorSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+std::vector<model::OperationRange> MeasuredTogether(const Graph& graph, double state_factor, int samples) {
+  std::vector<model::OperationRange> parts;
+  double held = 0;  // bytes of the last part
+  for (int i = 0; i < static_cast<int>(graph.operations.size()); ++i) {
+    const Operation& operation = graph.operations[static_cast<size_t>(i)];
+    double bytes = 2 * 4.0 * operation.output_width * samples;  // outputs and their gradients
+    for (const ParameterSpec& spec : operation.parameters) {
+      // Values, gradients and optimizer state; and the values before the last update.
+      if (!spec.sparse) bytes += 4.0 * static_cast<double>(spec.Size()) * (state_factor + 1);
+    }
+    if (parts.empty() || held + bytes > static_cast<double>(kMeasuredTogetherBytes)) {
+      parts.push_back({i, i});
+      held = 0;
+    }
+    parts.back().end = i + 1;
+    held += bytes;
+  }
+  return parts;
+}
+
+absl::StatusOr<std::vector<OperationCost>> TimeSteps(const StepTimerContext& context, model::OperationRange range,
+                                                     int samples, int micros, double budget) {
+  MEDLEY_CHECK(range.first < range.end, "no operation to measure");
+  StepTimer timer(context, samples, micros);
+  MEDLEY_RETURN_IF_ERROR(timer.Make(range));
+  return timer.Measure(budget);
+}
+
+}  // namespace medley::worker
