@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <numeric>
 #include <span>
 #include <utility>
 
@@ -22,7 +21,7 @@ struct Timed {
   std::unique_ptr<BlockCompute> model;
   size_t first_table = 0;                                  // of those of the assembler
   std::vector<double> forward, backward, update, singles;  // seconds of single steps
-  double in_block = 0;                                     // seconds of all steps of the block
+  double in_block = 0, processor_in_block = 0;             // seconds of all steps of the block
   std::vector<double> seconds, processor_seconds;          // means a step, by block
 };
 
@@ -99,7 +98,10 @@ absl::Status StepTimer::Step() {
     for (std::vector<double>* part : {&timed.forward, &timed.backward, &timed.update}) part->push_back(0);
   }
   base::SteadyTime since = context_.clock.Steady();
-  const auto add = [&](std::vector<double>& part) {
+  double processor = ProcessorSeconds();
+  const auto add = [&](Timed& timed, std::vector<double>& part) {
+    const double spent = ProcessorSeconds();
+    timed.processor_in_block += spent - std::exchange(processor, spent);
     const base::SteadyTime now = context_.clock.Steady();
     part.back() += base::ToSeconds(now - std::exchange(since, now));
   };
@@ -111,17 +113,17 @@ absl::Status StepTimer::Step() {
     for (Timed& timed : operations_) {
       if (context_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
       MEDLEY_RETURN_IF_ERROR(timed.model->Forward({0, micro}, view, Constants(timed.model->Inputs(), count)).status());
-      add(timed.forward);
+      add(timed, timed.forward);
     }
     for (auto timed = operations_.rbegin(); timed != operations_.rend(); ++timed) {
       if (context_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
       MEDLEY_RETURN_IF_ERROR(timed->model->Backward({0, micro}, Constants(timed->model->Outputs(), count)).status());
-      add(timed->backward);
+      add(*timed, timed->backward);
     }
   }
   for (Timed& timed : operations_) {
     MEDLEY_RETURN_IF_ERROR(timed.model->ApplyUpdate(context_.optimizer));
-    add(timed.update);
+    add(timed, timed.update);
     const double single = timed.forward.back() + timed.backward.back() + timed.update.back();
     timed.singles.push_back(single);
     timed.in_block += single;
@@ -129,26 +131,23 @@ absl::Status StepTimer::Step() {
   return absl::OkStatus();
 }
 
-// Measures steps for `seconds`, at least one. The processor time of an operation is its part of the step's, by its usual
-// seconds without interruptions: those hit single operations by chance.
+// Measures steps for `seconds`, at least one. What a step takes of the processor beside its operations, for its batch, is
+// theirs in proportion.
 absl::Status StepTimer::Block(double seconds) {
-  const size_t before = operations_.front().singles.size();
-  for (Timed& timed : operations_) timed.in_block = 0;
+  for (Timed& timed : operations_) timed.in_block = timed.processor_in_block = 0;
   const base::SteadyTime begin = context_.clock.Steady();
   const double processor = ProcessorSeconds();
+  int steps = 0;
   do {
     MEDLEY_RETURN_IF_ERROR(Step());
+    ++steps;
   } while (base::ToSeconds(context_.clock.Steady() - begin) < seconds);
-  const auto steps = static_cast<double>(operations_.front().singles.size() - before);
-  const double processor_of_step = (ProcessorSeconds() - processor) / steps;
-  std::vector<double> usual;
-  for (const Timed& timed : operations_) {
-    usual.push_back(Median({timed.singles.begin() + static_cast<std::ptrdiff_t>(before), timed.singles.end()}));
-  }
-  const double all = std::accumulate(usual.begin(), usual.end(), 0.0);
-  for (size_t i = 0; i < operations_.size(); ++i) {
-    operations_[i].seconds.push_back(operations_[i].in_block / steps);
-    operations_[i].processor_seconds.push_back(all > 0 ? processor_of_step * usual[i] / all : 0);
+  const double all = ProcessorSeconds() - processor;
+  double own = 0;
+  for (const Timed& timed : operations_) own += timed.processor_in_block;
+  for (Timed& timed : operations_) {
+    timed.seconds.push_back(timed.in_block / steps);
+    timed.processor_seconds.push_back(own > 0 ? all * (timed.processor_in_block / own) / steps : 0);
   }
   return absl::OkStatus();
 }
