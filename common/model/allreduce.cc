@@ -12,7 +12,6 @@ namespace {
 
 constexpr int64_t kLargestDoubled = 256 << 10;
 constexpr int64_t kLargestAtRoot = 256 << 10;
-constexpr size_t kMostServers = 16;    // whose sums a member may have on their way
 constexpr double kMostValues = 1e15;   // of a sum, so that they can be counted
 constexpr double kAboutAsFast = 0.87;  // what an algorithm must fall below to replace that of smaller sizes
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -228,7 +227,7 @@ double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, dou
 
 size_t ServedAhead(size_t members) {
   constexpr size_t kMostMessages = 512;
-  return std::clamp<size_t>(kMostMessages / (members + kMostServers), 1, 8);
+  return std::clamp<size_t>(kMostMessages / (members + kMaxReducing), 1, 8);
 }
 
 size_t ServedPiece(size_t members, size_t values) {
@@ -236,7 +235,7 @@ size_t ServedPiece(size_t members, size_t values) {
   constexpr size_t kLeast = size_t{1} << 14, kMost = size_t{1} << 18, kMostUnsent = size_t{1} << 25;
   constexpr size_t kPieces = 16;
   const size_t wanted = std::clamp((values + kPieces - 1) / kPieces, kLeast, kMost);
-  return std::min(wanted, kMostUnsent / (ServedAhead(members) * (members + kMostServers)));
+  return std::min(wanted, kMostUnsent / (ServedAhead(members) * (members + kMaxReducing)));
 }
 
 double ServedSeconds(int members, LinkOf link, double bytes, int root) {

@@ -49,7 +49,7 @@ std::vector<ReducingDevices> DevicesThatReduce(const program::Program& program) 
     if (is_new) out.push_back({devices, {}});
     out[entry->second].layouts.push_back(layout);
   }
-  if (out.size() <= kMaxReducing) return out;
+  if (out.size() <= model::kMaxReducing) return out;
   ReducingDevices all;
   std::set<int> members;
   for (const auto& [devices, entry] : entries) members.insert(devices.begin(), devices.end());

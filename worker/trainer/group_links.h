@@ -34,8 +34,7 @@ struct ReducingDevices {
 };
 
 // One entry for each set of devices among which a program reduces something, by its first layout. More than
-// kMaxReducing sets share one entry, that of all their devices. Pure.
-inline constexpr size_t kMaxReducing = 16;
+// model::kMaxReducing sets share one entry, that of all their devices. Pure.
 std::vector<ReducingDevices> DevicesThatReduce(const program::Program& program);
 
 // Sums over a layout's replicas. The groups are borrowed, and nobody else sends messages in them. Thread-safe as

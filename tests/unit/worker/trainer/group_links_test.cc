@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "common/model/allreduce.h"
 #include "worker/collective/key_value_store.h"
 
 namespace medley::worker {
@@ -42,7 +43,7 @@ TEST(GroupLinksTest, ManySetsShareOneGroup) {
   for (int a = 0; a < 7; ++a) {
     for (int b = a + 1; b < 7; ++b) layouts.push_back({b, a});
   }
-  ASSERT_GT(layouts.size(), kMaxReducing);
+  ASSERT_GT(layouts.size(), model::kMaxReducing);
   const auto sets = DevicesThatReduce(WithLayouts(layouts, std::vector<bool>(layouts.size(), true)));
   ASSERT_EQ(sets.size(), 1U);
   EXPECT_THAT(sets[0].members, ElementsAre(0, 1, 2, 3, 4, 5, 6));
