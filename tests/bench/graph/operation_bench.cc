@@ -3,7 +3,7 @@
 //
 //   operation_bench --graphs FOLDER [--models alexnet,resnet,transformer] [--parts 0.3,0.7,1.2] [--rounds 2]
 //                   [--steps 8] [--planners graph,ev-ps,ev-ar,cp-ps,cp-ar] [--cores 1.6] [--period-ms 10]
-//                   [--rate BYTES_PER_SECOND] [--micro-batches 1]
+//                   [--rate BYTES_PER_SECOND] [--micro-batches 1] [--least-seconds 1]
 //
 // The models tapp-alexnet, tapp-vgg16 and tapp-inception_v3 are those of TAPP on small images, for plans of pipelines:
 // --planners exact/async,tapp/async,bsp has the asynchronous schedule for two of them. --rate instead of --parts sets
@@ -13,9 +13,11 @@
 // do not measure: each operation by the linear regression of its seconds.
 //
 // FOLDER is what real_models.py beside this file writes. Every trainer has a network card of that speed on an emulated
-// network (localcluster/node/emulated_network.h). Plans follow from measured profiles and the speed alone.
-// Prints a line of JSON for each plan: seconds of a step, measured as the median of the rounds, in which plans take
-// turns, and simulated. Needs root and cgroups, and nothing else should run.
+// network (localcluster/node/emulated_network.h). Plans follow from measured profiles and the speed alone. Batches grow
+// until a step of the fastest trainer alone takes --least-seconds.
+// Prints a line of JSON for each plan: seconds of a step, measured and simulated, both as medians of the rounds. In
+// each round profiles are measured again, because machines that others use too change their speed, and plans take
+// turns. Needs root and cgroups, and nothing else should run.
 #include <absl/strings/str_split.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,6 +54,7 @@ constexpr double kShares = 9;  // of the cores: 1 + 2 * 2 + 4
 constexpr int kDevices = 4;
 constexpr double kLatencySeconds = 1e-4;
 constexpr int kWarmUp = 3;
+constexpr double kUnlimited = 1e12;  // bytes/s
 
 struct Flags {
   std::string graphs;
@@ -64,6 +67,7 @@ struct Flags {
   int period_ms = 10;
   double rate = 0;  // bytes/s; 0: by `parts`
   int micro_batches = 1;
+  double least_seconds = 1;  // of a step on the fastest trainer alone
   std::vector<double> held_out;
 };
 
@@ -87,9 +91,8 @@ absl::StatusOr<Graph> GraphOf(const std::string& model) {
 
 struct Planned {
   std::string planner;
-  worker::JobShape shape;
-  double simulated = 0;
-  std::vector<double> measured = {};  // by round
+  model::ExecutionPlan plan;
+  std::vector<double> simulated = {}, measured = {};  // by round
 };
 
 class Bench {
@@ -161,23 +164,36 @@ class Bench {
     return options;
   }
 
-  absl::StatusOr<Planned> Plan(const model::Profile& profile, const std::string& planner, int batch,
-                               double bytes_per_second) const {
-    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request,
-                            AskAsOperator(profile, {planner, batch, flags_.micro_batches, kPools}));
+  absl::StatusOr<model::PlanRequest> Ask(const model::Profile& profile, const std::string& planner,
+                                         double bytes_per_second) const {
+    MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, AskAsOperator(profile, {planner, profile.profile_batch_size,
+                                                                                flags_.micro_batches, kPools}));
     request.cluster.links = {{"*", "*", kLatencySeconds, bytes_per_second}};
-    MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, PlanSteps(request));
+    return request;
+  }
+
+  absl::StatusOr<Planned> Plan(const model::Profile& profile, const std::string& planner,
+                               double bytes_per_second) const {
+    MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Ask(profile, planner, bytes_per_second));
+    MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, PlanSteps(request));
+    return Planned{planner, std::move(plan)};
+  }
+
+  // Seconds of a step.
+  absl::StatusOr<double> Simulate(const model::Profile& profile, const Planned& planned,
+                                  double bytes_per_second) const {
+    MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, Ask(profile, planned.planner, bytes_per_second));
     MEDLEY_ASSIGN_OR_RETURN(const sched::ClusterLinks links, sched::ClusterLinks::Make(request.cluster));
     const sched::DeviceLinks view = links.View();
     MEDLEY_ASSIGN_OR_RETURN(
         const sched::PlanSimulation simulated,
-        sched::SimulatePlan(plan, profile,
-                            {.samples = batch, .links = &view, .quota_period_seconds = flags_.period_ms / 1e3}));
-    std::fprintf(stderr, "  %-6s%s\n", planner.c_str(), PlacementsText(plan).c_str());
-    return Planned{planner, ShapeOf(plan), simulated.simulation.seconds_per_step};
+        sched::SimulatePlan(
+            planned.plan, profile,
+            {.samples = profile.profile_batch_size, .links = &view, .quota_period_seconds = flags_.period_ms / 1e3}));
+    return simulated.simulation.seconds_per_step;
   }
 
-  absl::StatusOr<double> Measure(const worker::JobOptions& from, const Planned& plan, double bytes_per_second) {
+  absl::StatusOr<double> Measure(const worker::JobOptions& from, const Planned& planned, double bytes_per_second) {
     MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(1));
     const kube::CardState card{.sends = bytes_per_second, .receives = bytes_per_second};
     for (int d = 0; d < kDevices; ++d) {
@@ -188,8 +204,8 @@ class Bench {
     absl::StatusOr<double> seconds;
     {
       worker::JobHarness job(options);
-      seconds = MeasureSteps(job, plan.shape, kWarmUp, flags_.steps,
-                             base::seconds(static_cast<int64_t>(std::ceil(5 * plan.simulated)) + 1));
+      seconds = MeasureSteps(job, ShapeOf(planned.plan), kWarmUp, flags_.steps,
+                             base::seconds(static_cast<int64_t>(std::ceil(5 * planned.simulated.back())) + 1));
     }
     quotas_.Clear();
     return seconds;
@@ -247,40 +263,58 @@ class Bench {
     return absl::OkStatus();
   }
 
-  absl::Status RunModel(const std::string& model, const Graph& graph) {
+  // With batches of which a step of the fastest trainer alone takes long enough.
+  absl::StatusOr<Graph> Enlarged(const std::string& model, Graph graph) {
     MEDLEY_ASSIGN_OR_RETURN(const worker::JobOptions options, OptionsOf(model, graph));
     MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, ProfileOf(options));
+    MEDLEY_ASSIGN_OR_RETURN(const Planned alone, Plan(profile, "one-device", kUnlimited));
+    MEDLEY_ASSIGN_OR_RETURN(const double seconds, Simulate(profile, alone, kUnlimited));
+    constexpr double kSlower = 1.2;  // than while it was measured
+    graph.batch *= std::max(1, static_cast<int>(std::ceil(kSlower * flags_.least_seconds / seconds)));
+    return graph;
+  }
+
+  absl::Status RunModel(const std::string& model, const Graph& least) {
+    MEDLEY_ASSIGN_OR_RETURN(const Graph graph, Enlarged(model, least));
+    MEDLEY_ASSIGN_OR_RETURN(const worker::JobOptions options, OptionsOf(model, graph));
+    MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, ProfileOf(options));
     double bytes = 0;
     for (const model::Layer& layer : profile.model.layers) bytes += layer.weight_bytes;
-    constexpr double kUnlimited = 1e12;
-    MEDLEY_ASSIGN_OR_RETURN(const Planned even, Plan(profile, "ev-ar", graph.batch, kUnlimited));
+    MEDLEY_ASSIGN_OR_RETURN(const Planned even, Plan(profile, "ev-ar", kUnlimited));
+    MEDLEY_ASSIGN_OR_RETURN(const double even_seconds, Simulate(profile, even, kUnlimited));
     const double moved = 2.0 * (kDevices - 1) / kDevices * bytes;  // what each member of a ring sends and receives
-    const std::vector<double> one = {moved / std::max(flags_.rate, 1.0) / even.simulated};
+    const std::vector<double> one = {moved / std::max(flags_.rate, 1.0) / even_seconds};
     for (const double part : flags_.rate > 0 ? one : flags_.parts) {
-      const double rate = moved / (part * even.simulated);
-      std::fprintf(stderr, "%s: %.1f MB of parameters, even replicas compute %.2f s, links of %.1f MB/s\n",
-                   model.c_str(), bytes / 1e6, even.simulated, rate / 1e6);
+      const double rate = moved / (part * even_seconds);
+      std::fprintf(stderr, "%s: batch %d, %.1f MB of parameters, even replicas compute %.2f s, links of %.1f MB/s\n",
+                   model.c_str(), graph.batch, bytes / 1e6, even_seconds, rate / 1e6);
       std::vector<Planned> plans;
-      for (const std::string& planner : flags_.planners) {
-        MEDLEY_ASSIGN_OR_RETURN(plans.emplace_back(), Plan(profile, planner, graph.batch, rate));
-      }
       for (int round = 0; round < flags_.rounds; ++round) {
+        MEDLEY_ASSIGN_OR_RETURN(profile, ProfileOf(options));
+        for (const std::string& planner : flags_.planners) {
+          if (round > 0) break;
+          MEDLEY_ASSIGN_OR_RETURN(plans.emplace_back(), Plan(profile, planner, rate));
+          std::fprintf(stderr, "  %-6s%s\n", planner.c_str(), PlacementsText(plans.back().plan).c_str());
+        }
         for (Planned& plan : plans) {
+          MEDLEY_ASSIGN_OR_RETURN(plan.simulated.emplace_back(), Simulate(profile, plan, rate));
           MEDLEY_ASSIGN_OR_RETURN(plan.measured.emplace_back(), Measure(options, plan, rate));
           std::fprintf(stderr, "  %-6s measured %.3f s, simulated %.3f s\n", plan.planner.c_str(), plan.measured.back(),
-                       plan.simulated);
+                       plan.simulated.back());
         }
       }
       for (const Planned& plan : plans) {
-        const double measured = worker::Median(plan.measured);
-        errors_.push_back(std::abs(plan.simulated / measured - 1));
+        const double measured = worker::Median(plan.measured), simulated = worker::Median(plan.simulated);
+        errors_.push_back(std::abs(simulated / measured - 1));
         const Json line = {{"model", model},
+                           {"batch", graph.batch},
                            {"part", part},
                            {"bytesPerSecond", rate},
                            {"planner", plan.planner},
                            {"measuredSeconds", measured},
-                           {"simulatedSeconds", plan.simulated},
-                           {"rounds", plan.measured}};
+                           {"simulatedSeconds", simulated},
+                           {"measured", plan.measured},
+                           {"simulated", plan.simulated}};
         std::printf("%s\n", line.dump().c_str());
         std::fflush(stdout);
       }
@@ -316,6 +350,8 @@ int main(int argc, char** argv) {
   app.add_option("--held-out", flags.held_out, "parts of the batch")->delimiter(',')->check(CLI::Range(0.05, 1.0));
   app.add_option("--rate", flags.rate, "of all links, in bytes/s")->check(CLI::Range(1e4, 1e12))->excludes("--parts");
   app.add_option("--micro-batches", flags.micro_batches)->check(CLI::Range(1, 64));
+  app.add_option("--least-seconds", flags.least_seconds, "of a step on the fastest trainer alone")
+      ->check(CLI::Range(0.0, 60.0));
   app.add_option("--period-ms", flags.period_ms, "of the quotas")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = medley::bench::Bench(flags).Run();
