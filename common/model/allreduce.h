@@ -47,8 +47,8 @@ double BroadcastSeconds(int members, LinkOf link, double bytes);
 // `root`: the replica that adds where a level is centralized and its group contains it; else the first of the group.
 double HierarchicalSeconds(std::span<const ReduceLevel> levels, LinkOf link, double bytes, int root = 0);
 
-// The largest number of sets of devices of a program whose sums are on their way at the same time, each over connections of
-// its own; with more, all share connections.
+// The largest number of sets of devices of a program whose sums are on their way at the same time, each over
+// connections of its own; with more, all share connections.
 inline constexpr size_t kMaxReducing = 16;
 
 // Values (floats) in a piece of a sum of `values` that a parameter server of dense gradients makes for so many members,

@@ -131,8 +131,8 @@ absl::Status StepTimer::Step() {
   return absl::OkStatus();
 }
 
-// Measures steps for `seconds`, at least one. What a step takes of the processor beside its operations, for its batch, is
-// theirs in proportion.
+// Measures steps for `seconds`, at least one. What a step takes of the processor beside its operations, for its batch,
+// is theirs in proportion.
 absl::Status StepTimer::Block(double seconds) {
   for (Timed& timed : operations_) timed.in_block = timed.processor_in_block = 0;
   const base::SteadyTime begin = context_.clock.Steady();
