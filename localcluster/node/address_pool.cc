@@ -16,7 +16,7 @@ std::string Format(uint32_t address) {
 
 }  // namespace
 
-absl::StatusOr<AddressPool> AddressPool::Parse(const std::string& cidr) {
+absl::StatusOr<AddressPool> AddressPool::Parse(const std::string& cidr, std::string node) {
   const size_t slash = cidr.find('/');
   in_addr address{};
   int bits = 0;
@@ -36,10 +36,11 @@ absl::StatusOr<AddressPool> AddressPool::Parse(const std::string& cidr) {
   const uint32_t first = std::max(network + 1, uint32_t{0x7f000100});
   if (first >= network + size - 1)
     return base::InvalidArgument("pod address range '{}' has no address outside 127.0.0.0/24", cidr);
-  return AddressPool(first, network + size - 1 - first);
+  return AddressPool(std::move(node), first, network + size - 1 - first);
 }
 
-AddressPool::AddressPool(AddressPool&& other) noexcept : first_(other.first_), count_(other.count_) {
+AddressPool::AddressPool(AddressPool&& other) noexcept
+    : node_(other.node_), first_(other.first_), count_(other.count_) {
   base::MutexLock lock(other.mutex_);
   taken_ = std::move(other.taken_);
   used_ = std::move(other.used_);
@@ -49,7 +50,7 @@ absl::StatusOr<std::string> AddressPool::Take(const std::string& key) {
   base::MutexLock lock(mutex_);
   if (const auto it = taken_.find(key); it != taken_.end()) return Format(it->second);
   if (used_.size() >= count_) return base::ResourceExhausted("all {} pod addresses are in use", count_);
-  uint32_t offset = static_cast<uint32_t>(base::Hash64(key) % count_);
+  uint32_t offset = static_cast<uint32_t>(base::Hash64(node_ + " " + key) % count_);
   while (used_.contains(first_ + offset)) offset = (offset + 1) % count_;
   used_.insert(first_ + offset);
   taken_[key] = first_ + offset;

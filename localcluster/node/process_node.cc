@@ -158,9 +158,9 @@ absl::Status ProcessNode::Core::Prepare() {
   MEDLEY_ASSIGN_OR_RETURN(lock_, LockRoot(options_.root));
   MEDLEY_ASSIGN_OR_RETURN(const int killed, records_.KillLeftovers(clock_));
   if (killed > 0) log::Warn("killed processes of an earlier start", {{"processes", std::to_string(killed)}});
-  MEDLEY_ASSIGN_OR_RETURN(AddressPool addresses, AddressPool::Parse(options_.pod_cidr));
-  addresses_.emplace(std::move(addresses));
   const std::string instance = base::HashHex(fs::weakly_canonical(options_.root).string());
+  MEDLEY_ASSIGN_OR_RETURN(AddressPool addresses, AddressPool::Parse(options_.pod_cidr, instance));
+  addresses_.emplace(std::move(addresses));
   MEDLEY_ASSIGN_OR_RETURN(enforcer_, MakeEnforcer(options_.cgroups, instance, options_.cpu_period, clock_));
   log::Info("enforcing CPU and memory limits", {{"by", enforcer_->name()}});
   supervisor_ = std::make_unique<Supervisor>(clock_);

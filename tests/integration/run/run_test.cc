@@ -326,7 +326,8 @@ TEST_F(RunTest, ATrainerThatAnAnnotationMakesSlowIsLeftOutAndReturns) {
        "epochs: 2000, batchSize: 512, microBatches: 1, sync: {anomaly: {detector: RunningMean}}");
   Edit(job, "  runPolicy:", "  elasticity: {minUnits: 3, maxUnits: 3}\n  runPolicy:");
   const auto child = StartManifest(job, {});
-  ASSERT_TRUE(WaitForOutput("1 %", base::seconds(240))) << Output();  // what is usual is known
+  // Of its samples, so what is usual is known.
+  ASSERT_TRUE(WaitForOutput("\n   1 %  ", base::seconds(240))) << Output();
   const auto has_event = [&](const std::string& reason) {
     const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(120));
     while (clock_.Steady() < deadline && !child->Ended()) {
@@ -340,6 +341,28 @@ TEST_F(RunTest, ATrainerThatAnAnnotationMakesSlowIsLeftOutAndReturns) {
   Kubectl("annotate pod small-0-local-2 run.medley.dev/cpu-");
   EXPECT_TRUE(has_event("TrainerReturned")) << Kubectl("get mtj small -o yaml");
   child->Stop(base::seconds(20));
+}
+
+// On one machine, whose addresses their pods share.
+TEST_F(RunTest, TwoRunsOfOneManifestDoNotDisturbEachOther) {
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", SmallJob()), base::IsOk());
+  std::vector<std::unique_ptr<ChildProcess>> runs;
+  const auto log = [&](int run) { return folder_ / fmt::format("out-{}", run); };
+  for (const int run : {0, 1}) {
+    auto child = ChildProcess::Start({.program = std::filesystem::path(std::getenv("MEDLEY_BIN_DIR")) / "medley",
+                                      .arguments = {"run", (folder_ / "job.yaml").string(), "--plain", "--folder",
+                                                    (folder_ / fmt::format("run-{}", run)).string(), "--export",
+                                                    (folder_ / fmt::format("model-{}", run)).string()},
+                                      .log = log(run)});
+    ASSERT_THAT(child.status(), base::IsOk());
+    runs.push_back(*std::move(child));
+  }
+  for (const int run : {0, 1}) {
+    EXPECT_EQ(WaitForEnd(*runs[static_cast<size_t>(run)], base::seconds(120)), "exit code 0");
+    const std::string output = base::ReadFile(log(run)).value_or("");
+    EXPECT_THAT(output, Not(HasSubstr("Restarting"))) << output;
+    EXPECT_TRUE(std::filesystem::exists(folder_ / fmt::format("model-{}", run) / "model.safetensors"));
+  }
 }
 
 TEST_F(RunTest, RefusesBadManifestsWithASentence) {

@@ -13,7 +13,7 @@ using base::IsOk;
 using base::StatusIs;
 
 TEST(AddressPoolTest, EachKeyHasItsOwnAndKeepsIt) {
-  auto pool = AddressPool::Parse("127.64.0.0/10");
+  auto pool = AddressPool::Parse("127.64.0.0/10", "node");
   ASSERT_THAT(pool, IsOk());
   std::set<std::string> seen;
   for (int i = 0; i < 500; ++i) {
@@ -26,15 +26,20 @@ TEST(AddressPoolTest, EachKeyHasItsOwnAndKeepsIt) {
 }
 
 TEST(AddressPoolTest, TheSameNameGetsTheSameAddressAgain) {
-  auto pool = AddressPool::Parse("127.64.0.0/10");
+  auto pool = AddressPool::Parse("127.64.0.0/10", "node");
   ASSERT_THAT(pool, IsOk());
   const std::string first = *pool->Take("ns/coordinator");
   pool->Release("ns/coordinator");
   EXPECT_EQ(*pool->Take("ns/coordinator"), first);
 }
 
+TEST(AddressPoolTest, TheSameNameGetsAnotherAddressOnAnotherNode) {
+  auto a = AddressPool::Parse("127.64.0.0/10", "a"), b = AddressPool::Parse("127.64.0.0/10", "b");
+  EXPECT_NE(*a->Take("ns/coordinator"), *b->Take("ns/coordinator"));
+}
+
 TEST(AddressPoolTest, SmallRangeRunsOutWithoutTheNetworksOwn) {
-  auto pool = AddressPool::Parse("127.9.9.0/29");
+  auto pool = AddressPool::Parse("127.9.9.0/29", "node");
   ASSERT_THAT(pool, IsOk());
   std::set<std::string> seen;
   for (int i = 0; i < 6; ++i) seen.insert(*pool->Take(std::to_string(i)));
@@ -44,7 +49,7 @@ TEST(AddressPoolTest, SmallRangeRunsOutWithoutTheNetworksOwn) {
 }
 
 TEST(AddressPoolTest, ClaimTakesWhatIsFreeAndInside) {
-  auto pool = AddressPool::Parse("127.9.9.0/29");
+  auto pool = AddressPool::Parse("127.9.9.0/29", "node");
   ASSERT_THAT(pool, IsOk());
   pool->Claim("a", "127.9.9.3");
   EXPECT_EQ(*pool->Take("a"), "127.9.9.3");
@@ -57,7 +62,7 @@ TEST(AddressPoolTest, ClaimTakesWhatIsFreeAndInside) {
 TEST(AddressPoolTest, RefusesOtherRanges) {
   for (const char* bad :
        {"10.0.0.0/8", "127.0.0.0", "127.0.0.0/30", "127.0.0.0/7", "127.0.0.0/x", "", "127.0.0.0/29"}) {
-    EXPECT_THAT(AddressPool::Parse(bad), StatusIs(absl::StatusCode::kInvalidArgument)) << bad;
+    EXPECT_THAT(AddressPool::Parse(bad, "node"), StatusIs(absl::StatusCode::kInvalidArgument)) << bad;
   }
 }
 
