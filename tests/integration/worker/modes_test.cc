@@ -124,15 +124,20 @@ TEST(ModesTest, AnotherNumberOfReplicas) {
   }
 }
 
+// While it trains: one that takes over during the evaluation counts as a restart.
 TEST(ModesTest, AnotherCoordinator) {
-  JobHarness job(Replicated());
+  JobOptions options = Replicated();
+  options.epochs = 24;
+  JobHarness job(options);
   const JobShape shape = Percentage(2, 0.1);
   job.StartCoordinator(1);
   job.Apply(shape, "start");
   job.WaitFor([](const pb::Observation& o) { return o.step() >= 20; }, base::seconds(60));
   job.StartCoordinator(2);
   job.Follow(2);
-  EXPECT_EQ(Complete(job).restarts(), 0);
+  const pb::Observation end = Complete(job);
+  EXPECT_EQ(end.coordinator_term(), 2);
+  EXPECT_EQ(end.restarts(), 0) << job.AllLogs();
   ExpectReference(job, shape);
 }
 
