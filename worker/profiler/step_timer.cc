@@ -43,7 +43,7 @@ class StepTimer {
  private:
   absl::Status Step();
   absl::Status Block(double seconds);
-  OperationCost CostOf(Timed& operation) const;
+  OperationCost CostOf(const Timed& timed) const;
 
   // A span of each value's size; all begin at the same place.
   std::vector<std::span<const float>> Constants(const std::vector<BlockValue>& values, size_t samples) const {
@@ -153,7 +153,7 @@ absl::Status StepTimer::Block(double seconds) {
 }
 
 // Not the fastest block: a CPU limit lets single blocks pass faster than it allows in the long run.
-OperationCost StepTimer::CostOf(Timed& timed) const {
+OperationCost StepTimer::CostOf(const Timed& timed) const {
   OperationCost cost{.seconds = Median(timed.seconds), .spread = Spread(timed.seconds)};
   cost.processor_spread = Spread(timed.processor_seconds);
   cost.processor_seconds = Median(timed.processor_seconds);
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<OperationCost>> StepTimer::Measure(double budget) {
     MEDLEY_RETURN_IF_ERROR(Block(budget / kBlocks));
   } while (++blocks < kBlocks && base::ToSeconds(context_.clock.Steady() - begin) < 4 * budget);
   std::vector<OperationCost> costs;
-  for (Timed& timed : operations_) costs.push_back(CostOf(timed));
+  for (const Timed& timed : operations_) costs.push_back(CostOf(timed));
   return costs;
 }
 

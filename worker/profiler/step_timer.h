@@ -1,8 +1,8 @@
 // Measures what operations take within training steps, computation only.
 //
 // The operations run in the order of a step: all forward passes, all backward passes in reverse, then all updates. One
-// that is repeated alone finds its parameters in the caches of the processor and seems faster than it is, as in a
-// step those of the others push them out.
+// that is repeated alone seems faster than it is in a step, probably because it still finds its parameters in the
+// caches of the processor (docs/adr/0037-layers-are-measured-in-the-order-of-a-step.md). The functions share no state.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -22,12 +22,13 @@
 
 namespace medley::worker {
 
-// Operations of a model whose state fits into memory beside the training data, together. Larger models are measured in
-// such parts, so that a model that no single machine can hold can be measured.
+// What operations that are measured together may hold, by estimate. A larger model is measured in several parts, so
+// that one that no single machine can hold can be measured too.
 constexpr int64_t kMeasuredTogetherBytes = int64_t{128} << 20;
 
-// Of a step of `samples`: parts of the graph, in order, each of at least one operation, whose dense parameters,
-// optimizer state and outputs take at most kMeasuredTogetherBytes where they have more than one. Pure.
+// Divides the graph into parts that are measured together, in order, for steps of `samples`. A part has one operation,
+// or several that hold at most kMeasuredTogetherBytes: dense parameters `state_factor` + 1 times (gradients, optimizer
+// state and the values before the last update), and outputs with their gradients. Pure.
 std::vector<model::OperationRange> MeasuredTogether(const Graph& graph, double state_factor, int samples);
 
 // The measured cost of an operation at one batch size, in seconds a step.

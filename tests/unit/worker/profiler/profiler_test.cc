@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -16,6 +15,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
+#include "tests/unit/worker/pipeline/pipeline_harness.h"
 #include "worker/profiler/allreduce_table.h"
 
 namespace medley::worker {
@@ -24,16 +24,9 @@ namespace {
 using ::testing::HasSubstr;
 
 model::JobSpec Adult() {
-  model::JobSpec job;
-  job.model.name = "ctrdnn";
+  model::JobSpec job = testing::AdultJob();
   job.model.hidden = {64, 32};
-  job.data.train = {std::string("file://") + std::getenv("MEDLEY_SOURCE_DIR") + "/examples/data/adult.train.csv",
-                    "csv"};
-  job.data.schema = {.label_column = 14,
-                     .label_positive = ">50K",
-                     .categorical = {1, 3, 5, 6, 7, 8, 9, 13},
-                     .numeric = {0, 2, 4, 10, 11, 12},
-                     .numeric_buckets = 32};
+  job.data.test.reset();
   job.training.batch_size = 256;
   return job;
 }
@@ -97,8 +90,8 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   EXPECT_EQ(profile->model.layers[4].profiles[0].transfer_seconds, 0);
   EXPECT_EQ(profile->allreduces.size(), 2U * 7 * 4);  // 2 and 4 replicas, 4 KiB to 16 MiB, every algorithm
   EXPECT_THAT(profile->allreduces,
-              testing::Contains(model::AllreduceMeasurement{"cpu-spot", 4, 16 << 20, model::AllreduceAlgorithm::kLinear,
-                                                            1e-9 * (16 << 20)}));
+              ::testing::Contains(model::AllreduceMeasurement{"cpu-spot", 4, 16 << 20,
+                                                              model::AllreduceAlgorithm::kLinear, 1e-9 * (16 << 20)}));
 }
 
 // A slow machine measures fewer sizes, but every algorithm of each.

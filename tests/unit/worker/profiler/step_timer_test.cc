@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/job_spec.h"
+#include "tests/unit/worker/pipeline/pipeline_harness.h"
 #include "worker/model/fit_graph.h"
 #include "worker/params/optimizer_of.h"
 
@@ -57,15 +57,7 @@ TEST(MeasuredTogetherTest, CountsOutputsBySamplesButNotTheRowsOfTables) {
 class TimeStepsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    job_.model.name = "ctrdnn";
     job_.model.hidden = {64, 32};
-    job_.data.train = {std::string("file://") + std::getenv("MEDLEY_SOURCE_DIR") + "/examples/data/adult.train.csv",
-                       "csv"};
-    job_.data.schema = {.label_column = 14,
-                        .label_positive = ">50K",
-                        .categorical = {1, 3, 5, 6, 7, 8, 9, 13},
-                        .numeric = {0, 2, 4, 10, 11, 12},
-                        .numeric_buckets = 32};
     auto data = Dataset::Load(job_.data.train, job_.data, nullptr, {});
     ASSERT_TRUE(data.ok()) << base::ToString(data.status());
     data_ = *data;
@@ -81,7 +73,7 @@ class TimeStepsTest : public ::testing::Test {
     return {.graph = graph_, .data = *data_, .optimizer = optimizer_, .clock = clock_, .stop = std::move(stop)};
   }
 
-  model::JobSpec job_;
+  model::JobSpec job_ = testing::AdultJob();
   base::SystemClock clock_;
   std::shared_ptr<const Dataset> data_;
   Graph graph_;
