@@ -13,8 +13,8 @@
 // do not measure: each operation by the linear regression of its seconds.
 //
 // FOLDER is what real_models.py beside this file writes. Every trainer has a network card of that speed on an emulated
-// network (localcluster/node/emulated_network.h). Plans follow from measured profiles and the speed alone. Batches grow
-// until a step of the fastest trainer alone takes --least-seconds.
+// network (localcluster/node/emulated_network.h). Plans follow from measured profiles and the speed alone. A batch is
+// as many times the model's usual one as a step of the fastest trainer alone needs to take --least-seconds.
 // Prints a line of JSON for each plan: seconds of a step, measured and simulated, both as medians of the rounds. In
 // each round profiles are measured again, because machines that others use too change their speed, and plans take
 // turns. Needs root and cgroups, and nothing else should run.
@@ -270,7 +270,12 @@ class Bench {
     MEDLEY_ASSIGN_OR_RETURN(const Planned alone, Plan(profile, "one-device", kUnlimited));
     MEDLEY_ASSIGN_OR_RETURN(const double seconds, Simulate(profile, alone, kUnlimited));
     constexpr double kSlower = 1.2;  // than while it was measured
-    graph.batch *= std::max(1, static_cast<int>(std::ceil(kSlower * flags_.least_seconds / seconds)));
+    const double times = std::max(1.0, std::ceil(kSlower * flags_.least_seconds / seconds));
+    if (times * graph.batch > static_cast<double>(profile.samples_per_epoch)) {
+      return base::InvalidArgument("--least-seconds: {} takes {:.3f} s for {} samples, and there are only {}", model,
+                                   seconds, graph.batch, profile.samples_per_epoch);
+    }
+    graph.batch *= static_cast<int>(times);
     return graph;
   }
 
