@@ -48,9 +48,11 @@ struct Flags {
   int64_t steps = 600;
   std::string optimizer = "adam";
   double learning_rate = 0.001;
-  std::vector<double> delays = {0.1, 1, 10, 100};  // in steps
+  std::vector<double> delays = {0.1, 1, 10, 100};        // in steps
+  std::vector<std::string> kinds = {"fixed", "random"};  // of delays
   std::vector<double> fractions = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1};
   std::vector<double> ratios = {0.02};
+  std::vector<std::string> settings;  // by name; empty: all
   int test_rows = 2000;
   int evaluate_every = 100;
 };
@@ -244,6 +246,10 @@ class Bench {
     return absl::OkStatus();
   }
 
+  bool Wanted(const Setting& setting) const {
+    return flags_.settings.empty() || std::ranges::find(flags_.settings, setting.name) != flags_.settings.end();
+  }
+
   template <typename F>
   absl::Status EachSeed(const F& run) {
     for (int i = 0; i < flags_.seeds; ++i) MEDLEY_RETURN_IF_ERROR(run(flags_.first_seed + static_cast<uint64_t>(i)));
@@ -263,10 +269,13 @@ absl::Status Bench::Delays() {
     Write(seed, 0, {});
     MEDLEY_ASSIGN_OR_RETURN(const double step, StepSeconds(seed));
     for (const double spread : {0.0, 1.0}) {
+      const char* kind = spread == 0 ? "fixed" : "random";
+      if (std::ranges::find(flags_.kinds, kind) == flags_.kinds.end()) continue;
       for (const double delay : flags_.delays) {
         std::vector<Setting> settings = SettingsOf(flags_);
         settings.push_back({kFastGroup});
         for (const Setting& setting : settings) {
+          if (!Wanted(setting)) continue;
           MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(seed));
           RunSettings run{.options = Options(seed, 100, 0, network.get()),
                           .shape = setting.name == kFastGroup ? Replicas(2, 0, setting) : Replicas(3, 2, setting)};
@@ -281,7 +290,7 @@ absl::Status Bench::Delays() {
           Print({{"part", "delays"},
                  {"seed", seed},
                  {"step", step},
-                 {"kind", spread == 0 ? "fixed" : "random"},
+                 {"kind", kind},
                  {"delay", delay},
                  {"setting", setting.name},
                  {"loss 0.1", timeline.SecondsToLoss(0.1)},
@@ -373,7 +382,7 @@ absl::Status Bench::Groups() {
   }
   Setting drops{"full, slow members left out"};
   drops.shape.anomaly.set_detector(plan::v1::ANOMALY_DETECTOR_RUNNING_MEAN);
-  drops.shape.anomaly.set_window(4);
+  drops.shape.anomaly.set_window(1);  // a longer one would not know the usual before the tenth step
   drops.shape.anomaly.set_threshold(3);
   settings.push_back(drops);
   settings.push_back({kFastGroup});
@@ -382,6 +391,7 @@ absl::Status Bench::Groups() {
     for (const bool variance : {false, true}) {
       const kube::LinkState state{base::milliseconds(variance ? 20 : 5), variance ? 1.0 : 0.0};
       for (const Setting& setting : settings) {
+        if (!Wanted(setting)) continue;
         MEDLEY_RETURN_IF_ERROR(TrainGroups({{"part", "groups"}, {"variance", variance}}, seed,
                                            setting.name == kFastGroup ? fast : all, setting, state,
                                            {0.9, 0.95, 0.985}));
@@ -411,6 +421,7 @@ absl::Status Bench::Gpus() {
       std::vector<Setting> settings = SettingsOf(flags_);
       settings.push_back({kFastGroup});
       for (const Setting& setting : settings) {
+        if (!Wanted(setting)) continue;
         const auto groups = setting.name == kFastGroup ? std::vector<MemberGroup>{g1} : set.groups;
         MEDLEY_RETURN_IF_ERROR(
             TrainGroups({{"part", "gpus"}, {"set", set.name}}, seed, groups, setting, set.links, {0.95, 0.97}));
@@ -487,8 +498,11 @@ int main(int argc, char** argv) {
   app.add_option("--optimizer", flags.optimizer);
   app.add_option("--learning-rate", flags.learning_rate);
   app.add_option("--delays", flags.delays, "of the slow link, in steps")->delimiter(',');
+  app.add_option("--kinds", flags.kinds, "of delays: fixed, random")->delimiter(',');
   app.add_option("--fractions", flags.fractions, "of the steps that synchronise; 1: every gradient")->delimiter(',');
   app.add_option("--ratios", flags.ratios, "of flexible synchronisation")->delimiter(',');
+  app.add_option("--settings", flags.settings,
+                 "of delays, groups and gpus, by the names that they print; default: all");
   app.add_option("--test-rows", flags.test_rows);
   app.add_option("--evaluate-every", flags.evaluate_every, "steps; replicas agree before each evaluation");
   CLI11_PARSE(app, argc, argv);
