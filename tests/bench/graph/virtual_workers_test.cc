@@ -39,7 +39,7 @@ double SecondsOf(model::PlanRequest request, const std::vector<size_t>& devices)
   return TogetherOn(ProblemOf(std::move(request)));
 }
 
-// The most samples a second of any partition of `left`, which `whole` continues; by enumeration.
+// The most samples a second of all ways to add the devices from `next` on to these workers, by enumeration.
 double MostOf(const model::PlanRequest& request, std::vector<std::vector<size_t>> workers, size_t next,
               size_t devices) {
   if (next == devices) {

@@ -101,6 +101,7 @@ class Bench {
   absl::Status Gpus();
   absl::Status Accuracy();
   absl::Status Asynchronous();
+  bool any_wanted() const { return any_wanted_; }
 
  private:
   static Digits Read(const std::filesystem::path& prefix) {
@@ -246,8 +247,11 @@ class Bench {
     return absl::OkStatus();
   }
 
-  bool Wanted(const Setting& setting) const {
-    return flags_.settings.empty() || std::ranges::find(flags_.settings, setting.name) != flags_.settings.end();
+  bool Wanted(const Setting& setting) {
+    const bool wanted =
+        flags_.settings.empty() || std::ranges::find(flags_.settings, setting.name) != flags_.settings.end();
+    any_wanted_ = any_wanted_ || wanted;
+    return wanted;
   }
 
   template <typename F>
@@ -257,6 +261,7 @@ class Bench {
   }
 
   const Flags flags_;
+  bool any_wanted_ = false;  // some setting is one of --settings
   const std::filesystem::path folder_;
   std::filesystem::path archive_;
   Digits train_, test_;
@@ -471,6 +476,8 @@ int Main(const Flags& flags) {
     if (part == "gpus") status = bench.Gpus();
     if (part == "accuracy") status = bench.Accuracy();
     if (part == "asynchronous") status = bench.Asynchronous();
+    if (status.ok() && !flags.settings.empty() && !bench.any_wanted())
+      status = base::InvalidArgument("--settings: no setting of this part has such a name");
     if (status.ok() && !testing::Test::HasFailure()) continue;
     std::fprintf(stderr, "%s: %s\n", part.c_str(), base::ToString(status).c_str());
     return 1;
@@ -498,7 +505,7 @@ int main(int argc, char** argv) {
   app.add_option("--optimizer", flags.optimizer);
   app.add_option("--learning-rate", flags.learning_rate);
   app.add_option("--delays", flags.delays, "of the slow link, in steps")->delimiter(',');
-  app.add_option("--kinds", flags.kinds, "of delays: fixed, random")->delimiter(',');
+  app.add_option("--kinds", flags.kinds, "of delays")->delimiter(',')->check(CLI::IsMember({"fixed", "random"}));
   app.add_option("--fractions", flags.fractions, "of the steps that synchronise; 1: every gradient")->delimiter(',');
   app.add_option("--ratios", flags.ratios, "of flexible synchronisation")->delimiter(',');
   app.add_option("--settings", flags.settings,
