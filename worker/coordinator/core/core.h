@@ -180,7 +180,7 @@ class CoordinatorCore {
   void RestoreStandbys(const job::v1::CoordinatorState& journal, Instant now);
   void BeginSlowMembers();
   void AddStepTime(const GenerationMember& member, double seconds, Instant now);
-  void MarkSlowMember(Instant now);
+  void MarkSlowMembers(Instant now);
   bool LeaveOutSlow(const RosterFit& fit, Instant now);
   Cause ReturnCause(const std::string& newcomer) const;
   void UpdateStandbys(Instant now);
@@ -316,7 +316,7 @@ class CoordinatorCore {
   ThroughputMeter throughput_;
   StageMeter stage_times_;
   SlowMembers slow_;   // how fast the trainers of the generation in force are
-  Standbys standbys_;  // slow trainers: those that stand by, and one of active_ that the next generation leaves out
+  Standbys standbys_;  // slow trainers: those that stand by, and those of active_ that the next generation leaves out
   CostMeter cost_;
   int64_t bad_rows_ = 0;
   std::string train_digest_;  // of the data that the job trains on; empty: not known yet

@@ -1,9 +1,11 @@
 // CoordinatorCore: slow trainers stand by until they are as fast as usual again
 // (docs/adr/0026-slow-members-stand-by.md).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "common/model/convert.h"
@@ -18,6 +20,39 @@ std::string TimeText(double seconds) {
 
 std::string LeftOutText(const job::v1::StandbyRecord& record) {
   return fmt::format("Left out trainer {}: {}.", record.member(), record.reason());
+}
+
+// At most three of them by name.
+std::string LeftOutText(const std::vector<job::v1::StandbyRecord>& records) {
+  constexpr size_t kNamed = 3;
+  if (records.size() == 1) return LeftOutText(records.front());
+  std::vector<std::string> named;
+  for (const job::v1::StandbyRecord& record : records) {
+    if (named.size() < kNamed) named.push_back(fmt::format("{} ({})", record.member(), record.reason()));
+  }
+  const size_t others = records.size() - named.size();
+  return fmt::format("Left out {} trainers: {}{}.", records.size(), fmt::join(named, ", "),
+                     others == 0 ? "" : fmt::format(" and {} more", others));
+}
+
+job::v1::StandbyRecord RecordOf(const SlowTrainer& slow, const job::v1::Peer& peer, double share, base::WallTime wall) {
+  job::v1::StandbyRecord record;
+  record.set_member(slow.member);
+  record.set_instance(peer.instance());
+  record.set_pool(peer.slot().pool());
+  record.set_stage(peer.slot().stage());
+  record.set_usual_seconds(slow.usual);
+  record.set_recent_seconds(slow.recent);
+  record.set_share(share);
+  record.set_reason(fmt::format("a step took it {}, usually {}", TimeText(slow.recent), TimeText(slow.usual)));
+  const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(wall.time_since_epoch()).count();
+  record.mutable_since()->set_seconds(nanos / 1'000'000'000);
+  record.mutable_since()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  return record;
+}
+
+double SlowdownOf(const job::v1::StandbyRecord& record) {
+  return record.usual_seconds() > 0 ? record.recent_seconds() / record.usual_seconds() : 0;
 }
 
 // One policy holds for the whole plan (common/model/executable.h).
@@ -96,50 +131,40 @@ void CoordinatorCore::AddStepTime(const GenerationMember& member, double seconds
   if (!checkpoint_ || !checkpoint_->waiting.contains(name)) slow_.Add(name, seconds, now.steady);
 }
 
-// Marks the trainer that is to be left out next. It is planned out by ConsiderSamePlan, or by a recovery before.
-void CoordinatorCore::MarkSlowMember(Instant now) {
+// Marks the trainers that are to be left out next. They are planned out by ConsiderSamePlan, or by a recovery before.
+void CoordinatorCore::MarkSlowMembers(Instant now) {
   std::map<int, int> standing_by;  // by stage
   for (const auto& [name, standby] : standbys_.all()) {
     const job::v1::MemberSlot* slot = SlotOf(active_->request, name);
     if (slot != nullptr && StandsBy(name) && !active_->members.contains(name)) ++standing_by[slot->stage()];
-    if (active_->members.contains(name)) return;  // one at a time
+    if (active_->members.contains(name)) return;  // those that are marked first
   }
-  const std::optional<SlowTrainer> slow = slow_.Worst(standing_by, now.steady);
-  if (!slow) return;
-  const GenerationMember& member = active_->members.at(slow->member);
-  const ConnectedMember* connected = Connected(member.peer);
-  if (connected == nullptr || connected->leaving) return;
-  job::v1::StandbyRecord record;
-  record.set_member(slow->member);
-  record.set_instance(member.peer.instance());
-  record.set_pool(member.peer.slot().pool());
-  record.set_stage(member.peer.slot().stage());
-  record.set_usual_seconds(slow->usual);
-  for (const TrainerPlace& place : PlacesOf(active_->plan, active_->peers)) {
-    if (place.member == slow->member) record.set_share(place.share);
+  const std::vector<TrainerPlace> places = PlacesOf(active_->plan, active_->peers);
+  for (const SlowTrainer& slow : slow_.ToLeaveOut(standing_by, now.steady)) {
+    const GenerationMember& member = active_->members.at(slow.member);
+    const ConnectedMember* connected = Connected(member.peer);
+    if (connected == nullptr || connected->leaving) continue;
+    const auto place = std::ranges::find(places, slow.member, &TrainerPlace::member);
+    standbys_.Add(RecordOf(slow, member.peer, place == places.end() ? 1 : place->share, now.wall), now.steady);
   }
-  record.set_reason(fmt::format("a step took it {}, usually {}", TimeText(slow->recent), TimeText(slow->usual)));
-  const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(now.wall.time_since_epoch()).count();
-  record.mutable_since()->set_seconds(nanos / 1'000'000'000);
-  record.mutable_since()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-  standbys_.Add(std::move(record), now.steady);
 }
 
-// Plans out a marked trainer of the generation in force. `fit`: the members of the next one. Returns whether it did.
+// Plans out the marked trainers of the generation in force. `fit`: the members of the next one. Returns whether it did.
 bool CoordinatorCore::LeaveOutSlow(const RosterFit& fit, Instant now) {
-  std::optional<Standby> marked;
+  std::vector<job::v1::StandbyRecord> marked;  // those that slowed down most first
   for (const auto& [name, standby] : standbys_.all()) {
-    if (active_->members.contains(name)) marked = standby;
+    if (active_->members.contains(name)) marked.push_back(standby.record);
   }
-  if (!marked) return false;
-  const std::string name = marked->record.member();
-  const bool used = std::ranges::any_of(fit.peers, [&](const auto& peer) { return peer.slot().member() == name; });
-  if (used || !fit.covers) {  // the others cannot train without it any more
-    standbys_.Remove(name, now.steady);
-    return false;
-  }
+  std::ranges::stable_sort(marked, std::greater(), SlowdownOf);
+  std::erase_if(marked, [&](const job::v1::StandbyRecord& record) {
+    const bool used = std::ranges::any_of(
+        fit.peers, [&](const job::v1::Peer& peer) { return peer.slot().member() == record.member(); });
+    if (used || !fit.covers) standbys_.Remove(record.member(), now.steady);  // the others cannot train without it
+    return used || !fit.covers;
+  });
+  if (marked.empty()) return false;
   StartGeneration(active_->request, fit, job::v1::STATE_ORIGIN_PEERS,
-                  {job::v1::SWITCH_CAUSE_MEMBER_SLOW, LeftOutText(marked->record), name}, now);
+                  {job::v1::SWITCH_CAUSE_MEMBER_SLOW, LeftOutText(marked), marked.front().member()}, now);
   return true;
 }
 

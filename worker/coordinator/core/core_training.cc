@@ -224,7 +224,7 @@ void CoordinatorCore::ConsiderChange(Instant now) {
 }
 
 void CoordinatorCore::ConsiderSamePlan(Instant now) {
-  MarkSlowMember(now);
+  MarkSlowMembers(now);
   RosterFit fit = Fit(active_->request, Use::kStaying);
   std::string leaver;
   for (const auto& [name, member] : active_->members) {

@@ -1,6 +1,8 @@
 #include "worker/coordinator/core/slow_members.h"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <utility>
 
 namespace medley::worker {
@@ -83,38 +85,67 @@ bool SlowMembers::SlowedDown(const TrainerPlace& place) const {
          Slowdown(place.member).value_or(0) >= kLeastSlowness * Reference(place.stage, place.pool, place.member);
 }
 
-bool SlowMembers::IsSlow(const TrainerPlace& place) const {
-  if (!SlowedDown(place)) return false;
-  double slowest = 0;  // of the others, without those that slowed down too: they are left out next
+bool SlowMembers::IsSlow(const TrainerPlace& place) const { return SlowedDown(place) && Faster(place, 0); }
+
+bool SlowMembers::Faster(const TrainerPlace& place, double without) const {
+  double slowest = 0;  // of the others, without those that slowed down too: they are left out as well, or next
   for (const TrainerPlace& other : places_) {
     if (other.stage != place.stage || other.member == place.member) continue;
     const SlownessDetector& of_other = *histories_.at(other.member).detector;
     if (of_other.recent() <= 0) return false;  // it is not known yet how fast the stage is without the trainer
     if (!SlowedDown(other)) slowest = std::max(slowest, of_other.recent());
   }
-  if (slowest == 0 || place.share >= 1) return false;
-  const double afterwards = slowest / (1 - place.share);
-  return histories_.at(place.member).detector->recent() >= kLeastGain * afterwards;
+  if (slowest == 0 || without + place.share >= 1) return false;
+  const double before = histories_.at(place.member).detector->recent() / (1 - without);
+  const double afterwards = slowest / (1 - without - place.share);
+  return before >= kLeastGain * afterwards;
 }
 
-std::optional<SlowTrainer> SlowMembers::Worst(const std::map<int, int>& standing_by, base::SteadyTime now) const {
-  std::map<int, int> training;  // by stage
-  for (const TrainerPlace& place : places_) ++training[place.stage];
-  std::optional<SlowTrainer> worst;
-  double most = 0;
+std::vector<const TrainerPlace*> SlowMembers::Due(base::SteadyTime now) const {
+  std::vector<const TrainerPlace*> due;
+  std::optional<base::SteadyTime> first;
+  const auto since = [&](const TrainerPlace& place) -> std::optional<base::SteadyTime> {
+    const auto found = slow_since_.find(place.member);
+    return found == slow_since_.end() ? std::nullopt : std::optional(found->second);
+  };
   for (const TrainerPlace& place : places_) {
-    const auto since = slow_since_.find(place.member);
-    if (since == slow_since_.end() || now - since->second < slow_for_) continue;
-    const auto waiting = standing_by.find(place.stage);
-    const int out = 1 + (waiting == standing_by.end() ? 0 : waiting->second);
-    const int all = training[place.stage] + out - 1;
-    if (training[place.stage] < 2 || 2 * out > all) continue;
-    const SlownessDetector& detector = *histories_.at(place.member).detector;
-    if (detector.recent() <= most * detector.usual()) continue;
-    most = detector.recent() / detector.usual();
-    worst = SlowTrainer{place.member, detector.recent(), detector.usual()};
+    const std::optional<base::SteadyTime> began = since(place);
+    if (!began || now - *began < slow_for_) continue;
+    due.push_back(&place);
+    if (!first || *began < *first) first = *began;
   }
-  return worst;
+  if (!first) return due;
+  const base::SteadyTime gathered = *first + std::chrono::duration_cast<base::nanoseconds>(slow_for_ * kGather);
+  const bool waits = std::ranges::any_of(places_, [&](const TrainerPlace& place) {
+    const std::optional<base::SteadyTime> began = since(place);
+    return began && now - *began < slow_for_ && *began <= gathered;
+  });
+  if (waits) return {};
+  std::ranges::stable_sort(due, std::greater(), [&](const TrainerPlace* place) { return Slowdown(place->member); });
+  return due;
+}
+
+std::vector<SlowTrainer> SlowMembers::ToLeaveOut(const std::map<int, int>& standing_by, base::SteadyTime now) const {
+  struct Stage {
+    int training = 0;
+    int out = 0;
+    double without = 0;  // of the batch: the shares of those that this call leaves out
+  };
+  std::map<int, Stage> stages;
+  for (const TrainerPlace& place : places_) ++stages[place.stage].training;
+  for (const auto& [stage, waiting] : standing_by) stages[stage].out = waiting;
+  std::vector<SlowTrainer> slow;
+  for (const TrainerPlace* place : Due(now)) {
+    Stage& stage = stages[place->stage];
+    if (stage.training < 2 || 2 * (stage.out + 1) > stage.training + stage.out) continue;
+    if (!Faster(*place, stage.without)) continue;
+    --stage.training;
+    ++stage.out;
+    stage.without += place->share;
+    const SlownessDetector& detector = *histories_.at(place->member).detector;
+    slow.push_back({place->member, detector.recent(), detector.usual()});
+  }
+  return slow;
 }
 
 }  // namespace medley::worker

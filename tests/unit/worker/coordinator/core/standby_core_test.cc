@@ -153,6 +153,41 @@ TEST_F(StandbyCoreTest, ASlowTrainerStandsBy) {
   EXPECT_EQ(Seen().step(), step + 20);
 }
 
+TEST_F(StandbyCoreTest, SlowTrainersStandByTogether) {
+  StartPlan(Plan(1, 8));
+  Train(40);
+  Train(70, {{"job-1-a-1", 4}, {"job-1-a-3", 6}, {"job-1-a-4", 5}, {kLast, 3}});
+  ASSERT_EQ(generation_, 2) << "one switch";
+  EXPECT_EQ(Seen().left_out_size(), 4);
+  EXPECT_EQ(training_, (std::vector<std::string>{"job-0-a-0", "job-1-a-0", "job-1-a-5", "job-1-a-6", "job-1-a-7",
+                                                 "job-server-0"}));
+  EXPECT_EQ(LastSwitch().cause(), job::v1::SWITCH_CAUSE_MEMBER_SLOW);
+  EXPECT_EQ(LastSwitch().member(), "job-1-a-3") << "the slowest";
+  EXPECT_EQ(LastSwitch().reason(),
+            "Left out 4 trainers: job-1-a-3 (a step took it 60.0 ms, usually 10.0 ms), job-1-a-4 (a step took it 50.0 "
+            "ms, usually 10.0 ms), job-1-a-1 (a step took it 40.0 ms, usually 10.0 ms) and 1 more.");
+  const int64_t step = Seen().step();
+  Train(20);
+  EXPECT_EQ(Seen().step(), step + 20);
+}
+
+TEST_F(StandbyCoreTest, OneOfTwoSlowTrainersLeaves) {
+  StartPlan(Plan(1, 8));
+  Train(40);
+  Train(40, {{"job-1-a-1", 4}, {"job-1-a-3", 6}});
+  job::v1::SessionRequest leaving;
+  leaving.mutable_leaving()->mutable_notice()->set_seconds(30);
+  Say("job-1-a-3", leaving);
+  FollowPrepare();
+  TrainUntil(2, {{"job-1-a-1", 4}, {"job-1-a-3", 6}});
+  EXPECT_EQ(LastSwitch().cause(), job::v1::SWITCH_CAUSE_MEMBER_LEFT);
+  Train(100, {{"job-1-a-1", 4}, {"job-1-a-3", 6}});
+  EXPECT_THAT(LastSwitch().reason(), HasSubstr("Left out trainer job-1-a-1: a step took it 40.0 ms"));
+  EXPECT_FALSE(Trains("job-1-a-1"));
+  EXPECT_FALSE(Trains("job-1-a-3"));
+  EXPECT_EQ(Seen().left_out_size(), 1);
+}
+
 TEST_F(StandbyCoreTest, ReturnsWhenItIsAsFastAsUsual) {
   LeaveOutTheLast();
   Train(40);
