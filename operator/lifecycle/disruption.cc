@@ -63,6 +63,16 @@ std::vector<Disrupted> DisruptedMembers(Pass& pass) {
   return disrupted;
 }
 
+// The slots of the plan but for these, and for those whose names are lost.
+std::vector<MemberSlot> SlotsWithout(Pass& pass, const std::vector<Disrupted>& disrupted) {
+  std::vector<MemberSlot> slots = pass.memory.planning.record->slots;
+  std::erase_if(slots, [&](const MemberSlot& slot) {
+    return IsNameLost(pass, slot.member) ||
+           std::ranges::any_of(disrupted, [&](const Disrupted& each) { return slot.member == each.pod->key().name; });
+  });
+  return slots;
+}
+
 int CountOn(const std::vector<Disrupted>& disrupted, const std::string& pool) {
   return static_cast<int>(std::count_if(disrupted.begin(), disrupted.end(),
                                         [&](const Disrupted& each) { return each.pod->label(kPoolLabel) == pool; }));
@@ -145,20 +155,14 @@ std::vector<std::string> NodesOfSlowTrainers(Pass& pass) {
   return nodes;
 }
 
-std::vector<MemberSlot> StayingSlots(Pass& pass) {
-  std::vector<MemberSlot> staying = pass.memory.planning.record->slots;
-  for (const Disrupted& each : DisruptedMembers(pass)) {
-    std::erase_if(staying, [&](const MemberSlot& slot) { return slot.member == each.pod->key().name; });
-  }
-  std::erase_if(staying, [&](const MemberSlot& slot) { return IsNameLost(pass, slot.member); });
-  return staying;
-}
+std::vector<MemberSlot> StayingSlots(Pass& pass) { return SlotsWithout(pass, DisruptedMembers(pass)); }
 
-absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count) {
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count,
+                              const std::vector<MemberSlot>& staying) {
   PlanRecord record = *pass.memory.planning.record;
   const int64_t from = record.plan.generation;
   record.plan.generation = NextGeneration(pass);
-  record.slots = AssignSlots(job.name(), record.plan, StayingSlots(pass), PodNames(pass), record.Zones());
+  record.slots = AssignSlots(job.name(), record.plan, staying, PodNames(pass), record.Zones());
   record.reason = reason;
   record.fallback = FallbackOf(pass);
   MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
@@ -180,13 +184,22 @@ absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::str
 
 namespace {
 
-// The same plan with other pods, if the pools have units for them.
-absl::StatusOr<bool> ReplaceSlow(Pass& pass, const TrainingJob& job, const std::vector<Disrupted>& slow) {
+// The same plan with other pods, if the pools have units for them. A slow rack may have more trainers than there are
+// free units: after a refusal half as many are tried, those that come first in the plan.
+absl::StatusOr<bool> ReplaceSlow(Pass& pass, const TrainingJob& job, std::vector<Disrupted> slow) {
   if (!CanMove(pass.observed->phase) || pass.Lasts(pass.memory.planning.after_refusal)) return false;
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal || !PlanFits(pass, choice.pools)) return false;
-  MEDLEY_ASSIGN_OR_RETURN(const bool moves, Relocate(pass, job, ReasonOf(Notice::Kind::kSlow), slow.size()));
-  if (moves) PublishNotices(pass, slow);
+  std::optional<size_t>& most = pass.memory.disruption.most_slow;
+  while (most && slow.size() > *most) slow.pop_back();
+  MEDLEY_ASSIGN_OR_RETURN(const bool moves,
+                          Relocate(pass, job, ReasonOf(Notice::Kind::kSlow), slow.size(), SlotsWithout(pass, slow)));
+  if (moves) {
+    most.reset();
+    PublishNotices(pass, slow);
+  } else {
+    most = std::max<size_t>(1, slow.size() / 2);
+  }
   return moves;
 }
 
@@ -197,6 +210,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   const std::vector<Disrupted> disrupted = DisruptedMembers(pass);
   if (disrupted.empty()) {
     asked_at.reset();
+    pass.memory.disruption.most_slow.reset();
     auto& search = pass.memory.planning.search;
     if (search && search->evacuates) search.reset();
     return false;
@@ -227,7 +241,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   if (can_relocate && PlanFits(pass, choice.pools)) {
     // While the pause after a refusal lasts, another plan may still fit: pods on a dead node hold their units.
     if (!pass.Lasts(pass.memory.planning.after_refusal)) {
-      MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size()));
+      MEDLEY_ASSIGN_OR_RETURN(const bool relocated, Relocate(pass, job, reason, disrupted.size(), StayingSlots(pass)));
       if (relocated) return true;
     }
     crowded = true;

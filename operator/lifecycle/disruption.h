@@ -32,6 +32,8 @@ struct DisruptionState {
   std::set<std::string> published;                          // notices: pod UID and sign
   std::optional<base::SteadyTime> evacuation_asked_at;      // when a plan without the nodes was last asked for
   std::set<std::string> drained;                            // pod UIDs that the coordinator was asked to drain
+  // The most slow trainers that are replaced together: no more units were free. Absent: all.
+  std::optional<size_t> most_slow;
 };
 
 // Why the pod, of a member or a coordinator, will be lost soon; nothing: it will not.
@@ -43,11 +45,12 @@ std::vector<std::string> NodesOfSlowTrainers(Pass& pass);
 // Returns true if a plan without the nodes that are about to be lost was accepted.
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job);
 
-// Gives the disrupted members of the plan, and those whose name is lost, other pods. `count`: of them. False: the units
-// are not available.
-absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count);
+// Gives the members of the plan that are not among `staying` other pods. `count`: of them. False: the units are not
+// available.
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count,
+                              const std::vector<MemberSlot>& staying);
 
-// The slots of the plan whose pods are not disrupted: another plan may keep them.
+// The slots of the plan whose pods are not disrupted and whose names are not lost: another plan may keep them.
 std::vector<MemberSlot> StayingSlots(Pass& pass);
 
 // Notifies the coordinator of members that leave soon. It continues without them at the next boundary, or takes a

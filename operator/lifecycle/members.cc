@@ -135,7 +135,7 @@ absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
     return pass.Pod(slot.member) == nullptr && IsNameLost(pass, slot.member);
   });
   if (lost > 0 && !ending) {
-    return Relocate(pass, job, ReasonOf(Notice::Kind::kLost), static_cast<size_t>(lost)).status();
+    return Relocate(pass, job, ReasonOf(Notice::Kind::kLost), static_cast<size_t>(lost), StayingSlots(pass)).status();
   }
   for (const MemberSlot& slot : slots) {
     const kube::ObjectPtr pod = pass.Pod(slot.member);

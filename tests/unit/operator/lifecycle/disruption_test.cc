@@ -82,6 +82,22 @@ TEST(DisruptionTest, WithoutAFreeUnitASlowTrainerStays) {
   EXPECT_EQ(cluster.stored_plan()->reason, "TrainerSlow");
 }
 
+// A slow rack may have more trainers than there are free units.
+TEST(DisruptionTest, AsManySlowTrainersAreReplacedAsThereAreUnits) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  cluster.most_new_pods = 1;
+  const std::string since = base::FormatTime(cluster.Observe().now - base::seconds(3600));
+  cluster.coordinator().left_out = {{"adult-0-a-0", since}, {"adult-0-a-1", since}};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  // One after the other, each with the only free unit.
+  EXPECT_EQ(cluster.stored_plan()->plan.generation, 3) << cluster.trace();
+  EXPECT_FALSE(cluster.HasEvent("TrainerSlow", "adult-0-a-0, adult-0-a-1"));
+  EXPECT_TRUE(cluster.HasEvent("TrainerSlow", "pods that stay slow are replaced: adult-0-a-0")) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("TrainerSlow", "pods that stay slow are replaced: adult-0-a-1")) << cluster.trace();
+  EXPECT_THAT(cluster.violations(), IsEmpty());
+}
+
 TEST(DisruptionTest, ANodeThatIsBrieflyNotReadyIsNotLeft) {
   FakeCluster cluster;
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();

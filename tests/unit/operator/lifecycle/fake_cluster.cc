@@ -223,6 +223,11 @@ struct FakeCluster::Hand {
   Answer operator()(const ReadLog&) const { return ReadLog::Answer(cluster.pod_log); }
   Answer operator()(const TakeTurn&) const { return TakeTurn::Taken{cluster.ahead, 1}; }
   Answer operator()(const ReserveUnits& action) const {
+    const auto created = std::ranges::count_if(
+        action.slots, [&](const MemberSlot& slot) { return !cluster.pods_.contains(slot.member); });
+    if (cluster.most_new_pods && created > *cluster.most_new_pods) {
+      return base::ResourceExhausted("{} pods have no unit", created - *cluster.most_new_pods);
+    }
     cluster.reserved_.clear();
     for (const MemberSlot& slot : action.slots) cluster.reserved_.insert(slot.member);
     for (const MemberSlot& slot : action.until_switch) cluster.reserved_.insert(slot.member);

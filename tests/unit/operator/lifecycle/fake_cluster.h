@@ -62,6 +62,7 @@ class FakeCluster {
   std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
   std::set<std::string> broken_pools;     // whose members can never run a plan
   std::map<std::string, int> node_units;  // absent: two
+  std::optional<int> most_new_pods;       // a plan for which more pods must be created gets no units
   bool coordinator_has_node = true;
   bool cache_is_current = true;
   int64_t quota_changes = 0;
