@@ -246,6 +246,7 @@ void ToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
   out.mutable_schedule()->set_max_staleness(plan.schedule.max_staleness);
   out.mutable_schedule()->set_bucket_bytes(plan.schedule.bucket_bytes);
   out.mutable_schedule()->set_without_undo(plan.schedule.without_undo);
+  out.mutable_schedule()->set_overlap_next_step(plan.schedule.overlap_next_step);
   PlacedToProto(plan, out);
   EstimateToProto(plan.estimate, *out.mutable_estimate());
   ProvenanceToProto(plan.provenance, *out.mutable_provenance());
@@ -265,6 +266,7 @@ absl::StatusOr<ExecutionPlan> FromProto(const plan_pb::ExecutionPlan& in) {
   plan.schedule.max_staleness = in.schedule().max_staleness();
   plan.schedule.bucket_bytes = in.schedule().bucket_bytes();
   plan.schedule.without_undo = in.schedule().without_undo();
+  plan.schedule.overlap_next_step = in.schedule().overlap_next_step();
   MEDLEY_RETURN_IF_ERROR(PlacedFromProto(in, plan));
   plan.estimate = EstimateFromProto(in.estimate());
   plan.provenance = ProvenanceFromProto(in.provenance());

@@ -94,6 +94,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"Schedule.max_staleness", kExecuted},
       {"Schedule.bucket_bytes", kExecuted},
       {"Schedule.without_undo", kExecuted},
+      {"Schedule.overlap_next_step", kExecuted},
   };
   return fields;
 }
@@ -217,6 +218,10 @@ absl::Status CheckDifferingReplicas(const plan_pb::ExecutionPlan& plan) {
       return NotExecuted("plan.schedule.withoutUndo", "true with " + plan_pb::SyncMode_Name(sync.mode()),
                          "replicas that differ keep the states of their last two agreements");
     }
+    if (plan.schedule().overlap_next_step()) {
+      return NotExecuted("plan.schedule.overlapNextStep", "true with " + plan_pb::SyncMode_Name(sync.mode()),
+                         "replicas that differ are updated at the end of a step");
+    }
     if (plan.stages_size() + plan.placements_size() == 1 && !plan.has_servers()) return absl::OkStatus();
     return NotExecuted(path + ".sync.mode", plan_pb::SyncMode_Name(sync.mode()),
                        "replicas that differ need one stage or placement that holds the whole model, without parameter "
@@ -308,6 +313,14 @@ absl::Status CheckSchedule(const plan_pb::ExecutionPlan& plan) {
   if (asynchronous && plan.has_servers()) {
     return NotExecuted("plan.schedule.kind", "ASYNC_1F1B with parameter servers",
                        "the rows on parameter servers are those of the last step");
+  }
+  if (schedule.overlap_next_step() && asynchronous) {
+    return NotExecuted("plan.schedule.overlapNextStep", "true with ASYNC_1F1B",
+                       "an asynchronous schedule updates each stage as soon as its gradients are complete");
+  }
+  if (schedule.overlap_next_step() && plan.has_servers()) {
+    return NotExecuted("plan.schedule.overlapNextStep", "true with parameter servers",
+                       "the rows on parameter servers are updated at once");
   }
   return absl::OkStatus();
 }

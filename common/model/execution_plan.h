@@ -122,6 +122,7 @@ struct Schedule {
   int max_staleness = 0;
   int64_t bucket_bytes = 0;
   bool without_undo = false;
+  bool overlap_next_step = false;
   bool operator==(const Schedule&) const = default;
 };
 

@@ -45,7 +45,8 @@ std::map<std::string, int> TrainersByPool(const ExecutionPlan& plan);
 // How the replicas of each stage's entries, or of each placement, agree.
 std::vector<Sync> SyncsOf(const ExecutionPlan& plan);
 
-// Every phase of operations [0, layers) once, or nothing. Errors: InvalidArgument naming the entry.
+// Nothing appears twice, and either all forward and backward passes of operations [0, layers) appear or none. Errors:
+// InvalidArgument naming the entry.
 absl::Status CheckOrder(const std::vector<OrderEntry>& order, int layers);
 
 }  // namespace medley::model

@@ -18,7 +18,7 @@ Order Async1F1B(const Shape& shape, int max_staleness) {
   for (const Block& block : *shape.blocks) {
     order.lag.push_back(lag(shape.plan->segments[static_cast<size_t>(block.segment)].depth));
   }
-  order.update_at_end = false;
+  order.updates = Updates::kAtOnce;
   return order;
 }
 

@@ -1,5 +1,6 @@
 #include "common/program/check.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -79,19 +80,28 @@ class Checker {
     return absl::OkStatus();
   }
 
+  // Those of the same step, block and replica that an update needs.
+  int ReductionsBefore(const Instruction& update) const {
+    return static_cast<int>(std::ranges::count_if(program_.DependenciesOf(update), [&](const Dependency& dependency) {
+      const Instruction& needed = At(dependency.instruction);
+      return needed.kind == Kind::kAllReduce && dependency.steps_back == 0 && needed.block == update.block &&
+             needed.replica == update.replica;
+    }));
+  }
+
   absl::Status CheckUpdates() const {
     if (!program_.Trains()) return absl::OkStatus();
-    std::map<std::pair<int, int>, int> reduced, updated;  // (block, replica) -> how often
-    std::set<int> normed;                                 // devices
+    std::map<std::pair<int, int>, int> updated;  // (block, replica) -> how often
+    std::set<int> normed;                        // devices
     for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
       const Instruction& instruction = At(i);
       const std::pair key(instruction.block, instruction.replica);
-      if (instruction.kind == Kind::kAllReduce) ++reduced[key];
       if (instruction.kind == Kind::kNorm) normed.insert(instruction.device);
       if (instruction.kind != Kind::kUpdate) continue;
       if (++updated[key] > 1) return base::Internal("program: {} appears twice", Name(i));
-      if (program_.blocks[static_cast<size_t>(instruction.block)].group >= 0 && reduced[key] != 1) {
-        return base::Internal("program: {} follows {} reductions", Name(i), reduced[key]);
+      const int reductions = ReductionsBefore(instruction);
+      if (reductions != (program_.blocks[static_cast<size_t>(instruction.block)].group >= 0 ? 1 : 0)) {
+        return base::Internal("program: {} follows {} reductions", Name(i), reductions);
       }
       if (program_.clips && !normed.contains(instruction.device)) {
         return base::Internal("program: {} does not follow the norm of the gradients", Name(i));

@@ -18,11 +18,12 @@ using model::ScheduleKind;
 
 Form FormOf(const model::ExecutionPlan& plan) {
   if (plan.schedule.kind == ScheduleKind::kAsync1F1B) return Form::kAsync1F1B;
-  if (!plan.order.empty()) return Form::kOrdered;
+  const auto is_pass = [](const model::OrderEntry& entry) { return entry.phase != model::Phase::kReduce; };
+  if (std::ranges::any_of(plan.order, is_pass)) return Form::kOrdered;
   return plan.schedule.kind == ScheduleKind::kGpipe ? Form::kGPipe : Form::kSync1F1B;
 }
 
-Order OrderOf(Form form, const model::ExecutionPlan& plan, const Shape& shape) {
+Order PassesOf(Form form, const model::ExecutionPlan& plan, const Shape& shape) {
   switch (form) {
     case Form::kSync1F1B:
       return Sync1F1B(shape);
@@ -36,6 +37,29 @@ Order OrderOf(Form form, const model::ExecutionPlan& plan, const Shape& shape) {
       return Evaluate(shape);
   }
   return {};
+}
+
+// Errors: Unimplemented for what cannot be updated in the next step.
+absl::StatusOr<Order> OrderOf(const Program& program, const model::ExecutionPlan& plan, const model::Model& model,
+                              const Shape& shape) {
+  Order order = PassesOf(program.form, plan, shape);
+  if (!program.Trains()) return order;
+  if (program.form != Form::kAsync1F1B) order.reductions = ReductionOrder(shape, plan.order);
+  if (!plan.schedule.overlap_next_step || model.clips_gradients) return order;
+  if (program.form == Form::kAsync1F1B) {
+    return base::Unimplemented("plan.schedule.overlapNextStep: ASYNC_1F1B updates a block as soon as it can");
+  }
+  for (const Block& block : program.blocks) {
+    if (block.average >= 0) {
+      return base::Unimplemented(
+          "plan.schedule.overlapNextStep: replicas that differ are updated at the end of a step");
+    }
+    if (!block.tables.empty()) {
+      return base::Unimplemented("plan.schedule.overlapNextStep: embedding tables are updated at the end of a step");
+    }
+  }
+  order.updates = Updates::kNextStep;
+  return order;
 }
 
 // The devices with dense parameters as a layout of their own, which adds the squares of their gradients.
@@ -87,7 +111,7 @@ absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, c
   }
   MEDLEY_RETURN_IF_ERROR(MakeBlocks(plan, model, lowered, max_instructions, program));
   const Shape shape{&lowered, &program.blocks, program.micro_batches};
-  const Order order = OrderOf(form, plan, shape);
+  MEDLEY_ASSIGN_OR_RETURN(const Order order, OrderOf(program, plan, model, shape));
   for (size_t b = 0; b < program.blocks.size(); ++b) program.blocks[b].lag = order.lag[b];
   program.lag = program.Trains() ? *std::max_element(order.lag.begin(), order.lag.end()) : 1;
   program.open_steps = program.lag + 1;

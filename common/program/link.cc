@@ -31,6 +31,8 @@ class Linker {
     }
     Begin();
     for (const Action& action : order_.actions) {
+      const bool first = !action.backward && action.micro == 0;
+      if (first && UpdatesAt() == Updates::kNextStep) Update(action.block, action.shift + 1);
       if (action.backward) {
         Backward(action);
       } else {
@@ -63,11 +65,13 @@ class Linker {
     forward_.resize(program_.blocks.size());
     backward_.resize(program_.blocks.size());
     update_.resize(program_.blocks.size());
+    reduce_.resize(program_.blocks.size());
     for (size_t b = 0; b < program_.blocks.size(); ++b) {
       const auto replicas = static_cast<size_t>(layout(program_.blocks[b].layout).replicas());
       forward_[b].Resize(micros_, replicas);
       backward_[b].Resize(micros_, replicas);
       update_[b].assign(replicas, kNone);
+      reduce_[b].assign(replicas, kNone);
     }
     receive_.resize(program_.flows.size());
     to_.resize(program_.flows.size());
@@ -286,7 +290,7 @@ class Linker {
     ended_.emplace_back(action.block, action.shift);
     PushRows(action);
     if (order_.reductions.empty()) Reduce(action.block, action.shift);
-    if (!UpdatesAtEnd()) Update(action.block, action.shift);
+    if (UpdatesAt() == Updates::kAtOnce) Update(action.block, action.shift);
   }
 
   // When all blocks of a layout have computed their parts of a value's gradient, sends it to where the value came from.
@@ -339,19 +343,24 @@ class Linker {
   void Reduce(int b, int shift) {
     const Block& block = this->block(b);
     if (block.group == kNone) return;
-    std::vector<int>& reduce = reduce_[b];
     for (int r = 0; r < layout(block.layout).replicas(); ++r) {
       NeedBackward(b, r);
-      reduce.push_back(Add({.kind = Kind::kAllReduce,
-                            .shift = static_cast<uint16_t>(shift),
-                            .device = layout(block.layout).devices[static_cast<size_t>(r)],
-                            .block = b,
-                            .replica = r}));
+      reduce_[static_cast<size_t>(b)][static_cast<size_t>(r)] =
+          Add({.kind = Kind::kAllReduce,
+               .shift = static_cast<uint16_t>(shift),
+               .device = layout(block.layout).devices[static_cast<size_t>(r)],
+               .block = b,
+               .replica = r});
     }
   }
 
   // The norm of all gradients needs all of them.
-  bool UpdatesAtEnd() const { return order_.update_at_end || program_.clips; }
+  Updates UpdatesAt() const { return program_.clips ? Updates::kAtEnd : order_.updates; }
+  // The reduced gradient of a block, or its only part.
+  void NeedReduced(int b, int r) {
+    if (block(b).group == kNone) return NeedBackward(b, r);
+    Needs(&reduce_[static_cast<size_t>(b)][static_cast<size_t>(r)]);
+  }
 
   // After all reductions of a device.
   void Norm() {
@@ -363,12 +372,7 @@ class Linker {
         const std::vector<int>& devices = layout(block.layout).devices;
         const auto at = std::ranges::find(devices, d);
         if (!block.dense || at == devices.end()) continue;
-        const auto replica = static_cast<int>(at - devices.begin());
-        if (block.group != kNone) {
-          Needs(&reduce_.at(b)[static_cast<size_t>(replica)]);
-        } else {
-          NeedBackward(b, replica);
-        }
+        NeedReduced(b, static_cast<int>(at - devices.begin()));
         if (first == kNone) first = b;
       }
       if (first == kNone) continue;
@@ -387,11 +391,7 @@ class Linker {
     if (!block.dense) return;
     for (int r = 0; r < layout(block.layout).replicas(); ++r) {
       const int device = layout(block.layout).devices[static_cast<size_t>(r)];
-      if (block.group != kNone) {
-        Needs(&reduce_.at(b)[static_cast<size_t>(r)]);
-      } else {
-        NeedBackward(b, r);
-      }
+      NeedReduced(b, r);
       if (program_.clips) Needs(&norm_[static_cast<size_t>(device)]);
       const int update = Add(
           {.kind = Kind::kUpdate, .shift = static_cast<uint16_t>(shift), .device = device, .block = b, .replica = r});
@@ -412,7 +412,7 @@ class Linker {
   void Finish() {
     for (const int b : order_.reductions) Reduce(b, 0);
     if (program_.clips) Norm();
-    if (UpdatesAtEnd()) {
+    if (UpdatesAt() == Updates::kAtEnd) {
       for (const auto& [block, shift] : ended_) Update(block, shift);
     }
     // The last use of a step's buffers is the last pass of a block, even where nothing is updated.
@@ -535,7 +535,7 @@ class Linker {
   std::vector<std::vector<std::pair<int, int>>> gradient_at_;    // by value: layout, gradient
   std::vector<std::vector<std::pair<int, int>>> gradient_flow_;  // by value: layout, flow
   std::vector<std::pair<int, int>> ended_;  // blocks whose backward passes have ended, in this order, with shift
-  std::map<int, std::vector<int>> reduce_;  // by block; replicas
+  std::vector<std::vector<int>> reduce_;    // by block and replica
   std::vector<int> norm_;                   // by device
   std::vector<std::vector<int>> update_;    // by block and replica: the last change of its parameters in a step
   std::vector<std::vector<std::vector<int>>> pull_;  // by block, table and replica

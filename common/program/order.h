@@ -28,11 +28,18 @@ struct Shape {
   int micro_batches = 1;
 };
 
+// When a block is updated.
+enum class Updates : uint8_t {
+  kAtEnd,     // after all passes of the step
+  kAtOnce,    // as soon as its last backward pass has ended, and its reduction
+  kNextStep,  // before its first pass of the next step, so that reductions go on until then
+};
+
 struct Order {
   std::vector<Action> actions;  // of one iteration; each follows what it needs of the same iteration
   std::vector<int> lag;         // by block: Block::lag
   std::vector<int> reductions;  // blocks, in the order of their reductions; empty: as the backward pass ends them
-  bool update_at_end = true;    // after all passes, or as soon as a block's last backward pass has ended
+  Updates updates = Updates::kAtEnd;
 };
 
 // One-forward-one-backward with one update a step: a segment of depth i runs S - i - 1 micro-batches ahead of its
@@ -45,6 +52,9 @@ Order GPipe(const Shape& shape);
 Order Async1F1B(const Shape& shape, int max_staleness);
 // As the planner's `order` says (HeteroG); micro-batch after micro-batch.
 Order Ordered(const Shape& shape, const std::vector<model::OrderEntry>& order);
+// Order::reductions of the entries kReduce: the blocks that they name in this order, then the others; empty without
+// such entries.
+std::vector<int> ReductionOrder(const Shape& shape, const std::vector<model::OrderEntry>& order);
 // The forward pass of one batch.
 Order Evaluate(const Shape& shape);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <tuple>
 
@@ -100,11 +101,16 @@ Order Ordered(const Shape& shape, const std::vector<OrderEntry>& order) {
   Order out;
   out.actions = Sorter(shape, order).Sort();
   out.lag.assign(shape.blocks->size(), 1);
-  const std::vector<int> positions = Positions(shape, order, Phase::kReduce);
-  for (size_t b = 0; b < shape.blocks->size(); ++b) out.reductions.push_back(static_cast<int>(b));
-  std::stable_sort(out.reductions.begin(), out.reductions.end(),
-                   [&](int a, int b) { return positions[static_cast<size_t>(a)] < positions[static_cast<size_t>(b)]; });
   return out;
+}
+
+std::vector<int> ReductionOrder(const Shape& shape, const std::vector<OrderEntry>& order) {
+  if (std::ranges::none_of(order, [](const OrderEntry& entry) { return entry.phase == Phase::kReduce; })) return {};
+  const std::vector<int> positions = Positions(shape, order, Phase::kReduce);
+  std::vector<int> reductions(shape.blocks->size());
+  std::iota(reductions.begin(), reductions.end(), 0);
+  std::ranges::stable_sort(reductions, {}, [&](int block) { return positions[static_cast<size_t>(block)]; });
+  return reductions;
 }
 
 }  // namespace medley::program

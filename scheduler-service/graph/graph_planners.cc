@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/search.h"
+#include "scheduler-service/step_time/overlap.h"
 
 namespace medley::sched {
 namespace {
@@ -130,10 +131,24 @@ class GraphPlanner final : public StepTimePlanner {
     MEDLEY_ASSIGN_OR_RETURN(out.best, timer.Plan(timer.best()));
     out.seconds = timer.best_seconds();
     out.explanation = Table(q, timer.best());
+    if (compares_) MEDLEY_RETURN_IF_ERROR(Overlap(q, limits, out));
     return out;
   }
 
  private:
+  static absl::Status Overlap(const GraphQuestion& q, const SearchLimits& limits, StepTimeSolution& out) {
+    StepTimeEvaluator evaluator(q.problem, limits);
+    MEDLEY_ASSIGN_OR_RETURN(auto overlapped, OverlapBest(q, out.seconds * kWorthOverlap, evaluator));
+    out.simulated += evaluator.calls();
+    if (!overlapped) return absl::OkStatus();
+    out.alternatives.push_back({"the best plan that ends its reductions before the next step", out.seconds, ""});
+    out.best = std::move(overlapped->found.plan);
+    out.seconds = overlapped->found.seconds;
+    out.explanation = Table(q, overlapped->strategy) + "reductions go on during the next step's forward pass\n";
+    limits.Report(*out.best, out.seconds);
+    return absl::OkStatus();
+  }
+
   // Again where a comparison was better than the plan.
   static void CompareAll(const GraphQuestion& q, StepTimeSolution& out) {
     constexpr int64_t kToCompare = 16;

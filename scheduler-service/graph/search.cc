@@ -178,13 +178,21 @@ class Climber {
 
 }  // namespace
 
-std::vector<int64_t> BucketSizes(const StepTimeProblem& problem) {
-  std::vector<int64_t> sizes = {0};
-  for (const int parts : {4, 16, 64}) {
-    const auto bytes = static_cast<int64_t>(problem.WeightBytes(0, problem.layers()) / parts);
-    if (bytes > 0) sizes.push_back(bytes);
+absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestion& q, double below,
+                                                              StepTimeEvaluator& evaluator) {
+  std::vector<GraphStrategy> strategies = {q.timer.best()};
+  for (int how = 0; how < kReplicaActions; ++how) {
+    strategies.push_back(Uniform(q, q.problem.devices() + how, 0, OrderBy::kModel));
   }
-  return sizes;
+  std::optional<OverlappedStrategy> best;
+  for (GraphStrategy& strategy : strategies) {
+    MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, q.timer.Plan(strategy));
+    MEDLEY_ASSIGN_OR_RETURN(auto found, OverlapNextStep(q.problem, plan, below, evaluator));
+    if (!found || (best && found->seconds >= best->found.seconds)) continue;
+    strategy.bucket_bytes = found->plan.schedule.bucket_bytes;
+    best = {std::move(strategy), *std::move(found)};
+  }
+  return best;
 }
 
 GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, OrderBy order) {

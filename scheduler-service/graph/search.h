@@ -1,10 +1,12 @@
 // Searches of strategies on equal numbers of simulations: ours and those that it is compared with.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "common/base/rng.h"
 #include "scheduler-service/graph/timer.h"
+#include "scheduler-service/step_time/overlap.h"
 
 namespace medley::sched {
 
@@ -14,9 +16,6 @@ struct GraphQuestion {
   GraphTimer& timer;
   base::Rng& rng;
 };
-
-// Sizes of buckets that are compared: all gradients at once, and the parameters in about 4, 16 and 64 parts.
-std::vector<int64_t> BucketSizes(const StepTimeProblem& problem);
 
 // The whole model by one action.
 GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, OrderBy order);
@@ -29,6 +28,18 @@ void TryBaselines(const GraphQuestion& q);
 // change, while that shortens the step. What a lower bound excludes is not simulated (strategy_bound.h). Then it begins
 // again from a disturbed best one, or from a random one.
 void SearchGraph(const GraphQuestion& q);
+
+// A strategy with reductions during the next step (step_time/overlap.h), in its best size of buckets.
+inline constexpr int kMostOverlapSimulations = 40;
+struct OverlappedStrategy {
+  GraphStrategy strategy;
+  OverlappedPlan found;
+};
+// The fastest of the best strategy so far and of copies of the whole model, of which those that communicate most may
+// gain most. At most kMostOverlapSimulations, which do not count as the timer's. nullopt: none takes at most `below`
+// seconds. Errors: Cancelled; those of BuildGraphPlan.
+absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestion& q, double below,
+                                                              StepTimeEvaluator& evaluator);
 
 // Draws all actions evenly; every second draw keeps those of the best baseline but for one run of groups.
 void SearchGraphRandomly(const GraphQuestion& q);

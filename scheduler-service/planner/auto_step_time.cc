@@ -7,6 +7,7 @@
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/exact_pipeline.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/step_time/overlap.h"
 
 namespace medley::sched {
 namespace {
@@ -51,10 +52,25 @@ class AutoStepTime final : public StepTimePlanner {
       if (best.model_seconds > 0) best.lower_bound_seconds = bound;
     }
     best.notes.push_back("planner auto compared " + compared);
+    if (best.best) MEDLEY_RETURN_IF_ERROR(Overlap(problem, limits, best));
     return best;
   }
 
  private:
+  static absl::Status Overlap(const StepTimeProblem& problem, const SearchLimits& limits, StepTimeSolution& best) {
+    StepTimeEvaluator evaluator(problem, limits);
+    MEDLEY_ASSIGN_OR_RETURN(auto overlapped,
+                            OverlapNextStep(problem, *best.best, best.seconds * kWorthOverlap, evaluator));
+    best.simulated += evaluator.calls();
+    if (!overlapped) return absl::OkStatus();
+    best.alternatives.push_back({"the plan that ends its reductions before the next step", best.seconds, ""});
+    best.explanation += "reductions go on during the next step's forward pass\n";
+    best.best = std::move(overlapped->plan);
+    best.seconds = overlapped->seconds;
+    limits.Report(*best.best, best.seconds);
+    return absl::OkStatus();
+  }
+
   static constexpr int kMostPipelined = 64;  // devices: beyond, stages would be shorter than their messages
 
   const std::unique_ptr<StepTimePlanner> hierarchy_;

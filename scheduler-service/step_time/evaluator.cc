@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "scheduler-service/simulate/plan_simulation.h"
 
 namespace medley::sched {
 namespace {
@@ -14,11 +13,20 @@ constexpr int64_t kMostInstructions = 200'000;  // of a step
 }  // namespace
 
 absl::StatusOr<double> StepTimeEvaluator::Seconds(const model::ExecutionPlan& plan) {
+  MEDLEY_ASSIGN_OR_RETURN(const PlanSimulation simulated, Simulated(plan, 0));
+  return measure_ ? measure_(plan) : simulated.simulation.seconds_per_step;
+}
+
+absl::StatusOr<PlanSimulation> StepTimeEvaluator::Timeline(const model::ExecutionPlan& plan) {
+  return Simulated(plan, kMostInstructions * (kTimelineSteps + 2));
+}
+
+absl::StatusOr<PlanSimulation> StepTimeEvaluator::Simulated(const model::ExecutionPlan& plan, int64_t max_spans) {
   ++calls_;
   // Steps of a synchronous schedule are soon alike; an asynchronous pipeline takes as many as it has stages.
   const int stages = std::min(static_cast<int>(plan.placements.size()), problem_.asynchronous() ? 32 : 2);
   const DeviceLinks links{problem_.links(), problem_.index()};
-  PlanSimulationOptions options{.steps = 8 + 4 * stages, .max_instructions = kMostInstructions};
+  PlanSimulationOptions options{.steps = 8 + 4 * stages, .max_spans = max_spans, .max_instructions = kMostInstructions};
   options.links = &links;
   options.stop = stop_;
   std::vector<double> limits;
@@ -28,11 +36,11 @@ absl::StatusOr<double> StepTimeEvaluator::Seconds(const model::ExecutionPlan& pl
     limits.push_back(problem_.MemoryBytes(found->second));
   }
   options.count_memory = std::ranges::any_of(limits, [](double bytes) { return bytes > 0; });
-  MEDLEY_ASSIGN_OR_RETURN(const PlanSimulation simulated, SimulatePlan(plan, problem_.profile(), options));
+  MEDLEY_ASSIGN_OR_RETURN(PlanSimulation simulated, SimulatePlan(plan, problem_.profile(), options));
   if (options.count_memory) {
     MEDLEY_RETURN_IF_ERROR(program::CheckMemory(simulated.program, simulated.memory, limits));
   }
-  return measure_ ? measure_(plan) : simulated.simulation.seconds_per_step;
+  return simulated;
 }
 
 }  // namespace medley::sched

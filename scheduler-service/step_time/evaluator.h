@@ -7,6 +7,7 @@
 #include <stop_token>
 
 #include "common/model/execution_plan.h"
+#include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/planner.h"
 #include "scheduler-service/step_time/problem.h"
 
@@ -23,10 +24,14 @@ class StepTimeEvaluator {
   // for a plan that is too large to simulate it beside others; those of program::Compile; Cancelled. A plan that can be
   // simulated may be measured, with the errors of that.
   absl::StatusOr<double> Seconds(const model::ExecutionPlan& plan);
+  // The simulation with the timeline of its last steps, never a measurement. Errors: as Seconds.
+  absl::StatusOr<PlanSimulation> Timeline(const model::ExecutionPlan& plan);
 
   int64_t calls() const { return calls_; }
 
  private:
+  absl::StatusOr<PlanSimulation> Simulated(const model::ExecutionPlan& plan, int64_t max_spans);
+
   const StepTimeProblem& problem_;
   const std::stop_token stop_;
   const SearchLimits::Measure measure_;

@@ -47,7 +47,7 @@ class Executor::Rep {
                     parts_.sparse) {
     const auto reductions = std::ranges::count_if(training_.blocks, [&](int b) { return BlockAt(b).group >= 0; });
     // With several seats, a peer may need what this device computes after its part of a reduction.
-    if (reductions > 1 || (reductions > 0 && training_.seats.size() > 1)) {
+    if (reductions > 1 || (reductions > 0 && (training_.seats.size() > 1 || training_.depth > 1))) {
       reductions_.emplace(programs_.training, training_.blocks, *parts_.reducer);
     }
   }
@@ -61,7 +61,7 @@ class Executor::Rep {
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, const EvaluationOptions& options);
   absl::StatusOr<double> Probe(int count, base::nanoseconds pause);
   void Drop() {
-    completed_ = begun_;
+    LoseOpenSteps();
     prefetcher_.Drop();
   }
 
@@ -152,6 +152,10 @@ class Executor::Rep {
   absl::Status Average(const Instruction& instruction, Running& running);
   int SamplesOf(int block, int count);
   bool Idle() const { return completed_ == begun_; }
+  void LoseOpenSteps() {
+    if (reductions_.has_value()) reductions_->Reset();  // they use the gradients
+    completed_ = begun_;
+  }
   void Align();
   int64_t VersionOf(int64_t step) const { return std::max(drained_, step - training_.lag); }
   int SlotOf(int64_t step) const { return static_cast<int>(step % training_.depth); }
@@ -442,11 +446,7 @@ absl::Status Executor::Rep::RunEntries(const WaitLimit& limit) {
 
 // Returns the step whose last entry was executed.
 absl::StatusOr<std::optional<StepResult>> Executor::Rep::Iterate(const WaitLimit& limit) {
-  if (reductions_.has_value()) reductions_->Reset();
-  if (const absl::Status status = RunEntries(limit); !status.ok()) {
-    if (reductions_.has_value()) reductions_->Reset();  // they use the gradients
-    return status;
-  }
+  MEDLEY_RETURN_IF_ERROR(RunEntries(limit));
   const int64_t ended = iteration_ + 1 - training_.depth;
   if (ended <= completed_) return std::nullopt;
   MEDLEY_ASSIGN_OR_RETURN(const StepResult result, EndStep(ended));
@@ -473,7 +473,7 @@ absl::StatusOr<std::optional<StepResult>> Executor::Rep::Measured(const Work& wo
   comm_ = {};
   const base::SteadyTime start = parts_.clock->Steady();
   absl::StatusOr<std::optional<StepResult>> result = work();
-  if (!result.ok()) completed_ = begun_;  // the open steps are lost
+  if (!result.ok()) LoseOpenSteps();
   if (!result.ok() || !result->has_value()) return result;
   (*result)->comm_seconds = base::ToSeconds(comm_);
   (*result)->compute_seconds = base::ToSeconds(parts_.clock->Steady() - start) - (*result)->comm_seconds;

@@ -7,8 +7,9 @@
 // Prefetch, RunStep, Drain, Evaluate and DropPrefetched. A trainer owns one executor per generation; programs and
 // `parts` must outlive it. The destructor stops and joins the threads.
 //
-// In an asynchronous program several steps are open at once. A step computes with the parameters of `lag` steps before,
-// but not with those before the last drain: max(drained, step - lag).
+// Several steps are open at once in an asynchronous program, and where reductions go on during the next step. A step
+// computes with the parameters of `lag` steps before, but not with those before the last drain: max(drained, step -
+// lag).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -85,7 +86,8 @@ class Executor {
   // Seconds that the computation of a step of `count` samples takes (probe.h). Errors: FailedPrecondition (a step is
   // open), those of ProbePasses.
   absl::StatusOr<double> Probe(int count, base::nanoseconds pause);
-  // Cancels and drops all prefetched and open steps (for a rollback or a switch of generation).
+  // Cancels and drops all prefetched and open steps (for a rollback or a switch of generation). Waits for their
+  // reductions, which use the gradients: end these by their limit before.
   void DropPrefetched();
 
  private:

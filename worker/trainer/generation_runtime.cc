@@ -268,7 +268,7 @@ pb::Warmed GenerationRuntime::warmed() const {
     warmed.set_data_digest(imported == nullptr ? data_->digest()
                                                : data_->digest() + "-" + imported->cut->program->digest);
     warmed.set_program(program_hash_);
-    warmed.set_lag(programs_.training.lag);
+    warmed.set_lag(std::max(programs_.training.lag, sequence_.depth));
     warmed.set_averages(Averages());
     warmed.set_bad_rows(data_->bad_rows());
   }
@@ -392,6 +392,10 @@ absl::StatusOr<std::optional<StepResult>> GenerationRuntime::Drain() {
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<StepResult> result, executor_->Drain(Limit()));
   if (world_ != nullptr && !result) MEDLEY_RETURN_IF_ERROR(world_->Flush());
   return result;
+}
+
+void GenerationRuntime::LoseOpenSteps() {
+  if (executor_ != nullptr) executor_->DropPrefetched();
 }
 
 absl::StatusOr<double> GenerationRuntime::Probe(int count, base::nanoseconds pause) {

@@ -175,6 +175,7 @@ class Trainer::Rep {
 
   pb::Halted Halt(int64_t generation) {
     checkpoint_.reset();
+    if (current_ != nullptr) current_->LoseOpenSteps();
     writer_.Cancel();  // the coordinator gives up the checkpoint of a generation that it halts
     {
       base::MutexLock lock(mutex_);

@@ -105,6 +105,29 @@ TEST(AsynchronousTest, EqualsTheReferenceAcrossSwitches) {
   }
 }
 
+// Gradients that are reduced during the next step give what one process computes: with evaluations, a switch to another
+// schedule, and members that are killed.
+TEST(AsynchronousTest, ReductionsDuringTheNextStepEqualTheReference) {
+  JobOptions options = Options();
+  options.epochs = 8;
+  options.checkpoint_interval = "1s";
+  const JobShape shape{
+      .stages = {{0, 2, 2}, {2, 5, 2}}, .micro_batches = 2, .bucket_bytes = 1, .overlap_next_step = true};
+  const JobShape late{.stages = {{0, 2, 2}, {2, 5, 2}}, .micro_batches = 1, .schedule = kAsync, .max_staleness = 1};
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape, "start");
+  job.WaitFor(Reached(30), base::seconds(60));
+  job.Kill("t0-1");
+  job.WaitFor([](const pb::Observation& o) { return o.restarts() == 1 && o.step() >= 150; }, base::seconds(60));
+  job.Kill("t1-0");
+  job.WaitFor([](const pb::Observation& o) { return o.restarts() == 2 && o.step() >= 300; }, base::seconds(60));
+  job.Apply(late, "rescale");
+  const pb::Observation end = End(job);
+  EXPECT_EQ(end.restarts(), 2);
+  ExpectReference(job, shape, &late);
+}
+
 // A member with a twin is replaced from the survivors' state; the others, up to three steps ahead, roll back. Without a
 // twin the state comes from a checkpoint, which was written while steps were open.
 TEST(AsynchronousTest, EqualsTheReferenceWhenMembersAreKilled) {

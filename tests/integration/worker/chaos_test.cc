@@ -68,6 +68,21 @@ std::vector<JobShape> Placed() {
       {.stages = {{0, 2, 2}, {2, 4, 1}}, .micro_batches = 2}};
 }
 
+// Reductions that go on during the next step, in small buckets, and plans without.
+std::vector<JobShape> Overlapping() {
+  std::vector<JobShape> shapes = {{.stages = {{0, 4, 2}}, .micro_batches = 1, .bucket_bytes = 1},
+                                  {.stages = {{0, 1, 2}, {1, 4, 3}}, .micro_batches = 2, .bucket_bytes = 1},
+                                  {.stages = {{0, 2, 1}, {2, 4, 1}}, .micro_batches = 2, .schedule = kGPipe},
+                                  {.placements = {{{{0, 1}, {2, 4}}, {0, 1}}, {{{1, 2}}, {1, 2}}},
+                                   .devices = std::vector<std::string>(3, "cpu"),
+                                   .micro_batches = 1,
+                                   .bucket_bytes = 1}};
+  for (JobShape& shape : shapes) shape.overlap_next_step = true;
+  shapes.push_back(Asynchronous().front());
+  shapes.push_back(Asynchronous().back());
+  return shapes;
+}
+
 // Where survivors have applied different steps, all return to the checkpoint.
 std::vector<JobShape> WithoutUndo() {
   std::vector<JobShape> shapes = Synchronous();
@@ -226,6 +241,7 @@ JobOptions WithoutTables() {
 
 TEST(ChaosTest, AsynchronousSchedulesToo) { RunSeeds(WithoutTables(), Asynchronous(), 1); }
 TEST(ChaosTest, PlacementsToo) { RunSeeds(WithoutTables(), Placed(), 1); }
+TEST(ChaosTest, ReductionsDuringTheNextStepToo) { RunSeeds(WithoutTables(), Overlapping(), 1); }
 TEST(ChaosTest, AsynchronousSchedulesWithoutUndoToo) {
   std::vector<JobShape> shapes = Asynchronous();
   for (JobShape& shape : shapes) shape.without_undo = true;

@@ -298,6 +298,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
     plan.mutable_schedule()->set_bucket_bytes(shape.bucket_bytes);
     plan.mutable_schedule()->set_micro_batches(shape.micro_batches);
     plan.mutable_schedule()->set_without_undo(shape.without_undo);
+    plan.mutable_schedule()->set_overlap_next_step(shape.overlap_next_step);
   }
   wanted_.clear();
   const auto add_slot = [&](const std::string& member, const std::string& pool, pb::MemberRole role, int stage,

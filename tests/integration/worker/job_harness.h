@@ -61,6 +61,7 @@ struct JobShape {
   double target_ratio = 0;  // SYNC_MODE_FLEXIBLE
   plan::v1::AnomalyPolicy anomaly = {};
   bool without_undo = false;
+  bool overlap_next_step = false;
 };
 
 struct JobOptions {

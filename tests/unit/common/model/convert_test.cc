@@ -271,7 +271,7 @@ TEST(ExecutionPlanTest, PlacementsAreChecked) {
   EXPECT_EQ(refused([](auto& p) {
               p.order = {{0, Phase::kForward}};
             }),
-            "order: has 1 entries, but 3 operations have 9 phases");
+            "order: has 1 passes, but 3 operations have 6: all or none must be in it");
   EXPECT_EQ(refused([](auto& p) { p.schedule.bucket_bytes = -1; }), "schedule.bucketBytes: must not be negative");
 }
 

@@ -215,6 +215,9 @@ TEST(ExecutableTest, ReplicasThatDifferHoldTheWholeModel) {
   plan.mutable_schedule()->set_without_undo(true);
   EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("plan.schedule.withoutUndo: ")));
   plan.mutable_schedule()->set_without_undo(false);
+  plan.mutable_schedule()->set_overlap_next_step(true);
+  EXPECT_THAT(CheckExecutable(plan), StatusIs(kUnimplemented, HasSubstr("plan.schedule.overlapNextStep: ")));
+  plan.mutable_schedule()->set_overlap_next_step(false);
   sync.set_mode(plan_pb::SYNC_MODE_PERCENTAGE);
   for (const double wrong : {0.0, -1.0, 1.5, std::nan("")}) {
     sync.set_fraction(wrong);
@@ -310,8 +313,13 @@ TEST(ExecutableTest, PlacementsAreExecuted) {
   EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
   for (uint32_t entry = 0; entry < 6; ++entry) plan.add_order(entry);
   EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
+  plan.mutable_order()->RemoveLast();  // a reduction
+  EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
   plan.mutable_order()->RemoveLast();
-  EXPECT_THAT(CheckExecutable(plan, kOperations), StatusIs(kRefused, HasSubstr("order: has 5 entries")));
+  EXPECT_THAT(CheckExecutable(plan, kOperations), StatusIs(kRefused, HasSubstr("order: has 3 passes")));
+  plan.clear_order();
+  plan.add_order(2);  // the reduction of the first operation
+  EXPECT_THAT(CheckExecutable(plan, kOperations), IsOk());
 }
 
 TEST(ExecutableTest, PlacementsAreRefusedByField) {

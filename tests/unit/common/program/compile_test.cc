@@ -159,6 +159,59 @@ TEST(CompileTest, OrderOfThePlan) {
             "  collective: AllReduce u1, AllReduce u2, AllReduce v1, AllReduce v2, AllReduce top..loss\n");
 }
 
+// The other passes keep the order of their schedule.
+TEST(CompileTest, OrderOfReductionsAlone) {
+  model::ExecutionPlan plan = StagesPlan({{3, 2}}, 2);
+  plan.schedule.bucket_bytes = 1;
+  for (const int op : {0, 2, 1}) plan.order.push_back({op, model::Phase::kReduce});
+  const auto program = Compile(plan, ThreeLayers());
+  ASSERT_THAT(program, IsOk());
+  EXPECT_EQ(program->form, Form::kSync1F1B);
+  EXPECT_THAT(Lists(plan, ThreeLayers(), "p0/0"), HasSubstr("collective: AllReduce a, AllReduce b..loss\n"));
+}
+
+// What the step before has reduced is applied before the first pass that needs it.
+TEST(CompileTest, UpdatesInTheNextStep) {
+  model::ExecutionPlan plan = StagesPlan({{3, 2}}, 1);
+  plan.schedule.bucket_bytes = 1;
+  plan.schedule.overlap_next_step = true;
+  EXPECT_EQ(Lists(plan, ThreeLayers(), "p0/0"),
+            "  host: LoadBatch, Report -1\n"
+            "  compute: Update a -1, F a m0, Update b..loss -1, F b..loss m0, B b..loss m0, B a m0\n"
+            "  collective: AllReduce b..loss, AllReduce a\n");
+  const auto program = Compile(plan, ThreeLayers());
+  ASSERT_THAT(program, IsOk());
+  EXPECT_EQ(program->lag, 1);
+  EXPECT_EQ(program->open_steps, 2);
+  plan = StagesPlan({{1, 2}, {3, 1}}, 2);
+  plan.schedule.overlap_next_step = true;
+  EXPECT_THAT(Lists(plan, ThreeLayers(), "p0/0"), HasSubstr("compute: Update a -1, F a m0, F a m1, B a m0, B a m1\n"));
+  EXPECT_THAT(Lists(plan, ThreeLayers(), "p1/0"), HasSubstr("compute: Update b..loss -1, F b..loss m0, B b..loss m0"));
+}
+
+TEST(CompileTest, UpdatesInTheNextStepThatCannotBe) {
+  const auto refused = [](model::ExecutionPlan plan, const model::Model& model) {
+    plan.schedule.overlap_next_step = true;
+    return std::string(Compile(plan, model).status().message());
+  };
+  EXPECT_EQ(refused(StagesPlan({{1, 1}, {3, 1}}, 1, ScheduleKind::kAsync1F1B), ThreeLayers()),
+            "plan.schedule.overlapNextStep: ASYNC_1F1B updates a block as soon as it can");
+  EXPECT_EQ(refused(StagesPlan({{4, 1}}, 1), ChainModel()),
+            "plan.schedule.overlapNextStep: embedding tables are updated at the end of a step");
+  model::ExecutionPlan plan = StagesPlan({{3, 2}}, 1);
+  plan.stages[0].syncs[0].sync.mode = model::SyncMode::kNone;
+  EXPECT_EQ(refused(plan, ThreeLayers()),
+            "plan.schedule.overlapNextStep: replicas that differ are updated at the end of a step");
+  model::Model clipped = ThreeLayers();  // the norm needs all gradients
+  clipped.clips_gradients = true;
+  plan = StagesPlan({{3, 2}}, 1);
+  const auto at_end = Compile(plan, clipped);
+  plan.schedule.overlap_next_step = true;
+  const auto program = Compile(plan, clipped);
+  ASSERT_THAT(program, IsOk());
+  EXPECT_EQ(Hash(*program), Hash(*at_end));
+}
+
 TEST(CompileTest, ModesInWhichReplicasDiffer) {
   model::ExecutionPlan plan;
   plan.devices = {{"d0", "cpu", "", ""}, {"d1", "cpu", "", ""}, {"d2", "cpu", "", ""}};

@@ -42,6 +42,13 @@ class Generator {
     out.recipe.adagrad = Chance(0.5);
     out.recipe.count = 1 + Below(14);
     Describe(out, stage, async, differs);
+    if (async || out.recipe.samples.size() > 1) return out;
+    if (!ordered && Chance(0.2)) {
+      MakeOrder(out.plan, ops);
+      std::erase_if(out.plan.order, [](const auto& entry) { return entry.phase != model::Phase::kReduce; });
+    }
+    const bool tables = std::ranges::any_of(out.recipe.ops, [](const Op& op) { return op.kind == OpKind::kTable; });
+    schedule.overlap_next_step = !tables && Chance(0.5);
     return out;
   }
 

@@ -124,6 +124,28 @@ TEST_P(PlacementsTest, EqualOneProcess) {
   }
 }
 
+// A step may begin before the reductions of the one before have ended. What is computed is the same, bit for bit.
+TEST(NextStepPlacementsTest, EqualUpdatesAtTheEnd) {
+  constexpr int64_t kSteps = 30;
+  model::JobSpec job = Job("mlp");
+  job.data.schema.categorical.clear();
+  job.data.schema.numeric_buckets = 0;
+  const std::shared_ptr<const Dataset> data = *Dataset::Load(job.data.train, job.data, nullptr, {});
+  const Graph graph = *BuildGraph(job);
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    model::ExecutionPlan plan = RandomPlacements(seed).Make(graph);
+    const auto expected = Train(job, plan, {}, *data, data.get(), kSteps);
+    ASSERT_TRUE(expected.ok()) << base::ToString(expected.status());
+    plan.schedule.overlap_next_step = true;
+    const auto outcome = Train(job, plan, {.drains = {static_cast<int64_t>(seed % 30)}}, *data, data.get(), kSteps);
+    ASSERT_TRUE(outcome.ok()) << base::ToString(outcome.status());
+    ASSERT_EQ(outcome->losses, expected->losses);
+    ASSERT_EQ(outcome->auc, expected->auc);
+    ASSERT_EQ(outcome->log_loss, expected->log_loss);
+  }
+}
+
 // The norm is over the gradients of all devices, so placements clip alike.
 TEST(ClippedPlacementsTest, EqualOneProcess) {
   constexpr int64_t kSteps = 30;
