@@ -316,6 +316,7 @@ class Bench {
                            {"part", part},
                            {"bytesPerSecond", rate},
                            {"planner", plan.planner},
+                           {"overlapsNextStep", plan.plan.schedule.overlap_next_step},
                            {"measuredSeconds", measured},
                            {"simulatedSeconds", simulated},
                            {"measured", plan.measured},
