@@ -57,7 +57,7 @@ struct GenerationInfo {
   std::map<std::string, GenerationMember> members;  // peers that are not lost, and sources that are not peers
   job::v1::StateOrigin origin = job::v1::STATE_ORIGIN_UNSPECIFIED;
   int64_t step = 0;       // step of its initial state; known at Switch
-  int lag = 1;            // the most steps that a member can be ahead of another, and can undo
+  int lag = 1;            // the most steps that a member has open, and can be ahead of another (Warmed.lag)
   bool averages = false;  // replicas differ, except after steps that agree
   bool switching = false;
   bool recovery = false;
