@@ -138,7 +138,7 @@ class GraphPlanner final : public StepTimePlanner {
  private:
   static absl::Status Overlap(const GraphQuestion& q, const SearchLimits& limits, StepTimeSolution& out) {
     StepTimeEvaluator evaluator(q.problem, limits);
-    MEDLEY_ASSIGN_OR_RETURN(auto overlapped, OverlapBest(q, out.seconds * kWorthOverlap, evaluator));
+    MEDLEY_ASSIGN_OR_RETURN(auto overlapped, OverlapBest(q, out.seconds * kWorthOverlap, limits, evaluator));
     out.simulated += evaluator.calls();
     if (!overlapped) return absl::OkStatus();
     out.alternatives.push_back({"the best plan that ends its reductions before the next step", out.seconds, ""});

@@ -179,6 +179,7 @@ class Climber {
 }  // namespace
 
 absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestion& q, double below,
+                                                              const SearchLimits& limits,
                                                               StepTimeEvaluator& evaluator) {
   std::vector<GraphStrategy> strategies = {q.timer.best()};
   for (int how = 0; how < kReplicaActions; ++how) {
@@ -186,8 +187,9 @@ absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestio
   }
   std::optional<OverlappedStrategy> best;
   for (GraphStrategy& strategy : strategies) {
+    if (limits.Spent()) break;
     MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, q.timer.Plan(strategy));
-    MEDLEY_ASSIGN_OR_RETURN(auto found, OverlapNextStep(q.problem, plan, below, evaluator));
+    MEDLEY_ASSIGN_OR_RETURN(auto found, OverlapNextStep(q.problem, plan, below, limits, evaluator));
     if (!found || (best && found->seconds >= best->found.seconds)) continue;
     strategy.bucket_bytes = found->plan.schedule.bucket_bytes;
     best = {std::move(strategy), *std::move(found)};

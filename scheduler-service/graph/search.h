@@ -37,9 +37,9 @@ struct OverlappedStrategy {
 };
 // The fastest of the best strategy so far and of copies of the whole model, of which those that communicate most may
 // gain most. At most kMostOverlapSimulations, which do not count as the timer's. nullopt: none takes at most `below`
-// seconds. Errors: Cancelled; those of BuildGraphPlan.
+// seconds, or the limits are spent. Errors: Cancelled; those of BuildGraphPlan.
 absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestion& q, double below,
-                                                              StepTimeEvaluator& evaluator);
+                                                              const SearchLimits& limits, StepTimeEvaluator& evaluator);
 
 // Draws all actions evenly; every second draw keeps those of the best baseline but for one run of groups.
 void SearchGraphRandomly(const GraphQuestion& q);

@@ -60,7 +60,7 @@ class AutoStepTime final : public StepTimePlanner {
   static absl::Status Overlap(const StepTimeProblem& problem, const SearchLimits& limits, StepTimeSolution& best) {
     StepTimeEvaluator evaluator(problem, limits);
     MEDLEY_ASSIGN_OR_RETURN(auto overlapped,
-                            OverlapNextStep(problem, *best.best, best.seconds * kWorthOverlap, evaluator));
+                            OverlapNextStep(problem, *best.best, best.seconds * kWorthOverlap, limits, evaluator));
     best.simulated += evaluator.calls();
     if (!overlapped) return absl::OkStatus();
     best.alternatives.push_back({"the plan that ends its reductions before the next step", best.seconds, ""});

@@ -38,6 +38,7 @@ std::vector<int64_t> BucketSizes(const StepTimeProblem& problem) {
 
 absl::StatusOr<std::optional<OverlappedPlan>> OverlapNextStep(const StepTimeProblem& problem,
                                                               const model::ExecutionPlan& plan, double below,
+                                                              const SearchLimits& limits,
                                                               StepTimeEvaluator& evaluator) {
   std::optional<OverlappedPlan> best;
   const bool differs = problem.request().planner.sync.mode != model::SyncMode::kFull;
@@ -50,6 +51,7 @@ absl::StatusOr<std::optional<OverlappedPlan>> OverlapNextStep(const StepTimeProb
   std::ranges::sort(sizes);
   sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
   for (const int64_t bytes : sizes) {
+    if (limits.Spent()) break;
     next.schedule.bucket_bytes = bytes;
     auto one = InOrderOfFirstUse(next, best ? best->seconds : below, evaluator);
     if (absl::IsCancelled(one.status())) return one.status();

@@ -10,6 +10,7 @@
 
 #include "common/model/execution_plan.h"
 #include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/planner.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
@@ -27,10 +28,11 @@ struct OverlappedPlan {
 };
 
 // `plan` with reductions during the next step, in its own size of buckets or one of BucketSizes, whichever is fastest,
-// and reduced in the order of first use (simulate/reduction_order.h). Two simulations for each size. nullopt: no such
-// plan can run, or none takes at most `below` seconds. Errors: Cancelled.
+// and reduced in the order of first use (simulate/reduction_order.h). Two simulations for each size; none is begun when
+// the limits are spent. nullopt: no such plan can run, or none that was tried takes at most `below` seconds. Errors:
+// Cancelled.
 absl::StatusOr<std::optional<OverlappedPlan>> OverlapNextStep(const StepTimeProblem& problem,
                                                               const model::ExecutionPlan& plan, double below,
-                                                              StepTimeEvaluator& evaluator);
+                                                              const SearchLimits& limits, StepTimeEvaluator& evaluator);
 
 }  // namespace medley::sched

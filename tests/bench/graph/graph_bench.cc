@@ -208,7 +208,7 @@ absl::Status GraphBench::Tables() {
       const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       gains.push_back(best / found - 1);
       StepTimeEvaluator evaluator(problem, std::stop_token());
-      MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(asked.q, found, evaluator));
+      MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(asked.q, found, asked.limits, evaluator));
       const double with_next = next ? next->found.seconds : found;
       overlapping.push_back(best / with_next - 1);
       fmt::print("| {} ({}) | {} | {:.3f} |{} {:+.1f} % | {:+.1f} % | {:.2f} | {:.1f} | {:.3f} | {:+.1f} % |\n",

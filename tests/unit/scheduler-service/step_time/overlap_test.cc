@@ -19,6 +19,11 @@ using base::IsOk;
 
 class OverlapTest : public testing::Test {
  protected:
+  static SearchLimits Unlimited() { return {Clock(), base::SteadyTime::max(), std::stop_token()}; }
+  static const base::Clock& Clock() {
+    static const base::SystemClock clock;
+    return clock;
+  }
   // Two equal devices that have the whole model; `rate`: bytes a second of their link.
   static StepTimeProblem TwoDevices(int layers, double weight_bytes, double rate) {
     model::PlanRequest request = ClusterRequest({2}, {1}, layers, 1, weight_bytes);
@@ -44,14 +49,24 @@ TEST_F(OverlapTest, ReductionsHideBehindBothPasses) {
     at_end = std::min(at_end, *seconds);
   }
   EXPECT_GT(at_end, 0.57);
-  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), at_end, evaluator);
+  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), at_end, Unlimited(), evaluator);
   ASSERT_THAT(overlapped, IsOk());
   ASSERT_TRUE(*overlapped);
   EXPECT_TRUE((*overlapped)->plan.schedule.overlap_next_step);
   EXPECT_LT((*overlapped)->seconds, 0.5 + 2 * 0.025);  // the first layer's gradient is complete last, and used first
   EXPECT_GE((*overlapped)->seconds, 0.5);
   EXPECT_THAT(model::Validate((*overlapped)->plan, 16), IsOk());
-  EXPECT_THAT(*OverlapNextStep(problem, Copies(problem, 0), 0.49, evaluator), testing::Eq(std::nullopt));
+  EXPECT_THAT(*OverlapNextStep(problem, Copies(problem, 0), 0.49, Unlimited(), evaluator), testing::Eq(std::nullopt));
+}
+
+TEST_F(OverlapTest, NothingIsTriedWhenTheTimeIsOver) {
+  const StepTimeProblem problem = TwoDevices(16, 4e8, 1e9);
+  StepTimeEvaluator evaluator(problem, std::stop_token());
+  const SearchLimits spent(Clock(), Clock().Steady(), std::stop_token());
+  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), kForever, spent, evaluator);
+  ASSERT_THAT(overlapped, IsOk());
+  EXPECT_FALSE(*overlapped);
+  EXPECT_EQ(evaluator.calls(), 0);
 }
 
 TEST_F(OverlapTest, NothingIsGainedWhereReductionsAreShort) {
@@ -59,7 +74,7 @@ TEST_F(OverlapTest, NothingIsGainedWhereReductionsAreShort) {
   StepTimeEvaluator evaluator(problem, std::stop_token());
   const auto at_end = evaluator.Seconds(Copies(problem, 0));
   ASSERT_THAT(at_end, IsOk());
-  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), *at_end * kWorthOverlap, evaluator);
+  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), *at_end * kWorthOverlap, Unlimited(), evaluator);
   ASSERT_THAT(overlapped, IsOk());
   EXPECT_FALSE(*overlapped);
 }
@@ -71,7 +86,7 @@ TEST_F(OverlapTest, NotWhereTheRuntimeRefusesIt) {
     const auto problem = StepTimeProblem::Compile(request);
     ASSERT_THAT(problem, IsOk());
     StepTimeEvaluator evaluator(*problem, std::stop_token());
-    const auto overlapped = OverlapNextStep(*problem, Copies(*problem, 0), kForever, evaluator);
+    const auto overlapped = OverlapNextStep(*problem, Copies(*problem, 0), kForever, Unlimited(), evaluator);
     ASSERT_THAT(overlapped, IsOk());
     EXPECT_FALSE(*overlapped);
   };
