@@ -80,7 +80,8 @@ class GenerationRuntime final : public PreparedGeneration {
   absl::StatusOr<std::optional<StepResult>> RunStep(const StepLease& lease, const StepLease* ahead);
   // Completes the next open step; nullopt when none is open.
   absl::StatusOr<std::optional<StepResult>> Drain();
-  // Nothing uses the state after this, until a step begins. Abort first, or it waits for what peers send.
+  // Gives up the open steps: until another one begins, nothing uses the state. Call Abort before, or this waits for
+  // what peers send.
   void LoseOpenSteps();
   // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
   absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);

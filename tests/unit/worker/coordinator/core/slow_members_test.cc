@@ -230,7 +230,7 @@ TEST_F(SlowMembersTest, RandomJobs) {
       ++pool_size[place.pool];
       pool_slow[place.pool] += place.member == slow ? 1 : 0;
     }
-    // Half of the stage trains, and as many of a pool are as fast as usual as are slow, the one that is judged aside.
+    // At least half of the stage trains on. Of the others in the pool of a slow one, at most half are slow.
     for (const TrainerPlace& place : places_) {
       if (2 * std::ssize(expected) + 2 > units || 2 * pool_slow[place.pool] + 1 > pool_size[place.pool]) continue;
       if (rng_.Below(2) == 0 && expected.insert(place.member).second) ++pool_slow[place.pool];
