@@ -69,6 +69,9 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
     quota.seconds *= options.quota_period_seconds / quota.period;
     quota.period = options.quota_period_seconds;
   }
+  if (options.bound) {
+    MEDLEY_ASSIGN_OR_RETURN(out.bound, BoundOfProgram(out.program, durations, out.samples));
+  }
   SimulationOptions simulation{.samples = out.samples, .steps = options.steps, .stop = options.stop};
   if (const double part = AgreeingPart(out.program, durations, out.samples); part > 0 && part < 1) {
     simulation.steps = std::max(simulation.steps, StepsToSee(part));

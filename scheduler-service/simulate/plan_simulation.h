@@ -12,6 +12,7 @@
 #include "common/program/memory.h"
 #include "common/program/program.h"
 #include "scheduler-service/simulate/from_profile.h"
+#include "scheduler-service/simulate/program_bound.h"
 #include "scheduler-service/simulate/simulate.h"
 
 namespace medley::sched {
@@ -25,6 +26,7 @@ struct PlanSimulationOptions {
   const DeviceLinks* links = nullptr;                    // null: the profile's
   double quota_period_seconds = kQuotaPeriodSeconds;     // of units with a CPU quota
   bool count_memory = true;
+  bool bound = false;
   std::stop_token stop;
 };
 inline constexpr int kTimelineSteps = 3;
@@ -34,6 +36,7 @@ struct PlanSimulation {
   Simulation simulation;
   std::vector<program::DeviceMemory> memory;  // by device
   std::vector<model::OrderEntry> order;       // with `rank`
+  ProgramBound bound;                         // with `bound`
   int samples = 0;
 
   double throughput() const;             // samples/s; 0 where a step takes no time

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <queue>
 #include <utility>
 
 #include "common/base/status.h"
-#include "common/model/allreduce.h"
 #include "common/program/samples.h"
 #include "common/program/text.h"
 #include "scheduler-service/simulate/network.h"
 #include "scheduler-service/simulate/quotas.h"
+#include "scheduler-service/simulate/step_work.h"
 
 namespace medley::sched {
 namespace {
@@ -46,7 +45,7 @@ class Run {
         if (load < 0) {
           MessageLeft(event.id, event.time);
         } else {
-          LoadLeft(joints_[static_cast<size_t>(loads_[static_cast<size_t>(load)].joint)], event.time);
+          LoadLeft(joints_[static_cast<size_t>(work_.loads[static_cast<size_t>(load)].collective)], event.time);
         }
       } else {
         if (lists_[static_cast<size_t>(event.id)].version != event.version) continue;
@@ -86,22 +85,11 @@ class Run {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
+  // A collective of which some members wait, or that is moving.
   struct Joint {
-    int members = 0;
     std::vector<int> waiting;  // lists
-    double seconds = 0;
-    int block = kNone;   // whose reduction takes processor time
-    int first_load = 0;  // of loads_
-    int loads = 0;
-    int moving = 0;  // loads whose bytes have not left
-    double end = 0;  // at the earliest
-  };
-  // What the members on one machine send those on another, all messages of a collective as one.
-  struct Load {
-    int joint = 0;
-    int from = 0;  // machines
-    int to = 0;
-    double bytes = 0;
+    int moving = 0;            // loads whose bytes have not left
+    double end = 0;            // at the earliest
   };
 
   const Instruction& At(int i) const { return program_.instructions[static_cast<size_t>(i)]; }
@@ -110,29 +98,13 @@ class Run {
     const size_t count = program_.instructions.size();
     done_.assign(count, 0);
     waiter_.assign(count, kNone);
-    seconds_.assign(count, 0);
-    bytes_.assign(count, 0);
     arrival_.assign(count, 0);
     sender_.assign(count, kNone);
-    joint_.assign(count, kNone);
+    work_ = WorkOfStep(program_, durations_, options_.samples);
+    joints_.resize(work_.collectives.size());
     int shift = 0;
-    std::map<std::pair<Kind, int>, int> joints;
-    const program::Binding binding(program_, options_.samples);
-    const std::vector<int> samples = SamplesOfDevices(binding);
-    for (size_t i = 0; i < count; ++i) {
-      const Instruction& instruction = program_.instructions[i];
-      shift = std::max<int>(shift, instruction.shift);
-      Measure(binding, samples, instruction, i);
-      const bool norm = instruction.kind == Kind::kNorm;  // of all devices together; a few bytes
-      if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage && !norm) continue;
-      const int block = norm ? kNone : instruction.block;
-      const auto [found, added] = joints.try_emplace({instruction.kind, block}, static_cast<int>(joints_.size()));
-      if (added) joints_.push_back({0, {}, seconds_[i], block});
-      ++joints_[static_cast<size_t>(found->second)].members;
-      joint_[i] = found->second;
-    }
-    AddLoads(joints);
-    network_.emplace(durations_.card_bytes_per_second, static_cast<int>(count + loads_.size()));
+    for (const Instruction& instruction : program_.instructions) shift = std::max<int>(shift, instruction.shift);
+    network_.emplace(durations_.card_bytes_per_second, static_cast<int>(count + work_.loads.size()));
     for (const program::List& list : program_.lists) {
       lists_.push_back({.list = &list});
       if (list.instructions.empty()) lists_.back().iteration = options_.steps + shift;
@@ -151,149 +123,6 @@ class Run {
     iterations_ = options_.steps + shift;
     out_.step_end.assign(static_cast<size_t>(options_.steps), 0);
     out_.busy.assign(program_.devices.size(), 0);
-  }
-
-  // Whether a collective may use network cards while something else does.
-  bool CollectivesShareCards() const {
-    int collectives = 0;  // lists of the first device that has one
-    int device = kNone;
-    for (const program::List& list : program_.lists) {
-      if (list.kind == ListKind::kSend) return true;
-      if (list.kind != ListKind::kCollective) continue;
-      if (device == kNone) device = list.device;
-      collectives += list.device == device ? 1 : 0;
-    }
-    return collectives > 1 || program_.layouts.size() > 1;
-  }
-
-  // The loads of the reductions of gradients and parameters, where they matter.
-  void AddLoads(const std::map<std::pair<Kind, int>, int>& joints) {
-    if (durations_.reduction_bytes.empty() || !CollectivesShareCards()) return;
-    for (const auto& [what, joint] : joints) {
-      if (what.first == Kind::kNorm) continue;
-      const program::Block& block = program_.blocks[static_cast<size_t>(what.second)];
-      const program::Group& group =
-          program_.groups[static_cast<size_t>(what.first == Kind::kAllReduce ? block.group : block.average)];
-      const std::vector<int>& devices = program_.layouts[static_cast<size_t>(group.layout)].devices;
-      const auto machine = [&](int replica) {
-        return durations_.machine[static_cast<size_t>(devices[static_cast<size_t>(replica)])];
-      };
-      std::map<std::pair<int, int>, double> bytes;
-      const auto b = static_cast<size_t>(what.second);
-      double all = durations_.reduction_bytes[b];
-      if (what.first == Kind::kAverage && durations_.reductions[b] > 0) {  // with the optimizer's state
-        all *= durations_.averages[b] / durations_.reductions[b];
-      }
-      for (const model::Traffic& traffic : model::TrafficOf(group.levels, all, group.root)) {
-        const int from = machine(traffic.from), to = machine(traffic.to);
-        if (from != to) bytes[{from, to}] += traffic.bytes;
-      }
-      Joint& own = joints_[static_cast<size_t>(joint)];
-      own.first_load = static_cast<int>(loads_.size());
-      if (own.seconds > 0) {
-        for (const auto& [machines, sum] : bytes) loads_.push_back({joint, machines.first, machines.second, sum});
-      }
-      own.loads = static_cast<int>(loads_.size()) - own.first_load;
-    }
-  }
-
-  // The samples of a step that each device loads: those of its first block that reads the batch.
-  std::vector<int> SamplesOfDevices(const program::Binding& binding) const {
-    std::vector<int> samples(program_.devices.size(), 0);
-    for (const program::Block& block : program_.blocks) {
-      if (!block.reads_batch) continue;
-      const program::Layout& layout = program_.layouts[static_cast<size_t>(block.layout)];
-      for (int r = 0; r < layout.replicas(); ++r) {
-        int sum = 0;
-        for (int m = 0; m < program_.micro_batches; ++m) sum += binding.Replica(block.layout, r, m).count;
-        int& most = samples[static_cast<size_t>(layout.devices[static_cast<size_t>(r)])];
-        most = std::max(most, sum);
-      }
-    }
-    return samples;
-  }
-
-  // Fills in seconds_ or bytes_ of an instruction.
-  void Measure(const program::Binding& binding, const std::vector<int>& samples, const Instruction& instruction,
-               size_t i) {
-    const auto device = static_cast<size_t>(instruction.device);
-    const auto passes = [&]() -> const Durations::Passes& {
-      return durations_.passes[static_cast<size_t>(instruction.block)][static_cast<size_t>(instruction.replica)];
-    };
-    const auto own = [&] {
-      return binding
-          .Replica(program_.blocks[static_cast<size_t>(instruction.block)].layout, instruction.replica,
-                   instruction.micro)
-          .count;
-    };
-    const auto rows = [&] {
-      const auto found = durations_.rows.find(instruction.table);
-      return found == durations_.rows.end() ? Durations::Rows{} : found->second;
-    };
-    const auto copy = [&](double bytes) {
-      const double rate = durations_.copy_bytes_per_second[device];
-      return rate > 0 ? bytes / rate : 0;
-    };
-    switch (instruction.kind) {
-      case Kind::kLoadBatch:
-        seconds_[i] = durations_.load[device].At(samples[device]);
-        break;
-      case Kind::kForward:
-        seconds_[i] = passes().forward.At(own());
-        break;
-      case Kind::kBackward:
-        seconds_[i] = passes().backward.At(own());
-        break;
-      case Kind::kUpdate:
-        seconds_[i] = passes().update;
-        break;
-      case Kind::kSum: {
-        const program::Gradient& gradient = program_.gradients[static_cast<size_t>(instruction.gradient)];
-        const int count = binding.Replica(gradient.layout, instruction.replica, instruction.micro).count;
-        seconds_[i] = copy(static_cast<double>(BytesPerSample(gradient.value)) * count * gradient.parts());
-        break;
-      }
-      case Kind::kSend:
-        bytes_[i] = MovedBytes(binding, instruction);
-        break;
-      case Kind::kReceive:
-        if (instruction.peer == instruction.device) {
-          seconds_[i] = copy(MovedBytes(binding, instruction));
-        } else {
-          bytes_[i] = MovedBytes(binding, instruction);
-        }
-        break;
-      case Kind::kPullRows:
-        seconds_[i] = rows().pull;
-        break;
-      case Kind::kPushRows:
-        seconds_[i] = rows().push;
-        break;
-      case Kind::kUpdateRows:
-        seconds_[i] = rows().update;
-        break;
-      case Kind::kAllReduce:
-        seconds_[i] = durations_.reductions[static_cast<size_t>(instruction.block)];
-        break;
-      case Kind::kAverage:
-        seconds_[i] = durations_.averages[static_cast<size_t>(instruction.block)];
-        break;
-      case Kind::kNorm:
-      case Kind::kReport:
-        break;
-    }
-  }
-  int64_t BytesPerSample(int value) const { return program_.values[static_cast<size_t>(value)].bytes_per_sample; }
-  double MovedBytes(const program::Binding& binding, const Instruction& instruction) const {
-    const program::Flow& flow = program_.flows[static_cast<size_t>(instruction.flow)];
-    const auto index = [&](int layout, int device) {
-      const std::vector<int>& devices = program_.layouts[static_cast<size_t>(layout)].devices;
-      return static_cast<int>(std::find(devices.begin(), devices.end(), device) - devices.begin());
-    };
-    const bool send = instruction.kind == Kind::kSend;
-    const program::Pair pair{send ? instruction.replica : index(flow.from_layout, instruction.peer),
-                             send ? index(flow.to_layout, instruction.peer) : instruction.replica};
-    return static_cast<double>(BytesPerSample(flow.value)) * binding.Moved(flow, pair, instruction.micro).count;
   }
 
   // Lets all lists go on that can, at `now`.
@@ -341,41 +170,39 @@ class Run {
     const auto index = static_cast<size_t>(i);
     switch (instruction.kind) {
       case Kind::kSend: {
-        const auto flow = static_cast<size_t>(instruction.flow);
-        double rate = durations_.Link(instruction.device, instruction.peer).bytes_per_second;
-        if (!durations_.flow_bytes_per_second.empty() && durations_.flow_bytes_per_second[flow] > 0) {
-          rate = durations_.flow_bytes_per_second[flow];
-        }
-        TakeCpu(instruction.device, MessageCpu(instruction.device, bytes_[index]), now);
+        TakeCpu(instruction.device, MessageCpu(instruction.device, work_.bytes[index]), now);
         network_->Start(i, durations_.machine[static_cast<size_t>(instruction.device)],
-                        durations_.machine[static_cast<size_t>(instruction.peer)], bytes_[index], rate, now, changes_);
+                        durations_.machine[static_cast<size_t>(instruction.peer)], work_.bytes[index],
+                        work_.rate[index], now, changes_);
         Reschedule();
         return false;
       }
       case Kind::kReceive:
         if (instruction.match != kNone) {
           const double arrived = std::max(now, arrival_[static_cast<size_t>(instruction.match)]);
-          EndAt(l, list, TakeCpu(instruction.device, MessageCpu(instruction.device, bytes_[index]), arrived));
+          EndAt(l, list, TakeCpu(instruction.device, MessageCpu(instruction.device, work_.bytes[index]), arrived));
           return false;
         }
         break;
       case Kind::kAllReduce:
       case Kind::kNorm:
       case Kind::kAverage: {
-        Joint& joint = joints_[static_cast<size_t>(joint_[index])];
+        const auto number = static_cast<size_t>(work_.collective[index]);
+        const StepWork::Collective& collective = work_.collectives[number];
+        Joint& joint = joints_[number];
         joint.waiting.push_back(l);
-        if (static_cast<int>(joint.waiting.size()) < joint.members) return false;
-        joint.end = std::max(now + joint.seconds, SpendTogether(joint, now));
+        if (static_cast<int>(joint.waiting.size()) < collective.members) return false;
+        joint.end = std::max(now + collective.seconds, SpendTogether(collective, joint, now));
         for (const int member : joint.waiting) lists_[static_cast<size_t>(member)].start = now;
-        if (joint.loads == 0) {
+        joint.moving = collective.end_load - collective.first_load;
+        if (joint.moving == 0) {
           EndJoint(joint, joint.end);
           return false;
         }
-        joint.moving = joint.loads;
-        for (int id = joint.first_load; id < joint.first_load + joint.loads; ++id) {
-          const Load& load = loads_[static_cast<size_t>(id)];
+        for (int id = collective.first_load; id < collective.end_load; ++id) {
+          const StepWork::Load& load = work_.loads[static_cast<size_t>(id)];
           network_->Start(static_cast<int>(program_.instructions.size()) + id, load.from, load.to, load.bytes,
-                          load.bytes / joint.seconds, now, changes_);
+                          load.bytes / collective.seconds, now, changes_);
         }
         Reschedule();
         return false;
@@ -383,7 +210,7 @@ class Run {
       default:
         break;
     }
-    const double seconds = seconds_[index];
+    const double seconds = work_.seconds[index];
     if (seconds <= 0) return true;
     if (list.list->kind == ListKind::kCompute) {
       const double begin = std::max(now, cpu_free_[static_cast<size_t>(instruction.device)]);
@@ -435,11 +262,11 @@ class Run {
 
   // The processor time of a reduction on its members. They need each other round by round, so one that its quota holds
   // up holds up the others. Returns when all have spent it.
-  double SpendTogether(const Joint& joint, double now) {
-    if (joint.block == kNone || durations_.reduction_cpu_seconds.empty()) return now;
-    const std::vector<double>& seconds = durations_.reduction_cpu_seconds[static_cast<size_t>(joint.block)];
+  double SpendTogether(const StepWork::Collective& collective, const Joint& joint, double now) {
+    if (collective.block == kNone || durations_.reduction_cpu_seconds.empty()) return now;
+    const std::vector<double>& seconds = durations_.reduction_cpu_seconds[static_cast<size_t>(collective.block)];
     if (std::ranges::max(seconds) <= 0) return now;
-    const int rounds = HasQuotas() ? std::min(2 * (joint.members - 1), kMostRounds) : 1;
+    const int rounds = HasQuotas() ? std::min(2 * (collective.members - 1), kMostRounds) : 1;
     for (int round = 0; round < rounds; ++round) {
       double end = now;
       for (const int member : joint.waiting) {
@@ -512,18 +339,15 @@ class Run {
   const Program& program_;
   const Durations& durations_;
   const SimulationOptions& options_;
-  std::optional<Network> network_;  // messages by their Send, then loads_
+  std::optional<Network> network_;  // messages by their Send, then loads
   Quotas quotas_;
   std::vector<Network::Change> changes_;
   std::vector<int> done_;        // by instruction: steps; its list executes steps in their order
   std::vector<int> waiter_;      // by instruction: the first list that waits for it
-  std::vector<double> seconds_;  // by instruction
-  std::vector<double> bytes_;    // by instruction: of messages
   std::vector<double> arrival_;  // by Send: of its newest message
   std::vector<int> sender_;      // by Send: its list
-  std::vector<int> joint_;       // by collective instruction
-  std::vector<Joint> joints_;
-  std::vector<Load> loads_;  // by joint
+  StepWork work_;
+  std::vector<Joint> joints_;  // by collective
   std::vector<ListState> lists_;
   std::vector<int> compute_;      // by device: its compute list
   std::vector<double> cpu_free_;  // by device: until then, processor time is taken

@@ -9,6 +9,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/program/compile.h"
 #include "common/program/samples.h"
+#include "scheduler-service/simulate/program_bound.h"
 #include "scheduler-service/simulate/simulate.h"
 #include "tests/unit/common/program/sample_models.h"
 
@@ -139,6 +140,32 @@ TEST(RandomPlansTest, TimeHasLowerBoundsAndNamesDoNotMatter) {
     EXPECT_EQ(again->step_end, result->step_end);
   }
   EXPECT_GE(simulated, 280);
+}
+
+TEST(RandomPlansTest, NoStepIsShorterThanItsBound) {
+  base::Rng rng(15);
+  int tight = 0, simulated = 0;
+  for (int round = 0; round < 300; ++round) {
+    const auto kind = std::array{model::ScheduleKind::kSync1F1B, model::ScheduleKind::kGpipe,
+                                 model::ScheduleKind::kAsync1F1B}[static_cast<size_t>(Draw(rng, 3))];
+    const model::Model model = RandomModel(rng, kind == model::ScheduleKind::kAsync1F1B);
+    const auto program = program::Compile(RandomPlan(rng, model, kind), model);
+    if (!program.ok()) continue;
+    ++simulated;
+    const Durations durations = RandomDurations(rng, *program);
+    const int samples = 1 + Draw(rng, 12);
+    const auto result = Simulate(*program, durations, {.samples = samples, .steps = 130});
+    const auto bound = BoundOfProgram(*program, durations, samples);
+    ASSERT_THAT(result, IsOk()) << round;
+    ASSERT_THAT(bound, IsOk()) << round;
+    EXPECT_GT(bound->path, 0) << round;
+    // Steps of the middle: the first may end late and the last early.
+    const double seconds = (result->step_end[120] - result->step_end[60]) / 60;
+    EXPECT_LE(bound->seconds(), seconds * (1 + 1e-9)) << round;
+    tight += bound->seconds() >= seconds * (1 - 1e-9) ? 1 : 0;
+  }
+  EXPECT_GE(simulated, 280);
+  EXPECT_GE(tight, simulated / 5) << "bounds that nothing reaches say little";
 }
 
 }  // namespace

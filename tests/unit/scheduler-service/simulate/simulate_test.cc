@@ -12,6 +12,7 @@
 #include "scheduler-service/simulate/network.h"
 #include "scheduler-service/simulate/quotas.h"
 #include "tests/unit/common/program/sample_models.h"
+#include "tests/unit/scheduler-service/simulate/one_and_two.h"
 
 namespace medley::sched {
 namespace {
@@ -23,23 +24,12 @@ using program::Program;
 using testing::DoubleNear;
 using testing::HasSubstr;
 
-constexpr double kNear = 1e-9;
-
 model::Model TwoLayers() { return {"two", {program::Dense("a"), program::Dense("loss", 0)}}; }
 
 Program Compiled(const model::ExecutionPlan& plan, const model::Model& model) {
   auto compiled = program::Compile(plan, model);
   EXPECT_THAT(compiled, IsOk());
   return compiled.ok() ? *std::move(compiled) : Program{};
-}
-
-// Forward passes take 1 s, backward passes 2 s on every device; nothing else takes time.
-Durations OneAndTwo(const Program& program) {
-  Durations durations = NoTime(program);
-  for (auto& block : durations.passes) {
-    for (Durations::Passes& passes : block) passes = {{1, 0}, {2, 0}, 0};
-  }
-  return durations;
 }
 
 Simulation Simulated(const Program& program, const Durations& durations, int steps, int samples) {
