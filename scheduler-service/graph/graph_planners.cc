@@ -97,6 +97,14 @@ std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
   return text + "operations " + OrderName(plan.order) + "\n";
 }
 
+std::string WhatHoldsItUp(const ProgramBound& bound, double seconds) {
+  if (bound.seconds() <= 0) return "";
+  std::string text = fmt::format("the longest path takes {:.3g} s, the busiest device ({}) {:.3g} s", bound.path,
+                                 bound.device, bound.compute);
+  if (bound.link > 0) text += fmt::format(", the busiest link ({}) {:.3g} s", bound.link_name, bound.link);
+  return text + fmt::format(": a step takes {:.3f} times the largest of them\n", seconds / bound.seconds());
+}
+
 class GraphPlanner final : public StepTimePlanner {
  public:
   GraphPlanner(std::string_view name, std::string_view description, const GraphOptions& options, GraphSearch search,
@@ -132,6 +140,9 @@ class GraphPlanner final : public StepTimePlanner {
     out.seconds = timer.best_seconds();
     out.explanation = Table(q, timer.best());
     if (compares_) MEDLEY_RETURN_IF_ERROR(Overlap(q, limits, out));
+    if (limits.stop().stop_requested()) return out;
+    MEDLEY_ASSIGN_OR_RETURN(const ProgramBound bound, StepTimeEvaluator(problem, limits).Bound(*out.best));
+    out.explanation += WhatHoldsItUp(bound, out.seconds);
     return out;
   }
 

@@ -15,6 +15,7 @@ namespace {
 constexpr double kLess = 1 - 1e-9;
 
 int Draw(const GraphQuestion& q) {
+  if (!q.actions.empty()) return q.actions[q.rng.Below(q.actions.size())];
   return static_cast<int>(q.rng.Below(static_cast<uint64_t>(ActionCount(q.problem))));
 }
 
@@ -97,8 +98,11 @@ class Climber {
     std::iota(order.begin(), order.end(), size_t{0});
     ShuffleAll(q_.rng, order);
     for (const size_t g : order) {
-      std::vector<int> actions(static_cast<size_t>(ActionCount(q_.problem)));
-      std::iota(actions.begin(), actions.end(), 0);
+      std::vector<int> actions = q_.actions;
+      if (actions.empty()) {
+        actions.resize(static_cast<size_t>(ActionCount(q_.problem)));
+        std::iota(actions.begin(), actions.end(), 0);
+      }
       ShuffleAll(q_.rng, actions);
       for (const int action : actions) {
         if (q_.timer.Spent()) return;
@@ -152,7 +156,7 @@ class Climber {
     const size_t beside = run.first > 0 ? run.first - 1 : std::min(run.second, at_.actions.size() - 1);
     const auto which = q_.rng.Below(4);
     if (which == 0) return at_.actions[beside];
-    if (which == 1) return q_.problem.devices() + static_cast<int>(q_.rng.Below(kReplicaActions));
+    if (which == 1 && q_.actions.empty()) return q_.problem.devices() + static_cast<int>(q_.rng.Below(kReplicaActions));
     return Draw(q_);
   }
 
@@ -163,6 +167,7 @@ class Climber {
       Offer(changed);
     }
     for (const OrderBy order : kOrders) {
+      if (!q_.orders.empty() && std::ranges::find(q_.orders, order) == q_.orders.end()) continue;
       GraphStrategy changed = at_;
       changed.order = order;
       Offer(changed);

@@ -15,6 +15,9 @@ struct GraphQuestion {
   const OperationGroups& groups;
   GraphTimer& timer;
   base::Rng& rng;
+  // What the searches may decide; empty: all. A search with a part of the actions needs a strategy that fits.
+  std::vector<int> actions = {};
+  std::vector<OrderBy> orders = {};
 };
 
 // The whole model by one action.

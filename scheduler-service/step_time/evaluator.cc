@@ -1,6 +1,7 @@
 #include "scheduler-service/step_time/evaluator.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "common/base/status.h"
@@ -21,13 +22,20 @@ absl::StatusOr<PlanSimulation> StepTimeEvaluator::Timeline(const model::Executio
   return Simulated(plan, kMostInstructions * (kTimelineSteps + 2));
 }
 
-absl::StatusOr<PlanSimulation> StepTimeEvaluator::Simulated(const model::ExecutionPlan& plan, int64_t max_spans) {
+absl::StatusOr<ProgramBound> StepTimeEvaluator::Bound(const model::ExecutionPlan& plan) {
+  MEDLEY_ASSIGN_OR_RETURN(PlanSimulation simulated, Simulated(plan, 0, true));
+  return std::move(simulated.bound);
+}
+
+absl::StatusOr<PlanSimulation> StepTimeEvaluator::Simulated(const model::ExecutionPlan& plan, int64_t max_spans,
+                                                            bool bound) {
   ++calls_;
   // Steps of a synchronous schedule are soon alike; an asynchronous pipeline takes as many as it has stages.
   const int stages = std::min(static_cast<int>(plan.placements.size()), problem_.asynchronous() ? 32 : 2);
   const DeviceLinks links{problem_.links(), problem_.index()};
   PlanSimulationOptions options{.steps = 8 + 4 * stages, .max_spans = max_spans, .max_instructions = kMostInstructions};
   options.links = &links;
+  options.bound = bound;
   options.stop = stop_;
   std::vector<double> limits;
   for (const model::Device& device : plan.devices) {

@@ -26,11 +26,13 @@ class StepTimeEvaluator {
   absl::StatusOr<double> Seconds(const model::ExecutionPlan& plan);
   // The simulation with the timeline of its last steps, never a measurement. Errors: as Seconds.
   absl::StatusOr<PlanSimulation> Timeline(const model::ExecutionPlan& plan);
+  // What a step of the plan takes at least, and what holds it up, by the simulation. Errors: as Seconds.
+  absl::StatusOr<ProgramBound> Bound(const model::ExecutionPlan& plan);
 
   int64_t calls() const { return calls_; }
 
  private:
-  absl::StatusOr<PlanSimulation> Simulated(const model::ExecutionPlan& plan, int64_t max_spans);
+  absl::StatusOr<PlanSimulation> Simulated(const model::ExecutionPlan& plan, int64_t max_spans, bool bound = false);
 
   const StepTimeProblem& problem_;
   const std::stop_token stop_;

@@ -64,6 +64,9 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
       EXPECT_LE(solution.seconds, seconds * kWorthOverlap);
       ++overlapped;
     }
+    const auto bound = StepTimeEvaluator(problem, std::stop_token()).Bound(*solution.best);
+    ASSERT_THAT(bound, base::IsOk());
+    EXPECT_LE(bound->seconds(), solution.seconds * (1 + 1e-9));
     gaps.push_back(seconds / timer.best_seconds() - 1);
   }
   EXPECT_GT(overlapped, 0);
@@ -96,6 +99,7 @@ TEST_F(GraphPlannersTest, UnlikeOperationsGetUnlikeReplicas) {
   EXPECT_EQ(solution.best->placements[0].replicas.size(), 4u);
   EXPECT_EQ(solution.best->placements[1].replicas.size(), 1u);
   EXPECT_THAT(solution.explanation, testing::HasSubstr("50.0 % of the operations"));
+  EXPECT_THAT(solution.explanation, testing::ContainsRegex("longest path takes 1.* s, the busiest device .p0-0. 1"));
   // The four baselines with both orders, and the plan without one kind of its decisions.
   EXPECT_GE(solution.alternatives.size(), 9u);
   for (const model::StepTimePlan::Alternative& other : solution.alternatives) {
