@@ -19,6 +19,7 @@ PARTS = {  # name: arguments, and those of --small
     "tables-datasheets": (f"graph_bench tables --calls 1000 {DATASHEETS}", f"graph_bench tables --calls 60 --models vgg19 {DATASHEETS}"),
     "large": ("graph_bench large --calls 600", "graph_bench large --calls 40 --models bert-24"),
     "others": (f"graph_bench others --calls 400 {DATASHEETS}", f"graph_bench others --calls 60 --models vgg19 {DATASHEETS}"),
+    "ablation": (f"graph_bench ablation --calls 400 {DATASHEETS}", f"graph_bench ablation --calls 40 --models vgg19 {DATASHEETS}"),
     "overlap": (f"graph_bench overlap --calls 1000 {DATASHEETS}", f"graph_bench overlap --calls 60 --models vgg19 {DATASHEETS}"),
     "order": (f"graph_bench order --calls 1000 {DATASHEETS}", f"graph_bench order --calls 60 --models vgg19 {DATASHEETS}"),
     "brute": ("graph_bench brute --brute-groups 6 --instances 200", "graph_bench brute --brute-groups 3 --instances 10"),

@@ -6,6 +6,7 @@
 //   order    operations by upward rank against the order of the model, in the best baseline and in the plan
 //   brute    small random instances against all their plans
 //   others   Figure 9: Horovod, FlexFlow, Post and HetPipe
+//   ablation what each kind of decision gains
 //   overlap  Figure 8: computation and communication at the same time
 //   speed    milliseconds of a simulation
 // docs/graph-planning.md has the figures.
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -28,10 +30,11 @@
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
-#include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/evaluator.h"
+#include "tests/bench/graph/ablation.h"
 #include "tests/bench/graph/asked.h"
 #include "tests/bench/graph/brute_force.h"
+#include "tests/bench/graph/busy.h"
 #include "tests/bench/graph/testbed.h"
 #include "tests/bench/graph/virtual_workers.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
@@ -104,6 +107,7 @@ class GraphBench {
   absl::Status Order();
   absl::Status Brute();
   absl::Status Others();
+  absl::Status Ablations();
   absl::Status Overlap();
   absl::Status Speed();
 
@@ -175,13 +179,18 @@ absl::Status GraphBench::Fit() {
   return absl::OkStatus();
 }
 
+std::string HoldsUp(const sched::ProgramBound& bound) {
+  if (bound.path >= bound.seconds()) return "longest path";
+  return bound.compute >= bound.seconds() ? bound.device : bound.link_name;
+}
+
 absl::Status GraphBench::Tables() {
   fmt::print(
-      "| model | GPUs | graph | EV-PS | EV-AR | CP-PS | CP-AR | gain | paper's | to the bound | s | next step | gain "
-      "|\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "| model | GPUs | graph | EV-PS | EV-AR | CP-PS | CP-AR | gain | paper's | to the bound | to the plan's bound | "
+      "what holds it up | s | next step | gain |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (size_t size = 0; size < 2; ++size) {
-    std::vector<double> gains, overlapping;
+    std::vector<double> gains, overlapping, to_bound;
     for (const PaperRow& row : PaperRows()) {
       if (!Wanted(flags_, row.model)) continue;
       MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
@@ -209,12 +218,16 @@ absl::Status GraphBench::Tables() {
       gains.push_back(best / found - 1);
       StepTimeEvaluator evaluator(problem, std::stop_token());
       MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(asked.q, found, asked.limits, evaluator));
+      MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, asked.timer.Plan(asked.timer.best()));
+      MEDLEY_ASSIGN_OR_RETURN(const sched::ProgramBound bound, evaluator.Bound(plan));
+      to_bound.push_back(found / bound.seconds());
       const double with_next = next ? next->found.seconds : found;
       overlapping.push_back(best / with_next - 1);
-      fmt::print("| {} ({}) | {} | {:.3f} |{} {:+.1f} % | {:+.1f} % | {:.2f} | {:.1f} | {:.3f} | {:+.1f} % |\n",
-                 row.model, row.batch[size], size == 0 ? 8 : 12, found, columns, 100 * gains.back(),
-                 100 * (paper / row.heterog[size] - 1), found / BoundOfGraph(problem).seconds(), spent, with_next,
-                 100 * overlapping.back());
+      fmt::print(
+          "| {} ({}) | {} | {:.3f} |{} {:+.1f} % | {:+.1f} % | {:.2f} | {:.3f} | {} | {:.1f} | {:.3f} | {:+.1f} % |\n",
+          row.model, row.batch[size], size == 0 ? 8 : 12, found, columns, 100 * gains.back(),
+          100 * (paper / row.heterog[size] - 1), found / BoundOfGraph(problem).seconds(), to_bound.back(),
+          HoldsUp(bound), spent, with_next, 100 * overlapping.back());
       std::map<std::string, int> parts;
       for (const int group : asked.groups.group_of) {
         ++parts[ActionName(problem, asked.timer.best().actions[static_cast<size_t>(group)])];
@@ -229,9 +242,9 @@ absl::Status GraphBench::Tables() {
     }
     fmt::print(
         "\nmedian gain over the best baseline, {} GPUs: {:.1f} %, least {:.1f} %; with reductions during the next step "
-        "{:.1f} %\n\n",
+        "{:.1f} %; the steps take {:.3f} times the bounds of their plans, in the median\n\n",
         size == 0 ? 8 : 12, 100 * Middle(gains), gains.empty() ? 0 : 100 * std::ranges::min(gains),
-        100 * Middle(overlapping));
+        100 * Middle(overlapping), Middle(to_bound));
   }
   return absl::OkStatus();
 }
@@ -432,43 +445,6 @@ absl::Status GraphBench::Others() {
   return absl::OkStatus();
 }
 
-// Seconds of a step in which the busiest device computes, and in which a device sends, receives or reduces; means over
-// the steps of a timeline.
-struct Busy {
-  double step = 0;
-  double computes = 0;
-  double communicates = 0;
-};
-absl::StatusOr<Busy> BusyIn(const StepTimeProblem& problem, const model::ExecutionPlan& plan) {
-  const sched::DeviceLinks links{problem.links(), problem.index()};
-  sched::PlanSimulationOptions options{.steps = 16, .max_spans = int64_t{1} << 24};
-  options.links = &links;
-  options.count_memory = false;
-  MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated, sched::SimulatePlan(plan, problem.profile(), options));
-  const size_t devices = simulated.program.devices.size();
-  std::vector<double> computes(devices, 0);
-  std::vector<std::vector<std::pair<double, double>>> moves(devices);
-  for (const sched::Span& span : simulated.simulation.spans) {
-    const program::List& list = simulated.program.lists[static_cast<size_t>(span.list)];
-    const auto device = static_cast<size_t>(list.device);
-    if (list.kind == program::ListKind::kCompute) computes[device] += span.end - span.start;
-    const bool moving = list.kind == program::ListKind::kCollective || list.kind == program::ListKind::kSend ||
-                        list.kind == program::ListKind::kReceive;
-    if (moving && span.end > span.start) moves[device].emplace_back(span.start, span.end);
-  }
-  Busy out{simulated.simulation.seconds_per_step, std::ranges::max(computes) / sched::kTimelineSteps, 0};
-  for (std::vector<std::pair<double, double>>& spans : moves) {
-    std::ranges::sort(spans);
-    double sum = 0, until = 0;
-    for (const auto& [start, end] : spans) {
-      sum += std::max(0.0, end - std::max(start, until));
-      until = std::max(until, end);
-    }
-    out.communicates = std::max(out.communicates, sum / sched::kTimelineSteps);
-  }
-  return out;
-}
-
 absl::Status GraphBench::Overlap() {
   fmt::print(
       "| model (batch), 8 GPUs | plan | step, s | computes | communicates | sum / step |\n|---|---|---|---|---|---|\n");
@@ -505,6 +481,37 @@ absl::Status GraphBench::Overlap() {
   return absl::OkStatus();
 }
 
+absl::Status GraphBench::Ablations() {
+  for (size_t size = 0; size < 2; ++size) {
+    std::vector<std::vector<double>> gains;  // by kind of decision
+    for (const PaperRow& row : PaperRows()) {
+      if (!Wanted(flags_, row.model)) continue;
+      MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
+      MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
+                              OnTestbed(model, row.batch[size], size == 1, flags_.roofline));
+      MEDLEY_ASSIGN_OR_RETURN(const Ablation ablation, Ablate(problem, flags_.groups, flags_.calls));
+      if (ablation.rows.empty()) continue;  // NASNet
+      if (gains.empty()) {
+        gains.resize(ablation.rows.size());
+        fmt::print("| gain over the best baseline, {} GPUs |", size == 0 ? 8 : 12);
+        for (const Ablation::Row& each : ablation.rows) fmt::print(" {} |", each.name);
+        fmt::print("\n|---|---|---|---|---|---|---|\n");
+      }
+      fmt::print("| {} ({}) |", row.model, row.batch[size]);
+      for (size_t i = 0; i < gains.size(); ++i) {
+        gains[i].push_back(ablation.baseline / ablation.rows[i].seconds - 1);
+        fmt::print(" {:.1f} % |", 100 * gains[i].back());
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+    fmt::print("| median |");
+    for (const std::vector<double>& each : gains) fmt::print(" {:.1f} % |", 100 * Middle(each));
+    fmt::print("\n\n");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GraphBench::Speed() {
   fmt::print(
       "| model | operations | GPUs | milliseconds of a simulation: replicas | random plans |\n|---|---|---|---|---|\n");
@@ -532,9 +539,10 @@ absl::Status GraphBench::Speed() {
 int Main(const Flags& flags) {
   GraphBench bench(flags);
   const std::map<std::string, absl::Status (GraphBench::*)()> parts = {
-      {"fit", &GraphBench::Fit},       {"tables", &GraphBench::Tables},   {"large", &GraphBench::Large},
-      {"search", &GraphBench::Search}, {"order", &GraphBench::Order},     {"brute", &GraphBench::Brute},
-      {"others", &GraphBench::Others}, {"overlap", &GraphBench::Overlap}, {"speed", &GraphBench::Speed}};
+      {"fit", &GraphBench::Fit},       {"tables", &GraphBench::Tables},      {"large", &GraphBench::Large},
+      {"search", &GraphBench::Search}, {"order", &GraphBench::Order},        {"brute", &GraphBench::Brute},
+      {"others", &GraphBench::Others}, {"ablation", &GraphBench::Ablations}, {"overlap", &GraphBench::Overlap},
+      {"speed", &GraphBench::Speed}};
   for (const std::string& part : flags.parts) {
     const auto found = parts.find(part);
     const absl::Status status =
@@ -552,7 +560,8 @@ int Main(const Flags& flags) {
 int main(int argc, char** argv) {
   CLI::App app{"Operation-level plans by the simulator"};
   medley::bench::Flags flags;
-  app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, others, overlap, speed")->required();
+  app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, others, ablation, overlap, speed")
+      ->required();
   app.add_option("--graphs", flags.folder, "folder of the graphs");
   app.add_option("--models", flags.models, "names, with commas between them; default: all")->delimiter(',');
   app.add_option("--calls", flags.calls, "simulations of a search");
