@@ -1,7 +1,9 @@
 #include "scheduler-service/graph/search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -76,6 +78,8 @@ class Climber {
       }
       Schedules();
       Exchanges();
+      Heaviest();
+      Shares();
       if (seconds_ < before * kLess) continue;
       Singles();
       if (seconds_ >= before * kLess) return;
@@ -132,6 +136,29 @@ class Climber {
     }
   }
 
+  // Runs around the groups with the most parameters move to one device of each pool: a device saves the reduction of
+  // what it alone has, and where a run is cut badly the values between its groups cost more than that.
+  void Heaviest() {
+    constexpr size_t kHeaviest = 3, kLongest = 3;
+    std::map<std::string, std::vector<int>> pools;
+    for (int d = 0; d < q_.problem.devices(); ++d) {
+      if (MayChoose(d)) pools[q_.problem.device(d).pool].push_back(d);
+    }
+    const std::vector<size_t> heaviest = ByParameters();
+    for (size_t i = 0; i < std::min(kHeaviest, heaviest.size()); ++i) {
+      for (size_t length = 1; length <= kLongest; ++length) {
+        for (size_t before = 0; before < length; ++before) {
+          if (before > heaviest[i] || heaviest[i] - before + length > at_.actions.size()) continue;
+          for (const auto& [pool, devices] : pools) {
+            if (q_.timer.Spent()) return;
+            Offer(Changed(at_, {heaviest[i] - before, heaviest[i] - before + length},
+                          devices[q_.rng.Below(devices.size())]));
+          }
+        }
+      }
+    }
+  }
+
   // Divides the groups into runs of 1, 2, 4, ... and all groups, about twice as many as groups, and tries an action
   // for each, in any order.
   void Runs() {
@@ -147,8 +174,36 @@ class Climber {
     ShuffleAll(q_.rng, runs);
     for (const auto& run : runs) {
       if (q_.timer.Spent()) return;
-      Offer(Changed(at_, run, DrawAction(run)));
+      Offer(q_.rng.Below(3) == 0 ? OtherShares(run) : Changed(at_, run, DrawAction(run)));
     }
+  }
+
+  // Single groups, in any order.
+  void Shares() {
+    std::vector<size_t> order(at_.actions.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    ShuffleAll(q_.rng, order);
+    for (const size_t g : order) {
+      if (q_.timer.Spent()) return;
+      Offer(OtherShares({g, g + 1}));
+    }
+  }
+
+  // Even replicas of a run become proportional and the other way round, with the same reductions. Shares by whole
+  // counts fit no GPU exactly, and parts of the model with the one and the other even that out.
+  GraphStrategy OtherShares(std::pair<size_t, size_t> run) const {
+    const auto of = [&](Replicas how) { return ActionOf(q_.problem, how); };
+    const std::array<std::pair<int, int>, 2> kinds = {
+        std::pair{of(Replicas::kEvenServer), of(Replicas::kProportionalServer)},
+        std::pair{of(Replicas::kEvenAllreduce), of(Replicas::kProportionalAllreduce)}};
+    GraphStrategy changed = at_;
+    for (size_t g = run.first; g < run.second; ++g) {
+      for (const auto& [even, proportional] : kinds) {
+        if (at_.actions[g] == even && MayChoose(proportional)) changed.actions[g] = proportional;
+        if (at_.actions[g] == proportional && MayChoose(even)) changed.actions[g] = even;
+      }
+    }
+    return changed;
   }
 
   // That of a neighbour, one of the ways to replicate, or any.
@@ -158,6 +213,26 @@ class Climber {
     if (which == 0) return at_.actions[beside];
     if (which == 1 && q_.actions.empty()) return q_.problem.devices() + static_cast<int>(q_.rng.Below(kReplicaActions));
     return Draw(q_);
+  }
+
+  bool MayChoose(int action) const {
+    return q_.actions.empty() || std::ranges::find(q_.actions, action) != q_.actions.end();
+  }
+
+  // Groups with parameters, those with the most first.
+  std::vector<size_t> ByParameters() const {
+    std::vector<std::pair<double, size_t>> bytes;
+    for (size_t g = 0; g < q_.groups.members.size(); ++g) {
+      double sum = 0;
+      for (const int i : q_.groups.members[g]) {
+        sum += q_.problem.request().model.layers[static_cast<size_t>(i)].weight_bytes;
+      }
+      if (sum > 0) bytes.emplace_back(-sum, g);
+    }
+    std::ranges::sort(bytes);
+    std::vector<size_t> groups;
+    for (const auto& [sum, group] : bytes) groups.push_back(group);
+    return groups;
   }
 
   void Schedules() {
