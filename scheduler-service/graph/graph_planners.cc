@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/search.h"
 #include "scheduler-service/step_time/overlap.h"
@@ -61,6 +62,11 @@ void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, StepTim
     if (is(action, Replicas::kProportionalAllreduce)) return ActionOf(q.problem, Replicas::kEvenAllreduce);
     return action;
   });
+  if (!plan.counts.empty()) {
+    GraphStrategy strategy = plan;
+    strategy.counts.clear();
+    Compare(q, "the plan with whole replicas", strategy, out);
+  }
   std::map<int, int> used;
   for (const int action : plan.actions) {
     if (IsReplicated(q.problem, action)) ++used[action];
@@ -69,6 +75,27 @@ void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, StepTim
   const auto most = std::ranges::max_element(used, {}, [](const auto& one) { return one.second; });
   changed("the plan with replicas of everything",
           [&](int action) { return IsReplicated(q.problem, action) ? action : most->first; });
+}
+
+// The balanced shares, by pool.
+std::string Shares(const StepTimeProblem& problem, const std::vector<int>& counts) {
+  if (counts.empty()) return "";
+  std::map<std::string, std::pair<int, int>> pools;  // the least and the most
+  int all = 0;
+  for (int d = 0; d < problem.devices(); ++d) {
+    const int count = counts[static_cast<size_t>(d)];
+    const auto [pool, added] = pools.try_emplace(problem.device(d).pool, count, count);
+    pool->second = {std::min(pool->second.first, count), std::max(pool->second.second, count)};
+    all += count;
+  }
+  std::string text = fmt::format("of {} samples a replica in proportion has", all);
+  for (const auto& [name, range] : pools) {
+    const auto& [least, most] = range;
+    text +=
+        fmt::format(" {} on {},", least == most ? fmt::to_string(least) : fmt::format("{} to {}", least, most), name);
+  }
+  text.back() = '\n';
+  return text;
 }
 
 // Part of the operations by action, as in the paper's Table 2, and of the time of the model, a mean over all devices.
@@ -92,6 +119,7 @@ std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
     text += fmt::format("{}: {:.1f} % of the operations, {:.1f} % of the time\n", ActionName(q.problem, action),
                         100.0 * part.operations / q.problem.layers(), all > 0 ? 100 * part.seconds / all : 0);
   }
+  text += Shares(q.problem, plan.counts);
   text += plan.bucket_bytes > 0 ? fmt::format("gradients in buckets of {} bytes, ", plan.bucket_bytes)
                                 : std::string("gradients of neighbouring operations together, ");
   return text + "operations " + OrderName(plan.order) + "\n";
@@ -127,6 +155,11 @@ class GraphPlanner final : public StepTimePlanner {
     base::Rng rng(seed);
     const GraphQuestion q{problem, groups, timer, rng};
     MEDLEY_RETURN_IF_ERROR(search_(q));
+    const double whole = timer.best_seconds();
+    if (compares_) {
+      timer.Allow(kMostBalanceSimulations);
+      BalanceShares(q);
+    }
     StepTimeSolution out;
     out.simulated = timer.calls();
     out.complete = !limits.Spent();
@@ -136,6 +169,7 @@ class GraphPlanner final : public StepTimePlanner {
       return out;
     }
     if (compares_) CompareAll(q, out);
+    if (!timer.best().counts.empty()) out.alternatives.push_back({"the best plan with whole replicas", whole, ""});
     MEDLEY_ASSIGN_OR_RETURN(out.best, timer.Plan(timer.best()));
     out.seconds = timer.best_seconds();
     out.explanation = Table(q, timer.best());

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/strategy_bound.h"
 
 namespace medley::sched {
@@ -263,7 +264,10 @@ absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestio
                                                               StepTimeEvaluator& evaluator) {
   std::vector<GraphStrategy> strategies = {q.timer.best()};
   for (int how = 0; how < kReplicaActions; ++how) {
-    strategies.push_back(Uniform(q, q.problem.devices() + how, 0, OrderBy::kModel));
+    GraphStrategy uniform = Uniform(q, q.problem.devices() + how, 0, OrderBy::kModel);
+    uniform.counts =
+        q.timer.best().counts.empty() ? std::vector<int>() : BalancedCounts(q.problem, q.groups, uniform.actions);
+    strategies.push_back(std::move(uniform));
   }
   std::optional<OverlappedStrategy> best;
   for (GraphStrategy& strategy : strategies) {
@@ -298,12 +302,14 @@ void TryBaselines(const GraphQuestion& q) {
 void SearchGraph(const GraphQuestion& q) {
   if (!FindAny(q)) return;
   GraphStrategy start = q.timer.best();
+  start.counts.clear();  // the bounds are those of whole replicas
   const StrategyBound bound(q.problem, q.groups);
   int known = 0;  // restarts in a row without a new simulation
   for (int restart = 0; !q.timer.Spent(); ++restart) {
     const int64_t before = q.timer.calls();
     Climber(q, bound, start).Climb();
     start = q.timer.best();
+    start.counts.clear();
     const size_t groups = start.actions.size();
     constexpr int kFresh = 3;  // of which one begins somewhere else
     if (restart % kFresh == kFresh - 1) {

@@ -90,11 +90,16 @@ class Reductions {
   std::vector<std::vector<int>> by_machine_;
 };
 
-std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, int action) {
+std::vector<int> CountsOf(const StepTimeProblem& problem, const GraphStrategy& strategy) {
+  return strategy.counts.empty() ? ReplicaCounts(problem) : strategy.counts;
+}
+
+std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, const GraphStrategy& strategy, int action) {
   if (!IsReplicated(problem, action)) return {{problem.device(action).id, 1}};
   const auto how = static_cast<Replicas>(action - problem.devices());
   std::vector<int> counts(static_cast<size_t>(problem.devices()), 1);
-  if (how == Replicas::kProportionalServer || how == Replicas::kProportionalAllreduce) counts = ReplicaCounts(problem);
+  if (how == Replicas::kProportionalServer || how == Replicas::kProportionalAllreduce)
+    counts = CountsOf(problem, strategy);
   const double all = std::accumulate(counts.begin(), counts.end(), 0);
   std::vector<model::Replica> replicas;
   for (int d = 0; d < problem.devices(); ++d) {
@@ -155,8 +160,9 @@ std::vector<int> ReplicaCounts(const StepTimeProblem& problem) {
 }
 
 GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& groups, GraphStrategy strategy) {
-  const std::vector<int> counts = ReplicaCounts(problem);
-  const bool alike = std::ranges::all_of(counts, [](int count) { return count == 1; });
+  const std::vector<int> counts = CountsOf(problem, strategy);
+  const bool alike = std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
+  bool proportional = false;
   for (size_t g = 0; g < strategy.actions.size(); ++g) {
     int& action = strategy.actions[g];
     if (!IsReplicated(problem, action)) continue;
@@ -168,7 +174,9 @@ GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& g
       if (how == Replicas::kProportionalServer) how = Replicas::kProportionalAllreduce;
     }
     action = ActionOf(problem, how);
+    proportional |= how == Replicas::kProportionalServer || how == Replicas::kProportionalAllreduce;
   }
+  if (!proportional) strategy.counts.clear();
   return strategy;
 }
 
@@ -219,7 +227,7 @@ absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& probl
     const auto kind = static_cast<size_t>(kind_of[static_cast<size_t>(i)]);
     if (placement_of[kind] < 0) {
       placement_of[kind] = static_cast<int>(plan.placements.size());
-      plan.placements.push_back({{}, ReplicasOf(problem, kinds[kind].action), kinds[kind].sync});
+      plan.placements.push_back({{}, ReplicasOf(problem, strategy, kinds[kind].action), kinds[kind].sync});
       for (int d = 0; d < problem.devices(); ++d) {
         const int action = kinds[kind].action;
         if (IsReplicated(problem, action) || action == d) used[static_cast<size_t>(d)] = true;

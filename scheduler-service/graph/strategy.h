@@ -40,6 +40,8 @@ struct GraphStrategy {
   // Gradients of neighbouring operations are reduced together up to this size; 0: without limit.
   int64_t bucket_bytes = 0;
   OrderBy order = OrderBy::kRank;
+  // Shares of replicas in proportion, by device, at least 1; empty: ReplicaCounts.
+  std::vector<int> counts = {};
   auto operator<=>(const GraphStrategy&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/search.h"
 #include "tests/bench/graph/asked.h"
 
@@ -71,9 +72,13 @@ absl::StatusOr<Ablation> Ablate(const sched::StepTimeProblem& problem, int most_
   SearchGraph(all.q);
   const double found = all.timer.best_seconds();
   out.rows.push_back({"all", found});
+  all.timer.Allow(sched::kMostBalanceSimulations);
+  BalanceShares(all.q);
+  const double balanced = all.timer.best_seconds();
+  out.rows.push_back({"and balanced", balanced});
   sched::StepTimeEvaluator evaluator(problem, std::stop_token());
-  MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(all.q, found, all.limits, evaluator));
-  out.rows.push_back({"and next step", next ? next->found.seconds : found});
+  MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(all.q, balanced, all.limits, evaluator));
+  out.rows.push_back({"and next step", next ? next->found.seconds : balanced});
   return out;
 }
 

@@ -26,7 +26,8 @@ struct Ablation {
 //   replicas: equal shares or shares by power for each group, reduced as in the best baseline
 //   placement: one device, or as in the best baseline, for each group
 //   all: any of these
-// and of `all` with reductions during the next step. All but the first and the last keep the baselines' order; each
+// of `all` with balanced shares too, and then with reductions during the next step. `reductions`, `replicas` and
+// `placement` keep the baselines' order; each
 // search has `calls` simulations, begins with the best baseline and may choose the size of buckets, as baselines may.
 // No rows: no baseline fits. Errors: those of the simulator.
 absl::StatusOr<Ablation> Ablate(const sched::StepTimeProblem& problem, int most_groups, int64_t calls);

@@ -27,7 +27,7 @@ PARTS = {  # name: arguments, and those of --small
     "agent-search": ("agent_bench search --calls 1000 --seeds 5", "agent_bench search --calls 60 --seeds 1 --models vgg19"),
     "agent-train": ("agent_bench train --without vgg19,bert-24,inception_v3 --weights {folder}/unseen.pt",
                     "agent_bench train --models resnet200 --rounds 2 --weights {folder}/unseen.small.pt"),
-    "agent-unseen": ("agent_bench unseen --calls 400 --seeds 3 --weights {folder}/unseen.pt",
+    "agent-unseen": ("agent_bench unseen --calls 2000 --seeds 3 --models vgg19,inception_v3,bert-24 --weights {folder}/unseen.pt",
                      "agent_bench unseen --calls 60 --seeds 1 --models vgg19 --weights {folder}/unseen.small.pt"),
 }
 
