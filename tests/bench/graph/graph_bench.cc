@@ -34,6 +34,7 @@
 #include "scheduler-service/step_time/evaluator.h"
 #include "tests/bench/graph/ablation.h"
 #include "tests/bench/graph/asked.h"
+#include "tests/bench/graph/baselines.h"
 #include "tests/bench/graph/brute_force.h"
 #include "tests/bench/graph/busy.h"
 #include "tests/bench/graph/testbed.h"
@@ -85,15 +86,6 @@ struct Flags {
 
 bool Wanted(const Flags& flags, const std::string& model) {
   return flags.models.empty() || std::ranges::find(flags.models, model) != flags.models.end();
-}
-
-// One baseline with its best size of buckets; kForever: it does not fit.
-double BaselineSeconds(const GraphQuestion& q, int how, OrderBy order) {
-  double best = kForever;
-  for (const int64_t bytes : BucketSizes(q.problem)) {
-    best = std::min(best, q.timer.Seconds(Uniform(q, q.problem.devices() + how, bytes, order)));
-  }
-  return best;
 }
 
 constexpr const char* kBaselines[] = {"EV-PS", "EV-AR", "CP-PS", "CP-AR"};
@@ -191,8 +183,8 @@ std::string HoldsUp(const sched::ProgramBound& bound) {
 absl::Status GraphBench::Tables() {
   fmt::print(
       "| model | GPUs | graph | EV-PS | EV-AR | CP-PS | CP-AR | gain | paper's | to the bound | to the plan's bound | "
-      "what holds it up | s | balanced | gain | next step | gain |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "what holds it up | s | balanced | gain | next step | gain | balanced copies |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (size_t size = 0; size < 2; ++size) {
     std::vector<double> gains, balancing, overlapping, to_bound;
     for (const PaperRow& row : PaperRows()) {
@@ -227,16 +219,18 @@ absl::Status GraphBench::Tables() {
       asked.timer.Allow(sched::kMostBalanceSimulations);
       BalanceShares(asked.q);
       const double balanced = asked.timer.best_seconds();
+      asked.timer.Allow(sched::kMostBalanceSimulations);
+      const double copies = BalancedCopies(asked.q);
       MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(asked.q, balanced, asked.limits, evaluator));
       const double with_next = next ? next->found.seconds : balanced;
       balancing.push_back(best / balanced - 1);
       overlapping.push_back(best / with_next - 1);
       fmt::print(
           "| {} ({}) | {} | {:.3f} |{} {:+.1f} % | {:+.1f} % | {:.2f} | {:.3f} | {} | {:.1f} | {:.3f} | {:+.1f} % | "
-          "{:.3f} | {:+.1f} % |\n",
+          "{:.3f} | {:+.1f} % | {:.3f} |\n",
           row.model, row.batch[size], size == 0 ? 8 : 12, found, columns, 100 * gains.back(),
           100 * (paper / row.heterog[size] - 1), found / BoundOfGraph(problem).seconds(), to_bound.back(),
-          HoldsUp(bound), spent, balanced, 100 * balancing.back(), with_next, 100 * overlapping.back());
+          HoldsUp(bound), spent, balanced, 100 * balancing.back(), with_next, 100 * overlapping.back(), copies);
       std::map<std::string, int> parts;
       for (const int group : asked.groups.group_of) {
         ++parts[ActionName(problem, asked.timer.best().actions[static_cast<size_t>(group)])];
