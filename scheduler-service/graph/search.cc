@@ -79,8 +79,12 @@ class Climber {
       }
       Schedules();
       Exchanges();
-      Heaviest();
-      Shares();
+      // Of a few groups, Singles are as many.
+      constexpr size_t kFew = 12;
+      if (at_.actions.size() > kFew) {
+        Heaviest();
+        Shares();
+      }
       if (seconds_ < before * kLess) continue;
       Singles();
       if (seconds_ >= before * kLess) return;
