@@ -88,7 +88,7 @@ std::string Shares(const StepTimeProblem& problem, const std::vector<int>& count
     pool->second = {std::min(pool->second.first, count), std::max(pool->second.second, count)};
     all += count;
   }
-  std::string text = fmt::format("of {} samples a replica in proportion has", all);
+  std::string text = fmt::format("of every {} samples each replica in proportion takes", all);
   for (const auto& [name, range] : pools) {
     const auto& [least, most] = range;
     text +=
@@ -125,6 +125,7 @@ std::string Table(const GraphQuestion& q, const GraphStrategy& plan) {
   return text + "operations " + OrderName(plan.order) + "\n";
 }
 
+// A line; empty for a plan that takes no time.
 std::string WhatHoldsItUp(const ProgramBound& bound, double seconds) {
   if (bound.seconds() <= 0) return "";
   std::string text = fmt::format("the longest path takes {:.3g} s, the busiest device ({}) {:.3g} s", bound.path,
@@ -174,9 +175,13 @@ class GraphPlanner final : public StepTimePlanner {
     out.seconds = timer.best_seconds();
     out.explanation = Table(q, timer.best());
     if (compares_) MEDLEY_RETURN_IF_ERROR(Overlap(q, limits, out));
-    if (limits.stop().stop_requested()) return out;
-    MEDLEY_ASSIGN_OR_RETURN(const ProgramBound bound, StepTimeEvaluator(problem, limits).Bound(*out.best));
-    out.explanation += WhatHoldsItUp(bound, out.seconds);
+    if (limits.Spent()) return out;
+    const auto bound = StepTimeEvaluator(problem, limits).Bound(*out.best);
+    if (bound.ok()) {
+      out.explanation += WhatHoldsItUp(*bound, out.seconds);
+    } else {  // the plan is good without it
+      out.notes.push_back("what holds the plan up is not known: " + base::Message(bound.status()));
+    }
     return out;
   }
 

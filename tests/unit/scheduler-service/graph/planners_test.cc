@@ -121,7 +121,7 @@ TEST_F(GraphPlannersTest, SharesAreBalanced) {
   ASSERT_TRUE(solution.best);
   EXPECT_NEAR(solution.best->placements[0].replicas[0].share, 0.6, 1.0 / problem.samples());
   EXPECT_THAT(solution.explanation,
-              testing::HasSubstr("of 512 samples a replica in proportion has 307 on p0, 205 on p1"));
+              testing::HasSubstr("of every 512 samples each replica in proportion takes 307 on p0, 205 on p1"));
   EXPECT_TRUE(std::ranges::any_of(solution.alternatives, [&](const model::StepTimePlan::Alternative& other) {
     return other.label == "the best plan with whole replicas" && other.seconds > solution.seconds * 1.05;
   }));
