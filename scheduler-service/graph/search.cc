@@ -79,7 +79,7 @@ class Climber {
       }
       Schedules();
       Exchanges();
-      // Of a few groups, Singles are as many.
+      // With few groups, restarts find more than these with as many simulations (graph_bench brute).
       constexpr size_t kFew = 12;
       if (at_.actions.size() > kFew) {
         Heaviest();
@@ -141,8 +141,8 @@ class Climber {
     }
   }
 
-  // Runs around the groups with the most parameters move to one device of each pool: a device saves the reduction of
-  // what it alone has, and where a run is cut badly the values between its groups cost more than that.
+  // Runs around the groups with the most parameters move to one device of each pool. That saves the reduction of these
+  // parameters, but where only a part of the groups that belong together moves, the messages between them cost more.
   void Heaviest() {
     constexpr size_t kHeaviest = 3, kLongest = 3;
     std::map<std::string, std::vector<int>> pools;
@@ -183,7 +183,7 @@ class Climber {
     }
   }
 
-  // Single groups, in any order.
+  // Each group, in any order, by the other kind of shares.
   void Shares() {
     std::vector<size_t> order(at_.actions.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -269,8 +269,10 @@ absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestio
   std::vector<GraphStrategy> strategies = {q.timer.best()};
   for (int how = 0; how < kReplicaActions; ++how) {
     GraphStrategy uniform = Uniform(q, q.problem.devices() + how, 0, OrderBy::kModel);
-    uniform.counts =
-        q.timer.best().counts.empty() ? std::vector<int>() : BalancedCounts(q.problem, q.groups, uniform.actions);
+    const bool proportional = how >= static_cast<int>(Replicas::kProportionalServer);
+    if (proportional && !q.timer.best().counts.empty()) {
+      uniform.counts = BalancedCounts(q.problem, q.groups, uniform.actions);
+    }
     strategies.push_back(std::move(uniform));
   }
   std::optional<OverlappedStrategy> best;

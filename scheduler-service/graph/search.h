@@ -27,8 +27,9 @@ GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, 
 void TryBaselines(const GraphQuestion& q);
 
 // From the best strategy so far, or where none fits, from runs of groups on one device each: single groups and runs of
-// neighbouring groups change their action, all groups of one action take another, the size of buckets and the order
-// change, while that shortens the step. What a lower bound excludes is not simulated (strategy_bound.h). Then it begins
+// neighbouring groups change their action or only the kind of their shares, runs around the largest parameters move to
+// one device, all groups of one action take another, the size of buckets and the order change, while that shortens the
+// step. What a lower bound excludes is not simulated (strategy_bound.h). Then it begins
 // again from a disturbed best one, or from a random one.
 void SearchGraph(const GraphQuestion& q);
 

@@ -98,8 +98,9 @@ std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, const Gra
   if (!IsReplicated(problem, action)) return {{problem.device(action).id, 1}};
   const auto how = static_cast<Replicas>(action - problem.devices());
   std::vector<int> counts(static_cast<size_t>(problem.devices()), 1);
-  if (how == Replicas::kProportionalServer || how == Replicas::kProportionalAllreduce)
+  if (how == Replicas::kProportionalServer || how == Replicas::kProportionalAllreduce) {
     counts = CountsOf(problem, strategy);
+  }
   const double all = std::accumulate(counts.begin(), counts.end(), 0);
   std::vector<model::Replica> replicas;
   for (int d = 0; d < problem.devices(); ++d) {
