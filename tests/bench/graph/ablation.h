@@ -1,4 +1,4 @@
-// What each kind of decision gains alone and together with the others (HeteroG, section 6.4).
+// What each kind of decision gains alone, and all together.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,9 +26,10 @@ struct Ablation {
 //   replicas: equal shares or shares by power for each group, reduced as in the best baseline
 //   placement: one device, or as in the best baseline, for each group
 //   all: any of these
-// of `all` with balanced shares too, and then with reductions during the next step. `reductions`, `replicas` and
-// `placement` keep the baselines' order; each
-// search has `calls` simulations, begins with the best baseline and may choose the size of buckets, as baselines may.
+//   and balanced: then balanced shares too (BalanceShares)
+//   and next step: then reductions during the next step too (OverlapBest)
+// `reductions`, `replicas` and `placement` keep the baselines' order. Each search has `calls` simulations, begins with
+// the best baseline and may choose the size of buckets, as the baselines may.
 // No rows: no baseline fits. Errors: those of the simulator.
 absl::StatusOr<Ablation> Ablate(const sched::StepTimeProblem& problem, int most_groups, int64_t calls);
 
