@@ -103,7 +103,9 @@ absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, cons
 absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   MEDLEY_ASSIGN_OR_RETURN(const ProfiledPools now, FindProfiledPools(pass, job, choice.pools));
-  if (InputsOf(job, now.pools) != search.seen) pass.RequeueAfter(base::nanoseconds(1));
+  // A pool for servers is offered before it is measured.
+  const bool measured = now.measuring != search.offered->measuring;
+  if (measured || InputsOf(job, now.pools) != search.seen) pass.RequeueAfter(base::nanoseconds(1));
   return absl::OkStatus();
 }
 

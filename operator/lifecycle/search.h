@@ -56,7 +56,7 @@ struct SearchAnswer {
 };
 absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, const PlanSearch& search);
 
-// Requests a pass if prices, units or pools are not as they were when the search began.
+// Requests a pass if prices, units, pools or profiles are not as they were when the search began.
 absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search);
 
 // Forgets a search whose answer is of no use any more: the spec or the plan has changed.

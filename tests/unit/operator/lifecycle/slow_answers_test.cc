@@ -41,6 +41,26 @@ TEST_F(SlowAnswersTest, TheFirstPlanComesInALaterPass) {
   EXPECT_FALSE(cluster_.memory().planning.search.has_value());
 }
 
+// The pool of the servers is offered before it is measured, so the names of the pools do not tell that it was.
+TEST_F(SlowAnswersTest, APoolThatIsMeasuredWhileThePlannerIsAskedIsConsideredAtOnce) {
+  cluster_.SetSpec({{"resources", {{"serverPool", "a"}}}});
+  cluster_.slow_profilers = {"a"};
+  cluster_.pools["b"].limit = cluster_.pools["c"].limit = 1;  // of two units
+  cluster_.delays["ask for a plan"] = base::seconds(5);
+  for (int i = 0; i < 100 && !cluster_.memory().planning.search; ++i) cluster_.PassFor(base::seconds(1));
+  ASSERT_TRUE(cluster_.memory().planning.search.has_value()) << cluster_.trace();
+  cluster_.slow_profilers.clear();
+  while (cluster_.StepCluster()) {
+  }
+  ASSERT_TRUE(cluster_.HasEvent("Profiled", "pool a")) << cluster_.trace();
+  cluster_.Advance(base::seconds(5));
+  const PassLog answered = cluster_.Pass();
+  EXPECT_EQ(cluster_.plans_asked(), 1);
+  EXPECT_LE(answered.requeue_after.value_or(base::seconds(99)), base::milliseconds(1)) << cluster_.trace();
+  cluster_.PassFor(base::seconds(7));
+  EXPECT_EQ(cluster_.Reason(kPlannedCondition), "True/PlanFound") << cluster_.trace();
+}
+
 TEST_F(SlowAnswersTest, APodIsReplacedWhileThePlannerIsAsked) {
   Train();
   AskForAnotherPlan();
