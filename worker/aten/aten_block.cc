@@ -11,6 +11,7 @@
 #include "worker/aten/block_memory.h"
 #include "worker/aten/call_list.h"
 #include "worker/aten/conversions.h"
+#include "worker/aten/errors.h"
 #include "worker/aten/freed_memory.h"
 #include "worker/aten/open_tables.h"
 #include "worker/aten/packing.h"
@@ -533,7 +534,7 @@ absl::StatusOr<std::unique_ptr<AtenBlock>> AtenBlock::Create(const Graph& graph,
   MEDLEY_RETURN_IF_ERROR(rep->Prepare());
   return std::unique_ptr<AtenBlock>(new AtenBlock(std::move(rep)));
 } catch (const std::exception& error) {
-  return base::Internal("operations [{}, {}) of the exported model: {}", range.first, range.end, error.what());
+  return FromTorch(error, fmt::format("operations [{}, {}) of the exported model", range.first, range.end));
 }
 
 const std::vector<worker::BlockValue>& AtenBlock::Inputs() const { return rep_->shape().inputs; }
@@ -546,19 +547,19 @@ void AtenBlock::SetRows(int slot, int table, std::span<const float> rows) { rep_
 absl::StatusOr<Values> AtenBlock::Forward(Pass pass, const BatchView& features, Values inputs) try {
   return rep_->Forward(pass, features, inputs);
 } catch (const std::exception& error) {
-  return base::Internal("forward pass of micro-batch {}: {}", pass.micro, error.what());
+  return FromTorch(error, fmt::format("forward pass of micro-batch {}", pass.micro));
 }
 
 absl::StatusOr<Values> AtenBlock::Backward(Pass pass, Values output_gradients) try {
   return rep_->Backward(pass, output_gradients);
 } catch (const std::exception& error) {
-  return base::Internal("backward pass of micro-batch {}: {}", pass.micro, error.what());
+  return FromTorch(error, fmt::format("backward pass of micro-batch {}", pass.micro));
 }
 
 absl::StatusOr<Values> AtenBlock::Infer(const BatchView& features, Values inputs) try {
   return rep_->Infer(features, inputs);
 } catch (const std::exception& error) {
-  return base::Internal("inference: {}", error.what());
+  return FromTorch(error, "inference");
 }
 
 std::span<const float> AtenBlock::RowGradients(int slot, int table) const {

@@ -8,6 +8,9 @@
 namespace medley::aten {
 namespace {
 
+// Of a parameter on the device: the fast kernels of cuDNN and LibTorch load this many bytes at once.
+constexpr uintptr_t kAlignment = 16;
+
 at::TensorOptions Floats() { return at::TensorOptions().dtype(at::kFloat); }
 
 // LibTorch has no tensors over constant memory; nobody writes to these.
@@ -49,21 +52,25 @@ absl::StatusOr<at::Tensor> BlockMemory::ToHost(const at::Tensor& placed) {
   return host;
 }
 
-absl::StatusOr<at::Tensor> BlockMemory::CopyOf(int64_t version) {
+absl::StatusOr<BlockMemory::Copy*> BlockMemory::CopyOf(int64_t version) {
   const auto found = std::ranges::find(copies_, version, &Copy::version);
-  if (found != copies_.end()) return found->values;
+  if (found != copies_.end()) return &*found;
   if (copies_.size() >= most_copies_) copies_.pop_front();
   // The parameters of a version lie one after the other.
   const std::span<const float> all(store_.WeightsOf(version, 0).data(), static_cast<size_t>(size_));
   MEDLEY_ASSIGN_OR_RETURN(const at::Tensor values, ToPlace(Over(all, {size_})));
-  copies_.push_back({version, values});
-  return values;
+  copies_.push_back({version, values, {}});
+  return &copies_.back();
 }
 
 absl::StatusOr<at::Tensor> BlockMemory::Values(int64_t version, size_t parameter, at::IntArrayRef sizes) {
   if (!apart()) return Over(store_.WeightsOf(version, parameter), sizes);
-  MEDLEY_ASSIGN_OR_RETURN(const at::Tensor copy, CopyOf(version));
-  return copy.narrow(0, OffsetOf(parameter), c10::multiply_integers(sizes)).view(sizes);
+  MEDLEY_ASSIGN_OR_RETURN(Copy* const copy, CopyOf(version));
+  at::Tensor values = copy->values.narrow(0, OffsetOf(parameter), c10::multiply_integers(sizes)).view(sizes);
+  if (reinterpret_cast<uintptr_t>(values.data_ptr()) % kAlignment == 0) return values;
+  at::Tensor& aligned = copy->aligned[parameter];
+  if (!aligned.defined()) aligned = values.clone();
+  return aligned;
 }
 
 absl::Status BlockMemory::BeginGradients(int64_t step) {

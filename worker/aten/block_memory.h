@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -50,13 +51,14 @@ class BlockMemory {
   static constexpr int64_t kNoStep = -1;
   struct Copy {
     int64_t version = 0;
-    at::Tensor values;  // of all parameters, one after the other
+    at::Tensor values;                     // of all parameters, one after the other
+    std::map<size_t, at::Tensor> aligned;  // by parameter: a copy of one whose place there is not aligned
   };
 
   bool apart() const { return device_ != nullptr; }
   // Where a parameter begins among all.
   int64_t OffsetOf(size_t parameter) const { return offsets_[parameter]; }
-  absl::StatusOr<at::Tensor> CopyOf(int64_t version);
+  absl::StatusOr<Copy*> CopyOf(int64_t version);
 
   const std::shared_ptr<device::Device> device_;
   const at::Device place_;

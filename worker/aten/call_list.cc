@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "worker/aten/adapted_calls.h"
 #include "worker/aten/conversions.h"
+#include "worker/aten/errors.h"
 #include "worker/cut/uses.h"
 
 namespace medley::aten {
@@ -31,12 +32,6 @@ std::optional<c10::OperatorHandle> FindOperator(const std::string& target) {
       {target.substr(0, first) + "::" + target.substr(first + 1, last - first - 1),
        overload == "default" ? "" : overload});
   return found.has_value() ? std::optional(*found) : std::nullopt;
-}
-
-// The text of what LibTorch throws, without its stack.
-std::string FirstLine(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
 }
 
 }  // namespace
@@ -250,7 +245,7 @@ absl::Status CallList::Run(RunContext& context) const {
         call.function(context, call.node, call.batch_axis, stack);
       }
     } catch (const std::exception& error) {
-      return base::Internal("{}: {}", Where(program_->nodes[static_cast<size_t>(call.node)]), FirstLine(error));
+      return FromTorch(error, Where(program_->nodes[static_cast<size_t>(call.node)]));
     }
     const auto set = [&](size_t result, c10::IValue value) {
       if (result < call.results.size() && call.results[result] >= 0) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -33,6 +34,12 @@ class DeviceGroup {
   virtual void Abort() = 0;
 };
 
+// Bytes of a GPU. Other processes on it count as used.
+struct DeviceMemory {
+  int64_t free = 0;
+  int64_t total = 0;
+};
+
 // Thread-safe.
 class Device {
  public:
@@ -42,6 +49,11 @@ class Device {
   virtual DeviceId id() const = 0;       // different from that of every other GPU
   // Its index as LibTorch's device cuda:INDEX; < 0: its memory is the host's, which tests use.
   virtual int index() const = 0;
+
+  virtual absl::StatusOr<DeviceMemory> Memory() const = 0;
+  // Waits for what the GPU was given. Errors: Internal when the GPU can do nothing more for this process, as after an
+  // assertion in a kernel or an access outside its memory: only another process can use it again.
+  virtual absl::Status Check() const = 0;
 
   // Copies through pinned memory, on a stream of its own that waits for what the default stream was given before.
   // CopyIn returns when `from` may be changed; what the default stream is given later sees the copy. CopyOut returns

@@ -49,6 +49,12 @@ class Gpu final : public Device {
   std::string name() const override { return name_; }
   DeviceId id() const override { return id_; }
   int index() const override { return kGpu; }
+  absl::StatusOr<DeviceMemory> Memory() const override {
+    size_t free = 0, total = 0;
+    MEDLEY_RETURN_IF_ERROR(FromCuda(cudaMemGetInfo(&free, &total), "asking for the GPU's memory"));
+    return DeviceMemory{static_cast<int64_t>(free), static_cast<int64_t>(total)};
+  }
+  absl::Status Check() const override { return FromCuda(cudaDeviceSynchronize(), "the GPU failed"); }
 
   absl::Status CopyIn(std::span<const std::byte> from, void* to) override {
     base::MutexLock lock(mutex_);

@@ -13,6 +13,11 @@
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
+namespace {
+
+constexpr base::seconds kLastWords{2};  // for the answer to the fault of a process that must end
+
+}  // namespace
 
 bool IsPermanent(const absl::Status& status) {
   switch (status.code()) {
@@ -58,6 +63,7 @@ class Member::Rep {
     prepares_.clear();  // joins
     base::MutexLock lock(mutex_);
     if (exit_code_.has_value()) return *exit_code_;
+    if (!broken_.ok()) return base::Annotate(broken_, "this process can compute nothing more");
     MEDLEY_RETURN_IF_ERROR(session);
     return base::Cancelled("stopped before the coordinator released this member");
   }
@@ -95,6 +101,7 @@ class Member::Rep {
         role_->Abort();
         base::MutexLock lock(mutex_);
         orders_.clear();
+        if (!broken_.ok()) end_.request_stop();  // the coordinator knows why
         break;
       }
       case pb::SessionResponse::kLease: {
@@ -150,7 +157,10 @@ class Member::Rep {
         next_ = *std::move(prepared);
       }
     }
-    if (!report.has_warmed()) return Fault(order.generation(), 0, prepared.status());
+    if (!report.has_warmed()) {
+      CheckDevice();
+      return Fault(order.generation(), 0, prepared.status());
+    }
     Send(std::move(report));
   }
 
@@ -170,8 +180,25 @@ class Member::Rep {
       const auto [generation, step] = PlaceOf(order);
       const absl::Status status =
           Execute(order, ahead.has_value() && ahead->lease.has_value() ? &*ahead->lease : nullptr);
-      if (!status.ok() && halts == halts_ && !stop.stop_requested()) Fault(generation, step, status);
+      if (status.ok() || stop.stop_requested()) continue;
+      const bool broken = CheckDevice();
+      if (broken || halts == halts_) Fault(generation, step, status);
+      if (broken) return;
     }
+  }
+
+  // After an error. Returns true if this process can compute nothing more: Run then ends when the coordinator has
+  // answered the fault that the caller sends, or soon.
+  bool CheckDevice() {
+    absl::Status device = role_->CheckDevice();
+    if (device.ok()) return false;
+    base::MutexLock lock(mutex_);
+    if (!broken_.ok()) return true;
+    broken_ = std::move(device);
+    last_words_ = std::jthread([this](std::stop_token s) {
+      if (clock_.SleepFor(kLastWords, s)) end_.request_stop();
+    });
+    return true;
   }
 
   static std::pair<int64_t, int64_t> PlaceOf(const Order& order) {
@@ -274,8 +301,10 @@ class Member::Rep {
   std::deque<Order> orders_ ABSL_GUARDED_BY(mutex_);  // short, because the coordinator leases at most lease_ahead steps
   std::shared_ptr<PreparedGeneration> next_ ABSL_GUARDED_BY(mutex_);
   std::optional<int> exit_code_ ABSL_GUARDED_BY(mutex_);
-  std::list<PrepareTask> prepares_;  // used only by the session thread
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);  // Role::CheckDevice
+  std::list<PrepareTask> prepares_;              // used only by the session thread
   std::jthread leaving_;
+  std::jthread last_words_ ABSL_GUARDED_BY(mutex_);
 };
 
 Member::Member(SessionOptions options, base::Clock& clock) : rep_(std::make_unique<Rep>(std::move(options), clock)) {}

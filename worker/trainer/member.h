@@ -4,8 +4,9 @@
 //   prepare thread: carries out Prepare
 //   worker thread:  carries out all other orders, in the order received
 //
-// An error of the role is reported as Fault, except when a Halt arrived after the order. Thread-safe: one thread calls
-// Run, any thread may call Leave. Owned by the app.
+// An error of the role is reported as Fault, except when a Halt arrived after the order. If the process can compute
+// nothing more (Role::CheckDevice), Run then ends, and the operator replaces it. Thread-safe: one thread calls Run, any
+// thread may call Leave. Owned by the app.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -27,7 +28,7 @@ class Member {
   // Sends a report of the role (Progress).
   void Send(job::v1::SessionRequest request);
   // Runs until the coordinator sends Release; returns its exit code. Errors: Unavailable (no coordinator for too long),
-  // Cancelled (stopped), Unauthenticated (the token was refused).
+  // Cancelled (stopped), Unauthenticated (the token was refused), those of Role::CheckDevice.
   absl::StatusOr<int> Run(Role& role, std::stop_token stop);
   // Sends Leaving to the coordinator. Run then ends with Release, or with Cancelled when `notice` has passed.
   void Leave(base::nanoseconds notice);

@@ -58,6 +58,8 @@ class Role {
   virtual void Abort() = 0;
   // Called after Abort. Returns to `generation` if a newer one has had no lease yet.
   virtual job::v1::Halted Halt(int64_t generation) = 0;
+  // Called after an error. Not OK: this process can compute nothing more, and ends so that another one takes its place.
+  virtual absl::Status CheckDevice() { return absl::OkStatus(); }
 };
 
 }  // namespace medley::worker

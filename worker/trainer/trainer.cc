@@ -61,6 +61,7 @@ class Trainer::Rep {
 
   void Preload(std::stop_token stop) { (void)TrainData(std::move(stop)); }
   Held held() const { return {held_generation_, held_step_}; }
+  absl::Status CheckDevice() const { return context_.device == nullptr ? absl::OkStatus() : context_.device->Check(); }
 
   absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) {
     if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // the current state will be replaced
@@ -323,6 +324,7 @@ Trainer::Trainer(TrainerContext context, LoadOptions load, Send send)
     : rep_(std::make_unique<Rep>(std::move(context), load, std::move(send))) {}
 Trainer::~Trainer() = default;
 void Trainer::Preload(std::stop_token stop) { rep_->Preload(std::move(stop)); }
+absl::Status Trainer::CheckDevice() { return rep_->CheckDevice(); }
 Held Trainer::held() const { return rep_->held(); }
 absl::StatusOr<std::shared_ptr<PreparedGeneration>> Trainer::Prepare(const pb::Prepare& order, std::stop_token stop) {
   return rep_->Prepare(order, std::move(stop));

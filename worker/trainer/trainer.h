@@ -34,6 +34,7 @@ class Trainer final : public Role {
   absl::StatusOr<double> Probe(const job::v1::Probe& order) override;
   void Abort() override;
   job::v1::Halted Halt(int64_t generation) override;
+  absl::Status CheckDevice() override;
 
  private:
   class Rep;

@@ -273,6 +273,9 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
   Hold(now);
   const auto found = members_.find(member);
   if (found == members_.end() || found->second.hello.instance() != instance) return;
+  // The process may have ended because of the fault.
+  const bool faulted = active_ && !found->second.fault.empty() && found->second.fault_generation == active_->generation;
+  const std::string fault = faulted ? ": " + found->second.fault : "";
   members_.erase(found);
   if (over() || handed_over_) return;
   standbys_.Remove(member, now.steady);
@@ -281,7 +284,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
     const auto at = generation->members.find(member);
     return at != generation->members.end() && at->second.peer.instance() == instance;
   };
-  const Cause why{job::v1::SWITCH_CAUSE_MEMBER_LOST, member + " was lost", member};
+  const Cause why{job::v1::SWITCH_CAUSE_MEMBER_LOST, member + " was lost" + fault, member};
   if (of(active_)) {
     active_->members.erase(member);
     LoseHolder(why, now);
@@ -307,6 +310,10 @@ void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& f
       fmt::format("{} at step {} of generation {}: {}", member, fault.step(), fault.generation(), fault.message()));
   // The message of a transport error says which call failed, not what it means for the job, so users get another one.
   const bool exchange = fault.kind() == job::v1::FAULT_KIND_EXCHANGE;
+  if (const auto found = members_.find(member); found != members_.end() && !exchange) {
+    found->second.fault = fault.message();
+    found->second.fault_generation = fault.generation();
+  }
   const Cause why{exchange ? job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN : job::v1::SWITCH_CAUSE_MEMBER_FAULT,
                   exchange ? fmt::format("the exchange of {} with other members broke at step {}", member, fault.step())
                            : fmt::format("{}: {}", member, fault.message()),

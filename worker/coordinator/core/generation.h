@@ -29,8 +29,10 @@ struct Cause {
 struct ConnectedMember {
   job::v1::Hello hello;
   base::SteadyTime since;
-  bool leaving = false;   // drained, or has sent Leaving: avoided in new generations
-  bool released = false;  // a Release was sent
+  bool leaving = false;          // drained, or has sent Leaving: avoided in new generations
+  bool released = false;         // a Release was sent
+  std::string fault = "";        // the last that it reported, but for broken exchanges
+  int64_t fault_generation = 0;  // in which it was
 };
 
 // The part that a process plays in a generation.

@@ -1,6 +1,8 @@
 // Runs whole jobs in one process: the coordinator's state machine leads real trainers and servers over loopback.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <deque>
 #include <fstream>
@@ -34,6 +36,43 @@ model::JobSpec MakeSpec(const std::string& path) {
   spec.training = {.epochs = 4, .batch_size = 32, .micro_batches = 2, .optimizer = "adagrad", .learning_rate = 0.1};
   return spec;
 }
+
+// A trainer whose GPU fails at a step, as after an assertion in a kernel: each later call fails, too.
+class FailingGpu final : public Role {
+ public:
+  FailingGpu(Role& trainer, int64_t at_step) : trainer_(trainer), at_step_(at_step) {}
+
+  Held held() const override { return trainer_.held(); }
+  absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) override {
+    if (broken_) return base::Internal("device-side assert triggered");
+    return trainer_.Prepare(order, std::move(stop));
+  }
+  absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, std::shared_ptr<PreparedGeneration> next) override {
+    return trainer_.Switch(order, std::move(next));
+  }
+  absl::Status Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease* ahead) override {
+    if (lease.step() < at_step_) return trainer_.Train(generation, lease, ahead);
+    broken_ = true;
+    return base::Internal("device-side assert triggered");
+  }
+  absl::Status Drain(const pb::Drain& order) override { return trainer_.Drain(order); }
+  absl::Status Checkpoint(const pb::Checkpoint& order,
+                          std::function<void(absl::StatusOr<pb::Checkpointed>)> done) override {
+    return trainer_.Checkpoint(order, std::move(done));
+  }
+  absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) override { return trainer_.Evaluate(order); }
+  absl::StatusOr<double> Probe(const pb::Probe& order) override { return trainer_.Probe(order); }
+  void Abort() override { trainer_.Abort(); }
+  pb::Halted Halt(int64_t generation) override { return trainer_.Halt(generation); }
+  absl::Status CheckDevice() override {
+    return broken_ ? base::Internal("the GPU failed: device-side assert triggered") : absl::OkStatus();
+  }
+
+ private:
+  Role& trainer_;
+  const int64_t at_step_;
+  std::atomic<bool> broken_ = false;
+};
 
 class MembersTest : public testing::Test {
  protected:
@@ -98,7 +137,10 @@ class MembersTest : public testing::Test {
     context.step_timeout = base::seconds(20);
     Member member(session, clock_);
     Trainer trainer(context, {.embedding_rows = 256}, [&](pb::SessionRequest r) { member.Send(std::move(r)); });
-    (void)member.Run(trainer, stop);
+    const int64_t fails_at = fails_at_.exchange(0);
+    if (fails_at == 0) return (void)member.Run(trainer, stop);
+    FailingGpu failing(trainer, fails_at);
+    ended_ = member.Run(failing, stop).status();
   }
 
   void RunServer(SessionOptions session, std::stop_token stop) {
@@ -204,6 +246,8 @@ class MembersTest : public testing::Test {
   Graph graph_;
   std::unique_ptr<CoreService> core_;
   std::map<std::string, Process> processes_;
+  std::atomic<int64_t> fails_at_ = 0;  // step at which the GPU of the next trainer fails; 0: never
+  absl::Status ended_;                 // of that trainer; read it after it has ended
   int plans_ = 0;
   int instances_ = 0;
 };
@@ -245,6 +289,22 @@ TEST_F(MembersTest, AServerIsKilledAndTheJobStartsAgainFromTheSeed) {
   Kill("server-1");
   Start("server-1", true);
   ExpectReference(Finish());
+}
+
+// Nobody else can use the GPU from that process, so the process ends, and says why; the operator starts another one.
+TEST_F(MembersTest, ATrainerWhoseGpuFailsEndsAndIsReplaced) {
+  fails_at_ = 10;
+  Apply({{0, 4, 1}}, 0);
+  processes_.at("t0-0").thread.join();
+  EXPECT_THAT(ended_,
+              base::StatusIs(absl::StatusCode::kInternal,
+                             "this process can compute nothing more: the GPU failed: device-side assert triggered"));
+  Start("t0-0", false);
+  const auto losses = Finish();
+  const pb::Observation after = core_->Observe();
+  ASSERT_EQ(after.switches_size(), 1) << after.ShortDebugString();
+  EXPECT_EQ(after.switches(0).reason(), "t0-0 was lost: device-side assert triggered");
+  ExpectReference(losses);
 }
 
 TEST_F(MembersTest, RandomKillsLoseNothing) {

@@ -1,0 +1,44 @@
+// Passes everything on to another device and counts the bytes that are copied, for tests and benches. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "worker/device/device.h"
+
+namespace medley::device {
+
+class CountingDevice final : public Device {
+ public:
+  explicit CountingDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  std::string name() const override { return device_->name(); }
+  DeviceId id() const override { return device_->id(); }
+  int index() const override { return device_->index(); }
+  absl::StatusOr<DeviceMemory> Memory() const override { return device_->Memory(); }
+  absl::Status Check() const override { return device_->Check(); }
+  absl::Status CopyIn(std::span<const std::byte> from, void* to) override {
+    bytes_in_ += from.size();
+    return device_->CopyIn(from, to);
+  }
+  absl::Status CopyOut(const void* from, std::span<std::byte> to) override {
+    bytes_out_ += to.size();
+    return device_->CopyOut(from, to);
+  }
+  absl::StatusOr<GroupKey> NewGroupKey() override { return device_->NewGroupKey(); }
+  absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
+                                                         base::milliseconds timeout, std::stop_token stop) override {
+    return device_->JoinGroup(key, rank, size, timeout, std::move(stop));
+  }
+
+  size_t bytes_in() const { return bytes_in_; }
+  size_t bytes_out() const { return bytes_out_; }
+
+ private:
+  const std::shared_ptr<Device> device_;
+  std::atomic<size_t> bytes_in_{0}, bytes_out_{0};
+};
+
+}  // namespace medley::device
