@@ -427,9 +427,14 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
   rules.Require(name.find('.') == std::string::npos,
                 "metadata.name must not contain a dot, because pod names are made from it");
   const auto& env = At(json, "/spec/unit/env");
-  rules.Require(
-      std::none_of(env.begin(), env.end(), [](const Json& v) { return TextAt(v, "/name").rfind("MEDLEY_", 0) == 0; }),
-      "spec.unit.env must not set a variable that begins with MEDLEY_");
+  const auto is_ours = [](const Json& variable) {
+    const std::string variable_name = TextAt(variable, "/name");
+    return variable_name.starts_with("MEDLEY_") && variable_name != "MEDLEY_DEVICE" &&
+           variable_name != "MEDLEY_PLAIN_NCCL";
+  };
+  rules.Require(std::none_of(env.begin(), env.end(), is_ours),
+                "spec.unit.env must not set a variable that begins with MEDLEY_, except MEDLEY_DEVICE and "
+                "MEDLEY_PLAIN_NCCL");
   CheckTemplate(rules, At(json, "/spec/template"), "spec.template");
   const double timeout = Has(json, "/spec/provisionTimeout") ? Seconds(json, "/spec/provisionTimeout") : 900;
   rules.Require(timeout >= 1 && timeout <= 86400, "spec.provisionTimeout must be at least 1s and at most 24h");
