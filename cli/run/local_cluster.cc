@@ -69,6 +69,7 @@ absl::Status LocalCluster::StartNode() {
   kube::ProcessNodeOptions options;
   options.root = options_.run_folder / "node";
   options.nodes = options_.nodes;
+  options.gpus = options_.gpus;
   options.images = {{"medley-worker", options_.programs / "medley-worker"}};
   options.network = options_.network;
   options.keep_pod_folders = true;
@@ -126,14 +127,25 @@ absl::Status LocalCluster::StartScheduler() {
 }
 
 absl::Status LocalCluster::StartOperator() {
-  MEDLEY_ASSIGN_OR_RETURN(
-      operator_,
-      ChildProcess::Start(
-          {.program = options_.programs / "medley-operator",
-           .arguments = {"--kubeconfig", kubeconfig().string(), "--scheduler", scheduler_grpc_,
-                         "--scheduler-token-file", operator_token_file().string(), "--worker-image", "medley-worker",
-                         "--status-interval", "0.5", "--warm-up-seconds", "2", "--worker-metrics-port", "7201"},
-           .log = options_.run_folder / "operator.log"}));
+  std::vector<std::string> arguments = {"--kubeconfig",
+                                        kubeconfig().string(),
+                                        "--scheduler",
+                                        scheduler_grpc_,
+                                        "--scheduler-token-file",
+                                        operator_token_file().string(),
+                                        "--worker-image",
+                                        "medley-worker",
+                                        "--status-interval",
+                                        "0.5",
+                                        "--warm-up-seconds",
+                                        "2",
+                                        "--worker-metrics-port",
+                                        "7201"};
+  // It is the same program: with this image a pod on a GPU pool must find its GPU.
+  if (!options_.gpus.empty()) arguments.insert(arguments.end(), {"--worker-gpu-image", "medley-worker"});
+  MEDLEY_ASSIGN_OR_RETURN(operator_, ChildProcess::Start({.program = options_.programs / "medley-operator",
+                                                          .arguments = std::move(arguments),
+                                                          .log = options_.run_folder / "operator.log"}));
   // Only for its address: the operator retries until it can work.
   const base::SteadyTime deadline = clock_.Steady() + kPortTimeout;
   while (OperatorAddress().empty() && !EndedProgram() && clock_.Steady() < deadline) {

@@ -35,7 +35,8 @@ struct LocalClusterOptions {
   std::filesystem::path run_folder;  // of MakeRunFolder
   int port = 0;                      // port of the API server; 0: any free one
   std::vector<kube::VirtualNode> nodes;
-  std::filesystem::path prices;  // price file, copied into the run folder; empty: no price feed
+  std::vector<std::string> gpus = {};  // of the machine, for the workers; empty: they compute on CPUs
+  std::filesystem::path prices;        // price file, copied into the run folder; empty: no price feed
   // Each pod has a node of it, with the links of its annotations (localcluster/node/emulation.h). Borrowed; null: none.
   kube::EmulatedNetwork* network = nullptr;
 };

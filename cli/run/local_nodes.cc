@@ -2,15 +2,19 @@
 
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
 #include <map>
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "kube/json_access.h"
+#include "localcluster/node/gpu_pool.h"
 
 namespace medley::cli {
 namespace {
 
 constexpr char kSimulate[] = "run.medley.dev/simulate";
+constexpr char kDeviceVariable[] = "MEDLEY_DEVICE";  // worker/app/README.md
 constexpr char kSimulatedLabel[] = "run.medley.dev/simulated";
 // Of simulated nodes: coordinators and profilers need resources in addition to the units of the pools.
 constexpr double kSpareCpu = 8;
@@ -69,10 +73,16 @@ bool IsGpuPool(const kube::Object& pool, const Amounts& unit) {
 
 class Builder {
  public:
-  explicit Builder(const kube::Machine& machine) : machine_(machine) {
+  Builder(const kube::Machine& machine, bool workers_use_gpus)
+      : machine_(machine), workers_use_gpus_(workers_use_gpus) {
     real_.name = "local";
-    real_.allocatable = ToQuantities(
-        {{"cpu", static_cast<double>(machine.cpus)}, {"memory", static_cast<double>(machine.memory_bytes)}});
+    Amounts amounts = {{"cpu", static_cast<double>(machine.cpus)},
+                       {"memory", static_cast<double>(machine.memory_bytes)}};
+    if (workers_use_gpus && !machine.gpus.empty()) {
+      amounts[kube::kGpuResourceName] = static_cast<double>(machine.gpus.size());
+      real_.has_gpus = true;
+    }
+    real_.allocatable = ToQuantities(amounts);
   }
 
   absl::Status Add(const kube::Object& pool) {
@@ -140,7 +150,8 @@ class Builder {
   // Of the resource, beside a coordinator.
   double FreeOf(const std::string& resource) const {
     if (resource == "cpu") return machine_.cpus - kCoordinatorCpu;
-    return resource == "memory" ? static_cast<double>(machine_.memory_bytes) - kCoordinatorMemory : 0;
+    if (resource == "memory") return static_cast<double>(machine_.memory_bytes) - kCoordinatorMemory;
+    return resource == kube::kGpuResourceName && real_.has_gpus ? static_cast<double>(machine_.gpus.size()) : 0;
   }
   // "2 cpu" for the first resource of which a unit needs more than there is; empty when it fits.
   std::string Lacking(const Amounts& unit) const {
@@ -153,8 +164,14 @@ class Builder {
   // Why no unit of the pool can run on the machine; empty when one can.
   std::string Problem(const kube::Object& pool, const Amounts& unit, const Labels& labels) const {
     if (IsGpuPool(pool, unit)) {
-      return machine_.gpus == 0 ? fmt::format("it needs a GPU, and the machine has {}", machine_.ToString())
-                                : "it needs a GPU, and the workers of this version compute on CPUs only";
+      if (machine_.gpus.empty()) return fmt::format("it needs a GPU, and the machine has {}", machine_.ToString());
+      if (!workers_use_gpus_) {
+        return "it needs a GPU, and this medley-worker computes on CPUs only (`cmake --preset cuda` builds one for "
+               "GPUs)";
+      }
+      if (!unit.contains(kube::kGpuResourceName)) {
+        return fmt::format("its class is GPU, and its unit asks for no {}", kube::kGpuResourceName);
+      }
     }
     if (const std::string lacking = Lacking(unit); !lacking.empty()) {
       return fmt::format("a unit needs {}, and the machine has {}, of which the coordinator needs {} CPU", lacking,
@@ -171,6 +188,7 @@ class Builder {
   }
 
   const kube::Machine& machine_;
+  const bool workers_use_gpus_;
   kube::VirtualNode real_;
   std::map<Labels, Simulated> simulated_;
   std::vector<std::string> simulated_names_;
@@ -180,8 +198,23 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine) {
-  Builder builder(machine);
+bool AnyForGpus(const std::vector<kube::Object>& pools) {
+  return std::ranges::any_of(pools, [](const kube::Object& pool) { return IsGpuPool(pool, UnitOf(pool)); });
+}
+
+void SimulateOnCpu(std::vector<kube::Object>& pools) {
+  for (kube::Object& pool : pools) {
+    if (!IsSimulated(pool).value_or(false)) continue;
+    kube::Json& env = pool.mutable_json()["spec"]["unit"]["env"];
+    if (!env.is_array()) env = kube::Json::array();
+    const auto is_device = [](const kube::Json& entry) { return kube::GetString(entry, "name") == kDeviceVariable; };
+    if (std::ranges::none_of(env, is_device)) env.push_back({{"name", kDeviceVariable}, {"value", "cpu"}});
+  }
+}
+
+absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine,
+                                    bool workers_use_gpus) {
+  Builder builder(machine, workers_use_gpus);
   for (const kube::Object& pool : pools) MEDLEY_RETURN_IF_ERROR(builder.Add(pool));
   return builder.Finish();
 }

@@ -24,7 +24,14 @@ struct LocalNodes {
 
 // Errors: InvalidArgument for an annotation that is neither "true" nor "false", and when no pool at all can be used.
 // InvalidArgument also for a pool that could not be kept off the machine's node: it selects no label, and its units ask
-// for no GPU although its class is GPU.
-absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine);
+// for no GPU although its class is GPU. `workers_use_gpus`: whether medley-worker was built for them.
+absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine,
+                                    bool workers_use_gpus);
+
+// Whether one of the pools stands for machines with GPUs.
+bool AnyForGpus(const std::vector<kube::Object>& pools);
+
+// Lets simulated pools compute on the CPU (MEDLEY_DEVICE in unit.env) unless they say where.
+void SimulateOnCpu(std::vector<kube::Object>& pools);
 
 }  // namespace medley::cli

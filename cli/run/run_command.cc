@@ -20,6 +20,7 @@
 #include "cli/run/scenario.h"
 #include "cli/run/summary.h"
 #include "cli/run/view.h"
+#include "cli/run/worker_devices.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/rng.h"
@@ -175,7 +176,7 @@ std::unique_ptr<Dashboard> OpenPage(const LocalCluster& cluster, base::Clock& cl
   return nullptr;
 }
 
-int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario& scenario,
+int RunIn(const RunOptions& options, Manifests& manifests, const Scenario& scenario,
           const std::filesystem::path& folder) {
   base::SystemClock clock;
   std::unique_ptr<kube::EmulatedNetwork> network;
@@ -184,15 +185,23 @@ int RunIn(const RunOptions& options, const Manifests& manifests, const Scenario&
     if (!made.ok()) return Fail(base::Annotate(made.status(), "--emulate-network"), 1);
     network = *std::move(made);
   }
-  const auto local = NodesFor(manifests.pools, kube::ThisMachine());
-  if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2);
-  Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
   const auto programs =
       options.programs.empty() ? std::filesystem::read_symlink("/proc/self/exe").parent_path() : options.programs;
+  const kube::Machine machine = kube::ThisMachine();
+  absl::StatusOr<bool> on_gpus = false;
+  if (!machine.gpus.empty() && AnyForGpus(manifests.pools)) {
+    on_gpus = WorkerUsesGpus(clock, programs / "medley-worker", folder);
+    if (!on_gpus.ok()) return Fail(on_gpus.status(), 1);
+  }
+  const auto local = NodesFor(manifests.pools, machine, *on_gpus);
+  if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2);
+  if (*on_gpus) SimulateOnCpu(manifests.pools);
+  Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
   LocalCluster cluster(clock, {.programs = programs,
                                .run_folder = folder,
                                .port = options.port,
                                .nodes = local->nodes,
+                               .gpus = *on_gpus ? machine.gpus : std::vector<std::string>(),
                                .prices = scenario.prices.empty() ? std::filesystem::path()
                                                                  : manifests.scenario.parent_path() / scenario.prices,
                                .network = network.get()});

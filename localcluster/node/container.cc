@@ -140,7 +140,8 @@ absl::Status Container::TryStart(const PodPlace& place) {
     MEDLEY_RETURN_IF_ERROR(CheckProgram(probe_->command[0], program, view_.image));
   }
   MEDLEY_RETURN_IF_ERROR(CheckVolumes(place.pod, spec_, place.volumes));
-  const LaunchContext context{place.facts, place.volumes, place.folder, container_id_, node_.inherited};
+  MEDLEY_ASSIGN_OR_RETURN(const std::string gpus, TakeGpus(place.pod, limits.gpus));
+  const LaunchContext context{place.facts, place.volumes, place.folder, container_id_, node_.inherited, gpus};
   MEDLEY_ASSIGN_OR_RETURN(SpawnSpec spec, PlanLaunch(place.pod, spec_, program, context, place.source));
   view_.waiting_reason = "CreateContainerError";
   spec.network_namespace = place.network_namespace;
@@ -173,6 +174,15 @@ absl::Status Container::TryStart(const PodPlace& place) {
   probe_at_ = started_at_ + (probe_ ? probe_->initial_delay : base::nanoseconds(0));
   return absl::OkStatus();
 }
+
+// A node that stands for other machines has none of this one's.
+absl::StatusOr<std::string> Container::TakeGpus(const Object& pod, int count) {
+  const auto node = std::ranges::find(node_.options.nodes, pod.String("/spec/nodeName"), &VirtualNode::name);
+  if (node == node_.options.nodes.end() || !node->has_gpus) return "";
+  return node_.gpus.Take(GpuKey(), count);
+}
+
+void Container::ReleaseGpus() { node_.gpus.Release(GpuKey()); }
 
 // Keeps the logs of this start and of the previous one.
 void Container::RemoveOldLogs(const fs::path& folder) const {

@@ -37,6 +37,8 @@ class Container {
   // Starts or restarts the container if it is time, and runs the probe. Returns when to call it again.
   std::optional<base::SteadyTime> Advance(RestartPolicy policy, const PodPlace& place);
   void Signal(int number);
+  // Others may have its GPUs; it does not run.
+  void ReleaseGpus();
   // The container will not be started again; if it waits for a restart, it has ended.
   void GiveUp();
   // The container waits for a reason that concerns the whole pod.
@@ -54,6 +56,8 @@ class Container {
   std::optional<base::SteadyTime> Probe(const PodPlace& place);
   bool ProbeExec(const PodPlace& place);
   base::nanoseconds BackoffDelay() const;
+  absl::StatusOr<std::string> TakeGpus(const Object& pod, int count);
+  std::string GpuKey() const { return pod_.ToString() + "/" + view_.name; }
   void RemoveOldLogs(const std::filesystem::path& folder) const;
 
   NodeContext& node_;

@@ -71,6 +71,7 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
   for (const Mount& mount : mounts) variables[MountVariable(mount.volume)] = mount.real_path;
   for (const auto& [name, value] : declared) variables[name] = RewritePaths(value, mounts);
   variables["MEDLEY_CONTAINER_ID"] = context.container_id;
+  variables["CUDA_VISIBLE_DEVICES"] = context.visible_gpus;
   for (const auto& [name, value] : variables) spec.environment.push_back(name + "=" + value);
 
   const std::string folder = GetString(container, "workingDir");

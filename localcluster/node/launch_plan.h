@@ -30,10 +30,12 @@ struct LaunchContext {
   std::filesystem::path folder;                // the pod's folder: default working folder and HOME
   std::string container_id;
   std::map<std::string, std::string> inherited;  // variables of the node's environment that every process gets
+  std::string visible_gpus = "";                 // CUDA_VISIBLE_DEVICES; empty: it sees no GPU
 };
 
 // Expands command, args, env and workingDir and rewrites their paths to real paths.
-// The environment is PATH, HOME, HOSTNAME, what the node inherits on purpose, and what the pod says (env_policy.h).
+// The environment is PATH, HOME, HOSTNAME, CUDA_VISIBLE_DEVICES, what the node inherits on purpose, and what the pod
+// says (env_policy.h).
 // Errors: NotFound (ConfigMap, Secret, key), InvalidArgument, PermissionDenied (not the image's program, or a refused
 // variable).
 absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, const std::filesystem::path& program,

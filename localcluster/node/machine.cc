@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "localcluster/node/gpu_pool.h"
+
 namespace medley::kube {
 namespace {
 
@@ -29,18 +31,21 @@ bool IsGpu(std::string_view file) {
 
 std::string Machine::ToString() const {
   const double gib = static_cast<double>(memory_bytes) / (1 << 30);
-  const std::string devices = gpus == 0 ? "no GPU" : fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
+  const size_t count = gpus.size();
+  const std::string devices = count == 0 ? "no GPU" : fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
   return fmt::format("{} CPU{}, {:.1f} GiB of memory and {}", cpus, cpus == 1 ? "" : "s", gib, devices);
 }
 
-Machine ThisMachine(const std::filesystem::path& devices) {
+Machine ThisMachine(const std::filesystem::path& devices, const char* visible) {
   Machine machine;
   machine.cpus = Cpus();
   machine.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  int files = 0;
   std::error_code error;
   for (std::filesystem::directory_iterator it(devices, error), end; !error && it != end; it.increment(error)) {
-    machine.gpus += IsGpu(it->path().filename().string());
+    files += IsGpu(it->path().filename().string());
   }
+  machine.gpus = UsableGpus(files, visible);
   return machine;
 }
 

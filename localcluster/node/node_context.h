@@ -6,6 +6,7 @@
 #include "localcluster/node/address_pool.h"
 #include "localcluster/node/container_env.h"
 #include "localcluster/node/enforcer.h"
+#include "localcluster/node/gpu_pool.h"
 #include "localcluster/node/log_index.h"
 #include "localcluster/node/process_node.h"
 #include "localcluster/node/process_records.h"
@@ -20,6 +21,7 @@ struct NodeContext {
   Supervisor& supervisor;
   Enforcer& enforcer;
   AddressPool& addresses;
+  GpuPool& gpus;
   LogIndex& logs;
   const ProcessRecords& records;
   std::map<std::string, std::string> inherited;  // environment variables for every process

@@ -81,7 +81,7 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::HandleDeletedPod() {
   SignalAll(SIGKILL);
   if (running()) return Outcome{};  // process exits requeue the pod
   node_.logs.Remove(key_);
-  ReleaseAddress();
+  Release();
   if (!node_.options.keep_pod_folders) {
     std::error_code error;
     std::filesystem::remove_all(folder_, error);
@@ -128,7 +128,7 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueTermination(const ObjectPt
   if (!pod->deleting()) {
     ending_ = !written.ok();
     if (!written.ok()) return written;
-    ReleaseAddress();
+    Release();
     return Outcome{};
   }
   MEDLEY_RETURN_IF_ERROR(written);
@@ -203,7 +203,9 @@ absl::StatusOr<std::string> PodWorker::TakeAddress() {
   return network->Address(key_.ToString());
 }
 
-void PodWorker::ReleaseAddress() {
+void PodWorker::Release() {
+  for (Container& container : init_containers_) container.ReleaseGpus();
+  for (Container& container : containers_) container.ReleaseGpus();
   if (node_.options.network != nullptr) node_.options.network->Remove(key_.ToString());
   node_.addresses.Release(key_.ToString());
 }

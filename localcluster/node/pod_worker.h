@@ -47,7 +47,7 @@ class PodWorker {
   absl::Status Prepare(const Object& pod, const DataSource& source);
   absl::Status Emulate(const Object& pod);
   absl::StatusOr<std::string> TakeAddress();
-  void ReleaseAddress();
+  void Release();
   std::optional<base::SteadyTime> AdvanceAll(const Object& pod, const DataSource& source);
   DataSource Source() const;
   PodView View() const;

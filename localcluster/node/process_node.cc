@@ -18,6 +18,7 @@
 #include "kube/pod.h"
 #include "kube/queue/delaying_queue.h"
 #include "localcluster/node/binder.h"
+#include "localcluster/node/gpu_pool.h"
 #include "localcluster/node/log_files.h"
 #include "localcluster/node/node_context.h"
 #include "localcluster/node/node_registrar.h"
@@ -87,7 +88,8 @@ class ProcessNode::Core {
       : client_(client),
         clock_(clock),
         options_(WithCanonicalRoot(std::move(options))),
-        records_(options_.root / "processes") {}
+        records_(options_.root / "processes"),
+        gpus_(options_.gpus) {}
   ~Core() { Stop(); }
 
   absl::Status Start();
@@ -114,6 +116,7 @@ class ProcessNode::Core {
   base::Clock& clock_;
   const ProcessNodeOptions options_;
   const ProcessRecords records_;
+  GpuPool gpus_;
   std::set<std::string> names_;
   UniqueFd lock_;
   std::unique_ptr<Enforcer> enforcer_;
@@ -171,8 +174,9 @@ absl::Status ProcessNode::Core::Prepare() {
   for (const std::string& name : options_.inherit_env) {
     if (const char* value = std::getenv(name.c_str()); value != nullptr) inherited[name] = value;
   }
-  context_.reset(new NodeContext{client_, clock_, options_, *supervisor_, *enforcer_, *addresses_, logs_, records_,
-                                 std::move(inherited), [queue = queue_.get()](const Key& key) { queue->Add(key); }});
+  context_.reset(new NodeContext{client_, clock_, options_, *supervisor_, *enforcer_, *addresses_, gpus_, logs_,
+                                 records_, std::move(inherited),
+                                 [queue = queue_.get()](const Key& key) { queue->Add(key); }});
   Informer::Options informer;
   informer.reflector.resource = resources::Pods();
   informer.reflector.seed = options_.seed;

@@ -34,6 +34,8 @@ struct VirtualNode {
   // Quantities by resource name ("cpu", "memory", "nvidia.com/gpu"). If cpu or memory is absent, it is unlimited; any
   // other absent resource cannot be requested.
   std::map<std::string, std::string> allocatable;
+  bool has_gpus =
+      false;  // its "nvidia.com/gpu" are ProcessNodeOptions::gpus; else they stand for GPUs of other machines
 };
 
 // How CPU and memory limits are enforced.
@@ -48,8 +50,11 @@ struct ProcessNodeOptions {
   std::vector<VirtualNode> nodes;  // at least one, with distinct names
   // Image -> program. "registry/name:tag" is looked up as a whole, then without the tag, then by its last component.
   std::map<std::string, std::filesystem::path> images;
+  // The machine's GPUs (Machine::gpus). A container sees those that it requested and no others (CUDA_VISIBLE_DEVICES).
+  std::vector<std::string> gpus;
   // Names of this process's own variables that every program gets, beside those of its pod (env_policy.h).
-  std::vector<std::string> inherit_env = {"LANG", "TZ"};
+  // LD_LIBRARY_PATH may say where the driver of a GPU is.
+  std::vector<std::string> inherit_env = {"LANG", "TZ", "LD_LIBRARY_PATH"};
   std::string pod_cidr = "127.64.0.0/10";  // inside 127.0.0.0/8
   CgroupPolicy cgroups = CgroupPolicy::kAuto;
   base::nanoseconds cpu_period = base::milliseconds(10);  // of the CFS quota

@@ -5,6 +5,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "kube/json_access.h"
+#include "localcluster/node/gpu_pool.h"
 
 namespace medley::kube {
 namespace {
@@ -52,6 +53,10 @@ absl::StatusOr<Limits> ContainerLimits(const Json& container) {
   if (const std::string memory = QuantityText(GetValue(list, "memory")); !memory.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const int64_t bytes, base::ParseBytes(memory));
     if (bytes > 0) limits.memory_bytes = bytes;
+  }
+  if (const std::string gpus = QuantityText(GetValue(list, kGpuResourceName)); !gpus.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const double count, base::ParseQuantity(gpus));
+    limits.gpus = static_cast<int>(std::clamp(count, 0.0, 1e6));
   }
   return limits;
 }

@@ -21,6 +21,7 @@ absl::StatusOr<ResourceAmounts> PodRequests(const Object& pod);
 struct Limits {
   std::optional<double> cores;
   std::optional<int64_t> memory_bytes;
+  int gpus = 0;  // nvidia.com/gpu
   bool any() const { return cores.has_value() || memory_bytes.has_value(); }
 };
 

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "worker/app/roles.h"
 #include "worker/app/unit_cpus.h"
+#include "worker/device/device.h"
 #include "worker/trainer/member.h"
 
 namespace medley::worker {
@@ -35,14 +36,25 @@ int Main(int argc, char** argv) {
   CLI::App app(
       "One process of a Medley training job. Environment variables configure it; worker/app/README.md lists them.");
   std::string role, level = "info";
+  bool devices = false;
+  CLI::Option* only = app.add_flag("--devices", devices,
+                                   "print what this program was built to compute on, a line each (cpu, cuda), and end");
   app.add_option("--role", role, "the role of this process")
-      ->required()
+      ->excludes(only)
       ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler", "files"}));
   app.add_option("--log-level", level, "debug, info, warn, error, off")->envname("MEDLEY_LOG_LEVEL");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (devices) {
+    std::printf("cpu\n%s", device::BuiltForGpus() ? "cuda\n" : "");
+    return 0;
+  }
+  if (role.empty()) {
+    std::fprintf(stderr, "medley-worker: --role is required\n");
+    return 2;
   }
   log::Configure("worker/" + role, log::ParseLevel(level));
   const Signals signals;

@@ -14,7 +14,8 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-constexpr kube::Machine kMachine{2, int64_t{4} << 30, 0};
+const kube::Machine kMachine{2, int64_t{4} << 30, {}};
+const kube::Machine kWithGpus{2, int64_t{4} << 30, {"0", "1"}};
 
 kube::Object Pool(const std::string& name, kube::Json unit, kube::Json selector = kube::Json::object(),
                   const std::string& simulate = "") {
@@ -31,7 +32,7 @@ kube::Object Pool(const std::string& name, kube::Json unit, kube::Json selector 
 TEST(LocalNodesTest, OneNodeHasWhatTheMachineHasAndTheLabelsOfAllPools) {
   const auto local = NodesFor(
       {Pool("a", {{"cpu", "1"}, {"memory", "1Gi"}}, {{"kind", "x"}}), Pool("b", {{"cpu", "500m"}}, {{"zone", "z"}})},
-      kMachine);
+      kMachine, false);
   ASSERT_THAT(local, base::IsOk());
   ASSERT_EQ(local->nodes.size(), 1u);
   EXPECT_THAT(local->nodes[0].labels, UnorderedElementsAre(Pair("kind", "x"), Pair("zone", "z")));
@@ -42,8 +43,8 @@ TEST(LocalNodesTest, OneNodeHasWhatTheMachineHasAndTheLabelsOfAllPools) {
 // Issue 12: 12 CPUs were shown on 2 cores, and the profile of a GPU pool was measured on the CPU.
 TEST(LocalNodesTest, APoolThatTheMachineCannotServeIsUnschedulableWithASentence) {
   const kube::Object good = Pool("good", {{"cpu", "1"}});
-  const auto remark = [&](const kube::Object& pool, kube::Machine machine = kMachine) {
-    const auto local = NodesFor({good, pool}, machine);
+  const auto remark = [&](const kube::Object& pool, const kube::Machine& machine = kMachine) {
+    const auto local = NodesFor({good, pool}, machine, false);
     EXPECT_THAT(local, base::IsOk());
     EXPECT_EQ(local->nodes.size(), 1u);
     EXPECT_FALSE(local->nodes[0].allocatable.contains("nvidia.com/gpu"));
@@ -59,7 +60,7 @@ TEST(LocalNodesTest, APoolThatTheMachineCannotServeIsUnschedulableWithASentence)
   kube::Object by_class = Pool("gpus", {{"cpu", "1"}}, {{"kind", "v100"}});
   by_class.mutable_json()["spec"]["class"] = "GPU";
   EXPECT_THAT(remark(by_class), HasSubstr("it needs a GPU, and the machine has 2 CPUs"));
-  EXPECT_THAT(remark(Pool("gpus", gpu), {2, int64_t{4} << 30, 1}), HasSubstr("compute on CPUs only"));
+  EXPECT_THAT(remark(Pool("gpus", gpu), kWithGpus), HasSubstr("this medley-worker computes on CPUs only"));
   EXPECT_THAT(remark(Pool("big", {{"cpu", "2"}}, {{"kind", "big"}})),
               HasSubstr("a unit needs 2 cpu, and the machine has 2 CPUs, 4.0 GiB of memory and no GPU, of which the "
                         "coordinator needs 0.1 CPU"));
@@ -68,8 +69,9 @@ TEST(LocalNodesTest, APoolThatTheMachineCannotServeIsUnschedulableWithASentence)
 }
 
 TEST(LocalNodesTest, OneMachineHasOneValueOfALabel) {
-  const auto local = NodesFor(
-      {Pool("old", {{"cpu", "1"}}, {{"machine", "old"}}), Pool("new", {{"cpu", "1"}}, {{"machine", "new"}})}, kMachine);
+  const auto local =
+      NodesFor({Pool("old", {{"cpu", "1"}}, {{"machine", "old"}}), Pool("new", {{"cpu", "1"}}, {{"machine", "new"}})},
+               kMachine, false);
   ASSERT_THAT(local, base::IsOk());
   ASSERT_EQ(local->nodes.size(), 1u);
   EXPECT_EQ(local->nodes[0].labels.at("machine"), "old");
@@ -81,7 +83,7 @@ TEST(LocalNodesTest, SimulatedPoolsHaveRoomForTheirLimitAndSaySo) {
   const auto local = NodesFor(
       {Pool("a", {{"cpu", "500m"}, {"memory", "1Gi"}}, {{"kind", "x"}}, "true"),
        Pool("b", {{"cpu", "1"}}, {{"kind", "x"}}, "true"), Pool("g", {{"nvidia.com/gpu", 1}}, {{"kind", "g"}}, "true")},
-      kMachine);
+      kMachine, false);
   ASSERT_THAT(local, base::IsOk());
   ASSERT_EQ(local->nodes.size(), 2u);
   EXPECT_THAT(local->nodes[0].labels,
@@ -97,7 +99,7 @@ TEST(LocalNodesTest, SimulatedPoolsHaveRoomForTheirLimitAndSaySo) {
 TEST(LocalNodesTest, RealAndSimulatedPoolsHaveNodesOfTheirOwn) {
   const auto local = NodesFor(
       {Pool("a", {{"cpu", "1"}}, {{"kind", "x"}}, "false"), Pool("b", {{"cpu", "9"}}, {{"kind", "y"}}, "true")},
-      kMachine);
+      kMachine, false);
   ASSERT_THAT(local, base::IsOk());
   ASSERT_EQ(local->nodes.size(), 2u);
   EXPECT_EQ(local->nodes[0].name, "local");
@@ -105,16 +107,51 @@ TEST(LocalNodesTest, RealAndSimulatedPoolsHaveNodesOfTheirOwn) {
   EXPECT_EQ(local->nodes[1].allocatable.at("cpu"), "35");
 }
 
+TEST(LocalNodesTest, AMachineWithGpusOffersThem) {
+  const kube::Object gpus = Pool("gpus", {{"nvidia.com/gpu", 1}, {"cpu", "1"}}, {{"kind", "v100"}});
+  const kube::Object simulated = Pool("others", {{"nvidia.com/gpu", 1}}, {{"kind", "g"}}, "true");
+  auto local = NodesFor({gpus, simulated}, kWithGpus, true);
+  ASSERT_THAT(local, base::IsOk());
+  ASSERT_EQ(local->nodes.size(), 2u);
+  EXPECT_EQ(local->nodes[0].allocatable.at("nvidia.com/gpu"), "2");
+  EXPECT_TRUE(local->nodes[0].has_gpus);
+  EXPECT_EQ(local->nodes[1].allocatable.at("nvidia.com/gpu"), "3");
+  EXPECT_FALSE(local->nodes[1].has_gpus) << "the pods of a simulated pool see no GPU";
+  const kube::Object good = Pool("good", {{"cpu", "1"}});
+  local = NodesFor({good, Pool("many", {{"nvidia.com/gpu", 3}})}, kWithGpus, true);
+  ASSERT_THAT(local, base::IsOk());
+  EXPECT_THAT(local->remarks, ElementsAre(HasSubstr("a unit needs 3 nvidia.com/gpu")));
+  kube::Object by_class = Pool("gpus", {{"cpu", "1"}}, {{"kind", "v100"}});
+  by_class.mutable_json()["spec"]["class"] = "GPU";
+  local = NodesFor({good, by_class}, kWithGpus, true);
+  ASSERT_THAT(local, base::IsOk());
+  EXPECT_THAT(local->remarks, ElementsAre(HasSubstr("its class is GPU, and its unit asks for no nvidia.com/gpu")));
+}
+
+TEST(LocalNodesTest, SimulatedPoolsComputeOnTheCpu) {
+  std::vector<kube::Object> pools = {Pool("real", {{"cpu", "1"}}), Pool("simulated", {{"cpu", "1"}}, {}, "true"),
+                                     Pool("chosen", {{"cpu", "1"}}, {}, "true")};
+  const kube::Json chosen = {{{"name", "A"}, {"value", "b"}}, {{"name", "MEDLEY_DEVICE"}, {"value", "auto"}}};
+  pools[2].mutable_json()["spec"]["unit"]["env"] = chosen;
+  SimulateOnCpu(pools);
+  EXPECT_TRUE(pools[0].At("/spec/unit/env").is_null());
+  EXPECT_EQ(pools[1].At("/spec/unit/env"), (kube::Json{{{"name", "MEDLEY_DEVICE"}, {"value", "cpu"}}}));
+  EXPECT_EQ(pools[2].At("/spec/unit/env"), chosen);
+  EXPECT_FALSE(AnyForGpus(pools));
+  pools.push_back(Pool("gpus", {{"nvidia.com/gpu", 1}}));
+  EXPECT_TRUE(AnyForGpus(pools));
+}
+
 TEST(LocalNodesTest, WithoutAUsablePoolNothingStarts) {
-  EXPECT_THAT(NodesFor({Pool("g", {{"nvidia.com/gpu", 1}}), Pool("big", {{"cpu", "64"}})}, kMachine),
+  EXPECT_THAT(NodesFor({Pool("g", {{"nvidia.com/gpu", 1}}), Pool("big", {{"cpu", "64"}})}, kMachine, false),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::AllOf(HasSubstr("ResourcePool g: "), HasSubstr("\nResourcePool big: "))));
   // Every node would do for its pods, so it cannot be kept off the machine's.
   kube::Object by_class = Pool("gpus", {{"cpu", "1"}});
   by_class.mutable_json()["spec"]["class"] = "GPU";
-  EXPECT_THAT(NodesFor({Pool("good", {{"cpu", "1"}}), by_class}, kMachine),
+  EXPECT_THAT(NodesFor({Pool("good", {{"cpu", "1"}}), by_class}, kMachine, false),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ResourcePool gpus: ")));
-  EXPECT_THAT(NodesFor({Pool("a", {{"cpu", "1"}}, {}, "yes")}, kMachine),
+  EXPECT_THAT(NodesFor({Pool("a", {{"cpu", "1"}}, {}, "yes")}, kMachine, false),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must be \"true\" or \"false\", is \"yes\"")));
 }
 

@@ -29,9 +29,9 @@ TEST(LaunchPlanTest, ArgumentsAndVariablesAreExpandedAndRewritten) {
   const Object pod(Json::parse(R"({"metadata": {"name": "p", "namespace": "n"}, "spec": {}})"));
   const Json container = Json::parse(R"json({
     "name": "c", "image": "sh", "command": ["sh", "-c", "cat $(FILE)"], "args": ["--dir=/data", "$$(FILE)"],
-    "workingDir": "/data/work", "env": [{"name": "FILE", "value": "/data/x"}],
+    "workingDir": "/data/work", "env": [{"name": "FILE", "value": "/data/x"}, {"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}],
     "volumeMounts": [{"name": "d", "mountPath": "/data"}]})json");
-  const LaunchContext context{{}, {{"d", "/real"}}, "/pods/p", "id1", {{"PATH", "/evil"}, {"TZ", "UTC"}}};
+  const LaunchContext context{{}, {{"d", "/real"}}, "/pods/p", "id1", {{"PATH", "/evil"}, {"TZ", "UTC"}}, "1"};
   const auto spec = PlanLaunch(pod, container, "/bin/sh", context, NoData);
   ASSERT_THAT(spec, base::IsOk());
   EXPECT_EQ(spec->program, "/bin/sh");
@@ -39,10 +39,10 @@ TEST(LaunchPlanTest, ArgumentsAndVariablesAreExpandedAndRewritten) {
   EXPECT_EQ(spec->working_folder, "/real/work");
   for (const char* variable :
        {"FILE=/real/x", "MEDLEY_MOUNT_D=/real", "HOSTNAME=p", "HOME=/pods/p", "TZ=UTC", "MEDLEY_CONTAINER_ID=id1",
-        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}) {
+        "CUDA_VISIBLE_DEVICES=1", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}) {
     EXPECT_THAT(spec->environment, Contains(variable));
   }
-  EXPECT_EQ(spec->environment.size(), 7u);
+  EXPECT_EQ(spec->environment.size(), 8u);
 }
 
 // Issue 13: LD_PRELOAD in a pod's env ran any code as the owner of `medley run`.

@@ -1,5 +1,6 @@
 #include "localcluster/node/machine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -12,6 +13,9 @@
 namespace medley::kube {
 namespace {
 
+using testing::ElementsAre;
+using testing::IsEmpty;
+
 TEST(MachineTest, HasTheCpusOnWhichThisProcessMayRun) {
   const Machine machine = ThisMachine();
   EXPECT_EQ(machine.cpus, static_cast<int>(std::thread::hardware_concurrency()));
@@ -21,18 +25,19 @@ TEST(MachineTest, HasTheCpusOnWhichThisProcessMayRun) {
 TEST(MachineTest, CountsTheDeviceFilesOfGpus) {
   const auto devices = base::MakeTempDir("devices");
   ASSERT_THAT(devices.status(), base::IsOk());
-  EXPECT_EQ(ThisMachine(*devices).gpus, 0);
+  EXPECT_THAT(ThisMachine(*devices, nullptr).gpus, IsEmpty());
   for (const char* name : {"nvidia0", "nvidia12", "nvidia", "nvidiactl", "nvidia-uvm", "null"}) {
     std::ofstream(*devices / name) << "";
   }
-  EXPECT_EQ(ThisMachine(*devices).gpus, 2);
-  EXPECT_EQ(ThisMachine(*devices / "absent").gpus, 0);
+  EXPECT_THAT(ThisMachine(*devices, nullptr).gpus, ElementsAre("0", "1"));
+  EXPECT_THAT(ThisMachine(*devices, "1").gpus, ElementsAre("1"));
+  EXPECT_THAT(ThisMachine(*devices / "absent", nullptr).gpus, IsEmpty());
   base::RemoveTempDir(*devices);
 }
 
 TEST(MachineTest, SaysWhatItHas) {
-  EXPECT_EQ((Machine{2, int64_t{5} << 29, 0}).ToString(), "2 CPUs, 2.5 GiB of memory and no GPU");
-  EXPECT_EQ((Machine{1, int64_t{1} << 30, 1}).ToString(), "1 CPU, 1.0 GiB of memory and 1 GPU");
+  EXPECT_EQ((Machine{2, int64_t{5} << 29, {}}).ToString(), "2 CPUs, 2.5 GiB of memory and no GPU");
+  EXPECT_EQ((Machine{1, int64_t{1} << 30, {"0"}}).ToString(), "1 CPU, 1.0 GiB of memory and 1 GPU");
 }
 
 }  // namespace
