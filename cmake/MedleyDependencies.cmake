@@ -39,28 +39,38 @@ if(MEDLEY_TORCH STREQUAL "")
   target_link_libraries(medley_torch INTERFACE ${TORCH_LIBRARY} ${TORCH_CPU_LIBRARY} ${C10_LIBRARY} glog gflags)
 else()
   set(TORCH_INCLUDE ${MEDLEY_TORCH}/include)
-  foreach(needed include/torch/csrc/api/include/torch/version.h lib/libtorch.so lib/libtorch_cpu.so lib/libc10.so)
+  foreach(needed lib/libtorch.so lib/libtorch_cpu.so lib/libc10.so)
     if(NOT EXISTS ${MEDLEY_TORCH}/${needed})
       message(FATAL_ERROR "MEDLEY_TORCH: ${MEDLEY_TORCH} has no ${needed}: it must be the folder torch of an installed "
                           "wheel of PyTorch, or an unpacked LibTorch")
     endif()
   endforeach()
-  file(STRINGS ${MEDLEY_TORCH}/include/torch/csrc/api/include/torch/version.h TORCH_NUMBERS
-       REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
+  # PyTorch 2.10 moved the macros to a header of their own.
+  find_file(TORCH_VERSION_HEADER NAMES torch/headeronly/version.h torch/csrc/api/include/torch/version.h
+            PATHS ${TORCH_INCLUDE} NO_DEFAULT_PATH NO_CACHE REQUIRED)
+  file(STRINGS ${TORCH_VERSION_HEADER} TORCH_NUMBERS REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
   string(REGEX MATCHALL "[0-9]+" TORCH_NUMBERS "${TORCH_NUMBERS}")
+  list(LENGTH TORCH_NUMBERS count)
+  if(NOT count EQUAL 2)
+    message(FATAL_ERROR "MEDLEY_TORCH: ${TORCH_VERSION_HEADER} does not state a version of PyTorch")
+  endif()
   list(JOIN TORCH_NUMBERS "." TORCH_VERSION)
   if(TORCH_VERSION VERSION_LESS 2.7)
     message(FATAL_ERROR "MEDLEY_TORCH: ${MEDLEY_TORCH} has PyTorch ${TORCH_VERSION}; 2.7 is the first whose libraries "
                         "have the C++ ABI of Debian 12")
   endif()
   message(STATUS "LibTorch ${TORCH_VERSION} of ${MEDLEY_TORCH}")
-  # The wheel's libraries let symbols out of the oneDNN and of the libstdc++ that are linked into them: Debian's oneDNN
-  # fails, and std::filesystem::remove_all crashes, unless Debian's libraries come first.
+  # The wheel's libraries let symbols out of the oneDNN, gloo, protobuf and libstdc++ that are linked into them: Debian's
+  # oneDNN fails, its gloo and protobuf call functions of other versions, and std::filesystem::remove_all crashes, unless
+  # Debian's libraries come first. tests/gpu/pack checks whose symbols a program gets.
   find_library(DNNL_LIBRARY dnnl REQUIRED)
-  target_link_options(medley_torch INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,${DNNL_LIBRARY},--pop-state)
+  find_library(protobuf protobuf REQUIRED NO_CACHE)
+  target_link_options(medley_torch INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,${DNNL_LIBRARY},${GLOO_LIBRARY},${protobuf},--pop-state)
   target_link_libraries(medley_torch INTERFACE ${MEDLEY_TORCH}/lib/libtorch.so ${MEDLEY_TORCH}/lib/libtorch_cpu.so
                                                ${MEDLEY_TORCH}/lib/libc10.so)
   target_link_options(medley_torch INTERFACE -Wl,-rpath,${MEDLEY_TORCH}/lib)
+  # Its headers' checks name their file, which is nobody's business elsewhere (tests/gpu/pack).
+  target_compile_options(medley_torch INTERFACE -fmacro-prefix-map=${TORCH_INCLUDE}/=)
 endif()
 
 # CUDA and NCCL, with -DMEDLEY_CUDA=ON: the wheels nvidia-* beside a wheel of PyTorch with CUDA. No compiler of CUDA is needed,
@@ -74,24 +84,46 @@ if(MEDLEY_CUDA)
   endif()
   file(REAL_PATH ${MEDLEY_TORCH} torch_folder)
   get_filename_component(nvidia ${torch_folder}/../nvidia ABSOLUTE)
-  foreach(needed ${torch_folder}/lib/libtorch_cuda.so ${torch_folder}/lib/libc10_cuda.so
-          ${nvidia}/cuda_runtime/include/cuda_runtime_api.h ${nvidia}/cuda_runtime/lib/libcudart.so.12
-          ${nvidia}/cuda_nvcc/include/crt/host_defines.h ${nvidia}/cuda_cccl/include/nv/target ${nvidia}/nccl/include/nccl.h ${nvidia}/nccl/lib/libnccl.so.2)
-    if(NOT EXISTS ${needed})
-      message(FATAL_ERROR "MEDLEY_CUDA: there is no ${needed}: ${MEDLEY_TORCH} must be of a wheel of PyTorch for CUDA 12, with "
-                          "the wheels that cmake/cuda-wheels.txt lists")
+  # The wheels for CUDA 13 share one folder, nvidia/cu13; those for CUDA 12 have one folder each.
+  set(cuda_layouts cu13 cuda_runtime cuda_nvcc cuda_cccl nccl)
+  list(TRANSFORM cuda_layouts PREPEND ${nvidia}/)
+  set(cuda_hint "${MEDLEY_TORCH} must be of a wheel of PyTorch for CUDA, with the wheels that cmake/cuda-wheels.txt lists")
+  function(medley_find_in_wheels OUT KIND)  # KIND: file or path (the folder that a header is found in)
+    if(KIND STREQUAL "path")
+      find_path(found NAMES ${ARGN} PATHS ${cuda_layouts} PATH_SUFFIXES include include/cccl NO_DEFAULT_PATH NO_CACHE)
+    else()
+      find_file(found NAMES ${ARGN} PATHS ${cuda_layouts} ${torch_folder} PATH_SUFFIXES lib NO_DEFAULT_PATH NO_CACHE)
     endif()
+    if(NOT found)
+      list(JOIN ARGN " or " names)
+      message(FATAL_ERROR "MEDLEY_CUDA: there is no ${names} in ${nvidia} or ${torch_folder}: ${cuda_hint}")
+    endif()
+    set(${OUT} ${found} PARENT_SCOPE)
+  endfunction()
+  medley_find_in_wheels(runtime_include path cuda_runtime_api.h)
+  medley_find_in_wheels(crt_include path crt/host_defines.h)
+  medley_find_in_wheels(cccl_include path nv/target)
+  medley_find_in_wheels(nccl_include path nccl.h)
+  medley_find_in_wheels(cudart file libcudart.so.13 libcudart.so.12)
+  medley_find_in_wheels(nccl file libnccl.so.2)
+  medley_find_in_wheels(torch_cuda file libtorch_cuda.so)
+  medley_find_in_wheels(c10_cuda file libc10_cuda.so)
+  target_include_directories(medley_cuda SYSTEM INTERFACE ${runtime_include} ${crt_include} ${cccl_include} ${nccl_include})
+  target_link_libraries(medley_cuda INTERFACE ${cudart} ${nccl})
+  set(cuda_folders)  # relative to the folder of the wheels
+  foreach(library ${cudart} ${nccl})
+    cmake_path(GET library PARENT_PATH folder)
+    target_link_options(medley_cuda INTERFACE -Wl,-rpath,${folder})
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${nvidia}/..)
+    list(APPEND cuda_folders ${folder})
   endforeach()
-  target_include_directories(medley_cuda SYSTEM INTERFACE ${nvidia}/cuda_runtime/include ${nvidia}/cuda_nvcc/include
-                                                          ${nvidia}/cuda_cccl/include ${nvidia}/nccl/include)
-  target_link_libraries(medley_cuda INTERFACE ${nvidia}/cuda_runtime/lib/libcudart.so.12 ${nvidia}/nccl/lib/libnccl.so.2)
-  target_link_options(medley_cuda INTERFACE -Wl,-rpath,${nvidia}/cuda_runtime/lib:${nvidia}/nccl/lib)
   # In the image worker-cuda (deploy/docker/rootfs) the wheels are in /opt/wheels.
-  target_link_options(medley_torch INTERFACE
-    -Wl,-rpath,/opt/wheels/torch/lib:/opt/wheels/nvidia/cuda_runtime/lib:/opt/wheels/nvidia/nccl/lib)
+  list(TRANSFORM cuda_folders PREPEND :/opt/wheels/)
+  list(JOIN cuda_folders "" cuda_folders)
+  target_link_options(medley_torch INTERFACE -Wl,-rpath,/opt/wheels/torch/lib${cuda_folders})
   # LibTorch finds its operators for CUDA only if the library is loaded, though nothing names a symbol of it.
   target_link_options(medley_torch INTERFACE
-    -Wl,--push-state,--no-as-needed,${torch_folder}/lib/libtorch_cuda.so,--pop-state)
+    -Wl,--push-state,--no-as-needed,${torch_cuda},--pop-state)
 endif()
 target_include_directories(medley_torch SYSTEM INTERFACE ${TORCH_INCLUDE} ${TORCH_INCLUDE}/torch/csrc/api/include)
 

@@ -8,6 +8,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
 
+# __FILE__ in messages starts at the root of the sources: programs say nothing of the machine that built them. ccache
+# leaves the value of this option out of its hashes.
+add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+
 option(MEDLEY_WERROR "Warnings are errors" OFF)
 set(MEDLEY_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
 

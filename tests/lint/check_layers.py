@@ -153,7 +153,7 @@ def main():
     problems = []
     files = 0
     for base, folders, names in os.walk(ROOT):
-        folders[:] = [f for f in folders if f not in (".git", "build")]
+        folders[:] = [f for f in folders if f not in (".git", "build") and not f.startswith("build-")]
         for name in names:
             if not name.endswith((".h", ".cc")):
                 continue
