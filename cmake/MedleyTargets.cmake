@@ -69,6 +69,7 @@ function(medley_binary)
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} medley_warnings)
   medley_use_precompiled(${A_NAME} programs)
+  set_property(GLOBAL APPEND PROPERTY MEDLEY_PROGRAMS ${A_NAME})
 endfunction()
 
 function(medley_test)
