@@ -1,10 +1,12 @@
 // Trains a model from PyTorch in this process, without network and plan: losses, the gradients of the first step and
-// the seconds of a step, for tests/bench/models.py to compare with PyTorch.
+// the seconds of a step, for tests/bench/models.py and tests/gpu to compare with PyTorch.
 //
-//   exported_bench SPEC.json [--steps N] [--gradients FILE]
+//   exported_bench SPEC.json [--device cpu|cuda] [--steps N] [--gradients FILE]
 //   exported_bench SPEC.json --hold FIRST END
 //
-// Prints one JSON object. FILE: for each parameter a line "NAME COUNT" and its float32 numbers.
+// Prints one JSON object. "seconds": the median of a step; "mean_seconds": the mean after three steps. "memory": what
+// the process holds of the host's memory, and what is used of the GPU's, five times. "bytes_in", "bytes_out": what a
+// step copied to the GPU and from it. FILE: for each parameter a line "NAME COUNT" and its float32 numbers.
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -15,11 +17,15 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "worker/aten/make_block.h"
 #include "worker/data/dataset.h"
+#include "worker/device/device.h"
+#include "worker/device/testing/counting_device.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/imported_graph.h"
 #include "worker/params/optimizer_of.h"
@@ -30,6 +36,8 @@ namespace medley {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr size_t kWarmUp = 3;  // steps that "mean_seconds" leaves out
 
 void Write(worker::BlockCompute& block, const worker::PreparedStep& step, const std::string& path) {
   std::ofstream out(path, std::ios::binary);
@@ -53,7 +61,29 @@ void Write(worker::BlockCompute& block, const worker::PreparedStep& step, const 
   }
 }
 
-absl::Status Run(const std::string& path, int steps, const std::string& gradients) {
+// Bytes of this process in memory.
+int64_t Resident() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+absl::StatusOr<std::shared_ptr<device::CountingDevice>> OpenDevice(const std::string& name) {
+  if (name == "cpu") return nullptr;
+  MEDLEY_ASSIGN_OR_RETURN(auto gpu, device::OpenGpu());
+  return std::make_shared<device::CountingDevice>(std::move(gpu));
+}
+
+absl::StatusOr<nlohmann::json> HeldAt(int step, const device::CountingDevice* gpu) {
+  nlohmann::json held = {{"step", step}, {"host", Resident()}};
+  if (gpu == nullptr) return held;
+  MEDLEY_ASSIGN_OR_RETURN(const device::DeviceMemory memory, gpu->Memory());
+  held["device"] = memory.total - memory.free;
+  return held;
+}
+
+absl::Status Run(const std::string& path, const std::string& device, int steps, const std::string& gradients) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
   MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(text));
   MEDLEY_RETURN_IF_ERROR(model::Validate(spec));
@@ -62,7 +92,9 @@ absl::Status Run(const std::string& path, int steps, const std::string& gradient
   MEDLEY_ASSIGN_OR_RETURN(const worker::Graph graph, worker::FitGraph(spec, *data));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Optimizer optimizer, worker::OptimizerOf(spec.training));
   const int operations = static_cast<int>(graph.operations.size());
-  MEDLEY_ASSIGN_OR_RETURN(const auto block, aten::MakeBlock(graph, {0, operations}, optimizer, spec.training.seed));
+  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<device::CountingDevice> gpu, OpenDevice(device));
+  MEDLEY_ASSIGN_OR_RETURN(const auto block, aten::MakeBlock(graph, {0, operations}, optimizer, spec.training.seed,
+                                                            nullptr, /*kept_updates=*/1, gpu));
   const int count = spec.training.batch_size;
   if (data->rows() % count != 0) return base::InvalidArgument("{} samples are no batches of {}", data->rows(), count);
   worker::LocalTables tables(block->Tables(), optimizer, spec.training.seed);
@@ -70,9 +102,12 @@ absl::Status Run(const std::string& path, int steps, const std::string& gradient
   for (const worker::ParameterSpec& table : block->Tables()) seats.push_back({table});
   worker::BatchAssembler assembler(1, {}, *data, std::move(seats));
   std::vector<double> losses, seconds;
+  nlohmann::json memory = nlohmann::json::array();
+  size_t in_before = 0, out_before = 0;  // the last step
   worker::PreparedStep data_of;
   for (int step = 1; step <= steps; ++step) {
     assembler.AssembleRange(*data, int64_t{count} * (step - 1) % data->rows(), count, data_of);
+    if (gpu != nullptr) in_before = gpu->bytes_in(), out_before = gpu->bytes_out();
     const Clock::time_point start = Clock::now();
     MEDLEY_RETURN_IF_ERROR(tables.Pull(step, data_of.tables, data_of.rows, {}));
     block->BeginStep({.step = step, .version = step - 1, .global_samples = count});
@@ -89,19 +124,22 @@ absl::Status Run(const std::string& path, int steps, const std::string& gradient
     MEDLEY_RETURN_IF_ERROR(tables.Push(step, data_of.tables, row_gradients, count, {}));
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     losses.push_back(loss);
+    if (step % std::max(1, steps / 5) != 0) continue;
+    MEDLEY_ASSIGN_OR_RETURN(nlohmann::json held, HeldAt(step, gpu.get()));
+    memory.push_back(std::move(held));
   }
+  const std::span<const double> warm = std::span(seconds).subspan(std::min<size_t>(seconds.size() - 1, kWarmUp));
+  const double mean = std::accumulate(warm.begin(), warm.end(), 0.0) / static_cast<double>(warm.size());
   std::ranges::sort(seconds);
-  const nlohmann::json result = {{"losses", losses}, {"seconds", seconds[seconds.size() / 2]}};
+  nlohmann::json result = {
+      {"losses", losses}, {"seconds", seconds[seconds.size() / 2]}, {"mean_seconds", mean}, {"memory", memory}};
+  if (gpu != nullptr) {
+    result["device"] = gpu->name();
+    result["bytes_in"] = gpu->bytes_in() - in_before;
+    result["bytes_out"] = gpu->bytes_out() - out_before;
+  }
   std::cout << result.dump() << std::endl;
   return absl::OkStatus();
-}
-
-// Bytes of this process in memory.
-int64_t Resident() {
-  std::ifstream file("/proc/self/statm");
-  int64_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE);
 }
 
 // What a trainer needs to hold operations [first, end), before its first step.
@@ -126,16 +164,19 @@ absl::Status Hold(const std::string& path, const std::vector<int>& block) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Trains a model from PyTorch in this process."};
-  std::string spec, gradients;
+  std::string spec, gradients, device = "cpu";
   int steps = 20;
   app.add_option("spec", spec, "the job's spec as JSON")->required();
+  app.add_option("--device", device, "what computes: cpu, or cuda for the first GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
   app.add_option("--steps", steps, "number of steps")->check(CLI::Range(1, 100000));
   app.add_option("--gradients", gradients, "file for the gradients of step 1");
   std::vector<int> block;
   app.add_option("--hold", block, "only hold operations FIRST to END - 1, and print the memory that it takes")
       ->expected(2);
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = block.empty() ? medley::Run(spec, steps, gradients) : medley::Hold(spec, block);
+  const absl::Status status = block.empty() ? medley::Run(spec, device, steps, gradients) : medley::Hold(spec, block);
   if (!status.ok()) std::cerr << "exported_bench: " << medley::base::Message(status) << '\n';
   return status.ok() ? 0 : 1;
 }

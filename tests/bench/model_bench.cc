@@ -2,7 +2,12 @@
 // process, and the layers alone. The arguments are samples per batch and threads (the CPUs of a unit). items_per_second
 // is by wall-clock time; CPU time is reported as well. BM_Interpreter measures what the executor itself costs in a
 // step: its blocks compute nothing.
+//
+//   model_bench [--device cpu|cuda] [--benchmark_...]
 #include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <string_view>
 
 #include "common/base/status.h"
 #include "common/program/compile.h"
@@ -187,4 +192,36 @@ void BM_DenseLayers(benchmark::State& state) {
 BENCHMARK(BM_DenseLayers)->ArgsProduct({{128, 512}, {1, 2}})->MeasureProcessCPUTime()->UseRealTime()->MinTime(2);
 
 }  // namespace
+
+// Takes --device out of the arguments. Returns false, after saying why, for one that cannot compute these models.
+bool TakeDevice(int& argc, char** argv) {
+  std::string_view device = "cpu";
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with("--device=")) {
+      device = argument.substr(argument.find('=') + 1);
+    } else if (argument == "--device") {
+      device = i + 1 < argc ? argv[++i] : "";
+    } else {
+      argv[kept++] = argv[i];
+    }
+  }
+  argc = kept;
+  if (device == "cpu") return true;
+  std::fprintf(stderr, device == "cuda"
+                           ? "model_bench: --device cuda: models that Medley has itself are computed on CPUs "
+                             "only (docs/operate/gpus.md)\n"
+                           : "model_bench: --device must be cpu or cuda\n");
+  return false;
+}
+
 }  // namespace medley::worker
+
+int main(int argc, char** argv) {
+  if (!medley::worker::TakeDevice(argc, argv)) return 2;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the models of examples/ that come from PyTorch, and ResNet-18, with PyTorch itself:
 
-./dev bench models [--new PYTHON] [--rounds 5]
+./dev bench models [--new PYTHON] [--rounds 5] [--device cuda]
 
   gradients of step 1, losses of 20 and 100 steps   against the same archive in PyTorch 2.x (--new: a Python that has it)
   seconds of a step, one thread, interleaved        against eager PyTorch of the same LibTorch (Debian's python3-torch)
@@ -108,7 +108,7 @@ def largest(ours, theirs, steps):
     return max(abs(a - b) / abs(b) for a, b in zip(ours[:steps], theirs[:steps]))
 
 
-def compare_values(name, folder, new, bench):
+def compare_values(name, folder, new, bench, device):
     archive = archive_of(name, folder, new)
     if name == "transformer":  # without dropout, whose masks differ
         archive = os.path.join(folder, "no-dropout.pt2")
@@ -119,9 +119,9 @@ def compare_values(name, folder, new, bench):
         run([new, "-c", script, archive])
     spec = write_spec(name, folder, archive)
     ours_file, theirs_file = os.path.join(folder, "ours"), os.path.join(folder, "theirs")
-    ours = json.loads(run([bench, spec, "--steps", "100", "--gradients", ours_file]))
+    ours = json.loads(run([bench, spec, "--device", device, "--steps", "100", "--gradients", ours_file]))
     peer = [new, PEER, name, folder, "--archive", archive, "--steps", "100", "--batch", str(batch_of(name)),
-            "--rate", str(RATES.get(name, 0.05))]
+            "--device", device, "--rate", str(RATES.get(name, 0.05))]
     theirs = json.loads(run(peer + ["--gradients", theirs_file]))
     other = json.loads(run(peer + ["--threads", "2"], OMP_NUM_THREADS="2"))
     a, b = read_gradients(ours_file), read_gradients(theirs_file)
@@ -136,12 +136,13 @@ def compare_values(name, folder, new, bench):
          "1e-3 or 3 x", hundred <= max(1e-3, 3 * itself))
 
 
-def compare_seconds(name, folder, rounds, peer_python, bench, new):
+def compare_seconds(name, folder, rounds, peer_python, bench, new, device):
     spec, steps = write_spec(name, folder, archive_of(name, folder, new)), str(TIMED_STEPS.get(name, 60))
     ratios, ours, theirs = [], [], []
     for _ in range(rounds):
-        ours.append(json.loads(run([bench, spec, "--steps", steps]))["seconds"])
-        peer = json.loads(run([peer_python, PEER, name, folder, "--steps", steps, "--batch", str(batch_of(name))]))
+        ours.append(json.loads(run([bench, spec, "--device", device, "--steps", steps]))["seconds"])
+        peer = json.loads(run([peer_python, PEER, name, folder, "--steps", steps, "--batch", str(batch_of(name)),
+                               "--device", device]))
         theirs.append(peer["seconds"])
         ratios.append(ours[-1] / theirs[-1])
     ratio = statistics.median(ratios)
@@ -221,6 +222,7 @@ def main():
     parser.add_argument("--peer", default="/usr/bin/python3", help="a Python whose LibTorch is that of the build")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", nargs="*", default=list(SHAPES))
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a build of the preset cuda, and its PyTorch")
     parser.add_argument("--mnist", action="store_true")
     parser.add_argument("--large", action="store_true", help="an archive of 1 GB; needs --new")
     parser.add_argument("--seeds", type=int, default=5)
@@ -234,8 +236,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             write_data(name, folder)
             if args.new:
-                compare_values(name, folder, args.new, bench)
-            compare_seconds(name, folder, args.rounds, args.peer, bench, args.new)
+                compare_values(name, folder, args.new, bench, args.device)
+            compare_seconds(name, folder, args.rounds, args.peer, bench, args.new, args.device)
     if not args.new:
         print("models: GRADIENTS AND LOSSES WERE NOT COMPARED, RESNET-18 NOT TIMED: give --new PYTHON, one that has PyTorch 2.9", file=sys.stderr)
     if args.large and args.new:

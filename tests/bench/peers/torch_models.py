@@ -1,6 +1,7 @@
 """The peer of models.py: trains a model of examples/ eagerly in PyTorch and prints losses and the median seconds of a step.
 
-  torch_models.py NAME FOLDER --steps N [--batch B] [--rate R] [--archive FILE] [--gradients FILE] [--threads T] [--evaluate]
+  torch_models.py NAME FOLDER --steps N [--batch B] [--rate R] [--archive FILE] [--gradients FILE] [--threads T]
+                  [--device cpu|cuda]
 
 FOLDER holds the inputs as NPY files with the names of the arguments of forward, and labels.npy. With --archive the model is that
 of an exported program (PyTorch 2.9 or newer), else that of the example's export.py with the seed 1 (any version).
@@ -42,16 +43,20 @@ def main():
     parser.add_argument("--archive")
     parser.add_argument("--gradients")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    torch.backends.cudnn.allow_tf32 = False  # float32, as on the CPU
     model = torch.export.load(args.archive).module() if args.archive else load(args.name, os.path.join(ROOT, "examples"))
-    inputs = [torch.from_numpy(numpy.load(os.path.join(args.folder, f"{each}.npy"))) for each in INPUTS[args.name]]
-    labels = torch.from_numpy(numpy.load(os.path.join(args.folder, "labels.npy")))
+    model = model.to(args.device)
+    inputs, labels = ([torch.from_numpy(numpy.load(os.path.join(args.folder, f"{each}.npy"))).to(args.device) for each in names]
+                      for names in (INPUTS[args.name], ["labels"]))
+    labels = labels[0]
     binary = args.name in ("transformer", "two-tower")
     optimizer = torch.optim.SGD(model.parameters(), lr=args.rate)
     losses, seconds = [], []
     for step in range(args.steps):
-        rows = torch.arange(step * args.batch, (step + 1) * args.batch) % len(labels)
+        rows = torch.arange(step * args.batch, (step + 1) * args.batch, device=args.device) % len(labels)
         some, wanted = [each[rows] for each in inputs], labels[rows]
         start = time.perf_counter()
         optimizer.zero_grad()
@@ -64,7 +69,7 @@ def main():
         if step == 0 and args.gradients:
             with open(args.gradients, "wb") as out:
                 for name, parameter in model.named_parameters():
-                    values = parameter.grad.to_dense().contiguous().numpy().astype("<f4")
+                    values = parameter.grad.to_dense().contiguous().cpu().numpy().astype("<f4")
                     out.write(f"{name} {values.size}\n".encode() + values.tobytes())
         optimizer.step()
         losses.append(loss.item())
