@@ -1,6 +1,6 @@
 # All targets are made by these functions. Each folder is one library, named by the folder's path with underscores.
 #
-#   medley_library(NAME common_base SRCS a.cc [ALONE a.cc] HDRS a.h DEPS public... PRIVATE_DEPS heavy...)
+#   medley_library(NAME common_base SRCS a.cc [ALONE a.cc] [BATCH 8] HDRS a.h DEPS public... PRIVATE_DEPS heavy...)
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
 #               [TIMEOUT seconds])
@@ -14,8 +14,9 @@
 option(MEDLEY_UNITY "Compile the sources of a target in batches" ON)
 set(MEDLEY_UNITY_BATCH 8)
 
-# Puts the files to compile into OUT: batches of SOURCES of this folder, and those of ALONE, or with a path, as they are.
-function(medley_batches OUT NAME SOURCES ALONE)
+# Puts the files to compile into OUT: batches of SOURCES of this folder, with SIZE files each, and those of ALONE, or with a
+# path, as they are.
+function(medley_batches OUT NAME SOURCES ALONE SIZE)
   set(files)
   set(batched)
   foreach(source IN LISTS SOURCES)
@@ -33,7 +34,7 @@ function(medley_batches OUT NAME SOURCES ALONE)
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   set(index 0)
   while(batched)
-    list(SUBLIST batched 0 ${MEDLEY_UNITY_BATCH} batch)
+    list(SUBLIST batched 0 ${SIZE} batch)
     list(REMOVE_ITEM batched ${batch})
     list(TRANSFORM batch PREPEND "#include \"${folder}/")
     list(TRANSFORM batch APPEND "\"\n")
@@ -47,9 +48,12 @@ function(medley_batches OUT NAME SOURCES ALONE)
 endfunction()
 
 function(medley_library)
-  cmake_parse_arguments(A "" "NAME" "SRCS;ALONE;HDRS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(A "" "NAME;BATCH" "SRCS;ALONE;HDRS;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(NOT A_BATCH)
+    set(A_BATCH ${MEDLEY_UNITY_BATCH})
+  endif()
   if(A_SRCS)
-    medley_batches(files ${A_NAME} "${A_SRCS}" "${A_ALONE}")
+    medley_batches(files ${A_NAME} "${A_SRCS}" "${A_ALONE}" ${A_BATCH})
     add_library(medley_${A_NAME} STATIC ${files} ${A_HDRS})
     target_include_directories(medley_${A_NAME} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(medley_${A_NAME} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS} medley_warnings)
@@ -64,7 +68,7 @@ endfunction()
 
 function(medley_binary)
   cmake_parse_arguments(A "" "NAME" "SRCS;DEPS" ${ARGN})
-  medley_batches(files ${A_NAME} "${A_SRCS}" "")
+  medley_batches(files ${A_NAME} "${A_SRCS}" "" ${MEDLEY_UNITY_BATCH})
   add_executable(${A_NAME} ${files})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} medley_warnings)
@@ -74,7 +78,7 @@ endfunction()
 
 function(medley_test)
   cmake_parse_arguments(A "" "NAME;TIMEOUT" "SRCS;DEPS;ENV;LABELS;BINARIES" ${ARGN})
-  medley_batches(files ${A_NAME} "${A_SRCS}" "")
+  medley_batches(files ${A_NAME} "${A_SRCS}" "" ${MEDLEY_UNITY_BATCH})
   add_executable(${A_NAME} ${files})
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
