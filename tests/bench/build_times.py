@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Where the time of a build goes: the ten most expensive objects, and how many objects include the heavy headers.
+"""Where the time of a build goes: the programs of the demo and everything, the ten most expensive objects, and how many objects
+include the heavy headers.
 
   ./dev bench build [--dir build]
 
@@ -12,6 +13,9 @@ import os
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lint"))
+import check_build  # noqa: E402
 
 # What a header's name stands for; one that many objects include belongs behind an interface or in a precompiled header.
 HEAVY = {
@@ -61,7 +65,11 @@ def main():
         print(f"{folder} has no .ninja_log: run ./dev build first", file=sys.stderr)
         return 1
     seconds = {name: s for name, s in objects(folder).items() if name.endswith((".o", ".gch"))}
-    sources = includes(folder)
+    sources, read = includes(folder), check_build.texts(folder)
+    for goal, targets in check_build.GOALS.items():
+        found = check_build.objects(folder, targets)
+        print(f"{goal}: {len(found)} objects, {sum(seconds.get(name, 0) for name in found) / 60:.1f} min of compiler time, "
+              f"{sum(read.get(name, 0) for name in found):.0f} MB of text")
     print(f"{len(seconds)} objects, {sum(seconds.values()) / 60:.1f} min of compiler time; the ten most expensive:")
     for name, s in sorted(seconds.items(), key=lambda item: -item[1])[:10]:
         print(f"  {s:6.1f} s  {re.sub(r'CMakeFiles/|[.]dir', '', name)}")
