@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "cli/cluster/job_plan_request.h"
 #include "cli/run/goal.h"
 #include "cli/run/view.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
+#include "scheduler-service/planner/plan.h"
 
 namespace medley::cli {
 namespace {
@@ -120,13 +122,36 @@ std::optional<double> Observer::Answer(std::string_view reason, std::string_view
 
 absl::Status Observer::SetGoal(double most) {
   if (std::exchange(goal_set_, true)) return absl::OkStatus();  // the condition is that of the goal before
-  const double goal = GoalOf(most, scenario_.goal_percent);
+  double goal = GoalOf(most, scenario_.goal_percent);
+  std::string why = fmt::format("minThroughput is {:g} % of that: {}", scenario_.goal_percent, Thousands(goal));
+  if (scenario_.mix_saves_percent > 0) {
+    const auto mix = FindMix(most);
+    if (mix.ok()) {
+      goal = mix->samples_per_second;
+      why = fmt::format("minThroughput is {}, because {}", Thousands(goal), mix->why);
+    } else {
+      why += "; " + base::Message(mix.status());
+    }
+  }
   const kube::Json patch = {{"spec", {{"objective", {{"minThroughput", goal}}}}}};
   const auto patched = cluster_.client().Patch(Jobs(), job_, kube::PatchType::kMerge, patch);
   if (!patched.ok()) return base::Annotate(patched.status(), "setting the goal of the scenario");
-  Say(fmt::format("the machines reach at most {} samples/s; minThroughput is {:g} % of that: {}", Thousands(most),
-                  scenario_.goal_percent, Thousands(goal)));
+  Say(fmt::format("the machines reach at most {} samples/s; {}", Thousands(most), why));
   return absl::OkStatus();
+}
+
+// Plans as the scheduling service does, from what the cluster knows of the job and its pools now.
+absl::StatusOr<MixGoal> Observer::FindMix(double most) const {
+  MEDLEY_ASSIGN_OR_RETURN(
+      const Cluster cluster,
+      Connect({.kubeconfig = {.kubeconfig = cluster_.kubeconfig(), .context = "", .ns = job_.ns}}, clock_));
+  MEDLEY_ASSIGN_OR_RETURN(JobObjects objects, ReadJobObjects(cluster, job_.name));
+  const sched::Registry planners = sched::BuiltinPlanners();
+  return FindMixGoal(most, scenario_.mix_saves_percent, [&](double rate) -> absl::StatusOr<model::PlanResult> {
+    kube::MergePatch(objects.job.mutable_json(), {{"spec", {{"objective", {{"minThroughput", rate}}}}}});
+    MEDLEY_ASSIGN_OR_RETURN(const JobPlanRequest asked, BuildJobPlanRequest(objects, false, clock_.Now()));
+    return sched::MakePlan(asked.request, {asked.catalog_revision, asked.price_time}, planners, clock_, {});
+  });
 }
 
 absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {

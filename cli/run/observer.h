@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/run/local_cluster.h"
+#include "cli/run/mix_goal.h"
 #include "cli/run/scenario.h"
 #include "cli/run/summary.h"
 
@@ -32,6 +33,7 @@ class Observer {
   std::optional<double> Answer(std::string_view reason, std::string_view message) const;
   // Sets the goal of such a scenario, once.
   absl::Status SetGoal(double most);
+  absl::StatusOr<MixGoal> FindMix(double most) const;
   absl::Status Act(const Snapshot& view, RunRecord& record);
   absl::Status KillOne(const KillStep& step, RunRecord& record);
   void NotePlan(const Snapshot& view);

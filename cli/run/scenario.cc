@@ -54,6 +54,14 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view yaml) {
       root.Fail("goalPercent", "must be greater than 0 and at most 100");
     }
   }
+  if (root.Has("mixSavesPercent")) {
+    scenario.mix_saves_percent = root.Number("mixSavesPercent", 0);
+    if (!(scenario.mix_saves_percent > 0 && scenario.mix_saves_percent < 100)) {
+      root.Fail("mixSavesPercent", "must be greater than 0 and less than 100");
+    }
+    if (scenario.goal_percent <= 0)
+      root.Fail("mixSavesPercent", "needs goalPercent, for machines that have no such goal");
+  }
   double last = 0;
   for (const Reader& reader : root.List("steps")) {
     ScenarioStep step = ReadStep(reader);

@@ -5,6 +5,8 @@
 //
 //   prices: adult.prices.yaml            # the price file at the start, in the same folder
 //   goalPercent: 40                      # minThroughput, as a percentage of what the offered machines reach at most
+//   mixSavesPercent: 20                  # instead, a minThroughput for which a mix of pools is that much cheaper than
+//                                        # each single pool (mix_goal.h); where there is none, goalPercent counts
 //   steps:                               # in order; each waits until the job reaches its progress
 //   - {atPercent: 30, say: "...", prices: adult.prices-2.yaml}
 //   - {atPercent: 65, say: "...", kill: {role: trainer, stage: 1}}
@@ -44,8 +46,9 @@ struct Expectations {
 };
 
 struct Scenario {
-  std::string prices;       // name of the price file; empty: no price feed
-  double goal_percent = 0;  // in (0, 100]; 0: the job's own goal
+  std::string prices;            // name of the price file; empty: no price feed
+  double goal_percent = 0;       // in (0, 100]; 0: the job's own goal
+  double mix_saves_percent = 0;  // in (0, 100), with goal_percent; 0: goal_percent counts
   std::vector<ScenarioStep> steps;
   Expectations expect;
 };

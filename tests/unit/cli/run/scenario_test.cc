@@ -24,6 +24,7 @@ TEST(ScenarioTest, TheExamplesScenarioIsValid) {
   ASSERT_THAT(scenario, base::IsOk());
   ASSERT_EQ(scenario->steps.size(), 2u);
   EXPECT_GT(scenario->goal_percent, 0);
+  EXPECT_GE(scenario->mix_saves_percent, 20);
   EXPECT_FALSE(scenario->steps[0].prices.empty());
   EXPECT_EQ(scenario->steps[1].kill->role, "trainer");
   EXPECT_GE(scenario->expect.metrics.at("auc"), 0.915);
@@ -32,6 +33,8 @@ TEST(ScenarioTest, TheExamplesScenarioIsValid) {
 
 TEST(ScenarioTest, RefusesUnknownFieldsWithTheirPath) {
   EXPECT_THAT(Parse("{prizes: x}"), StatusIs(kInvalid, HasSubstr("scenario.prizes: unknown field")));
+  EXPECT_THAT(Parse("{mixSavesPercent: 20}"), StatusIs(kInvalid, HasSubstr("mixSavesPercent")));
+  EXPECT_THAT(Parse("{goalPercent: 50, mixSavesPercent: 100}"), StatusIs(kInvalid, HasSubstr("mixSavesPercent")));
   EXPECT_THAT(Parse("{steps: [{prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
   EXPECT_THAT(Parse("{steps: [{atPercent: 101, prices: a}]}"), StatusIs(kInvalid, HasSubstr("steps[0].atPercent")));
   EXPECT_THAT(Parse("{steps: [{atPercent: 10}]}"), StatusIs(kInvalid, HasSubstr("needs prices or kill")));

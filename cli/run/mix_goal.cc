@@ -1,0 +1,79 @@
+#include "cli/run/mix_goal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "cli/run/view.h"
+#include "common/base/status.h"
+
+namespace medley::cli {
+namespace {
+
+constexpr int kFirstPercent = 30, kLastPercent = 96, kStep = 2;  // of `most`: the goals that are tried
+
+struct Tried {
+  double goal = 0;
+  double saving = 0;    // of the mix against the cheapest single pool, as a share; 1: no single pool reaches the goal
+  bool single = false;  // a single pool reaches it
+};
+
+Tried Judge(double goal, const model::PlanResult& result) {
+  Tried tried{goal};
+  std::optional<double> cheapest;
+  for (const model::Alternative& other : result.alternatives) {
+    if (other.plan) cheapest = std::min(cheapest.value_or(std::numeric_limits<double>::max()), other.plan->cost_usd);
+  }
+  tried.single = cheapest.has_value();
+  if (!result.plan) return tried;
+  std::set<std::string> pools;
+  for (const model::ProvisionedStage& stage : result.plan->stages) pools.insert(stage.resource_type);
+  if (pools.size() < 2) return tried;
+  tried.saving = cheapest ? 1 - result.plan->cost_usd / *cheapest : 1;
+  return tried;
+}
+
+// The longest run of goals that save enough, [first, end).
+std::pair<size_t, size_t> LongestRun(const std::vector<Tried>& tried, double least, bool single) {
+  std::pair<size_t, size_t> longest{0, 0};
+  for (size_t first = 0; first < tried.size();) {
+    size_t end = first;
+    while (end < tried.size() && tried[end].saving >= least && tried[end].single == single) ++end;
+    if (end - first > longest.second - longest.first) longest = {first, end};
+    first = std::max(first + 1, end);
+  }
+  return longest;
+}
+
+}  // namespace
+
+absl::StatusOr<MixGoal> FindMixGoal(double most, double percent, const PlanForGoal& plan) {
+  std::vector<Tried> tried;
+  for (int share = kFirstPercent; share <= kLastPercent; share += kStep) {
+    const double goal = std::max(1.0, std::floor(most * share / 100));
+    MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result, plan(goal));
+    tried.push_back(Judge(goal, result));
+  }
+  for (const bool single : {true, false}) {
+    const auto [first, end] = LongestRun(tried, percent / 100, single);
+    if (first == end) continue;
+    const Tried& chosen = tried[first + (end - first) / 2];
+    return MixGoal{chosen.goal,
+                   single ? fmt::format("a mix of pools should be {:.0f} % cheaper there than the cheapest single pool",
+                                        100 * chosen.saving)
+                          : std::string("no single pool reaches that")};
+  }
+  const Tried& best = *std::ranges::max_element(tried, {}, &Tried::saving);
+  if (best.saving <= 0) {
+    return base::FailedPrecondition("no goal makes a mix of pools cheaper than a single pool on this machine");
+  }
+  return base::FailedPrecondition(
+      "no goal makes a mix of pools {:g} % cheaper than a single pool on this machine: at best {:.0f} %, at {} "
+      "samples/s",
+      percent, 100 * best.saving, Thousands(best.goal));
+}
+
+}  // namespace medley::cli
