@@ -11,6 +11,7 @@
 #include "worker/aten/conversions.h"
 #include "worker/aten/errors.h"
 #include "worker/cut/uses.h"
+#include "worker/exported/pure_calls.h"
 
 namespace medley::aten {
 namespace {
@@ -89,6 +90,9 @@ absl::StatusOr<CallList> CallList::Compile(const cut::Cut& cut, const std::vecto
 absl::Status CallList::Add(int index) {
   const Node& node = program_->nodes[static_cast<size_t>(index)];
   Call call{.node = index, .returns_list = node.returns_list};
+  if (!exported::IsPureCall(node.target)) {  // the archive's reader has refused it; here it would be called
+    return base::InvalidArgument("a model may not call {}", Where(node));
+  }
   call.handle = FindOperator(node.target);
   const AdaptedCall* adapted = FindAdapted(node.target, call.handle.has_value());
   if (adapted == nullptr && !call.handle.has_value()) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/exported/pure_calls.h"
 
 namespace medley::exported {
 namespace {
@@ -432,6 +433,10 @@ absl::Status ProgramParser::ReadNode(const Json& json, const std::string& number
   }
   MEDLEY_ASSIGN_OR_RETURN(const Json* outputs, fields.List("outputs"));
   MEDLEY_RETURN_IF_ERROR(ReadResults(*outputs, place, node));
+  if (!IsPureCall(node.target)) {
+    return base::InvalidArgument(
+        "{}: a model may not call this operator: only those that compute and do nothing else are allowed", place);
+  }
   out_.nodes.push_back(std::move(node));
   return absl::OkStatus();
 }

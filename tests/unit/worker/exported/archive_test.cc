@@ -1,5 +1,6 @@
 // Archives of torch.export.save, and files that only look like them: each is refused with a sentence.
 #include "worker/exported/archive.h"
+#include "worker/exported/pure_calls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -333,6 +334,50 @@ TEST_F(ArchiveTest, ProgramsThatCannotBe) {
               HasSubstr("nested more than 64 levels"));
   EXPECT_THAT(Refusal(With("mlp.pt2", "model.json", [](const std::string&) { return "{}"; })),
               HasSubstr("schema_version"));
+}
+
+// aten.from_file(shared=True) and fill_ overwrote a file of the worker's user.
+TEST_F(ArchiveTest, OperatorsThatDoMoreThanCompute) {
+  const auto refuse = [&](const std::string& target) {
+    return Refusal(With("mlp.pt2", "model.json", [&](const std::string& json) {
+      return Replaced(json, "torch.ops.aten.relu.default", "torch.ops." + target);
+    }));
+  };
+  for (const char* target : {"aten.from_file.default",
+                             "aten.from_file.out",
+                             "aten.set_.source_Storage",
+                             "aten.as_strided.default",
+                             "aten.empty.memory_format",
+                             "aten._unsafe_index.Tensor",
+                             "aten._index_put_impl_.default",
+                             "aten.resize_.default",
+                             "aten._print.default",
+                             "aten.record_stream.default",
+                             "aten.save.default",
+                             "prims.iota.default",
+                             "aten._cuda_getCurrentRawStream.default",
+                             "c10d.broadcast_.default",
+                             "image.read_file.default",
+                             "profiler._record_function_enter.default",
+                             "aten..relu",
+                             "relu",
+                             "aten",
+                             "",
+                             "_operator.",
+                             "_operator.a.b"}) {
+    EXPECT_THAT(refuse(target), HasSubstr("a model may not call this operator")) << target;
+  }
+  EXPECT_THAT(refuse("aten.from_file.default"), HasSubstr("node 1 ('aten.from_file.default' of module '', make.py:27"));
+}
+
+TEST(PureCallsTest, OverloadsAndFormsInPlaceAreThoseOfTheirOperator) {
+  for (const char* target : {"aten.relu.default", "aten.relu_.default", "aten.add.Tensor", "aten.add_.Scalar",
+                             "aten.__and__.Tensor", "aten._to_copy.default", "_operator.mul", "torch.sym_float"}) {
+    EXPECT_TRUE(IsPureCall(target)) << target;
+  }
+  for (const char* target : {"aten.relu__.default", "aten.relu2.default", "aten_.relu.default", "aten.RELU.default"}) {
+    EXPECT_FALSE(IsPureCall(target)) << target;
+  }
 }
 
 TEST_F(ArchiveTest, TensorsBeyondTheirStorage) {
