@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""What cmake/test_targets.py and check_build.py decide."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../../cmake")]
+import check_build  # noqa: E402
+import test_targets  # noqa: E402
+
+
+def case(command, *labels):
+    return {"command": command, "properties": [{"name": "LABELS", "value": list(labels)}]}
+
+
+class NeededTest(unittest.TestCase):
+    def test_a_program_needs_itself_and_a_script_all_programs(self):
+        build = os.path.realpath("/b")
+        program, script = case([f"{build}/tests/a_test", "--gtest_filter=*"]), case(["/usr/bin/python3", "/s/b_test.py"], "integration")
+        self.assertEqual(test_targets.needed(build, [program]), (["a_test"], False))
+        self.assertEqual(test_targets.needed(build, [script]), ([], True))
+        self.assertEqual(test_targets.needed(build, [program, script, program]), (["a_test"], True))
+        # A script that starts a test's program needs that one.
+        self.assertEqual(test_targets.needed(build, [case(["/s/real-api", "run", f"{build}/tests/a_test"])]), (["a_test"], False))
+
+    def test_lints_need_nothing(self):
+        lint = case(["/usr/bin/python3", "/s/lint.py"], "lint")
+        self.assertEqual(test_targets.needed("/b", [lint, case(["python3", "x"], "script")]), ([], False))
+        self.assertEqual(test_targets.needed("/b", []), ([], False))
+
+    def test_the_slowest_come_first(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as report:
+            cases = "".join(f'<testcase name="t{i}" time="{i}.5"/>' for i in range(20))
+            report.write(f"<testsuite>{cases}</testsuite>")
+            report.flush()
+            found = test_targets.slowest(report.name)
+        self.assertEqual((len(found), found[0], found[-1]), (10, (19.5, "t19"), (10.5, "t10")))
+
+
+class BuildTest(unittest.TestCase):
+    BARS = check_build.read_table("# a comment\n\ndemo | 10 | 100  # why\neverything | 20 | 200\n")
+
+    def test_a_goal_within_its_line_is_fine(self):
+        self.assertEqual(self.BARS, {"demo": (10, 100), "everything": (20, 200)})
+        self.assertEqual(check_build.grown({"demo": (10, 100.0), "everything": (1, 1.0)}, self.BARS), [])
+
+    def test_growth_is_told(self):
+        self.assertEqual(check_build.grown({"demo": (11, 100.0)}, self.BARS), ["demo has 11 objects, more than 10"])
+        self.assertIn("demo reads 101 MB of text, more than 100", check_build.grown({"demo": (10, 100.6)}, self.BARS)[0])
+        self.assertEqual(check_build.grown({"other": (1, 1.0)}, self.BARS), ["other has no line"])
+
+
+if __name__ == "__main__":
+    unittest.main()
