@@ -4,6 +4,7 @@
 #include <absl/strings/str_split.h>
 
 #include <algorithm>
+#include <system_error>
 #include <vector>
 
 #include "cli/run/child_process.h"
@@ -20,6 +21,8 @@ constexpr base::seconds kPatience{30};  // LibTorch for GPUs has GB of libraries
 absl::StatusOr<bool> WorkerUsesGpus(base::Clock& clock, const std::filesystem::path& program,
                                     const std::filesystem::path& folder) {
   const auto answer = folder / "worker-devices.log";
+  std::error_code absent;
+  std::filesystem::remove(answer, absent);  // of an earlier run in this folder: logs are appended to
   MEDLEY_ASSIGN_OR_RETURN(const auto child,
                           ChildProcess::Start({.program = program, .arguments = {"--devices"}, .log = answer}));
   const base::SteadyTime deadline = clock.Steady() + kPatience;
