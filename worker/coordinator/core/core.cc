@@ -37,6 +37,8 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   last_checkpoint_ = journal.last_checkpoint_step();
   restarts_ = journal.restarts();
   bad_rows_ = journal.bad_rows();
+  budget_.Restore(journal.recovery());
+  if (journal.outcome() == job::v1::JOB_PHASE_FAILED) budget_.NewAttempt();
   train_digest_ = journal.train_digest();
   test_digest_ = journal.test_digest();
   if (journal.has_checkpoint_failure()) checkpoint_failure_ = journal.checkpoint_failure();
@@ -86,6 +88,7 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
     }
   } else {
     ++restarts_;
+    budget_.Interrupted(RecoveryBudget::Weight::kLoss);
   }
   Log(false, fmt::format("the coordinator {}: waiting for {} members of generation {} to reconnect",
                          adopting_ ? "takes over" : "restarted", active.members.size(), active.generation));
@@ -158,10 +161,10 @@ absl::StatusOr<int64_t> CoordinatorCore::ApplyPlan(const job::v1::ApplyPlanReque
     first_plan_ = request;
     cost_.SetFirstPlan(request.plan());
   }
-  failures_ = 0;
+  budget_.NewPlan();
   waiting_since_ = retry_at_ = now.steady;
   if (next_ && !next_->switching && mode_ != Mode::kHalted) {
-    AbandonNext({job::v1::SWITCH_CAUSE_PLAN, "a newer plan arrived", ""}, false, now);
+    AbandonNext({job::v1::SWITCH_CAUSE_PLAN, "a newer plan arrived", ""}, std::nullopt, now);
   }
   Journal(now);
   Advance(now);
@@ -184,7 +187,7 @@ void CoordinatorCore::PlanOut(const std::vector<std::string>& members, Instant n
     found->second.leaving = true;
     checkpoint_wanted_ = true;  // ConsiderChange clears it when a generation without the member can start
     if (next_ && !next_->switching && mode_ != Mode::kHalted && next_->members.contains(name)) {
-      AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_LEFT, name + " will leave", name}, false, now);
+      AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_LEFT, name + " will leave", name}, RecoveryBudget::Weight::kLoss, now);
     }
     const bool has_part = (active_ && active_->members.contains(name)) || (next_ && next_->members.contains(name));
     if (!has_part && standbys_.Find(name) != nullptr) ReleaseStandby(name, "it leaves, and only stood by", now);
@@ -202,7 +205,7 @@ absl::Status CoordinatorCore::Suspend(const std::string& reason, int64_t leader_
   suspend_deadline_ = now.steady + options_.checkpoint_timeout;
   message_ = reason;
   if (next_ && !next_->switching && mode_ == Mode::kTraining) {
-    AbandonNext({.text = "the job is suspended"}, false, now);
+    AbandonNext({.text = "the job is suspended"}, std::nullopt, now);
   }
   Advance(now);
   return absl::OkStatus();
@@ -250,7 +253,6 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   ConnectedMember& member = members_[name];
   member.hello = hello;
   if (!again) member.since = now.steady;
-  failures_ = mode_ == Mode::kTraining ? 0 : failures_;
   const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} was interrupted", name),
                      name};
   const auto holder = active_ ? active_->members.find(name) : std::map<std::string, GenerationMember>::iterator();
@@ -266,7 +268,7 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
     if (mode_ == Mode::kHalting) return HaltMember(holder->second);
     return BeginHalt(broken, now);
   }
-  if (next_ && next_->members.contains(name)) AbandonNext(broken, false, now);
+  if (next_ && next_->members.contains(name)) AbandonNext(broken, RecoveryBudget::Weight::kLoss, now);
 }
 
 void CoordinatorCore::OnLost(const std::string& member, const std::string& instance, Instant now) {
@@ -289,7 +291,7 @@ void CoordinatorCore::OnLost(const std::string& member, const std::string& insta
     active_->members.erase(member);
     LoseHolder(why, now);
   } else if (of(next_)) {
-    AbandonNext(why, false, now);
+    AbandonNext(why, RecoveryBudget::Weight::kLoss, now);
   }
   Advance(now);
 }
@@ -299,7 +301,7 @@ void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
   if (mode_ == Mode::kTraining) return BeginHalt(why, now);
   StopAdopting(why);
   Blame(why);
-  if (mode_ == Mode::kHalted && next_) AbandonNext(why, false, now);
+  if (mode_ == Mode::kHalted && next_) AbandonNext(why, RecoveryBudget::Weight::kLoss, now);
   if (mode_ == Mode::kHalted && !StateIsWhole()) LoseState(why, now);
 }
 
@@ -318,7 +320,9 @@ void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& f
                   exchange ? fmt::format("the exchange of {} with other members broke at step {}", member, fault.step())
                            : fmt::format("{}: {}", member, fault.message()),
                   member};
-  if (next_ && fault.generation() == next_->generation) return AbandonNext(why, true, now);
+  if (next_ && fault.generation() == next_->generation) {
+    return AbandonNext(why, RecoveryBudget::Weight::kFault, now);
+  }
   if (mode_ == Mode::kTraining && fault.generation() == active_->generation) BeginHalt(why, now);
 }
 

@@ -24,6 +24,7 @@
 #include "worker/coordinator/core/ledger.h"
 #include "worker/coordinator/core/meter.h"
 #include "worker/coordinator/core/options.h"
+#include "worker/coordinator/core/recovery_budget.h"
 #include "worker/coordinator/core/roster.h"
 #include "worker/coordinator/core/slow_members.h"
 #include "worker/coordinator/core/standbys.h"
@@ -137,7 +138,8 @@ class CoordinatorCore {
                        Cause cause, Instant now);
   Cause PlanCause() const { return {job::v1::SWITCH_CAUSE_PLAN, desired_->reason(), ""}; }
   void SendPrepare(job::v1::StateOrigin origin);
-  void AbandonNext(const Cause& why, bool failed, Instant now);
+  // `weight`: how the interruption counts; nullopt: it is a decision, and does not.
+  void AbandonNext(const Cause& why, std::optional<RecoveryBudget::Weight> weight, Instant now);
   // `member` cannot take part in next_, and a retry would not help: the job trains on with the plan in force. It fails
   // only when no members hold its state.
   void RefuseNext(std::string member, const std::string& message, Instant now);
@@ -191,11 +193,12 @@ class CoordinatorCore {
 
   // core_recovery.cc
   void Blame(const Cause& why);
-  void BeginHalt(const Cause& why, Instant now);
+  void BeginHalt(const Cause& why, Instant now, bool counted = false);  // `counted`: in the budget
   void HaltMember(GenerationMember& member);
   void OnHalted(const std::string& member, const job::v1::Halted& halted, Instant now);
   void ResolveHalt(Instant now);
   void LoseState(const Cause& why, Instant now);
+  bool GiveUp(const Cause& why, Instant now);  // whether the budget is spent and the job has failed
   void AdvanceHalted(Instant now);
   void AdvanceIdle(Instant now);
   bool StateIsWhole() const;
@@ -271,7 +274,7 @@ class CoordinatorCore {
   base::SteadyTime waiting_since_{};  // since when no generation could start
   base::SteadyTime retry_at_{};
   Cause last_interruption_;
-  int failures_ = 0;  // preparations and recoveries in a row without progress
+  RecoveryBudget budget_{options_.max_fruitless};
   int64_t restarts_ = 0;
 
   Agreements agreements_;

@@ -42,7 +42,7 @@ bool CoordinatorCore::CheckTrainData(Instant now) {
   }
   // The plan stays the wanted one: it becomes possible as soon as a new pod reads the right data.
   const auto& [first, sentence] = wrong.front();
-  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, sentence, first}, true, now);
+  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, sentence, first}, RecoveryBudget::Weight::kFault, now);
   if (over()) return false;
   for (const auto& [name, why] : wrong) {
     Log(true, "refused a member: " + why);

@@ -71,7 +71,8 @@ void CoordinatorCore::StartEvaluation(bool last, Instant now) {
 void CoordinatorCore::RecordScores(Instant now) {
   const int64_t step = ledger_->committed();
   const std::map<std::string, double> metrics = MetricsOf(evaluation_->scores);
-  if (curve_.At(step) != nullptr || metrics.empty()) return;
+  if (curve_.At(step) != nullptr) return;
+  if (metrics.empty()) return curve_.AddNothing(step);
   const job::v1::EvaluationRecord& record = curve_.Add(*ledger_, step, metrics, now.wall);
   commands_.push_back(EvaluationCommand{record, active_->generation});
   Log(false, Describe(*ledger_, record));

@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kMaxSwitches = 32;
 constexpr int kMaxLag = 1024;  // no plan has more stages
-constexpr base::nanoseconds kMaxRetryWait = base::seconds(30);
 
 void SetTime(base::WallTime at, google::protobuf::Timestamp* out) {
   const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(at.time_since_epoch()).count();
@@ -85,22 +84,19 @@ void CoordinatorCore::SendPrepare(job::v1::StateOrigin origin) {
   for (const auto& [name, member] : next_->members) Send(member.peer, message);
 }
 
-void CoordinatorCore::AbandonNext(const Cause& why, bool failed, Instant now) {
-  Log(failed, fmt::format("abandoned generation {}: {}", next_->generation, why.text));
+void CoordinatorCore::AbandonNext(const Cause& why, std::optional<RecoveryBudget::Weight> weight, Instant now) {
+  const bool fault = weight == RecoveryBudget::Weight::kFault;
+  Log(fault, fmt::format("abandoned generation {}: {}", next_->generation, why.text));
   Blame(why);
   found_ = false;
-  if (failed) {
-    ++failures_;
-    const base::nanoseconds wait = options_.retry_wait * (int64_t{1} << std::min(failures_ - 1, 5));
-    retry_at_ = now.steady + std::min(wait, kMaxRetryWait);
+  if (weight) {
+    budget_.Interrupted(*weight);
+    const base::nanoseconds least = fault ? options_.retry_wait : base::nanoseconds(0);
+    retry_at_ = now.steady + std::max(budget_.Pause(options_.retry_wait), least);
   }
-  if (failed && failures_ > options_.max_fruitless && mode_ != Mode::kTraining) {
-    return Fail(
-        fmt::format("gave up after {} failed attempts to start a generation; the last one: {}", failures_, why.text),
-        true, now);
-  }
+  if (mode_ != Mode::kTraining && GiveUp(why, now)) return;
   // Halt brings members of the old generation back to it; Abandon makes the others drop the new one.
-  if (next_->switching && active_) return BeginHalt(why, now);
+  if (next_->switching && active_) return BeginHalt(why, now, weight.has_value());
   job::v1::SessionResponse message;
   message.mutable_abandon()->set_generation(next_->generation);
   for (const auto& [name, member] : next_->members) {
@@ -124,7 +120,8 @@ void CoordinatorCore::RefuseNext(std::string member, const std::string& message,
     if (desired_->plan().generation() == plan) desired_ = active_->request;
     Journal(now);
   }
-  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, fmt::format("{}: {}", member, message), member}, true, now);
+  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, fmt::format("{}: {}", member, message), member},
+              RecoveryBudget::Weight::kFault, now);
   if (replacement) ReleaseWithError(member, message);  // the plan runs without it
 }
 
@@ -174,7 +171,8 @@ bool CoordinatorCore::CheckPrograms(Instant now) {
                                          "different builds of medley-worker",
                                          name, member.program, right->second, right->first));
   }
-  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, wrong.front().second, wrong.front().first}, true, now);
+  AbandonNext({job::v1::SWITCH_CAUSE_MEMBER_FAULT, wrong.front().second, wrong.front().first},
+              RecoveryBudget::Weight::kFault, now);
   if (over()) return false;
   for (const auto& [name, why] : wrong) {
     Log(true, "refused a member: " + why);

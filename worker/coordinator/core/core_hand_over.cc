@@ -26,7 +26,7 @@ absl::Status CoordinatorCore::HandOver(const job::v1::HandOverRequest& to, Insta
   Log(false, fmt::format("the coordinator of term {} at {} takes over", to.term(), to.address()));
   successor_ = to;
   if (next_ && !next_->switching && mode_ == Mode::kTraining) {
-    AbandonNext({.text = "another coordinator takes over"}, false, now);
+    AbandonNext({.text = "another coordinator takes over"}, std::nullopt, now);
   }
   Advance(now);
   return absl::OkStatus();

@@ -124,6 +124,7 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   state.set_first_plan_throughput(cost_.first_throughput());
   state.set_paid_samples(cost_.paid_samples());
   state.set_bad_rows(bad_rows_);
+  *state.mutable_recovery() = budget_.ToRecord();
   state.set_train_digest(train_digest_);
   state.set_test_digest(test_digest_);
   if (checkpoint_failure_) *state.mutable_checkpoint_failure() = *checkpoint_failure_;

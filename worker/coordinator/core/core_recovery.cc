@@ -11,6 +11,20 @@
 #include "worker/coordinator/core/core.h"
 
 namespace medley::worker {
+namespace {
+
+RecoveryBudget::Weight WeightOf(job::v1::SwitchCause cause) {
+  switch (cause) {
+    case job::v1::SWITCH_CAUSE_MEMBER_LOST:
+    case job::v1::SWITCH_CAUSE_SESSION_BROKEN:
+    case job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN:  // usually the first sign of a loss
+      return RecoveryBudget::Weight::kLoss;
+    default:
+      return RecoveryBudget::Weight::kFault;
+  }
+}
+
+}  // namespace
 
 // Records the cause that users are shown. Peers often notice a loss before the lost member's session ends, or fail
 // again because of it. Their broken exchange is an effect, so it does not replace the loss as the cause.
@@ -20,14 +34,13 @@ void CoordinatorCore::Blame(const Cause& why) {
   if (mode_ == Mode::kTraining || !effect) last_interruption_ = why;
 }
 
-void CoordinatorCore::BeginHalt(const Cause& why, Instant now) {
+void CoordinatorCore::BeginHalt(const Cause& why, Instant now, bool counted) {
   Log(true, fmt::format("generation {} stops at step {}: {}", active_->generation, ledger_->committed(), why.text));
   Blame(why);
-  if (mode_ == Mode::kTraining) {
-    ++restarts_;
-    ++failures_;
-    const int64_t doublings = std::min(failures_, 6) - 2;
-    retry_at_ = now.steady + (failures_ > 1 ? options_.retry_wait * (int64_t{1} << doublings) : base::nanoseconds(0));
+  if (mode_ == Mode::kTraining) ++restarts_;
+  if (!counted) {
+    budget_.Interrupted(WeightOf(why.kind));
+    retry_at_ = now.steady + budget_.Pause(options_.retry_wait);
   }
   if (next_) {
     job::v1::SessionResponse message;
@@ -110,16 +123,22 @@ void CoordinatorCore::ResolveHalt(Instant now) {
   halted_step_ = t;
   mode_ = Mode::kHalted;
   waiting_since_ = now.steady;
-  if (failures_ > options_.max_fruitless) {
-    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, last_interruption_.text), true,
-         now);
-  }
+  GiveUp(last_interruption_, now);
+}
+
+bool CoordinatorCore::GiveUp(const Cause& why, Instant now) {
+  if (!budget_.spent()) return false;
+  Fail(fmt::format("gave up after {} interruptions without progress beyond step {}; the last one: {}",
+                   budget_.interruptions(), budget_.furthest_step(), why.text),
+       true, now);
+  return true;
 }
 
 void CoordinatorCore::LoseState(const Cause& why, Instant now) {
   Log(true, fmt::format("part of the state is lost ({}): rolling back to the last checkpoint", why.text));
   Blame(why);
-  if (next_) AbandonNext(why, false, now);
+  if (next_) AbandonNext(why, std::nullopt, now);  // BeginHalt has counted it
+  if (over()) return;
   from_generation_ = std::max(from_generation_, active_->generation);
   active_.reset();
   checkpoint_.reset();
@@ -127,9 +146,7 @@ void CoordinatorCore::LoseState(const Cause& why, Instant now) {
   found_ = false;
   waiting_since_ = now.steady;
   Journal(now);
-  if (failures_ > options_.max_fruitless) {
-    Fail(fmt::format("gave up after {} recoveries without progress: {}", failures_, why.text), true, now);
-  }
+  GiveUp(why, now);
 }
 
 // Starts a generation from the survivors' state, with the first choice of plan and members that covers every stage.
@@ -262,7 +279,8 @@ void CoordinatorCore::CheckDeadlines(Instant now) {
     }
     const char* what = next_->switching ? "ready" : "warm";
     const std::string why = fmt::format("members that were not {} in time: {}", what, fmt::join(late, ", "));
-    if (!late.empty()) AbandonNext({job::v1::SWITCH_CAUSE_TIMEOUT, why, late.front()}, true, now);
+    if (!late.empty())
+      AbandonNext({job::v1::SWITCH_CAUSE_TIMEOUT, why, late.front()}, RecoveryBudget::Weight::kFault, now);
   }
   if (over() || mode_ != Mode::kTraining) return;
   if (checkpoint_ && !checkpoint_->waiting.empty() && now.steady >= checkpoint_->deadline) {

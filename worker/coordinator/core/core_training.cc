@@ -73,7 +73,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   MEDLEY_CHECK(committed.ok(), std::string(committed.message()));
   cost_.Committed(now.steady, ledger_->SamplesAt(step), first);
   committed_at_ = now.steady;
-  failures_ = 0;
+  budget_.Committed(step);
 }
 
 void CoordinatorCore::EndEpoch(const StepRange& last) {
@@ -91,6 +91,7 @@ void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
   }
   const absl::Status reset = ledger_->ResetTo(step);
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
+  if (step > budget_.furthest_step()) budget_.Committed(step);
   commands_.push_back(RollbackCommand{step, generation});
   losses_.clear();
   drain_ = 0;
@@ -180,7 +181,7 @@ void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
 
 void CoordinatorCore::AdvanceTraining(Instant now) {
   if (next_ && next_->switching) return;
-  if (next_ && AllLeased()) AbandonNext({.text = "no further step is leased"}, false, now);
+  if (next_ && AllLeased()) AbandonNext({.text = "no further step is leased"}, std::nullopt, now);
   AdvanceCheckpoint(now);
   const bool evaluating = AdvanceEvaluation(now);
   if (!evaluating) AdvanceEnding(now);
@@ -209,8 +210,7 @@ bool CoordinatorCore::OnlyLeaversMissing(const RosterFit& fit) const {
 // Starts the next generation when one of these is possible: switch to a newer plan whose members are all connected,
 // release a leaving member, or take in one that came back.
 void CoordinatorCore::ConsiderChange(Instant now) {
-  if (next_ || suspending_ || successor_ || AllLeased() || now.steady < retry_at_ ||
-      failures_ > options_.max_fruitless) {
+  if (next_ || suspending_ || successor_ || AllLeased() || now.steady < retry_at_ || budget_.spent()) {
     return;
   }
   if (desired_->plan().generation() != active_->request.plan().generation()) {

@@ -20,6 +20,7 @@ int64_t StepsPerEpoch(const Ledger& ledger) { return ledger.total_steps() / ledg
 bool LearningCurve::IsDue(const Ledger& ledger, int64_t step) const {
   if (step <= 0 || step >= ledger.total_steps()) return false;
   if (!records_.empty() && records_.back().step() >= step) return false;
+  if (step == without_result_) return false;
   const bool steps = options_.every_steps > 0 && step % options_.every_steps == 0;
   return steps || (options_.every_epochs > 0 && step % (StepsPerEpoch(ledger) * options_.every_epochs) == 0);
 }

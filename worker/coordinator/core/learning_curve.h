@@ -46,6 +46,8 @@ class LearningCurve {
   // The result at `step`, which has not been evaluated yet.
   const job::v1::EvaluationRecord& Add(const Ledger& ledger, int64_t step, std::map<std::string, double> metrics,
                                        base::WallTime now);
+  // The evaluation at `step` had no result, because the test data have no rows. It is not due again.
+  void AddNothing(int64_t step) { without_result_ = step; }
   // Forgets the results after `step`, and the losses since the last evaluation.
   void RollBack(int64_t step);
 
@@ -59,6 +61,7 @@ class LearningCurve {
 
   const CurveOptions options_;
   std::vector<job::v1::EvaluationRecord> records_;  // in the order of their steps, at most 256
+  int64_t without_result_ = 0;
   double loss_sum_ = 0;
   int64_t loss_samples_ = 0;
   double epoch_sum_ = 0;

@@ -51,7 +51,7 @@ struct CoreOptions {
   // The end of the job is saved again after waits of retry_wait, doubled to 30 s, for this long and more than
   // max_fruitless times.
   base::nanoseconds final_save_wait = base::seconds(600);
-  int max_fruitless = 5;  // most recoveries and failed preparations in a row without a newly committed step
+  int max_fruitless = 5;  // most faults in a row without a newly committed step (RecoveryBudget)
   int max_searches = 5;   // most failed searches for a checkpoint in a row
 };
 
