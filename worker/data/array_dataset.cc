@@ -1,7 +1,6 @@
 #include "worker/data/array_dataset.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <new>
 #include <span>
 
+#include "common/base/memory_limit.h"
 #include "common/base/status.h"
 #include "common/model/job_spec.h"
 #include "worker/data/array_file.h"
@@ -194,8 +194,7 @@ class Loader {
   static absl::Status Enlarge(std::vector<T>& values, size_t size) {
     if (values.size() >= size) return absl::OkStatus();
     // Linux gives more memory than it has, and ends a process that uses it.
-    static const size_t kMachine =
-        static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    static const auto kMachine = static_cast<size_t>(base::MemoryLimit());
     try {
       if (size > kMachine / sizeof(T)) throw std::bad_alloc();
       values.resize(size);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "worker/data/array_dataset.h"
 #include "worker/data/columns.h"
 #include "worker/data/digest.h"
@@ -65,7 +66,11 @@ void ParsePiece(const model::SchemaSpec& schema, char delimiter, const std::vect
     const std::string_view line = TakeLine(text);
     ++piece.lines;
     if (Trim(line).empty()) continue;
-    const absl::Status status = parser.Append(line, piece.rows);
+    const absl::Status status =
+        line.size() > kLongestLine
+            ? base::InvalidArgument("the line has {} bytes; a row has at most 64 MiB: are its line ends those of CSV?",
+                                    line.size())
+            : parser.Append(line, piece.rows);
     if (!status.ok() && piece.bad_rows++ == 0) {
       piece.first_bad_line = piece.lines;
       piece.first_bad = base::Message(status);
@@ -210,7 +215,7 @@ absl::Status CheckDiffer(const Batch& rows, const std::string& path, const model
     case model::Task::kMultiClass:
       return base::InvalidArgument(
           "{}: the label in column {} is '{}' in every row. Rows of several classes are needed", path,
-          LabelColumnText(schema), classes[static_cast<size_t>(rows.labels.front())]);
+          LabelColumnText(schema), base::Printable(classes[static_cast<size_t>(rows.labels.front())]));
     case model::Task::kMultiLabel:
       return base::InvalidArgument("{}: each column of spec.data.schema.label.columns has one value in all rows", path);
     case model::Task::kBinary:

@@ -4,17 +4,20 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "worker/data/label_values.h"
 #include "worker/data/number.h"
 
 namespace medley::worker {
 namespace {
 
+constexpr size_t kLongestClass = 1024;  // so that all classes fit into a message
+
 absl::Status ZeroOrOne(std::string_view text, int column, float& label) {
   text = LabelText(text);
   if (text.empty()) return base::InvalidArgument("column {}: the label is empty", column);
   if (text != "0" && text != "1") {
-    return base::InvalidArgument("column {}: the label '{}' is neither 0 nor 1", column, text);
+    return base::InvalidArgument("column {}: the label '{}' is neither 0 nor 1", column, base::Printable(text));
   }
   label = text == "1" ? 1.0F : 0.0F;
   return absl::OkStatus();
@@ -71,11 +74,15 @@ absl::Status LabelReader::Number(std::string_view text, std::vector<float>& labe
 
 absl::Status LabelReader::Class(std::string_view text, std::vector<float>& labels) {
   if (text.empty()) return base::InvalidArgument("column {}: the label is empty", schema_.label_column);
+  if (text.size() > kLongestClass) {
+    return base::InvalidArgument("column {}: the label '{}' is longer than the {} bytes that a class may have",
+                                 schema_.label_column, base::Printable(text), kLongestClass);
+  }
   auto found = numbers_.find(text);
   if (found == numbers_.end()) {
     if (!collects_) {
       return base::InvalidArgument("column {}: the label '{}' is no class of the training data", schema_.label_column,
-                                   text);
+                                   base::Printable(text));
     }
     // One more than allowed, so that the file is refused as a whole.
     if (classes_.size() > model::kMostClasses) {

@@ -9,6 +9,7 @@
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "worker/data/array_dataset.h"
 #include "worker/data/columns.h"
 #include "worker/data/row_parser.h"
@@ -22,10 +23,7 @@ constexpr size_t kMostValues = 1000;  // of which rows are counted; further ones
 constexpr size_t kMostNamed = 8;
 constexpr size_t kLongestValue = 40;
 
-std::string Quoted(std::string_view value) {
-  if (value.size() <= kLongestValue) return fmt::format("\"{}\"", value);
-  return fmt::format("\"{}...\"", value.substr(0, kLongestValue));
-}
+std::string Quoted(std::string_view value) { return fmt::format("\"{}\"", base::Printable(value, kLongestValue)); }
 
 std::string Rows(int64_t rows) { return fmt::format("({} {})", rows, rows == 1 ? "row" : "rows"); }
 

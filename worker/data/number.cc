@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 
 namespace medley::worker {
 
@@ -15,7 +16,7 @@ absl::Status ReadNumber(std::string_view text, int column, float& number) {
   }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) {
-    return base::InvalidArgument("column {}: '{}' is not a number", column, text);
+    return base::InvalidArgument("column {}: '{}' is not a number", column, base::Printable(text));
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "worker/data/number.h"
 #include "worker/data/schema.h"
 
@@ -24,7 +25,7 @@ absl::Status ReadId(std::string_view text, int column, int32_t& id) {
   const std::string_view digits = Trim(text);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
   if (error == std::errc() && end == digits.data() + digits.size() && id >= 0) return absl::OkStatus();
-  return base::InvalidArgument("column {}: '{}' is no whole number from 0 to 2^31 - 1", column, text);
+  return base::InvalidArgument("column {}: '{}' is no whole number from 0 to 2^31 - 1", column, base::Printable(text));
 }
 
 }  // namespace

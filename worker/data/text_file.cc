@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/file.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status.h"
 
 namespace medley::worker {
@@ -148,7 +149,15 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   std::string text;
   size_t end = 0;
   size_t room = error ? kBlock : static_cast<size_t>(size) + 1;
+  static const auto kMost = static_cast<size_t>(base::MemoryLimit() / 10 * 9);
   while (true) {
+    room = std::min(room, kMost - std::min(kMost, 2 * end));  // the text is copied when it grows
+    if (room == 0) {
+      return base::ResourceExhausted(
+          "{}: the text is longer than {} MiB, and this process may use {} MiB of memory: give the units "
+          "of its pool more memory, or train on a part of the data",
+          path, end >> 20, kMost / 9 * 10 >> 20);
+    }
     text.resize(end + room);
     MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data() + end, room));
     end += bytes;
@@ -160,7 +169,6 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 }
 
 absl::Status ForEachLine(const std::string& path, absl::FunctionRef<bool(std::string_view)> line) {
-  constexpr size_t kLongestLine = size_t{1} << 26;
   MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
   std::string text;
   while (true) {

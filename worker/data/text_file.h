@@ -35,7 +35,10 @@ class TextFile {
   std::unique_ptr<State> state_;
 };
 
-// Reads a whole file. Errors: those of TextFile.
+inline constexpr size_t kLongestLine = size_t{1} << 26;
+
+// Reads a whole file. Errors: those of TextFile; ResourceExhausted when the text, decompressed, takes more than nine
+// tenths of the memory that this process may use.
 absl::StatusOr<std::string> ReadText(const std::string& path);
 
 // Calls `line` for each line, without its end, until it returns false. Holds only some of the file in memory. Errors:

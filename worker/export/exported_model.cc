@@ -2,7 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/hex.h"
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 
 namespace medley::worker {
 namespace {
@@ -73,13 +75,28 @@ const char* OutputText(model::Task task) {
   return "the probability of label 1: the sigmoid of the last FullyConnected layer";
 }
 
+// JSON holds text only. Names in another encoding are written a second time as their bytes, so that predictions and labels
+// are those of the data.
+void AddClasses(const std::vector<std::string>& classes, Json& json) {
+  Json names = Json::array();
+  Json bytes = Json::array();
+  bool text = true;
+  for (const std::string& name : classes) {
+    names.push_back(base::EscapeInvalidUtf8(name));
+    bytes.push_back(base::HexOf(name));
+    text = text && base::IsUtf8(name);
+  }
+  json["classes"] = std::move(names);
+  if (!text) json["classBytes"] = std::move(bytes);
+}
+
 // What turns the outputs into predictions, for the tasks that need it.
 void AddLabel(const ExportedModel& model, Json& json) {
   const LabelTransform& label = model.transform.label;
   if (model.schema.task == model::Task::kRegression) {
     json["label"] = {{"mean", label.mean}, {"deviation", label.deviation}};
   }
-  if (model.schema.task == model::Task::kMultiClass) json["classes"] = label.classes;
+  if (model.schema.task == model::Task::kMultiClass) AddClasses(label.classes, json);
   if (model.schema.task == model::Task::kMultiLabel) json["labelColumns"] = model.schema.label_columns;
 }
 

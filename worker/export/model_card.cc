@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/base/utf8.h"
 #include "worker/data/columns.h"
 
 namespace medley::worker {
@@ -93,7 +94,8 @@ std::string LabelCell(const ExportedModel& model) {
       constexpr size_t kMostNamed = 20;
       const size_t named = std::min(kMostNamed, label.classes.size());
       std::string text = fmt::format("column {}; {} classes:", LabelColumnText(schema), label.classes.size());
-      for (size_t i = 0; i < named; ++i) text += fmt::format("{} `{}`", i == 0 ? "" : ",", label.classes[i]);
+      for (size_t i = 0; i < named; ++i)
+        text += fmt::format("{} `{}`", i == 0 ? "" : ",", base::EscapeInvalidUtf8(label.classes[i]));
       return named < label.classes.size() ? text + ", ..." : text;
     }
     case model::Task::kMultiLabel:

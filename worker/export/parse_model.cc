@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/base/hex.h"
 #include "common/base/status.h"
 #include "common/document/reader.h"
 #include "worker/data/schema.h"
@@ -262,6 +263,17 @@ absl::Status ReadTask(const Reader& root, ExportedModel& model) {
   if (*task == model::Task::kMultiClass) {
     model.transform.label.classes = root.Strings("classes");
     const size_t classes = model.transform.label.classes.size();
+    if (root.Has("classBytes")) {
+      const std::vector<std::string> bytes = root.Strings("classBytes");
+      if (bytes.size() != classes) {
+        return base::InvalidArgument("classBytes: has {} names, classes has {}", bytes.size(), classes);
+      }
+      for (size_t i = 0; i < classes; ++i) {
+        absl::StatusOr<std::string> original = base::BytesOfHex(bytes[i]);
+        if (!original.ok()) return base::Annotate(original.status(), fmt::format("classBytes[{}]", i));
+        model.transform.label.classes[i] = *std::move(original);
+      }
+    }
     if (classes < 2 || classes > model::kMostClasses) {
       return base::InvalidArgument("classes: has {} names, but must have from 2 to {}", classes, model::kMostClasses);
     }

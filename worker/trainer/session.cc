@@ -13,6 +13,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
+#include "common/rpc/utf8_strings.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 
 namespace medley::worker {
@@ -20,6 +21,8 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 using Stream = grpc::ClientReaderWriter<pb::SessionRequest, pb::SessionResponse>;
+
+constexpr size_t kLongestFault = size_t{1} << 14;  // far below what the coordinator receives
 
 rpc::ChannelOptions Reconnecting(const SessionOptions& options) {
   return {.mutual_tls = options.tls,
@@ -124,6 +127,11 @@ class SessionClient::Rep {
   }
 
   void Send(pb::SessionRequest request) {
+    // Faults quote the data and errors of libraries, in any encoding and of any length.
+    if (request.has_fault() && request.fault().message().size() > kLongestFault) {
+      request.mutable_fault()->mutable_message()->resize(kLongestFault);
+    }
+    rpc::EscapeStrings(request);
     base::MutexLock lock(mutex_);
     if (request.has_leaving()) leaving_ = request;
     if (stream_ != nullptr) stream_->Write(request);  // ignores failure: Run's Read fails too and reconnects

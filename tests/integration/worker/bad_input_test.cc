@@ -6,7 +6,9 @@
 #include <set>
 
 #include "common/base/file.h"
+#include "common/base/rng.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/base/utf8.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::worker {
@@ -57,6 +59,71 @@ TEST_F(BadInputTest, AMalformedRowWithinMaxBadRowsIsCounted) {
   EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
   EXPECT_EQ(end.bad_rows(), 1);
   EXPECT_EQ(end.samples_done(), 640);
+}
+
+// A message that quoted such a value could not be parsed: the job broke its session and recovered, for ever.
+TEST_F(BadInputTest, ABadValueOfTheTestDataMayHaveAnyEncoding) {
+  for (const std::string value : {"l\xe4nge", "\xed\xa0\x80", "length"}) {
+    const auto test = folder_ / "test.csv";
+    CopyLines(ExampleData("adult.test.csv"), test, 500);
+    std::ofstream(test, std::ios::app) << value
+                                       << ", State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, "
+                                          "Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K\n";
+    JobOptions options = Options();
+    options.test = test;
+    JobHarness job(options);
+    job.StartCoordinator();
+    job.Apply(shape_, "start");
+    const pb::Observation end = job.WaitForEnd();
+    EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+    EXPECT_FALSE(end.retryable());
+    EXPECT_EQ(end.switches_size(), 0) << end.message();
+    EXPECT_THAT(end.message(), testing::HasSubstr(test.string() + ":501"));
+    EXPECT_THAT(end.message(), testing::HasSubstr(base::EscapeInvalidUtf8(value)));
+  }
+}
+
+// The message quoted the whole value: it was too large to be sent, and the job recovered for ever.
+TEST_F(BadInputTest, AnEndlessLineOrValueFailsTheJobWithAShortReason) {
+  for (const size_t bytes : {size_t{70} << 20, size_t{8} << 20}) {
+    std::ofstream(data_, std::ios::app) << std::string(bytes, 'x') << "\n";
+    JobHarness job(Options());
+    job.StartCoordinator();
+    job.Apply(shape_, "start");
+    const pb::Observation end = job.WaitForEnd();
+    EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+    EXPECT_FALSE(end.retryable());
+    EXPECT_EQ(end.switches_size(), 0);
+    EXPECT_THAT(end.message(), testing::HasSubstr(data_.string() + ":"));
+    EXPECT_LT(end.message().size(), 1000u);
+    CopyLines(ExampleData("adult.train.csv"), data_, 640);
+  }
+}
+
+// Whatever bytes a table has, its job ends, and every reason can be read.
+TEST_F(BadInputTest, RandomBytesEndTheJobWithAResultOrAReason) {
+  const std::string good = *base::ReadFile(data_);
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    base::Rng rng(seed);
+    std::string bytes = good;
+    for (uint64_t i = 0; i < 1 + 3 * seed; ++i) bytes[rng.Below(bytes.size())] = static_cast<char>(rng.Below(256));
+    const auto test = folder_ / "test.csv";
+    std::ofstream(test, std::ios::binary) << bytes;
+    if (seed % 2 == 0) std::ofstream(data_, std::ios::binary) << bytes;
+    JobOptions options = Options();
+    options.test = test;
+    options.max_bad_rows = seed % 3 == 0 ? 100 : 0;
+    JobHarness job(options);
+    job.StartCoordinator();
+    job.Apply(shape_, "start");
+    const pb::Observation end = job.WaitForEnd();
+    EXPECT_EQ(end.switches_size(), 0) << end.message();
+    EXPECT_TRUE(end.phase() == pb::JOB_PHASE_COMPLETE || (end.phase() == pb::JOB_PHASE_FAILED && !end.retryable()))
+        << end.message();
+    std::printf("seed %d: %s: %s\n", static_cast<int>(seed), pb::JobPhase_Name(end.phase()).c_str(),
+                end.message().c_str());
+  }
 }
 
 TEST_F(BadInputTest, AMissingFileFailsTheJobWithItsName) {

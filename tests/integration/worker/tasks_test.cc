@@ -149,6 +149,18 @@ TEST_F(TasksTest, MultiClass) {
   EXPECT_GT(metrics.at("auc"), 0.95);
 }
 
+// The bytes of Latin-1 are no UTF-8. Messages, the journal and the exported model must hold them nevertheless; the names in
+// predictions are those of the data.
+TEST_F(TasksTest, ClassNamesInAnyEncoding) {
+  const char* const names[] = {"caf\xe9", "th\xe9", "\xff\xfe"};
+  WriteData([&](int colour, double x, double, base::Rng&) {
+    return names[colour + 2 * x < 1.2 ? 0 : colour + 2 * x < 2.8 ? 1 : 2];
+  });
+  const Job job = Train(Options("multiClass", R"({"column": 3})"), {.stages = {{0, 1, 1}, {1, 5, 1}}, .servers = 1});
+  EXPECT_EQ(job.end.switches_size(), 0);
+  EXPECT_GT(job.end.metrics().at("accuracy"), 0.85);
+}
+
 TEST_F(TasksTest, MultiLabel) {
   WriteData([](int colour, double x, double y, base::Rng& rng) {
     const auto noise = [&] { return rng.Uniform(-0.2, 0.2); };

@@ -14,6 +14,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/rpc/utf8_strings.h"
 
 namespace medley::worker {
 namespace {
@@ -29,7 +30,8 @@ uint32_t Crc(std::string_view bytes) {
   return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-std::string Record(const job::v1::CoordinatorState& state) {
+std::string Record(job::v1::CoordinatorState state) {
+  rpc::EscapeStrings(state);  // a record with other strings could not be read again
   const std::string bytes = state.SerializeAsString();
   const auto length = static_cast<uint32_t>(bytes.size());
   const uint32_t crc = Crc(bytes);

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
+#include "common/rpc/utf8_strings.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 #include "worker/coordinator/server/engine.h"
 
@@ -68,6 +69,7 @@ class CoordinatorService final : public job::v1::CoordinatorService::StreamedSer
       if (over || clock.Steady() >= next) {
         job::v1::WatchObservationsResponse response;
         *response.mutable_observation() = engine_.Observe();
+        rpc::EscapeStrings(response);
         if (engine_.gave_up()) break;
         job::v1::Observation plain = response.observation();
         plain.clear_at();
@@ -134,6 +136,7 @@ class MemberService final : public job::v1::MemberService::StreamedService {
                                                            [context] { context->TryCancel(); });
     std::jthread writer([session, stream](std::stop_token stop) {
       while (std::optional<job::v1::SessionResponse> order = session->Pop(stop)) {
+        rpc::EscapeStrings(*order);
         if (!stream->Write(*order)) return session->Cancel();
       }
     });

@@ -60,7 +60,7 @@ TEST_F(LabelValuesTest, ManyAndLongValuesMakeABoundedMessage) {
   for (int i = 0; i < 5000; ++i) lines.push_back("a," + std::string(100, 'x') + std::to_string(i));
   for (int i = 0; i < 3; ++i) lines.push_back("a," + std::string(100, 'x') + "7");
   const std::string problem = Problem(lines);
-  EXPECT_THAT(problem, HasSubstr("holds \"" + std::string(40, 'x') + "...\" (4 rows), "));
+  EXPECT_THAT(problem, HasSubstr("holds \"" + std::string(40, 'x') + "... (101 bytes)\" (4 rows), "));
   EXPECT_THAT(problem, HasSubstr(" and other values (4992 rows)"));
   EXPECT_LT(problem.size(), 1000u);
 }
