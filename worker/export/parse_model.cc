@@ -6,6 +6,7 @@
 
 #include "common/base/hex.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 #include "common/document/reader.h"
 #include "worker/data/schema.h"
 #include "worker/export/exported_model.h"
@@ -320,7 +321,12 @@ absl::Status ReadLayers(const Reader& root, ExportedModel& model) {
 
 absl::StatusOr<ExportedModel> ParseExportedModel(std::string_view model_json, std::string_view schema_json) {
   const auto parse = [](std::string_view text, std::string_view file, auto read) -> absl::Status {
-    const nlohmann::json tree = nlohmann::json::parse(text, nullptr, false);
+    const absl::StatusOr<nlohmann::json> parsed =
+        document::ParseJson(text, {.bytes = size_t{kMostJsonBytes}, .values = kMostJsonValues});
+    if (!parsed.ok()) {
+      return base::InvalidArgument("{}: the file is not a JSON object: {}", file, base::Message(parsed.status()));
+    }
+    const nlohmann::json& tree = *parsed;
     if (!tree.is_object()) return base::InvalidArgument("{}: the file is not a JSON object", file);
     const Reader root(tree);
     absl::Status status = read(root);

@@ -8,11 +8,10 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 
 namespace medley::worker {
 namespace {
-
-constexpr int64_t kMostText = int64_t{1} << 28;
 
 absl::Status Truncated() { return base::InvalidArgument("the file is truncated"); }
 
@@ -21,10 +20,11 @@ absl::StatusOr<nlohmann::json> ReadHeader(std::ifstream& file) {
   uint64_t length = 0;
   if (!file.read(bytes, sizeof bytes)) return Truncated();
   std::memcpy(&length, bytes, sizeof length);
-  if (length > static_cast<uint64_t>(kMostText)) return base::InvalidArgument("the header is too long");
+  if (length > static_cast<uint64_t>(kMostJsonBytes)) return base::InvalidArgument("the header is too long");
   std::string text(length, '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(length))) return Truncated();
-  nlohmann::json header = nlohmann::json::parse(text, nullptr, false);
+  MEDLEY_ASSIGN_OR_RETURN(nlohmann::json header,
+                          document::ParseJson(text, {.bytes = size_t{kMostJsonBytes}, .values = kMostJsonValues}));
   if (!header.is_object()) return base::InvalidArgument("the header is not a JSON object");
   return header;
 }
@@ -71,12 +71,12 @@ absl::StatusOr<LoadedModel> ReadExport(const std::filesystem::path& folder) {
     const absl::Status regular = base::CheckRegularFile(folder / name);
     if (absl::IsInvalidArgument(regular)) return regular;
   }
-  const auto model = base::ReadFile(folder / kModelFile, kMostText);
+  const auto model = base::ReadFile(folder / kModelFile, kMostJsonBytes);
   if (absl::IsNotFound(model.status())) {
     return base::NotFound("{} is not an exported model: it has no {}", folder.string(), kModelFile);
   }
   MEDLEY_RETURN_IF_ERROR(model.status());
-  MEDLEY_ASSIGN_OR_RETURN(const std::string schema, base::ReadFile(folder / kSchemaFile, kMostText));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string schema, base::ReadFile(folder / kSchemaFile, kMostJsonBytes));
   LoadedModel loaded;
   auto parsed = ParseExportedModel(*model, schema);
   if (!parsed.ok()) return base::Annotate(parsed.status(), folder.string());

@@ -16,7 +16,7 @@
 namespace medley::exported {
 
 struct ReadOptions {
-  int64_t most_json_bytes = 256 << 20;
+  int64_t most_json_bytes = 64 << 20;
   int64_t most_nodes = 200'000;
 };
 

@@ -13,6 +13,8 @@ namespace medley::exported {
 namespace {
 
 constexpr size_t kMostValues = 1'000'000;
+constexpr uint64_t kLongestText = 1 << 16;
+constexpr size_t kMostText = size_t{1} << 26;  // of all values: a value may copy a text that the file holds once
 constexpr size_t kMostAxes = 64;
 
 // Opcodes of the format (Python's pickletools), those that torch.save uses with protocols 2 to 5.
@@ -144,8 +146,19 @@ class Machine {
     rest_.remove_prefix(end + 1);
     return line;
   }
+  static size_t TextOf(const std::string& text) { return text.size(); }
+  static size_t TextOf(const Global& global) { return global.name.size(); }
+  static size_t TextOf(const Storage& storage) { return storage.key.size(); }
+  static size_t TextOf(const PickledTensor& tensor) { return tensor.key.size(); }
+  template <typename T>
+  static size_t TextOf(const T&) {
+    return 0;
+  }
+
   template <typename T>
   absl::Status Push(T value) {
+    text_ += TextOf(value);
+    if (text_ > kMostText) return Wrong("its values have too much text");
     stack_.push_back(&values_.emplace_back(Value{std::move(value)}));
     return absl::OkStatus();
   }
@@ -195,6 +208,7 @@ class Machine {
   std::vector<Ref> stack_;
   std::map<uint64_t, Ref> memo_;
   size_t steps_ = 0;
+  size_t text_ = 0;  // bytes
 };
 
 absl::Status Machine::Execute(Op op) {
@@ -238,6 +252,7 @@ absl::Status Machine::Execute(Op op) {
     case Op::kBinUnicode:
     case Op::kShortBinUnicode: {
       MEDLEY_ASSIGN_OR_RETURN(const uint64_t bytes, Number(op == Op::kBinUnicode ? 4 : 1));
+      if (bytes > kLongestText) return Wrong("a text is too long");
       MEDLEY_ASSIGN_OR_RETURN(const std::string_view text, Take(bytes));
       return Push(std::string(text));
     }

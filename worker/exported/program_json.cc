@@ -509,7 +509,9 @@ absl::Status ProgramParser::ReadOutputs(const Fields& signature) {
 
 absl::StatusOr<Json> ParseStrict(std::string_view text, std::string_view what) {
   constexpr int kMostLevels = 64;
+  constexpr size_t kMostValues = 4'000'000;  // an empty list takes 2 bytes of text and 40 of memory
   int level = 0;
+  size_t values = 1;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -518,12 +520,16 @@ absl::StatusOr<Json> ParseStrict(std::string_view text, std::string_view what) {
       quoted = c != '"';
     } else if (c == '"') {
       quoted = true;
+    } else if (c == ',') {
+      ++values;
     } else if (c == '[' || c == '{') {
+      ++values;
       if (++level > kMostLevels)
         return base::InvalidArgument("{}: it is nested more than {} levels deep", what, kMostLevels);
     } else if (c == ']' || c == '}') {
       --level;
     }
+    if (values > kMostValues) return base::InvalidArgument("{}: it has more than {} values", what, kMostValues);
   }
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return base::InvalidArgument("{}: it is no JSON", what);

@@ -317,6 +317,28 @@ TEST_F(ArchiveTest, ABombIsNotUnpacked) {
   EXPECT_THAT(Refusal(file), HasSubstr("does not decompress to its 1000 bytes"));
 }
 
+// Half a megabyte in the archive, gigabytes as values.
+TEST_F(ArchiveTest, LimitsCountWhatTheInputBecomes) {
+  std::string lists = "[[]";
+  for (int i = 0; i < 5'000'000; ++i) lists += ",[]";
+  EXPECT_THAT(Refusal(With("mlp.pt2", "model.json", [&](const std::string&) { return lists + "]"; })),
+              HasSubstr("more than 4000000 values"));
+  const auto text = [](size_t bytes) {
+    std::string code = "X";
+    for (int i = 0; i < 4; ++i) code += static_cast<char>((bytes >> (8 * i)) & 0xff);
+    return code + std::string(bytes, 'k');
+  };
+  const auto refuse = [](const std::string& pickle) { return base::Message(ReadPickledTensors(pickle).status()); };
+  EXPECT_THAT(refuse("\x80\x02" + text(100'000) + "."), HasSubstr("a text is too long"));
+  // The key of a storage is copied into every tensor.
+  std::string keys = "\x80\x02" + text(60'000) + "q" + std::string(1, '\0');
+  for (int i = 0; i < 2000; ++i) {
+    keys += std::string("(X\x07\0\0\0storage", 13) + "ctorch\nFloatStorage\nh" + std::string(1, '\0') +
+            std::string("X\x03\0\0\0cpuK\x01tQ", 12);
+  }
+  EXPECT_THAT(refuse(keys + "."), HasSubstr("too much text"));
+}
+
 TEST_F(ArchiveTest, ProgramsThatCannotBe) {
   const auto refuse = [&](const std::string& from, const std::string& to) {
     return Refusal(With("mlp.pt2", "model.json", [&](const std::string& json) { return Replaced(json, from, to); }));
