@@ -39,6 +39,9 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"PodsStarting",
        "wait, or find out why the pod that the message names does not start: kubectl describe pod; the reasons of pods "
        "are listed below"},
+      {"PodCannotStart",
+       "correct what the message names: the image or its pull secret, a Secret or ConfigMap, a volume; an edited "
+       "spec.template replaces pods that never started"},
       {"CapacityChanged", ""},
       {"ThroughputBelowGoal",
        "nothing, if the next plan reaches the goal; otherwise add pools with more or faster units"},

@@ -6,9 +6,9 @@
 
 namespace medley::base {
 
-// The smallest of: the memory of the machine, the limits of the process's control group and of those above it (version 2,
-// or the memory controller of version 1), and RLIMIT_AS. Linux gives more memory than it has and ends a process that uses
-// it, so that whoever turns a few bytes of input into many asks first. `root`: of /proc and /sys, for tests.
+// The smallest of: the memory of the machine, the limits of the process's control group and of those above it (version
+// 2, or the memory controller of version 1), and RLIMIT_AS. Linux gives more memory than it has and ends a process that
+// uses it, so that whoever turns a few bytes of input into many asks first. `root`: of /proc and /sys, for tests.
 // Thread-safe.
 int64_t MemoryLimit(const std::filesystem::path& root = "/");
 

@@ -9,8 +9,8 @@
 namespace medley::base {
 namespace {
 
-// The bytes of the character at the beginning of `bytes`, which is not empty; 0: it is none. The table of well-formed
-// byte sequences in the Unicode standard, section 3.9.
+// The bytes of the character at the beginning of `bytes`, which is not empty; 0: they are no character. The table of
+// well-formed byte sequences in the Unicode standard, section 3.9.
 size_t CharacterBytes(std::string_view bytes) {
   const auto at = [&](size_t i) { return i < bytes.size() ? static_cast<uint8_t>(bytes[i]) : uint8_t{0}; };
   const auto follows = [&](size_t i, uint8_t least = 0x80, uint8_t most = 0xBF) {

@@ -29,6 +29,7 @@ inline constexpr std::string_view kReasons[] = {
     // PodsReady
     "AllRunning",
     "PodsStarting",
+    "PodCannotStart",
     // Running
     "GenerationCommitted",
     // Rescaling: why the plan changes; Rescaled: the change has finished
@@ -61,7 +62,7 @@ inline constexpr std::string_view kReasons[] = {
     "VolumeNotWritable",
     "JournalNotWritable",
     "CheckpointWritten",
-    // Complete and Failed
+    // Complete and Failed; also PodCannotStart, as of PodsReady
     "TrainingComplete",
     "StoppedEarly",
     "TrainingFailed",
@@ -77,7 +78,7 @@ inline constexpr std::string_view kReasons[] = {
     "NoNodes",
     "OfferingUnavailable",
     "ProvisioningFailed",
-    // Profiled (pools); also ProfileFailed, as of Failed
+    // Profiled (pools); also ProfileFailed, as of Failed, and PodCannotStart, as of PodsReady
     "Measured",
     "Measuring",
     "NoFreeUnit",

@@ -23,6 +23,8 @@ inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
 // Of a member that follows when another coordinator takes over: the term of the coordinator for which it was created.
 inline constexpr char kCoordinatorTermAnnotation[] = "medley.dev/coordinator-term";
 // On the pods of a job: the hash of the token that they were created with (operator/lifecycle/lost_token.h).
+// Digest of the templates and the image from which a pod was made (builders/pods.h, TemplateDigest).
+inline constexpr char kTemplateAnnotation[] = "medley.dev/template";
 inline constexpr char kTokenAnnotation[] = "medley.dev/token";
 // On profiler pods: the hash of those fields of their pool on which a measurement depends.
 inline constexpr char kPoolVersionAnnotation[] = "medley.dev/pool-version";

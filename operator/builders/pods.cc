@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/hash.h"
 #include "common/base/quantity.h"
 #include "operator/api/job_folder.h"
 #include "operator/api/resources.h"
@@ -193,6 +194,7 @@ kube::Object Build(const TrainingJob& job, const WorkerSettings& settings, const
   json["metadata"]["labels"] = Labels(job, shape);
   json["metadata"]["annotations"] = {{kDefaultContainerAnnotation, kWorkerContainer}};
   json["metadata"]["annotations"].update(MetadataOf(job, shape, "annotations"));
+  json["metadata"]["annotations"][kTemplateAnnotation] = TemplateDigest(job, shape.role, shape.pool, settings);
   Json spec = PodSpec(job, settings, shape);
   Finish(job, settings, shape, spec);
   json["spec"] = std::move(spec);
@@ -205,6 +207,21 @@ Json UnitResources(const ResourcePool& pool) {
 }
 
 }  // namespace
+
+std::string TemplateDigest(const TrainingJob& job, Role role, const ResourcePool* pool,
+                           const WorkerSettings& settings) {
+  Shape shape;
+  shape.role = role;
+  shape.pool = pool;
+  Json all = Json::array();
+  for (const PodTemplate* each : TemplatesOf(job, shape)) all.push_back(Json::array({each->metadata, each->spec}));
+  all.push_back(HasGpuImage(settings, shape) ? settings.gpu_image : settings.image);
+  all.push_back(Json::array({settings.image_pull_policy, settings.image_pull_secrets}));
+  if (pool != nullptr) {
+    all.push_back(Json::array({pool->unit_resources, pool->unit_env, pool->node_selector, pool->tolerations}));
+  }
+  return base::HashHex(kube::Dump(all));
+}
 
 Json UnitPodSpec(const ResourcePool& pool) {
   Json spec = {{"containers", Json::array({{{"name", kWorkerContainer}}})}};

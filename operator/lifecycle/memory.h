@@ -21,6 +21,7 @@
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/spending.h"
+#include "operator/lifecycle/starting.h"
 #include "operator/lifecycle/status.h"
 #include "operator/lifecycle/succession.h"
 #include "operator/lifecycle/units.h"
@@ -35,6 +36,7 @@ struct Memory {
   ProfilingState profiling;
   PlanningState planning;
   PlacementState placement;
+  StartingState starting;
   RunningState running;
   SuccessionState succession;
   MembersState members;

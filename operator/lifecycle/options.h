@@ -20,6 +20,10 @@ struct JobOptions {
   base::nanoseconds settled_recheck = std::chrono::minutes(5);
   base::nanoseconds goal_window = base::seconds(60);      // a job below its goal for this long is replanned
   base::nanoseconds schedule_window = base::seconds(60);  // a pod unschedulable, or a node not ready, for this long
+  // A pod of a job that does not train yet may be refused by the kubelet (an image that cannot be pulled, a Secret that
+  // does not exist) for this long, and its containers may be created for this long, before the job fails.
+  base::nanoseconds start_deadline = std::chrono::minutes(10);
+  base::nanoseconds slow_start_deadline = std::chrono::minutes(60);
   base::nanoseconds capacity_debounce = base::seconds(1);
   base::nanoseconds capacity_interval = base::seconds(30);  // between two replans for added capacity
   // A plan that holds more units than the job may have is replaced after this time.

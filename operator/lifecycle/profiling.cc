@@ -42,7 +42,8 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
     const ProfileProgress& progress = found->second;
     if (progress.stage == Stage::kRunning) running.push_back(view.pool.name);
     const bool has_failed = progress.stage == Stage::kFailed || progress.stage == Stage::kRefused;
-    if (has_failed || !progress.failures.empty() || progress.reason == "FailedCreatePod") {
+    if (has_failed || !progress.failures.empty() || progress.reason == "FailedCreatePod" ||
+        progress.reason == "PodCannotStart") {
       failed.push_back(progress.message);
     }
     const bool never = IsHopeless(progress, job.object.uid(), job.run_policy.backoff_limit);

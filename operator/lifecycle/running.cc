@@ -20,6 +20,7 @@
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/restarts.h"
+#include "operator/lifecycle/starting.h"
 #include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
@@ -158,6 +159,8 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
   if (over) return absl::OkStatus();
   MEDLEY_RETURN_IF_ERROR(EnsureSuccessor(pass, job));
   MEDLEY_ASSIGN_OR_RETURN(const std::string coordinator, EnsureCoordinator(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(over, HandleStartFailures(pass, job));
+  if (over) return absl::OkStatus();
   if (HasLostToken(pass, job)) return TrainWithLostToken(pass, job);
   if (!coordinator.empty()) {
     MEDLEY_RETURN_IF_ERROR(ConnectTo(pass, job, coordinator));

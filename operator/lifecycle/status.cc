@@ -168,9 +168,14 @@ void CheckPodsReady(Pass& pass) {
     SetCondition(pass, kPodsReadyCondition, ConditionStatus::kTrue, "AllRunning",
                  fmt::format("All {} pods of the plan are running.", all));
   } else {
-    SetCondition(
-        pass, kPodsReadyCondition, ConditionStatus::kFalse, "PodsStarting",
-        fmt::format("{} of the {} pods of the plan are running. Pod {} is not running yet.", running, all, waiting));
+    const std::string& failure = pass.memory.starting.sentence;
+    const std::string counted = fmt::format("{} of the {} pods of the plan are running.", running, all);
+    if (failure.empty()) {
+      SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "PodsStarting",
+                   fmt::format("{} Pod {} is not running yet.", counted, waiting));
+    } else {
+      SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "PodCannotStart", counted + " " + failure);
+    }
   }
 }
 

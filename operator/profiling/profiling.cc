@@ -7,7 +7,9 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "operator/api/resources.h"
+#include "operator/api/start_failure.h"
 #include "operator/api/worker_state.h"
+#include "operator/builders/pods.h"
 #include "operator/records/profile_store.h"
 
 namespace medley::ops::profiling {
@@ -17,6 +19,8 @@ using Stage = ProfileProgress::Stage;
 using Step = Decision::Step;
 
 constexpr int kMaxDoublings = 16;
+// Of memory, before a job is not measured on the pool any more: a third try would end like the second.
+constexpr int kMostShortages = 2;
 
 base::nanoseconds Backoff(int failures, const Options& options) {
   const auto times = int64_t{1} << std::min(failures - 1, kMaxDoublings);
@@ -118,6 +122,18 @@ Decision Fail(const World& world, Memory memory, const Options& options, const F
   return decision;
 }
 
+bool EndedWithoutMemory(const kube::Object& pod) {
+  return WorkerStatus(pod).String("/state/terminated/reason") == "OOMKilled";
+}
+
+std::string MemoryAdvice(const ResourcePool& pool) {
+  const auto memory = pool.unit_resources.find("memory");
+  return fmt::format(
+      ". A unit of the pool has {} of memory: give it more (spec.unit.memory), or train with smaller "
+      "batches or tables",
+      memory == pool.unit_resources.end() ? "no limit" : memory->second);
+}
+
 Decision CheckEnded(const World& world, const Memory& memory, const Options& options) {
   const kube::Object& pod = *world.pods.front();
   if (!world.log) return {.step = Step::kReadLog, .memory = memory, .progress = Report(memory, {})};
@@ -125,6 +141,12 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
   if (!WorkerHasSucceeded(pod)) {
     const std::string how = DescribeEnd(pod, LastLine(log));
     const std::string public_how = DescribeEnd(pod, "");
+    const auto before = memory.failures.find(OwnerOf(world, pod));
+    const int failures = before == memory.failures.end() ? 0 : before->second;
+    if (EndedWithoutMemory(pod) && failures + 1 >= kMostShortages) {
+      const std::string advice = MemoryAdvice(*world.pool);
+      return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + advice, public_how + advice});
+    }
     if (ExitCode(pod) != kPermanentFailure) {
       return Fail(world, memory, options, {Stage::kFailed, "ProfilerFailed", how, public_how});
     }
@@ -156,6 +178,13 @@ Decision AwaitDeletion(const World& world, Memory memory, const Options& options
   decision.memory = std::move(memory);
   AwaitDeletions(world, options, decision);
   return decision;
+}
+
+// Whether the job's template is not that from which the pod was made.
+bool IsOutdated(const World& world, const kube::Object& pod, const Options& options) {
+  const std::string made_from = pod.annotation(kTemplateAnnotation);
+  return !made_from.empty() && OwnerOf(world, pod) == world.job->object.uid() &&
+         made_from != TemplateDigest(*world.job, Role::kProfiler, &*world.pool, options.worker);
 }
 
 // Whether the pod's node has not been ready for so long that the pod is measured elsewhere.
@@ -204,8 +233,27 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
     memory.not_ready_since.reset();
   }
   memory.failed_creations.erase(OwnerOf(world, pod));
+  const std::optional<StartFailure> start = StartFailureOf(pod, world.now);
+  if (start && IsOutdated(world, pod, options)) {
+    ProfileProgress outdated{Stage::kWaiting,
+                             "Measuring",
+                             fmt::format("The template of profiler pod {}, which could not start, was edited: the pod "
+                                         "is replaced.",
+                                         pod.key().ToString()),
+                             "A profiler pod is replaced.",
+                             {},
+                             {}};
+    return {.step = Step::kDeletePods, .memory = memory, .progress = Report(memory, std::move(outdated))};
+  }
   const base::nanoseconds deadline = DeadlineOf(world, memory, options);
   const base::nanoseconds left = memory.seen_since + deadline - world.steady;
+  const bool refused = start && start->kind == StartFailure::Kind::kRefused;
+  if (left <= base::nanoseconds(0) && refused) {
+    const std::string times = fmt::format(" for {:.0f} s", base::ToSeconds(deadline));
+    return Fail(world, memory, options,
+                {Stage::kRefused, "ProfileFailed", "cannot start" + times + ": " + start->message,
+                 "cannot start" + times + ": " + start->reason});
+  }
   if (left <= base::nanoseconds(0)) {
     const std::string how = fmt::format("has {} within {:.0f} s", has_node ? "given no result" : "found no node",
                                         base::ToSeconds(deadline));
@@ -222,6 +270,12 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
       "",
       {},
       {}};
+  if (start) {
+    running.reason = "PodCannotStart";
+    running.message = fmt::format("Profiler pod {} of pool {} cannot start: {}.", pod.key().ToString(),
+                                  world.pool->name, start->message);
+    running.public_message = fmt::format("A profiler pod cannot start: {}.", start->reason);
+  }
   Decision decision;
   const bool first_try = !memory.failures.contains(OwnerOf(world, pod));
   decision.progress = Report(memory, std::move(running), first_try);

@@ -75,8 +75,8 @@ const char* OutputText(model::Task task) {
   return "the probability of label 1: the sigmoid of the last FullyConnected layer";
 }
 
-// JSON holds text only. Names in another encoding are written a second time as their bytes, so that predictions and labels
-// are those of the data.
+// JSON holds text only. Names in another encoding are written a second time as their bytes, so that predictions and
+// labels are those of the data.
 void AddClasses(const std::vector<std::string>& classes, Json& json) {
   Json names = Json::array();
   Json bytes = Json::array();

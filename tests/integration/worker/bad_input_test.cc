@@ -61,7 +61,7 @@ TEST_F(BadInputTest, AMalformedRowWithinMaxBadRowsIsCounted) {
   EXPECT_EQ(end.samples_done(), 640);
 }
 
-// A message that quoted such a value could not be parsed: the job broke its session and recovered, for ever.
+// A message that quoted such a value could not be parsed: the job broke its session and recovered without end.
 TEST_F(BadInputTest, ABadValueOfTheTestDataMayHaveAnyEncoding) {
   for (const std::string value : {"l\xe4nge", "\xed\xa0\x80", "length"}) {
     const auto test = folder_ / "test.csv";
@@ -83,7 +83,7 @@ TEST_F(BadInputTest, ABadValueOfTheTestDataMayHaveAnyEncoding) {
   }
 }
 
-// The message quoted the whole value: it was too large to be sent, and the job recovered for ever.
+// The message quoted the whole value: it was too large to be sent, and the job recovered without end.
 TEST_F(BadInputTest, AnEndlessLineOrValueFailsTheJobWithAShortReason) {
   for (const size_t bytes : {size_t{70} << 20, size_t{8} << 20}) {
     std::ofstream(data_, std::ios::app) << std::string(bytes, 'x') << "\n";

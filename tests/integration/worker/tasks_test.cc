@@ -149,8 +149,8 @@ TEST_F(TasksTest, MultiClass) {
   EXPECT_GT(metrics.at("auc"), 0.95);
 }
 
-// The bytes of Latin-1 are no UTF-8. Messages, the journal and the exported model must hold them nevertheless; the names in
-// predictions are those of the data.
+// The bytes of Latin-1 are no UTF-8. Messages, the journal and the exported model must hold them nevertheless; the
+// names in predictions are those of the data.
 TEST_F(TasksTest, ClassNamesInAnyEncoding) {
   const char* const names[] = {"caf\xe9", "th\xe9", "\xff\xfe"};
   WriteData([&](int colour, double x, double, base::Rng&) {

@@ -13,8 +13,8 @@ namespace medley::worker {
 // - at one place: steps are committed, but never one that was not committed before, because every interruption costs as
 //   many steps as were trained since the one before it. Only a step further than ever begins this count again.
 //
-// What others do to a job (a lost member, a broken session) weighs less than a fault of its own, because several members
-// may be lost one after another without any relation to what the job does.
+// What others do to a job (a lost member, a broken session) weighs less than a fault of its own, because several
+// members may be lost one after another without any relation to what the job does.
 class RecoveryBudget {
  public:
   enum class Weight { kLoss, kFault };

@@ -464,6 +464,12 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     return changed;
   }
   if (object.String("/status/phase") == "Pending") {
+    if (const auto waits = images.find(object.String("/spec/containers/0/image")); waits != images.end()) {
+      const Json status = {{"name", "worker"}, {"state", {{"waiting", waits->second}}}};
+      const bool changed = pod["status"].value("containerStatuses", Json()) != Json::array({status});
+      pod["status"]["containerStatuses"] = Json::array({status});
+      return changed;
+    }
     pod["status"] = {{"phase", "Running"}, {"podIP", "10.0.0." + std::to_string(++uids_)}};
     return true;
   }

@@ -58,11 +58,12 @@ class FakeCluster {
   std::optional<int64_t> catalog_revision = 7;
   std::set<std::string> noticed_nodes;  // with a spot notice
   std::set<std::string> nodes_not_ready;
-  std::set<std::string> hung_pods;        // that no kubelet ends
-  std::set<std::string> blocked_nodes;    // their units count as free, but no pod is bound to them
-  std::set<std::string> broken_pools;     // whose members can never run a plan
-  std::map<std::string, int> node_units;  // absent: two
-  std::optional<int> most_new_pods;       // a plan for which more pods must be created gets no units
+  std::map<std::string, kube::Json> images;  // with which no container starts: `state.waiting`
+  std::set<std::string> hung_pods;           // that no kubelet ends
+  std::set<std::string> blocked_nodes;       // their units count as free, but no pod is bound to them
+  std::set<std::string> broken_pools;        // whose members can never run a plan
+  std::map<std::string, int> node_units;     // absent: two
+  std::optional<int> most_new_pods;          // a plan for which more pods must be created gets no units
   bool coordinator_has_node = true;
   bool cache_is_current = true;
   int64_t quota_changes = 0;

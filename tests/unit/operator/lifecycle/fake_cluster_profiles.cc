@@ -35,6 +35,7 @@ bool FakeCluster::MayWantProfiles() const {
 profiling::World FakeCluster::ObserveProfile(const std::string& pool) const {
   profiling::World world;
   world.steady = base::SteadyTime(base::seconds(1000) + elapsed_);
+  world.now = now();
   const JobInput input = Input();
   world.stored = objects_.contains("ConfigMap/" + ProfileConfigMapName(input.profile_hash, pool));
   const std::optional<ResourcePool> valid = ValidPool(pool);
@@ -62,7 +63,7 @@ bool FakeCluster::StepProfile(const std::string& pool) {
                     : pod_log;
   }
   using Step = profiling::Decision::Step;
-  profiling::Decision decision = profiling::Decide(world, profile_memories_[pool], {});
+  profiling::Decision decision = profiling::Decide(world, profile_memories_[pool], {.worker = options.worker});
   profile_memories_[pool] = decision.memory;
   for (const profiling::Event& event : decision.events) events_.push_back(event.reason + ": " + event.message);
   if (decision.step == Step::kCreatePod) {

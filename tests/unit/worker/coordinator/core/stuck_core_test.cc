@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-enum class Trouble {
+enum class Failure {
   kBrokenSession,         // the victim reconnects
   kLost,                  // it dies, and its replacement connects
   kExchange,              // it reports a broken exchange
@@ -33,30 +33,30 @@ enum class Trouble {
 };
 
 constexpr struct {
-  Trouble trouble;
+  Failure failure;
   const char* name;
   const char* cause;  // part of the job's message
-} kTroubles[] = {
-    {Trouble::kBrokenSession, "BrokenSession", "the session of job-0-a-0 was interrupted"},
-    {Trouble::kLost, "Lost", "job-0-a-0 "},
-    {Trouble::kExchange, "Exchange", "the exchange of job-0-a-0 with other members broke"},
-    {Trouble::kFault, "Fault", "job-0-a-0: no memory"},
-    {Trouble::kSilence, "Silence", "no step was committed for 120 s"},
-    {Trouble::kOutOfOrder, "OutOfOrder", "out of order"},
-    {Trouble::kNeverHalts, "NeverHalts", "job-0-a-0 did not halt in time"},
-    {Trouble::kBrokenWhilePreparing, "BrokenWhilePreparing", "the session of job-0-a-0 was interrupted"},
-    {Trouble::kLostWhilePreparing, "LostWhilePreparing", "job-0-a-0 was lost"},
-    {Trouble::kFaultWhilePreparing, "FaultWhilePreparing", "job-0-a-0: no memory"},
-    {Trouble::kNeverWarm, "NeverWarm", "members that were not warm in time: job-0-a-0"},
-    {Trouble::kNeverReady, "NeverReady", "members that were not ready in time: job-0-a-0"},
-    {Trouble::kCoordinatorDies, "CoordinatorDies", "the coordinator restarted"},
+} kFailures[] = {
+    {Failure::kBrokenSession, "BrokenSession", "the session of job-0-a-0 was interrupted"},
+    {Failure::kLost, "Lost", "job-0-a-0 "},
+    {Failure::kExchange, "Exchange", "the exchange of job-0-a-0 with other members broke"},
+    {Failure::kFault, "Fault", "job-0-a-0: no memory"},
+    {Failure::kSilence, "Silence", "no step was committed for 120 s"},
+    {Failure::kOutOfOrder, "OutOfOrder", "out of order"},
+    {Failure::kNeverHalts, "NeverHalts", "job-0-a-0 did not halt in time"},
+    {Failure::kBrokenWhilePreparing, "BrokenWhilePreparing", "the session of job-0-a-0 was interrupted"},
+    {Failure::kLostWhilePreparing, "LostWhilePreparing", "job-0-a-0 was lost"},
+    {Failure::kFaultWhilePreparing, "FaultWhilePreparing", "job-0-a-0: no memory"},
+    {Failure::kNeverWarm, "NeverWarm", "members that were not warm in time: job-0-a-0"},
+    {Failure::kNeverReady, "NeverReady", "members that were not ready in time: job-0-a-0"},
+    {Failure::kCoordinatorDies, "CoordinatorDies", "the coordinator restarted"},
 };
 
-// Members that do what they are told at once, but for a victim, which is in trouble from one step on.
+// Members that carry out every order at once, but for a victim, which fails from one step on.
 class StuckJob {
  public:
   // `step`: 1 to 20 for a step; 21: while the finished job is evaluated.
-  StuckJob(Trouble trouble, int64_t step, int evaluate_every) : trouble_(trouble), step_(step) {
+  StuckJob(Failure failure, int64_t step, int evaluate_every) : failure_(failure), step_(step) {
     options_.batch_size = 10;
     options_.epochs = 2;
     options_.evaluation.every_steps = evaluate_every;
@@ -154,10 +154,10 @@ class StuckJob {
       const int64_t generation = message.prepare().generation();
       if (victim) ++generations_;
       if (victim && began_) {
-        if (trouble_ == Trouble::kNeverWarm) return true;
-        if (trouble_ == Trouble::kBrokenWhilePreparing) return Hello(member), true;
-        if (trouble_ == Trouble::kLostWhilePreparing) return Die(member), true;
-        if (trouble_ == Trouble::kFaultWhilePreparing) {
+        if (failure_ == Failure::kNeverWarm) return true;
+        if (failure_ == Failure::kBrokenWhilePreparing) return Hello(member), true;
+        if (failure_ == Failure::kLostWhilePreparing) return Die(member), true;
+        if (failure_ == Failure::kFaultWhilePreparing) {
           return Fault(generation, 0, job::v1::FAULT_KIND_UNSPECIFIED), true;
         }
       }
@@ -166,7 +166,7 @@ class StuckJob {
         request.mutable_warmed()->set_rows(100);
       });
     }
-    if (message.has_switch_() && !(victim && began_ && trouble_ == Trouble::kNeverReady)) {
+    if (message.has_switch_() && !(victim && began_ && failure_ == Failure::kNeverReady)) {
       process.held = message.switch_().generation();
       process.applied = message.switch_().step();
       Say(member, [&](job::v1::SessionRequest& request) {
@@ -175,7 +175,7 @@ class StuckJob {
         request.mutable_ready()->set_state_samples(message.switch_().state_samples());
       });
     }
-    if (message.has_halt() && !(victim && trouble_ == Trouble::kNeverHalts)) {
+    if (message.has_halt() && !(victim && failure_ == Failure::kNeverHalts)) {
       Say(member, [&](job::v1::SessionRequest& request) {
         request.mutable_halted()->set_generation(message.halt().generation());
         request.mutable_halted()->set_applied_step(process.applied);
@@ -204,41 +204,41 @@ class StuckJob {
   // Returns false when the coordinator was started again.
   bool Suffer(int64_t generation, int64_t step) {
     began_ = true;
-    switch (trouble_) {
-      case Trouble::kBrokenSession:
-      case Trouble::kBrokenWhilePreparing:
+    switch (failure_) {
+      case Failure::kBrokenSession:
+      case Failure::kBrokenWhilePreparing:
         Hello(kVictim);
         break;
-      case Trouble::kLost:
-      case Trouble::kLostWhilePreparing:
+      case Failure::kLost:
+      case Failure::kLostWhilePreparing:
         Die(kVictim);
         break;
-      case Trouble::kExchange:
-      case Trouble::kNeverHalts:
-      case Trouble::kNeverWarm:
-      case Trouble::kNeverReady:
+      case Failure::kExchange:
+      case Failure::kNeverHalts:
+      case Failure::kNeverWarm:
+      case Failure::kNeverReady:
         Fault(generation, step, job::v1::FAULT_KIND_EXCHANGE);
         break;
-      case Trouble::kFault:
-      case Trouble::kFaultWhilePreparing:
+      case Failure::kFault:
+      case Failure::kFaultWhilePreparing:
         Fault(generation, step, job::v1::FAULT_KIND_UNSPECIFIED);
         break;
-      case Trouble::kSilence:
+      case Failure::kSilence:
         break;
-      case Trouble::kOutOfOrder:
+      case Failure::kOutOfOrder:
         Say(kVictim, [&](job::v1::SessionRequest& request) {
           request.mutable_progress()->set_generation(generation);
           request.mutable_progress()->set_step(step + 3);
         });
         break;
-      case Trouble::kCoordinatorDies:
+      case Failure::kCoordinatorDies:
         RestartCoordinator();
         return false;
     }
     return true;
   }
 
-  const Trouble trouble_;
+  const Failure failure_;
   const int64_t step_;
   CoreOptions options_;
   base::nanoseconds time_{base::seconds(100)};
@@ -250,29 +250,29 @@ class StuckJob {
   int64_t generations_ = 0;
 };
 
-TEST(StuckJobTest, EveryTroubleAtEveryStepEndsTheJobWithItsCause) {
-  for (const auto& trouble : kTroubles) {
+TEST(StuckJobTest, EveryFailureAtEveryStepEndsTheJobWithItsCause) {
+  for (const auto& failure : kFailures) {
     for (int64_t step = 1; step <= 21; ++step) {
-      SCOPED_TRACE(testing::Message() << trouble.name << " at step " << step);
+      SCOPED_TRACE(testing::Message() << failure.name << " at step " << step);
       const bool ends_training = step == 21;
       // An evaluation has a deadline, and its progress no order.
-      if (ends_training && trouble.trouble == Trouble::kOutOfOrder) continue;
-      StuckJob job(trouble.trouble, step, 0);
+      if (ends_training && failure.failure == Failure::kOutOfOrder) continue;
+      StuckJob job(failure.failure, step, 0);
       job.Run();
       ASSERT_TRUE(job.core().over());
       const job::v1::Observation seen = job.Seen();
       EXPECT_EQ(seen.phase(), job::v1::JOB_PHASE_FAILED);
       EXPECT_TRUE(seen.retryable());
-      const bool evaluates = ends_training && trouble.trouble == Trouble::kSilence;
-      EXPECT_THAT(seen.message(), HasSubstr(evaluates ? "the evaluation made no progress" : trouble.cause));
+      const bool evaluates = ends_training && failure.failure == Failure::kSilence;
+      EXPECT_THAT(seen.message(), HasSubstr(evaluates ? "the evaluation made no progress" : failure.cause));
       EXPECT_THAT(seen.message(), HasSubstr("interruptions without progress beyond step " + std::to_string(step - 1)));
       EXPECT_LE(job.generations(), 105);
     }
   }
 }
 
-TEST(StuckJobTest, AJobWithoutTroubleCompletes) {
-  StuckJob job(Trouble::kFault, 1000, 5);
+TEST(StuckJobTest, AJobWithoutFailuresCompletes) {
+  StuckJob job(Failure::kFault, 1000, 5);
   job.Run();
   EXPECT_EQ(job.Seen().phase(), job::v1::JOB_PHASE_COMPLETE);
   EXPECT_EQ(job.generations(), 1);
