@@ -184,6 +184,10 @@ absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
     MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, PodsToClean(pass, policy)));
   }
   status.replicas = 0;
+  // No member can exist any more: the job can be deleted without an operator. Pods that have ended go with their owner.
+  const bool ended = std::all_of(pass.world.pods.begin(), pass.world.pods.end(),
+                                 [](const auto& pod) { return kube::HasEnded(*pod.second); });
+  if (ended && pass.world.pods_are_current) MEDLEY_RETURN_IF_ERROR(RemoveFinalizer(pass));
   const auto& time_to_live = policy.ttl_seconds_after_finished;
   if (!time_to_live || pass.object.deleting()) return absl::OkStatus();
   const double left = static_cast<double>(*time_to_live) - SecondsSince(status.completion_time, pass.world.now);

@@ -1,6 +1,7 @@
 #include "operator/lifecycle/status.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "common/base/status.h"
@@ -15,12 +16,26 @@ namespace {
 constexpr base::nanoseconds kConflictRetry = base::milliseconds(50);
 // Money alone grows in every pass, and is no reason to write until the pods have ended.
 constexpr base::nanoseconds kMoneyInterval = std::chrono::minutes(30);
+constexpr base::nanoseconds kFirstMoney = base::seconds(60);
+constexpr double kMoneyGrowth = 1.5;
 
 bool OnlyMoneyChanged(kube::Json now, kube::Json before) {
   if (!now.is_object() || !before.is_object()) return false;
   now.erase("cost");
   before.erase("cost");
   return now == before;
+}
+
+// A merge patch removes a field that is null, at any depth.
+void RemoveAbsent(const kube::Json& before, kube::Json& patch) {
+  if (!before.is_object() || !patch.is_object()) return;
+  for (const auto& [field, value] : before.items()) {
+    if (!patch.contains(field)) {
+      patch[field] = nullptr;
+    } else {
+      RemoveAbsent(value, patch[field]);
+    }
+  }
 }
 
 // The fields that a reader waits for; the others may be as old as the status interval.
@@ -179,13 +194,29 @@ void CheckPodsReady(Pass& pass) {
   }
 }
 
+namespace {
+
+// What was spent first is published soon, so that nobody pays for a job that seems to cost nothing; then whenever it
+// has grown by half, or after kMoneyInterval.
+bool IsMoneyDue(const Pass& pass, const kube::Json& now, const kube::Json& before) {
+  const base::SteadyTime written = pass.memory.status.written_at;
+  if (pass.world.steady >= written + kMoneyInterval) return true;
+  if (pass.world.steady < written + kFirstMoney) return false;
+  const auto spent = [](const kube::Json& status) {
+    const std::string text = kube::Object(status).String("/cost/spentUsd");
+    return text.empty() ? 0.0 : std::strtod(text.c_str(), nullptr);
+  };
+  return spent(now) > kMoneyGrowth * spent(before);
+}
+
+}  // namespace
+
 absl::Status WriteStatus(Pass& pass) {
   StatusState& state = pass.memory.status;
   const kube::Json json = state.current.ToJson();
   const kube::Json before = state.written->Unpack();
   if (json == before) return absl::OkStatus();
-  if (OnlyMoneyChanged(json, before) && !pass.world.paid_pods.empty() &&
-      pass.world.steady < state.written_at + kMoneyInterval) {
+  if (OnlyMoneyChanged(json, before) && !pass.world.paid_pods.empty() && !IsMoneyDue(pass, json, before)) {
     return absl::OkStatus();
   }
   const base::SteadyTime due = state.written_at + pass.options.status_interval;
@@ -196,11 +227,7 @@ absl::Status WriteStatus(Pass& pass) {
   kube::Json patch = json;
   const kube::Json foreign = ForeignConditions(pass);
   for (const kube::Json& condition : foreign) patch["conditions"].push_back(condition);
-  if (before.is_object()) {
-    for (const auto& [field, value] : before.items()) {
-      if (!patch.contains(field)) patch[field] = nullptr;  // a merge patch removes a field that is null
-    }
-  }
+  RemoveAbsent(before, patch);
   kube::Json change = {{"status", patch}};
   // The list is replaced as a whole: not if another controller has changed its part of it since.
   if (!foreign.empty()) change["metadata"]["resourceVersion"] = pass.object.resource_version();

@@ -118,6 +118,28 @@ TEST_F(FinishingTest, ADeletedJobKeepsItsFinalizerUntilItsPodsAreDeleted) {
   EXPECT_THAT(cluster_.Pass().actions, IsEmpty());
 }
 
+// kubectl delete would hang while the operator is stopped.
+TEST_F(FinishingTest, AFinishedJobWithoutRunningPodsHasNoFinalizer) {
+  EXPECT_THAT(cluster_.job["metadata"]["finalizers"], testing::Not(IsEmpty()));
+  cluster_.coordinator().phase = JobPhase::kComplete;
+  cluster_.Pass();
+  EXPECT_THAT(cluster_.job["metadata"]["finalizers"], testing::Not(IsEmpty())) << "the coordinator runs";
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_THAT(cluster_.job["metadata"]["finalizers"], IsEmpty());
+}
+
+// A merge patch keeps what it does not name.
+TEST_F(FinishingTest, AnEndedJobHasNoEstimateOfItsEnd) {
+  cluster_.coordinator().throughput = 100;
+  cluster_.Advance(base::seconds(60));
+  cluster_.Pass();
+  ASSERT_TRUE(cluster_.job["status"]["observed"].contains("eta")) << cluster_.job["status"];
+  cluster_.coordinator().phase = JobPhase::kComplete;
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_FALSE(cluster_.job["status"]["observed"].contains("eta")) << cluster_.job["status"];
+  EXPECT_FALSE(cluster_.job["status"].value("cost", kube::Json::object()).contains("usdPerHour"));
+}
+
 // The Node object of a dead node stays, and so do its pods.
 TEST_F(FinishingTest, ADeletedJobDoesNotWaitWithoutEndForAPodOnADeadNode) {
   cluster_.hung_pods = {"adult-0-a-1"};
