@@ -67,6 +67,7 @@ ARROWS = {
     "worker/params": ["common/base", "common/model"],
     # Archives of exported models, from anybody: they know nothing of jobs.
     "worker/exported": ["common/base"],
+    "worker/sandbox": ["common/base"],
     "worker/torchscript": ["common/base", "worker/exported"],
     "worker/cut": ["common/base", "worker/exported"],
     "worker/model": ["common/base", "common/model", "common/program", "worker/cut", "worker/data", "worker/exported",

@@ -3,13 +3,20 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
 
 #include "common/base/denormals.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "worker/app/roles.h"
 #include "worker/app/unit_cpus.h"
+#include "worker/collective/shared_memory.h"
 #include "worker/device/device.h"
+#include "worker/sandbox/confine.h"
+#include "worker/torchscript/read.h"
 #include "worker/trainer/member.h"
 
 namespace medley::worker {
@@ -20,12 +27,51 @@ std::optional<std::string> Variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+// A folder for temporary files of this process alone: with the usual one, it could write those of others.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
+    MEDLEY_ASSIGN_OR_RETURN(std::filesystem::path path, base::MakeTempDir("medley-worker"));
+    setenv("TMPDIR", path.c_str(), 1);
+    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path)));
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;  // the folder itself lies where this process may write no more
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  const std::filesystem::path path_;
+};
+
+// Before the job's threads exist, and before a model is read.
+absl::Status ConfineRole(const Environment& env, const std::filesystem::path& temporary) {
+  Confinement confinement;
+  confinement.writable.push_back(temporary);
+  if (!env.checkpoint_root.empty()) confinement.writable.push_back(env.checkpoint_root);
+  if (!env.spec.model.torchscript_uri.empty()) {
+    const absl::StatusOr<std::string> reader = torchscript::ReaderProgram();
+    if (reader.ok()) confinement.programs.push_back(*reader);  // without it the model cannot be read, which says so
+  }
+  confinement.gpus = device::BuiltForGpus() && env.device != DeviceChoice::kCpu;
+  MEDLEY_ASSIGN_OR_RETURN(const std::string missing, Confine(confinement));
+  if (!missing.empty()) log::Info("this process is confined in part", {{"why", missing}});
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> RunRole(const std::string& role, const Signals& signals) {
   base::SystemClock clock;
   if (role == "files") return RunFilesRole(Variable, clock, signals);
   const Need need = role == "profiler" ? Need::kSpec : role == "coordinator" ? Need::kCoordinator : Need::kMember;
   MEDLEY_ASSIGN_OR_RETURN(Environment env, ReadEnvironment(Variable, need));
   env.threads = UnitThreads(Variable);
+  if (role == "trainer" && env.share_memory) StartMemoryOpener();
+  MEDLEY_ASSIGN_OR_RETURN(const auto temporary, TemporaryFolder::Make());
+  MEDLEY_RETURN_IF_ERROR(ConfineRole(env, temporary->path()));
   if (role == "coordinator") return RunCoordinatorRole(env, clock, signals);
   if (role == "server") return RunServerRole(env, clock, signals);
   if (role == "trainer") return RunTrainerRole(env, clock, signals);

@@ -8,9 +8,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/base/rng.h"
@@ -36,7 +40,61 @@ struct flock LockOf(int rank) {
   return lock;
 }
 
+// Runs functions on a thread of its own, one after the other.
+class Opener {
+ public:
+  void Run(const std::function<void()>& function) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return function_ == nullptr; });
+    function_ = &function;
+    done_ = false;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return done_; });
+    function_ = nullptr;
+    changed_.notify_all();
+  }
+
+ private:
+  void Loop(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [&] { return function_ != nullptr && !done_; })) {
+      (*function_)();
+      done_ = true;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  const std::function<void()>* function_ = nullptr;
+  bool done_ = false;
+  std::jthread thread_{[this](const std::stop_token& stop) { Loop(stop); }};  // last: it uses the others
+};
+
+std::unique_ptr<Opener>& TheOpener() {
+  static std::unique_ptr<Opener> opener;
+  return opener;
+}
+
+absl::StatusOr<int> OpenMemory(const std::string& path) {
+  // In another PID namespace the number is that of any process; open nothing but a memory of ours.
+  const std::string expected = fmt::format("/memfd:{} (deleted)", kMemoryName);
+  char target[64];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
+  if (length < 0) return SharingFailed("finding it");
+  if (std::string_view(target, static_cast<size_t>(length)) != expected) {
+    return base::Unavailable("sharing memory: {} is not it", path);
+  }
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return SharingFailed("opening it");
+  return descriptor;
+}
+
 }  // namespace
+
+void StartMemoryOpener() {
+  if (TheOpener() == nullptr) TheOpener() = std::make_unique<Opener>();
+}
 
 size_t SharedMemory::Size() const {
   const auto ranks = static_cast<size_t>(ranks_);
@@ -74,16 +132,14 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(int ranks, si
 absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Open(const SharedMemoryKey& key, int rank, int ranks,
                                                                  size_t slot_bytes) {
   const std::string path = fmt::format("/proc/{}/fd/{}", key.process, key.descriptor);
-  // In another PID namespace the number is that of any process; open nothing but a memory of ours.
-  const std::string expected = fmt::format("/memfd:{} (deleted)", kMemoryName);
-  char target[64];
-  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
-  if (length < 0) return SharingFailed("finding it");
-  if (std::string_view(target, static_cast<size_t>(length)) != expected) {
-    return base::Unavailable("sharing memory: {} is not it", path);
+  absl::StatusOr<int> opened;
+  const std::function<void()> open = [&] { opened = OpenMemory(path); };
+  if (TheOpener() != nullptr) {
+    TheOpener()->Run(open);
+  } else {
+    open();
   }
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return SharingFailed("opening it");
+  MEDLEY_ASSIGN_OR_RETURN(const int descriptor, opened);
   std::unique_ptr<SharedMemory> memory(new SharedMemory(descriptor, rank, ranks, slot_bytes));
   struct stat found {};
   if (::fstat(descriptor, &found) != 0) return SharingFailed("its size");

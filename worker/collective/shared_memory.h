@@ -28,6 +28,10 @@ struct SharedMemoryKey {
   uint64_t token[2] = {};
 };
 
+// Starts a thread that opens the memories of other processes from then on: threads that are confined (worker/sandbox)
+// may not look into /proc/PID. Call it before the process is confined.
+void StartMemoryOpener();
+
 class SharedMemory {
  public:
   enum class State : uint32_t { kOpen, kClosed, kLeft };

@@ -54,17 +54,6 @@ struct Pipe {
   }
 };
 
-// Beside this program; tests lie in a folder beside that of the programs.
-absl::StatusOr<std::string> FindProgram() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  for (const std::filesystem::path& path :
-       {self.parent_path() / kProgram, self.parent_path().parent_path() / "bin" / kProgram}) {
-    if (std::filesystem::exists(path, error)) return path.string();
-  }
-  return base::Internal("{} does not lie beside {}", kProgram, self.string());
-}
-
 // A child that is ended and waited for, whatever happens.
 class Child {
  public:
@@ -160,7 +149,7 @@ absl::StatusOr<std::shared_ptr<const std::string>> Convert(const std::string& pa
                                                            const ReadLimits& limits) {
   MEDLEY_ASSIGN_OR_RETURN(const int opened, base::OpenRegularFile(path));
   const File file(opened);
-  MEDLEY_ASSIGN_OR_RETURN(const std::string program, FindProgram());
+  MEDLEY_ASSIGN_OR_RETURN(const std::string program, ReaderProgram());
   Pipe out, err;
   if (!out.Open() || !err.Open()) return base::ErrnoStatus(errno, "making a pipe");
   MEDLEY_ASSIGN_OR_RETURN(const pid_t pid, Start(program, inputs, file.get(), out, err));
@@ -176,6 +165,16 @@ absl::StatusOr<std::shared_ptr<const std::string>> Convert(const std::string& pa
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReaderProgram() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (const std::filesystem::path& path :
+       {self.parent_path() / kProgram, self.parent_path().parent_path() / "bin" / kProgram}) {
+    if (std::filesystem::exists(path, error)) return path.string();
+  }
+  return base::Internal("{} does not lie beside {}", kProgram, self.string());
+}
 
 absl::StatusOr<exported::Program> ReadTorchScript(const std::string& path, const std::vector<SampleInput>& inputs,
                                                   const ReadLimits& limits) {

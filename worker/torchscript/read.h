@@ -17,6 +17,10 @@ struct ReadLimits {
   int64_t bytes = int64_t{4} << 30;  // of the lowered model
 };
 
+// The path of the program medley-torchscript: beside this one, or for tests in the folder of programs beside theirs.
+// Error: Internal when it does not exist.
+absl::StatusOr<std::string> ReaderProgram();
+
 // Starts the program medley-torchscript, which lies beside this one, on the file, and reads what it writes: it has an
 // empty environment, no other open files, and no rights but computing (sandbox.h). Blocks until it has ended. Errors:
 // NotFound (file); those of Lower, with the path; DeadlineExceeded; ResourceExhausted; InvalidArgument when it died;
