@@ -121,9 +121,13 @@ TEST_F(JobTlsTest, OnlyAMemberOfTheJobMayCallItsProcesses) {
 // The certificates in use, by the folder of their process.
 std::map<std::string, std::string> Certificates(const std::filesystem::path& folder) {
   std::map<std::string, std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const auto text = base::ReadFile(entry.path() / "identity.pem");
-    if (text.ok()) found[entry.path().filename()] = *text;
+  // Each process has a folder for temporary files, with one for its certificate.
+  for (const auto& process : std::filesystem::directory_iterator(folder)) {
+    std::error_code ended;  // a process may remove its folder meanwhile
+    for (const auto& entry : std::filesystem::directory_iterator(process.path(), ended)) {
+      const auto text = base::ReadFile(entry.path() / "identity.pem");
+      if (text.ok()) found[entry.path().filename()] = *text;
+    }
   }
   return found;
 }
