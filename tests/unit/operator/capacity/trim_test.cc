@@ -93,8 +93,8 @@ TEST(TrimTest, APodIsSmall) {
   const size_t before = HeapBytes(own.json());
   TrimPod(own);
   TrimPod(other);
-  EXPECT_LT(HeapBytes(own.json()), 7500u);
-  EXPECT_LT(HeapBytes(other.json()), 3500u);
+  EXPECT_LT(HeapBytes(own.json()), 7700u);
+  EXPECT_LT(HeapBytes(other.json()), 3600u);
   EXPECT_GT(before, 3 * HeapBytes(own.json()));
 }
 
