@@ -31,7 +31,9 @@ std::optional<StartFailure> RefusedContainer(const kube::Object& pod) {
       const std::string reason = waiting.String("/reason");
       if (IsUsual(reason)) continue;
       return StartFailure{
-          StartFailure::Kind::kRefused, reason,
+          StartFailure::Kind::kRefused,
+          reason,
+          {},
           fmt::format("container {}: {}{}", container.String("/name"), base::Printable(reason), Said(waiting))};
     }
   }
@@ -43,7 +45,9 @@ std::optional<StartFailure> WithoutNode(const kube::Object& pod) {
     const kube::Object condition(json);
     if (condition.String("/type") != "PodScheduled" || condition.String("/status") != "False") continue;
     const std::string reason = condition.String("/reason");
-    return StartFailure{StartFailure::Kind::kNoNode, reason.empty() ? "Unschedulable" : reason,
+    return StartFailure{StartFailure::Kind::kNoNode,
+                        reason.empty() ? "Unschedulable" : reason,
+                        {},
                         fmt::format("it has no node: {}{}", base::Printable(reason), Said(condition))};
   }
   return std::nullopt;
@@ -80,7 +84,7 @@ std::optional<StartFailure> SlowCreation(const kube::Object& pod, base::WallTime
   if (!time.ok() || now - *time < kUsualStart) return std::nullopt;
   const std::string volumes = VolumesOf(pod);
   return StartFailure{
-      StartFailure::Kind::kSlow, "ContainerCreating",
+      StartFailure::Kind::kSlow, "ContainerCreating", *time,
       fmt::format("node {} has been creating its containers since {}: it pulls the image, or cannot mount a volume{}",
                   base::Printable(node), since, volumes.empty() ? "" : " (" + volumes + ")")};
 }

@@ -16,8 +16,9 @@ struct StartFailure {
     kSlow,     // its containers are being created for longer than usual
   };
   Kind kind = Kind::kRefused;
-  std::string reason;   // "ErrImagePull", "CreateContainerConfigError", "Unschedulable", "ContainerCreating"
-  std::string message;  // without the pod's name, without a full stop; at most about 400 bytes
+  std::string reason;      // "ErrImagePull", "CreateContainerConfigError", "Unschedulable", "ContainerCreating"
+  base::WallTime since{};  // kSlow: when the pod got its node
+  std::string message;     // without the pod's name, without a full stop; at most about 400 bytes
 };
 
 // A pod with a node whose containers are not created within this time is slow: volumes that cannot be mounted are

@@ -2,8 +2,11 @@
 
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
+#include "kube/pod.h"
 #include "operator/api/resources.h"
+#include "operator/api/start_failure.h"
 #include "operator/builders/worker_env.h"
 #include "operator/capacity/pod_demand.h"
 
@@ -44,7 +47,7 @@ void KeepList(Json& object, const char* field, std::initializer_list<std::string
 
 // The operator reads the phase and the conditions PodScheduled, DisruptionTarget and Ready.
 void TrimStatus(Json& status) {
-  KeepFields(status, {"phase", "reason", "podIP", "nominatedNodeName", "conditions", "containerStatuses"});
+  KeepFields(status, {"phase", "reason", "message", "podIP", "nominatedNodeName", "conditions", "containerStatuses"});
   KeepList(status, "conditions", {"type", "status", "reason"});
   KeepList(status, "containerStatuses", {"name", "state", "lastState", "restartCount"});
   if (status.contains("conditions")) {
@@ -65,6 +68,33 @@ void TrimStatus(Json& status) {
     if (container.contains("lastState") && container["lastState"].empty()) {
       container.erase("lastState");
     }
+  }
+}
+
+// Why a pod does not start (operator/api/start_failure.h) is kept until it has started; few pods are in between.
+Json StartingFields(const kube::Object& pod) {
+  Json kept = {{"volumes", Json::array()}, {"init", pod.At("/status/initContainerStatuses")}};
+  for (const Json& volume : pod.At("/spec/volumes")) {
+    Json source = volume;
+    KeepFields(source, {"persistentVolumeClaim", "configMap", "secret", "csi", "nfs"});
+    if (!source.empty()) kept["volumes"].push_back(std::move(source));
+  }
+  KeepList(kept, "init", {"name", "state"});
+  for (const Json& json : pod.At("/status/conditions")) {
+    const kube::Object condition(json);
+    if (condition.String("/type") != "PodScheduled") continue;
+    kept["scheduled"] = json;
+    KeepFields(kept["scheduled"], {"type", "status", "reason", "message", "lastTransitionTime"});
+  }
+  return kept;
+}
+
+void PutStartingFields(Json kept, Json& json) {
+  if (!kept["volumes"].empty()) json["spec"]["volumes"] = std::move(kept["volumes"]);
+  if (kept["init"].is_array()) json["status"]["initContainerStatuses"] = std::move(kept["init"]);
+  if (!kept.contains("scheduled") || !json["status"].contains("conditions")) return;
+  for (Json& condition : json["status"]["conditions"]) {
+    if (condition.value("type", "") == "PodScheduled") condition = kept["scheduled"];
   }
 }
 
@@ -94,11 +124,19 @@ void TrimMetadata(Json& metadata) {
   KeepOwn(metadata, "annotations");
 }
 
+void DropAnnotation(Json& metadata, const char* name) {
+  if (!metadata.contains("annotations")) return;
+  metadata["annotations"].erase(name);
+  if (metadata["annotations"].empty()) metadata.erase("annotations");
+}
+
 }  // namespace
 
 void TrimPod(kube::Object& pod) {
   const bool own = !pod.label(kJobNameLabel).empty();
   const Json container = Folded(pod, AmountsOf(pod));
+  const bool starts = own && !HasStarted(pod) && !kube::HasEnded(pod);
+  Json starting = starts ? StartingFields(pod) : Json();
   Json& json = pod.mutable_json();
   KeepFields(json, {"metadata", "spec", "status"});
   TrimMetadata(json["metadata"]);
@@ -116,10 +154,13 @@ void TrimPod(kube::Object& pod) {
   if (!own) {
     json["metadata"].erase("ownerReferences");
     json["metadata"].erase("creationTimestamp");
+    DropAnnotation(json["metadata"], kTemplateAnnotation);
     KeepFields(status, {"phase", "nominatedNodeName"});
     return;
   }
   TrimStatus(status);
+  if (starts) PutStartingFields(std::move(starting), json);
+  if (!starts) DropAnnotation(json["metadata"], kTemplateAnnotation);
   if (!json["metadata"].contains("ownerReferences")) return;
   KeepList(json["metadata"], "ownerReferences", {"apiVersion", "kind", "name", "uid", "controller"});
 }

@@ -1,7 +1,8 @@
 // Removes from cached objects all fields that the operator does not read. Pure.
 //
 // A pod of a real cluster takes tens of kilobytes as JSON in memory. Of other workloads' pods the operator reads only
-// the node and the requests; of Medley's own pods also the status, the owner and the coordinator's address.
+// the node and the requests; of Medley's own pods also the status, the owner and the coordinator's address,
+// and until they have started what StartFailureOf needs.
 #pragma once
 
 #include "kube/object.h"

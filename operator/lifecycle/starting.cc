@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "operator/api/conditions.h"
 #include "operator/api/resources.h"
 #include "operator/api/start_failure.h"
 #include "operator/builders/pods.h"
@@ -42,9 +43,11 @@ std::vector<Stuck> FindStuck(Pass& pass, const TrainingJob& job) {
   return all;
 }
 
-// The pods whose templates have changed since they were created.
-absl::StatusOr<std::vector<kube::ObjectPtr>> Outdated(Pass& pass, const TrainingJob& job,
-                                                      const std::vector<Stuck>& stuck) {
+// The pods whose templates have changed since they were created. A job whose edit was refused runs with the spec that
+// was admitted, which is stored without templates: its pods stay.
+absl::StatusOr<std::vector<kube::ObjectPtr>> FindOutdated(Pass& pass, const TrainingJob& job,
+                                                          const std::vector<Stuck>& stuck) {
+  if (!pass.spec_is_valid) return std::vector<kube::ObjectPtr>();
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{{}, false, {}}));
   std::vector<kube::ObjectPtr> outdated;
   for (const Stuck& each : stuck) {
@@ -60,50 +63,71 @@ absl::StatusOr<std::vector<kube::ObjectPtr>> Outdated(Pass& pass, const Training
   return outdated;
 }
 
-base::nanoseconds DeadlineOf(const Pass& pass, StartFailure::Kind kind) {
-  return kind == StartFailure::Kind::kSlow ? pass.options.slow_start_deadline : pass.options.start_deadline;
-}
-
 std::string Sentence(const Stuck& stuck) {
   return fmt::format("Pod {} cannot start: {}.", stuck.pod->key().name, stuck.failure.message);
 }
 
-// The first pod that has waited for too long.
-std::optional<Stuck> Overdue(Pass& pass, const std::vector<Stuck>& stuck) {
-  std::optional<Stuck> overdue;
-  std::map<std::string, base::SteadyTime> now;
-  for (const Stuck& each : stuck) {
-    auto& since = pass.memory.starting.since;
-    const auto before = since.find(each.pod->uid());
-    const base::SteadyTime start = before == since.end() ? pass.world.steady : before->second;
-    now[each.pod->uid()] = start;
-    if (each.failure.kind == StartFailure::Kind::kNoNode) continue;
-    const base::nanoseconds left = start + DeadlineOf(pass, each.failure.kind) - pass.world.steady;
-    if (left > base::nanoseconds(0)) {
-      pass.RequeueAfter(left);
-    } else if (!overdue) {
-      overdue = each;
-    }
-  }
-  pass.memory.starting.since = std::move(now);
-  return overdue;
+base::nanoseconds DeadlineOf(const Pass& pass, const Stuck& stuck) {
+  return stuck.failure.kind == StartFailure::Kind::kSlow ? pass.options.slow_start_deadline
+                                                         : pass.options.start_deadline;
 }
 
-void Tell(Pass& pass, const std::vector<Stuck>& stuck) {
-  StartingState& state = pass.memory.starting;
-  std::set<std::string> told;
-  for (const Stuck& each : stuck) {
-    const std::string id = each.pod->uid() + "/" + each.failure.reason;
-    if (!state.told.contains(id)) pass.Warning("PodCannotStart", Sentence(each));
-    told.insert(id);
+// How long the job still waits for the pod. An image that was pulled for long and failed once has the whole deadline of
+// a refused pod. nullopt: lifecycle/placement.h decides.
+std::optional<base::nanoseconds> LeftOf(const Pass& pass, const Stuck& stuck) {
+  switch (stuck.failure.kind) {
+    case StartFailure::Kind::kNoNode:
+      return std::nullopt;
+    case StartFailure::Kind::kSlow:
+      return std::chrono::duration_cast<base::nanoseconds>(stuck.failure.since - pass.world.now) +
+             DeadlineOf(pass, stuck);
+    case StartFailure::Kind::kRefused:
+      break;
   }
-  state.told = std::move(told);
-  state.reason = stuck.front().failure.reason;
+  return pass.memory.starting.refused_since.at(stuck.pod->uid()) + DeadlineOf(pass, stuck) - pass.world.steady;
+}
+
+// Remembers since when pods are refused, and forgets pods that are not stuck any more.
+void Remember(Pass& pass, const std::vector<Stuck>& stuck) {
+  StartingState& state = pass.memory.starting;
+  std::set<std::string> uids;
+  for (const Stuck& each : stuck) {
+    uids.insert(each.pod->uid());
+    if (each.failure.kind == StartFailure::Kind::kRefused) {
+      state.refused_since.try_emplace(each.pod->uid(), pass.world.steady);
+    }
+  }
+  std::erase_if(state.refused_since, [&](const auto& at) { return !uids.contains(at.first); });
+  std::erase_if(state.reported, [&](const auto& at) { return !uids.contains(at.first); });
+}
+
+// The first pod for which the job has waited for too long.
+std::optional<Stuck> FindOverdue(Pass& pass, const std::vector<Stuck>& stuck) {
+  for (const Stuck& each : stuck) {
+    const std::optional<base::nanoseconds> left = LeftOf(pass, each);
+    if (left && *left <= base::nanoseconds(0)) return each;
+    if (left) pass.RequeueAfter(*left);
+  }
+  return std::nullopt;
+}
+
+// The job trains, as far as this operator knows, which may have just started: it goes on without the pod.
+bool Trains(const Pass& pass) {
+  if (pass.observed != nullptr) return IsInForce(pass);
+  return pass.memory.status.current.conditions.IsTrue(kRunningCondition);
+}
+
+void ReportStuck(Pass& pass, const std::vector<Stuck>& stuck) {
+  StartingState& state = pass.memory.starting;
+  for (const Stuck& each : stuck) {  // the kubelet alternates between reasons
+    if (state.reported.emplace(each.pod->uid(), each.failure.reason).second) {
+      pass.Warning("PodCannotStart", Sentence(each));
+    }
+  }
   state.sentence = Sentence(stuck.front());
-  if (stuck.front().failure.kind == StartFailure::Kind::kNoNode) return;
-  const base::SteadyTime since = state.since.at(stuck.front().pod->uid());
-  const base::nanoseconds left = since + DeadlineOf(pass, stuck.front().failure.kind) - pass.world.steady;
-  const auto until = pass.world.now + std::chrono::duration_cast<base::WallTime::duration>(left);
+  const std::optional<base::nanoseconds> left = LeftOf(pass, stuck.front());
+  if (!left || Trains(pass)) return;
+  const auto until = pass.world.now + std::chrono::duration_cast<base::WallTime::duration>(*left);
   // To the minute: a sentence that changed in every pass would be written in every pass.
   const auto minute = std::chrono::floor<std::chrono::minutes>(until) + std::chrono::minutes(1);
   state.sentence += fmt::format(" The job waits for it until {}.", base::FormatTime(minute));
@@ -117,7 +141,8 @@ absl::StatusOr<bool> HandleStartFailures(Pass& pass, const TrainingJob& job) {
     pass.memory.starting = {};
     return false;
   }
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::ObjectPtr> outdated, Outdated(pass, job, stuck));
+  Remember(pass, stuck);
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::ObjectPtr> outdated, FindOutdated(pass, job, stuck));
   if (!outdated.empty()) {
     pass.Event("PodReplaced", fmt::format("The template of pod {}, which could not start, was edited: {} of the job's "
                                           "pods are created again.",
@@ -126,12 +151,12 @@ absl::StatusOr<bool> HandleStartFailures(Pass& pass, const TrainingJob& job) {
     pass.RequeueAfter(base::seconds(1));
     return true;
   }
-  const std::optional<Stuck> overdue = Overdue(pass, stuck);
-  Tell(pass, stuck);
-  if (!overdue || IsInForce(pass)) return false;  // a job that trains goes on without the pod
+  const std::optional<Stuck> overdue = FindOverdue(pass, stuck);
+  ReportStuck(pass, stuck);
+  if (!overdue || Trains(pass)) return false;
   const std::string sentence = fmt::format("{} It has been so for {:.0f} min.", Sentence(*overdue),
-                                           base::ToSeconds(DeadlineOf(pass, overdue->failure.kind)) / 60);
-  if (pass.observed != nullptr && pass.observed->generation > 0) {
+                                           base::ToSeconds(DeadlineOf(pass, *overdue)) / 60);
+  if (pass.observed != nullptr && pass.observed->generation > 0 && !overdue->pool.empty()) {
     return GoBack(pass, job, overdue->pool,
                   fmt::format("Plan {} cannot run: {}", pass.memory.planning.record->plan.generation, sentence));
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "operator/api/training_job.h"
@@ -16,10 +17,9 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct StartingState {
-  std::map<std::string, base::SteadyTime> since;  // by UID of a pod that cannot start: when it was first seen so
-  std::set<std::string> told;                     // "UID/reason" of the Events
-  std::string reason;                             // of the first pod that cannot start; empty: none
-  std::string sentence;
+  std::map<std::string, base::SteadyTime> refused_since;   // by UID of a pod that the kubelet refuses
+  std::set<std::pair<std::string, std::string>> reported;  // UID and reason of the Events
+  std::string sentence;                                    // of the first pod that cannot start; empty: none
 };
 
 // Looks at the coordinator's pod and those of the plan. Pods that never started and whose template is outdated are

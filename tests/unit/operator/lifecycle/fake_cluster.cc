@@ -10,6 +10,7 @@
 #include "operator/api/resources.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
+#include "operator/capacity/trim.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/planning/pool_prices.h"
 
@@ -149,7 +150,9 @@ World FakeCluster::Observe() const {
     const auto pool = pools.find(object.label(kPoolLabel));
     if (pool != pools.end()) paid.usd_per_hour = pool->second.price.value_or(0);
     if (object.label(kRoleLabel) == "profiler") continue;
-    world.pods[name] = std::make_shared<const kube::Object>(pod);
+    kube::Object cached = object;
+    TrimPod(cached);  // as the operator's informers do
+    world.pods[name] = std::make_shared<const kube::Object>(std::move(cached));
     const std::string node = object.String("/spec/nodeName");
     if (noticed_nodes.contains(node)) world.node_notices[node] = Notice{Notice::Kind::kSpot, true, "taint spot"};
     if (nodes_not_ready.contains(node)) world.nodes_not_ready.insert(node);

@@ -2,6 +2,7 @@
 #include "operator/api/names.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
+#include "operator/capacity/trim.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -57,7 +58,9 @@ bool FakeCluster::StepProfile(const std::string& pool) {
   if (measured_.contains(pool) && !pods_.contains(name)) return false;
   profiling::World world = ObserveProfile(pool);
   if (const auto pod = pods_.find(name); pod != pods_.end()) {
-    world.pods = {std::make_shared<const kube::Object>(pod->second)};
+    kube::Object cached(pod->second);
+    TrimPod(cached);
+    world.pods = {std::make_shared<const kube::Object>(std::move(cached))};
     world.log = world.pods.front()->String("/status/phase") == "Succeeded"
                     ? "MEDLEY-PROFILE " + OneLine(ProfileJson(pool)) + "\n"
                     : pod_log;

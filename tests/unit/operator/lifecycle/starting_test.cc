@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "common/base/utf8.h"
 #include "operator/api/start_failure.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
@@ -141,6 +143,53 @@ TEST_F(StartingTest, SlowContainersAreReportedAndWaitedForLonger) {
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "");
   cluster_.PassFor(std::chrono::minutes(10));
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "True/PodCannotStart");
+}
+
+TEST_F(StartingTest, AnImageThatWasPulledForLongMayFailOnce) {
+  Break("ContainerCreating", "");
+  cluster_.PassFor(std::chrono::minutes(30));
+  cluster_.images["registry/typo:1"] = Waiting("ErrImagePull", "connection reset");
+  cluster_.PassFor(std::chrono::minutes(5));
+  EXPECT_EQ(cluster_.Reason(kFailedCondition), "");
+  cluster_.images.clear();
+  ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+}
+
+// A new operator has not heard from the coordinator yet when it looks at the pods.
+TEST_F(StartingTest, ANewOperatorFailsNoJobThatTrains) {
+  ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+  Break("ContainerCreating", "", "trainers");
+  cluster_.FailPod(cluster_.stored_plan()->slots.front().member, 137);
+  cluster_.PassFor(std::chrono::minutes(90));
+  for (int i = 0; i < 3; ++i) {
+    cluster_.RestartOperator();
+    cluster_.PassFor(base::seconds(10));
+  }
+  EXPECT_EQ(cluster_.Reason(kFailedCondition), "");
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+  EXPECT_THAT(cluster_.Message(kPodsReadyCondition), Not(HasSubstr("waits for it")));
+}
+
+TEST_F(StartingTest, AnEditThatIsRefusedReplacesNothing) {
+  Break();
+  cluster_.PassFor(base::seconds(30));
+  const auto uid = [&] { return cluster_.pods().at("adult-coordinator").at("metadata").at("uid"); };
+  const Json before = uid();
+  cluster_.SetSpec({{"template", {{"spec", {{"restartPolicy", "Always"}}}}}});
+  cluster_.PassFor(base::seconds(30));
+  EXPECT_EQ(uid(), before);
+}
+
+TEST_F(StartingTest, EachReasonOfAPodIsOneEvent) {
+  Break();
+  for (int i = 0; i < 8; ++i) {
+    cluster_.images["registry/typo:1"] = Waiting(i % 2 == 0 ? "ImagePullBackOff" : "ErrImagePull");
+    cluster_.PassFor(base::seconds(30));
+  }
+  EXPECT_EQ(std::count_if(cluster_.events().begin(), cluster_.events().end(),
+                          [](const std::string& event) { return event.starts_with("PodCannotStart"); }),
+            2);
 }
 
 TEST_F(StartingTest, AMessageOfAnyLengthAndEncodingIsBounded) {
