@@ -201,7 +201,9 @@ namespace {
 bool IsMoneyDue(const Pass& pass, const kube::Json& now, const kube::Json& before) {
   const base::SteadyTime written = pass.memory.status.written_at;
   if (pass.world.steady >= written + kMoneyInterval) return true;
-  if (pass.world.steady < written + kFirstMoney) return false;
+  // The status of a job that trains is written for other reasons.
+  const bool trains = pass.memory.status.current.conditions.IsTrue(kRunningCondition);
+  if (trains || pass.world.steady < written + kFirstMoney) return false;
   const auto spent = [](const kube::Json& status) {
     const std::string text = kube::Object(status).String("/cost/spentUsd");
     return text.empty() ? 0.0 : std::strtod(text.c_str(), nullptr);
