@@ -142,21 +142,21 @@ absl::StatusOr<size_t> TextFile::Read(char* to, size_t bytes) {
 
 int64_t TextFile::consumed() const { return state_->consumed; }
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
+absl::StatusOr<std::string> ReadText(const std::string& path, size_t most) {
+  if (most == 0) most = static_cast<size_t>(base::MemoryLimit() / 10 * 9);
   MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   std::string text;
   size_t end = 0;
   size_t room = error ? kBlock : static_cast<size_t>(size) + 1;
-  static const auto kMost = static_cast<size_t>(base::MemoryLimit() / 10 * 9);
   while (true) {
-    room = std::min(room, kMost - std::min(kMost, 2 * end));  // the text is copied when it grows
+    room = std::min(room, most - std::min(most, 2 * end));  // the text is copied when it grows
     if (room == 0) {
       return base::ResourceExhausted(
-          "{}: the text is longer than {} MiB, and this process may use {} MiB of memory: give the units "
-          "of its pool more memory, or train on a part of the data",
-          path, end >> 20, kMost / 9 * 10 >> 20);
+          "{}: the text is longer than {} bytes, too long for the memory that this process may use: give the units of "
+          "its pool more memory, or train on a part of the data",
+          path, end);
     }
     text.resize(end + room);
     MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data() + end, room));

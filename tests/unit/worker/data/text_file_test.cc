@@ -82,6 +82,17 @@ TEST_F(TextFileTest, ReadsPlainAndCompressedText) {
   EXPECT_EQ(*ReadText(Write("empty", "")), "");
 }
 
+TEST_F(TextFileTest, TextThatDoesNotFitIntoMemoryIsRefused) {
+  const std::string packed = Gzip(std::string(20 << 20, 'x'));
+  ASSERT_LT(packed.size(), 100'000u);
+  const auto refused = testing::ResultOf([](const auto& read) { return base::Message(read.status()); },
+                                         testing::HasSubstr("give the units of its pool more memory"));
+  EXPECT_THAT(ReadText(Write("bomb.gz", packed), 8 << 20), refused);
+  EXPECT_THAT(ReadText(Write("plain", std::string(3000, 'x')), 2000), refused);
+  EXPECT_EQ(ReadText(Write("fits", std::string(1999, 'x')), 2000)->size(), 1999u);
+  EXPECT_EQ(ReadText(Write("fits.gz", packed), 100 << 20)->size(), size_t{20} << 20);
+}
+
 TEST_F(TextFileTest, DamageIsAnError) {
   const std::string good = Gzip("some text that is compressed, some text that is compressed");
   EXPECT_THAT(Error("x.gz", good.substr(0, good.size() - 3)), HasSubstr("x.gz: the gzip data end in the middle"));
