@@ -22,7 +22,10 @@ namespace {
 namespace pb = ::medley::job::v1;
 using Stream = grpc::ClientReaderWriter<pb::SessionRequest, pb::SessionResponse>;
 
-constexpr size_t kLongestFault = size_t{1} << 14;  // far below what the coordinator receives
+void Shorten(std::string& message) {
+  constexpr size_t kLongest = size_t{1} << 14;  // far below what the coordinator receives
+  if (message.size() > kLongest) message.resize(kLongest);
+}
 
 rpc::ChannelOptions Reconnecting(const SessionOptions& options) {
   return {.mutual_tls = options.tls,
@@ -128,9 +131,8 @@ class SessionClient::Rep {
 
   void Send(pb::SessionRequest request) {
     // Faults quote the data and errors of libraries, in any encoding and of any length.
-    if (request.has_fault() && request.fault().message().size() > kLongestFault) {
-      request.mutable_fault()->mutable_message()->resize(kLongestFault);
-    }
+    if (request.has_fault()) Shorten(*request.mutable_fault()->mutable_message());
+    if (request.has_probed()) Shorten(*request.mutable_probed()->mutable_error());
     rpc::EscapeStrings(request);
     base::MutexLock lock(mutex_);
     if (request.has_leaving()) leaving_ = request;
