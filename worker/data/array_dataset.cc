@@ -199,7 +199,7 @@ class Loader {
       if (size > kMachine / sizeof(T)) throw std::bad_alloc();
       values.resize(size);
     } catch (const std::exception&) {
-      return base::ResourceExhausted("there is no memory for {} numbers", size);
+      return base::OutOfRange("there is no memory for {} numbers", size);
     }
     return absl::OkStatus();
   }

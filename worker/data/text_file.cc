@@ -153,7 +153,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path, size_t most) {
   while (true) {
     room = std::min(room, most - std::min(most, 2 * end));  // the text is copied when it grows
     if (room == 0) {
-      return base::ResourceExhausted(
+      return base::OutOfRange(
           "{}: the text is longer than {} bytes, too long for the memory that this process may use: give the units of "
           "its pool more memory, or train on a part of the data",
           path, end);

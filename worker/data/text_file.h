@@ -38,7 +38,7 @@ class TextFile {
 inline constexpr size_t kLongestLine = size_t{1} << 26;
 
 // Reads a whole file. `most`: bytes of memory, also while the text grows; 0: nine tenths of what this process may use.
-// Errors: those of TextFile; ResourceExhausted when the text, decompressed, needs more.
+// Errors: those of TextFile; OutOfRange when the text, decompressed, needs more: a retry would not help.
 absl::StatusOr<std::string> ReadText(const std::string& path, size_t most = 0);
 
 // Calls `line` for each line, without its end, until it returns false. Holds only some of the file in memory. Errors:

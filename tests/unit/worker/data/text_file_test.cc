@@ -89,6 +89,7 @@ TEST_F(TextFileTest, TextThatDoesNotFitIntoMemoryIsRefused) {
                                          testing::HasSubstr("give the units of its pool more memory"));
   EXPECT_THAT(ReadText(Write("bomb.gz", packed), 8 << 20), refused);
   EXPECT_THAT(ReadText(Write("plain", std::string(3000, 'x')), 2000), refused);
+  EXPECT_EQ(ReadText(Write("plain", std::string(3000, 'x')), 2000).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(ReadText(Write("fits", std::string(1999, 'x')), 2000)->size(), 1999u);
   EXPECT_EQ(ReadText(Write("fits.gz", packed), 100 << 20)->size(), size_t{20} << 20);
 }

@@ -156,6 +156,24 @@ TEST(ExportedModelTest, EveryTaskIsReadBackAsItWasWritten) {
   }
 }
 
+// JSON holds no bytes that are not text.
+TEST(ExportedModelTest, ClassesInAnotherEncodingAreReadBackAsTheyWere) {
+  ExportedModel model = Model("mlp", model::Task::kMultiClass);
+  EXPECT_THAT(ModelJson(model, {}), testing::Not(HasSubstr("classBytes")));
+  model.transform.label.classes = {"caf\xe9", "caf\xe8", "caf\\xe9"};
+  const std::string json = ModelJson(model, {});
+  const auto read = ParseExportedModel(json, SchemaJson(model));
+  ASSERT_THAT(read, IsOk()) << json;
+  EXPECT_EQ(read->transform.label.classes, model.transform.label.classes);
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& message) {
+    EXPECT_THAT(ParseExportedModel(Replaced(json, from, to), SchemaJson(model)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  refused("\"636166e9\",", "", "classBytes: has 2 names, classes has 3");
+  refused("\"636166e9\"", "\"636166e\"", "classBytes[0]: 7 hexadecimal digits");
+  refused("\"636166e9\"", "\"636166zz\"", "classBytes[0]: position 6");
+}
+
 TEST(ExportedModelTest, TasksThatDoNotFitAreRefused) {
   const ExportedModel classes = Model("mlp", model::Task::kMultiClass);
   const ExportedModel binary = Model("mlp");
