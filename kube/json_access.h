@@ -8,6 +8,8 @@
 
 namespace medley::kube {
 
+// The value at a JSON pointer (RFC 6901) such as "/spec/pools/0", or null.
+const Json& ValueAt(const Json& json, std::string_view pointer);
 // The member, or null.
 const Json& GetValue(const Json& object, std::string_view name);
 // The member if it is an object (array), otherwise an empty one.

@@ -1,45 +1,10 @@
 #include "kube/object.h"
 
-#include <algorithm>
-#include <charconv>
-
 #include "common/base/status.h"
+#include "kube/json_access.h"
 
 namespace medley::kube {
 namespace {
-
-const Json& Null() {
-  static const Json null;
-  return null;
-}
-
-// Decodes the escapes of a JSON pointer (RFC 6901).
-std::string Unescape(std::string_view token) {
-  std::string out;
-  out.reserve(token.size());
-  for (size_t i = 0; i < token.size(); ++i) {
-    if (token[i] == '~' && i + 1 < token.size() && (token[i + 1] == '0' || token[i + 1] == '1')) {
-      out += token[++i] == '0' ? '~' : '/';
-    } else {
-      out += token[i];
-    }
-  }
-  return out;
-}
-
-const Json* Child(const Json& value, std::string_view token) {
-  if (value.is_object()) {
-    const auto it = value.find(Unescape(token));
-    return it == value.end() ? nullptr : &*it;
-  }
-  if (value.is_array()) {
-    size_t index = 0;
-    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
-    if (error != std::errc() || end != token.data() + token.size()) return nullptr;
-    return index < value.size() ? &value[index] : nullptr;
-  }
-  return nullptr;
-}
 
 std::string FieldOf(const Json& object, const char* name) {
   const auto it = object.find(name);
@@ -95,18 +60,7 @@ Object::Object(const Resource& resource, Key key) : Object() {
   if (resource.namespaced && !key.ns.empty()) metadata["namespace"] = std::move(key.ns);
 }
 
-const Json& Object::At(std::string_view pointer) const {
-  const Json* value = &json_;
-  while (!pointer.empty()) {
-    if (pointer.front() != '/') return Null();
-    pointer.remove_prefix(1);
-    const size_t end = std::min(pointer.find('/'), pointer.size());
-    value = Child(*value, pointer.substr(0, end));
-    if (value == nullptr) return Null();
-    pointer.remove_prefix(end);
-  }
-  return *value;
-}
+const Json& Object::At(std::string_view pointer) const { return ValueAt(json_, pointer); }
 
 std::string Object::String(std::string_view pointer) const {
   const Json& value = At(pointer);

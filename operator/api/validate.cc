@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/quantity.h"
 #include "common/model/task.h"
+#include "kube/json_access.h"
 #include "operator/api/bounds.h"
 #include "operator/api/training_job.h"
 
@@ -23,11 +24,7 @@ constexpr double kMostUsd = 1e9;
 constexpr double kLongestInterval = 8760.0 * 3600;  // a year
 
 // Returns null when the value is absent.
-const Json& At(const Json& json, const char* pointer) {
-  static const Json null;
-  const Json::json_pointer at(pointer);
-  return json.contains(at) ? json.at(at) : null;
-}
+const Json& At(const Json& json, const char* pointer) { return kube::ValueAt(json, pointer); }
 bool Has(const Json& json, const char* pointer) { return !At(json, pointer).is_null(); }
 std::string TextAt(const Json& json, const char* pointer) {
   const Json& value = At(json, pointer);
