@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/file.h"
+#include "common/base/testing/soak.h"
 #include "common/document/parse.h"
 #include "tests/integration/worker/train_job.h"
 
@@ -121,8 +122,8 @@ TEST(ExamplesOfBatchNormTest, Trains) {
 // samples as two micro-batches of two replicas, so they train the same. Where gradients are added in the same order
 // too, the weights have the same bits, wherever the stages are cut.
 TEST(ExamplesOfBatchNormTest, TrainsTheSameWithTheSameSplit) {
-  constexpr int kOperations = 6, kEpochs = 3;  // of 79 steps
-  const JobOptions options = Example("resnet", kOperations, {}, kEpochs, "sgd");
+  constexpr int kOperations = 6;
+  const JobOptions options = Example("resnet", kOperations, {}, base::Rounds(1, 3), "sgd");  // epochs of 79 steps
   const auto train = [&](int cut, int units, int micro_batches) {
     return Train(options, {.stages = {{.end = cut, .units = units}, {.first = cut, .end = kOperations, .units = units}},
                            .micro_batches = micro_batches});

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/base/mutex.h"
+#include "common/base/testing/soak.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::worker {
@@ -15,7 +16,7 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 
-constexpr int kHandOvers = 20;
+const int kHandOvers = base::Rounds(5, 20);
 
 // Follows steps.jsonl and takes the time at which each line appears. Thread-safe.
 class StepTimes {
@@ -59,7 +60,7 @@ double Quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
-TEST(HandOverPauseTest, TwentyHandOvers) {
+TEST(HandOverPauseTest, TrainingGoesOnThroughEveryHandOver) {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
   options.epochs = 500;  // enough that the job does not end before the test
