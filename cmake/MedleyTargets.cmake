@@ -3,8 +3,8 @@
 #   medley_library(NAME common_base SRCS a.cc [ALONE a.cc] [BATCH 8] HDRS a.h DEPS public... PRIVATE_DEPS heavy...)
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
-#               [TIMEOUT seconds])
-#   medley_real_api_test(NAME base_test [TIMEOUT s])
+#               [TIMEOUT seconds] [PARTS 2])  # PARTS: its cases run as so many tests of ctest, side by side
+#   medley_real_api_test(NAME base_test [TIMEOUT s] [WITHOUT cases])
 
 # The sources of a target are compiled in batches, so that headers are parsed once a batch: this takes a third of the
 # processor time of single files (docs/adr/0011). Names in anonymous namespaces must therefore be unique in a folder.
@@ -87,7 +87,7 @@ function(medley_binary)
 endfunction()
 
 function(medley_test)
-  cmake_parse_arguments(A "" "NAME;TIMEOUT" "SRCS;DEPS;ENV;LABELS;BINARIES" ${ARGN})
+  cmake_parse_arguments(A "" "NAME;TIMEOUT;PARTS" "SRCS;DEPS;ENV;LABELS;BINARIES" ${ARGN})
   medley_batches(files ${A_NAME} "${A_SRCS}" "" ${MEDLEY_UNITY_BATCH})
   add_executable(${A_NAME} ${files})
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -100,10 +100,22 @@ function(medley_test)
   if(A_BINARIES)  # programs that the test starts
     add_dependencies(${A_NAME} ${A_BINARIES})
   endif()
-  add_test(NAME ${A_NAME} COMMAND ${A_NAME})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 120)
   endif()
+  if(NOT A_PARTS)
+    set(A_PARTS 1)
+  endif()
+  set(tests)
+  foreach(part RANGE 1 ${A_PARTS})
+    if(part EQUAL 1)
+      set(test ${A_NAME})
+    else()
+      set(test ${A_NAME}_part${part})
+    endif()
+    add_test(NAME ${test} COMMAND ${A_NAME})
+    list(APPEND tests ${test})
+  endforeach()
   set(patience 1)
   if(MEDLEY_SANITIZE)
     # Programs with sanitizers are several times slower, so timeouts are longer (common/base/testing/patience.h).
@@ -113,21 +125,29 @@ function(medley_test)
     string(APPEND tsan ":suppressions=${CMAKE_SOURCE_DIR}/tests/sanitizers/tsan.supp")
     list(APPEND A_ENV "MEDLEY_SANITIZE=${MEDLEY_SANITIZE}" "ASAN_OPTIONS=${log}" "UBSAN_OPTIONS=${log}:print_stacktrace=1"
       "${tsan}")
-    set_tests_properties(${A_NAME} PROPERTIES FIXTURES_REQUIRED sanitizer)
+    set_tests_properties(${tests} PROPERTIES FIXTURES_REQUIRED sanitizer)
   endif()
   math(EXPR A_TIMEOUT "${A_TIMEOUT} * ${patience}")
   # With several at a time, ctest starts the tests that may take long first.
-  set_tests_properties(${A_NAME} PROPERTIES
-    TIMEOUT ${A_TIMEOUT} COST ${A_TIMEOUT} LABELS "${A_LABELS}"
-    ENVIRONMENT "MEDLEY_SOURCE_DIR=${CMAKE_SOURCE_DIR};MEDLEY_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1;MEDLEY_TEST_PATIENCE=${patience};${A_ENV}")
+  set(index 0)
+  foreach(test ${tests})
+    set_tests_properties(${test} PROPERTIES
+      TIMEOUT ${A_TIMEOUT} COST ${A_TIMEOUT} LABELS "${A_LABELS}"
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${A_PARTS};GTEST_SHARD_INDEX=${index};MEDLEY_SOURCE_DIR=${CMAKE_SOURCE_DIR};MEDLEY_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1;MEDLEY_TEST_PATIENCE=${patience};${A_ENV}")
+    math(EXPR index "${index} + 1")
+  endforeach()
 endfunction()
 
 # The cases of a medley_test that take a real API server (kube::ServerKind::kReal), as another test, NAME_real. The
-# fixture real_api (tests/cluster/CMakeLists.txt) starts the server; the test is skipped where it cannot.
+# fixture real_api (tests/cluster/CMakeLists.txt) starts the server; the test is skipped where it cannot. WITHOUT: patterns of
+# cases that another test runs against a real server.
 function(medley_real_api_test)
-  cmake_parse_arguments(A "" "NAME;TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(A "" "NAME;TIMEOUT;WITHOUT" "" ${ARGN})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 300)
+  endif()
+  if(A_WITHOUT)
+    set(A_WITHOUT "-${A_WITHOUT}")
   endif()
   set(fixtures real_api)
   if(MEDLEY_SANITIZE)
@@ -137,7 +157,7 @@ function(medley_real_api_test)
   get_test_property(${A_NAME} ENVIRONMENT environment)
   list(APPEND environment "MEDLEY_CLUSTER_STATE=${CMAKE_BINARY_DIR}/clusters/api")
   add_test(NAME ${A_NAME}_real
-    COMMAND ${CMAKE_SOURCE_DIR}/tests/cluster/real-api run $<TARGET_FILE:${A_NAME}> --gtest_filter=*/Real)
+    COMMAND ${CMAKE_SOURCE_DIR}/tests/cluster/real-api run $<TARGET_FILE:${A_NAME}> --gtest_filter=*/Real${A_WITHOUT})
   # All of them use the same server, so two of them at once could disturb each other's pools and nodes.
   set_tests_properties(${A_NAME}_real PROPERTIES LABELS "integration;real-api" SKIP_RETURN_CODE 77
     TIMEOUT ${A_TIMEOUT} COST ${A_TIMEOUT}
