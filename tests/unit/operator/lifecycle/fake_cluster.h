@@ -136,7 +136,7 @@ class FakeCluster {
   const std::vector<std::string>& violations() const { return violations_; }
   std::string trace() const;  // the last actions
 
-  JobInput Input() const;
+  JobInput Input() const { return InputNow(); }
   World Observe() const;
   Answer Carry(const Action& action);
 
@@ -161,6 +161,7 @@ class FakeCluster {
   std::optional<ResourcePool> ValidPool(const std::string& name) const;  // nullopt: the operator refuses it
   profiling::World ObserveProfile(const std::string& pool) const;
   bool MayWantProfiles() const;
+  const JobInput& InputNow() const;  // valid until the job changes
   bool StepCoordinator();
   std::string leader_pod() const;
   void TakeOver(const std::string& leader);
@@ -205,6 +206,17 @@ class FakeCluster {
     bool was_offered = false;  // a pass has ended since
   };
   std::map<std::string, Call> calls_;  // whose answer is not there yet, by prefix
+  // What was read from objects that may not have changed since.
+  struct ReadInput {
+    kube::Json admitted;
+    JobInput input;
+  };
+  struct ReadPool {
+    kube::Json object;
+    std::optional<ResourcePool> pool;
+  };
+  mutable std::optional<ReadInput> read_;
+  mutable std::map<std::string, ReadPool> read_pools_;
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};

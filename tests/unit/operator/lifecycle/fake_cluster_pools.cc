@@ -1,4 +1,5 @@
 // The ResourcePools and their outages.
+#include "kube/json_access.h"
 #include "operator/api/validate.h"
 #include "operator/capacity/pod_demand.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
@@ -13,8 +14,9 @@ void FakeCluster::FailOnPool(const std::string& pool) {
 }
 
 kube::Object FakeCluster::PoolObject(const std::string& name) const {
-  Json object = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
-                                "unit": {"resources": {"cpu": "1"}}}})");
+  static const Json empty = Json::parse(R"({"metadata": {}, "spec": {"class": "CPU", "price": {"usdPerUnitHour": "1"},
+                                             "unit": {"resources": {"cpu": "1"}}}})");
+  Json object = empty;
   object["metadata"]["name"] = name;
   object["spec"]["limit"] = pools.at(name).limit;
   if (const std::string& timeout = pools.at(name).provision_timeout; !timeout.empty()) {
@@ -31,8 +33,9 @@ kube::Object FakeCluster::PoolObject(const std::string& name) const {
 PoolOutages::Placed FakeCluster::PlacedPods(const std::string& pool) const {
   PoolOutages::Placed placed;
   for (const auto& [name, pod] : pods_) {
+    if (kube::ValueAt(pod, "/metadata/labels/medley.dev~1pool") != pool) continue;
     const kube::Object object(pod);
-    if (object.label("medley.dev/pool") != pool || object.String("/spec/nodeName").empty()) continue;
+    if (object.String("/spec/nodeName").empty()) continue;
     placed[object.uid()] = PinnedZone(DemandOf(object));
   }
   return placed;
@@ -42,8 +45,13 @@ void FakeCluster::StoreOutages(const std::string& pool) { stored_outages_[pool] 
 
 std::optional<ResourcePool> FakeCluster::ValidPool(const std::string& name) const {
   const kube::Object object = PoolObject(name);
-  auto pool = ResourcePool::FromObject(object);
-  return pool.ok() && ValidateResourcePool(object).empty() ? std::optional(*std::move(pool)) : std::nullopt;
+  ReadPool& read = read_pools_[name];
+  if (read.object != object.json()) {
+    auto pool = ResourcePool::FromObject(object);
+    const bool valid = pool.ok() && ValidateResourcePool(object).empty();
+    read = {object.json(), valid ? std::optional(*std::move(pool)) : std::nullopt};
+  }
+  return read.pool;
 }
 
 int FakeCluster::UnitsOf(const std::string& node) const {

@@ -25,7 +25,7 @@ std::string OneLine(std::string text) {
 }  // namespace
 
 bool FakeCluster::MayWantProfiles() const {
-  const JobInput input = Input();
+  const JobInput& input = InputNow();
   const JobStatus current = status();
   if (!input.job || !input.problems.empty() || job["metadata"].contains("deletionTimestamp")) return false;
   if (current.start_time.empty() || current.conditions.Find(kPlannedCondition) == nullptr) return false;
@@ -37,7 +37,7 @@ profiling::World FakeCluster::ObserveProfile(const std::string& pool) const {
   profiling::World world;
   world.steady = base::SteadyTime(base::seconds(1000) + elapsed_);
   world.now = now();
-  const JobInput input = Input();
+  const JobInput& input = InputNow();
   world.stored = objects_.contains("ConfigMap/" + ProfileConfigMapName(input.profile_hash, pool));
   const std::optional<ResourcePool> valid = ValidPool(pool);
   if (!MayWantProfiles() || !valid || !pools.at(pool).HasPrice()) return world;
@@ -75,7 +75,7 @@ bool FakeCluster::StepProfile(const std::string& pool) {
     TerminatePod(name, base::seconds(1));
   } else if (decision.step == Step::kStore) {
     Store("ConfigMap",
-          ProfileConfigMap(job["metadata"]["namespace"], Input().profile_hash, pool, decision.profile).json());
+          ProfileConfigMap(job["metadata"]["namespace"], InputNow().profile_hash, pool, decision.profile).json());
     measured_.insert(pool);
   }
   const auto known = open_profiles_.find(pool);

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "common/base/status.h"
+#include "common/base/testing/soak.h"
 #include "operator/api/resources.h"
 #include "tests/unit/operator/api/manifest_cases.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
@@ -21,7 +22,7 @@ using kube::Json;
 using testing::IsEmpty;
 
 constexpr uint32_t kFirstHostileSeed = 20261122;
-constexpr uint32_t kSeedsOfPhase = 5;
+const auto kSeedsOfPhase = static_cast<uint32_t>(base::Rounds(2, 5));
 constexpr int kPatches = 8;
 
 struct Phase {

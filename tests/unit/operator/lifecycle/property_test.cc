@@ -14,6 +14,7 @@
 #include <random>
 
 #include "common/base/status.h"
+#include "common/base/testing/soak.h"
 #include "operator/api/resources.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
@@ -23,7 +24,7 @@ namespace {
 using testing::IsEmpty;
 
 constexpr uint32_t kFirstSeed = 20261122;
-constexpr int kSeeds = 12;
+const int kSeeds = base::Rounds(4, 12);
 
 using Event = std::pair<std::string, std::function<void(FakeCluster&)>>;
 
