@@ -375,6 +375,10 @@ void FakeCoordinator::Complete() {
   (*service_->seen_.mutable_metrics())["auc"] = 0.92;
   service_->Changed();
 }
+bool FakeCoordinator::complete() const {
+  base::MutexLock lock(service_->mutex_);
+  return service_->seen_.phase() == job_pb::JOB_PHASE_COMPLETE;
+}
 void FakeCoordinator::Fail(const std::string& message, bool retryable) {
   base::MutexLock lock(service_->mutex_);
   service_->seen_.set_phase(job_pb::JOB_PHASE_FAILED);

@@ -305,6 +305,10 @@ void OperatorHarness::Pump() {
       if (const std::string node = place_(pod); !node.empty()) Bind(pod, node);
     }
     const std::string phase = pod.String("/status/phase");
+    if (phase == "Running" && pod.label(kRoleLabel) == "coordinator" && coordinator_.complete()) {
+      SetPod(pod.key().name, {{"phase", "Succeeded"}});
+      continue;
+    }
     if (phase == "Running" || phase == "Succeeded" || phase == "Failed") continue;
     if (pod.label(kRoleLabel) == "profiler") {
       const auto special = profiler_exits_.find(pod.label(kPoolLabel));

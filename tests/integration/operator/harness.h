@@ -86,6 +86,7 @@ class FakeCoordinator {
   // It recovers into a new generation without `member`, which was lost.
   void Recover(const std::string& member);
   void Complete();
+  bool complete() const;
   void Fail(const std::string& message, bool retryable);
   void Forget();  // as a coordinator that has just started
 
