@@ -216,6 +216,55 @@ class RbacTest(unittest.TestCase):
         theirs = self.cluster.get("--namespace", "jobs", "configmap", "theirs")
         self.assertEqual(theirs["data"], {"a": "1"})
 
+    def test_6_admission_keeps_to_pods_of_jobs(self):
+        """A token of the operator creates no pod of its own and none with power over the node, and no other Secret."""
+        self.cluster.make_namespace("jobs")
+        owner = {"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob", "name": "adult", "uid": "1", "controller": True}
+        container = {"name": "c", "image": "i", "securityContext": {
+            "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
+
+        def pod(metadata=None, **spec):
+            return {"apiVersion": "v1", "kind": "Pod",
+                    "metadata": {"name": "made", "namespace": "jobs", "ownerReferences": [owner], **(metadata or {})},
+                    "spec": {"securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+                             "automountServiceAccountToken": False, "containers": [container], **spec}}
+
+        def secret(kind):
+            return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {
+                "name": "made", "namespace": "jobs", "annotations": {"kubernetes.io/service-account.name": "default"}}}
+
+        token = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
+        privileged = {**container, "securityContext": {"privileged": True}}
+        # The namespace would refuse most of them too, so it must not: what counts is the policy.
+        self.cluster.kubectl("label", "namespace", "jobs", "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
+        self.addCleanup(self.cluster.kubectl, "label", "namespace", "jobs", "pod-security.kubernetes.io/enforce-")
+        cases = [
+            ("of a job", pod(), ""),
+            ("of nobody", pod({"ownerReferences": []}), "may create only pods that a TrainingJob controls"),
+            ("owned, not controlled", pod({"ownerReferences": [{**owner, "controller": False}]}), "that a TrainingJob controls"),
+            ("of a ReplicaSet", pod({"ownerReferences": [{**owner, "apiVersion": "apps/v1", "kind": "ReplicaSet"}]}),
+             "that a TrainingJob controls"),
+            ("of another TrainingJob kind", pod({"ownerReferences": [{**owner, "apiVersion": "other.dev/v1"}]}),
+             "that a TrainingJob controls"),
+            ("network", pod(hostNetwork=True), "rbac.pods.hostNamespaces"),
+            ("processes", pod(hostPID=True), "rbac.pods.hostNamespaces"),
+            ("ipc", pod(hostIPC=True), "rbac.pods.hostNamespaces"),
+            ("files", pod(volumes=[{"name": "h", "hostPath": {"path": "/"}}]), "rbac.pods.hostPath"),
+            ("privileged", pod(containers=[privileged]), "rbac.pods.privileged"),
+            ("privileged at first", pod(initContainers=[{**privileged, "name": "first"}]), "rbac.pods.privileged"),
+            ("token", pod(automountServiceAccountToken=True), "rbac.pods.serviceAccountToken"),
+            ("token by default", pod(automountServiceAccountToken=None), "rbac.pods.serviceAccountToken"),
+            ("projected token", pod(volumes=[token]), "rbac.pods.serviceAccountToken"),
+            ("opaque", secret("Opaque"), ""),
+            ("account", secret("kubernetes.io/service-account-token"), "only Secrets of type Opaque"),
+        ]
+        for name, made, refusal in cases:
+            with self.subTest(name):
+                done = self.cluster.kubectl(f"--as={USER}", "create", "--dry-run=server", "--filename", "-",
+                                            stdin=json.dumps(made), check=False)
+                self.assertEqual(done.returncode == 0, not refusal, done.stdout + done.stderr)
+                self.assertIn(refusal, done.stderr)
+
     def test_7_deleting_a_pool_in_use_is_warned_of(self):
         self.cluster.apply_crds()
         for name, used in (("busy", 3), ("idle", 0)):
