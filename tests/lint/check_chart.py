@@ -4,6 +4,8 @@
     tests/lint/check_chart.py           lists the files that are out of date
     tests/lint/check_chart.py --write   writes them (./dev manifests)
 
+The table of the operator's rights in docs/operate/security.md is made of the rendered roles and permission_reasons.yaml.
+
 values.yaml is the only source of keys, defaults and descriptions; values.schema.json adds types. deploy/medley.yaml is
 the chart rendered with deploy/values.yaml; without helm this file is not checked, and a line says so.
 """
@@ -18,6 +20,8 @@ import yaml  # Debian's python3-yaml
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHART = os.path.join(ROOT, "charts/medley")
+REASONS = os.path.join(ROOT, "tests/lint/permission_reasons.yaml")
+RIGHTS_BEGIN, RIGHTS_END = "<!-- rights: made by ./dev manifests -->", "<!-- end of rights -->"
 BEGIN, END = "<!-- values: made by ./dev manifests -->", "<!-- end of values -->"
 # The newest Kubernetes version that the chart is tested with. Without it helm may assume 1.20.
 KUBE_VERSION = "1.34.0"
@@ -123,6 +127,41 @@ def render(helm):
     return read(os.path.join(ROOT, "deploy/namespace.yaml")) + "\n".join(lines).rstrip() + "\n"
 
 
+def rights(manifests):
+    """{(scope, resource): {verb}} of the operator's account; scope as in permission_reasons.yaml."""
+    objects = [each for each in yaml.safe_load_all(manifests) if each]
+    roles = {(each["kind"], each["metadata"]["name"]): each["rules"] for each in objects if each["kind"].endswith("Role")}
+    found = {}
+    for binding in objects:
+        if not binding["kind"].endswith("RoleBinding") or not any(
+                subject["kind"] == "ServiceAccount" and subject["name"] == "medley-operator"
+                for subject in binding.get("subjects", [])):
+            continue
+        name = binding["roleRef"]["name"]
+        scope = "own" if binding["kind"] == "RoleBinding" else "jobs" if name.endswith("-jobs") else "cluster"
+        for rule in roles[(binding["roleRef"]["kind"], name)]:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    key = (scope, f"{resource}.{group}" if group else resource)
+                    found.setdefault(key, set()).update(rule["verbs"])
+    return found
+
+
+def rights_table(found, reasons):
+    """Returns (the table, the differences between rights and reasons)."""
+    known = {(scope, resource): dict(verbs) for scope, resources in reasons.items() for resource, verbs in resources.items()}
+    problems = [f"permission_reasons.yaml: no reason for {verb} of {resource} ({scope})"
+                for (scope, resource), verbs in sorted(found.items()) for verb in sorted(verbs - set(known.get((scope, resource), ())))]
+    problems += [f"permission_reasons.yaml: the chart has no {verb} of {resource} ({scope})"
+                 for (scope, resource), verbs in known.items() for verb in sorted(set(verbs) - found.get((scope, resource), set()))]
+    where = {"cluster": "all of the cluster", "jobs": "namespaces with jobs", "own": "its own namespace"}
+    rows = ["| where | resource | right: reason |", "|---|---|---|"]
+    for (scope, resource), verbs in known.items():
+        said = "; ".join(f"**{verb}**: {reason}" for verb, reason in verbs.items())
+        rows.append(f"| {where[scope]} | `{resource}` | {said} |")
+    return "\n".join(rows), problems
+
+
 def wanted():
     """Returns ({file: its wanted content}, the problems that --write cannot fix)."""
     files, problems = {}, []
@@ -143,8 +182,14 @@ def wanted():
     helm = find_helm()
     if helm:
         files[os.path.join(ROOT, "deploy/medley.yaml")] = render(helm)
+        table_of_rights, gaps = rights_table(rights(files[os.path.join(ROOT, "deploy/medley.yaml")]),
+                                             yaml.safe_load(read(REASONS)))
+        problems += gaps
+        page = os.path.join(ROOT, "docs/operate/security.md")
+        before, rest = read(page).split(RIGHTS_BEGIN)
+        files[page] = before + RIGHTS_BEGIN + "\n" + table_of_rights + "\n" + RIGHTS_END + rest.split(RIGHTS_END)[1]
     else:
-        print("check_chart: SKIPPED deploy/medley.yaml: helm is not installed (./dev cluster build helm builds it)")
+        print("check_chart: SKIPPED deploy/medley.yaml and docs/operate/security.md: helm is not installed (./dev cluster build helm builds it)")
     return files, problems
 
 
