@@ -16,6 +16,8 @@ const std::map<std::string_view, std::string_view>& Sentences() {
       {"PoolUnpriced",
        "set the pool's spec.price.usdPerUnitHour, or give the scheduling service a feed that has a price for its "
        "spec.price.offering (medley prices --server)"},
+      {"UnitTooSmall",
+       "lower what the containers beside the worker request in spec.template, or use a pool with larger units"},
       {"UnknownPlanner",
        "set spec.planner.name to a planner of the scheduling service, or leave it out to use the planner auto"},
       {"Infeasible",

@@ -14,6 +14,7 @@ inline constexpr std::string_view kReasons[] = {
     "InvalidModel",
     "PoolNotFound",
     "PoolUnpriced",
+    "UnitTooSmall",
     "UnknownPlanner",
     "Infeasible",
     "Queued",
@@ -21,7 +22,7 @@ inline constexpr std::string_view kReasons[] = {
     "Profiling",
     "WaitingForTurn",
     "Unschedulable",
-    // PoolsUsable; also PoolNotFound and PoolUnpriced, as of Planned
+    // PoolsUsable; also PoolNotFound, PoolUnpriced and UnitTooSmall, as of Planned
     "PoolsFound",
     // NamesAvailable
     "NamesFree",

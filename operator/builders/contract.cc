@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "operator/api/resources.h"
+#include "operator/builders/template_overlay.h"
 #include "operator/builders/worker_env.h"
+#include "operator/builders/worker_share.h"
 
 namespace medley::ops {
 namespace {
@@ -66,10 +68,13 @@ void KeepPool(const ResourcePool& pool, Json& pod_spec) {
   }
   Json* worker = WorkerOf(pod_spec);
   if (worker == nullptr) return;
+  const Json pool_spec =
+      OverlayPodSpec({{"containers", Json::array({{{"name", kWorkerContainer}}})}}, pool.pod_template.spec);
+  const UnitAmounts share = WorkerShare(pool.unit_resources, pod_spec, pool_spec);
   for (const char* list : {"requests", "limits"}) {
     Json& resources = (*worker)["resources"][list];
     if (!resources.is_object()) resources = Json::object();
-    for (const auto& [name, amount] : pool.unit_resources) resources[name] = amount;
+    for (const auto& [name, amount] : share) resources[name] = amount;
   }
 }
 

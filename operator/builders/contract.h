@@ -14,7 +14,7 @@ void KeepContract(const std::string& role, const std::string& spec_map, const st
                   kube::Json& pod_spec);
 
 // Keeps a pod on the nodes of its pool and at the size of its unit: the pool's nodeSelector, tolerations and unit
-// resources win over the templates', and the pod names no node.
+// resources, less what containers beside the worker request, win over the templates', and the pod names no node.
 void KeepPool(const ResourcePool& pool, kube::Json& pod_spec);
 
 // The labels or annotations of a template, without those of Medley ("medley.dev/..."): the operator finds and sorts its

@@ -4,6 +4,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/quantity.h"
+#include "common/base/status.h"
 #include "operator/api/job_folder.h"
 #include "operator/api/resources.h"
 #include "operator/builders/contract.h"
@@ -11,6 +12,7 @@
 #include "operator/builders/pod_group.h"
 #include "operator/builders/restricted.h"
 #include "operator/builders/template_overlay.h"
+#include "operator/builders/worker_share.h"
 #include "operator/builders/zone_pin.h"
 
 namespace medley::ops {
@@ -228,6 +230,21 @@ Json UnitPodSpec(const ResourcePool& pool) {
   spec = OverlayPodSpec(std::move(spec), pool.pod_template.spec);
   KeepPool(pool, spec);
   return spec;
+}
+
+absl::Status CheckUnit(const TrainingJob& job, const ResourcePool& pool) {
+  const Json worker = {{"containers", Json::array({{{"name", kWorkerContainer}}})}};
+  const Json pool_spec = OverlayPodSpec(worker, pool.pod_template.spec);
+  for (const Role role : {Role::kTrainer, Role::kServer}) {
+    Shape shape;
+    shape.role = role;
+    shape.pool = &pool;
+    Json spec = worker;
+    for (const PodTemplate* each : TemplatesOf(job, shape)) spec = OverlayPodSpec(std::move(spec), each->spec);
+    const absl::Status fits = CheckWorkerShare(pool.unit_resources, spec, pool_spec);
+    if (!fits.ok()) return base::Annotate(fits, fmt::format("a {} on pool '{}'", ToString(role), pool.name));
+  }
+  return absl::OkStatus();
 }
 
 void PreferOtherNodes(const std::vector<std::string>& nodes, kube::Object& pod) {

@@ -37,6 +37,10 @@ void PreferOtherNodes(const std::vector<std::string>& nodes, kube::Object& pod);
 // nodes. The templates of a job may request more.
 kube::Json UnitPodSpec(const ResourcePool& pool);
 
+// Whether the pool's unit has something for the worker besides what containers of the templates request
+// (worker_share.h).
+absl::Status CheckUnit(const TrainingJob& job, const ResourcePool& pool);
+
 // The folder of the job's checkpoints, the same in every pod; empty when the job has no checkpoint volume. Its name
 // contains the job's UID, so that jobs can share a volume.
 std::string CheckpointDir(const TrainingJob& job);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "operator/builders/pods.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/refusal.h"
 
@@ -84,6 +85,14 @@ std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference p
   return choices;
 }
 
+// Containers beside the worker leave it nothing of the unit. nullopt: they do.
+std::optional<Unplanned> UnitRefusal(const TrainingJob& job, const ResourcePool& pool) {
+  const absl::Status fits = CheckUnit(job, pool);
+  if (fits.ok()) return std::nullopt;
+  return Unplanned(ConditionStatus::kFalse, "UnitTooSmall",
+                   fmt::format("spec.template: {}.", std::string(fits.message())));
+}
+
 // Why a pool that the job names cannot be used; nullopt: it can.
 std::optional<Unplanned> WhyUnusable(const PoolsView& all, const TrainingJob& job, size_t index, const PoolView* view) {
   if (view == nullptr || !view->pool.Allows(job.key().ns)) {
@@ -92,6 +101,7 @@ std::optional<Unplanned> WhyUnusable(const PoolsView& all, const TrainingJob& jo
         fmt::format("spec.resources.pools[{}]: there is no usable ResourcePool '{}' for namespace '{}'; {}.", index,
                     job.pools[index], job.key().ns, NameList(all.pools)));
   }
+  if (auto small = UnitRefusal(job, view->pool)) return small;
   return view->usd_per_unit_hour ? std::nullopt : std::optional(PriceRefusal(all, *view));
 }
 
@@ -122,7 +132,9 @@ void SelectNamed(const PoolsView& all, const TrainingJob& job, PoolChoice& choic
 void SelectAll(const PoolsView& all, const TrainingJob& job, PoolChoice& choice) {
   for (const PoolView& view : all.pools) {
     if (!view.pool.Allows(job.key().ns)) continue;
-    if (view.usd_per_unit_hour) {
+    if (auto small = UnitRefusal(job, view.pool)) {
+      choice.refusal = std::move(small);
+    } else if (view.usd_per_unit_hour) {
       Add(view, choice.pools);
     } else {
       choice.refusal = PriceRefusal(all, view);

@@ -117,6 +117,12 @@ struct PoolCase {
   const char* message;
 };
 
+// A template of a job with a container beside the worker.
+kube::Json Sidecar(const char* cpu) {
+  return {{"spec",
+           {{"containers", {{{"name", "sidecar"}, {"image", "s"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}}}}}};
+}
+
 class PoolTest : public testing::TestWithParam<PoolCase> {};
 
 TEST_P(PoolTest, AJobWithoutUsablePoolsSaysWhich) {
@@ -186,7 +192,16 @@ INSTANTIATE_TEST_SUITE_P(
                                c.SetSpec({{"resources", {{"pools", {"a", "b"}}}}});
                                c.pools["b"].price.reset();
                              },
-                             "False/PoolUnpriced", "ResourcePool 'b' has no price: the catalog (revision 7)"}),
+                             "False/PoolUnpriced", "ResourcePool 'b' has no price: the catalog (revision 7)"},
+                    PoolCase{"TooSmallForItsSidecars",
+                             [](FakeCluster& c) {
+                               c.SetSpec({{"resources", {{"pools", {"a", "b"}}}}});
+                               c.job["spec"]["template"] = Sidecar("900m");
+                               c.pool_patches["b"] = {{"spec", {{"unit", {{"resources", {{"cpu", "900m"}}}}}}}};
+                             },
+                             "False/UnitTooSmall",
+                             "spec.template: a trainer on pool 'b': containers beside the worker request 900m cpu of a "
+                             "unit that has 900m"}),
     [](const auto& each) { return each.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -197,6 +212,9 @@ INSTANTIATE_TEST_SUITE_P(
                              },
                              "False/PoolNotFound",
                              "spec.resources.pools[0]: there is no usable ResourcePool 'y' for namespace 'ml'"},
+                    PoolCase{"NoUnitHasRoomForTheSidecars",
+                             [](FakeCluster& c) { c.job["spec"]["template"] = Sidecar("1"); }, "False/UnitTooSmall",
+                             "containers beside the worker request 1000m cpu of a unit that has 1"},
                     PoolCase{"NoPoolHasAPrice",
                              [](FakeCluster& c) {
                                for (auto& [name, pool] : c.pools) pool.price.reset();
