@@ -80,7 +80,7 @@ ARROWS = {
     "worker/data": ["common/base", "common/model"],
     "worker/collective": ["common/base", "common/model"],
     "worker/pipeline": ["common/base", "common/model", "common/program", "worker/params", "worker/data", "worker/scores"],
-    "worker/checkpoint": ["common/base", "common/model", "worker/params"],
+    "worker/checkpoint": ["common/base", "common/document", "common/model", "worker/params"],
     "worker/claim": ["common/base", "worker/checkpoint"],
     # Linked by `medley`, which has no LibTorch: of worker/model only the graph.
     "worker/export": ["common/base", "common/document", "common/model", "worker/checkpoint", "worker/data",

@@ -25,6 +25,9 @@ absl::Status SyncFolder(const fs::path& folder) {
   return result == 0 ? absl::OkStatus() : base::ErrnoStatus(error, "fsync " + folder.string());
 }
 
+// What is wrong with the path stays wrong: it is damage, and no error that may pass.
+bool IsBroken(int error) { return error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG; }
+
 fs::path Parent(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace
@@ -41,7 +44,11 @@ absl::StatusOr<std::vector<std::string>> Files::List(const fs::path& folder) {
 
 absl::StatusOr<FileStamp> Files::Stat(const fs::path& path) {
   struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return base::ErrnoStatus(errno, "looking at " + path.string());
+  if (stat(path.c_str(), &found) != 0) {
+    const int error = errno;
+    const absl::Status status = base::ErrnoStatus(error, "looking at " + path.string());
+    return IsBroken(error) ? base::DataLoss("{}", base::Message(status)) : status;
+  }
   return FileStamp{found.st_size, found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec};
 }
 
@@ -49,6 +56,7 @@ absl::StatusOr<int> Files::OpenToRead(const fs::path& path) {
   absl::StatusOr<int> fd = base::OpenRegularFile(path);
   // A pipe in the place of a checkpoint's file is damage, and no error that may pass.
   if (absl::IsInvalidArgument(fd.status())) return base::DataLoss("{}", base::Message(fd.status()));
+  if (absl::IsInternal(fd.status())) MEDLEY_RETURN_IF_ERROR(Stat(path).status());
   return fd;
 }
 
@@ -118,7 +126,7 @@ absl::Status Files::Rename(const fs::path& from, const fs::path& to) {
 }
 
 absl::Status Files::Remove(const fs::path& path) {
-  if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  if (unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return absl::OkStatus();
   return base::ErrnoStatus(errno, "removing " + path.string());
 }
 

@@ -28,8 +28,9 @@ class Files {
 
   // Returns the names in a folder, in no particular order. Errors: NotFound.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::filesystem::path& folder);
+  // Errors: NotFound; DataLoss (a part of the path is no folder, or a circle of links).
   virtual absl::StatusOr<FileStamp> Stat(const std::filesystem::path& path);
-  // Never blocks on a pipe. Errors: also DataLoss (not a regular file).
+  // Never blocks on a pipe. Errors: those of Stat; also DataLoss (not a regular file).
   virtual absl::StatusOr<int> OpenToRead(const std::filesystem::path& path);
   // Reads up to `bytes`; returns 0 only at the end of the file.
   virtual absl::StatusOr<size_t> Read(int fd, void* out, size_t bytes);

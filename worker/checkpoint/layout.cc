@@ -8,6 +8,7 @@
 
 #include "common/base/hasher.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 
 namespace medley::worker {
 namespace {
@@ -42,6 +43,8 @@ bool Take(std::string_view prefix, std::string_view& rest, T& number) {
 }
 
 constexpr int kFormat = 2;
+constexpr size_t kMaxFileName = 255;
+constexpr document::Limits kLimits{.bytes = size_t{kMaxManifest}, .depth = 4, .values = 4 * kMaxManifestFiles + 100};
 constexpr char kDigestMark[] = "xxh3 ";  // begins the last line, which holds the digest of the lines before
 
 std::string DigestOf(std::string_view text) {
@@ -111,7 +114,11 @@ std::string ToJson(const CheckpointManifest& manifest) {
 absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   const size_t bytes = text.size();
   MEDLEY_RETURN_IF_ERROR(TakeDigest(text));
-  const Json json = Json::parse(text, nullptr, false);
+  const absl::StatusOr<Json> parsed = document::ParseJson(text, kLimits);
+  if (!parsed.ok()) {
+    return base::DataLoss("manifest: the file is not a JSON object: {}", base::Message(parsed.status()).substr(0, 200));
+  }
+  const Json& json = *parsed;
   if (!json.is_object()) return base::DataLoss("manifest: the file is not a JSON object");
   CheckpointManifest manifest;
   int format = 0;
@@ -135,6 +142,9 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   const auto files = json.find("files");
   if (files == json.end() || !files->is_array())
     return base::DataLoss("manifest: the field files is missing or not a list");
+  if (files->size() > kMaxManifestFiles) {
+    return base::DataLoss("manifest: it names {} files, a checkpoint has at most {}", files->size(), kMaxManifestFiles);
+  }
   std::set<std::string> names;
   for (const Json& entry : *files) {
     if (!entry.is_object()) return base::DataLoss("manifest: an entry of files is not an object");
@@ -142,9 +152,9 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
     MEDLEY_RETURN_IF_ERROR(Get(entry, "name", file.name));
     MEDLEY_RETURN_IF_ERROR(Get(entry, "bytes", file.bytes));
     MEDLEY_RETURN_IF_ERROR(Get(entry, "xxh3", file.digest));
-    const bool plain = !file.name.empty() && file.name != "." && file.name != ".." &&
-                       file.name.find('/') == std::string::npos && file.name != "manifest.json";
-    if (!plain) return base::DataLoss("manifest: '{}' is not a plain file name", file.name);
+    const bool plain = !file.name.empty() && file.name.size() <= kMaxFileName && file.name != "." &&
+                       file.name != ".." && file.name.find('/') == std::string::npos && file.name != "manifest.json";
+    if (!plain) return base::DataLoss("manifest: '{}' is not a plain file name", file.name.substr(0, kMaxFileName));
     if (!names.insert(file.name).second) return base::DataLoss("manifest: the file {} is named twice", file.name);
   }
   if (const auto origin = json.find("origin"); origin != json.end()) {

@@ -69,8 +69,12 @@ std::string DenseFileName(int64_t generation, int device);
 // "rows-e3-2.mck": file of shard 2.
 std::string RowsFileName(int64_t generation, int shard);
 
+inline constexpr int64_t kMaxManifest = int64_t{4} << 20;  // bytes
+inline constexpr size_t kMaxManifestFiles = 8192;          // a job has at most 4096 members
+
 std::string ToJson(const CheckpointManifest& manifest);
-// Errors: DataLoss naming the field, or saying that a byte of the file was changed.
+// Errors: DataLoss naming the field, or saying that a byte of the file was changed or that it is larger than any
+// manifest. Another process may have written it: what it becomes in memory is bounded too.
 absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view json);
 
 }  // namespace medley::worker

@@ -1,5 +1,6 @@
 #include "worker/checkpoint/reader.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,13 +16,13 @@ namespace {
 
 namespace fmtn = checkpoint_format;
 
-constexpr int64_t kMaxManifest = int64_t{64} << 20;
-
 // Reads a file in pieces of exact length. Read and Skip return false when the file is too short or cannot be read.
 class Source {
  public:
   Source(Files& files, const std::filesystem::path& path) : files_(files), fd_(files.OpenToRead(path)) {
     error_ = fd_.status();
+    struct stat found {};
+    if (fd_.ok() && fstat(*fd_, &found) == 0) size_ = static_cast<uint64_t>(found.st_size);
   }
   ~Source() {
     if (fd_.ok()) close(*fd_);
@@ -40,6 +41,11 @@ class Source {
     }
     return error_.ok();
   }
+  // Whether the file was so long, when it was opened, that this many bytes follow.
+  bool HasMore(uint64_t bytes) const {
+    const off_t at = error_.ok() ? lseek(*fd_, 0, SEEK_CUR) : -1;
+    return at >= 0 && static_cast<uint64_t>(at) <= size_ && bytes <= size_ - static_cast<uint64_t>(at);
+  }
   bool Skip(uint64_t bytes) { return error_.ok() && lseek(*fd_, static_cast<off_t>(bytes), SEEK_CUR) >= 0; }
   bool AtEnd() {
     char byte = 0;
@@ -56,6 +62,7 @@ class Source {
 
   Files& files_;
   const absl::StatusOr<int> fd_;
+  uint64_t size_ = 0;
   absl::Status error_;
 };
 
@@ -76,6 +83,11 @@ bool Plausible(const fmtn::SectionHeader& h) {
   if (h.count_a > fmtn::kMaxFloats || h.count_b > fmtn::kMaxFloats || h.name_bytes > fmtn::kMaxName) return false;
   if (h.kind == fmtn::kDense) return h.width == 0;
   return h.kind == fmtn::kRows && h.name_bytes == 0 && h.width > 0 && h.count_b == h.count_a * h.width;
+}
+
+// Of a plausible section.
+uint64_t PayloadBytes(const fmtn::SectionHeader& h) {
+  return h.count_a * (h.kind == fmtn::kRows ? sizeof(uint64_t) : sizeof(float)) + h.count_b * sizeof(float);
 }
 
 // Reads one data file section by section.
@@ -116,12 +128,12 @@ class DataFile {
     const uint32_t found =
         fmtn::Crc32(fmtn::Crc32(0, &header, sizeof header), section.name.data(), section.name.size());
     if (found != crc || !Plausible(header)) return base::DataLoss("{}: the header of a section is damaged", name_);
+    if (!source_.HasMore(PayloadBytes(header) + sizeof crc)) return Cut();  // before memory is taken for it
     return true;
   }
 
   absl::Status Skip(const Section& section) {
-    const uint64_t a = section.header.count_a * (section.header.kind == fmtn::kRows ? 8 : 4);
-    return source_.Skip(a + section.header.count_b * 4 + 4) ? absl::OkStatus() : Cut();
+    return source_.Skip(PayloadBytes(section.header) + 4) ? absl::OkStatus() : Cut();
   }
 
   template <typename A>
@@ -223,8 +235,12 @@ absl::Status Examine(const Volume& volume, const std::string& folder, std::strin
 
 absl::StatusOr<CheckpointManifest> ReadManifest(const Volume& volume, std::string_view folder) {
   MEDLEY_ASSIGN_OR_RETURN(const CheckpointName name, ParseCheckpointFolder(folder));
-  MEDLEY_ASSIGN_OR_RETURN(const std::string text,
-                          volume.files().ReadWhole(volume / folder / "manifest.json", kMaxManifest));
+  const std::filesystem::path path = volume / folder / "manifest.json";
+  MEDLEY_ASSIGN_OR_RETURN(const FileStamp stamp, volume.files().Stat(path));
+  if (stamp.bytes > kMaxManifest) {
+    return base::DataLoss("manifest: the file has {} bytes, a manifest at most {}", stamp.bytes, kMaxManifest);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, volume.files().ReadWhole(path, kMaxManifest));
   MEDLEY_ASSIGN_OR_RETURN(CheckpointManifest manifest, ParseManifest(text));
   if (manifest.folder != folder || manifest.step != name.step) {
     return base::DataLoss("manifest: folder {} does not match step {}", manifest.folder, manifest.step);
@@ -275,11 +291,16 @@ absl::StatusOr<std::vector<CheckpointName>> ListCheckpointFolders(const Volume& 
 }
 
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const Volume& volume, std::string_view job_uid,
-                                               std::string_view model_fingerprint) {
+                                               std::string_view model_fingerprint,
+                                               const std::map<std::string, std::string>& unusable) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, ListCheckpointFolders(volume));
   FoundCheckpoint found;
   for (const CheckpointName& name : names) {
     const std::string folder = CheckpointFolder(name);
+    if (const auto known = unusable.find(folder); known != unusable.end()) {
+      found.rejected.push_back({folder, RejectedCheckpoint::Why::kUnusable, folder + ": " + known->second});
+      continue;
+    }
     CheckpointManifest manifest;
     RejectedCheckpoint::Why why{};
     const absl::Status status = Examine(volume, folder, job_uid, model_fingerprint, manifest, why);

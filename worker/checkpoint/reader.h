@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,8 +72,9 @@ struct FoundCheckpoint {
 };
 
 // Finds the newest checkpoint of this job and model that is complete and undamaged. An empty uid or fingerprint matches
-// any. Errors: those of ListCheckpointFolders.
+// any. `unusable`: folders that are rejected without a look, with the reason. Errors: those of ListCheckpointFolders.
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const Volume& volume, std::string_view job_uid,
-                                               std::string_view model_fingerprint);
+                                               std::string_view model_fingerprint,
+                                               const std::map<std::string, std::string>& unusable = {});
 
 }  // namespace medley::worker

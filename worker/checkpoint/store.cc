@@ -42,16 +42,19 @@ absl::Status CheckpointStore::RemoveStrays(const CheckpointManifest& manifest) {
   std::set<std::string> named{"manifest.json"};
   for (const CheckpointFileEntry& file : manifest.files) named.insert(file.name);
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume_.files().List(volume_ / manifest.folder));
-  for (const std::string& name : names) {
-    if (!named.contains(name)) MEDLEY_RETURN_IF_ERROR(volume_.files().Remove(volume_ / manifest.folder / name));
+  absl::Status first;
+  for (const std::string& name : names) {  // a stray may be a folder
+    if (!named.contains(name)) first.Update(volume_.files().RemoveFolder(volume_ / manifest.folder / name));
   }
-  return absl::OkStatus();
+  return first;
 }
 
-absl::Status CheckpointStore::Prune(int keep) {
+absl::Status CheckpointStore::Prune(int keep, const std::set<std::string>& distrusted) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, ListCheckpointFolders(volume_));
   std::vector<std::string> old;  // newest first
+  absl::Status first;
   int kept = 0;
+  damaged_.clear();
   for (const CheckpointName& name : names) {
     const std::string folder = CheckpointFolder(name);
     const bool enough = kept >= std::max(1, keep);
@@ -62,20 +65,25 @@ absl::Status CheckpointStore::Prune(int keep) {
       if (kept > 0) old.push_back(folder);
       continue;
     }
+    if (distrusted.contains(folder)) continue;
     absl::Status status = manifest.status();
     if (status.ok()) status = Verify(*manifest);
-    if (absl::IsDataLoss(status)) continue;
-    if (!status.ok()) return base::Annotate(status, "checking " + folder);
-    ++kept;
-    MEDLEY_RETURN_IF_ERROR(RemoveStrays(*manifest));
+    if (absl::IsDataLoss(status)) {
+      damaged_.push_back(fmt::format("{}: {}", folder, base::Message(status)));
+    } else if (!status.ok()) {
+      first.Update(base::Annotate(status, "checking " + folder));
+    } else {
+      ++kept;
+      first.Update(RemoveStrays(*manifest));
+    }
   }
   // The manifest first, so that a crash leaves nothing that looks complete.
   for (const std::string& folder : old) {
     verified_.erase(folder);
-    MEDLEY_RETURN_IF_ERROR(volume_.files().Remove(volume_ / folder / "manifest.json"));
-    MEDLEY_RETURN_IF_ERROR(volume_.files().RemoveFolder(volume_ / folder));
+    (void)volume_.files().Remove(volume_ / folder / "manifest.json");  // or RemoveFolder does it
+    first.Update(volume_.files().RemoveFolder(volume_ / folder));
   }
-  return absl::OkStatus();
+  return first;
 }
 
 }  // namespace medley::worker

@@ -6,6 +6,7 @@
 #include <absl/status/statusor.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,13 +24,17 @@ class CheckpointStore {
   // exist or differs from what its writer reported), those of the file system.
   absl::Status Complete(const CheckpointManifest& manifest);
 
-  // Keeps the newest `keep` (at least 1) checkpoints that verify and removes what is older, damaged or not. A damaged
-  // checkpoint is not counted, so that it never takes the place of one that can be restored. Also removes folders that
-  // were never completed and are older than a checkpoint that verifies (members may be writing newer ones), and from
-  // the checkpoints that it keeps the files that no manifest names. Other jobs' checkpoints stay.
+  // Keeps the newest `keep` (at least 1) checkpoints that verify and removes what is older, damaged or not. One that is
+  // damaged, cannot be read or is in `distrusted` (folders that a member could not restore) is not counted, so that it
+  // never takes the place of one that can be restored. Also removes folders that were never completed and are
+  // older than a checkpoint that verifies (members may be writing newer ones), and from the checkpoints that it keeps
+  // what no manifest names. Other jobs' checkpoints stay.
   //
-  // Removes no checkpoint when it cannot read one. Errors: those of the file system.
-  absl::Status Prune(int keep);
+  // Errors: those of the file system, the first one, after everything else was done.
+  absl::Status Prune(int keep, const std::set<std::string>& distrusted = {});
+
+  // The damaged ones that the last Prune found: "step-00000042-e3: rows-e3-1.mck: the file does not exist".
+  const std::vector<std::string>& damaged() const { return damaged_; }
 
  private:
   absl::Status Verify(const CheckpointManifest& manifest);
@@ -44,6 +49,7 @@ class CheckpointStore {
   const std::string job_uid_;
   // By folder. Checksums are computed again only when a file has changed since, because that reads the whole file.
   std::map<std::string, Verified> verified_;
+  std::vector<std::string> damaged_;
 };
 
 }  // namespace medley::worker

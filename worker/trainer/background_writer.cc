@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/trainer/restore_error.h"
 
 namespace medley::worker {
 namespace {
@@ -50,7 +51,7 @@ void BackgroundWriter::Write(int64_t step, File file, Done done) {
 
 absl::Status ReadBounded(const std::string& what, std::stop_token stop, std::function<absl::Status()> read) {
   VolumeThread thread;
-  return OfTheVolume(thread.Run(what, kReadTimeout, std::move(stop), std::move(read)));
+  return RestoreError(OfTheVolume(thread.Run(what, kReadTimeout, std::move(stop), std::move(read))));
 }
 
 }  // namespace medley::worker

@@ -66,7 +66,8 @@ class BackgroundWriter {
 };
 
 // Runs `read`, which reads a checkpoint, with a deadline. It owns what it uses, because it may be abandoned. Errors:
-// those of `read`, but DataLoss instead of NotFound; Cancelled; Internal when the time is over.
+// those of `read`, but DataLoss instead of NotFound; Cancelled; Internal when the time is over. All are marked as
+// RestoreError.
 absl::Status ReadBounded(const std::string& what, std::stop_token stop, std::function<absl::Status()> read);
 
 }  // namespace medley::worker

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "worker/trainer/restore_error.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
@@ -273,8 +274,13 @@ class Member::Rep {
     fault.set_generation(generation);
     fault.set_step(step);
     fault.set_message(base::Message(status));
-    fault.set_permanent(IsPermanent(status));
-    if (IsExchange(status)) fault.set_kind(pb::FAULT_KIND_EXCHANGE);
+    const bool restore = IsRestoreError(status);
+    fault.set_permanent(restore ? IsDamage(status) : IsPermanent(status));
+    if (restore) {
+      fault.set_kind(pb::FAULT_KIND_RESTORE);
+    } else if (IsExchange(status)) {
+      fault.set_kind(pb::FAULT_KIND_EXCHANGE);
+    }
     Send(std::move(request));
   }
 

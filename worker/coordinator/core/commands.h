@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -58,6 +59,8 @@ struct FindCheckpointCommand {
   // Reject a checkpoint that cannot be read, as if it were damaged. Otherwise the search then ends with an error, so
   // that a short fault of the volume does not lose the work since an older checkpoint.
   bool reject_unreadable = false;
+  // Folders that are rejected without a look, because they could not be restored, with the reason.
+  std::map<std::string, std::string> unusable;
 };
 
 // All members have written their files: complete the checkpoint, then call OnManifestWritten.

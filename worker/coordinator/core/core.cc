@@ -307,6 +307,7 @@ void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
 
 void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& fault, Instant now) {
   if (fault.kind() == job::v1::FAULT_KIND_CHECKPOINT) return OnCheckpointFault(member, fault, now);
+  if (fault.kind() == job::v1::FAULT_KIND_RESTORE) return OnRestoreFault(member, fault, now);
   if (fault.permanent()) return OnPermanentFault(member, fault, now);
   Log(true,
       fmt::format("{} at step {} of generation {}: {}", member, fault.step(), fault.generation(), fault.message()));

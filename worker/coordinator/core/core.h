@@ -44,6 +44,12 @@ struct CheckpointPosition {
 struct CheckpointSearch {
   std::optional<CheckpointPosition> newest;  // the newest that verifies
   std::vector<std::string> rejected;         // why newer checkpoints of this job cannot be restored
+  bool unreadable = false;                   // one of them could not be read, which may pass
+  struct Incomplete {
+    int64_t step = 0;
+    std::string reason;
+  };
+  std::vector<Incomplete> incomplete;  // newer folders without a manifest: never completed, or the manifest is lost
   std::string refused;  // why the job cannot continue from the checkpoint that it names; empty: it can, or names none
 };
 
@@ -202,8 +208,13 @@ class CoordinatorCore {
   void AdvanceHalted(Instant now);
   void AdvanceIdle(Instant now);
   bool StateIsWhole() const;
+
+  // core_restore.cc: the checkpoint from which to continue
   void RetrySearch(const absl::Status& why, Instant now);
   void AdoptCheckpoint(const CheckpointPosition& newest);
+  void OnRestoreFault(const std::string& member, const job::v1::Fault& fault, Instant now);
+  absl::Status CheckPosition(const CheckpointPosition& position) const;
+  void FailWithoutCheckpoint(const std::vector<std::string>& reasons, bool may_pass, Instant now);
 
   // core_evaluation.cc
   void OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now);
@@ -267,9 +278,17 @@ class CoordinatorCore {
   int failed_searches_ = 0;                    // searches in a row that ended with an error
   bool found_ = false;                         // restore_ has the result of a FindCheckpointCommand
   std::optional<CheckpointPosition> restore_;  // nullopt: start from the seed
-  int64_t halted_step_ = 0;                    // the survivors' step in Mode::kHalted
-  int64_t max_applied_ = 0;                    // highest step that any member applied, for lost_steps
-  int64_t drain_ = 0;                          // the last step at which the members were asked to drain; or 0
+  std::string restores_older_;                 // why restore_ is not the newest; empty: it is
+  // Checkpoints that verify but could not be restored, by folder.
+  struct Unrestorable {
+    std::string reason;
+    bool damaged = true;  // false: it could not be read, which may pass
+  };
+  std::map<std::string, Unrestorable> unrestorable_;
+  std::map<std::string, int> failed_restores_;  // by folder, of those that may be restored yet
+  int64_t halted_step_ = 0;                     // the survivors' step in Mode::kHalted
+  int64_t max_applied_ = 0;                     // highest step that any member applied, for lost_steps
+  int64_t drain_ = 0;                           // the last step at which the members were asked to drain; or 0
   base::SteadyTime halt_deadline_{};
   base::SteadyTime waiting_since_{};  // since when no generation could start
   base::SteadyTime retry_at_{};
@@ -289,6 +308,8 @@ class CoordinatorCore {
   bool checkpoint_wanted_ = false;  // a member without replacement leaves: checkpoint as soon as possible
   std::optional<job::v1::CheckpointFailure> checkpoint_failure_;  // since the last success
   int64_t checkpoint_failures_ = 0;                               // since the job's start
+  bool last_is_damaged_ = false;                                  // the last checkpoint, while members hold its state
+  int rewrites_ = 0;                                              // of a last checkpoint that was damaged, at the end
   int final_failures_ = 0;                                        // in a row, of saving the end of the job
   base::SteadyTime final_since_{};                                // the first of them
   int64_t last_checkpoint_ = 0;                                   // step of the last complete checkpoint; 0: none

@@ -9,6 +9,11 @@
 #include "worker/coordinator/core/core.h"
 
 namespace medley::worker {
+namespace {
+
+constexpr int kMaxRewrites = 3;  // of the last checkpoint, when it was damaged
+
+}  // namespace
 
 void CoordinatorCore::StartCheckpoint(int64_t step, Instant now) {
   const bool again = last_attempt_.generation == active_->generation && last_attempt_.step == step;
@@ -63,6 +68,7 @@ void CoordinatorCore::OnManifestWritten(const std::string& folder, const absl::S
   writing_manifest_.reset();
   if (status.ok()) {
     last_checkpoint_ = step;
+    last_is_damaged_ = false;
     Saved();
     Journal(now);
   } else {
@@ -115,7 +121,7 @@ void CoordinatorCore::OnVolumeReturned(Instant now) { committed_at_ = now.steady
 void CoordinatorCore::AdvanceEnding(Instant now) {
   if (over() || mode_ != Mode::kTraining || next_ || successor_) return;
   const int64_t committed = ledger_->committed();
-  const bool saved = !options_.checkpoints || last_checkpoint_ == committed;
+  const bool saved = !options_.checkpoints || (last_checkpoint_ == committed && !last_is_damaged_);
   const bool all = AllCommitted();
   if (committed != ledger_->leased() || (!suspending_ && !all)) return;
   if (checkpoint_ || writing_manifest_) return;
@@ -148,7 +154,11 @@ void CoordinatorCore::OnExported(int64_t step, const absl::Status& status, Insta
   export_.reset();
   if (evaluation_) evaluation_->exported = status.ok();
   if (status.ok()) Saved();
-  if (!status.ok()) CheckpointFailed(std::string(status.message()), "", now);
+  if (!status.ok()) {
+    // The members still hold the state of a checkpoint that was damaged since it was completed.
+    last_is_damaged_ = absl::IsDataLoss(status) && mode_ == Mode::kTraining && rewrites_++ < kMaxRewrites;
+    CheckpointFailed(std::string(status.message()), "", now);
+  }
   if (!over()) Advance(now);
 }
 

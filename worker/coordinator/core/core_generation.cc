@@ -287,6 +287,8 @@ void CoordinatorCore::PutInForce(Instant now) {
   max_applied_ = active_->step;
   found_ = false;
   restore_.reset();
+  restores_older_.clear();
+  failed_restores_.clear();
   losses_.clear();
   throughput_.Reset(now.steady);
   stage_times_.Reset();

@@ -180,62 +180,19 @@ void CoordinatorCore::AdvanceIdle(Instant now) {
     if (finding_) return;
     finding_ = true;
     find_deadline_ = now.steady + options_.volume_timeout;
-    commands_.push_back(FindCheckpointCommand{.reject_unreadable = failed_searches_ >= options_.max_searches});
+    FindCheckpointCommand find{.reject_unreadable = failed_searches_ >= options_.max_searches};
+    for (const auto& [folder, why] : unrestorable_) find.unusable[folder] = why.reason;
+    commands_.push_back(std::move(find));
     return;
   }
   const bool restore = restore_.has_value();
   // Without an interruption this is a first start, or the job resumes after a suspension.
   const bool interrupted = from_generation_ > 0 && !last_interruption_.text.empty();
-  const Cause cause = interrupted ? last_interruption_ : PlanCause();
+  Cause cause = interrupted ? last_interruption_ : PlanCause();
+  if (restore && !restores_older_.empty()) cause.text += "; " + restores_older_;
   const job::v1::ApplyPlanRequest request = *desired_;
   StartGeneration(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
-                  cause, now);
-}
-
-void CoordinatorCore::OnCheckpointFound(const absl::StatusOr<CheckpointSearch>& found, Instant now) {
-  Hold(now);
-  if (!finding_ || over() || handed_over_) return;
-  finding_ = false;
-  if (!found.ok()) return RetrySearch(found.status(), now);
-  failed_searches_ = 0;
-  if (!found->refused.empty()) return Fail(found->refused, false, now);
-  for (const std::string& reason : found->rejected) Log(true, "skipped a checkpoint: " + reason);
-  if (!found->newest && (last_checkpoint_ > 0 || !found->rejected.empty())) {
-    const std::string saved =
-        last_checkpoint_ > 0 ? fmt::format("step {} was saved", last_checkpoint_) : "earlier steps were saved";
-    return Fail(
-        fmt::format("no checkpoint can be restored, although {} ({}). The job does not start from the seed "
-                    "again unless its folder on the checkpoint volume is emptied",
-                    saved,
-                    found->rejected.empty() ? "the volume has none" : fmt::to_string(fmt::join(found->rejected, "; "))),
-        true, now);
-  }
-  found_ = true;
-  restore_ = found->newest;
-  if (restore_) AdoptCheckpoint(*restore_);
-  if (!restore_ && from_generation_ > 0) {
-    Log(true, "no checkpoint has been completed yet: the job starts from the seed again");
-  }
-  Advance(now);
-}
-
-// The journal may know a newer checkpoint that cannot be restored, or not know the newest one.
-void CoordinatorCore::AdoptCheckpoint(const CheckpointPosition& newest) {
-  if (newest.step < last_checkpoint_) {
-    Log(true, fmt::format("the checkpoint of step {} cannot be restored: the job continues from step {}",
-                          last_checkpoint_, newest.step));
-  }
-  last_checkpoint_ = newest.step;
-  last_generation_ = std::max(last_generation_, newest.generation);
-}
-
-void CoordinatorCore::RetrySearch(const absl::Status& why, Instant now) {
-  const std::string message = fmt::format("searching for a checkpoint: {}", std::string(why.message()));
-  if (++failed_searches_ > options_.max_searches) {
-    return Fail(fmt::format("gave up after {} attempts; the last one: {}", failed_searches_, message), true, now);
-  }
-  Log(true, message);
-  retry_at_ = now.steady + options_.retry_wait * (int64_t{1} << std::min(failed_searches_ - 1, 5));
+                  std::move(cause), now);
 }
 
 void CoordinatorCore::CheckDeadlines(Instant now) {

@@ -1,5 +1,7 @@
 #include "worker/coordinator/server/checkpoint_files.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/base/log.h"
@@ -31,12 +33,18 @@ CheckpointPosition PositionOf(const CheckpointManifest& manifest) {
 absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCommand& command) {
   using Why = RejectedCheckpoint::Why;
   MEDLEY_ASSIGN_OR_RETURN(const FoundCheckpoint found,
-                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint));
+                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint, command.unusable));
+  unusable_ = command.unusable;
   CheckpointSearch search;
   for (const RejectedCheckpoint& rejected : found.rejected) {
     if (rejected.why == Why::kUnreadable && !command.reject_unreadable) return base::Unavailable("{}", rejected.reason);
     const bool counts = rejected.why == Why::kUnusable || rejected.why == Why::kUnreadable;
+    if (rejected.why == Why::kUnreadable) search.unreadable = true;
     if (counts) search.rejected.push_back(rejected.reason);
+    if (rejected.why == Why::kIncomplete) {
+      search.incomplete.push_back(
+          {ParseCheckpointFolder(rejected.folder).value_or(CheckpointName()).step, rejected.reason});
+    }
     if (!counts) log::Info("ignored a folder that is no checkpoint of this job", {{"reason", rejected.reason}});
   }
   if (found.manifest) search.newest = PositionOf(*found.manifest);
@@ -95,7 +103,7 @@ absl::Status CheckpointFiles::Discard(const DiscardCheckpointCommand& command) {
 absl::Status CheckpointFiles::Export(const ExportModel& write, const ExportCommand& command) {
   MEDLEY_RETURN_IF_ERROR(StillLeads());
   MEDLEY_ASSIGN_OR_RETURN(const FoundCheckpoint found,
-                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint));
+                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint, unusable_));
   if (!found.manifest || found.manifest->step != command.step) {
     return base::DataLoss("the checkpoint of step {}, from which the model is written, cannot be read: {}",
                           command.step, found.rejected.empty() ? "it does not exist" : found.rejected.front().reason);
@@ -105,7 +113,13 @@ absl::Status CheckpointFiles::Export(const ExportModel& write, const ExportComma
 
 absl::Status CheckpointFiles::Prune() {
   MEDLEY_RETURN_IF_ERROR(StillLeads());
-  return store_.Prune(options_.keep);
+  std::set<std::string> distrusted;
+  for (const auto& [folder, reason] : unusable_) distrusted.insert(folder);
+  const absl::Status pruned = store_.Prune(std::max(options_.keep, kLeastKept), distrusted);
+  for (const std::string& reason : store_.damaged()) {
+    log::Warn("a checkpoint is damaged; older ones are kept instead", {{"reason", reason}});
+  }
+  return pruned;
 }
 
 }  // namespace medley::worker

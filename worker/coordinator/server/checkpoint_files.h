@@ -4,6 +4,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -14,10 +15,13 @@
 
 namespace medley::worker {
 
+// The newest checkpoint may be damaged before the next one is complete.
+inline constexpr int kLeastKept = 2;
+
 struct CheckpointFilesOptions {
   std::string job_uid;
   std::string model_fingerprint;
-  int keep = 3;
+  int keep = 3;      // at least kLeastKept are kept
   std::string from;  // path of the checkpoint or job to continue from; empty: none
   int32_t epochs = 1;
   Claim claim;  // of this coordinator, which writes nothing after a newer one
@@ -49,6 +53,7 @@ class CheckpointFiles {
   const Volume volume_;
   const Claims claims_;
   CheckpointStore store_;
+  std::map<std::string, std::string> unusable_;  // of the last search
 };
 
 }  // namespace medley::worker

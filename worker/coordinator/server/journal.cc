@@ -20,7 +20,8 @@ namespace medley::worker {
 namespace {
 
 constexpr int64_t kCompactAt = int64_t{4} << 20;
-constexpr int64_t kMaxJournal = int64_t{1} << 32;
+constexpr int64_t kMaxJournal = int64_t{64} << 20;  // far more than it has before it is compacted
+constexpr uint32_t kMaxRecord = uint32_t{16} << 20;
 constexpr size_t kHeader = 8;
 constexpr size_t kReserveBytes = size_t{1} << 20;  // more than any record
 constexpr size_t kLeastReserve = size_t{1} << 14;
@@ -53,7 +54,7 @@ std::optional<job::v1::CoordinatorState> LastRecord(std::string_view bytes, bool
     std::memcpy(&length, bytes.data(), 4);
     std::memcpy(&crc, bytes.data() + 4, 4);
     bytes.remove_prefix(kHeader);
-    if (bytes.size() < length) return last;
+    if (length > kMaxRecord || bytes.size() < length) return last;
     const std::string_view body = bytes.substr(0, length);
     job::v1::CoordinatorState state;
     if (Crc(body) != crc || !state.ParseFromArray(body.data(), static_cast<int>(body.size()))) return last;
