@@ -50,12 +50,12 @@ std::string SpecJson(const JobOptions& o) {
    "schema": {}}},
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}{}}},
                "seed": 1{}}},
- "checkpoint": {{"interval": "{}", "keep": 3}}}})",
+ "checkpoint": {{"interval": "{}", "keep": {}}}}})",
       !o.archive.empty()      ? exported
       : o.layers_json.empty() ? named
                               : "\"layers\": " + o.layers_json,
       o.model_json, o.train, test, o.max_bad_rows, o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate,
-      schedule, o.training_json, o.checkpoint_interval);
+      schedule, o.training_json, o.checkpoint_interval, o.keep);
 }
 
 bool IsOver(const pb::Observation& o) {
@@ -287,6 +287,25 @@ void SetReduction(const StageShape& stage, int first, plan::v1::Sync& sync) {
 }
 
 void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
+  const std::string error = Send(shape, reason);
+  ASSERT_TRUE(error.empty()) << error << AllLogs();
+}
+
+bool JobHarness::TryApply(const JobShape& shape, const std::string& reason) {
+  const std::string error = Send(shape, reason);
+  if (error.empty()) return true;
+  EXPECT_TRUE(Ended() || error.find("the job is over") != std::string::npos) << error << AllLogs();
+  return false;
+}
+
+bool JobHarness::Ended() {
+  Process& leader = *processes_.at(leader_);
+  Reap(leader);
+  if (leader.running || !WIFEXITED(leader.status)) return false;
+  return WEXITSTATUS(leader.status) == 0 || WEXITSTATUS(leader.status) == 2;
+}
+
+std::string JobHarness::Send(const JobShape& shape, const std::string& reason) {
   pb::ApplyPlanRequest request;
   plan::v1::ExecutionPlan& plan = *request.mutable_plan();
   plan = shape.planned;
@@ -367,7 +386,7 @@ void JobHarness::Apply(const JobShape& shape, const std::string& reason) {
   rpc::Prepare(context, {.token = kToken, .timeout = base::Patience(base::seconds(60)), .wait_for_ready = true});
   pb::ApplyPlanResponse response;
   const grpc::Status status = stub_->ApplyPlan(&context, request, &response);
-  ASSERT_TRUE(status.ok()) << status.error_message() << AllLogs();
+  return status.ok() ? "" : "ApplyPlan: " + status.error_message();
 }
 
 void JobHarness::Kill(const std::string& name, bool restart) {
@@ -461,10 +480,10 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
     if (done(last)) return last;
     if (asked_again && now.phase() != pb::JOB_PHASE_UNSPECIFIED && !IsOver(now)) break;  // it had ended too early
     // A coordinator that has written its last observation ends. Where this client had just left, nobody read it:
-    // another process reads in the journal that the job is over.
+    // another process reads in the journal that the job is over, and how.
     const Process& leader = *processes_.at(leader_);
     if (!leader.running) {
-      if (asked_again || !WIFEXITED(leader.status) || WEXITSTATUS(leader.status) != 0) break;
+      if (asked_again || !Ended()) break;
       asked_again = true;
       Start(leader_, "coordinator", leader.term);
     }

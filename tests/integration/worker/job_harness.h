@@ -81,6 +81,7 @@ struct JobOptions {
   std::string optimizer = "adagrad";
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
+  int keep = 3;  // spec.checkpoint.keep
   int max_bad_rows = 0;
   std::string schedule_json;                 // spec.training.optimizer.schedule; empty: absent
   std::string model_json;                    // further fields of spec.model, each with a comma before it
@@ -130,6 +131,10 @@ class JobHarness {
   void StartMembers(const JobShape& shape);
   // Starts the members that the shape needs and that do not run, then applies it as the next generation.
   void Apply(const JobShape& shape, const std::string& reason);
+  // The same for a job that may have ended. Returns false when it has.
+  bool TryApply(const JobShape& shape, const std::string& reason);
+  // Whether the coordinator has ended for good: the job is complete, or has failed and must not be tried again.
+  bool Ended();
   // The plan that was applied last.
   const plan::v1::ExecutionPlan& plan() const { return plan_; }
   // Runs a profiler of the job in `pool`; returns its log. Errors: FailedPrecondition, also after `limit`.
@@ -165,6 +170,7 @@ class JobHarness {
  private:
   struct Process;
   void Start(const std::string& name, const std::string& role, int term = 0);
+  std::string Send(const JobShape& shape, const std::string& reason);  // Apply; the error, or empty
   std::string AddressOf(const std::string& name);
   int PortOf(const std::string& name);
   std::string PoolOf(const std::string& process) const;

@@ -1,0 +1,26 @@
+// The jobs of the chaos tests: models, and plans between which they change.
+#pragma once
+
+#include <vector>
+
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+
+JobOptions WithTables();  // embedding rows on parameter servers
+// fc1 fc2 fc_out loss, without tables; wide, because steps of a small model are over before anything can happen.
+JobOptions WithoutTables();
+JobOptions Exported();  // a model that was exported from PyTorch
+
+// Of WithTables.
+std::vector<JobShape> Synchronous();
+std::vector<JobShape> WithoutUndo();  // where survivors have applied different steps, all return to the checkpoint
+// Of WithoutTables.
+std::vector<JobShape> Asynchronous();
+std::vector<JobShape> Differing();    // replicas train on their own and average after some steps
+std::vector<JobShape> Placed();       // on devices of their own, in other places and orders, and as stages
+std::vector<JobShape> Overlapping();  // reductions that go on during the next step, in small buckets, and plans without
+// Of Exported.
+std::vector<JobShape> OfExported();
+
+}  // namespace medley::worker
