@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -58,7 +60,20 @@ int64_t MemoryLimit(const std::filesystem::path& root) {
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
     limit = std::min(limit, static_cast<int64_t>(space.rlim_cur));
   }
+  if (const char* text = std::getenv("MEDLEY_MEMORY_LIMIT"); text != nullptr) {
+    int64_t bytes = 0;
+    const char* end = text + std::strlen(text);
+    const auto [at, error] = std::from_chars(text, end, bytes);
+    if (error == std::errc() && at == end && bytes > 0) limit = std::min(limit, bytes);
+  }
   return std::min(limit, ControlGroupLimit(root));
+}
+
+int64_t MemoryInUse(const std::filesystem::path& root) {
+  std::ifstream pages(root / "proc/self/statm");
+  int64_t size = 0, resident = 0, of_files = 0;
+  if (!(pages >> size >> resident >> of_files)) return 0;
+  return std::max<int64_t>(0, resident - of_files) * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace medley::base

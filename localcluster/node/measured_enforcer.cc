@@ -30,7 +30,10 @@ class MeasuredEnforcer::Lease final : public Enforcement {
   }
 
   void Prepare(SpawnSpec& spec) const override {
-    if (limits_.memory_bytes) spec.data_limit_bytes = 4 * *limits_.memory_bytes;
+    if (!limits_.memory_bytes) return;
+    spec.data_limit_bytes = 4 * *limits_.memory_bytes;
+    // A process reads the limit of its control group, and here it has none.
+    spec.environment.push_back(fmt::format("MEDLEY_MEMORY_LIMIT={}", *limits_.memory_bytes));
   }
   void Attach(std::shared_ptr<Process> process) override {
     process_ = std::move(process);

@@ -129,7 +129,7 @@ bool EndedWithoutMemory(const kube::Object& pod) {
 std::string MemoryAdvice(const ResourcePool& pool) {
   const auto memory = pool.unit_resources.find("memory");
   return fmt::format(
-      ". A unit of the pool has {} of memory: give it more (spec.unit.memory), or train with smaller "
+      ". A unit of the pool has {} of memory: give it more (spec.unit.resources.memory), or train with smaller "
       "batches or tables",
       memory == pool.unit_resources.end() ? "no limit" : memory->second);
 }

@@ -199,7 +199,9 @@ class Loader {
       if (size > kMachine / sizeof(T)) throw std::bad_alloc();
       values.resize(size);
     } catch (const std::exception&) {
-      return base::OutOfRange("there is no memory for {} numbers", size);
+      return base::OutOfRange(
+          "there is no memory for {} numbers: give the units of the pool more memory, or train on a part of the data",
+          size);
     }
     return absl::OkStatus();
   }
@@ -258,6 +260,17 @@ absl::StatusOr<ArraySamples> LoadArrays(const model::SourceSpec& source, const m
   MEDLEY_RETURN_IF_ERROR(loader.ReadLabels());
   MEDLEY_RETURN_IF_ERROR(loader.ReadInputs());
   return loader.Take();
+}
+
+absl::StatusOr<int64_t> CountArraySamples(const model::SourceSpec& source, const model::SchemaSpec& schema,
+                                          const std::string& root) {
+  int64_t samples = std::numeric_limits<int64_t>::max();
+  for (const model::InputSpec& input : schema.inputs) {
+    MEDLEY_ASSIGN_OR_RETURN(const ArraySource file, SourceOf(source, input, root));
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t count, CountSamples(file));
+    samples = std::min(samples, count);
+  }
+  return schema.inputs.empty() ? 0 : samples;
 }
 
 absl::Status CheckArrays(const model::SourceSpec& source, const model::SchemaSpec& schema,

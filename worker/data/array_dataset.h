@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -31,6 +32,10 @@ struct ArraySamples {
 // which nothing can be learnt (all are equal), unless it is a test set; ResourceExhausted; Cancelled.
 absl::StatusOr<ArraySamples> LoadArrays(const model::SourceSpec& source, const model::SchemaSpec& schema,
                                         const ArrayOptions& options);
+
+// How many samples the files have at least, by their headers and lengths. Errors: those of ReadArray for the headers.
+absl::StatusOr<int64_t> CountArraySamples(const model::SourceSpec& source, const model::SchemaSpec& schema,
+                                          const std::string& root);
 
 // Checks the headers of the inputs, and all labels. Reads no inputs. Errors: as for LoadArrays.
 absl::Status CheckArrays(const model::SourceSpec& source, const model::SchemaSpec& schema, const ArrayOptions& options);

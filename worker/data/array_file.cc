@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "common/base/status.h"
 #include "worker/data/source.h"
@@ -55,6 +56,15 @@ class Reader {
   }
 
   const ArrayHeader& header() const { return header_; }
+  // Reads what follows the header of a raw file, which has none.
+  absl::StatusOr<bool> Compressed() {
+    if (head_.empty()) {
+      head_.resize(1);
+      MEDLEY_ASSIGN_OR_RETURN(const size_t read, file_.Read(head_.data(), 1));
+      head_.resize(read);
+    }
+    return file_.compressed();
+  }
 
   absl::StatusOr<size_t> Read(char* to, size_t bytes) {
     const size_t kept = std::min(bytes, head_.size());
@@ -120,6 +130,25 @@ absl::StatusOr<int64_t> ReadArray(const ArraySource& source,
     const absl::StatusOr<int64_t> read = ReadFile(path, source, values);
     if (!read.ok()) return Named(read.status(), path);
     samples += *read;
+  }
+  return samples;
+}
+
+absl::StatusOr<int64_t> CountSamples(const ArraySource& source) {
+  constexpr int64_t kMostInflation = 1032;  // of deflate
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(source.path));
+  int64_t samples = 0;
+  for (const std::string& path : paths) {
+    absl::StatusOr<Reader> reader = Reader::Open(path, source);
+    if (!reader.ok()) return Named(reader.status(), path);
+    std::error_code error;
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
+    if (error) return base::ErrnoStatus(error.value(), path);
+    const int64_t sample = Product(source.shape) * static_cast<int64_t>(SizeOf(reader->header().type));
+    const bool raw = source.format == "raw";
+    MEDLEY_ASSIGN_OR_RETURN(const bool packed, reader->Compressed());
+    const int64_t most = bytes / sample * (packed && !raw ? kMostInflation : 1);
+    samples += raw ? most : std::min(most, reader->header().sizes[0]);
   }
   return samples;
 }

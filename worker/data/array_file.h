@@ -30,7 +30,11 @@ struct ArraySource {
 absl::StatusOr<int64_t> ReadArray(const ArraySource& source,
                                   absl::FunctionRef<absl::Status(std::span<const double>)> values);
 
-// The same for the header of the first file alone: OK when samples of it have the expected shape.
+// The number of samples by the headers, or by the lengths where these are shorter. What is compressed is not read: its
+// raw format counts at least as many samples as its compressed bytes hold. Errors: as above, for the headers.
+absl::StatusOr<int64_t> CountSamples(const ArraySource& source);
+
+// Looks at the header of the first file alone: OK when samples of it have the expected shape.
 absl::Status CheckArray(const ArraySource& source);
 
 }  // namespace medley::worker

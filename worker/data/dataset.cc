@@ -133,6 +133,15 @@ absl::Status Join(std::vector<Piece>& pieces, const std::vector<std::string>& pa
   int64_t line = first_line;
   int64_t samples = 0;
   size_t file = 0;
+  size_t ids = 0, numerics = 0, labels = 0;
+  for (const Piece& piece : pieces) {
+    ids += piece.rows.ids.size();
+    numerics += piece.rows.numerics.size();
+    labels += piece.rows.labels.size();
+  }
+  rows.ids.reserve(ids);  // growing would need the memory twice
+  rows.numerics.reserve(numerics);
+  rows.labels.reserve(labels);
   for (Piece& piece : pieces) {
     if (piece.file != file) line = first_line;
     file = piece.file;

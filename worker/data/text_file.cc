@@ -141,6 +141,7 @@ absl::StatusOr<size_t> TextFile::Read(char* to, size_t bytes) {
 }
 
 int64_t TextFile::consumed() const { return state_->consumed; }
+bool TextFile::compressed() const { return state_->gzip; }
 
 absl::StatusOr<std::string> ReadText(const std::string& path, size_t most) {
   if (most == 0) most = static_cast<size_t>(base::MemoryLimit() / 10 * 9);

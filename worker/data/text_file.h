@@ -27,6 +27,7 @@ class TextFile {
   absl::StatusOr<size_t> Read(char* to, size_t bytes);
   // The number of bytes of the file, compressed or not, that have been read so far.
   int64_t consumed() const;
+  bool compressed() const;  // known when something was read
 
  private:
   struct State;

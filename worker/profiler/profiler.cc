@@ -11,6 +11,7 @@
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
+#include "worker/data/memory_estimate.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
@@ -243,6 +244,7 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                "the profiler needs a clock, an output and a probe");
   MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
   const model::DataSpec& spec = options.job.data;
+  MEDLEY_RETURN_IF_ERROR(CheckDataFit(spec, options.root, CurrentMemoryRoom()));
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
                           Dataset::Load(spec.train, spec, nullptr,
                                         {.embedding_rows = options.job.model.embedding_rows,

@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/data/label_values.h"
+#include "worker/data/memory_estimate.h"
 #include "worker/model/fit_graph.h"
 #include "worker/trainer/background_writer.h"
 #include "worker/trainer/evaluation_report.h"
@@ -266,6 +267,7 @@ class Trainer::Rep {
       LoadOptions load = load_;
       load.stop = stop;
       const model::DataSpec& data = context_.spec->data;
+      MEDLEY_RETURN_IF_ERROR(CheckDataFit(data, load.root, CurrentMemoryRoom()));
       MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));
       // The test data are read at the end; a mistake in their labels must not cost the training.
       if (data.test) {

@@ -61,6 +61,38 @@ TEST_F(BadInputTest, AMalformedRowWithinMaxBadRowsIsCounted) {
   EXPECT_EQ(end.samples_done(), 640);
 }
 
+// 32 MiB of text and their rows, and a process that may use 100 MiB, of which it uses 60 before it reads: without the
+// estimate it would be killed while it reads, again and again.
+TEST_F(BadInputTest, DataThatCannotFitIntoTheMemoryAreRefusedBeforeTheyAreRead) {
+  const std::string rows = *base::ReadFile(data_);
+  for (size_t bytes = rows.size(); bytes < size_t{32} << 20; bytes += rows.size()) {
+    std::ofstream(data_, std::ios::app) << rows;
+  }
+  JobOptions options = Options();
+  options.memory_limit = int64_t{100} << 20;
+  const auto refused = testing::AllOf(testing::HasSubstr("the training data ("), testing::HasSubstr("may use 100 MiB"),
+                                      testing::HasSubstr("give a unit of the pool more memory"));
+  JobHarness job(options);
+  const auto profiled = job.RunProfiler("cpu");
+  EXPECT_THAT(std::string(profiled.status().message()),
+              testing::AllOf(testing::HasSubstr("ended with 2"), refused));  // the operator does not try again
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  const pb::Observation end = job.WaitForEnd();
+  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+  EXPECT_FALSE(end.retryable());
+  EXPECT_THAT(end.message(), refused);
+}
+
+TEST_F(BadInputTest, DataThatFitIntoTheMemoryAreTrained) {
+  JobOptions options = Options();
+  options.memory_limit = int64_t{1} << 30;
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(shape_, "start");
+  EXPECT_EQ(job.WaitForEnd().phase(), pb::JOB_PHASE_COMPLETE) << job.AllLogs();
+}
+
 // A message that quoted such a value could not be parsed: the job broke its session and recovered without end.
 TEST_F(BadInputTest, ABadValueOfTheTestDataMayHaveAnyEncoding) {
   for (const std::string value : {"l\xe4nge", "\xed\xa0\x80", "length"}) {

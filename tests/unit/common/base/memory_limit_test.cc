@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "common/base/testing/temp_dir.h"
@@ -43,6 +44,25 @@ TEST_F(MemoryLimitTest, AContainerSeesItsGroupAsTheRoot) {
   Write("proc/self/cgroup", "0::/\n");
   Write("sys/fs/cgroup/memory.max", "3145728\n");
   EXPECT_EQ(MemoryLimit(root_), 3145728);
+}
+
+TEST_F(MemoryLimitTest, WithoutAGroupTheEnvironmentMaySayIt) {
+  setenv("MEDLEY_MEMORY_LIMIT", "4194304", 1);
+  EXPECT_EQ(MemoryLimit(root_), 4194304);
+  Write("proc/self/cgroup", "0::/\n");
+  Write("sys/fs/cgroup/memory.max", "3145728\n");
+  EXPECT_EQ(MemoryLimit(root_), 3145728);  // the group holds in any case
+  for (const char* bad : {"", "0", "-5", "4Mi"}) {
+    setenv("MEDLEY_MEMORY_LIMIT", bad, 1);
+    EXPECT_EQ(MemoryLimit(root_), 3145728) << bad;
+  }
+  unsetenv("MEDLEY_MEMORY_LIMIT");
+}
+
+TEST_F(MemoryLimitTest, MemoryInUseCountsWhatTheProcessHasTouched) {
+  EXPECT_EQ(MemoryInUse(root_), 0);
+  Write("proc/self/statm", "1000 300 100 1 0 5 0\n");
+  EXPECT_EQ(MemoryInUse(root_), 200 * sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
