@@ -45,7 +45,9 @@ std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs) {
 }
 
 std::string Readable(const std::string& text) {
-  if (!text.starts_with('{')) return text;
+  // A pod may write anything; parsed, a long line takes many times its bytes.
+  constexpr size_t kLongest = size_t{1} << 18;
+  if (!text.starts_with('{') || text.size() > kLongest) return text;
   const kube::Object line(kube::Json::parse(text, nullptr, false));
   const std::string time = line.String("/time");
   const std::string level = line.String("/level");

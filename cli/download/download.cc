@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "cli/cluster/story_parts.h"
+#include "cli/download/file_list.h"
 #include "cli/download/reader_pod.h"
 #include "cli/run/model_folder.h"
 #include "common/base/hasher.h"
@@ -24,11 +24,9 @@ namespace medley::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using kube::Json;
 
 constexpr base::nanoseconds kAskAgain = base::milliseconds(300);
 constexpr base::nanoseconds kSilence = base::seconds(60);
-constexpr size_t kMostFiles = 10'000;
 
 std::string RandomWord(size_t numbers) {
   std::string word;
@@ -50,37 +48,6 @@ absl::StatusOr<std::optional<kube::Object>> FindCoordinator(const Cluster& clust
     if (!newest || made(*newest) < made(pod)) newest = pod;
   }
   return newest;
-}
-
-struct ListedFile {
-  std::string path;
-  int64_t bytes = 0;
-  std::string hash;
-};
-
-// A path that leads out of the folder is refused: the pod's answer is not trusted with this machine's files.
-bool IsInside(const std::string& path) {
-  if (path.empty() || path.front() == '/') return false;
-  for (const fs::path& part : fs::path(path)) {
-    if (part == ".." || part == ".") return false;
-  }
-  return true;
-}
-
-absl::StatusOr<std::vector<ListedFile>> ReadList(const std::string& text) {
-  const Json list = Json::parse(text, nullptr, false);
-  const auto bad = [] { return base::DataLoss("the pod's list of files cannot be read"); };
-  if (!list.is_object() || !list.contains("files") || !list["files"].is_array()) return bad();
-  if (list["files"].size() > kMostFiles) return bad();
-  std::vector<ListedFile> files;
-  for (const Json& entry : list["files"]) {
-    if (!entry.is_object() || !entry.contains("bytes") || !entry["bytes"].is_number_integer()) return bad();
-    ListedFile file{entry.value("path", ""), entry["bytes"].get<int64_t>(), entry.value("xxh3", "")};
-    if (!IsInside(file.path) || file.bytes < 0) return bad();
-    files.push_back(std::move(file));
-  }
-  if (files.empty()) return base::NotFound("the job has exported no model");
-  return files;
 }
 
 // Deletes the pod when it goes out of scope.
@@ -143,9 +110,9 @@ absl::StatusOr<std::vector<ListedFile>> AwaitList(const Cluster& cluster, base::
       std::string text;
       const absl::Status status = reader.Stream("", stop, [&](std::string_view bytes) {
         text += bytes;
-        return true;
+        return text.size() <= kMostListBytes;
       });
-      if (status.ok()) return ReadList(text);
+      if (status.ok()) return ParseFileList(text);
       if (absl::IsPermissionDenied(status)) return ExplainApiError(status, cluster);
       if (absl::IsNotFound(status)) return base::NotFound("the job has exported no model");
       why = "it cannot be reached through the API server: " + base::Message(status);

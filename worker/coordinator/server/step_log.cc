@@ -21,6 +21,8 @@ namespace medley::worker {
 namespace {
 
 constexpr std::streamoff kTail = 64 << 10;
+constexpr size_t kLongestLine = size_t{1} << 20;  // far more than any line that is written
+constexpr int64_t kMostRead = int64_t{1} << 26;   // of a file whose end cannot be read alone
 
 // Returns the last step after all rollbacks, and the length in bytes of the complete lines.
 std::pair<int64_t, size_t> Scan(std::string_view text) {
@@ -28,7 +30,7 @@ std::pair<int64_t, size_t> Scan(std::string_view text) {
   size_t whole = 0;
   while (whole < text.size()) {
     const size_t end = text.find('\n', whole);
-    if (end == std::string_view::npos) break;
+    if (end == std::string_view::npos || end - whole > kLongestLine) break;
     const auto line = nlohmann::json::parse(text.substr(whole, end - whole), nullptr, false);
     if (!line.is_object()) break;
     if (line.contains("step") && line["step"].is_number_integer()) last = line["step"].get<int64_t>();
@@ -63,7 +65,7 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
   if (const auto end = ScanTail(path)) {
     state = *end;
   } else {
-    const absl::StatusOr<std::string> text = base::ReadFile(path);
+    const absl::StatusOr<std::string> text = base::ReadFile(path, kMostRead);
     if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
     if (text.ok()) state = Scan(*text);
   }

@@ -48,6 +48,8 @@ TEST(LogLinesTest, JsonIsMadeReadable) {
     EXPECT_EQ(Readable(other), other);
   }
   const std::string line = R"({"time":"2026-11-21T07:15:00.123456Z","level":"info","msg":"m"})";
+  const std::string with_many = line.substr(0, line.size() - 1) + R"(,"a":[0)" + std::string(300'000, ' ') + "]}";
+  EXPECT_EQ(Readable(with_many), with_many);
   EXPECT_EQ(LogPrinter({.raw = true}).Line({"a", {}, "", line}), "a | " + line + "\n");
 }
 

@@ -122,6 +122,31 @@ TEST_F(StoreTest, EvaluationsAreLinesThatARollbackTakesBack) {
   EXPECT_EQ((*StepLog::Open(path))->last_step(), 20);
 }
 
+// Another process may have written it: what it becomes in memory is bounded.
+TEST_F(StoreTest, ALineLongerThanAnyIsNotParsed) {
+  const fs::path path = root_ / "steps.jsonl";
+  const std::string good = R"({"step":3})"
+                           "\n";
+  std::ofstream(path) << good << R"({"step":4,"a":[0)" << std::string(size_t{2} << 20, ' ') << "]}\n";
+  EXPECT_EQ((*StepLog::Open(path))->last_step(), 3);
+  EXPECT_EQ(*base::ReadFile(path), good);
+  std::ofstream(path).flush();
+  fs::resize_file(path, uintmax_t{1} << 36);  // without a line end
+  EXPECT_THAT(StepLog::Open(path).status(), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST_F(StoreTest, AJournalLongerThanAnyIsNotRead) {
+  job::v1::CoordinatorState state;
+  state.set_last_generation(7);
+  ASSERT_THAT((*Journal::Open(root_))->Append(state), IsOk());
+  const std::string whole = *base::ReadFile(root_ / "journal");
+  std::ofstream(root_ / "journal", std::ios::binary) << whole << std::string("\xff\xff\xff\x7f", 4) << "crc?"
+                                                     << "x";
+  EXPECT_EQ((*Journal::Open(root_))->restored()->last_generation(), 7);  // no record has 2 GiB
+  fs::resize_file(root_ / "journal", uintmax_t{1} << 36);
+  EXPECT_THAT(Journal::Open(root_).status(), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
 TEST_F(StoreTest, ATornTailIsCutOff) {
   base::Rng rng(11);
   for (int round = 0; round < 50; ++round) {
