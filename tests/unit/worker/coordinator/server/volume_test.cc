@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "common/base/clock.h"
@@ -283,6 +284,42 @@ TEST_F(VolumeTest, ACoordinatorPublishesNoCheckpointAfterAnotherOneTookOver) {
   EXPECT_THAT(files.Publish(second), StatusIs(absl::StatusCode::kAborted));
   EXPECT_TRUE(fs::exists(root_ / first.folder / "manifest.json"));
   EXPECT_FALSE(fs::exists(root_ / second.folder));
+}
+
+TEST_F(VolumeTest, TwoCheckpointsAreKeptAlsoWhereOneIsAskedFor) {
+  CheckpointFiles files({.job_uid = "uid", .keep = 1, .claim = *Claims(root_).Take(1, "10.0.0.1:7070", "a")}, root_);
+  for (const int64_t step : {4, 8, 12}) {
+    ASSERT_THAT(files.Publish({fmt::format("step-{:08}-e1", step), 1, step, {}, {}}), IsOk());
+  }
+  EXPECT_FALSE(fs::exists(root_ / "step-00000004-e1"));
+  EXPECT_TRUE(fs::exists(root_ / "step-00000008-e1"));
+  EXPECT_TRUE(fs::exists(root_ / "step-00000012-e1"));
+}
+
+// What the state machine learns of every kind of damage.
+TEST_F(VolumeTest, ASearchTellsDamageFromErrorsThatMayPassAndFromLostManifests) {
+  CheckpointFiles files({.job_uid = "uid", .keep = 9, .claim = *Claims(root_).Take(1, "10.0.0.1:7070", "a")},
+                        Volume(root_, files_));
+  for (const int64_t step : {4, 8, 12, 16, 20}) {
+    ASSERT_THAT(files.Publish({fmt::format("step-{:08}-e1", step), 1, step, {}, {}}), IsOk());
+  }
+  std::ofstream(root_ / "step-00000016-e1" / "manifest.json") << "{";
+  fs::remove(root_ / "step-00000012-e1" / "manifest.json");
+  files_.read_error_in = "step-00000008-e1";
+  FindCheckpointCommand find;
+  find.unusable["step-00000020-e1"] = "t0-0 could not restore its part";
+  const auto passes = files.Search(find);
+  EXPECT_THAT(passes, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("step-00000008-e1")));
+  find.reject_unreadable = true;
+  const auto found = files.Search(find);
+  ASSERT_THAT(found, IsOk());
+  EXPECT_TRUE(found->unreadable);
+  EXPECT_EQ(found->newest->step, 4);
+  EXPECT_THAT(found->rejected, testing::ElementsAre("step-00000020-e1: t0-0 could not restore its part",
+                                                    HasSubstr("step-00000016-e1: manifest"), HasSubstr("i/o error")));
+  ASSERT_EQ(found->incomplete.size(), 1u);
+  EXPECT_EQ(found->incomplete[0].step, 12);
+  files_.read_error_in.clear();
 }
 
 TEST(VolumeThreadTest, ABlockedOperationDelaysTheOthersOnlyToTheirDeadline) {
