@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "common/http2_front/tls.h"
 #include "common/rpc/mutual_tls.h"
 
 namespace grpc::experimental {
@@ -12,7 +13,8 @@ class CertificateProviderInterface;
 namespace medley::rpc {
 
 struct MutualTls::Provider {
-  std::shared_ptr<grpc::experimental::CertificateProviderInterface> certificates;
+  std::shared_ptr<grpc::experimental::CertificateProviderInterface> certificates;  // of channels
+  http2_front::TlsOptions server;
 };
 
 }  // namespace medley::rpc

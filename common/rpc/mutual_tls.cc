@@ -20,6 +20,9 @@ std::shared_ptr<const MutualTls> MutualTls::FromTexts(const Texts& texts, std::s
   const std::vector<experimental::IdentityKeyCertPair> identity = {{texts.key, texts.certificate}};
   auto provider = std::make_unique<Provider>();
   provider->certificates = std::make_shared<experimental::StaticDataCertificateProvider>(texts.ca, identity);
+  provider->server = {.certificate = {.file = {}, .text = texts.certificate},
+                      .key = {.file = {}, .text = texts.key},
+                      .client_ca = {.file = {}, .text = texts.ca}};
   return std::shared_ptr<const MutualTls>(new MutualTls(std::move(provider), std::move(name)));
 }
 
@@ -27,6 +30,9 @@ std::shared_ptr<const MutualTls> MutualTls::FromFiles(const Files& files, std::s
   auto provider = std::make_unique<Provider>();
   provider->certificates = std::make_shared<experimental::FileWatcherCertificateProvider>(files.key, files.certificate,
                                                                                           files.ca, kLookEverySeconds);
+  provider->server = {.certificate = {.file = files.certificate, .text = {}},
+                      .key = {.file = files.key, .text = {}},
+                      .client_ca = {.file = files.ca, .text = {}}};
   return std::shared_ptr<const MutualTls>(new MutualTls(std::move(provider), std::move(name)));
 }
 

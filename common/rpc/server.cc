@@ -1,67 +1,57 @@
 #include "common/rpc/server.h"
 
 #include <grpcpp/resource_quota.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <grpcpp/server_posix.h>
 #include <grpcpp/support/time.h>
 
 #include "common/base/host_port.h"
 #include "common/base/status.h"
+#include "common/http2_front/front.h"
 #include "common/rpc/certificate_provider.h"
 #include "common/rpc/deadline.h"
 
 namespace medley::rpc {
 namespace {
 
-constexpr unsigned kTlsRefreshSeconds = 1;
-constexpr int kHandshakeMillis = 20000;
 constexpr int kMaxReadChunk = 256 << 10;
 
-namespace experimental = grpc::experimental;
-
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const MutualTls& tls) {
-  experimental::TlsServerCredentialsOptions options(tls.provider().certificates);
-  options.watch_identity_key_cert_pairs();
-  options.watch_root_certs();
-  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  return experimental::TlsServerCredentials(options);
+std::optional<http2_front::TlsOptions> TlsOf(const ServerOptions& options) {
+  if (options.mutual_tls) return options.mutual_tls->provider().server;
+  if (!options.tls) return std::nullopt;
+  return http2_front::TlsOptions{.certificate = {.file = options.tls->certificate, .text = {}},
+                                 .key = {.file = options.tls->key, .text = {}},
+                                 .client_ca = {.file = options.tls->client_ca, .text = {}}};
 }
 
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const std::optional<ServerTls>& tls) {
-  if (!tls) return grpc::InsecureServerCredentials();
-  const auto files = std::make_shared<experimental::FileWatcherCertificateProvider>(tls->key, tls->certificate,
-                                                                                    tls->client_ca, kTlsRefreshSeconds);
-  experimental::TlsServerCredentialsOptions options(files);
-  options.watch_identity_key_cert_pairs();
-  if (!tls->client_ca.empty()) {
-    options.watch_root_certs();
-    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  }
-  return experimental::TlsServerCredentials(options);
+http2_front::FrontOptions FrontOf(const ServerOptions& options) {
+  http2_front::FrontOptions out{.host = options.host, .port = options.port};
+  out.max_connections = options.max_connections;
+  out.budget.max_calls = options.max_calls;
+  out.limits.max_open = options.max_calls_per_connection;
+  out.tls = TlsOf(options);
+  return out;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
-  if (options.max_threads < 2 || options.port < 0 || options.port > 65535 || options.max_memory_bytes < 1) {
+  if (options.max_threads < 2 || options.port < 0 || options.port > 65535 || options.max_memory_bytes < 1 ||
+      options.max_connections < 1 || options.max_calls < 1) {
     return base::InvalidArgument(
-        "server options: port must be in 0..65535, is {}; max_threads must be at least 2, is {}; max_memory_bytes must "
-        "be above 0, is {}",
-        options.port, options.max_threads, options.max_memory_bytes);
+        "server options: port must be in 0..65535, is {}; max_threads must be at least 2, is {}; max_memory_bytes, "
+        "max_connections and max_calls must be above 0, are {}, {} and {}",
+        options.port, options.max_threads, options.max_memory_bytes, options.max_connections, options.max_calls);
   }
+  // gRPC itself listens on no port.
+  auto front = std::make_unique<http2_front::Front>(FrontOf(options));
+  MEDLEY_RETURN_IF_ERROR(front->Bind());
   grpc::ResourceQuota quota("medley");
   quota.SetMaxThreads(options.max_threads);
   quota.Resize(static_cast<size_t>(options.max_memory_bytes));
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(base::JoinHostPort(options.host, options.port),
-                           options.mutual_tls ? CredentialsOf(*options.mutual_tls) : CredentialsOf(options.tls), &port);
-  // Refuse to share the port: otherwise a second process on it would silently receive half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Clients ping idle connections. By default the server closes a connection after two such pings.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -70,7 +60,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(options.keepalive_timeout.count()));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   }
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   // By default a connection may keep 4 MiB that it has read, and a client opens as many connections as it likes.
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadChunk);
   if (options.read_ahead_bytes > 0) {
@@ -86,23 +75,23 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 4);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    return base::Unavailable("listening on {}: the address is in use or cannot be bound",
-                             base::JoinHostPort(options.host, options.port));
-  }
-  return std::unique_ptr<Server>(new Server(std::move(server), options.host, port));
+  if (server == nullptr) return base::Internal("gRPC cannot start a server");
+  front->Start([behind = server.get()](int fd) { grpc::AddInsecureChannelFromFd(behind, fd); });
+  return std::unique_ptr<Server>(new Server(std::move(server), std::move(front), options.host));
 }
 
-Server::Server(std::unique_ptr<grpc::Server> server, std::string host, int port)
-    : server_(std::move(server)), host_(std::move(host)), port_(port) {}
+Server::Server(std::unique_ptr<grpc::Server> server, std::unique_ptr<http2_front::Front> front, std::string host)
+    : server_(std::move(server)), front_(std::move(front)), host_(std::move(host)), port_(front_->port()) {}
 
 Server::~Server() { Stop(); }
 
 std::string Server::address() const { return base::JoinHostPort(host_, port_); }
 
 void Server::Stop(base::nanoseconds grace) {
+  front_->Close();
   server_->Shutdown(DeadlineIn(grace));
   server_->Wait();
+  front_->Stop();
 }
 
 }  // namespace medley::rpc

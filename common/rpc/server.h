@@ -4,6 +4,8 @@
 // handler occupies its thread, so `max_threads` also limits the number of open streams. Further calls are refused with
 // RESOURCE_EXHAUSTED. Methods of gRPC's callback API run on a few threads of gRPC instead, which they must not block;
 // any number of their calls may wait.
+//
+// A front (common/http2_front) listens on the port, ends TLS, and lets pass to gRPC what it may keep.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -19,6 +21,10 @@ namespace grpc {
 class Server;
 class Service;
 }  // namespace grpc
+
+namespace medley::http2_front {
+class Front;
+}
 
 namespace medley::rpc {
 
@@ -43,8 +49,14 @@ struct ServerOptions {
   // Bytes of a request that a client may send before the server reads any, which is the memory of a call that is
   // refused unread. Larger messages take more round trips. 0: gRPC's default, which is 64 KiB and grows.
   int read_ahead_bytes = 0;
-  // Calls that a client may have open on one connection; further ones wait at the client.
+  // Calls that a client may have open on one connection; further ones wait at the client. A connection of a client that
+  // opens more is closed.
   int max_calls_per_connection = 1000;
+  // A further connection takes the place of one without open calls, or is refused.
+  int max_connections = 2048;
+  // Open calls of all connections, and calls that were cancelled before a handler took them. Those of a connection with
+  // many wait from half of this number on.
+  int max_calls = 4096;
   std::optional<ServerTls> tls;                 // nullopt: plain text
   std::shared_ptr<const MutualTls> mutual_tls;  // takes the place of `tls`, and requires certificates of clients
   // Interval of pings on an idle connection, which detect a client whose machine vanished; 0: no pings. A client
@@ -66,9 +78,10 @@ class Server {
   void Stop(base::nanoseconds grace = base::milliseconds(500));
 
  private:
-  Server(std::unique_ptr<grpc::Server> server, std::string host, int port);
+  Server(std::unique_ptr<grpc::Server> server, std::unique_ptr<http2_front::Front> front, std::string host);
 
   const std::unique_ptr<grpc::Server> server_;
+  const std::unique_ptr<http2_front::Front> front_;  // hands connections to server_ until Stop
   const std::string host_;
   const int port_;
 };

@@ -17,13 +17,14 @@ ARROWS = {
     "common/document": ["common/base"],
     "common/http_client": ["common/base"],
     "common/http_server": ["common/base"],
+    "common/http2_front": ["common/base"],
     "common/certificates": ["common/base"],
     "common/model": ["common/base", "common/document", "proto"],
     # What a plan means; pure.
     "common/program": ["common/base", "common/model"],
     "kube": ["common/base"],
     "kube/client": ["common/base", "common/document", "common/http_client", "kube"],
-    "common/rpc": ["common/base", "common/model"],
+    "common/rpc": ["common/base", "common/http2_front", "common/model"],
     "common/metrics": ["common/base", "common/model"],
     # A Kubernetes API server and a node on one machine; must not know Medley's types.
     "localcluster": ["common/base", "common/document", "common/http_client", "common/http_server", "kube"],
