@@ -50,6 +50,21 @@ def floods(cluster, _):
             yield watched.row(f"4,096 messages of 16 MiB without {what}: {service}", text(ended), refused(ended), LIMIT_MIB)
 
 
+def frames(cluster, _):
+    """Rapid reset and its siblings, by someone who has a certificate of the job, but not its token."""
+    for role in ("server", "coordinator"):
+        pod = cluster.pods(VICTIM, role)[0]
+        pid = wait_for("its process", lambda pod=pod: cluster.process_of(pod))
+        for attack in ("reset", "open", "ping"):
+            with Watched(pid) as watched:
+                done = subprocess.run([os.path.join(BIN, "http2_flood"), f"{pod['status']['podIP']}:7070", attack, "8", "3",
+                                       *stolen_credentials(cluster, pod)], capture_output=True, text=True, check=True,
+                                      timeout=60)
+            sent = json.loads(done.stdout)
+            yield watched.row(f"HTTP/2 frames without the token to the {role}: {attack}",
+                              f"{sent['frames']} rounds on {sent['connections']} connections", sent["connections"] > 0)
+
+
 def get(address, port, path, timeout=60):
     """The status line of one GET, and the seconds that it took."""
     started = time.monotonic()
@@ -82,4 +97,4 @@ def silent(cluster, _):
                           LIMIT_MIB)
 
 
-ATTACKS = (floods, silent)
+ATTACKS = (floods, frames, silent)

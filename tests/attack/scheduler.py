@@ -12,6 +12,7 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -22,6 +23,7 @@ from measure import Row
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(os.environ.get("MEDLEY_BIN_DIR", os.path.join(SOURCE, "build", "bin")), "medley-scheduler")
 FLOOD = os.path.join(os.path.dirname(PROGRAM), "grpc_flood")
+FRAMES = os.path.join(os.path.dirname(PROGRAM), "http2_flood")
 MOST_MIB = 256
 PATIENCE = 120
 TOKEN = "attack-token-0123456789"
@@ -34,7 +36,8 @@ PRICES = """entries:
 class Service:
     """A running medley-scheduler in a folder of its own."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, tls=False):
+        self.tls = tls
         self.folder = tempfile.mkdtemp(prefix="medley-attack-")
         self.log_path = os.path.join(self.folder, "log")
         ports = os.path.join(self.folder, "ports")
@@ -61,7 +64,11 @@ class Service:
 
     def ask(self, method, path, body=None, headers=None, timeout=PATIENCE):
         """(code, body, headers); code 0 if the connection broke."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        if self.tls:
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout,
+                                                     context=ssl._create_unverified_context())  # pylint: disable=W0212
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
             answer = connection.getresponse()
@@ -115,9 +122,9 @@ def at_once(count, work):
 
 
 @contextlib.contextmanager
-def attacked(attack, row, *options):
+def attacked(attack, row, *options, tls=False):
     """Runs a service, and completes the row when the attack is over."""
-    service = Service(*options)
+    service = Service(*options, tls=tls)
     try:
         row.update(attack=attack, outcome="", ok=False, peak_mib=0.0, fds_before=service.fds(), fds_after=-1)
         yield service
@@ -362,6 +369,49 @@ def grpc_messages():
     return row
 
 
+def honest_grpc_call(service):
+    """Whether a call with the token is answered; it is made again while gRPC has no thread for it."""
+    def answered():
+        done = subprocess.run([FLOOD, f"127.0.0.1:{service.grpc}", "/medley.scheduler.v1.SchedulerService/ListPlanners", "1",
+                               "1", "0"], capture_output=True, text=True, check=True, timeout=PATIENCE,
+                              env={**os.environ, "GRPC_FLOOD_TOKEN": TOKEN})
+        return "OK" in json.loads(done.stdout)
+    with contextlib.suppress(AssertionError):
+        wait_for("an honest call is answered", answered, 5)
+        return True
+    return False
+
+
+def frame_floods():
+    """Floods of HTTP/2 frames without a token, one after the other, and one of each kind through TLS."""
+    for seconds, attacks, tls in ((10, ["reset"], False),
+                                  (2, ["reset-data", "reset-fields", "reset-unknown", "made-reset", "empty", "open", "ping",
+                                       "settings", "priority", "empty-data", "continuation", "silent", "preface"], False),
+                                  (2, ["reset", "open", "ping", "preface"], True)):
+        row = {}
+        with tempfile.TemporaryDirectory() as folder:
+            options = ["--token-file", token_file(folder)]
+            if tls:
+                certificate, key = (os.path.join(folder, name) for name in ("tls.crt", "tls.key"))
+                subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                                "-days", "1", "-subj", "/CN=localhost", "-keyout", key, "-out", certificate],
+                               capture_output=True, check=True)
+                options += ["--tls-cert", certificate, "--tls-key", key]
+            with attacked(f"HTTP/2 frames without a token{', through TLS' if tls else ''}: {', '.join(attacks)}", row,
+                          *options, tls=tls) as service:
+                answered = []
+                for attack in attacks:
+                    connections = "300" if attack in ("silent", "preface") else "8"
+                    subprocess.run([FRAMES, f"127.0.0.1:{service.grpc}", attack, connections, str(seconds),
+                                    *(["tls"] if tls else [])], capture_output=True, check=True, timeout=PATIENCE)
+                    if not tls:
+                        answered.append(honest_grpc_call(service))
+                kept = service.memory_mib("VmRSS")
+                row["outcome"] = f"{sum(answered)} of {len(answered)} honest calls answered; {kept:.0f} MiB kept"
+                row["ok"] = all(answered)
+        yield Row(**row)
+
+
 def huge_numbers():
     row = {}
     with attacked("1e308 and others in every number of a request", row) as service:
@@ -466,4 +516,10 @@ def without_a_cluster(attack):
 
 ON_THEIR_OWN = (alias_bombs, large_documents, broken_uploads, slow_bodies, endless_headers, silent_connections,
                 expensive_plans, rebinding, grpc_messages, huge_numbers, plans_too_large, mixture)
-ATTACKS = [without_a_cluster(attack) for attack in ON_THEIR_OWN]
+
+
+def frames(_cluster, _folder):
+    yield from frame_floods()
+
+
+ATTACKS = [without_a_cluster(attack) for attack in ON_THEIR_OWN] + [frames]
