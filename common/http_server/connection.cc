@@ -36,7 +36,7 @@ class Share {
 
   bool GrowTo(int64_t bytes) {
     if (bytes <= taken_) return true;
-    if (!budget_.Take(bytes - taken_)) return false;
+    if (!budget_.Take(bytes - taken_, bytes)) return false;
     taken_ = bytes;
     return true;
   }

@@ -61,18 +61,25 @@ class Progress {
   std::atomic<int64_t> waiting_since_ = 0;
 };
 
-// Memory that many connections share. Thread-safe.
+// Memory that many connections share. A quarter is left to requests that are small, so that they are answered while
+// many large ones are read. Thread-safe.
 class Budget {
  public:
-  explicit Budget(int64_t bytes) : left_(bytes) {}
-  bool Take(int64_t bytes) {
-    if (left_.fetch_sub(bytes) >= bytes) return true;
-    left_ += bytes;
+  static constexpr int64_t kSmall = 128 << 10;
+  explicit Budget(int64_t bytes) : for_small_(bytes / 4), left_(bytes) {}
+  // `bytes` more, of a request that then has `all`.
+  bool Take(int64_t bytes, int64_t all) {
+    const int64_t must_be_left = all > kSmall ? for_small_ : 0;
+    int64_t left = left_;
+    while (left >= bytes + must_be_left) {
+      if (left_.compare_exchange_weak(left, left - bytes)) return true;
+    }
     return false;
   }
   void Give(int64_t bytes) { left_ += bytes; }
 
  private:
+  const int64_t for_small_;
   std::atomic<int64_t> left_;
 };
 

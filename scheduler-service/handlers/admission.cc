@@ -5,12 +5,20 @@
 #include "common/base/status.h"
 
 namespace medley::sched {
+namespace {
+
+constexpr int kForTiny = 2;
+constexpr int kTinyWaiting = 256;  // as many as there are connections; each takes about a millisecond
+
+}  // namespace
 
 Admission::Options Admission::ForClasses(int concurrent, int max_waiting, base::nanoseconds max_wait) {
   return {.max_running = std::max(concurrent, 2),
           .max_expensive = std::max(concurrent / 2, 1),
+          .for_tiny = kForTiny,
           .for_operator = 1,
           .max_waiting = max_waiting,
+          .tiny_waiting = max_waiting > 0 ? kTinyWaiting : 0,
           .max_wait = max_wait};
 }
 
@@ -29,12 +37,20 @@ Admission::Admission(const Options& options, metrics::Registry* metrics, const b
 }
 
 bool Admission::HasPlace(CostClass cost) const {
-  const int all = Running();
-  const int expensive = lanes_[static_cast<size_t>(CostClass::kExpensive)].running;
-  const int shared = all - lanes_[static_cast<size_t>(CostClass::kOperator)].running;
-  if (all >= options_.max_running + options_.for_operator) return false;
+  const auto running = [this](CostClass of) { return lanes_[static_cast<size_t>(of)].running; };
+  const int expensive = running(CostClass::kExpensive);
+  const int large = running(CostClass::kCheap) + expensive;
+  const int shared = running(CostClass::kTiny) + large;
+  const int most = options_.max_running + options_.for_tiny;
+  if (Running() >= most + options_.for_operator) return false;
   if (cost == CostClass::kOperator) return true;
-  return shared < options_.max_running && (cost == CostClass::kCheap || expensive < options_.max_expensive);
+  if (shared >= most) return false;
+  if (cost == CostClass::kTiny) return true;
+  return large < options_.max_running && (cost == CostClass::kCheap || expensive < options_.max_expensive);
+}
+
+int Admission::MaxWaiting(CostClass cost) const {
+  return cost == CostClass::kTiny ? std::max(options_.max_waiting, options_.tiny_waiting) : options_.max_waiting;
 }
 
 bool Admission::IsOvertaken(CostClass cost) const {
@@ -45,25 +61,26 @@ bool Admission::IsOvertaken(CostClass cost) const {
   return false;
 }
 
-absl::StatusOr<Admission::Permit> Admission::Enter(CostClass cost, std::stop_token stop, base::SteadyTime deadline) {
+absl::StatusOr<Admission::Permit> Admission::Enter(Cost given, std::stop_token stop, base::SteadyTime deadline) {
+  const CostClass cost = given.cost;
   const base::SteadyTime begin = clock_.Steady();
   base::MutexLock lock(mutex_);
   if (closed_) return base::Unavailable("the service is stopping");
   Lane& lane = LaneOf(cost);
   if (!HasPlace(cost) || !lane.queue.empty() || IsOvertaken(cost)) {
-    if (lane.queue.size() >= static_cast<size_t>(options_.max_waiting)) {
+    if (lane.queue.size() >= static_cast<size_t>(MaxWaiting(cost))) {
       return base::ResourceExhausted(
           "{} requests are being processed and {} of class {} wait in the queue: try again later", Running(),
           lane.queue.size(), NameOf(cost));
     }
-    const uint64_t ticket = next_ticket_++;
-    lane.queue.push_back(ticket);
+    const std::pair<int64_t, uint64_t> ticket{given.weight, next_ticket_++};
+    lane.queue.insert(ticket);
     Show();
     const base::SteadyTime patience = std::min(deadline, begin + options_.max_wait);
     const bool turn = changed_.WaitUntil(mutex_, stop, patience, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      return closed_ || (lane.queue.front() == ticket && HasPlace(cost) && !IsOvertaken(cost));
+      return closed_ || (*lane.queue.begin() == ticket && HasPlace(cost) && !IsOvertaken(cost));
     });
-    lane.queue.erase(std::find(lane.queue.begin(), lane.queue.end(), ticket));
+    lane.queue.erase(ticket);
     changed_.NotifyAll();  // another request may be first now
     Show();
     if (closed_) return base::Unavailable("the service is stopping");

@@ -1,9 +1,10 @@
 // Limits how many requests run at the same time and how many wait in a queue, for each class of cost.
 //
-//   MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission.Enter(CostClass::kCheap, stop, deadline));
+//   MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission.Enter({CostClass::kCheap, 16}, stop, deadline));
 //   ... the work; destroying `permit` lets the next request run
 //
-// First come, first served within a class; a waiting request of an earlier class is served before one of a later class.
+// Within a class the lightest is served first, of equal weight the one that came first; a waiting request of an earlier
+// class is served before one of a later class.
 // Thread-safe. Permits must not outlive the Admission.
 #pragma once
 
@@ -11,7 +12,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <set>
 #include <stop_token>
 #include <utility>
 
@@ -27,12 +28,14 @@ class Admission {
   struct Options {
     int max_running = 4;    // cheap and expensive requests
     int max_expensive = 4;  // of them: expensive requests
+    int for_tiny = 0;       // further ones, only for tiny requests, which may use those above as well
     int for_operator = 0;   // further ones, only for requests of the operator, which may use all others as well
     int max_waiting = 16;   // of each class
+    int tiny_waiting = 0;   // of tiny requests, if it is more
     base::nanoseconds max_wait = base::seconds(1);
   };
   // The places of a service that processes `concurrent` requests at the same time: expensive ones use at most half of
-  // them, one is always left to cheap ones, and the operator has one more.
+  // them, one is always left to cheap ones, tiny ones have two more and a long queue, and the operator has one more.
   static Options ForClasses(int concurrent, int max_waiting, base::nanoseconds max_wait);
 
   class Permit {
@@ -54,7 +57,10 @@ class Admission {
 
   // Waits for a permit. Errors: ResourceExhausted (the queue is full, or max_wait has passed), DeadlineExceeded,
   // Cancelled (stop), Unavailable (closed).
-  absl::StatusOr<Permit> Enter(CostClass cost, std::stop_token stop, base::SteadyTime deadline);
+  absl::StatusOr<Permit> Enter(Cost cost, std::stop_token stop, base::SteadyTime deadline);
+  absl::StatusOr<Permit> Enter(CostClass cost, std::stop_token stop, base::SteadyTime deadline) {
+    return Enter(Cost{cost, 0}, std::move(stop), deadline);
+  }
   // From now on, Enter returns Unavailable, also for requests that wait.
   void Close();
   // Waits until no request runs; returns false after `timeout`.
@@ -66,11 +72,12 @@ class Admission {
  private:
   struct Lane {  // of a class
     int running = 0;
-    std::deque<uint64_t> queue;  // tickets of waiting requests, in order of arrival
+    std::set<std::pair<int64_t, uint64_t>> queue;  // weights and tickets of waiting requests
     metrics::Gauge* running_gauge = nullptr;
   };
 
   Lane& LaneOf(CostClass cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lanes_[static_cast<size_t>(cost)]; }
+  int MaxWaiting(CostClass cost) const;
   bool HasPlace(CostClass cost) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a request of an earlier class could take the next place.
   bool IsOvertaken(CostClass cost) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

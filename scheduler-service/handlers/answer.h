@@ -5,6 +5,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <string>
+#include <tuple>
 
 #include "common/base/status.h"
 #include "scheduler-service/handlers/finite.h"
@@ -54,20 +55,24 @@ absl::Status Handlers::Answer(const char* method, const In& in, Call& call, Out&
 
 template <typename In, typename Out, typename Work>
 absl::Status Handlers::Admitted(const In& in, Call& call, Out& out, Work work) {
-  CostClass cost = call.from_operator ? CostClass::kOperator : CostClassOf(in);
-  if (cost == CostClass::kCheap) {
+  Cost cost = CostOf(in);
+  if (call.from_operator) cost.cost = CostClass::kOperator;
+  // A request that takes longer than it looked begins anew in the next class.
+  for (const auto& [is, limit, next] : {std::tuple{CostClass::kTiny, options_.max_tiny, CostClass::kCheap},
+                                        std::tuple{CostClass::kCheap, options_.max_cheap, CostClass::kExpensive}}) {
+    if (cost.cost != is) continue;
     MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission_.Enter(cost, call.stop, call.deadline));
-    const base::SteadyTime end = context_.clock.Steady() + options_.max_cheap;
+    const base::SteadyTime end = context_.clock.Steady() + limit;
     const absl::Status status = work(out, end);
     const bool cut_short = absl::IsDeadlineExceeded(status) || (status.ok() && !call.reproducible);
     if (!cut_short || context_.clock.Steady() < end || call.stop.stop_requested() || end >= call.deadline)
       return status;
-    cost = CostClass::kExpensive;  // it takes longer than it looked
+    cost.cost = next;
     out.Clear();
   }
   MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, admission_.Enter(cost, call.stop, call.deadline));
   const absl::Status status = work(out, base::SteadyTime::max());
-  if (cost == CostClass::kExpensive) GiveMemoryBack(SIZE_MAX);
+  if (cost.cost == CostClass::kExpensive) GiveMemoryBack(SIZE_MAX);
   return status;
 }
 

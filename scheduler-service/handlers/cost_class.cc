@@ -10,19 +10,26 @@ namespace {
 namespace pb = scheduler::v1;
 
 constexpr int64_t kCheapCells = 4096;  // layers times resource types
+constexpr int64_t kTinyCells = 256;
+constexpr int64_t kTinyBytes = 32 << 10;
 constexpr double kCheapBudgetSeconds = 10;
 // Planners that end by themselves, as a rule within milliseconds.
 constexpr std::array<std::string_view, 7> kQuickPlanners = {"",          "auto",     "exact",   "greedy",
                                                             "heuristic", "cpu-only", "gpu-only"};
 
-CostClass BySize(int64_t layers, int64_t types) {
-  return layers * std::max<int64_t>(types, 1) <= kCheapCells ? CostClass::kCheap : CostClass::kExpensive;
+Cost BySize(int64_t layers, int64_t types, size_t message) {
+  const int64_t cells = layers * std::max<int64_t>(types, 1);
+  const auto bytes = static_cast<int64_t>(message);
+  const CostClass cost = cells > kCheapCells                        ? CostClass::kExpensive
+                         : cells > kTinyCells || bytes > kTinyBytes ? CostClass::kCheap
+                                                                    : CostClass::kTiny;
+  return {cost, cells + bytes / 1024};
 }
 
-CostClass BySize(const pb::PlanRequest& in) {
+Cost BySize(const pb::PlanRequest& in) {
   int64_t types = in.resources_size();
   for (const auto& layer : in.model().layers()) types = std::max<int64_t>(types, layer.profiles_size());
-  return BySize(in.model().layers_size(), types);
+  return BySize(in.model().layers_size(), types, in.ByteSizeLong());
 }
 
 }  // namespace
@@ -31,6 +38,8 @@ const char* NameOf(CostClass cost) {
   switch (cost) {
     case CostClass::kOperator:
       return "operator";
+    case CostClass::kTiny:
+      return "tiny";
     case CostClass::kCheap:
       return "cheap";
     case CostClass::kExpensive:
@@ -39,18 +48,30 @@ const char* NameOf(CostClass cost) {
   return "";
 }
 
-CostClass CostClassOf(const pb::PlanRequest& in) {
-  if (in.objective() == pb::OBJECTIVE_STEP_TIME) return CostClass::kExpensive;
+Cost CostOf(const pb::PlanRequest& in) {
+  Cost cost = BySize(in);
   const std::string_view planner = in.planner().name();
-  if (std::find(kQuickPlanners.begin(), kQuickPlanners.end(), planner) == kQuickPlanners.end())
-    return CostClass::kExpensive;
-  return in.planner().time_budget_seconds() > kCheapBudgetSeconds ? CostClass::kExpensive : BySize(in);
+  const bool quick = std::find(kQuickPlanners.begin(), kQuickPlanners.end(), planner) != kQuickPlanners.end();
+  if (!quick || in.objective() == pb::OBJECTIVE_STEP_TIME || in.planner().time_budget_seconds() > kCheapBudgetSeconds) {
+    cost.cost = CostClass::kExpensive;
+  } else if (cost.cost == CostClass::kTiny && in.simulate()) {
+    cost.cost = CostClass::kCheap;  // the plan may be much larger than the request
+  }
+  return cost;
 }
 
-CostClass CostClassOf(const pb::ParetoRequest&) { return CostClass::kExpensive; }
-CostClass CostClassOf(const pb::ProvisionRequest& in) { return BySize(in.request()); }
-CostClass CostClassOf(const pb::EvaluateRequest& in) { return BySize(in.request()); }
-CostClass CostClassOf(const pb::SimulateRequest&) { return CostClass::kExpensive; }
-CostClass CostClassOf(const pb::ProfileRequest& in) { return BySize(in.model().layers_size(), in.hardware_size()); }
+Cost CostOf(const pb::ParetoRequest& in) { return {CostClass::kExpensive, BySize(in.request()).weight}; }
+Cost CostOf(const pb::ProvisionRequest& in) { return BySize(in.request()); }
+Cost CostOf(const pb::EvaluateRequest& in) { return BySize(in.request()); }
+Cost CostOf(const pb::SimulateRequest& in) {
+  return {CostClass::kExpensive, static_cast<int64_t>(in.ByteSizeLong() / 1024)};
+}
+Cost CostOf(const pb::ProfileRequest& in) {
+  return BySize(in.model().layers_size(), in.hardware_size(), in.ByteSizeLong());
+}
+
+Cost CostOfReading(size_t bytes) {
+  return {bytes <= kTinyBytes ? CostClass::kTiny : CostClass::kCheap, static_cast<int64_t>(bytes / 1024)};
+}
 
 }  // namespace medley::sched

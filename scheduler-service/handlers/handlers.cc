@@ -12,7 +12,9 @@ namespace medley::sched {
 namespace {
 
 constexpr int kParsing = 2;
+constexpr int kParsingTiny = 2;  // further places, for short texts
 constexpr int kWaitForParsing = 64;
+constexpr int kTinyWaitForParsing = 256;
 constexpr base::seconds kParsingWait{5};
 constexpr size_t kLargeRequest = size_t{64} << 10;
 
@@ -22,8 +24,13 @@ Handlers::Handlers(const Context& context, const Options& options)
     : context_(context),
       options_(options),
       admission_(options.admission, &context.metrics, context.clock),
-      parsing_({.max_running = kParsing, .max_waiting = kWaitForParsing, .max_wait = kParsingWait}, nullptr,
-               context.clock),
+      parsing_({.max_running = kParsing,
+                .for_tiny = kParsingTiny,
+                .for_operator = 1,
+                .max_waiting = kWaitForParsing,
+                .tiny_waiting = kTinyWaitForParsing,
+                .max_wait = kParsingWait},
+               nullptr, context.clock),
       memory_(options.request_memory),
       cache_(options.cache_bytes, context.metrics),
       record_(context.metrics) {}

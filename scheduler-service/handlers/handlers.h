@@ -42,8 +42,9 @@ class Handlers {
     Admission::Options admission;
     size_t cache_bytes = size_t{32} << 20;               // 0: no cache
     base::nanoseconds max_planning = base::seconds(60);  // upper bound of one request's planning time
-    base::nanoseconds max_cheap =
-        base::seconds(2);  // time of a cheap request, after which it is planned as a expensive one
+    // Time of a tiny request, after which it is planned as a cheap one, and of a cheap one, which becomes expensive.
+    base::nanoseconds max_tiny = base::milliseconds(50);
+    base::nanoseconds max_cheap = base::seconds(2);
     int64_t request_memory = int64_t{32} << 20;  // bytes of all requests that wait or run
   };
   Handlers(const Context& context, const Options& options);
@@ -83,7 +84,7 @@ class Handlers {
   struct Prepared;
 
   // Returns the cached response, or calls `work(out, end)` while holding a permit of admission(); at `end` the permit
-  // of a cheap request ends. Logs and measures both.
+  // of a tiny or cheap request ends. Logs and measures both.
   template <typename In, typename Out, typename Work>
   absl::Status Answer(const char* method, const In& in, Call& call, Out& out, Work work);
   // The same without cache and admission, for handlers that only read.

@@ -130,8 +130,9 @@ class Service final : public pb::SchedulerService::Service {
     grpc::Slice whole;
     if (!buffer.DumpToSingleSlice(&whole).ok()) return base::InvalidArgument("the message cannot be read");
     buffer.Clear();
-    MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit,
-                            handlers_.parsing().Enter(CostClass::kCheap, call.stop, call.deadline));
+    Cost cost = CostOfReading(whole.size());
+    if (call.from_operator) cost.cost = CostClass::kOperator;
+    MEDLEY_ASSIGN_OR_RETURN(const Admission::Permit permit, handlers_.parsing().Enter(cost, call.stop, call.deadline));
     return rpc::Decode({reinterpret_cast<const char*>(whole.begin()), whole.size()}, in);
   }
 

@@ -19,7 +19,8 @@ constexpr document::Limits kRequestLimits{.depth = 32, .values = 200'000};
 absl::Status Parse(Handlers& handlers, const std::string& rpc, std::string_view text, const Call& call,
                    google::protobuf::Message& in) {
   absl::Status status;
-  if (const auto permit = handlers.parsing().Enter(CostClass::kCheap, call.stop, call.deadline); !permit.ok()) {
+  if (const auto permit = handlers.parsing().Enter(CostOfReading(text.size()), call.stop, call.deadline);
+      !permit.ok()) {
     status = permit.status();
   } else {
     status = model::ParseText(text, in, kRequestLimits);
@@ -49,7 +50,8 @@ Route Normalize(Handlers& handlers) {
     pb::PlanRequest request;
     MEDLEY_RETURN_IF_ERROR(Parse(handlers, "Normalize", text, call, request));
     absl::Status status;
-    if (const auto permit = handlers.parsing().Enter(CostClass::kCheap, call.stop, call.deadline); !permit.ok()) {
+    if (const auto permit = handlers.parsing().Enter(CostOfReading(text.size()), call.stop, call.deadline);
+        !permit.ok()) {
       status = permit.status();
     } else {
       const auto tree = document::Parse(text, kRequestLimits);

@@ -321,6 +321,40 @@ def expensive_plans():
     return row
 
 
+def large_cheap_requests():
+    """Requests that are as large as cheap ones may be, and texts that take seconds to read; tiny plans beside them."""
+    row = {}
+    with attacked("4 clients with 2.8 MB of YAML and 24 with the largest cheap plans, and tiny plans beside them",
+                  row) as service:
+        end = time.monotonic() + 12
+        yaml = b"profileId: " + b"x" * 100 + b"\nmodel:\n  layers:\n" + b"".join(
+            b"  - {name: l%06d, weightBytes: 1000000, profiles: [{resourceType: cpu, computeSeconds: 0.01}]}\n" % i
+            for i in range(33_000))
+        large = json.dumps({**plan_request(layers=2000), "profileId": "large"}).encode()
+        seconds, codes, others = [], [], []
+
+        def attack(i):
+            n = 0
+            while time.monotonic() < end:
+                n += 1
+                if i < 4:
+                    others.append(service.ask("POST", "/v1/plan", yaml + b"#%d" % n, {"Content-Type": "application/yaml"})[0])
+                elif i < 28:
+                    others.append(service.ask("POST", "/v1/plan", large.replace(b"large", b"%d-%d" % (i, n)))[0])
+                else:
+                    begin = time.monotonic()
+                    codes.append(service.ask("POST", "/v1/plan", json.dumps({**plan_request(), "profileId": f"{i}-{n}"}))[0])
+                    seconds.append(time.monotonic() - begin)
+                    time.sleep(0.05)
+        at_once(30, attack)
+        seconds.sort()
+        late = seconds[len(seconds) * 99 // 100] if seconds else math.inf
+        row["outcome"] = (f"{len(yaml) / 1e6:.1f} MB of YAML; {len(codes)} tiny plans {sorted(set(codes))}, 99 % within "
+                          f"{late * 1000:.0f} ms, slowest {seconds[-1] * 1000:.0f} ms; the others {sorted(set(others))}")
+        row["ok"] = set(codes) == {200} and late < 0.2
+    return row
+
+
 def rebinding():
     row = {}
     with attacked("a web page under a name of its own (DNS rebinding)", row) as service:
@@ -515,7 +549,7 @@ def without_a_cluster(attack):
 
 
 ON_THEIR_OWN = (alias_bombs, large_documents, broken_uploads, slow_bodies, endless_headers, silent_connections,
-                expensive_plans, rebinding, grpc_messages, huge_numbers, plans_too_large, mixture)
+                expensive_plans, large_cheap_requests, rebinding, grpc_messages, huge_numbers, plans_too_large, mixture)
 
 
 def frames(_cluster, _folder):
