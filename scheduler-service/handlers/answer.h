@@ -32,7 +32,7 @@ template <typename In, typename Out, typename Work>
 absl::Status Handlers::Answer(const char* method, const In& in, Call& call, Out& out, Work work) {
   const base::SteadyTime begin = context_.clock.Steady();
   call.input_version = input_version();
-  const std::string request = CanonicalBytes(in);
+  const std::string request = call.tenant + '\n' + CanonicalBytes(in);
   absl::Status status;
   if (const ResultCache::Answer kept = cache_.Find(method, request, call.input_version)) {
     MEDLEY_CHECK(out.ParseFromString(*kept), "the cache contains a message that cannot be parsed");

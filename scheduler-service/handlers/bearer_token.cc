@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "common/base/file.h"
+#include "common/base/hash.h"
 #include "common/base/status.h"
 
 namespace medley::sched {
@@ -68,6 +69,12 @@ bool BearerTokens::Allow(std::string_view authorization) const {
   if (tokens_.empty()) return true;
   const bool common = Has(tokens_, authorization);
   return FromOperator(authorization) || common;
+}
+
+std::string BearerTokens::TenantOf(std::string_view authorization) const {
+  if (FromOperator(authorization)) return "operator";
+  if (tokens_.empty() || !StartsWithBearer(authorization)) return "";
+  return "token " + base::HashHex(authorization.substr(kBearer.size()));
 }
 
 bool BearerTokens::FromOperator(std::string_view authorization) const { return Has(operator_tokens_, authorization); }

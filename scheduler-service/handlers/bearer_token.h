@@ -27,6 +27,9 @@ class BearerTokens {
   // True if no token is required, or if `authorization` (the header's value) has a valid one. Compares in constant
   // time, so timing reveals nothing about a token.
   bool Allow(std::string_view authorization) const;
+  // Names who calls with a valid token: all who share a token are one tenant, and so is the operator. Empty if no token
+  // is required. Says nothing about the token itself.
+  std::string TenantOf(std::string_view authorization) const;
   // True if `authorization` has a token of the operator.
   bool FromOperator(std::string_view authorization) const;
 

@@ -22,6 +22,7 @@ struct Call {
   std::stop_token stop;  // requested when the caller cancels or the service stops
   base::SteadyTime deadline = base::SteadyTime::max();
   bool from_operator = false;  // the caller is the operator, whose requests are served first
+  std::string tenant;          // whose observations correct the profiles, as authenticated; empty: all callers are one
 
   // Set by the handler:
   bool reproducible = false;  // the same request and input_version give the same response: it may be cached

@@ -45,7 +45,7 @@ InputVersion Handlers::input_version() const {
   return {context_.catalog.Get()->revision, context_.learned_state.version()};
 }
 
-absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRequest& in) const {
+absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRequest& in, const Call& call) const {
   Prepared out;
   MEDLEY_ASSIGN_OR_RETURN(out.request, model::FromProto(in));
   const CatalogSnapshot catalog = context_.catalog.Get();
@@ -53,7 +53,7 @@ absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRe
   if (out.request.resources.empty()) {
     return base::InvalidArgument("resources: none given, and the catalog defines no resource types");
   }
-  out.prediction = context_.learned_state.calibrator().Correct(out.request);
+  out.prediction = context_.learned_state.calibrator().Correct(out.request, call.tenant);
   MEDLEY_RETURN_IF_ERROR(context_.learned_state.ResolvePolicy(out.request));
   out.origin = {catalog->revision, catalog->price_time};
   return out;

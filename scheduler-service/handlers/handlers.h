@@ -92,7 +92,7 @@ class Handlers {
   absl::Status Read(const char* method, Call& call, Work work);
   // The request as planned with: the catalog's prices, analytic profiles, corrections.
   // Errors: InvalidArgument with the field's path.
-  absl::StatusOr<Prepared> Prepare(const scheduler::v1::PlanRequest& in) const;
+  absl::StatusOr<Prepared> Prepare(const scheduler::v1::PlanRequest& in, const Call& call) const;
   // The model and its times, from the profile or the request of `in`; and the limits on memory of the request.
   struct ToSimulate;
   absl::StatusOr<ToSimulate> PrepareSimulation(const scheduler::v1::SimulateRequest& in, Call& call) const;

@@ -102,8 +102,9 @@ void LearnedStateStore::Save() {
   files_.Save(kCalibration, calibrator_.Save());
 }
 
-absl::StatusOr<model::Prediction> LearnedStateStore::Observe(const model::JobObservation& observation) {
-  auto prediction = calibrator_.Observe(observation);
+absl::StatusOr<model::Prediction> LearnedStateStore::Observe(const model::JobObservation& observation,
+                                                             std::string_view tenant) {
+  auto prediction = calibrator_.Observe(observation, tenant);
   if (!prediction.ok()) return prediction;
   ++observed_;
   if (learner_ != nullptr) {

@@ -34,8 +34,8 @@ class LearnedStateStore {
   void Save();
 
   // Updates the corrections at once and queues the observation for training in Run. The prices of the observation's
-  // request must be filled in.
-  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation);
+  // request must be filled in. `tenant`: who reports it.
+  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::string_view tenant);
   // Replaces planner.recurrent.policyName by the bytes of that policy: one of policies(), or one that was trained
   // online ("online" is the one for the request's model). Errors: InvalidArgument listing the known names.
   absl::Status ResolvePolicy(model::PlanRequest& request) const;

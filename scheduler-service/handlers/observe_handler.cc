@@ -14,7 +14,8 @@ absl::Status Handlers::Observe(const pb::ObserveRequest& in, Call& call, pb::Obs
     MEDLEY_ASSIGN_OR_RETURN(model::JobObservation observation, model::FromProto(in));
     // Policies are trained on costs.
     MEDLEY_RETURN_IF_ERROR(PrepareRequest(*context_.catalog.Get(), context_.hardware, observation.request));
-    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction, context_.learned_state.Observe(observation));
+    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction,
+                            context_.learned_state.Observe(observation, call.tenant));
     model::ToProto(prediction, *out.mutable_prediction());
     return absl::OkStatus();
   });

@@ -25,7 +25,7 @@ void FillAnswer(const ProvisionResult& result, Out& out) {
 }  // namespace
 
 absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, base::SteadyTime end, pb::PlanResponse& out) {
-  MEDLEY_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(in));
+  MEDLEY_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(in, call));
   if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
   call.input_version.catalog_revision = prepared.origin.catalog_revision;
   const base::SteadyTime deadline = std::min({call.deadline, end, context_.clock.Steady() + options_.max_planning});
@@ -49,7 +49,7 @@ absl::Status Handlers::Plan(const pb::PlanRequest& in, Call& call, pb::PlanRespo
 
 absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::ParetoResponse& out) {
   return Answer("Pareto", in, call, out, [&](pb::ParetoResponse& o, base::SteadyTime) -> absl::Status {
-    const auto prepared = Prepare(in.request());
+    const auto prepared = Prepare(in.request(), call);
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.input_version.catalog_revision = prepared->origin.catalog_revision;
@@ -65,7 +65,7 @@ absl::Status Handlers::Pareto(const pb::ParetoRequest& in, Call& call, pb::Paret
 
 absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb::ProvisionResponse& out) {
   return Answer("Provision", in, call, out, [&](pb::ProvisionResponse& o, base::SteadyTime) -> absl::Status {
-    const auto prepared = Prepare(in.request());
+    const auto prepared = Prepare(in.request(), call);
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.input_version.catalog_revision = prepared->origin.catalog_revision;
@@ -82,7 +82,7 @@ absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb:
 
 absl::Status Handlers::Evaluate(const pb::EvaluateRequest& in, Call& call, pb::EvaluateResponse& out) {
   return Answer("Evaluate", in, call, out, [&](pb::EvaluateResponse& o, base::SteadyTime) -> absl::Status {
-    const auto prepared = Prepare(in.request());
+    const auto prepared = Prepare(in.request(), call);
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.input_version.catalog_revision = prepared->origin.catalog_revision;

@@ -49,7 +49,7 @@ absl::StatusOr<Handlers::ToSimulate> Handlers::PrepareSimulation(const pb::Simul
     return out;
   }
   if (in.has_profile()) return base::InvalidArgument("profile: must not be set together with request");
-  auto prepared = Prepare(in.request());
+  auto prepared = Prepare(in.request(), call);
   if (!prepared.ok()) return WithinField("request", prepared.status());
   MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
   call.input_version.catalog_revision = prepared->origin.catalog_revision;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -23,6 +24,30 @@ struct Entry {
   ModelRecords records;
   ModelFit fit;
 };
+
+// Whose observations of which model; ordered by model, then tenant.
+struct EntryKey {
+  std::string model;   // fingerprint
+  std::string tenant;  // a hash; empty: none
+  std::string job;     // likewise
+  auto operator<=>(const EntryKey&) const = default;
+};
+
+constexpr char kSeparator = '\n';
+
+std::string HashOf(std::string_view name) { return name.empty() ? "" : base::HashHex(name); }
+
+std::string TextOf(const EntryKey& key) { return key.model + kSeparator + key.tenant + kSeparator + key.job; }
+
+// Texts without separators are of versions that knew no tenants.
+EntryKey KeyOf(const std::string& text) {
+  const size_t first = std::min(text.find(kSeparator), text.size());
+  const size_t second = std::min(text.find(kSeparator, first + 1), text.size());
+  const auto part = [&](size_t begin, size_t end) { return begin < end ? text.substr(begin, end - begin) : ""; };
+  return {text.substr(0, first), part(first + 1, second), part(second + 1, text.size())};
+}
+
+using Entries = std::map<EntryKey, Entry>;
 
 FitOptions FitOptionsOf(const Calibrator::Options& options) {
   FitOptions fit;
@@ -142,14 +167,58 @@ std::set<std::string> TypesToCorrect(const model::Model& model) {
   return types;
 }
 
-model::Prediction CorrectModel(model::Model& model, const Entry& entry) {
-  const ModelFit& fit = entry.fit;
-  model::Prediction prediction{fit.observations, fit.ratio_uncorrected, fit.ratio_corrected, fit.relative_error, {}};
-  for (const std::string& type : TypesToCorrect(model)) {
-    const int series = FindSeries(entry.records, {type, ProfileHash(model, type)});
-    const SeriesFit& factors = series < 0 ? fit.shared : fit.series[static_cast<size_t>(series)];
-    prediction.corrections.push_back(CorrectType(model, type, factors));
+// The observations of one model, of one tenant.
+using Own = std::vector<const Entry*>;
+
+// What the jobs of one tenant say of a type. No observations: nothing.
+SeriesFit FitOfTenant(const Own& entries, const SeriesKey& key, int min_observations) {
+  std::vector<SeriesFit> measured, shared;
+  for (const Entry* entry : entries) {
+    const int series = FindSeries(entry->records, key);
+    const SeriesFit& fit = series < 0 ? entry->fit.shared : entry->fit.series[static_cast<size_t>(series)];
+    (fit.observations >= min_observations ? measured : shared).push_back(fit);
   }
+  SeriesFit middle = MiddleOf(measured.empty() ? shared : measured);
+  middle.observations = 0;
+  for (const auto& fits : {measured, shared}) {
+    for (const SeriesFit& fit : fits) middle.observations += fit.observations;
+  }
+  return middle;
+}
+
+model::Prediction CorrectModel(model::Model& model, const Own& entries, int min_observations) {
+  const auto most = *std::max_element(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) {
+    return a->fit.observations < b->fit.observations;
+  });
+  model::Prediction prediction{0, most->fit.ratio_uncorrected, most->fit.ratio_corrected, most->fit.relative_error, {}};
+  for (const Entry* entry : entries) prediction.observations += entry->fit.observations;
+  for (const std::string& type : TypesToCorrect(model)) {
+    const SeriesFit fit = FitOfTenant(entries, {type, ProfileHash(model, type)}, min_observations);
+    prediction.corrections.push_back(CorrectType(model, type, fit));
+  }
+  return prediction;
+}
+
+// By what other tenants have measured, each of which counts once. Nullopt: too few have.
+std::optional<model::Prediction> CorrectByOthers(model::Model& model, const std::map<std::string, Own>& tenants,
+                                                 const Calibrator::Options& options) {
+  model::Prediction prediction;
+  bool any = false;
+  for (const std::string& type : TypesToCorrect(model)) {
+    std::vector<SeriesFit> fits;
+    for (const auto& [tenant, entries] : tenants) {
+      const SeriesFit fit = FitOfTenant(entries, {type, ProfileHash(model, type)}, options.min_observations);
+      if (fit.observations >= options.min_observations) fits.push_back(fit);
+    }
+    SeriesFit used;
+    if (std::ssize(fits) >= options.min_tenants) {
+      used = Clamped(MiddleOf(fits), options.max_foreign);
+      any = true;
+    }
+    prediction.corrections.push_back(CorrectType(model, type, used));
+    prediction.observations = std::max(prediction.observations, used.observations);
+  }
+  if (!any) return std::nullopt;
   return prediction;
 }
 
@@ -157,15 +226,49 @@ model::Prediction CorrectModel(model::Model& model, const Entry& entry) {
 
 struct Calibrator::State {
   mutable base::Mutex mutex;
-  std::map<std::string, Entry> models ABSL_GUARDED_BY(mutex);  // by fingerprint
+  Entries models ABSL_GUARDED_BY(mutex);
   uint64_t uses ABSL_GUARDED_BY(mutex) = 0;
+
+  // The observations of a model, by tenant.
+  std::map<std::string, Own> Of(const std::string& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::map<std::string, Own> tenants;
+    for (auto it = models.lower_bound({model, "", ""}); it != models.end() && it->first.model == model; ++it) {
+      tenants[it->first.tenant].push_back(&it->second);
+    }
+    return tenants;
+  }
+  void DropLeastUsed(const std::function<bool(const EntryKey&)>& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    auto least = models.end();
+    for (auto it = models.begin(); it != models.end(); ++it) {
+      if (!of(it->first)) continue;
+      if (least == models.end() || it->second.records.used < least->second.records.used) least = it;
+    }
+    if (least != models.end()) models.erase(least);
+  }
+  // Keeps the bounds after an observation of `key`.
+  void Drop(const EntryKey& key, const Calibrator::Options& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto same = [&key](const EntryKey& other) { return other.model == key.model && other.tenant == key.tenant; };
+    std::map<std::string, int> counts;
+    int jobs = 0;
+    for (const auto& [other, entry] : models) {
+      ++counts[other.tenant];
+      jobs += same(other) ? 1 : 0;
+    }
+    if (jobs > options.max_jobs) return DropLeastUsed(same);
+    if (std::ssize(models) <= options.max_models) return;
+    const int most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+                       return a.second < b.second;
+                     })->second;
+    DropLeastUsed([&](const EntryKey& other) { return counts[other.tenant] == most; });
+  }
 };
 
 Calibrator::Calibrator() : Calibrator(Options()) {}
 Calibrator::Calibrator(const Options& options) : options_(options), state_(std::make_unique<State>()) {}
 Calibrator::~Calibrator() = default;
 
-absl::StatusOr<model::Prediction> Calibrator::Observe(const model::JobObservation& observation) {
+absl::StatusOr<model::Prediction> Calibrator::Observe(const model::JobObservation& observation,
+                                                      std::string_view tenant) {
   MEDLEY_RETURN_IF_ERROR(Check(observation));
   const model::Model& model = observation.request.model;
   const double profile_batch = observation.request.training.profile_batch_size;
@@ -178,10 +281,10 @@ absl::StatusOr<model::Prediction> Calibrator::Observe(const model::JobObservatio
     step.stages.push_back(record);
     keys.push_back({stage.resource_type, ProfileHash(model, stage.resource_type)});
   }
-  const std::string fingerprint = Fingerprint(model);
+  const EntryKey key{Fingerprint(model), HashOf(tenant), HashOf(observation.job_uid)};
 
   base::MutexLock lock(state_->mutex);
-  Entry& entry = state_->models[fingerprint];
+  Entry& entry = state_->models[key];
   ModelRecords& records = entry.records;
   records.used = ++state_->uses;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -201,30 +304,30 @@ absl::StatusOr<model::Prediction> Calibrator::Observe(const model::JobObservatio
     Compact(records);
   }
   entry.fit = FitModel(records, options_.window, FitOptionsOf(options_));
+  state_->Drop(key, options_);
   model::Model corrected = model;
-  const model::Prediction prediction = CorrectModel(corrected, entry);
-  if (std::ssize(state_->models) > options_.max_models) {
-    const auto least = std::min_element(state_->models.begin(), state_->models.end(), [](const auto& a, const auto& b) {
-      return a.second.records.used < b.second.records.used;
-    });
-    state_->models.erase(least);
-  }
-  return prediction;
+  return CorrectModel(corrected, state_->Of(key.model)[key.tenant], options_.min_observations);
 }
 
-std::optional<model::Prediction> Calibrator::Correct(model::PlanRequest& request) const {
+std::optional<model::Prediction> Calibrator::Correct(model::PlanRequest& request, std::string_view tenant) const {
   const std::string fingerprint = Fingerprint(request.model);
+  const std::string hash = HashOf(tenant);
   base::MutexLock lock(state_->mutex);
-  const auto found = state_->models.find(fingerprint);
-  if (found == state_->models.end()) return std::nullopt;
-  found->second.records.used = ++state_->uses;
-  return CorrectModel(request.model, found->second);
+  const std::map<std::string, Own> tenants = state_->Of(fingerprint);
+  const auto own = tenants.find(hash);
+  if (own == tenants.end()) return CorrectByOthers(request.model, tenants, options_);
+  ++state_->uses;
+  for (auto it = state_->models.lower_bound({fingerprint, hash, ""}); it != state_->models.end(); ++it) {
+    if (it->first.model != fingerprint || it->first.tenant != hash) break;
+    it->second.records.used = state_->uses;
+  }
+  return CorrectModel(request.model, own->second, options_.min_observations);
 }
 
-std::optional<model::Prediction> Calibrator::Find(const model::PlanRequest& request) const {
+std::optional<model::Prediction> Calibrator::Find(const model::PlanRequest& request, std::string_view tenant) const {
   model::PlanRequest copy;
   copy.model = request.model;
-  return Correct(copy);
+  return Correct(copy, tenant);
 }
 
 int Calibrator::models() const {
@@ -235,7 +338,7 @@ int Calibrator::models() const {
 std::string Calibrator::Save() const {
   std::string bytes(kMagic);
   base::MutexLock lock(state_->mutex);
-  for (const auto& [fingerprint, entry] : state_->models) bytes += ToBytes(fingerprint, entry.records);
+  for (const auto& [key, entry] : state_->models) bytes += ToBytes(TextOf(key), entry.records);
   const uint64_t sum = base::Hash64(bytes);
   bytes.append(reinterpret_cast<const char*>(&sum), sizeof(sum));
   return bytes;
@@ -250,12 +353,12 @@ absl::Status Calibrator::Load(std::string_view bytes) {
   std::memcpy(&sum, bytes.data() + body.size(), sizeof(sum));
   if (sum != base::Hash64(body)) return base::DataLoss("calibration state: is damaged: the checksum does not match");
   std::string_view rest = body.substr(kMagic.size());
-  std::map<std::string, Entry> models;
+  Entries models;
   uint64_t uses = 0;
   while (!rest.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(NamedRecords named, TakeRecords(rest));
     uses = std::max(uses, named.records.used);
-    Entry& entry = models[named.fingerprint];
+    Entry& entry = models[KeyOf(named.fingerprint)];
     entry.records = std::move(named.records);
     entry.fit = FitModel(entry.records, options_.window, FitOptionsOf(options_));
   }

@@ -11,6 +11,13 @@
 // overlap) becomes one factor of the model for all types. So an error that all types share is no reason to move a job
 // to another type. For the same reason, types without observations get the model's median factor.
 //
+// Observations are kept for each tenant and job apart, and whoever reports affects others within bounds:
+// - A tenant's plans use the observations of its own jobs. Where jobs disagree, the middle one counts, and of an
+//   even number the one of the two middle ones that corrects less, so one job that reports nonsense loses against one
+//   that does not.
+// - A tenant without observations of the model gets the middle correction of at least 3 other tenants, each of which
+//   counts once however much it reports; and its factors are clamped to [1/2, 2].
+//
 // A correction needs at least 3 observations. It is used only if it predicts observations that were left out of the fit
 // better than the uncorrected profile does. Factors are clamped to [1/10, 10]. All methods are thread-safe.
 #pragma once
@@ -30,11 +37,16 @@ namespace medley::sched {
 class Calibrator {
  public:
   struct Options {
-    int max_models = 256;  // if there are more, the least recently used one is dropped
-    int max_types = 64;    // series (resource type and profile) per model; if there are more, old steps are dropped
-    int window = 48;       // number of newest observations of a series that are used
+    // Models, counted for each tenant and job; if there are more, the least recently used one of the tenant that has
+    // the most is dropped.
+    int max_models = 512;
+    int max_jobs = 8;    // of a tenant, for each model; likewise
+    int max_types = 64;  // series (resource type and profile) per model; if there are more, old steps are dropped
+    int window = 48;     // number of newest observations of a series that are used
     int min_observations = 3;
     double max_factor = 10;
+    int min_tenants = 3;     // whose observations are used for others
+    double max_foreign = 2;  // like max_factor, for corrections from other tenants
   };
   Calibrator();
   explicit Calibrator(const Options& options);
@@ -45,17 +57,18 @@ class Calibrator {
   // Adds an observation and returns the updated prediction. The profiles in its request must be measured or estimated;
   // origin "calibrated" is rejected, because they would be corrected twice. Errors: InvalidArgument naming the field;
   // then the state is unchanged.
-  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation);
+  // `tenant`: who reports it, as authenticated.
+  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::string_view tenant = "");
 
   // Multiplies the request's profiles by the corrections of its model and sets their origin to "calibrated". Profiles
-  // that already have this origin stay unchanged. Without observations of the model, returns nullopt and changes
-  // nothing.
-  std::optional<model::Prediction> Correct(model::PlanRequest& request) const;
+  // that already have this origin stay unchanged. Without observations of the model that `tenant` may use,
+  // returns nullopt and changes nothing.
+  std::optional<model::Prediction> Correct(model::PlanRequest& request, std::string_view tenant = "") const;
 
   // Returns what Correct would return, without changing the request.
-  std::optional<model::Prediction> Find(const model::PlanRequest& request) const;
+  std::optional<model::Prediction> Find(const model::PlanRequest& request, std::string_view tenant = "") const;
 
-  int models() const;
+  int models() const;  // counted for each tenant and job
 
   // The whole state as bytes, in a versioned format. Load replaces the state. Errors: DataLoss for bytes that Save did
   // not write; then the state is unchanged.

@@ -84,7 +84,37 @@ SeriesFit Shared(const std::vector<SeriesPoints>& points, const std::vector<Seri
   return {0, {c, c}, {m, m}};
 }
 
+double LogFactor(const CostFit& fit) { return (std::log(fit.stays) + std::log(fit.divides)) / 2; }
+
+CostFit MiddleCost(std::vector<CostFit> fits) {
+  if (fits.empty()) return {};
+  std::sort(fits.begin(), fits.end(), [](const CostFit& a, const CostFit& b) { return LogFactor(a) < LogFactor(b); });
+  const CostFit& upper = fits[fits.size() / 2];
+  const CostFit& lower = fits[(fits.size() - 1) / 2];
+  return std::abs(LogFactor(lower)) <= std::abs(LogFactor(upper)) ? lower : upper;
+}
+
 }  // namespace
+
+SeriesFit MiddleOf(const std::vector<SeriesFit>& fits) {
+  std::vector<CostFit> compute, comm;
+  SeriesFit middle;
+  for (const SeriesFit& fit : fits) {
+    compute.push_back(fit.compute);
+    comm.push_back(fit.comm);
+    middle.observations += fit.observations;
+  }
+  middle.compute = MiddleCost(std::move(compute));
+  middle.comm = MiddleCost(std::move(comm));
+  return middle;
+}
+
+SeriesFit Clamped(SeriesFit fit, double most) {
+  for (double* factor : {&fit.compute.stays, &fit.compute.divides, &fit.comm.stays, &fit.comm.divides}) {
+    *factor = std::clamp(*factor, 1 / most, most);
+  }
+  return fit;
+}
 
 ModelFit FitModel(const ModelRecords& records, int window, const FitOptions& options) {
   ModelFit fit;

@@ -27,4 +27,11 @@ struct ModelFit {
 // Uses the `window` newest observations of each series.
 ModelFit FitModel(const ModelRecords& records, int window, const FitOptions& options);
 
+// The fit in the middle of several, for compute and comm each, by the factors' size; of an even number the one of the
+// two middle ones that is closer to no correction. Without fits: no correction.
+SeriesFit MiddleOf(const std::vector<SeriesFit>& fits);
+
+// With all factors within [1 / most, most].
+SeriesFit Clamped(SeriesFit fit, double most);
+
 }  // namespace medley::sched

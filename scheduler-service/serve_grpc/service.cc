@@ -22,6 +22,7 @@ constexpr base::milliseconds kWatchPoll{200};
 // The share of the caller's time that planning may take; the rest is for sending the response.
 constexpr double kPlanningShare = 0.9;
 constexpr char kRetryAfterSeconds[] = "1";
+constexpr size_t kMaxTenantBytes = 253;
 // Messages that are received at the same time.
 constexpr int kReceiving = 8;
 constexpr int kReceivingOfOperator = 2;
@@ -147,6 +148,11 @@ class Service final : public pb::SchedulerService::Service {
       return rpc::ToGrpc(refused);
     }
     call.from_operator = options_.tokens.FromOperator(authorization);
+    call.tenant = options_.tokens.TenantOf(authorization);
+    // The operator speaks for the namespaces of its jobs.
+    if (const std::string_view name = Metadata(context, "x-medley-tenant"); call.from_operator && !name.empty()) {
+      call.tenant = "namespace " + std::string(name.substr(0, kMaxTenantBytes));
+    }
     const gpr_timespec deadline = context.raw_deadline();
     if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return grpc::Status::OK;
     const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));

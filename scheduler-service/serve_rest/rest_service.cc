@@ -181,6 +181,7 @@ std::optional<RestService::Refusal> RestService::CheckBody(const HttpRequest& he
 HttpResponse RestService::Answer(const HttpRequest& request) {
   Call call;
   call.id = context_.ids.Choose(request.request_id);
+  call.tenant = options_.tokens.TenantOf(request.authorization);
   const Stops stops(request.stop, context_.stop);
   call.stop = stops.token();
   HttpResponse response;
@@ -228,7 +229,7 @@ HttpResponse RestService::Work(const Route& route, const HttpRequest& request, C
     if (!yaml && !LooksLikeJson(body)) {
       return ErrorAnswer(base::InvalidArgument("the body is not JSON; send YAML with Content-Type application/yaml"));
     }
-    kind = route.path + (yaml ? " yaml" : " json");
+    kind = route.path + (yaml ? " yaml " : " json ") + call.tenant;
     call.input_version = context_.handlers.input_version();
     if (const auto kept = context_.handlers.cache().Find(kind, body, call.input_version)) {
       call.cached = true;

@@ -246,6 +246,58 @@ TEST_F(GrpcTest, CachedResponsesAreTheSameBytes) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("medley_scheduler_cache_total{result=\"hit\"} 1"));
 }
 
+// False reports make plans infeasible for who sends them, and for nobody else.
+TEST_F(GrpcTest, ReportsOfOneTenantDoNotChangeThePlansOfAnother) {
+  const std::string liar = "token-of-the-liar-01", other = "token-of-another-02", own = "token-of-operator-03";
+  BearerTokens tokens = *BearerTokens::Parse(liar + "\n" + other);
+  tokens.SetOperator(*BearerTokens::Parse(own));
+  Serve({.tokens = tokens});
+  const auto stub = Stub();
+  pb::PlanRequest request = Request("exact");
+  request.mutable_constraints()->set_min_throughput(3000);  // five units, when the profile is right
+  pb::ObserveRequest report;
+  *report.mutable_request() = request;
+  pb::StageObservation& stage = *report.add_stages();
+  stage.set_resource_type("cpu");
+  stage.set_units(2);
+  stage.set_compute_seconds(0.45);  // nine times what it is
+  report.set_batch_size(64);
+  report.set_throughput(64 / 0.45);
+  report.set_usd_per_hour(2);
+  report.set_job_uid("job");
+  const auto prepare = [](grpc::ClientContext& context, const std::string& token, const std::string& tenant) {
+    rpc::Prepare(context, {.token = token, .timeout = base::seconds(60)});
+    if (!tenant.empty()) context.AddMetadata("x-medley-tenant", tenant);
+  };
+  const auto lie = [&](const std::string& token, const std::string& tenant) {
+    for (int i = 0; i < 6; ++i) {
+      grpc::ClientContext context;
+      prepare(context, token, tenant);
+      pb::ObserveResponse response;
+      const grpc::Status status = stub->Observe(&context, report, &response);
+      EXPECT_TRUE(status.ok()) << status.error_message();
+    }
+  };
+  const auto feasible = [&](const std::string& token, const std::string& tenant) {
+    grpc::ClientContext context;
+    prepare(context, token, tenant);
+    pb::PlanResponse response;
+    const grpc::Status status = stub->Plan(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.feasible();
+  };
+  lie(liar, "");
+  EXPECT_FALSE(feasible(liar, ""));
+  EXPECT_TRUE(feasible(other, ""));
+  EXPECT_TRUE(feasible(own, "team-b"));
+  lie(liar, "team-b");  // only the operator speaks for namespaces
+  EXPECT_TRUE(feasible(own, "team-b"));
+  lie(own, "team-a");
+  EXPECT_FALSE(feasible(own, "team-a"));
+  EXPECT_TRUE(feasible(own, "team-b"));
+  EXPECT_TRUE(feasible(other, "team-a"));
+}
+
 TEST_F(GrpcTest, TlsAndToken) {
   const auto folder = *base::MakeTempDir("medley-grpc-test");
   const kube::TestAuthority authority, clients("clients");

@@ -77,10 +77,12 @@ model::JobObservation Measure(const model::PlanRequest& request, const World& wo
 }
 
 model::Prediction Feed(Calibrator& calibrator, const model::PlanRequest& request, const World& world, int count,
-                       base::Rng& rng) {
+                       base::Rng& rng, std::string_view tenant = "", const std::string& job = "job") {
   model::Prediction last;
   for (int i = 0; i < count; ++i) {
-    const auto prediction = calibrator.Observe(Measure(request, world, rng));
+    model::JobObservation observation = Measure(request, world, rng);
+    observation.job_uid = job;
+    const auto prediction = calibrator.Observe(observation, tenant);
     EXPECT_THAT(prediction, IsOk());
     if (prediction.ok()) last = *prediction;
   }
@@ -241,6 +243,103 @@ TEST(CalibratorTest, InvalidObservationsAreRejectedAndNotStored) {
   EXPECT_EQ(calibrator.models(), 0);
   EXPECT_THAT(calibrator.Observe(good), IsOk());
   EXPECT_EQ(calibrator.models(), 1);
+}
+
+// A world in which everything takes `factor` times as long as predicted.
+World Slower(double factor) { return {{factor, factor}, {factor, factor}, 1}; }
+
+double CpuFactor(const Calibrator& calibrator, std::string_view tenant) {
+  const auto prediction = calibrator.Find(Request(), tenant);
+  return prediction ? Of(*prediction, "cpu", &model::Correction::compute) : 1;
+}
+
+TEST(CalibratorTest, OneTenantsReportsDoNotReachAnother) {
+  base::Rng rng(44);
+  Calibrator calibrator;
+  Feed(calibrator, Request(), Slower(9), 48, rng, "liar");
+  model::PlanRequest request = Request();
+  EXPECT_FALSE(calibrator.Correct(request, "other"));
+  EXPECT_EQ(request.model.layers.front().profiles.front().origin,
+            Request().model.layers.front().profiles.front().origin);
+  EXPECT_NEAR(CpuFactor(calibrator, "liar"), 9, 1.5);
+  Feed(calibrator, Request(), Slower(1.5), 6, rng, "other");
+  EXPECT_NEAR(CpuFactor(calibrator, "other"), 1.5, 0.2);
+}
+
+TEST(CalibratorTest, HonestReportsOutweighAJobThatLies) {
+  for (const double lie : {0.12, 0.3, 4.0, 9.0}) {
+    SCOPED_TRACE(lie);
+    base::Rng rng(44);
+    Calibrator calibrator;
+    Feed(calibrator, Request(), Slower(lie), 6, rng, "tenant", "liar");
+    Feed(calibrator, Request(), Slower(1), 6, rng, "tenant", "first");
+    EXPECT_NEAR(CpuFactor(calibrator, "tenant"), 1, 0.1);
+    Feed(calibrator, Request(), Slower(lie), 40, rng, "tenant", "liar");  // however much it reports
+    EXPECT_NEAR(CpuFactor(calibrator, "tenant"), 1, 0.1);
+    Feed(calibrator, Request(), Slower(1.1), 6, rng, "tenant", "second");
+    EXPECT_NEAR(CpuFactor(calibrator, "tenant"), 1.05, 0.12);
+  }
+}
+
+// However one tenant lies, and in however many jobs, what others get stays between what honest tenants measured.
+TEST(CalibratorTest, OneLiarAmongTenantsChangesNothingThatMatters) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Rng rng(seed);
+    Calibrator calibrator;
+    double low = 10, high = 0.1;
+    const uint64_t honest = 3 + rng.Below(3);
+    for (uint64_t i = 0; i < honest; ++i) {
+      const double factor = rng.Uniform(0.7, 1.8);
+      low = std::min(low, factor);
+      high = std::max(high, factor);
+      Feed(calibrator, Request(), Slower(factor), 8, rng, "honest" + std::to_string(i));
+    }
+    for (uint64_t job = 0; job < 1 + rng.Below(4); ++job) {
+      const double lie = rng.Below(2) == 0 ? rng.Uniform(0.1, 0.5) : rng.Uniform(3, 10);
+      Feed(calibrator, Request(), Slower(lie), static_cast<int>(3 + rng.Below(20)), rng, "liar", std::to_string(job));
+    }
+    const double got = CpuFactor(calibrator, "newcomer");
+    EXPECT_GE(got, std::min(low, 1.0) * 0.85);
+    EXPECT_LE(got, std::max(high, 1.0) * 1.15);
+  }
+}
+
+TEST(CalibratorTest, TenantsThatLieTogetherChangeOthersWithinBounds) {
+  base::Rng rng(44);
+  Calibrator calibrator;
+  for (int i = 0; i < 2; ++i) Feed(calibrator, Request(), Slower(9), 6, rng, "liar" + std::to_string(i));
+  EXPECT_EQ(CpuFactor(calibrator, "newcomer"), 1);  // two are too few
+  for (int i = 2; i < 9; ++i) Feed(calibrator, Request(), Slower(9), 6, rng, "liar" + std::to_string(i));
+  EXPECT_NEAR(CpuFactor(calibrator, "newcomer"), 2, 1e-9);
+  Feed(calibrator, Request(), Slower(1), 6, rng, "newcomer");  // its own reports count alone
+  EXPECT_NEAR(CpuFactor(calibrator, "newcomer"), 1, 0.1);
+}
+
+TEST(CalibratorTest, ATenantCannotDropWhatOthersHaveLearned) {
+  base::Rng rng(44);
+  Calibrator calibrator({.max_models = 8, .max_jobs = 4});
+  Feed(calibrator, Request(), Slower(1.5), 6, rng, "honest");
+  for (int i = 0; i < 40; ++i) {
+    Feed(calibrator, Request("m" + std::to_string(i)), Slower(9), 1, rng, "liar", std::to_string(i));
+    Feed(calibrator, Request(), Slower(9), 1, rng, "liar", std::to_string(i));
+  }
+  EXPECT_LE(calibrator.models(), 8);
+  EXPECT_NEAR(CpuFactor(calibrator, "honest"), 1.5, 0.2);
+}
+
+TEST(CalibratorTest, TenantsAreSavedApart) {
+  base::Rng rng(44);
+  Calibrator saved;
+  Feed(saved, Request(), Slower(9), 6, rng, "liar");
+  Feed(saved, Request(), Slower(1.5), 6, rng, "honest", "a");
+  Feed(saved, Request(), Slower(1.5), 6, rng, "honest", "b");
+  Calibrator loaded;
+  ASSERT_THAT(loaded.Load(saved.Save()), IsOk());
+  EXPECT_EQ(loaded.models(), 3);
+  for (const char* tenant : {"liar", "honest", "other"}) {
+    EXPECT_EQ(CpuFactor(loaded, tenant), CpuFactor(saved, tenant)) << tenant;
+  }
 }
 
 TEST(CalibratorTest, DropsTheLeastRecentlyUsedModel) {
