@@ -32,10 +32,22 @@ inline absl::Status CheckNotNegative(double value, const std::string& path) {
 // Most USD per hour that a unit or an instance may cost, as in the CRD of ResourcePool: more than any machine does, and
 // little enough that the cost of the largest plan is finite.
 inline constexpr double kMaxPricePerHour = 1e9;
+// The least that a source of prices may name: less than any machine costs, and enough to be written as a decimal.
+inline constexpr double kMinPricePerHour = 1e-9;
+// The least price of a unit other than 0: that of a part of the cheapest instance.
+inline constexpr double kMinPricePerUnitHour = kMinPricePerHour * 1e-6;
+
+// Whether a source may name this price. False for NaN.
+inline bool IsSourcePrice(double value) { return value >= kMinPricePerHour && value <= kMaxPricePerHour; }
 
 inline absl::Status CheckPrice(double value, const std::string& path) {
-  if (value <= kMaxPricePerHour) return CheckNotNegative(value, path);
-  return base::InvalidArgument("{}: must be at most {} USD per hour, is {}", path, kMaxPricePerHour, value);
+  if (value > kMaxPricePerHour) {
+    return base::InvalidArgument("{}: must be at most {} USD per hour, is {}", path, kMaxPricePerHour, value);
+  }
+  if (value > 0 && value < kMinPricePerUnitHour) {
+    return base::InvalidArgument("{}: must be 0 or at least {} USD per hour, is {}", path, kMinPricePerUnitHour, value);
+  }
+  return CheckNotNegative(value, path);
 }
 
 }  // namespace medley::model

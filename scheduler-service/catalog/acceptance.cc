@@ -35,7 +35,7 @@ std::string Unusable(const CatalogEntry& entry) {
   if (entry.currency != "USD") return "currency";
   if (SaysAvailabilityOnly(entry)) return "";
   const bool finite = IsPrice(entry.price_per_instance_hour) && IsPrice(entry.price_per_unit_hour);
-  return finite && PriceOf(entry) > 0 ? "" : "price";
+  return finite && model::IsSourcePrice(PriceOf(entry)) ? "" : "price";
 }
 
 // Merges two entries of one key of which one reports only that the offering is unavailable: the result is the price of

@@ -1,6 +1,8 @@
 #include "scheduler-service/catalog/file_feed.h"
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "common/base/file.h"
 #include "common/base/hash.h"
@@ -10,6 +12,7 @@
 namespace medley::sched {
 namespace {
 
+constexpr size_t kMaxWarnings = 10;
 constexpr int64_t kMaxFeedBytes = int64_t{64} << 20;
 
 class FileFeed final : public Feed {
@@ -32,15 +35,26 @@ class FileFeed final : public Feed {
     if (!text.ok()) return Error(text.status());
     const uint64_t hash = base::Hash64(*text);
     if (good_hash_ == hash) return {Unchanged(), {}};
-    auto entries = ParsePriceFile(*text, path_.filename().string(), now);
+    std::vector<absl::Status> left_out;
+    auto entries = ParsePriceFile(*text, path_.filename().string(), now, &left_out);
     if (!entries.ok()) return Error(entries.status());
     good_hash_ = hash;
     Snapshot snapshot;
     snapshot.entries = std::move(*entries);
+    snapshot.warnings = Few(std::move(left_out));
     return {std::move(snapshot), {}};
   }
 
  private:
+  // The first ones, and how many there are: a file may have a million.
+  std::vector<absl::Status> Few(std::vector<absl::Status> left_out) const {
+    const size_t all = left_out.size();
+    if (all <= kMaxWarnings) return left_out;
+    left_out.resize(kMaxWarnings);
+    left_out.push_back(base::InvalidArgument("{} prices of {} are left out in all", all, path_.string()));
+    return left_out;
+  }
+
   FetchResult Error(const absl::Status& status) {
     good_hash_.reset();  // report the next good content as a snapshot, even if it is the same as before
     return {base::Annotate(status, fmt::format("price file {}", path_.string())), {}};

@@ -5,12 +5,15 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/model/checks.h"
 
 namespace medley::sched {
 namespace {
+
+constexpr size_t kMaxQuoted = 100;
 
 // Removes the first line from `text` and returns it.
 std::string_view TakeLine(std::string_view& text) {
@@ -80,8 +83,9 @@ absl::Status AddPrice(const Row& row, const std::string& column, const std::stri
   if (text.empty() || text == "nan") return absl::OkStatus();
   double price = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
-  if (error != std::errc() || end != text.data() + text.size() || !(price > 0) || price > model::kMaxPricePerHour) {
-    return base::InvalidArgument("line {}: {}: '{}' is not a price greater than 0 and at most 1e9", line, column, text);
+  if (error != std::errc() || end != text.data() + text.size() || !model::IsSourcePrice(price)) {
+    return base::InvalidArgument("line {}: {}: '{}' is not a price greater than 0 and at most 1e9", line, column,
+                                 text.substr(0, kMaxQuoted));
   }
   CatalogEntry entry;
   entry.offering =
@@ -100,7 +104,8 @@ bool LooksLikePriceCsv(std::string_view text) {
          header.find("InstanceType") != std::string_view::npos;
 }
 
-absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, const std::string& provider) {
+absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, const std::string& provider,
+                                                        std::vector<absl::Status>& left_out) {
   std::map<std::string, size_t> columns;
   const std::vector<std::string> header = Fields(TakeLine(text));
   for (size_t i = 0; i < header.size(); ++i) columns[header[i]] = i;
@@ -114,9 +119,12 @@ absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, c
     }
     const Row row(columns, std::move(fields));
     if (row.Get("InstanceType").empty()) continue;  // the price of a GPU alone, without an instance
-    MEDLEY_RETURN_IF_ERROR(AddPrice(row, "Price", "on-demand", provider, line, out));
-    MEDLEY_RETURN_IF_ERROR(AddPrice(row, "SpotPrice", "spot", provider, line, out));
+    for (const auto& [column, capacity] : {std::pair{"Price", "on-demand"}, std::pair{"SpotPrice", "spot"}}) {
+      const absl::Status status = AddPrice(row, column, capacity, provider, line, out);
+      if (!status.ok()) left_out.push_back(status);
+    }
   }
+  if (out.empty() && !left_out.empty()) return left_out.front();
   return out;
 }
 

@@ -16,7 +16,9 @@ bool LooksLikePriceCsv(std::string_view text);
 
 // Returns an entry for each row's Price (on-demand) and one for its SpotPrice, if present, with the shape of the
 // machine (vCPUs, MemoryGiB, AcceleratorName, AcceleratorCount). Skips rows without an InstanceType: they price a GPU
-// alone. Errors: InvalidArgument with the line.
-absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, const std::string& provider);
+// alone. Adds a status with the line to `left_out` for each price that cannot be one ("0.0", "1e-400"), but not for an
+// empty one or "nan". Errors: InvalidArgument with the line: a row of another length; no price is left.
+absl::StatusOr<std::vector<CatalogEntry>> ParsePriceCsv(std::string_view text, const std::string& provider,
+                                                        std::vector<absl::Status>& left_out);
 
 }  // namespace medley::sched

@@ -14,7 +14,7 @@
 namespace medley::sched {
 namespace {
 
-bool Acceptable(double price) { return std::isfinite(price) && price >= 0 && price <= model::kMaxPricePerHour; }
+bool Acceptable(double price) { return price == 0 || model::IsSourcePrice(price); }
 
 absl::Status CheckEntry(const CatalogEntry& entry, const std::string& path) {
   if (!entry.offering && entry.resource_type.empty()) {
@@ -63,10 +63,12 @@ absl::StatusOr<std::vector<CatalogEntry>> ParseEntries(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, const std::string& name,
-                                                         base::WallTime now) {
-  MEDLEY_ASSIGN_OR_RETURN(
-      std::vector<CatalogEntry> entries,
-      LooksLikePriceCsv(text) ? ParsePriceCsv(text, std::filesystem::path(name).stem().string()) : ParseEntries(text));
+                                                         base::WallTime now, std::vector<absl::Status>* left_out) {
+  std::vector<absl::Status> ignored;
+  MEDLEY_ASSIGN_OR_RETURN(std::vector<CatalogEntry> entries,
+                          LooksLikePriceCsv(text) ? ParsePriceCsv(text, std::filesystem::path(name).stem().string(),
+                                                                  left_out != nullptr ? *left_out : ignored)
+                                                  : ParseEntries(text));
   MEDLEY_RETURN_IF_ERROR(CheckEntries(entries));
   for (CatalogEntry& entry : entries) {
     if (entry.source.empty()) entry.source = "file:" + name;

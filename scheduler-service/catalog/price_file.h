@@ -16,10 +16,12 @@
 
 namespace medley::sched {
 
-// Returns all entries of the file `name`, or an error. It is an error if a price is not finite or not positive, an
-// entry has neither an offering nor a resource type, two entries have the same key, or there are no entries. Errors:
+// Returns all entries of the file `name`, or an error. It is an error if a price is not within 1e-9 to 1e9, an entry
+// has neither an offering nor a resource type, two entries have the same key, or there are no entries. Of a CSV, prices
+// that are not within these bounds are left out instead: `left_out`, which may be null, says which. Errors:
 // InvalidArgument naming the entry or line. Pure.
 absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, const std::string& name,
-                                                         base::WallTime now);
+                                                         base::WallTime now,
+                                                         std::vector<absl::Status>* left_out = nullptr);
 
 }  // namespace medley::sched

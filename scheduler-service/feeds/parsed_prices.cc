@@ -28,7 +28,7 @@ bool Selection::Wants(std::string_view region, std::string_view instance_type) c
 }
 
 absl::Status CheckPrice(double price) {
-  if (price > 0 && price <= model::kMaxPricePerHour) return absl::OkStatus();
+  if (model::IsSourcePrice(price)) return absl::OkStatus();
   return base::InvalidArgument("{} is not a price greater than 0 and at most 1e9", price);
 }
 

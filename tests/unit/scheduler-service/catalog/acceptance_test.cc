@@ -42,6 +42,9 @@ TEST_F(AcceptanceTest, ZeroNegativeInfiniteAndForeignPricesAreRejected) {
   EXPECT_EQ(prices_.known.size(), 1u);
   Take({Spot("ok", 0)});
   EXPECT_EQ(Known("ok"), 1);
+  EXPECT_THAT(Take({Spot("ok", 5e-324), Spot("small", 9e-10), Spot("least", 1e-9)}).reasons,
+              UnorderedElementsAre(Pair("price", 2)));
+  EXPECT_EQ(Known("ok"), 1);
 }
 
 TEST_F(AcceptanceTest, AShrunkAnswerIsRejectedAsAWhole) {

@@ -56,6 +56,24 @@ TEST(PriceFileTest, AnInvalidEntryRejectsTheWholeFile) {
   EXPECT_THAT(Parse("entries: []"), StatusIs(kInvalid, HasSubstr("must not be empty")));
 }
 
+// One price that is invalid does not hide the others.
+TEST(PriceFileTest, ATableLeavesOutInvalidPrices) {
+  const std::string bad[] = {"0.0", "-0.0", "-1", "5e-324", "1e-400", "9e-10", "1e308", "inf", "1.0x", "0,1\"\""};
+  std::string text = "InstanceType,Region,AvailabilityZone,Price,SpotPrice\n";
+  for (const std::string& price : bad) text += "m5.large,r,,\"" + price + "\",\n";
+  text += "m5.xlarge,r,,0.192,0.0\nm5.2xlarge,r,,,nan\nm5.4xlarge,r,,1e-9,1e9\n";
+  std::vector<absl::Status> left_out;
+  const auto entries = ParsePriceFile(text, "aws.csv", base::FakeClock().Now(), &left_out);
+  ASSERT_THAT(entries, IsOk());
+  ASSERT_EQ(entries->size(), 3u);
+  EXPECT_EQ((*entries)[0].price_per_instance_hour, 0.192);
+  EXPECT_EQ((*entries)[1].price_per_instance_hour, 1e-9);
+  ASSERT_EQ(left_out.size(), std::size(bad) + 1);
+  EXPECT_THAT(left_out.front(), StatusIs(kInvalid, HasSubstr("line 2: Price: '0.0' is not a price")));
+  EXPECT_THAT(left_out.back(), StatusIs(kInvalid, HasSubstr("line 12: SpotPrice: '0.0' is not a price")));
+  EXPECT_THAT(Parse("entries: [{resourceType: a, pricePerUnitHour: 5e-324}]"), StatusIs(kInvalid));
+}
+
 TEST(PriceFileTest, SkyPilotTable) {
   const auto entries = Parse(
       "InstanceType,AcceleratorName,vCPUs,Price,SpotPrice,Region,AvailabilityZone,GpuInfo\r\n"
