@@ -91,6 +91,7 @@ std::vector<const ops::Condition*> NotableConditions(const ops::JobStatus& statu
   add(ops::kPlannedCondition, ops::ConditionStatus::kUnknown);
   add(ops::kPoolsUsableCondition, ops::ConditionStatus::kFalse);
   add(ops::kNamesAvailableCondition, ops::ConditionStatus::kFalse);
+  add(ops::kRecordsGenuineCondition, ops::ConditionStatus::kFalse);
   add(ops::kCheckpointFailingCondition, ops::ConditionStatus::kTrue);
   add(ops::kRestartingCondition, ops::ConditionStatus::kTrue);
   add(ops::kRescalingCondition, ops::ConditionStatus::kTrue);

@@ -18,6 +18,7 @@ inline constexpr char kPlannedCondition[] = "Planned";
 inline constexpr char kPodsReadyCondition[] = "PodsReady";
 inline constexpr char kPoolsUsableCondition[] = "PoolsUsable";
 inline constexpr char kNamesAvailableCondition[] = "NamesAvailable";
+inline constexpr char kRecordsGenuineCondition[] = "RecordsGenuine";
 inline constexpr char kRunningCondition[] = "Running";
 inline constexpr char kRescalingCondition[] = "Rescaling";
 inline constexpr char kSuspendedCondition[] = "Suspended";
@@ -26,10 +27,10 @@ inline constexpr char kCheckpointFailingCondition[] = "CheckpointFailing";
 inline constexpr char kCompleteCondition[] = "Complete";
 inline constexpr char kFailedCondition[] = "Failed";
 // All of them. Conditions of other types belong to other controllers.
-inline constexpr std::array<std::string_view, 11> kJobConditions = {
-    kPlannedCondition,           kPodsReadyCondition, kPoolsUsableCondition, kNamesAvailableCondition,
-    kRunningCondition,           kRescalingCondition, kSuspendedCondition,   kRestartingCondition,
-    kCheckpointFailingCondition, kCompleteCondition,  kFailedCondition};
+inline constexpr std::array<std::string_view, 12> kJobConditions = {
+    kPlannedCondition,        kPodsReadyCondition,         kPoolsUsableCondition, kNamesAvailableCondition,
+    kRecordsGenuineCondition, kRunningCondition,           kRescalingCondition,   kSuspendedCondition,
+    kRestartingCondition,     kCheckpointFailingCondition, kCompleteCondition,    kFailedCondition};
 
 struct PlanStatus {
   struct Stage {

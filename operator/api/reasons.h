@@ -27,6 +27,9 @@ inline constexpr std::string_view kReasons[] = {
     // NamesAvailable
     "NamesFree",
     "NameTaken",
+    // RecordsGenuine
+    "RecordRefused",
+    "RecordRenewed",
     // PodsReady
     "AllRunning",
     "PodsStarting",

@@ -31,6 +31,7 @@ inline constexpr char kPoolVersionAnnotation[] = "medley.dev/pool-version";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 
+inline constexpr char kManagedByLabel[] = "app.kubernetes.io/managed-by";
 // Label selector of the objects that the operator creates.
 inline constexpr char kOwnObjectsSelector[] = "app.kubernetes.io/managed-by=medley-operator";
 

@@ -18,6 +18,7 @@
 #include "kube/leader/elector.h"
 #include "operator/app/check.h"
 #include "operator/app/operator_app.h"
+#include "operator/app/record_secret.h"
 
 namespace {
 
@@ -39,6 +40,7 @@ struct Flags {
   double check_patience = 60;
   std::string check_operator, check_rest;
   std::optional<bool> leader_elect;
+  std::string records_secret = "medley-operator-records";
   std::string lease_name = "medley-operator";
   std::string lease_namespace;
   double lease_duration = 15, renew_deadline = 10, retry_period = 2;
@@ -78,6 +80,10 @@ void Define(CLI::App& app, Flags& flags) {
                  "service account in a cluster, else any");
   app.add_flag("--job-tls,!--no-job-tls", o.job.worker.tls,
                "Whether new jobs get a CA of their own, with which their processes encrypt and authenticate every call")
+      ->capture_default_str();
+  app.add_option("--records-secret", flags.records_secret,
+                 "Secret in the operator's namespace whose key signs what the operator stores in namespaces of users; "
+                 "created if it does not exist")
       ->capture_default_str();
   app.add_option("--metrics-namespace", o.job.worker.metrics_namespace,
                  "Namespace whose pods may read the metrics of jobs; empty: any");
@@ -182,6 +188,12 @@ medley::kube::Key LeaseOf(const Flags& flags, const medley::kube::ClientConfig& 
   return {flags.lease_namespace.empty() ? config.ns : flags.lease_namespace, flags.lease_name};
 }
 
+// In the namespace of the operator; outside of a cluster in that of the kubeconfig.
+medley::kube::Key RecordsSecretOf(const Flags& flags, const medley::kube::ClientConfig& config) {
+  const std::string& own = flags.options.job.worker.operator_namespace;
+  return {own.empty() ? config.ns : own, flags.records_secret};
+}
+
 // For the election's own client: one attempt a call and a short timeout, so that a slow response cannot use up the
 // renewal deadline.
 medley::kube::ClientConfig ElectionConfig(const Flags& flags, medley::kube::ClientConfig config) {
@@ -241,6 +253,8 @@ absl::Status Run(Flags& flags, std::stop_token stop) {
       std::min(flags.options.job.progress_interval, flags.options.job.status_interval);
   flags.options.job.goal_window = FromSeconds(flags.goal_window);
   flags.options.job.schedule_window = FromSeconds(flags.schedule_window);
+  MEDLEY_ASSIGN_OR_RETURN(flags.options.job.record_keys,
+                          medley::ops::EnsureRecordKeys(client, RecordsSecretOf(flags, config), clock, stop));
   medley::ops::OperatorApp app(flags.options, client, clock);
   MEDLEY_RETURN_IF_ERROR(app.Start(stop));
   std::cout << "medley-operator: http port " << app.http_port() << std::endl;

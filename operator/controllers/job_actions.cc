@@ -10,6 +10,7 @@
 #include "operator/capacity/node_facts.h"
 #include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
+#include "operator/lifecycle/stored_plan.h"
 
 namespace medley::ops {
 
@@ -226,10 +227,15 @@ SavePlan::Outcome JobActions::ReadOtherPlan(const kube::Object& map) {
   outcome.status = existing.status();
   if (!existing.ok()) return outcome;
   outcome.version = existing->resource_version();
-  const auto owner = existing->controller();
-  if (!owner || owner->uid != input_.object->uid()) return outcome;
+  const std::string uid = input_.object->uid();
+  if (const auto genuine = deps_.options.record_keys.Check(RecordKind::kPlan, uid, *existing); !genuine.ok()) {
+    const auto owner = existing->controller();
+    if (owner && owner->uid == uid) outcome.refused = base::Message(genuine);
+    return outcome;
+  }
   outcome.overtaken = true;
-  if (auto plan = ReadPlanRecord(*existing); plan.ok()) {
+  auto plan = ReadPlanRecord(*existing);
+  if (plan.ok() && lifecycle::CheckPlanRecord(*plan, key_.name, uid).ok()) {
     outcome.plan_of_other = std::make_shared<const PlanRecord>(*std::move(plan));
   }
   outcome.status = base::Aborted(

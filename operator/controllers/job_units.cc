@@ -14,6 +14,7 @@
 #include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_world.h"
+#include "operator/lifecycle/stored_plan.h"
 #include "operator/records/plan_record.h"
 
 namespace medley::ops {
@@ -66,11 +67,13 @@ using StoredPlans = std::map<kube::Key, StoredPlan>;  // by job
 
 absl::StatusOr<StoredPlans> ReadStoredPlans(const JobDeps& deps, const std::string& ns, std::stop_token stop) {
   StoredPlans plans;
-  const auto add = [&plans](const kube::Object& map) {
+  const auto add = [&](const kube::Object& map) {
     const auto owner = map.controller();
     if (!owner || map.key().name != PlanConfigMapName(owner->name)) return;
+    // The first pass over the job reports a plan that is not believed.
+    if (!deps.options.record_keys.Check(RecordKind::kPlan, owner->uid, map).ok()) return;
     const auto record = ReadPlanRecord(map);
-    if (!record.ok()) return;  // the first pass over the job reports it
+    if (!record.ok() || !lifecycle::CheckPlanRecord(*record, owner->name, owner->uid).ok()) return;
     plans[{map.key().ns, owner->name}] = {owner->uid, record->slots, record->FallbackSlots(), record->coordinator_pod};
   };
   const absl::Status read = ForEach(deps.client, kube::resources::ConfigMaps(),

@@ -17,10 +17,11 @@
 namespace medley::ops {
 namespace {
 
-// The spec as it was when the job was admitted; null before.
-kube::Json AdmittedSpec(const JobDeps& deps, const kube::Key& key) {
+// The spec as it was when the job was admitted; null before, and where another client has changed what is stored.
+kube::Json AdmittedSpec(const JobDeps& deps, const kube::Object& job) {
+  const kube::Key key = job.key();
   const kube::ObjectPtr map = deps.stores.config_maps.Get({key.ns, SpecConfigMapName(key.name)});
-  if (map == nullptr) return nullptr;
+  if (map == nullptr || !deps.options.record_keys.Check(RecordKind::kSpec, job.uid(), *map).ok()) return nullptr;
   kube::Json spec = kube::Json::parse(map->String("/data/spec.json"), nullptr, false);
   return spec.is_object() ? spec : kube::Json();
 }
@@ -148,7 +149,7 @@ void ReadPaidPods(const JobDeps& deps, const std::vector<kube::ObjectPtr>& pods,
 }  // namespace
 
 lifecycle::JobInput ReadJobInput(const JobDeps& deps, kube::ObjectPtr object) {
-  const kube::Json admitted = AdmittedSpec(deps, object->key());
+  const kube::Json admitted = AdmittedSpec(deps, *object);
   return lifecycle::ReadJob(std::move(object), admitted);
 }
 
@@ -183,6 +184,9 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   }
   world.quota_changes = deps.capacity.QuotaChanges(object->key().ns);
   world.objects = ReadObjects(deps.stores, object->key());
+  if (memory.planning.record) {
+    world.stored_plan = deps.stores.config_maps.Get({object->key().ns, PlanConfigMapName(object->key().name)});
+  }
   if (const auto link = deps.links.Find(object->key())) {
     world.connection = link->connection();
     world.observed = link->latest();

@@ -58,6 +58,18 @@ int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string&
   }));
 }
 
+// Errors: another client has changed the profile, or it is unreadable.
+absl::StatusOr<model::Profile> BelievedProfile(const JobDeps& deps, const kube::Object& map, const std::string& pool) {
+  MEDLEY_RETURN_IF_ERROR(deps.options.record_keys.Check(RecordKind::kProfile, "", map));
+  return ParseProfile(map.String("/data/profile.json"), pool);
+}
+
+kube::Object SignedProfile(const JobDeps& deps, const ProfileId& id, const std::string& profile) {
+  kube::Object map = ProfileConfigMap(id.ns, id.hash, id.pool, profile);
+  deps.options.record_keys.Sign(RecordKind::kProfile, "", map);
+  return map;
+}
+
 }  // namespace
 
 std::string ProfileHashOf(const kube::Object& object) {
@@ -114,7 +126,9 @@ profiling::World ProfileReconciler::Observe(const ProfileId& id, const profiling
   world.steady = deps_.clock.Steady();
   world.now = deps_.clock.Now();
   const kube::ObjectPtr map = deps_.stores.config_maps.Get({id.ns, ProfileConfigMapName(id.hash, id.pool)});
-  world.stored = map != nullptr && ParseProfile(map->String("/data/profile.json"), id.pool).ok();
+  const absl::Status believed =
+      map == nullptr ? base::NotFound("not measured") : BelievedProfile(deps_, *map, id.pool).status();
+  world.stored = believed.ok();
   for (const kube::ObjectPtr& pod : deps_.stores.pods.ByIndex(kProfileIndex, ProfileIndexValue(id.ns, id.hash))) {
     if (pod->label(kPoolLabel) == id.pool && IsOwn(deps_, *pod)) world.pods.push_back(pod);
   }
@@ -133,7 +147,21 @@ profiling::World ProfileReconciler::Observe(const ProfileId& id, const profiling
   world.bound = candidate.view.bound;
   world.pool = std::move(candidate.view.pool);
   world.job = std::move(candidate.job);
+  if (map != nullptr) ReportRefused(id, *map, believed, world.job->object);
   return world;
+}
+
+void ProfileReconciler::ReportRefused(const ProfileId& id, const kube::Object& map, const absl::Status& why,
+                                      const kube::Object& job) {
+  {
+    base::MutexLock lock(mutex_);
+    std::string& reported = refused_[id];
+    if (reported == map.resource_version()) return;
+    reported = map.resource_version();
+  }
+  deps_.events.Record(job, EventRecorder::Type::kWarning, "RecordRefused",
+                      fmt::format("The stored profile of pool {} is not believed and is measured again: {}.", id.pool,
+                                  base::Message(why)));
 }
 
 std::vector<ProfileReconciler::Candidate> ProfileReconciler::Candidates(const ProfileId& id) const {
@@ -178,7 +206,7 @@ absl::Status ProfileReconciler::CarryOut(const ProfileId& id, const profiling::W
     case Step::kForceDeletePods:
       return DeletePods(world, decision.step == Step::kForceDeletePods);
     case Step::kStore: {
-      const kube::Object map = ProfileConfigMap(id.ns, id.hash, id.pool, decision.profile);
+      const kube::Object map = SignedProfile(deps_, id, decision.profile);
       auto written = deps_.client.Create(kube::resources::ConfigMaps(), map).status();
       if (kube::IsAlreadyExists(written)) written = deps_.client.Update(kube::resources::ConfigMaps(), map).status();
       return base::Annotate(written, "write ConfigMap " + map.key().ToString());
@@ -216,7 +244,13 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   // server itself is asked first.
   const kube::Key key{id.ns, ProfileConfigMapName(id.hash, id.pool)};
   const auto stored = deps_.client.Get(kube::resources::ConfigMaps(), key);
-  if (stored.ok() && ParseProfile(stored->String("/data/profile.json"), id.pool).ok()) return absl::OkStatus();
+  if (stored.ok() && BelievedProfile(deps_, *stored, id.pool).ok()) {
+    if (ProfileKeyByLabels(*stored) == std::vector{KeyOf(id)} && !stored->label(kManagedByLabel).empty())
+      return absl::OkStatus();
+    // Without its labels, which another client has removed, the cache never shows it.
+    const kube::Object map = SignedProfile(deps_, id, stored->String("/data/profile.json"));
+    return deps_.client.Update(kube::resources::ConfigMaps(), map).status();
+  }
   if (!stored.ok() && !kube::IsNotFound(stored.status())) return stored.status();
   kube::Object pod = ProfilerPod(*world.job, *world.pool, options_.worker);
   pod.SetLabel(kProfileLabel, id.hash);
@@ -341,6 +375,7 @@ absl::StatusOr<Result> ProfileReconciler::Reconcile(const kube::Key& key) {
   if (!decision.progress && world.pods.empty()) {
     base::MutexLock lock(mutex_);
     memories_.erase(*id);
+    if (world.stored || !world.wanted) refused_.erase(*id);
   }
   return Result{requeue};
 }

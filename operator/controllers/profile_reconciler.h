@@ -43,6 +43,8 @@ class ProfileReconciler final : public Reconciler {
 
  private:
   profiling::World Observe(const ProfileId& id, const profiling::Memory& memory);
+  // Publishes an Event of the job, once for each version of the stored profile.
+  void ReportRefused(const ProfileId& id, const kube::Object& map, const absl::Status& why, const kube::Object& job);
   // A job that wants the profile, and the pool as it sees it.
   struct Candidate {
     TrainingJob job;
@@ -77,6 +79,7 @@ class ProfileReconciler final : public Reconciler {
   std::map<ProfileId, int> waiting_ ABSL_GUARDED_BY(mutex_);  // for their turn; with their failures
   // Pods that were created and that the cache has not shown yet, and since when.
   std::map<ProfileId, base::SteadyTime> unseen_ ABSL_GUARDED_BY(mutex_);
+  std::map<ProfileId, std::string> refused_ ABSL_GUARDED_BY(mutex_);  // resourceVersions that were reported
   // Each is used by one pass at a time: a controller never reconciles a key twice at once.
   std::map<ProfileId, std::shared_ptr<profiling::Memory>> memories_ ABSL_GUARDED_BY(mutex_);
 };

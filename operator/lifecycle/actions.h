@@ -166,6 +166,8 @@ struct SavePlan {
     // null when it is unreadable.
     bool overtaken = false;
     std::shared_ptr<const PlanRecord> plan_of_other;
+    // Why what another client had written there was not believed, and was replaced; a clause. Empty: nothing was.
+    std::string refused = {};
   };
   using Answer = Outcome;
   kube::Object map;

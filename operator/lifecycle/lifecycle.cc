@@ -6,6 +6,7 @@
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/spending.h"
+#include "operator/lifecycle/stored_plan.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -32,6 +33,7 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
     return Finish(pass, job, false, "DeadlineExceeded",
                   "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
   }
+  MEDLEY_RETURN_IF_ERROR(KeepStoredPlan(pass, job));
   MEDLEY_RETURN_IF_ERROR(KeepBaseObjects(pass, job));
   MEDLEY_RETURN_IF_ERROR(pass.memory.planning.record ? RunPlan(pass, job) : MakeFirstPlan(pass, job));
   pass.RequeueAfter(IsSettled(pass, job) ? pass.options.settled_recheck : pass.options.recheck);

@@ -81,7 +81,7 @@ void BuildMember(Pass& pass, const TrainingJob& job, const MemberSlot& slot, con
                  std::vector<kube::Object>& missing) {
   const auto view = std::find_if(pools.begin(), pools.end(),
                                  [&](const PoolView& candidate) { return candidate.pool.name == slot.pool; });
-  if (view == pools.end()) return;  // Replan finds another place for it
+  if (view == pools.end() || !view->pool.Allows(job.key().ns)) return;  // Replan finds another place for it
   kube::Object pod = MemberPod(job, slot, view->pool, pass.options.worker, pass.coordinator,
                                pass.memory.planning.record->plan.generation);
   if (CanTakeOver(job, *pass.memory.planning.record)) {

@@ -36,6 +36,27 @@ absl::Status KeepSecret(Pass& pass, const TrainingJob& job) {
   return base::FailedPrecondition("{}", what);
 }
 
+kube::Object SignedSpec(const Pass& pass, const TrainingJob& job) {
+  kube::Object map = SpecConfigMap(job);
+  pass.options.record_keys.Sign(RecordKind::kSpec, pass.object.uid(), map);
+  return map;
+}
+
+// Deletes a ConfigMap that the operator has not written, so that a later pass creates it: it is immutable. While the
+// spec is invalid, nobody knows what was admitted, so it stays.
+absl::Status ReplaceRefusedSpec(Pass& pass, const kube::Object& map, KeptObject& kept) {
+  const auto genuine = pass.options.record_keys.Check(RecordKind::kSpec, pass.object.uid(), map);
+  if (genuine.ok() || !pass.spec_is_valid || map.deleting() || !IsDue(pass, kept)) return absl::OkStatus();
+  const kube::Resource maps = kube::resources::ConfigMaps();
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(DeleteObject{maps, map.key(), map.uid(), ""}));
+  if (!done.ok() && !kube::IsNotFound(done) && !kube::IsConflict(done)) {
+    return base::Annotate(done, "delete ConfigMap " + map.key().ToString());
+  }
+  CountRestore(pass, kept, maps, map.key().name, "changed");
+  pass.RequeueAfter(kept.next - pass.world.steady);
+  return absl::OkStatus();
+}
+
 absl::Status KeepSpec(Pass& pass, const TrainingJob& job) {
   const kube::Resource maps = kube::resources::ConfigMaps();
   KeptObject& kept = pass.memory.objects.kept[maps.kind];
@@ -43,13 +64,13 @@ absl::Status KeepSpec(Pass& pass, const TrainingJob& job) {
   const auto owner = cached == nullptr ? std::nullopt : cached->controller();
   if (owner && owner->uid == pass.object.uid()) {
     kept.uid = cached->uid();
-    return absl::OkStatus();
+    return ReplaceRefusedSpec(pass, *cached, kept);
   }
   const bool known = !kept.uid.empty();
   const bool runs = pass.memory.planning.record.has_value();
   if ((known || runs) && !IsDue(pass, kept)) return absl::OkStatus();
   if (known || runs) LookLater(pass, kept);
-  MEDLEY_ASSIGN_OR_RETURN(const kube::Object map, EnsureOwned(pass, maps, SpecConfigMap(job)));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Object map, EnsureOwned(pass, maps, SignedSpec(pass, job)));
   if (known && map.uid() != kept.uid) CountRestore(pass, kept, maps, map.key().name, "deleted");
   if (!known) kept.next = pass.world.steady + base::seconds(1);  // until the cache shows it
   kept.uid = map.uid();

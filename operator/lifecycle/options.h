@@ -5,11 +5,13 @@
 
 #include "common/base/clock.h"
 #include "operator/builders/worker_env.h"
+#include "operator/records/record_keys.h"
 
 namespace medley::ops {
 
 struct JobOptions {
   WorkerSettings worker;
+  RecordKeys record_keys;
   // Two status writes are at least this far apart, unless a condition or the plan has changed.
   base::nanoseconds status_interval = base::seconds(10);
   // Interval between two looks at a training job whose observations report expected progress.

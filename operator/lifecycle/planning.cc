@@ -16,10 +16,12 @@
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
+#include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/profiling.h"
 #include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/stored_plan.h"
 #include "operator/lifecycle/succession.h"
 #include "operator/records/prediction_spread.h"
 
@@ -32,6 +34,7 @@ constexpr base::nanoseconds kFirstRefusal = base::milliseconds(100);
 constexpr base::nanoseconds kLongestRefusal = base::seconds(30);  // of a job without a plan
 constexpr base::nanoseconds kLongestReplanRefusal = std::chrono::minutes(10);
 constexpr base::nanoseconds kPodCountRetry = base::milliseconds(200);
+constexpr base::nanoseconds kCacheShowsPlan = base::seconds(5);  // at the latest
 
 std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& result) {
   std::vector<PlanStatus::Alternative> alternatives;
@@ -195,27 +198,6 @@ absl::Status KeepNewestTerm(Pass& pass) {
 
 }  // namespace
 
-absl::Status ReadStoredPlan(Pass& pass) {
-  PlanningState& state = pass.memory.planning;
-  if (state.record) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr map, pass.Ask(ReadPlan{}));
-  if (map == nullptr) return absl::OkStatus();
-  const auto owner = map->controller();
-  if (!owner || owner->uid != pass.object.uid()) return absl::OkStatus();  // of an earlier job of this name
-  state.version = map->resource_version();
-  auto record = ReadPlanRecord(*map);
-  if (!record.ok()) {
-    pass.Publish(WriteLog{true, "the stored plan of " + pass.object.key().ToString() + " is unreadable: planning again",
-                          base::ToString(record.status())});
-    return absl::OkStatus();
-  }
-  state.record = *std::move(record);
-  // The operator that stored it may have ended before it wrote the status, which outlives the plan.
-  int64_t& newest = pass.memory.status.current.coordinator_term;
-  newest = std::max({newest, state.record->coordinator_term, state.record->successor_term});
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
   PlanningState& state = pass.memory.planning;
   const std::string coordinator = (state.record ? *state.record : record).coordinator_pod;
@@ -238,6 +220,8 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
     PublishReplan(pass, "ReplanRefused", "The job keeps its plan: " + why);
     return false;
   }
+  // Pods of a plan that was not believed have the units: without a plan they are of no use.
+  if (absl::IsFailedPrecondition(reserved)) MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, WhichPods::kAll));
   const bool taken = absl::IsResourceExhausted(reserved);  // by other jobs, since the units were counted
   SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, taken ? "Queued" : "Infeasible", why);
   if (state.refusals < 2) return false;  // others have got units, and the next plan is made from new numbers
@@ -280,6 +264,7 @@ absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& rec
   PlanningState& state = pass.memory.planning;
   kube::Object map = PlanConfigMap(job, record);
   map.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+  pass.options.record_keys.Sign(RecordKind::kPlan, pass.object.uid(), map);
   MEDLEY_ASSIGN_OR_RETURN(const SavePlan::Outcome outcome, pass.Ask(SavePlan{std::move(map), state.version}));
   if (!outcome.version.empty()) state.version = outcome.version;
   if (outcome.overtaken) {
@@ -291,6 +276,9 @@ absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& rec
     return outcome.status;
   }
   state.record = record;
+  state.kept.next = std::max(state.kept.next, pass.world.steady + kCacheShowsPlan);
+  if (!outcome.refused.empty()) ReportRefusedRecord(pass, outcome.refused);
+  ReportRenewedRecord(pass);
   return absl::OkStatus();
 }
 
@@ -406,7 +394,7 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   }
   record.plan.generation = NextGeneration(pass);
   record.plan.job_uid = pass.object.uid();
-  record.slots = AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : std::vector<MemberSlot>(),
+  record.slots = AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : MembersWithoutPlan(pass),
                              PodNames(pass), pools.zones);
   record.uncorrected_throughput = WithoutCorrections(record.plan.estimate.throughput, result.prediction);
   record.throughput_spread = PredictionSpread(profile.model, record.plan);

@@ -12,6 +12,7 @@
 
 #include "common/model/planning.h"
 #include "operator/api/training_job.h"
+#include "operator/lifecycle/keeping.h"
 #include "operator/lifecycle/pause.h"
 #include "operator/lifecycle/pools.h"
 #include "operator/lifecycle/search.h"
@@ -25,7 +26,9 @@ class Pass;
 struct PlanningState {
   // The plan that the job runs or moves to; absent: none, or not read yet. Newer than the cache of ConfigMaps.
   std::optional<PlanRecord> record;
-  std::string version;  // resourceVersion of the ConfigMap that holds it; empty: none is known
+  std::string version;     // resourceVersion of the ConfigMap that holds it; empty: none is known
+  KeptObject kept;         // that ConfigMap (stored_plan.h)
+  bool must_sign = false;  // it is signed by an earlier key
   // The plan whose units are reserved; 0: none, -1: a plan that was not stored.
   struct Reserved {
     int64_t generation = 0;
@@ -41,9 +44,6 @@ struct PlanningState {
   std::map<std::string, int> together;
   std::optional<PlanSearch> search;  // whose answer has not come yet
 };
-
-// Reads the stored plan unless the memory has it.
-absl::Status ReadStoredPlan(Pass& pass);
 
 // Stores the plan if the stored one is still that which this process has read or written, so that no plan of an earlier
 // or later leader is lost. If another operator has stored a plan meanwhile, returns an error and puts that plan into

@@ -69,6 +69,12 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
       Unplanned(ConditionStatus::kUnknown, "Profiling", sentence + "." + (failures.empty() ? "" : " " + failures));
 }
 
+// Errors: another client has changed the profile, or it is unreadable; it is measured again.
+absl::StatusOr<model::Profile> BelievedProfile(const Pass& pass, const kube::Object& map, const std::string& pool) {
+  MEDLEY_RETURN_IF_ERROR(pass.options.record_keys.Check(RecordKind::kProfile, "", map));
+  return ParseProfile(map.String("/data/profile.json"), pool);
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, model::Profile>> StoredProfiles(Pass& pass,
@@ -76,8 +82,8 @@ absl::StatusOr<std::map<std::string, model::Profile>> StoredProfiles(Pass& pass,
   MEDLEY_ASSIGN_OR_RETURN(const ProfilesView view, pass.Ask(ReadProfiles{pass.profile_hash, pools}));
   std::map<std::string, model::Profile> profiles;
   for (const auto& [pool, map] : view.stored) {
-    auto profile = ParseProfile(map->String("/data/profile.json"), pool);
-    if (profile.ok()) profiles.emplace(pool, *std::move(profile));  // an unreadable one is measured again
+    auto profile = BelievedProfile(pass, *map, pool);
+    if (profile.ok()) profiles.emplace(pool, *std::move(profile));
   }
   return profiles;
 }
@@ -92,7 +98,7 @@ absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& j
   for (const std::string& name : names) {
     const auto map = view.stored.find(name);
     auto profile = map == view.stored.end() ? absl::StatusOr<model::Profile>(base::NotFound("not measured"))
-                                            : ParseProfile(map->second->String("/data/profile.json"), name);
+                                            : BelievedProfile(pass, *map->second, name);
     if (profile.ok()) {
       usable.insert(name);
       found.push_back(*std::move(profile));

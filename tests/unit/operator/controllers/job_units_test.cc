@@ -20,8 +20,11 @@ class RestoreUnitsTest : public ControllersTest {
     record.plan.job_uid = object.uid();
     record.plan.generation = 1;
     record.plan.stages = {{{{0, 1}}, {{"cpu", 3, 1}}, {}, 0}};
+    record.layer_names = {"dense"};
     record.slots = AssignSlots(job->name(), record.plan, {}, {}, {});
-    return PlanConfigMap(*job, record);
+    kube::Object map = PlanConfigMap(*job, record);
+    RecordKeys().Sign(RecordKind::kPlan, object.uid(), map);
+    return map;
   }
   static kube::Object Other(kube::Object map) {
     map.mutable_json()["metadata"]["name"] = "another-map-of-the-job";
@@ -46,6 +49,16 @@ TEST_F(RestoreUnitsTest, CachesThatLackTheLatestPlansDoNotMatter) {
   }
   EXPECT_EQ(client_.lists()[1].continue_token, "next");
   EXPECT_TRUE(line_.Take({{"ns", "younger"}, 0, "9"}).has_value()) << "job waits was planned in vain";
+}
+
+TEST_F(RestoreUnitsTest, APlanThatAnotherClientHasWrittenHoldsNoUnits) {
+  const kube::Object planned = Job("planned", 4);
+  kube::Object forged = PlanOf(planned);
+  forged.mutable_json()["data"]["record.json"] = "{}";
+  client_.ScriptList(kube::ObjectList{{forged}, "7", ""});
+  client_.ScriptList(kube::ObjectList{{planned}, "7", ""});
+  ASSERT_THAT(RestoreUnits(Deps(), "ns", {}), base::IsOk());
+  EXPECT_EQ(Free(), 5);
 }
 
 TEST_F(RestoreUnitsTest, AnApiServerThatDoesNotAnswerIsTriedAgain) {

@@ -168,6 +168,8 @@ World FakeCluster::Observe() const {
     if (found == objects_.end()) continue;
     world.objects[found->second["kind"]] = std::make_shared<const kube::Object>(found->second);
   }
+  const Json* plan = FindObject("ConfigMap", "adult-plan");
+  if (plan != nullptr) world.stored_plan = std::make_shared<const kube::Object>(*plan);
   world.connection = connection_;
   if (connection_) world.observed = Talks() ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
   world.stored_status = job.value("status", Json());
@@ -285,8 +287,9 @@ struct FakeCluster::Hand {
     return outcome;
   }
   Answer operator()(const SavePlan& action) const {
-    cluster.Store("ConfigMap", action.map.json());
     SavePlan::Outcome outcome;
+    outcome.refused = cluster.WhyPlanIsRefused(action.version);
+    cluster.Store("ConfigMap", action.map.json());
     outcome.version = cluster.NewUid();
     cluster.objects_["ConfigMap/adult-plan"]["metadata"]["resourceVersion"] = outcome.version;
     return outcome;

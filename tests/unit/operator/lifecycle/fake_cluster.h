@@ -175,6 +175,8 @@ class FakeCluster {
   void ReadZones(const ZoneChoice& choice, PoolView& view) const;
   void Store(const std::string& kind, kube::Json object);
   bool WantsSuspension() const;
+  // Of a stored plan that is not the version that the operator knows; "": it is signed, or there is none.
+  std::string WhyPlanIsRefused(const std::string& known_version) const;
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);
   void CheckTerm(const kube::Object& created);

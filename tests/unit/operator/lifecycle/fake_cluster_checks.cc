@@ -77,4 +77,11 @@ void FakeCluster::CheckDeletion(const DeletePods& action) {
   }
 }
 
+std::string FakeCluster::WhyPlanIsRefused(const std::string& known_version) const {
+  const kube::Json* found = FindObject("ConfigMap", "adult-plan");
+  if (found == nullptr || kube::Object(*found).resource_version() == known_version) return "";
+  const absl::Status genuine = options.record_keys.Check(RecordKind::kPlan, "job-1", kube::Object(*found));
+  return genuine.ok() ? "" : base::Message(genuine);
+}
+
 }  // namespace medley::ops::lifecycle

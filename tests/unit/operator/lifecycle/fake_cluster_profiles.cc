@@ -74,8 +74,9 @@ bool FakeCluster::StepProfile(const std::string& pool) {
   } else if (decision.step == Step::kDeletePods) {
     TerminatePod(name, base::seconds(1));
   } else if (decision.step == Step::kStore) {
-    Store("ConfigMap",
-          ProfileConfigMap(job["metadata"]["namespace"], InputNow().profile_hash, pool, decision.profile).json());
+    kube::Object map = ProfileConfigMap(job["metadata"]["namespace"], InputNow().profile_hash, pool, decision.profile);
+    options.record_keys.Sign(RecordKind::kProfile, "", map);
+    Store("ConfigMap", map.json());
     measured_.insert(pool);
   }
   const auto known = open_profiles_.find(pool);

@@ -1,0 +1,148 @@
+#include "operator/lifecycle/stored_plan.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/model/executable.h"
+#include "operator/api/names.h"
+#include "operator/api/resources.h"
+#include "operator/builders/slots.h"
+#include "operator/lifecycle/keeping.h"
+#include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pod_state.h"
+
+namespace medley::ops::lifecycle {
+namespace {
+
+constexpr int64_t kMostTerms = 1'000'000'000;  // of coordinators, and of generations
+constexpr size_t kLongestName = 253;           // of a pod
+
+// What a slot says beside the name and the zone of its pod.
+using SlotShape = std::tuple<Role, std::string, int, int, std::string>;
+
+std::multiset<SlotShape> ShapesOf(const std::vector<MemberSlot>& slots) {
+  std::multiset<SlotShape> shapes;
+  for (const MemberSlot& slot : slots) shapes.emplace(slot.role, slot.pool, slot.stage, slot.index, slot.device);
+  return shapes;
+}
+
+bool IsNameOf(const std::string& job, const std::string& pod) {
+  return pod.size() > job.size() + 1 && pod.size() <= kLongestName && pod.starts_with(job + "-");
+}
+
+absl::Status CheckSlots(const PlanRecord& record, const std::string& job) {
+  std::set<std::string> names;
+  for (const MemberSlot& slot : record.slots) {
+    if (!IsNameOf(job, slot.member)) return base::InvalidArgument("'{}' is no pod of the job", slot.member);
+    if (!names.insert(slot.member).second) return base::InvalidArgument("pod {} has two places", slot.member);
+  }
+  if (ShapesOf(record.slots) != ShapesOf(AssignSlots(job, record.plan))) {
+    return base::InvalidArgument("its {} pods are not those of the plan", record.slots.size());
+  }
+  return absl::OkStatus();
+}
+
+bool IsOwn(const Pass& pass, const kube::Object& map) {
+  const auto owner = map.controller();
+  return owner && owner->uid == pass.object.uid();
+}
+
+// Errors: why the record is not believed.
+absl::StatusOr<PlanRecord> BelievedRecord(const Pass& pass, const kube::Object& map) {
+  const std::string uid = pass.object.uid();
+  MEDLEY_RETURN_IF_ERROR(pass.options.record_keys.Check(RecordKind::kPlan, uid, map));
+  MEDLEY_ASSIGN_OR_RETURN(PlanRecord record, ReadPlanRecord(map));
+  const std::string job = pass.object.key().name;
+  MEDLEY_RETURN_IF_ERROR(base::Annotate(CheckPlanRecord(record, job, uid), "ConfigMap " + map.key().name));
+  if (record.fallback != nullptr && !CheckPlanRecord(*record.fallback, job, uid).ok()) record.fallback.reset();
+  return record;
+}
+
+}  // namespace
+
+absl::Status CheckPlanRecord(const PlanRecord& record, const std::string& job, const std::string& uid) {
+  if (record.plan.job_uid != uid) return base::InvalidArgument("the plan is of another job");
+  if (record.plan.generation < 1 || record.plan.generation > kMostTerms) {
+    return base::InvalidArgument("generation {} is impossible", record.plan.generation);
+  }
+  for (const int64_t term : {record.coordinator_term, record.successor_term}) {
+    if (term < 0 || term > kMostTerms) return base::InvalidArgument("the coordinator's number {} is impossible", term);
+  }
+  for (const std::string& pod : {record.coordinator_pod, record.successor_pod}) {
+    if (!pod.empty() && !IsNameOf(job, pod)) return base::InvalidArgument("'{}' is no pod of the job", pod);
+  }
+  MEDLEY_RETURN_IF_ERROR(model::Validate(record.plan, static_cast<int>(record.layer_names.size())));
+  MEDLEY_RETURN_IF_ERROR(model::CheckExecutable(record.plan));
+  return CheckSlots(record, job);
+}
+
+void ReportRefusedRecord(Pass& pass, const std::string& why) {
+  const std::string sentence = "The stored plan is not believed and is made anew: " + why + ". Leave ConfigMap " +
+                               PlanConfigMapName(pass.object.key().name) + " to the operator.";
+  pass.Warning("RecordRefused", sentence);
+  SetCondition(pass, kRecordsGenuineCondition, ConditionStatus::kFalse, "RecordRefused", sentence);
+}
+
+void ReportRenewedRecord(Pass& pass) {
+  const Condition* before = pass.memory.status.current.conditions.Find(kRecordsGenuineCondition);
+  if (before == nullptr || before->status == ConditionStatus::kTrue) return;
+  SetCondition(pass, kRecordsGenuineCondition, ConditionStatus::kTrue, "RecordRenewed",
+               "A stored plan that was not the operator's was made anew.");
+}
+
+absl::Status ReadStoredPlan(Pass& pass) {
+  PlanningState& state = pass.memory.planning;
+  if (state.record) return absl::OkStatus();
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr map, pass.Ask(ReadPlan{}));
+  if (map == nullptr) return absl::OkStatus();
+  auto record = BelievedRecord(pass, *map);
+  if (!record.ok() && !IsOwn(pass, *map)) return absl::OkStatus();  // of an earlier job of this name
+  const bool known = state.version == map->resource_version();
+  state.version = map->resource_version();
+  if (!record.ok()) {
+    if (!known) ReportRefusedRecord(pass, base::Message(record.status()));
+    return absl::OkStatus();
+  }
+  state.record = *std::move(record);
+  state.kept = {};
+  state.must_sign = !pass.options.record_keys.IsCurrent(RecordKind::kPlan, pass.object.uid(), *map);
+  // The operator that stored it may have ended before it wrote the status, which outlives the plan.
+  int64_t& newest = pass.memory.status.current.coordinator_term;
+  newest = std::max({newest, state.record->coordinator_term, state.record->successor_term});
+  return absl::OkStatus();
+}
+
+absl::Status KeepStoredPlan(Pass& pass, const TrainingJob& job) {
+  PlanningState& state = pass.memory.planning;
+  const kube::ObjectPtr& map = pass.world.stored_plan;
+  if (!state.record) return absl::OkStatus();
+  if (std::exchange(state.must_sign, false)) return StorePlan(pass, job, PlanRecord(*state.record));
+  if (map != nullptr && map->resource_version() == state.version) return absl::OkStatus();
+  const bool own = map != nullptr && IsOwn(pass, *map);
+  const absl::Status genuine =
+      own ? pass.options.record_keys.Check(RecordKind::kPlan, pass.object.uid(), *map) : absl::OkStatus();
+  // The cache is behind, or another operator has written it: StorePlan finds out.
+  if (own && genuine.ok()) return absl::OkStatus();
+  if (!IsDue(pass, state.kept)) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, PlanRecord(*state.record)));
+  CountRestore(pass, state.kept, kube::resources::ConfigMaps(), PlanConfigMapName(job.name()),
+               map == nullptr ? "deleted" : "changed");
+  return absl::OkStatus();
+}
+
+std::vector<MemberSlot> MembersWithoutPlan(const Pass& pass) {
+  std::vector<MemberSlot> slots;
+  if (pass.memory.planning.record) return slots;
+  for (const auto& [name, pod] : pass.world.pods) {
+    if (!IsMember(*pod) || pass.IsTerminating(*pod) || WorkerHasEnded(*pod) || IsUnschedulable(*pod)) continue;
+    const Role role = pod->label(kRoleLabel) == ToString(Role::kServer) ? Role::kServer : Role::kTrainer;
+    slots.push_back({name, role, pod->label(kPoolLabel), -1, -1});
+  }
+  return slots;
+}
+
+}  // namespace medley::ops::lifecycle
