@@ -28,6 +28,8 @@ inline constexpr char kTemplateAnnotation[] = "medley.dev/template";
 inline constexpr char kTokenAnnotation[] = "medley.dev/token";
 // On profiler pods: the hash of those fields of their pool on which a measurement depends.
 inline constexpr char kPoolVersionAnnotation[] = "medley.dev/pool-version";
+// In caches only, on pods that wait for a node: a hash of what they need of one (operator/capacity/unit_needs.h).
+inline constexpr char kNeedsAnnotation[] = "medley.dev/needs";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 

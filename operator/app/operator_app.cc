@@ -364,7 +364,7 @@ absl::Status OperatorApp::Graph::AddSources() {
                                               },
                                           .on_delete = nullptr})
                              .status());
-  return capacity_.AddSources({nodes_, pods_, quotas_, limit_ranges_});
+  return capacity_.AddSources({nodes_, pods_, quotas_, limit_ranges_, jobs_, options_.ns});
 }
 
 absl::Status OperatorApp::Graph::AddProfileSources() {

@@ -31,7 +31,8 @@ bool CapacityView::PodFacts::operator==(const PodFacts& other) const {
     return std::tie(f.node, f.amounts, f.subject.priority_class, f.subject.terminating, f.subject.best_effort, f.job,
                     f.is_member, f.is_unit, f.pool, f.zone, f.terminating, f.exists);
   };
-  return all(*this) == all(other);
+  const bool same_claim = claim == nullptr || other.claim == nullptr ? claim == other.claim : *claim == *other.claim;
+  return same_claim && all(*this) == all(other);
 }
 
 std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Object& pod) {
@@ -43,16 +44,76 @@ std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Objec
   facts.amounts = demand.amounts;
   facts.subject = SubjectOf(demand);
   facts.terminating = pod.deleting();
-  const std::string job = pod.label(kJobNameLabel);
+  const auto owner = pod.controller();
+  if (!owner || owner->kind != TrainingJobs().kind) return facts;
+  Claim claim{{pod.key().ns, owner->name}, owner->uid, pod.label(kPoolLabel), "", false, false};
   const std::string role = pod.label(kRoleLabel);
-  if (job.empty() || role.empty()) return facts;
-  facts.job = {pod.key().ns, job};
-  facts.pool = pod.label(kPoolLabel);
-  facts.is_member = role == "trainer" || role == "server";
-  facts.is_unit = facts.is_member || role == "profiler";
-  if (facts.is_member) facts.zone = PinnedZone(demand);
+  claim.is_member = role == "trainer" || role == "server";
+  claim.is_unit = claim.is_member || role == "profiler";
+  if (claim.is_member) claim.zone = PinnedZone(demand);
+  facts.claim = std::make_shared<const Claim>(std::move(claim));
   if (facts.node.empty()) facts.demand = std::make_shared<const PodDemand>(std::move(demand));
   return facts;
+}
+
+bool CapacityView::IsBelieved(const Claim& claim) const {
+  if (!expected_ || (!expected_->empty() && *expected_ != claim.job.ns)) return true;
+  const auto known = job_uids_.find(claim.job);
+  return known != job_uids_.end() && known->second == claim.uid;
+}
+
+void CapacityView::Identify(const kube::Key& key, PodFacts& facts) const {
+  const auto uid = reserved_by_.find(key);
+  if (uid != reserved_by_.end()) {
+    const PodFacts& planned = reserved_.at(uid->second).at(key);
+    facts.job = planned.job;
+    facts.pool = planned.pool;
+    facts.is_member = planned.is_member;
+    facts.is_unit = planned.is_unit;
+    facts.zone = facts.claim == nullptr ? "" : facts.claim->zone;
+    return;
+  }
+  const bool believed = facts.claim != nullptr && IsBelieved(*facts.claim);
+  facts.job = believed ? facts.claim->job : kube::Key();
+  facts.pool = believed ? facts.claim->pool : "";
+  facts.zone = believed ? facts.claim->zone : "";
+  facts.is_member = believed && facts.claim->is_member;
+  facts.is_unit = believed && facts.claim->is_unit;
+}
+
+void CapacityView::IdentifyAgain(const kube::Key& key) {
+  const auto known = pods_.find(key);
+  if (known == pods_.end() || !known->second.exists) return;
+  PodFacts facts = known->second;
+  Identify(key, facts);
+  if (facts == known->second) return;
+  Erase(key);
+  Insert(key, std::move(facts));
+}
+
+void CapacityView::ExpectJobs(const std::string& ns) {
+  base::MutexLock lock(mutex_);
+  expected_ = ns;
+}
+
+void CapacityView::PutJob(const kube::Key& job, const std::string& uid) {
+  base::MutexLock lock(mutex_);
+  job_uids_[job] = uid;
+  erased_jobs_.erase(job);
+  std::vector<kube::Key> claims;
+  for (auto pod = unbelieved_.lower_bound({job.ns, ""}); pod != unbelieved_.end() && pod->ns == job.ns; ++pod) {
+    if (pods_.at(*pod).claim->job == job) claims.push_back(*pod);
+  }
+  for (const kube::Key& pod : claims) IdentifyAgain(pod);
+}
+
+void CapacityView::EraseJob(const kube::Key& job) {
+  base::MutexLock lock(mutex_);
+  if (job_pods_.contains(job)) {
+    erased_jobs_.insert(job);
+  } else {
+    job_uids_.erase(job);
+  }
 }
 
 CapacityView::PodFacts CapacityView::FactsOf(const UnitOwner& owner, const PlannedUnit& unit) {
@@ -102,12 +163,13 @@ const CapacityView::PoolCount& CapacityView::CountOf(const std::string& pool) co
 void CapacityView::Insert(const kube::Key& key, PodFacts facts) {
   if (!facts.node.empty()) {
     room_.Bind(key, facts.node, facts.amounts.requests);
-  } else if (facts.demand != nullptr) {
+  } else if (facts.demand != nullptr && !facts.job.name.empty()) {
     room_.Wait(key, facts.demand);
   }
   Count(facts, 1);
   if (!facts.exists) not_created_.insert(key);
   if (!facts.job.name.empty()) job_pods_[facts.job].insert(key);
+  if (facts.job.name.empty() && facts.claim != nullptr) unbelieved_.insert(key);
   pods_[key] = std::move(facts);
 }
 
@@ -118,6 +180,7 @@ bool CapacityView::Erase(const kube::Key& key) {
   room_.Remove(key);
   Count(pod, -1);
   not_created_.erase(key);
+  unbelieved_.erase(key);
   if (const auto job = job_pods_.find(pod.job); job != job_pods_.end()) {
     job->second.erase(key);
     if (job->second.empty()) job_pods_.erase(job);
@@ -137,7 +200,12 @@ void CapacityView::ReplaceReserved(const std::string& uid, Units units) {
       reserved_by_.erase(key);
       if (not_created_.contains(key)) Erase(key);
     }
+    std::vector<kube::Key> released;
+    for (const auto& [key, facts] : before->second) released.push_back(key);
     reserved_.erase(before);
+    for (const kube::Key& key : released) {
+      if (!units.contains(key)) IdentifyAgain(key);
+    }
   }
   if (units.empty()) return;
   for (const auto& [key, facts] : units) {
@@ -149,7 +217,10 @@ void CapacityView::ReplaceReserved(const std::string& uid, Units units) {
     reserved_by_[key] = uid;
   }
   const Units& kept = reserved_[uid] = std::move(units);
-  for (const auto& [key, facts] : kept) InsertReserved(key);
+  for (const auto& [key, facts] : kept) {
+    IdentifyAgain(key);
+    InsertReserved(key);
+  }
 }
 
 bool CapacityView::PutPod(const kube::Object& object) {
@@ -160,6 +231,7 @@ bool CapacityView::PutPod(const kube::Object& object) {
   if (!facts) {
     return EraseExisting(key);
   }
+  Identify(key, *facts);
   if (known != pods_.end() && known->second == *facts) return false;
   if (known != pods_.end() && known->second.exists) {
     const PodFacts& before = known->second;
@@ -179,8 +251,10 @@ bool CapacityView::EraseExisting(const kube::Key& key) {
   const PodFacts& pod = known->second;
   const bool is_kept = reserved_by_.contains(key);  // for the pod that replaces it
   freed_ = freed_ || (!is_kept && (pod.is_unit || pod.demand != nullptr || !pod.node.empty()));
+  const kube::Key job = pod.job;
   Erase(key);
   InsertReserved(key);
+  if (!job_pods_.contains(job) && erased_jobs_.erase(job) > 0) job_uids_.erase(job);
   return true;
 }
 

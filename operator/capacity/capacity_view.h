@@ -16,6 +16,9 @@
 // The sum is over nodes that are ready, have no notice (notices.h) and are allowed by selectors, affinity and taints. A
 // unit must fit on one node, so half a unit on each of two nodes counts as none.
 //
+// Whose a pod is, only its controller says, a TrainingJob whose UID is known, or the plan that has reserved a pod of
+// this name. Labels, which every editor of a pod may change, are no evidence (TrimPod restores them).
+//
 // Thread-safe. Owner: CapacityWatch, which updates it, or a test.
 #pragma once
 
@@ -70,8 +73,14 @@ class CapacityView {
   // The Put and Erase functions return true when something changed that capacity depends on.
   bool PutNode(const kube::Object& node);
   bool EraseNode(const std::string& name);
-  bool PutPod(const kube::Object& pod);
+  bool PutPod(const kube::Object& pod);  // as TrimPod leaves it
   bool ErasePod(const kube::Key& key);
+  // From this call on, pods in `ns` (empty: in all namespaces) count as those of a job only while PutJob has named it.
+  // The jobs of other namespaces are those of another operator; of them the controller alone counts.
+  void ExpectJobs(const std::string& ns);
+  void PutJob(const kube::Key& job, const std::string& uid);
+  // Pods of the job that still exist count until they have ended.
+  void EraseJob(const kube::Key& job);
   // The same for quotas: true when they may allow more.
   bool PutQuota(const kube::Object& quota);
   void EraseQuota(const kube::Key& key);
@@ -119,6 +128,16 @@ class CapacityView {
   std::vector<std::string> NodesToAvoid(const PodDemand& unit) const;
 
  private:
+  // What the pod says of itself; its controller is a TrainingJob.
+  struct Claim {
+    kube::Key job;
+    std::string uid;
+    std::string pool;
+    std::string zone;
+    bool is_member = false;
+    bool is_unit = false;
+    bool operator==(const Claim&) const = default;
+  };
   struct PodFacts {
     std::string node;  // bound or nominated; empty: the pod waits for a node
     PodAmounts amounts;
@@ -131,7 +150,8 @@ class CapacityView {
     bool terminating = false;
     bool exists = true;                       // false: only reserved
     bool until_switch = false;                // PlannedUnit::until_switch; of reserved units
-    std::shared_ptr<const PodDemand> demand;  // of a pod of a job that waits for a node
+    std::shared_ptr<const PodDemand> demand;  // of a pod that claims a job and waits for a node
+    std::shared_ptr<const Claim> claim;       // null: none, or only reserved
     bool operator==(const PodFacts& other) const;
   };
   struct PoolCount {
@@ -143,6 +163,11 @@ class CapacityView {
 
   static std::optional<PodFacts> FactsOfPod(const kube::Object& pod);  // nullopt: the pod has ended
   static PodFacts FactsOf(const UnitOwner& owner, const PlannedUnit& unit);
+  // Fills in whose the pod is: as its plan says, or as the pod claims where that is believed.
+  void Identify(const kube::Key& key, PodFacts& facts) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsBelieved(const Claim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a pod that exists, when what Identify depends on has changed.
+  void IdentifyAgain(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(const kube::Key& key, PodFacts facts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The pod has ended or is deleted; false: it did not exist.
   bool EraseExisting(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -175,6 +200,10 @@ class CapacityView {
   std::map<std::string, Units> reserved_ ABSL_GUARDED_BY(mutex_);         // by UID of the job
   std::map<kube::Key, std::string> reserved_by_ ABSL_GUARDED_BY(mutex_);  // pod -> UID
   std::set<kube::Key> not_created_ ABSL_GUARDED_BY(mutex_);               // pods that are only reserved
+  std::optional<std::string> expected_ ABSL_GUARDED_BY(mutex_);           // ExpectJobs
+  std::map<kube::Key, std::string> job_uids_ ABSL_GUARDED_BY(mutex_);
+  std::set<kube::Key> erased_jobs_ ABSL_GUARDED_BY(mutex_);  // of job_uids_: erased, and some pods still exist
+  std::set<kube::Key> unbelieved_ ABSL_GUARDED_BY(mutex_);   // pods whose claim is not believed
   bool freed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<kube::Key, QuotaFacts> quotas_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int64_t> quota_changes_ ABSL_GUARDED_BY(mutex_);  // by namespace

@@ -24,6 +24,8 @@ absl::Status CapacityWatch::AddSources(const Sources& sources) {
     handlers_.emplace_back(&informer, id);
     return absl::OkStatus();
   };
+  view_.ExpectJobs(sources.ns);
+  MEDLEY_RETURN_IF_ERROR(add(sources.jobs, JobHandler()));
   MEDLEY_RETURN_IF_ERROR(add(sources.nodes, NodeHandler()));
   MEDLEY_RETURN_IF_ERROR(add(sources.pods, PodHandler()));
   MEDLEY_RETURN_IF_ERROR(add(sources.quotas, QuotaHandler()));
@@ -133,6 +135,19 @@ kube::EventHandler CapacityWatch::LimitRangeHandler() {
   handler.on_delete = [this](const kube::ObjectPtr& object, bool) {
     view_.EraseLimitRange(object->key());
     RequeueJobs(object->key().ns);
+  };
+  return handler;
+}
+
+kube::EventHandler CapacityWatch::JobHandler() {
+  kube::EventHandler handler;
+  handler.on_add = [this](const kube::ObjectPtr& job, bool) { view_.PutJob(job->key(), job->uid()); };
+  handler.on_update = [this](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
+    if (before->uid() != now->uid()) view_.PutJob(now->key(), now->uid());
+  };
+  handler.on_delete = [this](const kube::ObjectPtr& job, bool) {
+    view_.EraseJob(job->key());
+    ReportFreed();
   };
   return handler;
 }

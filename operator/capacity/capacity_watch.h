@@ -40,6 +40,8 @@ class CapacityWatch {
     kube::Informer& pods;
     kube::Informer& quotas;
     kube::Informer& limit_ranges;
+    kube::Informer& jobs;
+    std::string ns;  // whose jobs the informer lists; empty: all
   };
 
   // `jobs` and `pools`: the objects to requeue. Borrowed.
@@ -72,6 +74,7 @@ class CapacityWatch {
   kube::EventHandler PodHandler();
   kube::EventHandler QuotaHandler();
   kube::EventHandler LimitRangeHandler();
+  kube::EventHandler JobHandler();
   void NodeChanged(const std::string& name, const std::optional<Notice>& before, bool changed);
   void ReportFreed();
   void RequeueJobs(const std::string& ns);

@@ -9,6 +9,7 @@
 #include "operator/api/start_failure.h"
 #include "operator/builders/worker_env.h"
 #include "operator/capacity/pod_demand.h"
+#include "operator/capacity/unit_needs.h"
 
 namespace medley::ops {
 namespace {
@@ -130,13 +131,50 @@ void DropAnnotation(Json& metadata, const char* name) {
   if (metadata["annotations"].empty()) metadata.erase("annotations");
 }
 
+bool BelongsToJob(const kube::Object& pod) {
+  const auto owner = pod.controller();
+  return owner && owner->kind == TrainingJobs().kind && owner->api_version.starts_with(std::string(kGroup) + "/");
+}
+
+const Json* WorkerContainer(const kube::Object& pod) {
+  for (const Json& container : pod.At("/spec/containers")) {
+    if (container.is_object() && container.value("name", "") == kWorkerContainer) return &container;
+  }
+  return nullptr;
+}
+
+// Whoever may edit the pod may change its labels. Its containers cannot be changed, and the operator has written there
+// what the labels said.
+void RestoreLabels(kube::Object& pod) {
+  const Json* worker = WorkerContainer(pod);
+  if (worker == nullptr) return;
+  Json labels = Json::object();
+  for (const Json& entry : worker->value("env", Json::array())) {
+    const std::string name = entry.value("name", "");
+    if (name == "MEDLEY_JOB_NAME") labels[kJobNameLabel] = entry.value("value", "");
+    if (name == "MEDLEY_POOL") labels[kPoolLabel] = entry.value("value", "");
+  }
+  constexpr std::string_view kRoleFlag = "--role=";
+  for (const Json& argument : worker->value("args", Json::array())) {
+    if (!argument.is_string()) continue;
+    const std::string text = argument.get<std::string>();
+    if (text.starts_with(kRoleFlag)) labels[kRoleLabel] = text.substr(kRoleFlag.size());
+  }
+  for (const auto& [name, value] : labels.items()) {
+    if (!value.get_ref<const std::string&>().empty()) pod.SetLabel(name, value.get<std::string>());
+  }
+}
+
 }  // namespace
 
 void TrimPod(kube::Object& pod) {
-  const bool own = !pod.label(kJobNameLabel).empty();
+  const bool own = BelongsToJob(pod);
+  if (own) RestoreLabels(pod);
   const Json container = Folded(pod, AmountsOf(pod));
   const bool starts = own && !HasStarted(pod) && !kube::HasEnded(pod);
   Json starting = starts ? StartingFields(pod) : Json();
+  const bool waits = starts && pod.String("/spec/nodeName").empty();
+  const std::string needs = waits ? OtherNeedsOf(pod) : "";
   Json& json = pod.mutable_json();
   KeepFields(json, {"metadata", "spec", "status"});
   TrimMetadata(json["metadata"]);
@@ -151,8 +189,10 @@ void TrimPod(kube::Object& pod) {
   }
   spec["containers"] = Json::array({container});
   Json& status = json["status"];
+  DropAnnotation(json["metadata"], kNeedsAnnotation);
   if (!own) {
     json["metadata"].erase("ownerReferences");
+    json["metadata"].erase("labels");
     json["metadata"].erase("creationTimestamp");
     DropAnnotation(json["metadata"], kTemplateAnnotation);
     KeepFields(status, {"phase", "nominatedNodeName"});
@@ -161,6 +201,7 @@ void TrimPod(kube::Object& pod) {
   TrimStatus(status);
   if (starts) PutStartingFields(std::move(starting), json);
   if (!starts) DropAnnotation(json["metadata"], kTemplateAnnotation);
+  if (!needs.empty()) pod.SetAnnotation(kNeedsAnnotation, needs);
   if (!json["metadata"].contains("ownerReferences")) return;
   KeepList(json["metadata"], "ownerReferences", {"apiVersion", "kind", "name", "uid", "controller"});
 }

@@ -2,12 +2,15 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/capacity/node_facts.h"
+#include "operator/capacity/unit_needs.h"
 #include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 #include "operator/lifecycle/stored_plan.h"
@@ -323,6 +326,10 @@ void JobActions::Carry(const ReportNoNode& effect) {
   const kube::ObjectPtr pool = deps_.stores.pools.Get({"", effect.pool});
   const auto parsed = pool == nullptr ? base::NotFound("no such pool") : ResourcePool::FromObject(*pool);
   if (!parsed.ok() || parsed->scaling != PoolScaling::kAutoscaled) return;
+  const bool plain = std::any_of(effect.pods.begin(), effect.pods.end(), [&](const kube::ObjectPtr& pod) {
+    return AsksOnlyForUnit(*pod, *parsed, effect.zone);
+  });
+  if (!plain) return;
   const bool is_new = deps_.outages.Fail(*pool, effect.zone, PlacedPods(deps_, effect.pool), deps_.clock.Now());
   if (is_new) deps_.pool_changed(effect.pool);
 }

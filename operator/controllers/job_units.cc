@@ -139,10 +139,17 @@ std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& jo
   return units;
 }
 
+bool IsOfKnownJob(const JobDeps& deps, const kube::Object& pod) {
+  const auto owner = pod.controller();
+  if (!owner || owner->kind != TrainingJobs().kind) return false;
+  if (!deps.ns.empty() && deps.ns != pod.key().ns) return true;
+  return deps.stores.jobs.UidOf({pod.key().ns, owner->name}) == owner->uid;
+}
+
 PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool) {
   PoolOutages::Placed placed;
   for (const kube::ObjectPtr& pod : deps.stores.pods.List()) {
-    if (pod->label(kPoolLabel) == pool && !pod->String("/spec/nodeName").empty())
+    if (pod->label(kPoolLabel) == pool && !pod->String("/spec/nodeName").empty() && IsOfKnownJob(deps, *pod))
       placed[pod->uid()] = PinnedZone(DemandOf(*pod));
   }
   return placed;

@@ -17,6 +17,10 @@ namespace medley::ops {
 std::vector<PlannedUnit> UnitsOfSlots(const JobDeps& deps, const TrainingJob& job, const std::vector<MemberSlot>& slots,
                                       const std::vector<MemberSlot>& until_switch, const std::string& coordinator_pod);
 
+// A TrainingJob that exists controls the pod. Where this operator runs the jobs of one namespace only, those of others
+// are not known, and the kind of the controller is enough.
+bool IsOfKnownJob(const JobDeps& deps, const kube::Object& pod);
+
 // The pods of the pool that have a node, profilers included.
 PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool);
 

@@ -172,7 +172,9 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   world.leader_term = deps.leader_term();
   // Before the pods are listed: what is satisfied now, the list shows.
   world.pods_are_current = deps.expectations.Satisfied(object->key());
-  const std::vector<kube::ObjectPtr> pods = deps.stores.pods.ByIndex("owner", object->uid());
+  std::vector<kube::ObjectPtr> pods = deps.stores.pods.ByIndex("owner", object->uid());
+  // Of another namespace: whoever knows the UID can write it there.
+  std::erase_if(pods, [&](const kube::ObjectPtr& pod) { return pod->key().ns != object->key().ns; });
   ReadPaidPods(deps, pods, world);
   for (const kube::ObjectPtr& pod : pods) {
     if (pod->label(kRoleLabel) == ToString(Role::kProfiler)) continue;

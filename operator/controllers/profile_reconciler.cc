@@ -12,6 +12,7 @@
 #include "operator/api/worker_state.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
+#include "operator/capacity/unit_needs.h"
 #include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
 #include "operator/lifecycle/lifecycle.h"
@@ -54,7 +55,7 @@ std::string OwnerId(const ProfileId& id) { return "profile " + KeyOf(id).ToStrin
 int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
   const auto pods = deps.stores.pods.ByIndex("owner", job.uid());
   return static_cast<int>(std::count_if(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
-    return pod->label(kPoolLabel) == pool && !pod->deleting();
+    return pod->key().ns == job.key().ns && pod->label(kPoolLabel) == pool && !pod->deleting();
   }));
 }
 
@@ -291,7 +292,8 @@ void ProfileReconciler::TakeTurn(const ProfileId& id, const profiling::Memory& m
 
 void ProfileReconciler::ReportNoNode(const profiling::World& world) {
   const kube::Object& pool = world.pool->object;
-  if (world.pool->scaling != PoolScaling::kAutoscaled) return;
+  if (world.pool->scaling != PoolScaling::kAutoscaled || world.pods.empty()) return;
+  if (!AsksOnlyForUnit(*world.pods.front(), *world.pool, "")) return;
   const bool is_new = deps_.outages.Fail(pool, "", PlacedPods(deps_, world.pool->name), deps_.clock.Now());
   if (is_new) deps_.pool_changed(world.pool->name);
 }

@@ -280,10 +280,12 @@ struct ReportNewerTerm {
   int64_t term = 0;
 };
 
-// Pods of an autoscaled pool have found no node for longer than spec.provisionTimeout.
+// Pods of a pool have found no node for longer than spec.provisionTimeout. Only pods that ask for nothing beyond the
+// pool's unit say something of an autoscaled pool.
 struct ReportNoNode {
   std::string pool;
-  std::string zone;  // that they are pinned to; empty: none
+  std::string zone;                   // that they are pinned to; empty: none
+  std::vector<kube::ObjectPtr> pods;  // as cached; they may be deleted in the same pass
 };
 
 struct WriteLog {

@@ -1,7 +1,7 @@
 #include "operator/lifecycle/placement.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "common/base/status.h"
@@ -95,7 +95,7 @@ absl::StatusOr<std::string> StuckPool(Pass& pass) {
   MEDLEY_ASSIGN_OR_RETURN(const auto windows, Windows(pass));
   std::map<std::string, base::SteadyTime> now;
   std::string stuck;
-  std::set<std::pair<std::string, std::string>> missing_nodes;  // pool and zone
+  std::map<std::pair<std::string, std::string>, std::vector<kube::ObjectPtr>> missing_nodes;  // pool and zone -> pods
   for (const MemberSlot* slot : waiting) {
     const kube::ObjectPtr pod = pass.Pod(slot->member);
     const std::string id = pod == nullptr ? slot->member : pod->uid();
@@ -105,10 +105,12 @@ absl::StatusOr<std::string> StuckPool(Pass& pass) {
     const auto window = windows.find(slot->pool);
     if (HasWaited(pass, start, window == windows.end() ? pass.options.schedule_window : window->second)) {
       stuck = slot->pool;
-      if (pod != nullptr) missing_nodes.insert({slot->pool, slot->zone});
+      if (pod != nullptr) missing_nodes[{slot->pool, slot->zone}].push_back(pod);
     }
   }
-  for (const auto& [pool, zone] : missing_nodes) pass.Publish(ReportNoNode{pool, zone});
+  for (auto& [where, pods] : missing_nodes) {
+    pass.Publish(ReportNoNode{where.first, where.second, std::move(pods)});
+  }
   since = std::move(now);
   return stuck;
 }

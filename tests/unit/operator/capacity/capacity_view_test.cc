@@ -23,6 +23,13 @@ kube::Object Pod(const char* name, const char* job, const char* role, const char
                {"spec", {{"containers", Json::array({{{"resources", {{"requests", {{"cpu", cpu}}}}}}})}}},
                {"status", {{"phase", "Running"}}}};
   if (*node != '\0') json["spec"]["nodeName"] = node;
+  if (*job != '\0') {
+    json["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "medley.dev/v1alpha1"},
+                                                        {"kind", "TrainingJob"},
+                                                        {"name", job},
+                                                        {"uid", std::string("uid-") + job},
+                                                        {"controller", true}}});
+  }
   return kube::Object(json);
 }
 
@@ -56,6 +63,60 @@ class CapacityViewTest : public testing::Test {
   ResourcePool pool_;
   PodDemand unit_;
 };
+
+TEST_F(CapacityViewTest, OnlyPodsOfKnownJobsAreUnits) {
+  view_.ExpectJobs("");
+  view_.PutNode(Node("n", R"({"cpu": "20"})"));
+  view_.PutPod(Pod("x", "ghost", "trainer", ""));
+  EXPECT_EQ(Free(), 10) << "no job of this name exists";
+  EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).held_by_others, 0);
+  EXPECT_TRUE(view_.NamespacesOn("a").empty());
+  view_.PutJob({"ns", "ghost"}, "uid-of-another");
+  EXPECT_EQ(Free(), 10) << "a job of this name exists, and does not own the pod";
+  view_.PutJob({"ns", "ghost"}, "uid-ghost");
+  EXPECT_EQ(Free(), 9) << "the cache of jobs was behind that of pods";
+  EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "mine"}).others, std::vector<kube::Key>({{"ns", "ghost"}}));
+  view_.EraseJob({"ns", "ghost"});
+  view_.PutPod(Pod("x", "ghost", "trainer", "n"));
+  EXPECT_EQ(Free(), 9) << "the pod of a job that is deleted holds its unit until it has ended";
+  view_.ErasePod({"ns", "x"});
+  view_.PutPod(Pod("x", "ghost", "trainer", "n"));
+  EXPECT_EQ(Free(), 9) << "room on the node only";
+  EXPECT_EQ(view_.UnitsOf(pool_, unit_).used, 0);
+}
+
+TEST_F(CapacityViewTest, JobsOfOtherOperatorsAreNotKnown) {
+  view_.ExpectJobs("mine");
+  view_.PutNode(Node("n", R"({"cpu": "20"})"));
+  view_.PutPod(Pod("x", "ghost", "trainer", ""));
+  EXPECT_EQ(view_.UnitsOf(pool_, unit_).used, 1) << "in namespace ns, whose jobs this operator does not list";
+}
+
+// Whatever labels and owners its editors give it or take from it: a pod of the plan is a unit of the plan.
+TEST_F(CapacityViewTest, APlannedPodIsAUnitWhateverItSays) {
+  view_.ExpectJobs("");
+  view_.PutJob({"ns", "mine"}, "uid-mine");
+  view_.PutNode(Node("n", R"({"cpu": "20"})"));
+  EXPECT_THAT(Reserve("mine", {"p"}), base::IsOk());
+  for (const kube::Object& pod : {Pod("p", "", "", "n"), Pod("p", "other", "profiler", "n"),
+                                  Pod("p", "mine", "coordinator", "n"), Pod("p", "mine", "trainer", "")}) {
+    view_.PutPod(pod);
+    EXPECT_EQ(view_.UnitsOf(pool_, unit_).used, 1) << pod.json();
+    EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "else"}).others, std::vector<kube::Key>({{"ns", "mine"}}));
+  }
+  view_.PutPod(Pod("p", "", "", "n"));
+  view_.Release("uid-mine");
+  EXPECT_EQ(view_.UnitsOf(pool_, unit_).used, 0) << "a pod of nobody";
+}
+
+// A pod that exists already has the name of a planned one: it is no unit less.
+TEST_F(CapacityViewTest, APlanCountsUnitsWhoseNamesAreTaken) {
+  view_.ExpectJobs("");
+  view_.PutNode(Node("n", R"({"cpu": "20"})"));
+  view_.PutPod(Pod("p", "", "", "n"));
+  EXPECT_THAT(Reserve("mine", {"p", "q"}), base::IsOk());
+  EXPECT_EQ(view_.UnitsFor(pool_, unit_, {"ns", "else"}).held_by_others, 2);
+}
 
 TEST_F(CapacityViewTest, UnitsAreCountedNodeByNode) {
   view_.PutNode(Node("n1", R"({"cpu": "5"})"));

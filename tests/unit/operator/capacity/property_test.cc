@@ -138,9 +138,14 @@ class World {
     if (Chance(8)) pod["status"]["phase"] = Pick({"Succeeded", "Failed"});
     if (of_job) {
       const std::string role = Pick({"trainer", "coordinator", "profiler"});
-      pod["metadata"]["labels"] = {{"medley.dev/job-name", Pick({"mine", "other"})},
-                                   {"medley.dev/role", role},
-                                   {"medley.dev/pool", Pick({"p", "q"})}};
+      const std::string job = Pick({"mine", "other"});
+      pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "medley.dev/v1alpha1"},
+                                                         {"kind", "TrainingJob"},
+                                                         {"name", job},
+                                                         {"uid", job},
+                                                         {"controller", true}}});
+      pod["metadata"]["labels"] = {
+          {"medley.dev/job-name", job}, {"medley.dev/role", role}, {"medley.dev/pool", Pick({"p", "q"})}};
     }
     naive_.pods[pod["metadata"]["name"]] = pod;
     kube::Object object(pod);

@@ -140,6 +140,8 @@ class Simulation {
                   {{"nodeSelector", {{"pool", pod.pool}}},
                    {"containers", Json::array({{{"resources", {{"requests", {{"cpu", "1"}}}}}}})}}},
                  {"status", {{"phase", "Running"}}}};
+    json["metadata"]["ownerReferences"] = Json::array(
+        {{{"kind", TrainingJobs().kind}, {"name", pod.job}, {"uid", "uid-" + pod.job}, {"controller", true}}});
     if (!pod.node.empty()) json["spec"]["nodeName"] = pod.node;
     if (pod.terminating) json["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
     return kube::Object(json);

@@ -86,6 +86,39 @@ TEST(TrimTest, APodKeepsWhatTheOperatorReads) {
   EXPECT_EQ(again.json(), trimmed.json());
 }
 
+// Who may edit the pod may change its labels; the containers cannot be changed.
+TEST(TrimTest, AMemberThatLostItsLabelsIsStillAMember) {
+  kube::Object expected = RunningPod();
+  TrimPod(expected);
+  for (const char* patch : {R"({"metadata": {"labels": null}})",
+                            R"({"metadata": {"labels": {"medley.dev/job-name": null, "medley.dev/pool": null}}})",
+                            R"({"metadata": {"labels": {"medley.dev/role": "profiler", "medley.dev/pool": "cheap",
+                                                        "medley.dev/job-name": "other"}}})"}) {
+    kube::Object pod = RunningPod();
+    kube::MergePatch(pod.mutable_json(), Json::parse(patch));
+    TrimPod(pod);
+    for (const char* label : {kJobNameLabel, kRoleLabel, kPoolLabel}) {
+      EXPECT_EQ(pod.label(label), expected.label(label)) << label << " " << patch;
+    }
+  }
+}
+
+TEST(TrimTest, LabelsMakeNoMember) {
+  for (const char* patch : {R"({"metadata": {"ownerReferences": null}})",
+                            R"({"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                                "name": "adult", "uid": "u", "controller": true}]}})",
+                            R"({"metadata": {"ownerReferences": [{"apiVersion": "evil.dev/v1", "kind": "TrainingJob",
+                                "name": "adult", "uid": "u", "controller": true}]}})",
+                            R"({"metadata": {"ownerReferences": [{"apiVersion": "medley.dev/v1alpha1",
+                                "kind": "TrainingJob", "name": "adult", "uid": "u"}]}})"}) {
+    kube::Object pod = RunningPod();
+    kube::MergePatch(pod.mutable_json(), Json::parse(patch));
+    TrimPod(pod);
+    EXPECT_TRUE(pod.At("/metadata/labels").is_null()) << patch;
+    EXPECT_FALSE(pod.controller().has_value()) << patch;
+  }
+}
+
 // An eviction for the pod's own use of disk differs from others in its message.
 TEST(TrimTest, AnEvictedPodKeepsWhy) {
   kube::Object pod = RunningPod();
@@ -130,6 +163,7 @@ TEST(TrimTest, APodIsSmall) {
   kube::Object other = own;
   other.mutable_json()["metadata"]["labels"] = {{"app", "web"}, {"pod-template-hash", "5d5f7c"}};
   const size_t before = HeapBytes(own.json());
+  other.mutable_json()["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet";
   TrimPod(own);
   TrimPod(other);
   EXPECT_LT(HeapBytes(own.json()), 7500u);
