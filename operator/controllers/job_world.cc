@@ -173,8 +173,11 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   // Before the pods are listed: what is satisfied now, the list shows.
   world.pods_are_current = deps.expectations.Satisfied(object->key());
   std::vector<kube::ObjectPtr> pods = deps.stores.pods.ByIndex("owner", object->uid());
-  // Of another namespace: whoever knows the UID can write it there.
-  std::erase_if(pods, [&](const kube::ObjectPtr& pod) { return pod->key().ns != object->key().ns; });
+  // Whoever knows the UID can write it elsewhere, or with another name.
+  std::erase_if(pods, [&](const kube::ObjectPtr& pod) {
+    const auto owner = pod->controller();
+    return pod->key().ns != object->key().ns || !owner || owner->name != object->key().name;
+  });
   ReadPaidPods(deps, pods, world);
   for (const kube::ObjectPtr& pod : pods) {
     if (pod->label(kRoleLabel) == ToString(Role::kProfiler)) continue;
