@@ -128,16 +128,6 @@ void FakeCluster::RestartOperator() {
   trace_.push_back("--- the operator restarts");
 }
 
-const JobInput& FakeCluster::InputNow() const {
-  const auto map = objects_.find("ConfigMap/adult-spec");
-  const Json admitted = map == objects_.end() ? Json() : map->second;
-  if (!read_ || read_->admitted != admitted || read_->input.object->json() != job) {
-    const Json spec = admitted.is_null() ? Json() : Json::parse(admitted["data"]["spec.json"].get<std::string>());
-    read_ = {admitted, ReadJob(std::make_shared<const kube::Object>(job), spec)};
-  }
-  return read_->input;
-}
-
 World FakeCluster::Observe() const {
   World world;
   world.now = now();

@@ -1,4 +1,4 @@
-// Plays the controller of profiles.
+// Reads the job, and plays the controller of profiles.
 #include "operator/api/names.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
@@ -23,6 +23,16 @@ std::string OneLine(std::string text) {
 }
 
 }  // namespace
+
+const JobInput& FakeCluster::InputNow() const {
+  const auto map = objects_.find("ConfigMap/adult-spec");
+  const Json admitted = map == objects_.end() ? Json() : map->second;
+  if (!read_ || read_->admitted != admitted || read_->input.object->json() != job) {
+    const Json spec = admitted.is_null() ? Json() : Json::parse(admitted["data"]["spec.json"].get<std::string>());
+    read_ = {admitted, ReadJob(std::make_shared<const kube::Object>(job), spec)};
+  }
+  return read_->input;
+}
 
 bool FakeCluster::MayWantProfiles() const {
   const JobInput& input = InputNow();
