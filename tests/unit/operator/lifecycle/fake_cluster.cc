@@ -395,13 +395,7 @@ PassLog FakeCluster::Pass() {
     if (const auto* event = std::get_if<PublishEvent>(&effect))
       log.events.push_back(event->reason + ": " + event->message);
     if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
-    if (const auto* report = std::get_if<ReportNoNode>(&effect)) {
-      const std::optional<ResourcePool> pool = ValidPool(report->pool);
-      if (pool && pool->scaling == PoolScaling::kAutoscaled) {
-        outages_.Fail(pool->object, report->zone, PlacedPods(report->pool), now());
-        StoreOutages(report->pool);
-      }
-    }
+    if (const auto* report = std::get_if<ReportNoNode>(&effect)) CountNoNode(*report);
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();

@@ -156,6 +156,7 @@ class FakeCluster {
   bool StepProfile(const std::string& pool);
   absl::Status AddPod(const kube::Object& pod);  // InvalidArgument as an API server says
   PoolOutages::Placed PlacedPods(const std::string& pool) const;
+  void CountNoNode(const ReportNoNode& report);
   void StoreOutages(const std::string& pool);
   kube::Object PoolObject(const std::string& name) const;
   std::optional<ResourcePool> ValidPool(const std::string& name) const;  // nullopt: the operator refuses it

@@ -2,6 +2,7 @@
 #include "kube/json_access.h"
 #include "operator/api/validate.h"
 #include "operator/capacity/pod_demand.h"
+#include "operator/capacity/unit_needs.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -11,6 +12,15 @@ using kube::Json;
 void FakeCluster::FailOnPool(const std::string& pool) {
   outages_.Fail(PoolObject(pool), "", PlacedPods(pool), now());
   StoreOutages(pool);
+}
+
+void FakeCluster::CountNoNode(const ReportNoNode& report) {
+  const std::optional<ResourcePool> pool = ValidPool(report.pool);
+  if (!pool || pool->scaling != PoolScaling::kAutoscaled) return;
+  const auto speaks = [&](const kube::ObjectPtr& pod) { return AsksOnlyForUnit(*pod, *pool, report.zone); };
+  if (!std::ranges::any_of(report.pods, speaks)) return;
+  outages_.Fail(pool->object, report.zone, PlacedPods(report.pool), now());
+  StoreOutages(report.pool);
 }
 
 kube::Object FakeCluster::PoolObject(const std::string& name) const {

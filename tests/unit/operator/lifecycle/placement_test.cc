@@ -124,6 +124,20 @@ TEST(OutageTest, WithoutANodeInTimeAPoolIsUnavailableForAWhile) {
   EXPECT_EQ(cluster.last_request().resources.front().limit, 0);
 }
 
+// What a template asks for beyond the unit concerns its job alone: the pool stays open to the others.
+TEST(OutageTest, APodThatAsksForMoreThanTheUnitClosesNoPool) {
+  for (const char* spec : {R"({"nodeSelector": {"a": "none-has-it"}})", R"({"schedulerName": "nobody"})",
+                           R"({"containers": [{"resources": {"requests": {"example.com/fpga": "1"}}}]})"}) {
+    FakeCluster cluster;
+    cluster.pools["a"].provision_timeout = "2m";
+    cluster.SetSpec({{"template", {{"spec", kube::Json::parse(spec)}}}});
+    PlanOnBlockedNodes(cluster);
+    cluster.PassFor(std::chrono::minutes(10));
+    EXPECT_THAT(cluster.outages("a"), IsEmpty()) << spec;
+    EXPECT_TRUE(cluster.HasEvent("Unschedulable")) << "the job itself gives way " << cluster.trace();
+  }
+}
+
 TEST(OutageTest, EachFailureInARowDoublesItAlsoAfterARestartOfTheOperator) {
   FakeCluster cluster;
   WaitForOutage(cluster);
