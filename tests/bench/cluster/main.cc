@@ -21,6 +21,7 @@
 #include "kube/cache/informer.h"
 #include "kube/client/http_client.h"
 #include "operator/api/resources.h"
+#include "operator/app/record_secret.h"
 #include "tests/bench/cluster/bench_jobs.h"
 #include "tests/bench/cluster/coordinators.h"
 #include "tests/bench/cluster/kubelet.h"
@@ -71,6 +72,7 @@ class Bench {
  public:
   Bench(const Flags& flags, kube::ClientConfig config)
       : flags_(flags),
+        ns_(config.ns),
         client_(config, clock_, 1),
         pods_(client_, clock_, {.reflector = {.resource = kube::resources::Pods()}}),
         jobs_(client_, clock_, {.reflector = {.resource = ops::TrainingJobs()}}) {
@@ -150,12 +152,18 @@ class Bench {
     for (const char* pool : {"cpu", "gpu"}) {
       MEDLEY_RETURN_IF_ERROR(Create(ops::ResourcePools(), BenchPool(pool)));
     }
+    // Profiles count only with the operator's signature.
+    MEDLEY_ASSIGN_OR_RETURN(const ops::RecordKeys keys,
+                            ops::EnsureRecordKeys(client_, {ns_, "medley-operator-records"}, clock_, {}));
     for (int i = 0; i < kNamespaces; ++i) {
       const std::string ns = NamespaceName(i);
       const kube::Resource namespaces = kube::resources::Namespaces();
       MEDLEY_RETURN_IF_ERROR(Create(namespaces, kube::Object(namespaces, {"", ns})));
-      for (const char* pool : {"cpu", "gpu"})
-        MEDLEY_RETURN_IF_ERROR(Create(kube::resources::ConfigMaps(), BenchProfile(ns, pool)));
+      for (const char* pool : {"cpu", "gpu"}) {
+        kube::Object profile = BenchProfile(ns, pool);
+        keys.Sign(ops::RecordKind::kProfile, "", profile);
+        MEDLEY_RETURN_IF_ERROR(Create(kube::resources::ConfigMaps(), profile));
+      }
     }
     kubelet_ = std::make_unique<Kubelet>(client_, pods_, flags_.pod_ip, kClients);
     MEDLEY_RETURN_IF_ERROR(pods_
@@ -346,6 +354,7 @@ class Bench {
   }
 
   const Flags flags_;
+  const std::string ns_;  // the operator's, as it takes it from the same file
   base::SystemClock clock_;
   std::map<std::string, int> pids_;
   kube::HttpClient client_;
