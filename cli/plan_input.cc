@@ -14,6 +14,7 @@
 #include "cli/model/layer_table.h"
 #include "common/base/file.h"
 #include "common/base/gzip.h"
+#include "common/base/log.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
@@ -225,7 +226,10 @@ absl::StatusOr<PricedRequest> WithPrices(const PlanFlags& flags, model::PlanRequ
   sched::CatalogStore store;
   if (!flags.prices.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.prices, kMaxBytes));
-    auto entries = sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now());
+    std::vector<absl::Status> left_out;
+    auto entries =
+        sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now(), &left_out);
+    for (const absl::Status& status : left_out) log::Warn("left a price out", {{"error", base::Message(status)}});
     if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
     store.Publish(std::move(*entries), clock.Now());
   }

@@ -55,7 +55,10 @@ absl::StatusOr<pb::ListPricesResponse> ReadPrices(const PricesFlags& flags, std:
   base::SystemClock clock;
   sched::CatalogStore store;
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.file, int64_t{64} << 20));
-  auto entries = sched::ParsePriceFile(text, std::filesystem::path(flags.file).filename().string(), clock.Now());
+  std::vector<absl::Status> left_out;
+  auto entries =
+      sched::ParsePriceFile(text, std::filesystem::path(flags.file).filename().string(), clock.Now(), &left_out);
+  for (const absl::Status& status : left_out) log::Warn("left a price out", {{"error", base::Message(status)}});
   if (entries.ok()) {
     store.Publish(std::move(*entries), clock.Now());
   } else {

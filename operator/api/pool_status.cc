@@ -6,6 +6,11 @@
 #include "common/document/reader.h"
 
 namespace medley::ops {
+namespace {
+
+constexpr double kSmallPrice = 1e-3;  // six decimals would leave little of it, or nothing
+
+}  // namespace
 
 PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   PoolStatus status;
@@ -29,7 +34,8 @@ kube::Json PoolStatus::ToJson() const {
       {"observedGeneration", observed_generation},
       {"conditions", conditions.ToJson()},
       {"units", {{"limit", units.limit}, {"capacity", units.capacity}, {"used", units.used}, {"free", units.free}}}};
-  if (usd_per_unit_hour > 0) json["usdPerUnitHour"] = base::FormatDecimal(usd_per_unit_hour, 6);
+  if (usd_per_unit_hour > 0)
+    json["usdPerUnitHour"] = base::FormatDecimal(usd_per_unit_hour, usd_per_unit_hour < kSmallPrice ? 18 : 6);
   if (!price_time.empty()) json["priceTime"] = price_time;
   if (!price_source.empty()) json["priceSource"] = price_source;
   if (!zone.empty()) json["zone"] = zone;

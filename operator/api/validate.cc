@@ -21,6 +21,7 @@ namespace {
 using kube::Json;
 
 constexpr double kMostUsd = 1e9;
+constexpr double kLeastUsd = 1e-9;                  // a quantity has no smaller one
 constexpr double kLongestInterval = 8760.0 * 3600;  // a year
 
 // Returns null when the value is absent.
@@ -438,7 +439,7 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
   rules.Require(Has(json, "/spec/price/usdPerUnitHour") != Has(json, "/spec/price/offering"),
                 "spec.price must have exactly one of usdPerUnitHour and offering");
   const double usd = Number(json, "/spec/price/usdPerUnitHour", 0);
-  rules.Require(!Has(json, "/spec/price/usdPerUnitHour") || (usd > 0 && usd <= kMostUsd),
+  rules.Require(!Has(json, "/spec/price/usdPerUnitHour") || (usd >= kLeastUsd && usd <= kMostUsd),
                 "spec.price.usdPerUnitHour must be greater than 0 and at most 1000000000");
   rules.Require(Number(json, "/spec/price/offering/unitsPerInstance", 1) > 0,
                 "spec.price.offering.unitsPerInstance must be greater than 0");

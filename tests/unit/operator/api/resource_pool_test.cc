@@ -49,6 +49,16 @@ TEST(PoolStatusTest, SurvivesJson) {
   EXPECT_EQ(PoolStatus::FromJson(status.ToJson()), status);
 }
 
+// No price other than 0 is published as 0.
+TEST(PoolStatusTest, SmallPricesSurviveJson) {
+  for (const double price : {1e-15, 1e-12, 1e-9, 4.9e-7, 0.000999, 0.001, 1e9}) {
+    PoolStatus status;
+    status.usd_per_unit_hour = price;
+    const PoolStatus read = PoolStatus::FromJson(status.ToJson());
+    EXPECT_NEAR(read.usd_per_unit_hour / price, 1, 1e-3) << price;
+  }
+}
+
 TEST(PoolStatusTest, DeletingAPoolIsWarnedOfWhileJobsHoldUnits) {
   kube::Object pool(Json{{"metadata", {{"name", "office"}}}});
   EXPECT_EQ(DeletionWarning(pool), "");
