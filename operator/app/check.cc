@@ -98,7 +98,7 @@ class Checker {
   }
 
   absl::Status PlanOverGrpc(SchedulerClient& scheduler) {
-    MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult answer, scheduler.Plan(TestRequest(), stop_));
+    MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult answer, scheduler.Plan(TestRequest(), "", stop_));
     const std::string service = "scheduling service " + options_.scheduler_address;
     if (!answer.plan || answer.plan->stages.empty())
       return base::Internal("{}: no plan for a goal that has one", service);

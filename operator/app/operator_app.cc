@@ -213,8 +213,8 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
                  clock),
       observations_(
           {},
-          [this](const model::JobObservation& observation, std::stop_token stop) {
-            return scheduler_.Observe(observation, std::move(stop));
+          [this](const model::JobObservation& observation, const std::string& tenant, std::stop_token stop) {
+            return scheduler_.Observe(observation, tenant, std::move(stop));
           },
           [this](const absl::StatusOr<model::Prediction>& answer) { CountObservation(answer); }),
       links_(options_.seed,

@@ -289,12 +289,13 @@ Answer JobActions::Carry(const DrainMembers& action) {
 }
 
 Answer JobActions::Carry(const AskForPlan& action) {
-  return Slow<AskForPlan>({"plan", "", action.request, static_cast<int>(action.urgency)}, SlowCalls::Pool::kPlanner,
-                          [&scheduler = deps_.scheduler, request = action.request](std::stop_token stop) {
-                            AskForPlan::Outcome outcome{scheduler.Plan(*request, std::move(stop)), false};
-                            outcome.unavailable = !outcome.result.ok() && IsSchedulerAway(outcome.result.status());
-                            return outcome;
-                          });
+  return Slow<AskForPlan>(
+      {"plan", "", action.request, static_cast<int>(action.urgency)}, SlowCalls::Pool::kPlanner,
+      [&scheduler = deps_.scheduler, request = action.request, tenant = key_.ns](std::stop_token stop) {
+        AskForPlan::Outcome outcome{scheduler.Plan(*request, tenant, std::move(stop)), false};
+        outcome.unavailable = !outcome.result.ok() && IsSchedulerAway(outcome.result.status());
+        return outcome;
+      });
 }
 
 void JobActions::Carry(const PublishEvent& effect) {
@@ -318,7 +319,7 @@ void JobActions::Carry(const RecordSwitch& effect) {
 
 void JobActions::Carry(const Disconnect&) { deps_.links.Drop(key_); }
 
-void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation); }
+void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation, key_.ns); }
 
 void JobActions::Carry(const ReportNewerTerm& effect) { deps_.heard_of_term(effect.term); }
 

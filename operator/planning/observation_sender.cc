@@ -19,15 +19,15 @@ void ObservationSender::Stop() {
   thread_.join();
 }
 
-void ObservationSender::Offer(model::JobObservation observation) {
+void ObservationSender::Offer(model::JobObservation observation, std::string tenant) {
   {
     base::MutexLock lock(mutex_);
     const auto found = waiting_.find(observation.job_uid);
     if (found != waiting_.end()) {
-      found->second = std::move(observation);
+      found->second = {std::move(observation), std::move(tenant)};
     } else if (waiting_.size() < options_.capacity) {
       std::string job = observation.job_uid;
-      waiting_.emplace(std::move(job), std::move(observation));
+      waiting_.emplace(std::move(job), Waiting{std::move(observation), std::move(tenant)});
     } else {
       ++dropped_;
     }
@@ -37,7 +37,7 @@ void ObservationSender::Offer(model::JobObservation observation) {
 
 void ObservationSender::Run(std::stop_token stop) {
   while (true) {
-    model::JobObservation next;
+    Waiting next;
     bool found = false;
     int64_t dropped = 0;
     {
@@ -56,7 +56,7 @@ void ObservationSender::Run(std::stop_token stop) {
       on_answer_(base::ResourceExhausted("observation dropped: those of {} jobs are waiting to be sent already",
                                          options_.capacity));
     }
-    if (found) on_answer_(send_(next, stop));
+    if (found) on_answer_(send_(next.observation, next.tenant, stop));
   }
 }
 

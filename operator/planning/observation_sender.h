@@ -23,7 +23,8 @@ class ObservationSender {
   struct Options {
     size_t capacity = 256;  // jobs
   };
-  using Send = std::function<absl::StatusOr<model::Prediction>(const model::JobObservation&, std::stop_token)>;
+  using Send = std::function<absl::StatusOr<model::Prediction>(const model::JobObservation&, const std::string& tenant,
+                                                               std::stop_token)>;
   // Called from the sender's thread with the response to each observation, and with ResourceExhausted for each dropped
   // one.
   using OnAnswer = std::function<void(const absl::StatusOr<model::Prediction>&)>;
@@ -34,10 +35,14 @@ class ObservationSender {
   void Start();
   void Stop();  // idempotent; joins the thread and drops unsent observations
 
-  // Replaces an unsent older observation of the same job (job_uid).
-  void Offer(model::JobObservation observation);
+  // Replaces an unsent older observation of the same job (job_uid). `tenant`: the job's namespace.
+  void Offer(model::JobObservation observation, std::string tenant);
 
  private:
+  struct Waiting {
+    model::JobObservation observation;
+    std::string tenant;
+  };
   void Run(std::stop_token stop);
 
   const Options options_;
@@ -45,8 +50,8 @@ class ObservationSender {
   const OnAnswer on_answer_;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::map<std::string, model::JobObservation> waiting_ ABSL_GUARDED_BY(mutex_);  // by job_uid
-  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;                                   // not yet reported to on_answer_
+  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by job_uid
+  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;                     // not yet reported to on_answer_
   std::jthread thread_;
 };
 

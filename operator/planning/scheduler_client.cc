@@ -36,6 +36,11 @@ PriceCatalog FromProto(const sched_pb::Catalog& in) {
   return catalog;
 }
 
+// The service believes this of the operator only.
+void SpeakFor(const std::string& tenant, grpc::ClientContext& context) {
+  if (!tenant.empty()) context.AddMetadata("x-medley-tenant", tenant);
+}
+
 }  // namespace
 
 SchedulerClient::SchedulerClient(Options options, base::Clock& clock)
@@ -56,12 +61,14 @@ void SchedulerClient::Stop() {
   thread_.join();
 }
 
-absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest& request, std::stop_token stop) {
+absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest& request, const std::string& tenant,
+                                                        std::stop_token stop) {
   sched_pb::PlanRequest proto;
   model::ToProto(request, proto);
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options_.token,
                          .timeout = base::FromSeconds(request.planner.time_budget_seconds) + options_.plan_slack});
+  SpeakFor(tenant, context);
   rpc::StopCancelsCall guard(context, std::move(stop));
   sched_pb::PlanResponse response;
   const auto stub = sched_pb::SchedulerService::NewStub(channel_);
@@ -71,11 +78,12 @@ absl::StatusOr<model::PlanResult> SchedulerClient::Plan(const model::PlanRequest
 }
 
 absl::StatusOr<model::Prediction> SchedulerClient::Observe(const model::JobObservation& observation,
-                                                           std::stop_token stop) {
+                                                           const std::string& tenant, std::stop_token stop) {
   sched_pb::ObserveRequest proto;
   model::ToProto(observation, proto);
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = options_.token, .timeout = options_.observe_timeout});
+  SpeakFor(tenant, context);
   rpc::StopCancelsCall guard(context, std::move(stop));
   sched_pb::ObserveResponse response;
   const auto stub = sched_pb::SchedulerService::NewStub(channel_);

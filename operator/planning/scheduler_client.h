@@ -45,9 +45,12 @@ class SchedulerClient {
   void Stop();  // idempotent; joins
 
   // Errors, as returned by the service: Unavailable, InvalidArgument (the request), NotFound (an unknown planner).
-  absl::StatusOr<model::PlanResult> Plan(const model::PlanRequest& request, std::stop_token stop);
+  // `tenant`: the namespace of the job, whose measurements correct the profiles; empty: none.
+  absl::StatusOr<model::PlanResult> Plan(const model::PlanRequest& request, const std::string& tenant,
+                                         std::stop_token stop);
   // Reports a job's measurements; the response says how accurate the predictions for its model are. Errors: as Plan.
-  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::stop_token stop);
+  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, const std::string& tenant,
+                                            std::stop_token stop);
   // The last catalog received; null before the first.
   std::shared_ptr<const PriceCatalog> catalog() const;
   bool connected() const;

@@ -67,7 +67,7 @@ class ControllersTest : public testing::Test {
                    [](const kube::Key&) {}};
   ObservationSender observations_{
       {},
-      [](const model::JobObservation&, std::stop_token) { return base::Unavailable("no service"); },
+      [](const model::JobObservation&, const std::string&, std::stop_token) { return base::Unavailable("no service"); },
       [](const absl::StatusOr<model::Prediction>&) {}};
   profiling::Board board_;
   EventRecorder events_{client_, clock_, {}};

@@ -21,7 +21,8 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   SlowCalls calls({.planner_threads = 1, .coordinator_threads = 1, .suspension_threads = 1, .log_threads = 1},
                   [](const kube::Key&) {});
   ObservationSender observations(
-      {}, [](const model::JobObservation&, std::stop_token) { return base::Unavailable("no service"); },
+      {},
+      [](const model::JobObservation&, const std::string&, std::stop_token) { return base::Unavailable("no service"); },
       [](const absl::StatusOr<model::Prediction>&) {});
   profiling::Board profiles;
   EventRecorder events(client, clock, {});

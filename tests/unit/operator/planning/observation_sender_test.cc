@@ -25,7 +25,9 @@ model::JobObservation Of(const std::string& job, int64_t generation) {
 class Service {
  public:
   ObservationSender::Send Sending() {
-    return [this](const model::JobObservation& o, std::stop_token stop) -> absl::StatusOr<model::Prediction> {
+    return [this](const model::JobObservation& o, const std::string& tenant,
+                  std::stop_token stop) -> absl::StatusOr<model::Prediction> {
+      EXPECT_EQ(tenant, "namespace of " + o.job_uid);
       base::MutexLock lock(mutex_);
       heard_.emplace_back(o.job_uid, o.generation);
       changed_.NotifyAll();
@@ -68,12 +70,12 @@ TEST(ObservationSenderTest, KeepsTheNewestOfEachJobAndDropsTheRest) {
   Service service;
   ObservationSender sender({.capacity = 2}, service.Sending(), service.Answers());
   sender.Start();
-  sender.Offer(Of("a", 1));
+  sender.Offer(Of("a", 1), "namespace of a");
   service.Heard(1);  // being sent; Offer did not wait for it
-  sender.Offer(Of("b", 1));
-  sender.Offer(Of("b", 2));
-  sender.Offer(Of("c", 1));
-  sender.Offer(Of("d", 1));  // dropped: two jobs are waiting already
+  sender.Offer(Of("b", 1), "namespace of b");
+  sender.Offer(Of("b", 2), "namespace of b");
+  sender.Offer(Of("c", 1), "namespace of c");
+  sender.Offer(Of("d", 1), "namespace of d");  // dropped: two jobs are waiting already
   service.Open();
   EXPECT_EQ(service.Heard(3), (std::vector<std::pair<std::string, int64_t>>{{"a", 1}, {"b", 2}, {"c", 1}}));
   const std::vector<absl::Status> answers = service.AnswersHeard(4);
@@ -87,9 +89,9 @@ TEST(ObservationSenderTest, StopDoesNotWaitForTheService) {
   Service service;
   ObservationSender sender({}, service.Sending(), service.Answers());
   sender.Start();
-  sender.Offer(Of("a", 1));
+  sender.Offer(Of("a", 1), "namespace of a");
   service.Heard(1);
-  sender.Offer(Of("b", 1));
+  sender.Offer(Of("b", 1), "namespace of b");
   sender.Stop();
   sender.Stop();
   EXPECT_EQ(service.Heard(1).size(), 1u);
