@@ -62,7 +62,8 @@ def frames(cluster, _):
                                       timeout=60)
             sent = json.loads(done.stdout)
             yield watched.row(f"HTTP/2 frames without the token to the {role}: {attack}",
-                              f"{sent['frames']} rounds on {sent['connections']} connections", sent["connections"] > 0)
+                              f"{sent['frames']} rounds on {sent['connections']} connections", sent["connections"] > 0,
+                              LIMIT_MIB)
 
 
 def get(address, port, path, timeout=60):
