@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/commands.h"
@@ -18,6 +19,7 @@ struct EvaluateOptions {
   std::filesystem::path model;
   std::string data;
   std::string output = "text";
+  std::optional<int64_t> max_bad_rows;
 };
 
 struct Metric {
@@ -58,7 +60,9 @@ void PrintText(const worker::Quality& quality, bool binary) {
 absl::Status Run(const EvaluateOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
   MEDLEY_ASSIGN_OR_RETURN(DataFile data, DataFile::Open(options.data));
-  MEDLEY_ASSIGN_OR_RETURN(const worker::Quality quality, worker::EvaluateQuality(model, data.name(), data.Reader()));
+  MEDLEY_ASSIGN_OR_RETURN(const worker::Quality quality,
+                          worker::EvaluateQuality(model, data.name(), data.Reader(), options.max_bad_rows));
+  SayBadRows(quality.bad_rows, "they are left out");
   const bool binary = model.model.schema.task == model::Task::kBinary;
   options.output == "json" ? PrintJson(quality, binary) : PrintText(quality, binary);
   return absl::OkStatus();
@@ -75,6 +79,8 @@ void AddEvaluate(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
+  command->add_option("--max-bad-rows", options->max_bad_rows,
+                      "rows that may be unreadable and are left out; default: maxBadRows of the job");
   command->callback([options, &exit_status] { exit_status = ExitStatusOf(Run(*options)); });
 }
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/data/job_text.h"
@@ -16,6 +19,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "localcluster/node/machine.h"
+#include "worker/data/number.h"
 
 namespace medley::cli {
 namespace {
@@ -24,6 +28,9 @@ struct InitOptions {
   std::string data;
   std::string test;
   std::string label;
+  std::string task;
+  std::string categorical;  // lists with commas
+  std::string numeric;
   std::string output;
 };
 
@@ -58,11 +65,16 @@ absl::Status CheckDelimiter(const Sample& sample) {
       sample.path, sample.delimiter, sample.delimiter);
 }
 
-// The test data must have the columns that the job reads.
+// The test data must have the columns that the job reads, and those that it counts in the same places.
 absl::Status CheckTest(const std::string& path, const Sample& train_sample, const TableGuess& train) {
   MEDLEY_ASSIGN_OR_RETURN(const Sample sample, ReadSample(path));
   if (sample.delimiter != train_sample.delimiter && sample.columns > 1) {
     return base::InvalidArgument("{}: its values are separated by another character than those of {}", path,
+                                 train_sample.path);
+  }
+  const TableGuess test = GuessTable(sample);
+  if (test.header && !train.header && sample.rows.size() > 1) {
+    return base::InvalidArgument("{}: the first row is a header, but {} has none: give both one", path,
                                  train_sample.path);
   }
   if (!train.header) {
@@ -82,22 +94,86 @@ absl::Status CheckTest(const std::string& path, const Sample& train_sample, cons
   return absl::OkStatus();
 }
 
-void Say(const Sample& sample, const TableGuess& table, const LabelGuess& label, const std::string& output) {
-  size_t numeric = 0, categorical = 0, left_out = 0;
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    if (c == label.column) continue;
-    const ColumnType type = table.columns[c].type;
-    ++(type == ColumnType::kNumeric ? numeric : type == ColumnType::kCategorical ? categorical : left_out);
+// A header with another number of fields than the rows would name the wrong columns.
+absl::Status CheckHeader(const Sample& sample) {
+  if (sample.first_row.empty() || sample.first_row.size() == sample.columns) return absl::OkStatus();
+  const bool names = std::ranges::none_of(sample.first_row, [](const std::string& field) {
+    return worker::ValueReader().Read(field).kind == worker::ValueKind::kNumber;
+  });
+  if (!names) return absl::OkStatus();
+  return base::InvalidArgument(
+      "{}:1: the first row has {} fields, but most rows have {}: a header needs a name for each column", sample.path,
+      sample.first_row.size(), sample.columns);
+}
+
+absl::StatusOr<std::map<size_t, ColumnType>> WantedTypes(const InitOptions& options, const TableGuess& table) {
+  std::map<size_t, ColumnType> wanted;
+  const std::pair<const std::string*, ColumnType> lists[] = {{&options.categorical, ColumnType::kCategorical},
+                                                             {&options.numeric, ColumnType::kNumeric}};
+  for (const auto& [list, type] : lists) {
+    if (list->empty()) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const std::vector<size_t> columns, FindListed(options.data, table, *list));
+    for (const size_t column : columns) {
+      if (wanted.emplace(column, type).second) continue;
+      return base::InvalidArgument("{}: column {} cannot be both categorical and numeric", options.data,
+                                   ColumnText(table.columns[column]));
+    }
   }
+  return wanted;
+}
+
+std::string LabelColumns(const TableGuess& table, const LabelGuess& label) {
+  constexpr size_t kMostNamed = 6;
+  if (label.columns.empty()) return ColumnText(table.columns[label.column]);
+  std::string text;
+  for (size_t i = 0; i < std::min(label.columns.size(), kMostNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + ColumnText(table.columns[label.columns[i]]);
+  }
+  return label.columns.size() > kMostNamed ? text + ", ..." : text;
+}
+
+// What was decided against some values, and what may be wrong.
+std::vector<std::string> Notes(const Sample& sample, const TableGuess& table, const LabelGuess& label) {
+  std::vector<std::string> notes = label.because;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (label.Is(c)) continue;
+    notes.insert(notes.end(), table.columns[c].because.begin(), table.columns[c].because.end());
+  }
+  for (std::string& leak : FindLeaks(table, label)) notes.push_back(std::move(leak));
+  if (sample.bad_rows > 0) {
+    notes.push_back(fmt::format("{} cannot be read, and {} left out (maxBadRows); the first: {}",
+                                Counted(sample.bad_rows, "row"), sample.bad_rows == 1 ? "is" : "are",
+                                sample.first_bad));
+  }
+  if (sample.not_utf8_line > 0) {
+    notes.push_back(fmt::format(
+        "line {} is not text in UTF-8, and may be Latin-1: its values are taken as bytes, so all files must have the "
+        "same encoding",
+        sample.not_utf8_line));
+  }
+  return notes;
+}
+
+void Say(const Sample& sample, const TableGuess& table, const LabelGuess& label, const std::string& output) {
+  std::map<ColumnType, size_t> types;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (!label.Is(c)) ++types[table.columns[c].type];
+  }
+  const size_t left_out = types[ColumnType::kIdentifier] + types[ColumnType::kConstant];
   std::string text =
       fmt::format("{}: {}, {}; {}\n", sample.path, Counted(std::ssize(table.columns), "column"),
                   sample.whole ? Counted(std::ssize(table.rows), "row")
                                : fmt::format("about {} rows", Thousands(static_cast<double>(sample.estimated_rows))),
                   table.header ? "the first row is a header" : "no header");
-  text += fmt::format("label: column {}, because {}", ColumnText(table.columns[label.column]), label.why);
+  text += fmt::format("label: column{} {}, because {}", label.columns.size() > 1 ? "s" : "", LabelColumns(table, label),
+                      label.why);
   if (!label.positive.empty()) text += fmt::format("; \"{}\" counts as 1, \"{}\" as 0", label.positive, label.negative);
-  text += fmt::format("\nfeatures: {} numeric, {} categorical; {} left out\n", numeric, categorical,
-                      Counted(static_cast<int64_t>(left_out), "column"));
+  text += fmt::format(
+      "\nfeatures: {} numeric, {} categorical{}; {} left out\n", types[ColumnType::kNumeric],
+      types[ColumnType::kCategorical],
+      types[ColumnType::kDate] == 0 ? "" : ", " + Counted(static_cast<int64_t>(types[ColumnType::kDate]), "date"),
+      Counted(static_cast<int64_t>(left_out), "column"));
+  for (const std::string& note : Notes(sample, table, label)) text += "note: " + note + "\n";
   if (!output.empty()) text += fmt::format("wrote {}; next: medley run {}\n", output, output);
   std::fputs(text.c_str(), stderr);
 }
@@ -105,9 +181,13 @@ void Say(const Sample& sample, const TableGuess& table, const LabelGuess& label,
 absl::Status Run(const InitOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const Sample sample, ReadSample(options.data));
   MEDLEY_RETURN_IF_ERROR(CheckDelimiter(sample));
-  const TableGuess table = GuessTable(sample);
+  MEDLEY_RETURN_IF_ERROR(CheckHeader(sample));
+  TableGuess table = GuessTable(sample);
+  MEDLEY_ASSIGN_OR_RETURN(const auto wanted, WantedTypes(options, table));
+  if (!wanted.empty()) table = GuessTable(sample, wanted);
   if (table.rows.empty()) return base::InvalidArgument("{}: the file has no rows below its header", options.data);
-  MEDLEY_ASSIGN_OR_RETURN(const LabelGuess label, GuessLabel(options.data, table, options.label));
+  MEDLEY_ASSIGN_OR_RETURN(const LabelGuess label,
+                          GuessLabel(options.data, table, options.label, model::TaskNamed(options.task)));
   MEDLEY_RETURN_IF_ERROR(CheckFeatures(options.data, table, label));
   MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path train, Absolute(options.data));
   JobInput input;
@@ -131,6 +211,9 @@ absl::Status Run(const InitOptions& options) {
   input.rows = sample.estimated_rows;
   input.sample_rows = std::ssize(table.rows);
   input.bad_rows = sample.bad_rows + label.missing;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (!label.Is(c)) input.bad_rows += table.columns[c].unreadable;
+  }
   input.delimiter = sample.delimiter;
   const kube::Machine machine = kube::ThisMachine();
   input.cpus = machine.cpus;
@@ -154,7 +237,13 @@ void AddInit(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("init", "Look at a CSV file and write a job file that trains on it");
   auto options = std::make_shared<InitOptions>();
   command->add_option("DATA", options->data, "CSV or TSV file with the rows for training")->required();
-  command->add_option("--label", options->label, "name or number of the column to predict; default: guessed");
+  command->add_option("--label", options->label,
+                      "name or number of the column to predict, or several with commas; default: guessed");
+  command->add_option("--task", options->task, "binary, regression, multiClass or multiLabel; default: guessed")
+      ->check(CLI::IsMember({"binary", "regression", "multiClass", "multiLabel"}));
+  command->add_option("--categorical", options->categorical,
+                      "columns that hold text or names, with commas between them");
+  command->add_option("--numeric", options->numeric, "columns that hold numbers; other values are taken as missing");
   command->add_option("--test", options->test, "file with rows for evaluations; default: no evaluation");
   command->add_option("-o,--output", options->output, "job file; default: NAME.yaml; -: standard output");
   command->callback([options, &exit_status] {

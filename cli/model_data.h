@@ -11,7 +11,7 @@
 
 #include "common/base/status.h"
 #include "worker/data/text_file.h"
-#include "worker/predict/row_stream.h"
+#include "worker/predict/predict.h"
 
 namespace medley::cli {
 
@@ -42,6 +42,13 @@ class DataFile {
   std::string name_;
   worker::TextFile file_;
 };
+
+// Says on standard error that rows could not be read, and what became of them.
+inline void SayBadRows(const worker::BadRows& bad, const char* consequence) {
+  if (bad.count == 0) return;
+  std::fprintf(stderr, "medley: %lld %s cannot be read, %s; the first: %s\n", static_cast<long long>(bad.count),
+               bad.count == 1 ? "row" : "rows", consequence, bad.first.c_str());
+}
 
 // Prints the error, if there is one.
 inline int ExitStatusOf(const absl::Status& status) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct PredictOptions {
   std::string data;
   std::filesystem::path output;  // empty: stdout
   bool all = false;
+  std::optional<int64_t> max_bad_rows;
 };
 
 absl::Status WriteAll(std::FILE* file, std::string_view text) {
@@ -33,11 +35,13 @@ absl::StatusOr<int64_t> PredictAll(const worker::LoadedModel& model, const Predi
   int64_t rows = 0;
   for (const std::string& path : paths) {
     MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
-    MEDLEY_ASSIGN_OR_RETURN(const int64_t more,
-                            worker::Predict(
-                                model, file.name(), file.Reader(),
-                                [&](std::string_view text) { return WriteAll(output, text); }, options.all));
+    worker::BadRows bad;
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t more, worker::Predict(
+                                                    model, file.name(), file.Reader(),
+                                                    [&](std::string_view text) { return WriteAll(output, text); },
+                                                    options.all, options.max_bad_rows, &bad));
     rows += more;
+    SayBadRows(bad, "their lines are empty");
   }
   return rows;
 }
@@ -83,6 +87,8 @@ void AddPredict(CLI::App& app, int& exit_status) {
       ->required();
   command->add_option("-o,--output", options->output, "file for the predictions; default: standard output");
   command->add_flag("--all", options->all, "of several classes, print the probabilities of all, separated by commas");
+  command->add_option("--max-bad-rows", options->max_bad_rows,
+                      "rows that may be unreadable, each with an empty line; default: maxBadRows of the job");
   command->callback([options, &exit_status] { exit_status = ExitStatusOf(Run(*options)); });
 }
 

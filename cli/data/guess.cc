@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "worker/data/csv.h"
@@ -12,18 +11,14 @@
 namespace medley::cli {
 namespace {
 
-constexpr size_t kMostValues = 1000;       // of a column that are counted
-constexpr size_t kLongestName = 253;       // of a column in a manifest
-constexpr int64_t kRowsOfIdentifier = 20;  // fewer rows with different values may be chance
+constexpr size_t kMostValues = 1000;  // of a column that are counted
+constexpr size_t kLongestName = 253;  // of a column in a manifest
 
-bool IsMissing(const std::string& text) {
-  float number = 0;
-  return worker::ReadNumber(text, 0, number).ok() && std::isnan(number);
-}
+bool IsMissing(const std::string& text) { return worker::IsMissingText(text); }
 
 bool IsNumber(const std::string& text) {
-  float number = 0;
-  return worker::ReadNumber(text, 0, number).ok() && !std::isnan(number);
+  static const worker::ValueReader kReader;
+  return kReader.Read(text).kind == worker::ValueKind::kNumber;
 }
 
 // Text that a manifest can hold: UTF-8 without control characters.
@@ -33,14 +28,14 @@ bool IsWritable(const std::string& text) {
   return once.find("\xef\xbf\xbd") == std::string::npos;
 }
 
+// Whether nine of ten values below the first row are numbers.
 bool IsNumericBelow(const std::vector<Row>& rows, size_t column) {
-  bool any = false;
+  int64_t numbers = 0, others = 0;
   for (size_t i = 1; i < rows.size(); ++i) {
     if (IsMissing(rows[i][column])) continue;
-    if (!IsNumber(rows[i][column])) return false;
-    any = true;
+    ++(IsNumber(rows[i][column]) ? numbers : others);
   }
-  return any;
+  return numbers > 9 * others;
 }
 
 bool OccursBelow(const std::vector<Row>& rows, size_t column) {
@@ -63,46 +58,13 @@ bool HasHeader(const std::vector<Row>& rows) {
   return !repeats;
 }
 
-ColumnType TypeOf(const ColumnGuess& column, const std::vector<Row>& rows) {
-  const auto at = static_cast<size_t>(column.number);
-  if (column.values.size() <= 1) return ColumnType::kConstant;
-  const bool numeric =
-      std::ranges::all_of(rows, [&](const Row& row) { return IsMissing(row[at]) || IsNumber(row[at]); });
-  // Numbers that count the rows; other numbers that differ are measurements.
-  if (numeric) {
-    int64_t counted = 0;
-    float previous = 0;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      float number = 0;
-      if (!worker::ReadNumber(rows[i][at], 0, number).ok() || std::isnan(number)) break;
-      if (i > 0 && number != previous + 1) break;
-      previous = number;
-      ++counted;
-    }
-    const auto all = static_cast<int64_t>(rows.size());
-    return counted == all && all >= kRowsOfIdentifier ? ColumnType::kIdentifier : ColumnType::kNumeric;
-  }
-  return ColumnType::kCategorical;
-}
-
-// True when every row that has a value has another one.
-bool AllDiffer(const std::vector<Row>& rows, size_t column, int64_t missing) {
-  std::vector<std::string_view> values;
-  for (const Row& row : rows) {
-    if (!IsMissing(row[column])) values.push_back(row[column]);
-  }
-  if (std::ssize(values) < kRowsOfIdentifier || missing > std::ssize(values)) return false;
-  std::ranges::sort(values);
-  return std::ranges::adjacent_find(values) == values.end();
-}
-
 ColumnGuess GuessColumn(const std::vector<Row>& rows, size_t at) {
   ColumnGuess column;
   column.number = static_cast<int>(at);
   for (const Row& row : rows) {
     const std::string& value = row[at];
     if (IsMissing(value)) {
-      ++column.missing;
+      continue;
     } else if (const auto found = column.values.find(value); found != column.values.end()) {
       ++found->second;
     } else if (column.values.size() < kMostValues) {
@@ -111,30 +73,12 @@ ColumnGuess GuessColumn(const std::vector<Row>& rows, size_t at) {
       column.many_values = true;
     }
   }
-  column.type = TypeOf(column, rows);
-  if (column.type == ColumnType::kCategorical && AllDiffer(rows, at, column.missing)) {
-    column.type = ColumnType::kIdentifier;
-  }
   return column;
 }
 
 }  // namespace
 
-const char* TypeName(ColumnType type) {
-  switch (type) {
-    case ColumnType::kNumeric:
-      return "numeric";
-    case ColumnType::kCategorical:
-      return "categorical";
-    case ColumnType::kIdentifier:
-      return "identifier";
-    case ColumnType::kConstant:
-      break;
-  }
-  return "constant";
-}
-
-TableGuess GuessTable(const Sample& sample) {
+TableGuess GuessTable(const Sample& sample, const std::map<size_t, ColumnType>& wanted) {
   TableGuess table;
   table.header = HasHeader(sample.rows);
   table.rows.assign(sample.rows.begin() + (table.header ? 1 : 0), sample.rows.end());
@@ -146,6 +90,16 @@ TableGuess GuessTable(const Sample& sample) {
       column.named = !column.name.empty() && column.name.size() <= kLongestName && IsWritable(column.name) &&
                      std::ranges::count(names, column.name) == 1;
     }
+    const std::string text = ColumnText(column);
+    const auto asked = wanted.find(c);
+    TypeGuess type = asked == wanted.end() ? GuessType(table.rows, c, text, column.name)
+                                           : TypeAs(asked->second, table.rows, c, text);
+    column.type = type.type;
+    column.missing = type.missing;
+    column.unreadable = type.unreadable;
+    column.day_first = type.day_first;
+    column.missing_texts = std::move(type.texts);
+    column.because = std::move(type.because);
     table.columns.push_back(std::move(column));
   }
   return table;

@@ -6,17 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/data/column_type.h"
 #include "cli/data/sample.h"
 
 namespace medley::cli {
-
-enum class ColumnType {
-  kNumeric,      // every value is a number or missing
-  kCategorical,  // text
-  kIdentifier,   // another value in every row, of which a model learns nothing
-  kConstant,     // one value in all rows
-};
-const char* TypeName(ColumnType type);
 
 struct ColumnGuess {
   int number = 0;      // from 0
@@ -24,6 +17,10 @@ struct ColumnGuess {
   bool named = false;  // a manifest can name the column: the name is not empty, unique and text in UTF-8
   ColumnType type = ColumnType::kCategorical;
   int64_t missing = 0;                                 // rows without a value
+  int64_t unreadable = 0;                              // rows that a job cannot read
+  bool day_first = false;                              // kDate
+  std::vector<std::string> missing_texts;              // TypeGuess::texts
+  std::vector<std::string> because;                    // sentences for users
   std::map<std::string, int64_t, std::less<>> values;  // rows by value, without the missing; not all if there are many
   bool many_values = false;
 };
@@ -36,7 +33,8 @@ struct TableGuess {
 
 // The first row is a header when its fields are all filled and no numbers, and when a column is numeric below it or no
 // field of it occurs again in its column.
-TableGuess GuessTable(const Sample& sample);
+// `wanted`: the types that the user gives to columns, by their numbers.
+TableGuess GuessTable(const Sample& sample, const std::map<size_t, ColumnType>& wanted = {});
 
 // The column for messages and comments: 'age', or 3.
 std::string ColumnText(const ColumnGuess& column);

@@ -16,6 +16,7 @@ namespace {
 constexpr int kUnits = 3;                // of the pool: two trainers and a parameter server
 constexpr double kCoordinatorCpu = 0.4;  // left for the coordinator and the rest of the cluster
 constexpr size_t kLineWidth = 100;
+constexpr size_t kMostMissing = 256;  // texts of schema.missing
 
 // A scalar of YAML in double quotes, whose escapes are those of JSON.
 std::string Quoted(const std::string& text) {
@@ -34,6 +35,13 @@ std::string Plain(std::string text) {
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return text;
+}
+
 // A list over as many lines as it takes.
 std::string ListOf(const std::string& key, const std::vector<std::string>& items) {
   std::string text;
@@ -49,12 +57,78 @@ std::string ListOf(const std::string& key, const std::vector<std::string>& items
   return text + line + "\n";
 }
 
-std::vector<std::string> ColumnsOf(const TableGuess& table, size_t label, ColumnType type) {
-  std::vector<std::string> columns;
+// A name as its letters and the number that it ends in; no digits: the number is 0.
+struct NumberedName {
+  std::string prefix;
+  std::string digits;
+};
+
+NumberedName Divide(const std::string& name) {
+  size_t begin = name.size();
+  while (begin > 0 && name.size() - begin < 9 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+  return {name.substr(0, begin), name.substr(begin)};
+}
+
+// Whether the name of `b` follows that of `a`: pixel1 and pixel2, x09 and x10, but not x9 and x010.
+bool NameFollows(const std::string& a, const std::string& b) {
+  const NumberedName first = Divide(a), second = Divide(b);
+  if (first.digits.empty() || second.digits.empty() || first.prefix != second.prefix) return false;
+  const bool padded = first.digits.size() > 1 && first.digits[0] == '0';
+  const bool second_padded = second.digits.size() > 1 && second.digits[0] == '0';
+  if (second_padded && (!padded || first.digits.size() != second.digits.size())) return false;
+  if (padded && first.digits.size() != second.digits.size()) return false;
+  return std::stol(second.digits) == std::stol(first.digits) + 1;
+}
+
+// The columns as scalars, with ranges for three and more that follow each other. `by_number`: named ones too.
+std::vector<std::string> ScalarsOf(const std::vector<const ColumnGuess*>& columns, bool by_number) {
+  const auto named = [&](const ColumnGuess& column) { return column.named && !by_number; };
+  const auto follows = [&](const ColumnGuess& a, const ColumnGuess& b) {
+    if (named(a) != named(b)) return false;
+    return named(a) ? NameFollows(a.name, b.name) : b.number == a.number + 1;
+  };
+  std::vector<std::string> scalars;
+  for (size_t i = 0; i < columns.size();) {
+    size_t end = i + 1;
+    while (end < columns.size() && follows(*columns[end - 1], *columns[end])) ++end;
+    const auto scalar = [&](const ColumnGuess& column) {
+      return named(column) ? Quoted(column.name) : std::to_string(column.number);
+    };
+    if (end - i < 3) {
+      scalars.push_back(scalar(*columns[i++]));
+      continue;
+    }
+    const ColumnGuess& first = *columns[i];
+    const ColumnGuess& last = *columns[end - 1];
+    scalars.push_back(named(first) ? Quoted(first.name + ".." + last.name)
+                                   : fmt::format("\"{}..{}\"", first.number, last.number));
+    i = end;
+  }
+  return scalars;
+}
+
+// By number when there are too many names for a list of the API.
+std::vector<std::string> ScalarsOf(const std::vector<const ColumnGuess*>& columns) {
+  constexpr size_t kMostItems = 512;  // deploy/crds/trainingjobs.yaml
+  std::vector<std::string> scalars = ScalarsOf(columns, false);
+  return scalars.size() <= kMostItems ? scalars : ScalarsOf(columns, true);
+}
+
+std::vector<const ColumnGuess*> ColumnsOf(const TableGuess& table, const LabelGuess& label, ColumnType type) {
+  std::vector<const ColumnGuess*> columns;
   for (size_t c = 0; c < table.columns.size(); ++c) {
-    if (c != label && table.columns[c].type == type) columns.push_back(ColumnScalar(table.columns[c]));
+    if (!label.Is(c) && table.columns[c].type == type) columns.push_back(&table.columns[c]);
   }
   return columns;
+}
+
+// What decided against some values of a column, as comments.
+std::string BecauseText(const std::vector<const ColumnGuess*>& columns) {
+  std::string text;
+  for (const ColumnGuess* column : columns) {
+    for (const std::string& sentence : column->because) text += "      # " + OneLine(sentence) + ".\n";
+  }
+  return text;
 }
 
 // A power of two that makes some hundred steps of an epoch.
@@ -89,6 +163,18 @@ std::string TaskField(model::Task task) {
 }
 
 std::string LabelText(const TableGuess& table, const LabelGuess& label) {
+  if (label.task == model::Task::kMultiLabel) {
+    std::vector<const ColumnGuess*> columns;
+    for (const size_t column : label.columns) columns.push_back(&table.columns[column]);
+    const std::string list = ListOf("columns", ScalarsOf(columns));
+    std::string text = fmt::format("      # Several labels of 0 and 1: {}.\n      label:\n", Plain(label.why));
+    for (size_t begin = 0; begin < list.size();) {
+      const size_t end = list.find('\n', begin) + 1;
+      text += "  " + list.substr(begin, end - begin);
+      begin = end;
+    }
+    return text;
+  }
   const ColumnGuess& column = table.columns[label.column];
   std::string text = fmt::format("      # The label is column {}: {}.", Plain(ColumnText(column)), Plain(label.why));
   const std::string only = fmt::format("      label: {{column: {}}}\n", ColumnScalar(column));
@@ -111,12 +197,13 @@ std::string LabelText(const TableGuess& table, const LabelGuess& label) {
          fmt::format("      label: {{column: {}, positive: {}}}\n", ColumnScalar(column), Quoted(label.positive));
 }
 
-std::string LeftOutText(const TableGuess& table, size_t label) {
+std::string LeftOutText(const TableGuess& table, const LabelGuess& label) {
   std::string text;
   for (size_t c = 0; c < table.columns.size(); ++c) {
     const ColumnGuess& column = table.columns[c];
-    if (c == label) continue;
+    if (label.Is(c)) continue;
     if (column.type == ColumnType::kIdentifier) {
+      text += BecauseText({&column});
       text += fmt::format("      # Left out: {}, which is different in every row.\n", Plain(ColumnText(column)));
     } else if (column.type == ColumnType::kConstant) {
       text += fmt::format("      # Left out: {}, which is the same in every row.\n", Plain(ColumnText(column)));
@@ -125,19 +212,42 @@ std::string LeftOutText(const TableGuess& table, size_t label) {
   return text;
 }
 
-std::string SchemaText(const TableGuess& table, const LabelGuess& label) {
-  const auto categorical = ColumnsOf(table, label.column, ColumnType::kCategorical);
-  const auto numeric = ColumnsOf(table, label.column, ColumnType::kNumeric);
-  std::string text = fmt::format("    schema:\n      header: {}\n", table.header) + LabelText(table, label);
-  if (!categorical.empty()) {
-    text += "      # Text. Numbers that are names, such as postal codes, belong here too.\n";
-    text += ListOf("categorical", categorical);
+// The texts of all columns that mean a missing number.
+std::string MissingText(const TableGuess& table, const LabelGuess& label) {
+  std::vector<std::string> texts;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (label.Is(c)) continue;
+    for (const std::string& text : table.columns[c].missing_texts) {
+      const std::string scalar = Quoted(text);
+      if (std::ranges::find(texts, scalar) == texts.end() && texts.size() < kMostMissing) texts.push_back(scalar);
+    }
   }
-  if (!numeric.empty()) {
-    text += ListOf("numeric", numeric);
+  return texts.empty() ? "" : ListOf("missing", texts);
+}
+
+bool IsDayFirst(const std::vector<const ColumnGuess*>& dates) {
+  return std::ranges::any_of(dates, [](const ColumnGuess* date) { return date->day_first; });
+}
+
+std::string SchemaText(const TableGuess& table, const LabelGuess& label) {
+  const auto categorical = ColumnsOf(table, label, ColumnType::kCategorical);
+  const auto numeric = ColumnsOf(table, label, ColumnType::kNumeric);
+  const auto dates = ColumnsOf(table, label, ColumnType::kDate);
+  std::string text = fmt::format("    schema:\n      header: {}\n", table.header) + LabelText(table, label);
+  for (const std::string& sentence : label.because) text += "      # " + OneLine(sentence) + ".\n";
+  for (const std::string& sentence : FindLeaks(table, label)) text += "      # " + OneLine(sentence) + ".\n";
+  if (!categorical.empty()) {
+    text += "      # Text. Numbers that are names, such as postal codes, belong here too.\n" + BecauseText(categorical);
+    text += ListOf("categorical", ScalarsOf(categorical));
+  }
+  if (!numeric.empty()) text += BecauseText(numeric) + ListOf("numeric", ScalarsOf(numeric));
+  if (!dates.empty()) text += BecauseText(dates) + ListOf("dates", ScalarsOf(dates));
+  if (IsDayFirst(dates)) text += "      dayFirst: true\n";
+  text += MissingText(table, label);
+  if (!numeric.empty() || !dates.empty()) {
     text += "      numericBuckets: 32   # numbers are also divided into 32 ranges, each with weights of its own\n";
   }
-  return text + LeftOutText(table, label.column);
+  return text + LeftOutText(table, label);
 }
 
 std::string DataText(const JobInput& input, const TableGuess& table, const LabelGuess& label) {

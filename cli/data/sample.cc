@@ -10,52 +10,27 @@
 
 #include "common/base/status.h"
 #include "worker/data/csv.h"
+#include "worker/data/record.h"
 #include "worker/data/source.h"
+#include "worker/data/text_encoding.h"
 #include "worker/data/text_file.h"
 
 namespace medley::cli {
 namespace {
 
-constexpr size_t kLinesForDelimiter = 100;
+constexpr int kRowsForDelimiter = 100;
 constexpr size_t kMostColumns = 65536;
 
-std::vector<std::string_view> LinesOf(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
-// Files that users take for CSV, by how they begin.
-std::string KindOfBinary(std::string_view text) {
-  constexpr std::pair<std::string_view, const char*> kKinds[] = {
-      {"PAR1", "a Parquet file"},
-      {"PK\x03\x04", "a ZIP archive or a spreadsheet"},
-      {"\xff\xfe", "text in UTF-16"},
-      {"\xfe\xff", "text in UTF-16"},
-      {"BZh", "compressed with bzip2"},
-      {"\xfd"
-       "7zXZ",
-       "compressed with xz"},
-      {"\x28\xb5\x2f\xfd", "compressed with zstd"},
-      {"SQLite format 3", "an SQLite database"},
-      {"\x89HDF", "an HDF5 file"},
-  };
-  for (const auto& [begin, kind] : kKinds) {
-    if (text.starts_with(begin)) return kind;
-  }
-  return text.find('\0') != std::string_view::npos ? "binary" : "";
-}
-
-// The number of fields of most lines, and how many lines have it.
-std::pair<size_t, size_t> MostFields(const std::vector<std::string_view>& lines, char delimiter) {
+// The number of fields of most of the first rows, and how many rows have it.
+std::pair<size_t, size_t> MostFields(std::string_view text, char delimiter) {
   std::map<size_t, size_t> counts;
   worker::CsvFields fields;
-  for (const std::string_view line : lines) {
-    if (worker::SplitCsv(line, delimiter, fields).ok()) ++counts[fields.values.size()];
+  for (int rows = 0; rows < kRowsForDelimiter;) {
+    const auto record = worker::TakeRecord(text, delimiter, true);
+    if (!record) break;
+    if (worker::Trim(record->text).empty()) continue;
+    ++rows;
+    if (worker::SplitCsv(record->text, delimiter, fields).ok()) ++counts[fields.values.size()];
   }
   std::pair<size_t, size_t> most = {1, 0};
   for (const auto& [count, occurs] : counts) {
@@ -64,13 +39,13 @@ std::pair<size_t, size_t> MostFields(const std::vector<std::string_view>& lines,
   return most;
 }
 
-// The character that divides most lines into the same number of fields. A comma when none does, for a table of one
+// The character that divides most rows into the same number of fields. A comma when none does, for a table of one
 // column.
-char DelimiterOf(const std::vector<std::string_view>& lines) {
+char DelimiterOf(std::string_view text) {
   char best = ',';
-  std::pair<size_t, size_t> most = {0, 0};  // lines, fields
+  std::pair<size_t, size_t> most = {0, 0};  // rows, fields
   for (const char delimiter : std::array{',', '\t', ';', '|'}) {
-    const auto [fields, occurs] = MostFields(lines, delimiter);
+    const auto [fields, occurs] = MostFields(text, delimiter);
     if (fields > 1 && std::pair(occurs, fields) > most) {
       most = {occurs, fields};
       best = delimiter;
@@ -80,7 +55,9 @@ char DelimiterOf(const std::vector<std::string_view>& lines) {
 }
 
 absl::Status CheckText(const std::string& path, std::string_view text) {
-  if (const std::string kind = KindOfBinary(text); !kind.empty()) {
+  std::string kind = worker::KindOfBinary(text);
+  if (kind.empty() && text.find('\0') != std::string_view::npos) kind = "binary";
+  if (!kind.empty()) {
     return base::InvalidArgument("{}: is {}, not a table of text in UTF-8: save or convert it as CSV", path, kind);
   }
   if (worker::Trim(worker::WithoutMark(text)).find_first_not_of("\n\r \t") == std::string_view::npos) {
@@ -109,36 +86,37 @@ absl::StatusOr<Sample> ParseSample(const std::string& path, std::string_view tex
   Sample sample;
   sample.path = path;
   sample.whole = file_bytes <= static_cast<int64_t>(text.size());
-  // The last line is complete only at the end of the file.
-  if (!sample.whole) {
-    const size_t end = text.rfind('\n');
-    if (end == std::string_view::npos) return base::InvalidArgument("{}:1: the line is too long", path);
-    text = text.substr(0, end + 1);
-  }
-  std::vector<std::string_view> some;
-  const std::vector<std::string_view> lines = LinesOf(worker::WithoutMark(text));
-  for (const std::string_view line : lines) {
-    if (some.size() < kLinesForDelimiter && !worker::Trim(line).empty()) some.push_back(line);
-  }
-  sample.delimiter = DelimiterOf(some);
-  sample.columns = MostFields(some, sample.delimiter).first;
+  text = worker::WithoutMark(text);
+  sample.delimiter = DelimiterOf(text);
+  sample.columns = MostFields(text, sample.delimiter).first;
+  const std::string_view all = text;
   worker::CsvFields fields;
-  size_t bytes = 0;
-  for (size_t i = 0; i < lines.size(); ++i) {
+  int64_t line = 1;
+  // The last row is complete only at the end of the file.
+  while (const auto record = worker::TakeRecord(text, sample.delimiter, sample.whole)) {
     if (sample.rows.size() == limits.rows) {
+      text = all.substr(static_cast<size_t>(record->text.data() - all.data()));
       sample.whole = false;
       break;
     }
-    bytes += lines[i].size() + 1;
-    if (worker::Trim(lines[i]).empty()) continue;
-    const absl::Status split = worker::SplitCsv(lines[i], sample.delimiter, fields);
+    const int64_t at = std::exchange(line, line + record->lines);
+    if (worker::Trim(record->text).empty()) continue;
+    const absl::Status split = worker::SplitCsv(record->text, sample.delimiter, fields);
+    if (split.ok() && sample.rows.empty() && sample.bad_rows == 0) {
+      sample.first_row.assign(fields.values.begin(), fields.values.end());
+    }
     if (split.ok() && fields.values.size() == sample.columns) {
       sample.rows.emplace_back(fields.values.begin(), fields.values.end());
     } else if (sample.bad_rows++ == 0) {
-      sample.first_bad = split.ok() ? fmt::format("{}:{}: expected {} columns, found {}", path, i + 1, sample.columns,
+      sample.first_bad = split.ok() ? fmt::format("{}:{}: expected {} columns, found {}", path, at, sample.columns,
                                                   fields.values.size())
-                                    : fmt::format("{}:{}: {}", path, i + 1, base::Message(split));
+                                    : fmt::format("{}:{}: {}", path, at, base::Message(split));
     }
+  }
+  if (sample.rows.empty() && !sample.whole) return base::InvalidArgument("{}:1: the line is too long", path);
+  const size_t bytes = all.size() - text.size();
+  if (const size_t bad = worker::FindInvalidUtf8(all); bad != std::string_view::npos) {
+    sample.not_utf8_line = 1 + std::count(all.begin(), all.begin() + static_cast<int64_t>(bad), '\n');
   }
   const auto rows = static_cast<int64_t>(sample.rows.size());
   sample.estimated_rows = sample.whole ? rows

@@ -21,9 +21,11 @@ struct Sample {
   std::string path;
   char delimiter = ',';
   std::vector<Row> rows;       // each with `columns` fields; the first may be a header
-  size_t columns = 0;          // fields of most lines
-  int64_t bad_rows = 0;        // lines that cannot be split into that many fields; not among `rows`
+  size_t columns = 0;          // fields of most rows
+  int64_t bad_rows = 0;        // records that cannot be split into that many fields; not among `rows`
   std::string first_bad;       // "data.csv:17: expected 5 columns, found 3"
+  Row first_row;               // as many fields as it has; empty when it cannot be split
+  int64_t not_utf8_line = 0;   // the first line that is not text in UTF-8; 0: none
   bool whole = true;           // false: the file has more rows
   int64_t estimated_rows = 0;  // of the whole file, the header counted too
 };

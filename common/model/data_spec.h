@@ -33,14 +33,20 @@ struct InputSpec {
   std::vector<std::string> column_names;  // as ColumnNames
 };
 
+// What is read from a column of numbers: the number, or a part of a date and time. kTime: seconds since 1970 in UTC.
+enum class ColumnPart { kValue, kTime, kYear, kMonth, kWeekday, kHour };
+inline constexpr ColumnPart kDateParts[] = {ColumnPart::kTime, ColumnPart::kYear, ColumnPart::kMonth,
+                                            ColumnPart::kWeekday, ColumnPart::kHour};
+
 // Columns that a manifest names as the file's header does. Lists are empty, or have an entry for each column of the
 // schema's list: "" for one that is given by its number.
 struct ColumnNames {
   std::string label;
   std::vector<std::string> categorical;
   std::vector<std::string> numeric;
+  std::vector<std::string> labels;
 
-  bool empty() const { return label.empty() && categorical.empty() && numeric.empty(); }
+  bool empty() const { return label.empty() && categorical.empty() && numeric.empty() && labels.empty(); }
 };
 
 // The columns of the data. Column indices count from 0; that of a named column is -1 until a header is read
@@ -55,6 +61,10 @@ struct SchemaSpec {
   std::vector<std::string> label_classes;
   std::vector<int> categorical;
   std::vector<int> numeric;
+  // Of each numeric column; empty: all are numbers. The columns of schema.dates are in `numeric` once for each part.
+  std::vector<ColumnPart> parts;
+  bool day_first = false;            // 1/2/2024 is the first of February
+  std::vector<std::string> missing;  // texts that mean a missing number, beside those of worker/data/number.h
   // Numeric columns are also put into this many quantile buckets of the training data and embedded; 0: not embedded.
   int numeric_buckets = 0;
   bool header = false;
@@ -67,11 +77,25 @@ struct SchemaSpec {
   std::string label_storage;  // raw: uint8, int32, int64, float32; empty: uint8
 };
 
+// The most columns of one list of a schema, after ranges and dates are spelled out.
+inline constexpr size_t kMostColumns = 4096;
+
 struct DataSpec {
   SourceSpec train;
   std::optional<SourceSpec> test;
   SchemaSpec schema;
   int64_t max_bad_rows = 0;
 };
+
+// What the i-th numeric column holds.
+inline ColumnPart PartOf(const SchemaSpec& schema, size_t i) {
+  return i < schema.parts.size() ? schema.parts[i] : ColumnPart::kValue;
+}
+
+// As in an export: "time". Empty for kValue.
+inline const char* PartName(ColumnPart part) {
+  constexpr const char* kNames[] = {"", "time", "year", "month", "weekday", "hour"};
+  return kNames[static_cast<size_t>(part)];
+}
 
 }  // namespace medley::model

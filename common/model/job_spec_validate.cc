@@ -121,15 +121,21 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
     MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column, {schema.names.label}, 0));
   }
   for (size_t i = 0; i < schema.label_columns.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(use(fmt::format("spec.data.schema.label.columns[{}]", i), schema.label_columns[i], {}, 0));
+    MEDLEY_RETURN_IF_ERROR(
+        use(fmt::format("spec.data.schema.label.columns[{}]", i), schema.label_columns[i], schema.names.labels, i));
   }
   for (size_t i = 0; i < schema.categorical.size(); ++i) {
     MEDLEY_RETURN_IF_ERROR(
         use(fmt::format("spec.data.schema.categorical[{}]", i), schema.categorical[i], schema.names.categorical, i));
   }
   for (size_t i = 0; i < schema.numeric.size(); ++i) {
+    if (PartOf(schema, i) > ColumnPart::kTime) continue;  // another part of the date before
     MEDLEY_RETURN_IF_ERROR(
         use(fmt::format("spec.data.schema.numeric[{}]", i), schema.numeric[i], schema.names.numeric, i));
+  }
+  if (schema.categorical.size() > kMostColumns || schema.numeric.size() > kMostColumns) {
+    return base::InvalidArgument("spec.data.schema: {} categorical and {} numeric columns; at most {} of each",
+                                 schema.categorical.size(), schema.numeric.size(), kMostColumns);
   }
   if (schema.categorical.empty() && schema.numeric.empty()) {
     return base::InvalidArgument("spec.data.schema: needs at least one categorical or numeric column");
@@ -335,12 +341,16 @@ std::string ProfileHash(const JobSpec& spec) {
   if (spec.training.clip_norm) text += "|clips";
   text += TaskText(spec);
   text += InputsText(spec.data);
+  for (const std::string& word : schema.missing) text += fmt::format("|missing {}:{}", word.size(), word);
+  for (const ColumnPart part : schema.parts) text += fmt::format("|{}", PartName(part));
+  if (schema.day_first) text += "|dayFirst";
   if (const ColumnNames& names = schema.names; !names.empty()) {
     // Every name with its length, so that no two lists make the same text.
     const auto add = [&](const std::string& name) { text += fmt::format("|{}:{}", name.size(), name); };
     add(names.label);
     for (const std::string& name : names.categorical) add(name);
     for (const std::string& name : names.numeric) add(name);
+    for (const std::string& name : names.labels) add(name);
   }
   return base::HashHex(text);
 }

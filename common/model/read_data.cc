@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace medley::model {
 namespace {
@@ -33,15 +35,63 @@ void ReadColumn(const Reader& reader, std::string_view field, const nlohmann::js
   }
 }
 
+// "pixel0..pixel783" or "1..784".
+struct ColumnRange {
+  std::string prefix;
+  int64_t first = 0;
+  int64_t last = 0;
+  size_t digits = 0;  // least number of them: x001..x100 is padded with zeros
+};
+
+std::optional<ColumnRange> RangeOf(std::string_view text) {
+  const size_t dots = text.find("..");
+  if (dots == std::string_view::npos) return std::nullopt;
+  const std::string_view first = text.substr(0, dots), last = text.substr(dots + 2);
+  const auto digits_of = [](std::string_view name) {
+    size_t digits = 0;
+    while (digits < name.size() && name[name.size() - 1 - digits] >= '0' && name[name.size() - 1 - digits] <= '9') {
+      ++digits;
+    }
+    return digits;
+  };
+  const size_t digits = digits_of(first), last_digits = digits_of(last);
+  ColumnRange range{.prefix = std::string(first.substr(0, first.size() - digits))};
+  if (digits == 0 || digits > 9 || last_digits == 0 || last_digits > 9 ||
+      last.substr(0, last.size() - last_digits) != range.prefix) {
+    return std::nullopt;
+  }
+  std::from_chars(first.data() + range.prefix.size(), first.data() + first.size(), range.first);
+  std::from_chars(last.data() + range.prefix.size(), last.data() + last.size(), range.last);
+  const bool padded = digits > 1 && first[range.prefix.size()] == '0';
+  if (padded && digits != last_digits) return std::nullopt;
+  range.digits = padded ? digits : 1;
+  return range;
+}
+
 void ReadColumns(const Reader& reader, std::string_view field, std::vector<int>& numbers,
                  std::vector<std::string>& names) {
   if (!reader.Has(field)) return;
   const nlohmann::json list = reader.Raw(field);
   if (!list.is_array()) return reader.Fail(field, "must be a list of columns");
-  numbers.assign(list.size(), -1);
-  names.assign(list.size(), "");
+  numbers.clear();
+  names.clear();
   for (size_t i = 0; i < list.size(); ++i) {
-    ReadColumn(reader, fmt::format("{}[{}]", field, i), list[i], numbers[i], names[i]);
+    const auto range = list[i].is_string() ? RangeOf(list[i].get_ref<const std::string&>()) : std::nullopt;
+    if (!range) {
+      ReadColumn(reader, fmt::format("{}[{}]", field, i), list[i], numbers.emplace_back(-1), names.emplace_back());
+      continue;
+    }
+    if (range->last < range->first || range->last - range->first >= static_cast<int64_t>(kMostColumns)) {
+      return reader.Fail(fmt::format("{}[{}]", field, i),
+                         fmt::format("is a range that must have from 1 to {} columns", kMostColumns));
+    }
+    for (int64_t at = range->first; at <= range->last; ++at) {
+      numbers.push_back(range->prefix.empty() ? static_cast<int>(at) : -1);
+      names.push_back(range->prefix.empty() ? "" : fmt::format("{}{:0{}}", range->prefix, at, range->digits));
+    }
+    if (numbers.size() > kMostColumns) {
+      return reader.Fail(field, fmt::format("has more than {} columns", kMostColumns));
+    }
   }
   const auto is_empty = [](const std::string& name) { return name.empty(); };
   if (std::ranges::all_of(names, is_empty)) names.clear();
@@ -64,6 +114,24 @@ void Append(const InputSpec& input, std::vector<int>& numbers, std::vector<std::
   numbers.insert(numbers.end(), input.columns.begin(), input.columns.end());
   names.insert(names.end(), input.column_names.begin(), input.column_names.end());
   if (!names.empty()) names.resize(numbers.size());
+}
+
+// A date is as many numeric columns as it has parts.
+void AddDates(const Reader& reader, SchemaSpec& schema) {
+  std::vector<int> numbers;
+  std::vector<std::string> names;
+  ReadColumns(reader, "dates", numbers, names);
+  if (numbers.empty()) return;
+  schema.parts.resize(schema.numeric.size());
+  if (!names.empty()) schema.names.numeric.resize(schema.numeric.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    for (const ColumnPart part : kDateParts) {
+      schema.numeric.push_back(numbers[i]);
+      schema.parts.push_back(part);
+      if (!names.empty()) schema.names.numeric.push_back(names[i]);
+    }
+  }
+  if (!schema.names.numeric.empty()) schema.names.numeric.resize(schema.numeric.size());
 }
 
 // The columns of the schema as those of the inputs one after the other.
@@ -90,13 +158,16 @@ void ReadData(const document::Reader& reader, DataSpec& data) {
   if (label.Has("column")) {
     ReadColumn(label, "column", label.Raw("column"), data.schema.label_column, data.schema.names.label);
   }
-  label.Read("columns", data.schema.label_columns);
+  ReadColumns(label, "columns", data.schema.label_columns, data.schema.names.labels);
   label.Read("positive", data.schema.label_positive);
   data.schema.label_classes = label.Strings("classes");
   ReadColumns(schema, "categorical", data.schema.categorical, data.schema.names.categorical);
   ReadColumns(schema, "numeric", data.schema.numeric, data.schema.names.numeric);
   schema.Read("numericBuckets", data.schema.numeric_buckets);
   schema.Read("header", data.schema.header);
+  data.schema.missing = schema.Strings("missing");
+  schema.Read("dayFirst", data.schema.day_first);
+  AddDates(schema, data.schema);
   label.Read("count", data.schema.label_count);
   label.Read("storage", data.schema.label_storage);
   reader.Read("maxBadRows", data.max_bad_rows);

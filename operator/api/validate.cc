@@ -128,7 +128,8 @@ void CheckInputs(Rules& rules, const Json& spec) {
   const bool inputs = Has(spec, "/data/inputs");
   const bool table = IsTable(spec, "train");
   const bool own_loss = TextAt(spec, "/model/task") == "ownLoss";
-  rules.Require(inputs != (Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric")),
+  rules.Require(inputs != (Has(spec, "/data/schema/categorical") || Has(spec, "/data/schema/numeric") ||
+                           Has(spec, "/data/schema/dates")),
                 "spec.data must have either inputs, or a schema that names categorical or numeric columns");
   rules.Require(inputs || (table && !Has(spec, "/model/torchScript")),
                 "spec.data.inputs are needed for spec.model.torchScript and for the formats idx, npy and raw");
@@ -168,9 +169,15 @@ void CheckData(Rules& rules, const Json& spec) {
                 "spec.data.schema.label must not have both column and columns");
   std::set<std::string> labels = Columns(spec, "/data/schema/label/columns");
   if (Has(spec, "/data/schema/label/column")) labels.insert(kube::Dump(At(spec, "/data/schema/label/column")));
-  const auto is_name = [](const std::string& column) { return column.starts_with('"'); };
+  const std::set<std::string> dates = Columns(spec, "/data/schema/dates");
+  // A range of numbers, "1..784", names no column.
+  const auto is_name = [](const std::string& column) {
+    return column.starts_with('"') &&
+           !(column.find("..") != std::string::npos && column.find_first_not_of("\"0123456789.") == std::string::npos);
+  };
   const auto names = [&](const std::set<std::string>& columns) { return std::ranges::any_of(columns, is_name); };
-  rules.Require(At(spec, "/data/schema/header") == true || !(names(labels) || names(categorical) || names(numeric)),
+  rules.Require(At(spec, "/data/schema/header") == true ||
+                    !(names(labels) || names(categorical) || names(numeric) || names(dates)),
                 "spec.data.schema names columns, which needs header: true");
   const auto share = [](const std::set<std::string>& a, const std::set<std::string>& b) {
     return std::ranges::any_of(a, [&](const std::string& column) { return b.contains(column); });
@@ -178,7 +185,8 @@ void CheckData(Rules& rules, const Json& spec) {
   rules.Require(!share(labels, categorical), "spec.data.schema.categorical must not hold the label's column");
   rules.Require(!share(labels, numeric), "spec.data.schema.numeric must not hold the label's column");
   rules.Require(!share(categorical, numeric), "a column of spec.data.schema must not be both categorical and numeric");
-  rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric"),
+  rules.Require(Number(spec, "/data/schema/numericBuckets", 0) == 0 || Has(spec, "/data/schema/numeric") ||
+                    Has(spec, "/data/schema/dates"),
                 "spec.data.schema.numericBuckets needs numeric columns");
   rules.Require(!Has(spec, "/data/volume") || TextAt(spec, "/data/volume/mountPath").rfind('/', 0) == 0,
                 "spec.data.volume.mountPath must be absolute");

@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "worker/data/dataset.h"
+#include "worker/data/record.h"
 #include "worker/data/row_parser.h"
 
 namespace medley::worker {
@@ -24,13 +25,13 @@ void FuzzRows(unsigned char choice, std::string_view text) {
   schema.categorical = {1, 3};
   schema.numeric = {2};
   RowParser parser(schema, choice % 3 == 0 ? '\t' : ',', 64);
-  Batch rows;
+  ParsedRows rows;
   int64_t samples = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    if (parser.Append(text.substr(at, end - at), rows).ok()) ++samples;
+  const char delimiter = choice % 3 == 0 ? '\t' : ',';
+  for (size_t before = text.size(); const auto record = TakeRecord(text, delimiter, true); before = text.size()) {
+    MEDLEY_CHECK(text.size() < before && before - text.size() <= record->text.size() + 1, "text was lost");
+    if (parser.Append(record->text, rows).ok()) ++samples;
     MEDLEY_CHECK(rows.samples == samples, "a row was counted that was not read");
-    at = end + 1;
   }
   for (const int32_t id : rows.ids) MEDLEY_CHECK(id >= 0 && id < 64, "an id is outside of the table");
 }

@@ -21,15 +21,25 @@ absl::StatusOr<Transform> TransformOf(const job::v1::FittedTransform& message, c
     return base::FailedPrecondition("the fitted transform has {} columns, the schema has {} numeric ones",
                                     message.columns_size(), schema.numeric.size());
   }
+  const bool exact = message.double_precision();
   Transform transform;
-  transform.label.mean = message.label().mean();
-  if (message.label().deviation() > 0) transform.label.deviation = message.label().deviation();
-  transform.label.classes = {message.label().classes().begin(), message.label().classes().end()};
+  transform.single_precision = !exact;
+  transform.header = {message.header().begin(), message.header().end()};
+  const job::v1::FittedLabel& label = message.label();
+  const double deviation = exact ? label.exact_deviation() : static_cast<double>(label.deviation());
+  transform.label.mean = exact ? label.exact_mean() : static_cast<double>(label.mean());
+  if (deviation > 0) transform.label.deviation = deviation;
+  transform.label.classes = {label.classes().begin(), label.classes().end()};
   for (const job::v1::FittedColumn& column : message.columns()) {
-    transform.columns.push_back({.log = column.log(),
-                                 .mean = column.mean(),
-                                 .inverse_deviation = column.inverse_deviation(),
-                                 .edges = {column.edges().begin(), column.edges().end()}});
+    NumericTransform& to = transform.columns.emplace_back();
+    to.log = column.log();
+    to.mean = exact ? column.exact_mean() : static_cast<double>(column.mean());
+    to.inverse_deviation = exact ? column.exact_inverse_deviation() : static_cast<double>(column.inverse_deviation());
+    if (exact) {
+      to.edges = {column.exact_edges().begin(), column.exact_edges().end()};
+    } else {
+      to.edges = {column.edges().begin(), column.edges().end()};
+    }
   }
   return transform;
 }
@@ -88,6 +98,7 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
   request.folder = kExportFolder;
   request.model.schema = data.schema;
   request.model.embedding_rows = env.spec.model.embedding_rows;
+  request.model.max_bad_rows = data.max_bad_rows;
   if (!data.train.arrays()) {
     MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(data.train, ""));
     request.model.delimiter = file.delimiter;

@@ -41,7 +41,7 @@ absl::Status CheckShape(const ArrayHeader& header, const std::vector<int64_t>& s
 class Reader {
  public:
   static absl::StatusOr<Reader> Open(const std::string& path, const ArraySource& source) {
-    MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
+    MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path, TextFile::Content::kBytes));
     Reader reader(std::move(file));
     if (source.format == "raw") {
       reader.header_.type = source.storage;

@@ -1,8 +1,7 @@
-// Splits one line of a CSV or TSV file into its fields.
+// Splits one record of a CSV or TSV file (worker/data/record.h) into its fields.
 //
 // Spaces and carriage returns around fields are dropped, so ", " separates like ",". A field that begins with a double
-// quote ends at the next one ("" stands for one quote inside) and keeps its spaces. A record is one line: a quoted
-// field cannot contain a line break. Pure functions.
+// quote ends at the next one ("" stands for one quote inside) and keeps its spaces and line breaks. Pure functions.
 #pragma once
 
 #include <absl/status/status.h>
@@ -13,7 +12,7 @@
 
 namespace medley::worker {
 
-// The fields of one line. Reused for the next line; `values` point into the line or into `unescaped`.
+// The fields of one record. Reused for the next one; `values` point into the record or into `unescaped`.
 struct CsvFields {
   std::vector<std::string_view> values;
   std::vector<std::string> unescaped;

@@ -3,8 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "worker/data/row_parser.h"
-
 namespace medley::worker {
 
 FeatureEncoder::FeatureEncoder(Transform transform, const model::SchemaSpec& schema, int64_t embedding_rows)
@@ -20,23 +18,29 @@ FeatureEncoder::FeatureEncoder(Transform transform, const model::SchemaSpec& sch
   }
 }
 
-void FeatureEncoder::Encode(Batch& rows) const {
-  const size_t width = static_cast<size_t>(rows.shape.numerics);
-  const size_t fields = static_cast<size_t>(rows.shape.fields);
+void FeatureEncoder::Encode(ParsedRows& from, Batch& to) const {
+  const size_t width = static_cast<size_t>(to.shape.numerics);
+  const size_t fields = static_cast<size_t>(to.shape.fields);
+  const size_t first = to.numerics.size();
+  to.numerics.resize(first + from.numerics.size());
   for (size_t c = 0; c < width; ++c) {
     const NumericTransform& column = transform_.columns[c];
-    for (size_t i = 0; i < static_cast<size_t>(rows.samples); ++i) {
-      float& x = rows.numerics[i * width + c];
+    for (size_t i = 0; i < static_cast<size_t>(from.samples); ++i) {
+      double x = from.numerics[i * width + c];
+      if (transform_.single_precision) x = static_cast<double>(static_cast<float>(x));
       if (!bucket_ids_.empty()) {
-        rows.ids[i * fields + categorical_ + c] = bucket_ids_[c][static_cast<size_t>(column.Bucket(x))];
+        from.ids[i * fields + categorical_ + c] = bucket_ids_[c][static_cast<size_t>(column.Bucket(x))];
       }
-      x = column.Standardize(x);
+      to.numerics[first + i * width + c] = column.Standardize(x);
     }
   }
-  if (!standardises_labels_) return;
-  const double mean = transform_.label.mean;
-  const double deviation = transform_.label.deviation;
-  for (float& label : rows.labels) label = static_cast<float>((static_cast<double>(label) - mean) / deviation);
+  to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
+  to.labels.reserve(to.labels.size() + from.labels.size());
+  const LabelTransform& label = transform_.label;
+  for (const double value : from.labels) {
+    to.labels.push_back(static_cast<float>(standardises_labels_ ? (value - label.mean) / label.deviation : value));
+  }
+  to.samples += from.samples;
 }
 
 }  // namespace medley::worker

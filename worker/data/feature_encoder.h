@@ -7,6 +7,7 @@
 
 #include "common/model/job_spec.h"
 #include "worker/data/batch.h"
+#include "worker/data/row_parser.h"
 #include "worker/data/transform.h"
 
 namespace medley::worker {
@@ -16,8 +17,8 @@ class FeatureEncoder {
   // `transform` has a column for each of schema.numeric.
   FeatureEncoder(Transform transform, const model::SchemaSpec& schema, int64_t embedding_rows);
 
-  // Encodes in place the rows that RowParser has appended.
-  void Encode(Batch& rows) const;
+  // Appends to `to` the rows of `from`, whose ids of bucketed columns it sets.
+  void Encode(ParsedRows& from, Batch& to) const;
 
  private:
   const Transform transform_;

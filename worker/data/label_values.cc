@@ -25,27 +25,23 @@ constexpr size_t kLongestValue = 40;
 
 std::string Quoted(std::string_view value) { return fmt::format("\"{}\"", base::Printable(value, kLongestValue)); }
 
+absl::StatusOr<model::SchemaSpec> ReadHeader(const model::SchemaSpec& schema, std::string_view header, char delimiter,
+                                             const std::string& path) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, HeaderNames(header, delimiter, path));
+  return FindColumns(schema, names, path);
+}
+
 std::string Rows(int64_t rows) { return fmt::format("({} {})", rows, rows == 1 ? "row" : "rows"); }
 
 }  // namespace
 
-std::string_view LabelText(std::string_view value) {
-  if (!value.empty() && value.back() == '.') value.remove_suffix(1);
-  return value;
-}
-
-void LabelValues::Add(std::string_view line, int label_column) {
-  if (Trim(line).empty() || !SplitCsv(line, delimiter_, fields_).ok()) return;
+void LabelValues::Add(std::string_view row, int label_column) {
+  if (Trim(row).empty() || !SplitCsv(row, delimiter_, fields_).ok()) return;
   const auto column = static_cast<size_t>(label_column);
   if (column >= fields_.values.size()) return;
   const std::string_view label = LabelText(fields_.values[column]);
   if (label.empty()) return;
-  const bool named = !schema_.label_positive.empty();
-  if (label == (named ? LabelText(schema_.label_positive) : "1")) {
-    ++positives_;
-  } else if (named || label == "0") {
-    ++negatives_;
-  }
+  if (const std::optional<bool> one = IsOne(label, schema_.label_positive)) ++(*one ? positives_ : negatives_);
   const auto it = rows_.find(label);
   if (it != rows_.end()) {
     ++it->second;
@@ -103,18 +99,18 @@ absl::Status LabelValues::AddFiles(const SourceFile& file, Until until, std::sto
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(file.path));
   for (const std::string& path : paths) {
     if (enough()) return absl::OkStatus();
-    int64_t number = 0;
+    bool empty = true;
     absl::StatusOr<model::SchemaSpec> found = schema_;
-    MEDLEY_RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
-      if (++number == 1) line = WithoutMark(line);
-      if (number == 1 && schema_.header) {
-        found = FindColumns(schema_, line, delimiter_, path);
+    MEDLEY_RETURN_IF_ERROR(ForEachRecord(path, delimiter_, [&](std::string_view row, int64_t line) {
+      empty = false;
+      if (line == 1 && schema_.header) {
+        found = ReadHeader(schema_, row, delimiter_, path);
       } else {
-        Add(line, found->label_column);
+        Add(row, found->label_column);
       }
       return found.ok() && !enough() && !stop.stop_requested();
     }));
-    if (number == 0 && schema_.header) found = FindColumns(schema_, "", delimiter_, path);
+    if (empty && schema_.header) found = ReadHeader(schema_, "", delimiter_, path);
     MEDLEY_RETURN_IF_ERROR(found.status());
     if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", path);
   }
@@ -131,18 +127,16 @@ absl::Status FindReadableRow(const SourceFile& file, const model::SchemaSpec& sc
   for (const std::string& path : paths) {
     absl::StatusOr<model::SchemaSpec> found = schema;
     std::optional<RowParser> parser;
-    Batch rows;
-    int64_t number = 0;
-    MEDLEY_RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
-      if (++number == 1) line = WithoutMark(line);
-      if (number == 1 && schema.header) {
-        found = FindColumns(schema, line, file.delimiter, path);
+    ParsedRows rows;
+    MEDLEY_RETURN_IF_ERROR(ForEachRecord(path, file.delimiter, [&](std::string_view row, int64_t line) {
+      if (line == 1 && schema.header) {
+        found = ReadHeader(schema, row, file.delimiter, path);
         return found.ok();
       }
-      if (!Trim(line).empty()) {
+      if (!Trim(row).empty()) {
         if (!parser) parser.emplace(*found, file.delimiter, 1, classes);
-        const absl::Status read = parser->Append(line, rows);
-        if (first_error.ok()) first_error = base::Annotate(read, fmt::format("{}:{}", path, number));
+        const absl::Status read = parser->Append(row, rows);
+        if (first_error.ok()) first_error = base::Annotate(read, fmt::format("{}:{}", path, line));
       }
       return rows.samples == 0 && !stop.stop_requested();
     }));
@@ -153,16 +147,34 @@ absl::Status FindReadableRow(const SourceFile& file, const model::SchemaSpec& sc
   return first_error;
 }
 
+// Compares the headers of all files with that of the training data.
+absl::Status CheckHeaders(const SourceFile& file, const model::SchemaSpec& schema,
+                          const std::vector<std::string>& expected) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(file.path));
+  for (const std::string& path : paths) {
+    absl::Status status;
+    MEDLEY_RETURN_IF_ERROR(ForEachRecord(path, file.delimiter, [&](std::string_view header, int64_t) {
+      const absl::StatusOr<std::vector<std::string>> names = HeaderNames(header, file.delimiter, path);
+      status = names.ok() ? CompareHeaders(schema, expected, "the training data", *names, path) : names.status();
+      return false;
+    }));
+    MEDLEY_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec,
-                         const std::vector<std::string>& classes, const std::string& root, std::stop_token stop) {
+                         const std::vector<std::string>& classes, const std::string& root, std::stop_token stop,
+                         const std::vector<std::string>& header) {
   if (source.arrays()) {
     ArrayOptions options{.root = root, .stop = std::move(stop), .classes = classes};
     options.test = true;
     return CheckArrays(source, spec.schema, options);
   }
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(source, root));
+  if (spec.schema.header && !header.empty()) MEDLEY_RETURN_IF_ERROR(CheckHeaders(file, spec.schema, header));
   if (spec.schema.task != model::Task::kBinary) return FindReadableRow(file, spec.schema, classes, stop);
   LabelValues values(spec.schema, file.delimiter);
   MEDLEY_RETURN_IF_ERROR(values.AddFiles(file, LabelValues::Until::kBothClasses, std::move(stop)));

@@ -15,12 +15,10 @@
 
 #include "common/model/job_spec.h"
 #include "worker/data/csv.h"
+#include "worker/data/label_reader.h"
 #include "worker/data/source.h"
 
 namespace medley::worker {
-
-// A label as it is compared: without a trailing dot, which UCI Adult's test file has.
-std::string_view LabelText(std::string_view value);
 
 class LabelValues {
  public:
@@ -30,10 +28,10 @@ class LabelValues {
   enum class Until { kEnd, kBothClasses };
 
   // Counts the labels of the files that `file` means, to their end or until both classes have occurred. Errors: those
-  // of FindFiles, ForEachLine and FindColumns; Cancelled.
+  // of FindFiles, ForEachRecord and FindColumns; Cancelled.
   absl::Status AddFiles(const SourceFile& file, Until until, std::stop_token stop);
-  // Counts the label of a line. Ignores a line that is blank, cannot be split or has no label.
-  void Add(std::string_view line) { Add(line, schema_.label_column); }
+  // Counts the label of a row. Ignores a row that is blank, cannot be split or has no label.
+  void Add(std::string_view row) { Add(row, schema_.label_column); }
   bool HasEitherClass() const { return positives_ > 0 || negatives_ > 0; }
   bool HasBothClasses() const { return positives_ > 0 && negatives_ > 0; }
   // OK when both classes occur or when there are no labels at all. Otherwise InvalidArgument that begins with `path`
@@ -43,7 +41,7 @@ class LabelValues {
   std::string Describe() const;
 
  private:
-  void Add(std::string_view line, int label_column);
+  void Add(std::string_view row, int label_column);
 
   const model::SchemaSpec& schema_;
   const char delimiter_;
@@ -55,9 +53,11 @@ class LabelValues {
 };
 
 // Task::kBinary: checks that both classes occur in the file. Others: that the labels of some row can be read; `classes`
-// are those of the training data. Reads only as much as it needs. Errors: those of LabelValues::Check and LabelReader;
+// are those of the training data. `header`: the names of all columns of the training data, if they are known. Reads
+// only as much as it needs. Errors: those of LabelValues::Check and LabelReader;
 // NotFound; InvalidArgument (a URI without file:///); Unimplemented (format); Cancelled. Arrays: those of CheckArrays.
 absl::Status CheckLabels(const model::SourceSpec& source, const model::DataSpec& spec,
-                         const std::vector<std::string>& classes, const std::string& root, std::stop_token stop);
+                         const std::vector<std::string>& classes, const std::string& root, std::stop_token stop,
+                         const std::vector<std::string>& header = {});
 
 }  // namespace medley::worker

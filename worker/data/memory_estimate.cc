@@ -102,6 +102,12 @@ int64_t RowBytes(const model::SchemaSpec& schema) {
   return int64_t{4} * (shape.fields + shape.numerics + shape.labels);
 }
 
+// As long as not all rows are read: numbers are standardised in double (ParsedRows).
+int64_t ParsedRowBytes(const model::SchemaSpec& schema) {
+  const SampleShape shape = ShapeOf(schema);
+  return int64_t{4} * shape.fields + int64_t{8} * (shape.numerics + shape.labels);
+}
+
 absl::StatusOr<DataMemory> EstimateTexts(const model::SourceSpec& source, const model::DataSpec& spec,
                                          const std::string& root) {
   MEDLEY_ASSIGN_OR_RETURN(const SourceFile at, FileOf(source, root));
@@ -123,13 +129,13 @@ absl::StatusOr<DataMemory> EstimateTexts(const model::SourceSpec& source, const 
     }
     memory.rows += text.rows;
     memory.text = std::max(memory.text, text.bytes);
-    memory.peak = std::max(memory.peak, text.bytes + memory.rows * RowBytes(spec.schema));
+    memory.peak = std::max(memory.peak, text.bytes + memory.rows * ParsedRowBytes(spec.schema));
   }
   const int64_t other = (spec.schema.header ? static_cast<int64_t>(paths.size()) : 0) + spec.max_bad_rows;
   memory.rows = std::max<int64_t>(0, memory.rows - other);  // rows that are not kept
   memory.kept = memory.rows * RowBytes(spec.schema);
   // The rows are parsed in pieces, which are then joined; the allocator keeps what is freed meanwhile.
-  memory.peak = std::max(memory.kept / 10 * 18, memory.peak - other * RowBytes(spec.schema));
+  memory.peak = std::max(memory.kept / 10 * 18, memory.peak - other * ParsedRowBytes(spec.schema));
   return memory;
 }
 

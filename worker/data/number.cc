@@ -1,24 +1,113 @@
 #include "worker/data/number.h"
 
+#include <absl/strings/match.h>
+
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "common/base/status.h"
 #include "common/base/utf8.h"
 
 namespace medley::worker {
+namespace {
 
-absl::Status ReadNumber(std::string_view text, int column, float& number) {
-  if (text.empty() || text == "?" || text == "NULL" || text == "NA") {
-    number = std::numeric_limits<float>::quiet_NaN();
-    return absl::OkStatus();
+constexpr std::array<std::string_view, 17> kMissing = {"",         "?",      "-",       "nan",     "-nan",    "na",
+                                                       "n/a",      "null",   "none",    "<na>",    "#na",     "#n/a",
+                                                       "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"};
+constexpr size_t kLongestMissing = 8;
+
+// Without blanks, those that a quoted field may have included.
+std::string_view Strip(std::string_view text) {
+  constexpr std::string_view kNoBreak = "\xc2\xa0";
+  constexpr std::string_view kSpaces = " \t\r\n\v\f";
+  while (true) {
+    const size_t before = text.size();
+    text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
+    if (text.starts_with(kNoBreak)) text.remove_prefix(kNoBreak.size());
+    while (!text.empty() && kSpaces.find(text.back()) != std::string_view::npos) text.remove_suffix(1);
+    if (text.ends_with(kNoBreak)) text.remove_suffix(kNoBreak.size());
+    if (text.size() == before) return text;
   }
+}
+
+// A number that from_chars finds to be out of range: 0 when it is too small, else infinity.
+double OutOfRange(std::string_view digits) {
+  const size_t exponent = digits.find_first_of("eE");
+  const std::string_view mantissa = digits.substr(0, exponent);
+  const bool small = exponent == std::string_view::npos ? mantissa.find_first_of("123456789") > mantissa.find('.')
+                                                        : digits.substr(exponent + 1).starts_with('-');
+  return small ? 0 : std::numeric_limits<double>::infinity();
+}
+
+// Nothing for other text, also for "inf" and "nan".
+std::optional<double> Decimal(std::string_view text) {
+  double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) {
-    return base::InvalidArgument("column {}: '{}' is not a number", column, base::Printable(text));
+  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc::result_out_of_range) number = OutOfRange(text);
+  if (!std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+// Signs that from_chars does not know: + and the minus sign of Unicode.
+std::optional<double> SignedDecimal(std::string_view text) {
+  constexpr std::string_view kMinus = "\xe2\x88\x92";
+  const bool minus = text.starts_with(kMinus);
+  if (minus || text.starts_with('+')) {
+    text.remove_prefix(minus ? kMinus.size() : 1);
+    if (text.starts_with('-')) return std::nullopt;
+    const auto number = Decimal(text);
+    return number && minus ? -*number : number;
   }
-  return absl::OkStatus();
+  return Decimal(text);
+}
+
+}  // namespace
+
+bool IsMissingText(std::string_view text) {
+  text = Strip(text);
+  return text.size() <= kLongestMissing && std::ranges::any_of(kMissing, [&](std::string_view word) {
+           return absl::EqualsIgnoreCase(absl::string_view(text.data(), text.size()),
+                                         absl::string_view(word.data(), word.size()));
+         });
+}
+
+std::vector<std::string> MissingTexts() { return {kMissing.begin(), kMissing.end()}; }
+
+ValueReader::ValueReader(const std::vector<std::string>& missing) {
+  for (const std::string& text : missing) {
+    texts_.emplace_back(Strip(text));
+    if (const auto number = SignedDecimal(texts_.back())) numbers_.push_back(*number);
+  }
+}
+
+bool ValueReader::IsOwnMissing(std::string_view text) const { return std::ranges::find(texts_, text) != texts_.end(); }
+
+Value ValueReader::Read(std::string_view text) const {
+  constexpr Value kMissingValue{ValueKind::kMissing, std::numeric_limits<double>::quiet_NaN()};
+  if (text.empty()) return kMissingValue;
+  auto number = Decimal(text);
+  if (!number) {
+    text = Strip(text);
+    number = SignedDecimal(text);
+  }
+  if (number) {
+    if (!numbers_.empty() && std::ranges::find(numbers_, *number) != numbers_.end()) return kMissingValue;
+    return {ValueKind::kNumber, *number};
+  }
+  if (IsMissingText(text) || IsOwnMissing(text)) return kMissingValue;
+  return {};
+}
+
+absl::Status ValueReader::ReadNumber(std::string_view text, int column, double& number) const {
+  const Value value = Read(text);
+  number = value.number;
+  if (value.kind != ValueKind::kText) return absl::OkStatus();
+  return base::InvalidArgument("column {}: '{}' is not a number", column, base::Printable(text));
 }
 
 }  // namespace medley::worker

@@ -2,24 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/base/utf8.h"
-#include "worker/data/number.h"
 #include "worker/data/schema.h"
 
 namespace medley::worker {
 namespace {
-
-size_t ColumnsOf(const model::SchemaSpec& schema) {
-  int last = schema.label_column;
-  for (const int column : schema.label_columns) last = std::max(last, column);
-  for (const int column : schema.categorical) last = std::max(last, column);
-  for (const int column : schema.numeric) last = std::max(last, column);
-  return static_cast<size_t>(last) + 1;
-}
 
 absl::Status ReadId(std::string_view text, int column, int32_t& id) {
   const std::string_view digits = Trim(text);
@@ -30,32 +22,63 @@ absl::Status ReadId(std::string_view text, int column, int32_t& id) {
 
 }  // namespace
 
+size_t ColumnsOf(const model::SchemaSpec& schema) {
+  int last = schema.label_column;
+  for (const int column : schema.label_columns) last = std::max(last, column);
+  for (const int column : schema.categorical) last = std::max(last, column);
+  for (const int column : schema.numeric) last = std::max(last, column);
+  return static_cast<size_t>(last) + 1;
+}
+
 int32_t HashedId(std::string_view value, int field, int64_t embedding_rows) {
   return static_cast<int32_t>(base::Hash64(value, static_cast<uint64_t>(field)) %
                               static_cast<uint64_t>(embedding_rows));
 }
 
 RowParser::RowParser(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows,
-                     std::vector<std::string> classes)
+                     std::vector<std::string> classes, size_t width)
     : schema_(schema),
       delimiter_(delimiter),
       embedding_rows_(embedding_rows),
       shape_(ShapeOf(schema)),
+      values_(schema.missing),
       columns_(ColumnsOf(schema)),
+      width_(width),
       labels_(schema, std::move(classes)) {}
 
-absl::Status RowParser::Append(std::string_view line, Batch& rows) {
-  if (const absl::Status split = SplitCsv(line, delimiter_, fields_); !split.ok()) {
+absl::Status RowParser::ReadDate(std::string_view text, int column, model::ColumnPart part, double& number) {
+  // The parts of a date follow each other.
+  if (part == model::ColumnPart::kTime) {
+    const bool missing = values_.Read(text).kind == ValueKind::kMissing;
+    date_ = missing ? std::nullopt : ParseDate(text, schema_.day_first);
+    if (!missing && !date_) {
+      return base::InvalidArgument("column {}: '{}' is no date or time", column, base::Printable(text));
+    }
+  }
+  number = date_ ? date_->Part(part) : std::numeric_limits<double>::quiet_NaN();
+  return absl::OkStatus();
+}
+
+absl::Status RowParser::Append(std::string_view record, ParsedRows& rows) {
+  if (const absl::Status split = SplitCsv(record, delimiter_, fields_); !split.ok()) {
     fields_.values.clear();
     return split;
   }
   if (fields_.values.size() < columns_) {
     return base::InvalidArgument("the line has {} columns, the schema needs {}", fields_.values.size(), columns_);
   }
+  if (width_ > 0 && fields_.values.size() != width_) {
+    return base::InvalidArgument("expected {} columns, found {}", width_, fields_.values.size());
+  }
   const auto value = [&](int column) { return fields_.values[static_cast<size_t>(column)]; };
   numbers_.clear();
-  for (const int column : schema_.numeric) {
-    MEDLEY_RETURN_IF_ERROR(ReadNumber(value(column), column, numbers_.emplace_back()));
+  for (size_t i = 0; i < schema_.numeric.size(); ++i) {
+    const int column = schema_.numeric[i];
+    if (const model::ColumnPart part = PartOf(schema_, i); part != model::ColumnPart::kValue) {
+      MEDLEY_RETURN_IF_ERROR(ReadDate(value(column), column, part, numbers_.emplace_back()));
+    } else {
+      MEDLEY_RETURN_IF_ERROR(values_.ReadNumber(value(column), column, numbers_.emplace_back()));
+    }
   }
   ids_.clear();
   for (size_t field = 0; field < schema_.categorical.size(); ++field) {

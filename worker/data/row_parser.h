@@ -1,44 +1,64 @@
-// Parses a line into a sample: hashed ids, raw numbers, labels. Not thread-safe (keeps scratch memory).
+// Parses a record into a sample: hashed ids, raw numbers, labels. Not thread-safe (keeps scratch memory).
 #pragma once
 
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "common/model/job_spec.h"
 #include "worker/data/batch.h"
 #include "worker/data/csv.h"
+#include "worker/data/date.h"
 #include "worker/data/label_reader.h"
+#include "worker/data/number.h"
 
 namespace medley::worker {
 
 // The row of the shared embedding table for `value` in categorical field `field`.
 int32_t HashedId(std::string_view value, int field, int64_t embedding_rows);
 
+// Rows as they were read, before any transform: numbers have double precision, so that those that are large and differ
+// little, such as seconds since 1970, still differ when they are standardised. Otherwise as Batch.
+struct ParsedRows {
+  int samples = 0;
+  std::vector<int32_t> ids;
+  std::vector<double> numerics;  // NaN: missing
+  std::vector<double> labels;
+};
+
+// The least number of columns that the schema needs.
+size_t ColumnsOf(const model::SchemaSpec& schema);
+
 class RowParser {
  public:
   // `schema` must outlive the parser. Without label columns the rows have no labels, and 0 is appended as theirs.
-  // `classes`: those of LabelReader.
+  // `classes`: those of LabelReader. `width`: the number of fields of every row; 0: at least columns().
   RowParser(const model::SchemaSpec& schema, char delimiter, int64_t embedding_rows,
-            std::vector<std::string> classes = {});
+            std::vector<std::string> classes = {}, size_t width = 0);
 
-  // Appends the sample to `rows`. Numerics are raw; a missing value (empty, "?", "NULL", "NA") is NaN. Ids of bucketed
-  // columns are 0 until the transform is known. On error (InvalidArgument naming the column) appends nothing.
-  absl::Status Append(std::string_view line, Batch& rows);
-  size_t found() const { return fields_.values.size(); }  // columns of the last line; 0 when it could not be split
+  // Appends the sample to `rows`. Ids of bucketed columns are 0 until the transform is known. On error (InvalidArgument
+  // naming the column, or "expected 15 columns, found 14") appends nothing.
+  absl::Status Append(std::string_view record, ParsedRows& rows);
+  size_t found() const { return fields_.values.size(); }  // fields of the last record; 0 when it could not be split
 
   LabelReader& labels() { return labels_; }
-  size_t columns() const { return columns_; }  // least number of columns in a line
+  size_t columns() const { return columns_; }  // least number of columns in a row
 
  private:
+  absl::Status ReadDate(std::string_view text, int column, model::ColumnPart part, double& number);
+
   const model::SchemaSpec& schema_;
   const char delimiter_;
   const int64_t embedding_rows_;
   const SampleShape shape_;
+  const ValueReader values_;
   size_t columns_ = 0;
+  const size_t width_;
   CsvFields fields_;
-  std::vector<float> numbers_;
+  std::vector<double> numbers_;
+  std::optional<DateTime> date_;  // that was read last; nothing when it was missing
   std::vector<int32_t> ids_;
   LabelReader labels_;
 };

@@ -9,6 +9,26 @@
 
 namespace medley::worker {
 
+namespace {
+
+// The path as a pattern of glob, in which folders that exist mean themselves: "data [1]/*.csv" is about this folder.
+std::string PatternOf(const std::string& path) {
+  size_t literal = 0;  // the length of the longest beginning of the path that is a folder
+  std::error_code error;
+  for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1)) {
+    if (!std::filesystem::is_directory(path.substr(0, end), error)) break;
+    literal = end;
+  }
+  std::string pattern;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (i < literal && std::string_view("*?[]\\").find(path[i]) != std::string_view::npos) pattern += '\\';
+    pattern += path[i];
+  }
+  return pattern;
+}
+
+}  // namespace
+
 absl::StatusOr<SourceFile> FileOf(const model::SourceSpec& source, const std::string& root) {
   constexpr std::string_view kScheme = "file://";
   if (source.format != "csv" && source.format != "tsv") {
@@ -27,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {
     return std::vector<std::string>{path};
   }
   glob_t found = {};
-  const int result = glob(path.c_str(), GLOB_NOSORT | GLOB_MARK, nullptr, &found);
+  const int result = glob(PatternOf(path).c_str(), GLOB_NOSORT | GLOB_MARK, nullptr, &found);
   std::vector<std::string> files;
   for (size_t i = 0; i < found.gl_pathc; ++i) {
     const std::string name = found.gl_pathv[i];

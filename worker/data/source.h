@@ -19,7 +19,8 @@ struct SourceFile {
 absl::StatusOr<SourceFile> FileOf(const model::SourceSpec& source, const std::string& root);
 
 // The files that a path means, sorted by name (as bytes): itself, or those that match it as a pattern of the shell with
-// *, ? and [...]. A file with just this name comes first. Errors: NotFound "data/part-*.csv matches no file".
+// *, ? and [...]. A file with just this name comes first, and a folder with just the name of a part of the path.
+// Errors: NotFound "data/part-*.csv matches no file".
 absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path);
 
 }  // namespace medley::worker

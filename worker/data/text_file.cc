@@ -8,18 +8,21 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/base/file.h"
 #include "common/base/memory_limit.h"
 #include "common/base/status.h"
+#include "worker/data/text_encoding.h"
 
 namespace medley::worker {
 namespace {
 
 constexpr size_t kBlock = size_t{1} << 18;
-constexpr int kGzip = 16 + MAX_WBITS;  // window bits of zlib for gzip only
+constexpr int kGzip = 16 + MAX_WBITS;          // window bits of zlib for gzip only
+constexpr size_t kLookedAt = size_t{1} << 16;  // bytes by which the encoding is found
 
 }  // namespace
 
@@ -35,6 +38,11 @@ struct TextFile::State {
   bool in_member = false;  // gzip data can be several members, one after the other
   int64_t consumed = 0;
   z_stream stream = {};
+  Content content = Content::kText;
+  std::optional<TextDecoder> decoder;
+  std::string ahead;  // decoded, but not yet read
+  size_t ahead_begin = 0;
+  bool raw_ended = false;
 
   ~State() {
     if (gzip) inflateEnd(&stream);
@@ -60,6 +68,46 @@ struct TextFile::State {
     }
     if (gzip) MEDLEY_CHECK(inflateInit2(&stream, kGzip) == Z_OK, "zlib has no memory");
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<size_t> Raw(char* to, size_t bytes) { return gzip ? Inflate(to, bytes) : Plain(to, bytes); }
+
+  // Reads the next bytes of the file into `ahead`, which has been read.
+  absl::Status Decode() {
+    std::string bytes(kLookedAt, '\0');
+    MEDLEY_ASSIGN_OR_RETURN(const size_t count, Raw(bytes.data(), bytes.size()));
+    bytes.resize(count);
+    raw_ended = count < kLookedAt;
+    if (!decoder) {
+      if (const std::string kind = KindOfBinary(bytes); !kind.empty()) {
+        return base::InvalidArgument("{}: is {}, not a table of text in UTF-8: save or convert it as CSV", name, kind);
+      }
+      decoder.emplace(bytes);
+    }
+    ahead.clear();
+    ahead_begin = 0;
+    decoder->Append(bytes, raw_ended, ahead);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<size_t> Text(char* to, size_t bytes) {
+    size_t read = 0;
+    while (read < bytes) {
+      if (ahead_begin < ahead.size()) {
+        const size_t count = ahead.copy(to + read, bytes - read, ahead_begin);
+        ahead_begin += count;
+        read += count;
+      } else if (raw_ended) {
+        break;
+      } else if (decoder && decoder->plain()) {
+        MEDLEY_ASSIGN_OR_RETURN(const size_t count, Raw(to + read, bytes - read));
+        raw_ended = count < bytes - read;
+        read += count;
+      } else {
+        MEDLEY_RETURN_IF_ERROR(Decode());
+      }
+    }
+    return read;
   }
 
   absl::StatusOr<size_t> Plain(char* to, size_t bytes) {
@@ -109,9 +157,10 @@ struct TextFile::State {
   }
 };
 
-absl::StatusOr<TextFile> TextFile::Open(const std::string& path) {
+absl::StatusOr<TextFile> TextFile::Open(const std::string& path, Content content) {
   auto state = std::make_unique<State>();
   state->name = path;
+  state->content = content;
   MEDLEY_ASSIGN_OR_RETURN(const int fd, base::OpenRegularFile(path));
   state->file = fdopen(fd, "rb");
   if (state->file == nullptr) {
@@ -137,7 +186,7 @@ TextFile::~TextFile() = default;
 
 absl::StatusOr<size_t> TextFile::Read(char* to, size_t bytes) {
   if (!state_->began) MEDLEY_RETURN_IF_ERROR(state_->Begin());
-  return state_->gzip ? state_->Inflate(to, bytes) : state_->Plain(to, bytes);
+  return state_->content == Content::kText ? state_->Text(to, bytes) : state_->Raw(to, bytes);
 }
 
 int64_t TextFile::consumed() const { return state_->consumed; }
@@ -169,24 +218,23 @@ absl::StatusOr<std::string> ReadText(const std::string& path, size_t most) {
   return text;
 }
 
-absl::Status ForEachLine(const std::string& path, absl::FunctionRef<bool(std::string_view)> line) {
+absl::Status ForEachRecord(const std::string& path, char delimiter,
+                           absl::FunctionRef<bool(std::string_view record, int64_t line)> row) {
   MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
   std::string text;
+  int64_t line = 1;
   while (true) {
     const size_t kept = text.size();
-    if (kept > kLongestLine) return base::InvalidArgument("{}: a line is longer than 64 MiB", path);
+    if (kept > kLongestLine) return base::InvalidArgument("{}:{}: a row is longer than 64 MiB", path, line);
     text.resize(kept + kBlock);
     MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data() + kept, kBlock));
     text.resize(kept + bytes);
     std::string_view rest = text;
-    for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-      if (!line(rest.substr(0, end))) return absl::OkStatus();
-      rest.remove_prefix(end + 1);
+    while (const auto record = TakeRecord(rest, delimiter, bytes < kBlock)) {
+      if (!row(record->text, line)) return absl::OkStatus();
+      line += record->lines;
     }
-    if (bytes < kBlock) {
-      if (!rest.empty()) line(rest);
-      return absl::OkStatus();
-    }
+    if (bytes < kBlock) return absl::OkStatus();
     text.erase(0, text.size() - rest.size());
   }
 }

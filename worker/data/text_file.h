@@ -1,4 +1,5 @@
-// Reads a file of text, compressed with gzip or not, in bounded memory. Not thread-safe.
+// Reads a file, compressed with gzip or not, in bounded memory. Text is read as UTF-8 without a byte order mark: text
+// in UTF-16 is converted, and lines that end in carriage returns alone end in line feeds. Not thread-safe.
 #pragma once
 
 #include <absl/functional/function_ref.h>
@@ -10,20 +11,24 @@
 #include <string>
 #include <string_view>
 
+#include "worker/data/record.h"
+
 namespace medley::worker {
 
 class TextFile {
  public:
+  enum class Content { kText, kBytes };  // kBytes are read as they are
+
   // Errors: NotFound, PermissionDenied; InvalidArgument (a pipe, a device, a socket or a folder).
-  static absl::StatusOr<TextFile> Open(const std::string& path);
+  static absl::StatusOr<TextFile> Open(const std::string& path, Content content = Content::kText);
   static TextFile StandardInput();
   TextFile(TextFile&&) noexcept;
   TextFile& operator=(TextFile&&) noexcept;
   ~TextFile();
 
   // Reads until `bytes` bytes are read or the file ends; returns their number. What begins as gzip is decompressed.
-  // Errors: InvalidArgument (the name ends in .gz, but the content is not gzip), DataLoss (gzip data that are damaged
-  // or end in the middle), those of reading.
+  // Errors: InvalidArgument (the name ends in .gz, but the content is not gzip; the content is no text, see
+  // KindOfBinary), DataLoss (gzip data that are damaged or end in the middle), those of reading.
   absl::StatusOr<size_t> Read(char* to, size_t bytes);
   // The number of bytes of the file, compressed or not, that have been read so far.
   int64_t consumed() const;
@@ -42,8 +47,9 @@ inline constexpr size_t kLongestLine = size_t{1} << 26;
 // Errors: those of TextFile; OutOfRange when the text, decompressed, needs more: a retry would not help.
 absl::StatusOr<std::string> ReadText(const std::string& path, size_t most = 0);
 
-// Calls `line` for each line, without its end, until it returns false. Holds only some of the file in memory. Errors:
-// those of TextFile; InvalidArgument for a line of more than 64 MiB.
-absl::Status ForEachLine(const std::string& path, absl::FunctionRef<bool(std::string_view)> line);
+// Calls `row` for each record of a table and the number of its first line, from 1, until it returns false. Holds only
+// some of the file in memory. Errors: those of TextFile; InvalidArgument for a record of more than 64 MiB.
+absl::Status ForEachRecord(const std::string& path, char delimiter,
+                           absl::FunctionRef<bool(std::string_view record, int64_t line)> row);
 
 }  // namespace medley::worker

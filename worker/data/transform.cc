@@ -14,27 +14,36 @@ struct Moments {
   double skew = 0;
 };
 
+// In units of a power of two near the largest value, so that squares of very large or small numbers stay in range.
 template <typename Function>
-Moments MomentsOf(std::span<const float> values, const Function& function) {
+Moments MomentsOf(std::span<const double> values, const Function& function) {
   Moments moments;
-  if (values.empty()) return moments;
+  double largest = 0;
+  for (const double x : values) largest = std::max(largest, std::abs(function(x)));
+  if (largest == 0) return moments;
+  const int exponent = std::ilogb(largest);
+  const auto scaled = [&](double x) { return std::ldexp(function(x), -exponent); };
   const double count = static_cast<double>(values.size());
-  for (const float x : values) moments.mean += function(static_cast<double>(x)) / count;
+  for (const double x : values) moments.mean += scaled(x) / count;
   double second = 0;
   double third = 0;
-  for (const float x : values) {
-    const double d = function(static_cast<double>(x)) - moments.mean;
+  for (const double x : values) {
+    const double d = scaled(x) - moments.mean;
     second += d * d / count;
     third += d * d * d / count;
   }
   moments.deviation = std::sqrt(second);
   moments.skew = second > 0 ? third / (second * moments.deviation) : 0;
+  // What rounding leaves of equal numbers is no deviation.
+  if (moments.deviation <= 1e-12 * std::abs(moments.mean)) moments.deviation = 0;
+  moments.mean = std::ldexp(moments.mean, exponent);
+  moments.deviation = std::ldexp(moments.deviation, exponent);
   return moments;
 }
 
-std::vector<float> Quantiles(std::vector<float> values, int buckets) {
+std::vector<double> Quantiles(std::vector<double> values, int buckets) {
   std::ranges::sort(values);
-  std::vector<float> edges;
+  std::vector<double> edges;
   for (int i = 1; i < buckets && !values.empty(); ++i) {
     const size_t at = values.size() * static_cast<size_t>(i) / static_cast<size_t>(buckets);
     // The first bucket ends above the smallest value, so that it is not empty.
@@ -44,7 +53,7 @@ std::vector<float> Quantiles(std::vector<float> values, int buckets) {
   // quantiles of the values above it.
   if (!values.empty() && edges.size() < static_cast<size_t>(buckets) / 4) {
     const auto above = std::ranges::upper_bound(values, values[values.size() / 2]);
-    const std::vector<float> tail(above, values.end());
+    const std::vector<double> tail(above, values.end());
     for (int i = 0; i < buckets / 2 && !tail.empty(); ++i) {
       edges.push_back(tail[tail.size() * static_cast<size_t>(i) / static_cast<size_t>(buckets / 2)]);
     }
@@ -56,21 +65,25 @@ std::vector<float> Quantiles(std::vector<float> values, int buckets) {
 
 }  // namespace
 
-float NumericTransform::Standardize(float x) const {
+float NumericTransform::Standardize(double x) const {
   if (std::isnan(x)) return 0;
-  const double value = log ? Log(static_cast<double>(x)) : static_cast<double>(x);
-  return static_cast<float>((value - static_cast<double>(mean)) * static_cast<double>(inverse_deviation));
+  return static_cast<float>(((log ? Log(x) : x) - mean) * inverse_deviation);
 }
 
-int NumericTransform::Bucket(float x) const {
+int NumericTransform::Bucket(double x) const {
   if (std::isnan(x)) return static_cast<int>(edges.size()) + 1;
   return static_cast<int>(std::ranges::upper_bound(edges, x) - edges.begin());
 }
 
-NumericTransform FitNumeric(std::span<const float> values, int buckets) {
+bool NeedsDouble(double mean, double deviation) {
+  constexpr double kCoarse = 4096;  // float32 has 2^24 steps: 4096 of them in a deviation
+  return deviation > 0 && std::abs(mean) > kCoarse * deviation;
+}
+
+NumericTransform FitNumeric(std::span<const double> values, int buckets) {
   constexpr double kSkewed = 2;
-  std::vector<float> known;
-  std::ranges::copy_if(values, std::back_inserter(known), [](float x) { return !std::isnan(x); });
+  std::vector<double> known;
+  std::ranges::copy_if(values, std::back_inserter(known), [](double x) { return !std::isnan(x); });
   const auto identity = [](double x) { return x; };
   Moments moments = MomentsOf(known, identity);
   NumericTransform transform;
@@ -78,18 +91,17 @@ NumericTransform FitNumeric(std::span<const float> values, int buckets) {
     transform.log = true;
     moments = MomentsOf(known, Log);
   }
-  transform.mean = static_cast<float>(moments.mean);
-  transform.inverse_deviation = moments.deviation > 1e-12 ? static_cast<float>(1 / moments.deviation) : 0;
+  transform.mean = moments.mean;
+  if (const double inverse = 1 / moments.deviation; std::isfinite(inverse)) transform.inverse_deviation = inverse;
   if (buckets > 0) transform.edges = Quantiles(std::move(known), buckets);
   return transform;
 }
 
-LabelTransform FitLabel(std::span<const float> labels) {
+LabelTransform FitLabel(std::span<const double> labels) {
   const Moments moments = MomentsOf(labels, [](double x) { return x; });
   LabelTransform label;
-  label.mean = static_cast<float>(moments.mean);
-  const auto deviation = static_cast<float>(moments.deviation);
-  if (deviation > 0) label.deviation = deviation;
+  label.mean = moments.mean;
+  if (moments.deviation > 0) label.deviation = moments.deviation;
   return label;
 }
 

@@ -4,7 +4,8 @@
 //   z = (t(x) - mean) / deviation
 //   t(x) = sign(x) * log(1 + |x|) for a column with skewed values, x for others
 //
-// A missing value gets the mean (z = 0) and a bucket of its own. Immutable values.
+// All in double precision: z is rounded to float32, x is not. A missing value gets the mean (z = 0) and a bucket of its
+// own. Immutable values.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +17,37 @@ namespace medley::worker {
 
 struct NumericTransform {
   bool log = false;
-  float mean = 0;               // mean of t(x)
-  float inverse_deviation = 0;  // 1 / deviation of t(x); 0 for a constant column
-  std::vector<float> edges;     // of x, ascending; bucket = number of edges <= x; empty: no buckets
+  double mean = 0;               // mean of t(x)
+  double inverse_deviation = 0;  // 1 / deviation of t(x); 0 for a constant column
+  std::vector<double> edges;     // of x, ascending; bucket = number of edges <= x; empty: no buckets
 
-  float Standardize(float x) const;  // NaN is a missing value
-  int Bucket(float x) const;         // edges.size() + 1 for a missing value
+  float Standardize(double x) const;  // NaN is a missing value
+  int Bucket(double x) const;         // edges.size() + 1 for a missing value
 };
 
 // What the numbers of labels mean. Task::kRegression: label = mean + deviation * the model's output.
 struct LabelTransform {
-  float mean = 0;
-  float deviation = 1;               // above 0
+  double mean = 0;
+  double deviation = 1;              // above 0
   std::vector<std::string> classes;  // Task::kMultiClass: the name of class 0, 1, ...
 };
 
 struct Transform {
   std::vector<NumericTransform> columns;  // in the order of schema.numeric
   LabelTransform label;
+  std::vector<std::string> header;  // names of all columns of the training data; empty without a header
+  // The numbers were rounded to float32 before they were transformed, as in models that earlier versions trained.
+  bool single_precision = false;
 };
+
+// Whether float32 is too coarse for numbers with this mean and deviation, such as seconds since 1970.
+bool NeedsDouble(double mean, double deviation);
 
 // Fits the transform of one column. NaN in `values` is a missing value and is ignored. With `buckets` 0 there are no
 // edges. Deterministic.
-NumericTransform FitNumeric(std::span<const float> values, int buckets);
+NumericTransform FitNumeric(std::span<const double> values, int buckets);
 
 // Mean and deviation of the labels of Task::kRegression. `labels` is not empty. Deterministic.
-LabelTransform FitLabel(std::span<const float> labels);
+LabelTransform FitLabel(std::span<const double> labels);
 
 }  // namespace medley::worker

@@ -5,6 +5,7 @@
 #include "common/base/hex.h"
 #include "common/base/status.h"
 #include "common/base/utf8.h"
+#include "worker/data/number.h"
 
 namespace medley::worker {
 namespace {
@@ -77,7 +78,7 @@ const char* OutputText(model::Task task) {
 
 // JSON holds text only. Names in another encoding are written a second time as their bytes, so that predictions and
 // labels are those of the data.
-void AddClasses(const std::vector<std::string>& classes, Json& json) {
+void AddNames(const std::vector<std::string>& classes, const char* key, const char* bytes_key, Json& json) {
   Json names = Json::array();
   Json bytes = Json::array();
   bool text = true;
@@ -86,8 +87,8 @@ void AddClasses(const std::vector<std::string>& classes, Json& json) {
     bytes.push_back(base::HexOf(name));
     text = text && base::IsUtf8(name);
   }
-  json["classes"] = std::move(names);
-  if (!text) json["classBytes"] = std::move(bytes);
+  json[key] = std::move(names);
+  if (!text) json[bytes_key] = std::move(bytes);
 }
 
 // What turns the outputs into predictions, for the tasks that need it.
@@ -96,7 +97,7 @@ void AddLabel(const ExportedModel& model, Json& json) {
   if (model.schema.task == model::Task::kRegression) {
     json["label"] = {{"mean", label.mean}, {"deviation", label.deviation}};
   }
-  if (model.schema.task == model::Task::kMultiClass) AddClasses(label.classes, json);
+  if (model.schema.task == model::Task::kMultiClass) AddNames(label.classes, "classes", "classBytes", json);
   if (model.schema.task == model::Task::kMultiLabel) json["labelColumns"] = model.schema.label_columns;
 }
 
@@ -148,7 +149,11 @@ Json ColumnJson(int number, const std::string& name) {
 }
 
 Json LabelJson(const model::SchemaSpec& schema) {
-  if (schema.task == model::Task::kMultiLabel) return {{"columns", schema.label_columns}};
+  if (schema.task == model::Task::kMultiLabel) {
+    Json label = {{"columns", schema.label_columns}};
+    if (!schema.names.labels.empty()) label["names"] = schema.names.labels;
+    return label;
+  }
   Json label = ColumnJson(schema.label_column, schema.names.label);
   if (schema.task == model::Task::kBinary) label["positive"] = schema.label_positive;
   return label;
@@ -209,6 +214,9 @@ std::string SchemaJson(const ExportedModel& model) {
   for (size_t i = 0; i < schema.numeric.size(); ++i) {
     const NumericTransform& fitted = model.transform.columns[i];
     Json column = ColumnJson(schema.numeric[i], NameAt(schema.names.numeric, i));
+    if (const model::ColumnPart part = PartOf(schema, i); part != model::ColumnPart::kValue) {
+      column["part"] = PartName(part);
+    }
     column["log"] = fitted.log;
     column["mean"] = fitted.mean;
     column["inverseDeviation"] = fitted.inverse_deviation;
@@ -231,11 +239,18 @@ std::string SchemaJson(const ExportedModel& model) {
                {"delimiter", std::string(1, model.delimiter)},
                {"header", schema.header},
                {"label", LabelJson(schema)},
-               {"missing", {"", "?", "NULL", "NA"}},
+               {"missing", MissingTexts()},
+               {"missingIgnoresCase", true},
+               {"moreMissing", schema.missing},
+               {"precision", model.transform.single_precision ? "float32" : "float64"},
+               {"maxBadRows", model.max_bad_rows},
                {"categorical", categorical},
                {"numeric", numeric},
                {"numericBuckets", schema.numeric_buckets},
                {"hash", {{"function", "XXH3-64"}, {"seed", "the index of the field"}, {"rows", model.embedding_rows}}}};
+  if (schema.day_first) json["dayFirst"] = true;
+  // By which data with other columns at these numbers are found.
+  if (!model.transform.header.empty()) AddNames(model.transform.header, "headerNames", "headerBytes", json);
   if (!inputs.empty()) json["inputs"] = std::move(inputs);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -33,6 +33,7 @@ struct ExportedModel {
   model::SchemaSpec schema;
   char delimiter = ',';
   int64_t embedding_rows = 1;  // categorical values are hashed into [0, embedding_rows)
+  int64_t max_bad_rows = 0;    // rows that the job left out when it could not read them, at most
   Transform transform;  // one column for each of schema.numeric; its label, and the graph's outputs, fit the task
 };
 

@@ -154,8 +154,8 @@ void AddOutput(const ExportedModel& model, std::string x, OnnxGraph& graph) {
   graph.Ints("all", {-1});
   if (model.schema.task == model::Task::kRegression) {
     const LabelTransform& label = model.transform.label;
-    graph.Scalar("label.deviation", label.deviation);
-    graph.Scalar("label.mean", label.mean);
+    graph.Scalar("label.deviation", static_cast<float>(label.deviation));
+    graph.Scalar("label.mean", static_cast<float>(label.mean));
     x = graph.Node("Mul", {x, "label.deviation"}, "label.scaled");
     x = graph.Node("Add", {x, "label.mean"}, "label.value");
     graph.Output("value", 0);

@@ -207,6 +207,40 @@ absl::Status ReadListed(const Reader& reader, std::vector<int>& numbers, std::ve
   return absl::OkStatus();
 }
 
+// Names that are in any encoding (AddNames).
+absl::Status ReadNames(const Reader& root, const std::string& key, const std::string& bytes_key,
+                       std::vector<std::string>& names) {
+  names = root.Strings(key);
+  if (!root.Has(bytes_key)) return absl::OkStatus();
+  const std::vector<std::string> bytes = root.Strings(bytes_key);
+  if (bytes.size() != names.size()) {
+    return base::InvalidArgument("{}: has {} names, {} has {}", bytes_key, bytes.size(), key, names.size());
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    absl::StatusOr<std::string> original = base::BytesOfHex(bytes[i]);
+    if (!original.ok()) return base::Annotate(original.status(), fmt::format("{}[{}]", bytes_key, i));
+    names[i] = *std::move(original);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPart(const Reader& column, model::SchemaSpec& schema) {
+  const std::string name = column.String("part");
+  for (const model::ColumnPart part : model::kDateParts) {
+    if (name != PartName(part)) continue;
+    schema.parts.resize(schema.numeric.size());
+    schema.parts.back() = part;
+    return absl::OkStatus();
+  }
+  if (name.empty()) return absl::OkStatus();
+  return base::InvalidArgument("{}.part: '{}' is unknown", column.path(), name);
+}
+
+// Earlier versions computed with float32.
+double Precise(double number, const Transform& transform) {
+  return transform.single_precision ? static_cast<double>(static_cast<float>(number)) : number;
+}
+
 absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
   model::SchemaSpec& schema = model.schema;
@@ -218,9 +252,22 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   MEDLEY_RETURN_IF_ERROR(CheckColumn(label, label.Int("column", -1), -1));
   schema.label_column = static_cast<int>(label.Int("column", -1));
   label.Read("columns", schema.label_columns);
-  for (const int column : schema.label_columns) MEDLEY_RETURN_IF_ERROR(CheckColumn(label, column, 0));
+  const int64_t least = label.Has("names") ? -1 : 0;
+  for (const int column : schema.label_columns) MEDLEY_RETURN_IF_ERROR(CheckColumn(label, column, least));
   schema.names.label = label.String("name");
   schema.label_positive = label.String("positive");
+  schema.names.labels = label.Strings("names");
+  if (!schema.names.labels.empty() && schema.names.labels.size() != schema.label_columns.size()) {
+    return base::InvalidArgument("{}.names: has {} names for {} columns", label.path(), schema.names.labels.size(),
+                                 schema.label_columns.size());
+  }
+  schema.missing = root.Strings("moreMissing");
+  schema.day_first = root.Bool("dayFirst", false);
+  model.transform.single_precision = root.String("precision", "float32") == "float32";
+  model.max_bad_rows = root.Int("maxBadRows", 0);
+  if (root.Has("headerNames")) {
+    MEDLEY_RETURN_IF_ERROR(ReadNames(root, "headerNames", "headerBytes", model.transform.header));
+  }
   schema.numeric_buckets = static_cast<int>(root.Int("numericBuckets", 0));
   for (const Reader& column : root.List("categorical")) {
     MEDLEY_RETURN_IF_ERROR(ReadListed(column, schema.categorical, schema.names.categorical));
@@ -229,17 +276,19 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
     MEDLEY_RETURN_IF_ERROR(ReadListed(column, schema.numeric, schema.names.numeric));
     NumericTransform& fitted = model.transform.columns.emplace_back();
     fitted.log = column.Bool("log", false);
-    fitted.mean = static_cast<float>(column.Number("mean", 0));
-    fitted.inverse_deviation = static_cast<float>(column.Number("inverseDeviation", 0));
+    fitted.mean = Precise(column.Number("mean", 0), model.transform);
+    fitted.inverse_deviation = Precise(column.Number("inverseDeviation", 0), model.transform);
+    MEDLEY_RETURN_IF_ERROR(ReadPart(column, schema));
     if (const nlohmann::json& tree = column.tree(); tree.contains("bucketEdges")) {
       if (!tree["bucketEdges"].is_array())
         return base::InvalidArgument("{}.bucketEdges: must be a list", column.path());
       for (const nlohmann::json& edge : tree["bucketEdges"]) {
         if (!edge.is_number()) return base::InvalidArgument("{}.bucketEdges: must be numbers", column.path());
-        fitted.edges.push_back(edge.get<float>());
+        fitted.edges.push_back(Precise(edge.get<double>(), model.transform));
       }
     }
   }
+  if (!schema.parts.empty()) schema.parts.resize(schema.numeric.size());
   if (!schema.names.categorical.empty()) schema.names.categorical.resize(schema.categorical.size());
   if (!schema.names.numeric.empty()) schema.names.numeric.resize(schema.numeric.size());
   if (!schema.names.empty() && !schema.header)
@@ -258,23 +307,12 @@ absl::Status ReadTask(const Reader& root, ExportedModel& model) {
   if (!task) return base::InvalidArgument("task: '{}' is unknown", name);
   model.schema.task = *task;
   const Reader label = root.Child("label");
-  model.transform.label.mean = static_cast<float>(label.Number("mean", 0));
-  model.transform.label.deviation = static_cast<float>(label.Number("deviation", 1));
+  model.transform.label.mean = Precise(label.Number("mean", 0), model.transform);
+  model.transform.label.deviation = Precise(label.Number("deviation", 1), model.transform);
   if (!(model.transform.label.deviation > 0)) return base::InvalidArgument("label.deviation: must be above 0");
   if (*task == model::Task::kMultiClass) {
-    model.transform.label.classes = root.Strings("classes");
+    MEDLEY_RETURN_IF_ERROR(ReadNames(root, "classes", "classBytes", model.transform.label.classes));
     const size_t classes = model.transform.label.classes.size();
-    if (root.Has("classBytes")) {
-      const std::vector<std::string> bytes = root.Strings("classBytes");
-      if (bytes.size() != classes) {
-        return base::InvalidArgument("classBytes: has {} names, classes has {}", bytes.size(), classes);
-      }
-      for (size_t i = 0; i < classes; ++i) {
-        absl::StatusOr<std::string> original = base::BytesOfHex(bytes[i]);
-        if (!original.ok()) return base::Annotate(original.status(), fmt::format("classBytes[{}]", i));
-        model.transform.label.classes[i] = *std::move(original);
-      }
-    }
     if (classes < 2 || classes > model::kMostClasses) {
       return base::InvalidArgument("classes: has {} names, but must have from 2 to {}", classes, model::kMostClasses);
     }

@@ -14,6 +14,14 @@ void AppendNumber(float number, std::string& text) {
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
+// The number that an output means, with the digits of float32 where these are enough to tell labels apart.
+void AppendLabel(const LabelTransform& label, double output, std::string& text) {
+  const double number = label.mean + label.deviation * output;
+  if (!NeedsDouble(label.mean, label.deviation)) return AppendNumber(static_cast<float>(number), text);
+  char digits[32];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
 float SigmoidOf(float logit) {
   // The argument of exp is never positive, so the result does not overflow.
   const float e = std::exp(-std::abs(logit));
@@ -40,7 +48,7 @@ PredictionLines::PredictionLines(const ExportedModel& model, bool all) : model_(
 void PredictionLines::Append(std::span<const float> logits, std::string& text) const {
   switch (model_.schema.task) {
     case model::Task::kRegression:
-      AppendNumber(model_.transform.label.mean + model_.transform.label.deviation * logits[0], text);
+      AppendLabel(model_.transform.label, static_cast<double>(logits[0]), text);
       break;
     case model::Task::kMultiClass:
       AppendClass(logits, text);

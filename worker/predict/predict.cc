@@ -22,10 +22,10 @@ absl::Status ForEachBatch(const LoadedModel& model, RowStream& stream,
   std::vector<float> logits;
   while (true) {
     MEDLEY_RETURN_IF_ERROR(stream.Next(kRowsAtOnce, rows));
-    if (rows.samples == 0) return absl::OkStatus();
     logits.clear();
-    network.Logits(rows, logits);
+    if (rows.samples > 0) network.Logits(rows, logits);
     MEDLEY_RETURN_IF_ERROR(visit(rows, logits));
+    if (rows.samples == 0) return absl::OkStatus();
   }
 }
 
@@ -34,35 +34,46 @@ absl::Status NoRows(const std::string& name) { return base::InvalidArgument("{}:
 }  // namespace
 
 absl::StatusOr<int64_t> Predict(const LoadedModel& model, const std::string& name, RowStream::Read read,
-                                absl::FunctionRef<absl::Status(std::string_view)> write, bool all) {
-  RowStream stream(model.model, RowStream::Labels::kIgnored, name, std::move(read));
+                                absl::FunctionRef<absl::Status(std::string_view)> write, bool all,
+                                std::optional<int64_t> max_bad_rows, BadRows* bad_rows) {
+  RowStream stream(model.model, RowStream::Labels::kIgnored, name, std::move(read),
+                   max_bad_rows.value_or(model.model.max_bad_rows));
   const PredictionLines lines(model.model, all);
   const auto outputs = static_cast<size_t>(model.model.graph.Outputs());
   int64_t rows = 0;
   std::string text;
   MEDLEY_RETURN_IF_ERROR(ForEachBatch(model, stream, [&](const Batch& batch, const std::vector<float>& logits) {
     text.clear();
-    for (size_t at = 0; at < logits.size(); at += outputs) lines.Append(std::span(logits).subspan(at, outputs), text);
+    const std::vector<int64_t>& skipped = stream.skipped();
+    for (size_t row = 0; row < static_cast<size_t>(batch.samples); ++row) {
+      text.append(static_cast<size_t>(skipped[row]), '\n');
+      lines.Append(std::span(logits).subspan(row * outputs, outputs), text);
+    }
+    text.append(static_cast<size_t>(skipped.back()), '\n');
     rows += batch.samples;
-    return write(text);
+    return text.empty() ? absl::OkStatus() : write(text);
   }));
+  if (bad_rows != nullptr) *bad_rows = {stream.bad_rows(), stream.first_bad()};
   if (rows == 0) return NoRows(name);
   return rows;
 }
 
-absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::string& name, RowStream::Read read) {
-  RowStream stream(model.model, RowStream::Labels::kRequired, name, std::move(read));
+absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::string& name, RowStream::Read read,
+                                        std::optional<int64_t> max_bad_rows) {
+  RowStream stream(model.model, RowStream::Labels::kRequired, name, std::move(read),
+                   max_bad_rows.value_or(model.model.max_bad_rows));
   Scorer scorer({.task = model.model.schema.task,
                  .outputs = model.model.graph.Outputs(),
-                 .deviation = static_cast<double>(model.model.transform.label.deviation)});
+                 .deviation = model.model.transform.label.deviation});
   Quality quality;
   MEDLEY_RETURN_IF_ERROR(ForEachBatch(model, stream, [&](const Batch& batch, const std::vector<float>& logits) {
-    scorer.Add(logits, batch.labels);
+    if (batch.samples > 0) scorer.Add(logits, batch.labels);
     if (model.model.schema.task == model::Task::kBinary) {
       quality.positives += std::ranges::count_if(batch.labels, [](float label) { return label > 0.5F; });
     }
     return absl::OkStatus();
   }));
+  quality.bad_rows = {stream.bad_rows(), stream.first_bad()};
   quality.rows = scorer.scores().samples;
   if (quality.rows == 0) return NoRows(name);
   quality.metrics = MetricsOf(scorer.scores());

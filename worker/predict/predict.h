@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,24 +15,35 @@
 
 namespace medley::worker {
 
-// Writes one line a row, in the order of the rows; returns the number of rows. `write` gets pieces of some kilobytes.
-// Errors: those of RowStream, InvalidArgument for data without rows, those of `write`.
+// Rows that could not be read.
+struct BadRows {
+  int64_t count = 0;
+  std::string first;  // "data.csv:17: expected 15 columns, found 14"
+};
+
+// Writes one line a row, in the order of the rows; returns the number of predictions. `write` gets pieces of some
+// kilobytes. A row that cannot be read has an empty line, so that lines and rows stay side by side. Of such rows at
+// most `max_bad_rows` are accepted; without it as many as the job accepted. Errors: those of RowStream, InvalidArgument
+// for data without rows, those of `write`.
 //
 //   binary      the probability of label 1
 //   regression  the number
 //   multiClass  the most probable class and its probability; with `all` the probabilities of all classes
 //   multiLabel  the probability of 1 in each label column
 absl::StatusOr<int64_t> Predict(const LoadedModel& model, const std::string& name, RowStream::Read read,
-                                absl::FunctionRef<absl::Status(std::string_view)> write, bool all = false);
+                                absl::FunctionRef<absl::Status(std::string_view)> write, bool all = false,
+                                std::optional<int64_t> max_bad_rows = std::nullopt, BadRows* bad_rows = nullptr);
 
 struct Quality {
   int64_t rows = 0;
   int64_t positives = 0;                  // binary: rows with label 1
+  BadRows bad_rows;                       // which were left out
   std::map<std::string, double> metrics;  // of the task, by the names of MetricsOf (worker/scores/scores.h)
 };
 
 // Computed as at the end of a training: the metrics are those that the job reports for the same data. Errors: those of
-// RowStream, InvalidArgument for data without rows.
-absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::string& name, RowStream::Read read);
+// RowStream, InvalidArgument for data without rows. Rows that cannot be read are left out, as many as Predict accepts.
+absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::string& name, RowStream::Read read,
+                                        std::optional<int64_t> max_bad_rows = std::nullopt);
 
 }  // namespace medley::worker

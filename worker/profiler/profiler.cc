@@ -252,7 +252,8 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                                          .root = options.root,
                                          .stop = options.stop}));
   if (spec.test) {
-    MEDLEY_RETURN_IF_ERROR(CheckLabels(*spec.test, spec, data->transform().label.classes, options.root, options.stop));
+    MEDLEY_RETURN_IF_ERROR(CheckLabels(*spec.test, spec, data->transform().label.classes, options.root, options.stop,
+                                       data->transform().header));
   }
   MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));
   profile::v1::Profile proto;

@@ -25,12 +25,14 @@ pb::FittedTransform ToProto(const Transform& transform) {
   for (const NumericTransform& column : transform.columns) {
     pb::FittedColumn& to = *message.add_columns();
     to.set_log(column.log);
-    to.set_mean(column.mean);
-    to.set_inverse_deviation(column.inverse_deviation);
-    to.mutable_edges()->Assign(column.edges.begin(), column.edges.end());
+    to.set_exact_mean(column.mean);
+    to.set_exact_inverse_deviation(column.inverse_deviation);
+    to.mutable_exact_edges()->Assign(column.edges.begin(), column.edges.end());
   }
-  message.mutable_label()->set_mean(transform.label.mean);
-  message.mutable_label()->set_deviation(transform.label.deviation);
+  message.mutable_header()->Assign(transform.header.begin(), transform.header.end());
+  message.set_double_precision(true);
+  message.mutable_label()->set_exact_mean(transform.label.mean);
+  message.mutable_label()->set_exact_deviation(transform.label.deviation);
   message.mutable_label()->mutable_classes()->Assign(transform.label.classes.begin(), transform.label.classes.end());
   return message;
 }
@@ -271,7 +273,8 @@ class Trainer::Rep {
       MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));
       // The test data are read at the end; a mistake in their labels must not cost the training.
       if (data.test) {
-        MEDLEY_RETURN_IF_ERROR(CheckLabels(*data.test, data, train->transform().label.classes, load.root, stop));
+        MEDLEY_RETURN_IF_ERROR(CheckLabels(*data.test, data, train->transform().label.classes, load.root, stop,
+                                           train->transform().header));
       }
       MEDLEY_ASSIGN_OR_RETURN(*graph_, FitGraph(*context_.spec, *train, load.root));
       train_ = std::move(train);

@@ -1,6 +1,7 @@
 #include "worker/data/dataset.h"
 #include "common/base/testing/temp_dir.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,6 +93,79 @@ TEST_F(DatasetTest, BadRowsUpToTheLimitAreLeftOut) {
   EXPECT_EQ((*data)->all().numerics[1], 0);
   EXPECT_THAT(Error("1,a,3\nbad\n0,b,?\nworse\nx\n"),
               HasSubstr("x.csv:2: the line has 1 columns, the schema needs 3 (3 rows"));
+}
+
+// Issue 45: one nan made a column of numbers unreadable; "12,5" after a line break in quotes was a row of its own.
+TEST_F(DatasetTest, ReadsRowsOfSeveralLinesAndMissingValues) {
+  const auto data = Load("1,\"red\nwine\",3\r\n0,blue,nan\n1,red,N/A\n0,\"a\r\n\r\nb\",5\n");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  EXPECT_EQ((*data)->rows(), 4);
+  EXPECT_EQ((*data)->all().ids[0], HashedId("red\nwine", 0, 1000));
+  EXPECT_EQ((*data)->all().numerics, (std::vector<float>{-1, 0, 0, 1}));
+  EXPECT_THAT(Error("1,\"red\nwine\",3\n0,b,x\n"), HasSubstr("x.csv:3: column 2: 'x' is not a number"));
+  spec_.schema.missing = {"x", "-999"};
+  const auto more = Load("1,a,3\n0,b,x\n1,a,-999.0\n0,b,5\n");
+  ASSERT_TRUE(more.ok()) << base::ToString(more.status());
+  EXPECT_EQ((*more)->all().numerics, (std::vector<float>{-1, 0, 0, 1}));
+}
+
+TEST_F(DatasetTest, RowsWithTooManyFieldsAreBad) {
+  EXPECT_THAT(Error("1,a,3\n0,b,4,5\n1,c,6\n"), HasSubstr("x.csv:2: expected 3 columns, found 4"));
+  spec_.schema.header = true;
+  EXPECT_THAT(Error("l,c,n\n1,a,3,9\n0,b,4,9\n"), HasSubstr("x.csv:2: expected 3 columns, found 4"));
+}
+
+// Issue 45: seconds since 1970 as float32 lost two minutes of each, and with them what they said of the label.
+TEST_F(DatasetTest, LargeNumbersThatDifferLittleStayDifferent) {
+  spec_.schema.numeric_buckets = 4;
+  const auto data = Load("1,a,1700000001\n0,b,1700000002\n1,c,1700000003\n0,d,1700000004\n");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  const std::vector<float>& numerics = (*data)->all().numerics;
+  for (size_t i = 1; i < 4; ++i) EXPECT_NEAR(numerics[i] - numerics[i - 1], 0.894427F, 1e-5) << i;
+  EXPECT_NE((*data)->all().ids[1], (*data)->all().ids[3]) << "buckets";
+  const auto other = Load("1,a,1700000001\n0,b,1700000002\n1,c,1700000003\n0,d,1700000005\n");
+  EXPECT_NE((*data)->digest(), (*other)->digest());
+  spec_.schema.task = model::Task::kRegression;
+  const auto labels = Load("1700000001,a,1\n1700000003,b,2\n");
+  ASSERT_TRUE(labels.ok()) << base::ToString(labels.status());
+  EXPECT_EQ((*labels)->all().labels, (std::vector<float>{-1, 1}));
+}
+
+TEST_F(DatasetTest, VeryLargeAndVerySmallNumbersAreStandardised) {
+  for (const char* unit : {"e-300", "e39", "e300", ""}) {
+    const auto data = Load(fmt::format("1,a,1{0}\n0,b,3{0}\n", unit));
+    ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+    EXPECT_NEAR((*data)->all().numerics[0], -1, 1e-6) << unit;
+    EXPECT_NEAR((*data)->all().numerics[1], 1, 1e-6) << unit;
+  }
+}
+
+TEST_F(DatasetTest, DatesAreNumbersAndParts) {
+  spec_.schema.numeric = {};
+  const auto load = [&](const std::string& text) {
+    std::ofstream(folder_ / "x.csv") << text;
+    spec_.schema.label_column = 0;
+    spec_.schema.categorical = {1};
+    spec_.schema.numeric = {2, 2, 2, 2, 2};
+    spec_.schema.parts.assign(std::begin(model::kDateParts), std::end(model::kDateParts));
+    return Dataset::Load({"file:///x.csv", "csv"}, spec_, nullptr, {.root = folder_.string()});
+  };
+  const auto data = load("1,a,2024-01-31 10:00\n0,b,2024-03-31 12:00\n1,c,\n");
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  EXPECT_EQ((*data)->all().numerics, (std::vector<float>{-1, 0, -1, -1, -1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0}));
+  EXPECT_THAT(base::Message(load("1,a,2024-01-31\n0,b,soon\n").status()),
+              HasSubstr("x.csv:2: column 2: 'soon' is no date or time"));
+}
+
+// Columns with numbers in another order were trained and evaluated without a word.
+TEST_F(DatasetTest, TheHeaderOfTestDataIsThatOfTheTrainingData) {
+  spec_.schema.header = true;
+  const auto train = Load("l,c,n,id\n1,a,3,1\n0,b,4,2\n");
+  ASSERT_TRUE(train.ok()) << base::ToString(train.status());
+  EXPECT_TRUE(Load("l,c,n,other\n1,a,3,1\n0,b,4,2\n", &(*train)->transform()).ok()) << "no column of the schema";
+  EXPECT_THAT(
+      base::Message(Load("l,n,c,id\n1,3,7,1\n0,4,8,2\n", &(*train)->transform()).status()),
+      HasSubstr("x.csv: the header differs from that of the training data: column 1 is 'n', which is 'c' there"));
 }
 
 class NamedColumnsTest : public DatasetTest {

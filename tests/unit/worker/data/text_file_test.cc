@@ -70,16 +70,52 @@ TEST_F(TextFileTest, ReadsPlainAndCompressedText) {
     ASSERT_THAT(read, base::IsOk());
     EXPECT_TRUE(*read == text);
     std::string lines;
-    EXPECT_THAT(ForEachLine(folder_ / "x",
-                            [&](std::string_view line) {
-                              lines += std::string(line) + "\n";
-                              return true;
-                            }),
+    EXPECT_THAT(ForEachRecord(folder_ / "x", ',',
+                              [&](std::string_view line, int64_t) {
+                                lines += std::string(line) + "\n";
+                                return true;
+                              }),
                 base::IsOk());
     EXPECT_TRUE(lines == text + "\n") << "the last line has no end";
   }
   EXPECT_EQ(*ReadText(Write("zeros.gz", Gzip("a\n") + std::string(512, '\0'))), "a\n");
   EXPECT_EQ(*ReadText(Write("empty", "")), "");
+}
+
+std::string Utf16(std::string_view ascii, bool big) {
+  std::string text = big ? "\xfe\xff" : "\xff\xfe";
+  for (const char c : ascii) text += big ? std::string{'\0', c} : std::string{c, '\0'};
+  return text;
+}
+
+TEST_F(TextFileTest, EncodingsAreReadOrNamed) {
+  const std::string text = "a,b\n1,\"x\ny\"\n";
+  EXPECT_EQ(*ReadText(Write("x", "\xef\xbb\xbf" + text)), text);
+  EXPECT_EQ(*ReadText(Write("x", Utf16(text, false))), text);
+  EXPECT_EQ(*ReadText(Write("x", Utf16(text, true))), text);
+  EXPECT_EQ(*ReadText(Write("x", Gzip(Utf16(text, true)))), text);
+  EXPECT_EQ(*ReadText(Write("x", std::string("\xff\xfe\xe9\0\x3d\xd8\0\xde\xac\x20\0\xdc", 12))),
+            "\xc3\xa9\xf0\x9f\x98\x80\xe2\x82\xac\xef\xbf\xbd")
+      << "also a half of a pair";
+  EXPECT_EQ(*ReadText(Write("x", "a,b\r1,2\r")), "a,b\n1,2\n") << "of an old Mac";
+  EXPECT_EQ(*ReadText(Write("x", "a,b\r\n1,2\r\n")), "a,b\r\n1,2\r\n");
+  EXPECT_EQ(*ReadText(Write("x", "caf\xe9,1\n")), "caf\xe9,1\n") << "Latin-1 is bytes";
+  const std::string large(300'000, 'x');
+  EXPECT_EQ(*ReadText(Write("x", Utf16(large + "\n", false))), large + "\n");
+  EXPECT_THAT(Error("x", Utf16(text, false).substr(2)), HasSubstr("x: is text in UTF-16 without a byte order mark"));
+  EXPECT_THAT(Error("x", std::string("\xff\xfe\0\0a\0\0\0", 8)), HasSubstr("is text in UTF-32"));
+  EXPECT_THAT(Error("x", std::string("PAR1\x15\0\x04", 7)), HasSubstr("is a Parquet file, not a table of text"));
+  EXPECT_EQ(*ReadText(Write("x", "PAR1,PAR2\n1,2\n")), "PAR1,PAR2\n1,2\n") << "a table whose columns have these names";
+}
+
+TEST_F(TextFileTest, FoldersMayHaveTheCharactersOfPatterns) {
+  std::filesystem::create_directories(folder_ / "data [1]" / "a*b");
+  Write("data [1]/p-1.csv", "");
+  Write("data [1]/a*b/q?.csv", "");
+  EXPECT_THAT(*FindFiles(folder_ / "data [1]/p-*.csv"), ElementsAre(At("data [1]/p-1.csv")));
+  EXPECT_THAT(*FindFiles(folder_ / "data [1]/p-1.csv"), ElementsAre(At("data [1]/p-1.csv")));
+  EXPECT_THAT(*FindFiles(folder_ / "data [1]/a*b/q*"), ElementsAre(At("data [1]/a*b/q?.csv")));
+  EXPECT_THAT(*FindFiles(folder_ / "data*/p-?.csv"), ElementsAre(At("data [1]/p-1.csv")));
 }
 
 TEST_F(TextFileTest, TextThatDoesNotFitIntoMemoryIsRefused) {
@@ -148,7 +184,7 @@ TEST_F(TextFileTest, APipeIsRefusedBeforeItIsOpened) {
     return base::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("it is " + what + ", not a regular file"));
   };
   EXPECT_THAT(ReadText(pipe), refused("a named pipe (FIFO)"));
-  EXPECT_THAT(ForEachLine(pipe, [](std::string_view) { return true; }), refused("a named pipe (FIFO)"));
+  EXPECT_THAT(ForEachRecord(pipe, ',', [](std::string_view, int64_t) { return true; }), refused("a named pipe (FIFO)"));
   EXPECT_THAT(ReadText(folder_.string()), refused("a folder"));
   EXPECT_THAT(ReadText("/dev/zero"), refused("a device"));
   model::DataSpec spec;
