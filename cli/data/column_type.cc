@@ -147,11 +147,13 @@ std::string WhyIdentifiers(const ValueCounts& counts, const std::string& plain_n
 // Numbers that count the rows.
 bool CountsRows(const std::vector<Row>& rows, size_t column) {
   const worker::ValueReader reader;
+  constexpr double kLargestCount = 9e15;  // above, a double does not change when 1 is added
   if (std::ssize(rows) < kRowsOfIdentifier) return false;
   double previous = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     const worker::Value value = reader.Read(rows[i][column]);
-    if (value.kind != worker::ValueKind::kNumber || (i > 0 && value.number != previous + 1)) return false;
+    if (value.kind != worker::ValueKind::kNumber || std::abs(value.number) > kLargestCount) return false;
+    if (i > 0 && value.number != previous + 1) return false;
     previous = value.number;
   }
   return true;

@@ -43,6 +43,71 @@ TEST(GuessTest, TheTypes) {
   EXPECT_EQ(table.columns[5].type, ColumnType::kIdentifier) << "differs in every row";
 }
 
+// The column of 3,000 rows whose i-th value is value(i).
+template <typename F>
+ColumnGuess Column(const F& value, const std::string& name = "x", int rows = 3000) {
+  std::string text = name + ",other\n";
+  for (int i = 0; i < rows; ++i) text += fmt::format("{},{}\n", value(i), i % 7);
+  return Guess(text).columns[0];
+}
+
+// Issue 45: one nan in 3,000 numbers made them categories.
+TEST(GuessTest, MostValuesDecide) {
+  const auto number = [](int i) { return std::to_string(i * 37 % 3001 * 0.25); };
+  for (const char* text : {"nan", "N/A", "unknown", "inf", "-", "#REF!"}) {
+    const ColumnGuess one = Column([&](int i) { return i == 1234 ? text : number(i); });
+    EXPECT_EQ(one.type, ColumnType::kNumeric) << text;
+    EXPECT_EQ(one.missing, 1) << text;
+    ASSERT_EQ(one.because.size(), 1U) << text;
+    EXPECT_EQ(one.because[0], fmt::format("99.96 % of 'x' are numbers; '{}' (1 row) is taken as missing", text));
+  }
+  const ColumnGuess some = Column([&](int i) { return i % 50 == 0 ? "N/A" : i % 60 == 1 ? "n.a." : number(i); });
+  EXPECT_EQ(some.type, ColumnType::kNumeric);
+  EXPECT_THAT(some.missing_texts, testing::ElementsAre("n.a."));
+  EXPECT_THAT(some.because[0], HasSubstr("'N/A' (60 rows), 'n.a.' (50 rows) are taken as missing"));
+  const ColumnGuess junk = Column([&](int i) { return i % 125 == 0 ? fmt::format("junk{}", i) : number(i); });
+  EXPECT_EQ(junk.type, ColumnType::kNumeric);
+  EXPECT_EQ(junk.unreadable, 24 - 16) << "which maxBadRows allows";
+  EXPECT_EQ(Column([&](int i) { return i % 3 == 0 ? "red" : number(i); }).type, ColumnType::kCategorical);
+  EXPECT_EQ(Column([&](int i) { return i % 20 == 0 ? "3+" : std::to_string(i % 3); }).type, ColumnType::kCategorical)
+      << "few numbers are as good as categories";
+}
+
+TEST(GuessTest, WholeNumbersThatAreNamesAreCategories) {
+  const auto type = [](const auto& value, const std::string& name = "x") { return Column(value, name).type; };
+  EXPECT_EQ(type([](int i) { return fmt::format("123456789012345678{:02}", i % 90); }), ColumnType::kCategorical);
+  EXPECT_EQ(type([](int i) { return fmt::format("1234567890123456{:04}", i); }), ColumnType::kIdentifier);
+  EXPECT_EQ(type([](int i) { return fmt::format("{:05}", i * 31 % 2000); }), ColumnType::kCategorical)
+      << "postal codes";
+  EXPECT_EQ(type([](int i) { return std::to_string(i * 7 % 500); }, "user_id"), ColumnType::kCategorical);
+  EXPECT_EQ(type([](int i) { return std::to_string(i * 7 % 500); }, "userId"), ColumnType::kCategorical);
+  EXPECT_EQ(type([](int i) { return std::to_string(i * 7 % 500); }, "humid"), ColumnType::kNumeric);
+  EXPECT_EQ(type([](int i) { return std::to_string(1700000000 + i * 7919L % 10000019); }), ColumnType::kNumeric)
+      << "seconds since 1970";
+  EXPECT_EQ(type([](int i) { return std::to_string(i % 2 * 4000000000L + i % 50); }), ColumnType::kCategorical)
+      << "which float32 cannot tell apart";
+}
+
+TEST(GuessTest, DatesAreFoundWithTheirOrder) {
+  const ColumnGuess iso = Column([](int i) { return fmt::format("2024-{:02}-{:02}", 1 + i % 12, 1 + i % 28); });
+  EXPECT_EQ(iso.type, ColumnType::kDate);
+  const ColumnGuess day = Column([](int i) { return fmt::format("{}/{}/2024", 1 + i % 28, 1 + i % 12); });
+  EXPECT_EQ(day.type, ColumnType::kDate);
+  EXPECT_TRUE(day.day_first);
+  const ColumnGuess month = Column([](int i) { return fmt::format("{}/{}/2024 10:30", 1 + i % 12, 1 + i % 28); });
+  EXPECT_EQ(month.type, ColumnType::kDate);
+  EXPECT_FALSE(month.day_first);
+  EXPECT_EQ(Column([](int i) { return fmt::format("202401{:02}", 1 + i % 28); }).type, ColumnType::kDate);
+  EXPECT_EQ(Column([](int i) { return std::to_string(20000000 + i * 31 % 3000); }).type, ColumnType::kNumeric);
+}
+
+TEST(GuessTest, TheUserDecides) {
+  const auto sample = ParseSample("x.csv", "a,b\n1,x\n2,y\n3,z\n", 20);
+  const TableGuess table = GuessTable(*sample, {{0, ColumnType::kCategorical}, {1, ColumnType::kNumeric}});
+  EXPECT_EQ(table.columns[0].type, ColumnType::kCategorical);
+  EXPECT_EQ(table.columns[1].type, ColumnType::kNumeric);
+}
+
 TEST(GuessTest, OnlyNamesThatAManifestCanHoldAreNames) {
   const TableGuess table = Guess(
       "\"a \"\"b\"\", c: #d\",twice,twice,bad\xff,,gr\xc3\xbc\xc3\x9f"
@@ -87,6 +152,49 @@ TEST(LabelGuessTest, ThePositiveValue) {
   EXPECT_EQ(label("label,n\nham,1\nspam,2\n,3\n").missing, 1);
   EXPECT_THAT(base::Message(GuessLabel("x.csv", Guess("label,n\nham,1\nspam,2\nNA,3\n"), "label").status()),
               HasSubstr("is NA in some rows, which would count as"));
+}
+
+// Issue 45: 1.0 and 0.0 were inverted when 0.0 was rarer, and the class NA was lost.
+TEST(LabelGuessTest, NumbersAreComparedByValueAndNaIsAClass) {
+  const auto label = [](const std::string& values) { return *GuessLabel("x.csv", Guess(values), "label"); };
+  EXPECT_EQ(label("label,n\n1.0,1\n0.0,2\n1.0,3\n").positive, "");
+  EXPECT_EQ(label("label,n\n1.0,1\n0.0,2\n1.0,3\n").positives, 2);
+  EXPECT_EQ(label("label,n\n1,1\n0.0,2\n1.0,3\nnan,4\n").missing, 1);
+  EXPECT_EQ(label("label,n\n-1,1\n1,2\n1,3\n").positive, "1") << "the larger number";
+  const LabelGuess word = label("label,n\nNA,1\nyes,2\nNA,3\n");
+  EXPECT_EQ(word.positive, "yes");
+  EXPECT_THAT(word.because, testing::ElementsAre("the label 'NA' (2 rows) is a class, not a missing value"));
+  EXPECT_EQ(label("label,n\nNA,1\nEU,2\nAS,3\nAF,7\nNA,4\nEU,5\nAS,6\nAF,7\n").classes.at("NA"), 2);
+}
+
+TEST(LabelGuessTest, SeveralLabelsAndTheTaskCanBeNamed) {
+  const TableGuess table = Guess("n,label_a,label_b\n1,1,0\n2,0,1\n3,1,1\n1,0,0\n2,0,0\n3,1,1\n");
+  const auto several = GuessLabel("x.csv", table, "");
+  ASSERT_THAT(several, base::IsOk());
+  EXPECT_EQ(several->task, model::Task::kMultiLabel);
+  EXPECT_THAT(several->columns, testing::ElementsAre(1, 2));
+  EXPECT_EQ(GuessLabel("x.csv", table, "label_a")->task, model::Task::kBinary);
+  EXPECT_THAT(GuessLabel("x.csv", table, "label_b, label_a")->columns, testing::ElementsAre(2, 1));
+  EXPECT_EQ(GuessLabel("x.csv", table, "n")->task, model::Task::kMultiClass);
+  EXPECT_EQ(GuessLabel("x.csv", table, "n", model::Task::kRegression)->task, model::Task::kRegression);
+  EXPECT_THAT(base::Message(GuessLabel("x.csv", table, "n", model::Task::kBinary).status()),
+              HasSubstr("has 3 different values, as \"1\", \"2\", \"3\": a binary task needs two"));
+  EXPECT_THAT(base::Message(GuessLabel("x.csv", table, "label_a,n").status()),
+              HasSubstr("several labels hold 0 and 1"));
+}
+
+TEST(LabelGuessTest, ColumnsThatTellTheLabelAreNamed) {
+  std::string text = "x,sum,copy,target,label\n";
+  for (int i = 0; i < 60; ++i) {
+    text +=
+        fmt::format("{},{},{},{},{}\n", i * 17 % 60, i < 30 ? i : i + 50, i < 30 ? "lo" : "hi", i % 4, i < 30 ? 0 : 1);
+  }
+  const TableGuess table = Guess(text);
+  const auto leaks = FindLeaks(table, *GuessLabel("x.csv", table, "label"));
+  ASSERT_EQ(leaks.size(), 3U);
+  EXPECT_THAT(leaks[0], HasSubstr("'sum' alone tells the label of every row"));
+  EXPECT_THAT(leaks[1], HasSubstr("'copy' alone tells the label of every row"));
+  EXPECT_THAT(leaks[2], HasSubstr("the name of 'target' is that of a label"));
 }
 
 TEST(LabelGuessTest, TheTask) {

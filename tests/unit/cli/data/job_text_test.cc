@@ -1,5 +1,6 @@
 #include "cli/data/job_text.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -86,6 +87,45 @@ TEST(JobTextTest, NumbersAndClassesAreTasksOfTheirOwn) {
   EXPECT_EQ(classes.spec.data.schema.task, model::Task::kMultiClass);
   EXPECT_EQ(classes.spec.training.early_stopping->metric, "logLoss");
   EXPECT_THAT(classes.text, HasSubstr("Its values are 3 classes:\n      #   \"a\" (2 rows)\n"));
+}
+
+// Issue 45: what init wrote for 784 columns was refused by the API.
+TEST(JobTextTest, ColumnsThatFollowEachOtherAreRanges) {
+  std::string text = "label";
+  for (int i = 0; i < 784; ++i) text += fmt::format(",pixel{}", i);
+  for (int row = 0; row < 4; ++row) {
+    text += fmt::format("\n{}", row % 2);
+    for (int i = 0; i < 784; ++i) text += fmt::format(",{}", (row + i) % 5);
+  }
+  const Written names = Write(text, Input());
+  EXPECT_EQ(names.spec.data.schema.numeric.size(), 784U);
+  EXPECT_EQ(names.spec.data.schema.names.numeric.back(), "pixel783");
+  EXPECT_THAT(names.text, HasSubstr("numeric: [\"pixel0..pixel783\"]"));
+  const Written numbers = Write(text.substr(text.find('\n') + 1), Input());
+  EXPECT_EQ(numbers.spec.data.schema.numeric.back(), 784);
+  std::string many = "label";
+  for (int i = 0; i < 600; ++i) many += fmt::format(",n{}x", i);
+  for (int row = 0; row < 4; ++row) {
+    many += fmt::format("\n{}", row % 2);
+    for (int i = 0; i < 600; ++i) many += fmt::format(",{}", (row + i) % 5);
+  }
+  EXPECT_THAT(Write(many, Input()).text, HasSubstr("numeric: [\"1..600\"]")) << "more names than a list may have";
+}
+
+TEST(JobTextTest, DatesMissingTextsAndSeveralLabels) {
+  std::string text = "when,x,label_a,label_b,label_c\n";
+  for (int i = 0; i < 100; ++i) {
+    text += fmt::format("{}/{}/2024,{},{},{},{}\n", 1 + i % 28, 1 + i % 12,
+                        i == 50 ? "unknown" : std::to_string(i * 0.5), i % 2, i / 2 % 2, i / 4 % 2);
+  }
+  const Written job = Write(text, Input());
+  const model::SchemaSpec& schema = job.spec.data.schema;
+  EXPECT_EQ(schema.task, model::Task::kMultiLabel);
+  EXPECT_THAT(schema.names.labels, ElementsAre("label_a", "label_b", "label_c"));
+  EXPECT_TRUE(schema.day_first);
+  EXPECT_THAT(schema.missing, ElementsAre("unknown"));
+  EXPECT_EQ(schema.numeric.size(), 6U) << "a number and the five parts of a date";
+  EXPECT_THAT(job.text, HasSubstr("# 99 % of 'x' are numbers; 'unknown' (1 row) is taken as missing."));
 }
 
 TEST(JobTextTest, OneKindOfFeatureIsEnough) {

@@ -34,6 +34,17 @@ TEST(SampleTest, FindsTheDelimiterAndSplitsRows) {
   EXPECT_EQ(Parse("a\n1\n")->columns, 1u);
 }
 
+TEST(SampleTest, ReadsRowsOfSeveralLines) {
+  const auto sample = Parse("id;text\n1;\"a, b\nc; d\"\n2;x\n3;y\n");
+  ASSERT_THAT(sample, base::IsOk());
+  EXPECT_EQ(sample->delimiter, ';');
+  EXPECT_THAT(sample->rows[1], ElementsAre("1", "a, b\nc; d"));
+  EXPECT_EQ(Parse("a,b\ncaf\xe9,1\n")->not_utf8_line, 2);
+  EXPECT_EQ(Parse("a,b\ncaf\xc3\xa9,1\n")->not_utf8_line, 0);
+  const auto cut = ParseSample("x.csv", "a,b\n1,\"x\ny\"\n2,\"un", 100);
+  EXPECT_EQ(cut->rows.size(), 2u) << "the last row may be longer";
+}
+
 TEST(SampleTest, RefusesWhatIsNoTableOfText) {
   const auto error = [](std::string_view text) { return base::Message(Parse(text).status()); };
   EXPECT_EQ(error(""), "x.csv: the file is empty");
