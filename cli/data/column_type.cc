@@ -139,7 +139,7 @@ std::string WhyIdentifiers(const ValueCounts& counts, const std::string& plain_n
   if (counts.numbers.size() < 2) return "";
   if (longest > kDigitsOfDouble) return fmt::format("are whole numbers of up to {} digits", longest);
   if (zeros && longest == shortest && longest > 2) return "are whole numbers that begin with 0";
-  if (!StayDistinct(counts)) return "are whole numbers that float32 cannot tell apart";
+  if (!StayDistinct(counts)) return "are whole numbers that are the same as float32";
   if (IsNameOfIdentifier(plain_name)) return "are whole numbers, and its name is that of an identifier";
   return "";
 }

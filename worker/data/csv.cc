@@ -28,9 +28,10 @@ absl::Status ReadQuoted(std::string_view text, std::string& value, std::string_v
 }  // namespace
 
 std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+  const auto is_blank = [](char c) { return c == ' ' || c == '\r'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 std::string_view WithoutMark(std::string_view text) {
@@ -40,10 +41,19 @@ std::string_view WithoutMark(std::string_view text) {
 
 absl::Status SplitCsv(std::string_view line, char delimiter, CsvFields& fields) {
   fields.values.clear();
-  // Views into these strings must stay valid, so reserve: each pair of delimiters encloses at most one quoted field.
-  if (line.find('"') != std::string_view::npos) {
-    fields.unescaped.resize(1 + static_cast<size_t>(std::ranges::count(line, delimiter)));
+  if (line.find('"') == std::string_view::npos) {
+    // Most fields are short: to look at each character is faster than to search.
+    size_t begin = 0;
+    for (size_t at = 0; at < line.size(); ++at) {
+      if (line[at] != delimiter) continue;
+      fields.values.push_back(Trim(line.substr(begin, at - begin)));
+      begin = at + 1;
+    }
+    fields.values.push_back(Trim(line.substr(begin)));
+    return absl::OkStatus();
   }
+  // Views into these strings must stay valid, so reserve: each pair of delimiters encloses at most one quoted field.
+  fields.unescaped.resize(1 + static_cast<size_t>(std::ranges::count(line, delimiter)));
   size_t quoted = 0;
   while (true) {
     const size_t start = line.find_first_not_of(kBlank);

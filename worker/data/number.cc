@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 
@@ -43,8 +44,34 @@ double OutOfRange(std::string_view digits) {
   return small ? 0 : std::numeric_limits<double>::infinity();
 }
 
+// Digits with at most one point, few enough that the number is the quotient of two whole numbers that a double holds:
+// it is rounded once (Clinger, How to read floating point numbers accurately, 1990). Nothing for other text.
+std::optional<double> ShortDecimal(std::string_view text) {
+  constexpr size_t kMostCharacters = 16;  // with a point or a sign, or both; below 2^53
+  constexpr double kPowers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const bool minus = !text.empty() && text[0] == '-';
+  size_t at = minus ? 1 : 0;
+  if (text.size() > kMostCharacters || text.size() - at == 0) return std::nullopt;
+  int64_t number = 0;
+  size_t point = text.size();
+  for (; at < text.size(); ++at) {
+    if (text[at] == '.' && point == text.size()) {
+      point = at;
+    } else if (text[at] >= '0' && text[at] <= '9') {
+      number = number * 10 + (text[at] - '0');
+    } else {
+      return std::nullopt;
+    }
+  }
+  const size_t digits = text.size() - (minus ? 1 : 0) - (point < text.size() ? 1 : 0);
+  if (digits == 0 || digits > 15) return std::nullopt;
+  const double size = static_cast<double>(number) / kPowers[point < text.size() ? text.size() - point - 1 : 0];
+  return minus ? -size : size;
+}
+
 // Nothing for other text, also for "inf" and "nan".
 std::optional<double> Decimal(std::string_view text) {
+  if (const auto number = ShortDecimal(text)) return number;
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;

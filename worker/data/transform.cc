@@ -21,8 +21,10 @@ Moments MomentsOf(std::span<const double> values, const Function& function) {
   double largest = 0;
   for (const double x : values) largest = std::max(largest, std::abs(function(x)));
   if (largest == 0) return moments;
-  const int exponent = std::ilogb(largest);
-  const auto scaled = [&](double x) { return std::ldexp(function(x), -exponent); };
+  // Both factors are in the range of double.
+  const double unit = std::ldexp(1.0, std::clamp(std::ilogb(largest), -1000, 1000));
+  const double factor = 1 / unit;
+  const auto scaled = [&](double x) { return function(x) * factor; };
   const double count = static_cast<double>(values.size());
   for (const double x : values) moments.mean += scaled(x) / count;
   double second = 0;
@@ -36,8 +38,8 @@ Moments MomentsOf(std::span<const double> values, const Function& function) {
   moments.skew = second > 0 ? third / (second * moments.deviation) : 0;
   // What rounding leaves of equal numbers is no deviation.
   if (moments.deviation <= 1e-12 * std::abs(moments.mean)) moments.deviation = 0;
-  moments.mean = std::ldexp(moments.mean, exponent);
-  moments.deviation = std::ldexp(moments.deviation, exponent);
+  moments.mean *= unit;
+  moments.deviation *= unit;
   return moments;
 }
 

@@ -92,6 +92,40 @@ TEST(JobSpecTest, ColumnsByNameAndByNumber) {
   EXPECT_NE(ProfileHash(other), ProfileHash(*spec));
 }
 
+TEST(JobSpecTest, RangesAndDatesAreColumns) {
+  const auto schema = [](const std::string& text) {
+    return ParseJobSpec(R"({"model": {"name": "mlp"}, "data": {"train": {"uri": "file:///x.csv", "format": "csv"},
+                            "schema": {"header": true, "label": {"column": 0}, )" +
+                        text + "}}}");
+  };
+  const auto spec = schema(R"("numeric": ["x08..x11", "2..4", "a..b"], "dates": ["when", 7], "dayFirst": true,
+                              "missing": ["unknown"])");
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  const SchemaSpec& read = spec->data.schema;
+  ASSERT_EQ(read.numeric.size(), 4U + 3 + 1 + 10);
+  EXPECT_EQ(read.names.numeric[0], "x08");
+  EXPECT_EQ(read.names.numeric[3], "x11");
+  EXPECT_EQ(read.numeric[4], 2);
+  EXPECT_EQ(read.names.numeric[7], "a..b") << "a name, as it has no numbers";
+  EXPECT_EQ(read.names.numeric[8], "when");
+  EXPECT_EQ(read.names.numeric[12], "when");
+  EXPECT_EQ(read.numeric[13], 7);
+  EXPECT_EQ(PartOf(read, 7), ColumnPart::kValue);
+  EXPECT_EQ(PartOf(read, 12), ColumnPart::kHour);
+  EXPECT_TRUE(read.day_first);
+  EXPECT_EQ(read.missing, std::vector<std::string>{"unknown"});
+  EXPECT_TRUE(Validate(*spec).ok()) << base::ToString(Validate(*spec));
+  const auto error = [&](const std::string& text) {
+    const auto wrong = schema(text);
+    return base::Message(wrong.ok() ? Validate(*wrong) : wrong.status());
+  };
+  EXPECT_THAT(error(R"("numeric": ["x5..x3"])"), HasSubstr("is a range that must have from 1 to 4096 columns"));
+  EXPECT_THAT(error(R"("numeric": ["x1..x5000"])"), HasSubstr("from 1 to 4096 columns"));
+  EXPECT_THAT(error(R"("numeric": ["1..4000", "5000..6000"])"), HasSubstr("has more than 4096 columns"));
+  EXPECT_THAT(error(R"("numeric": ["1..4", 3])"), HasSubstr("column 3 is used twice"));
+  EXPECT_THAT(error(R"("numeric": ["when"], "dates": ["when"])"), HasSubstr("column 'when' is used twice"));
+}
+
 TEST(JobSpecTest, TheScheduleOfTheLearningRate) {
   const auto parse = [](const std::string& schedule) {
     return ParseJobSpec(

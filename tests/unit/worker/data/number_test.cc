@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <charconv>
 #include <cmath>
 
+#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "worker/data/date.h"
 #include "worker/data/label_reader.h"
@@ -41,6 +43,27 @@ TEST(NumberTest, ReadsDecimalNumbersWithSigns) {
             -3)
       << "the minus sign of Unicode";
   EXPECT_EQ(Number("1700000001"), 1700000001) << "float32 has 1700000000";
+}
+
+// The fast way of short numbers rounds as that of all others does.
+TEST(NumberTest, ShortNumbersAreRoundedAsLongOnes) {
+  base::Rng rng(7);
+  constexpr std::string_view kAlphabet = "0123456789012345678901234567890123456789.-";
+  int numbers = 0;
+  for (int i = 0; i < 100000; ++i) {
+    std::string text;
+    for (uint64_t n = 1 + rng.Below(18); n > 0; --n) text += kAlphabet[rng.Below(kAlphabet.size())];
+    double expected = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), expected);
+    const Value value = ValueReader().Read(text);
+    const bool number = error == std::errc() && end == text.data() + text.size();
+    ASSERT_EQ(value.kind == ValueKind::kNumber, number) << text;
+    if (!number) continue;
+    ++numbers;
+    ASSERT_EQ(value.number, expected) << text;
+    ASSERT_EQ(std::signbit(value.number), std::signbit(expected)) << text;
+  }
+  EXPECT_GT(numbers, 10000);
 }
 
 TEST(NumberTest, NumbersOfAnySize) {

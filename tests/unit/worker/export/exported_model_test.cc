@@ -69,6 +69,33 @@ TEST(ExportedModelTest, NamesOfColumnsAreReadBack) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(ExportedModelTest, HowValuesAreReadIsReadBack) {
+  ExportedModel model = Model("ctrdnn");
+  model.schema.parts = {model::ColumnPart::kValue, model::ColumnPart::kHour};
+  model.schema.missing = {"unknown", "-999"};
+  model.schema.day_first = true;
+  model.max_bad_rows = 7;
+  model.transform.columns[1].mean = 1700000001.25;
+  model.transform.header = {"a", "caf\xe9"};
+  const std::string schema = SchemaJson(model);
+  const auto read = ParseExportedModel(ModelJson(model, {}), schema);
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->schema.parts, model.schema.parts);
+  EXPECT_EQ(read->schema.missing, model.schema.missing);
+  EXPECT_TRUE(read->schema.day_first);
+  EXPECT_EQ(read->max_bad_rows, 7);
+  EXPECT_EQ(read->transform.columns[1].mean, 1700000001.25);
+  EXPECT_EQ(read->transform.header, model.transform.header);
+  EXPECT_FALSE(read->transform.single_precision);
+  // Earlier versions say nothing about precision, and wrote float32.
+  const auto old = ParseExportedModel(ModelJson(model, {}), Replaced(schema, "\"precision\"", "\"other\""));
+  ASSERT_THAT(old, IsOk());
+  EXPECT_TRUE(old->transform.single_precision);
+  EXPECT_EQ(old->transform.columns[1].mean, static_cast<double>(1700000001.25F));
+  EXPECT_EQ(ParseExportedModel(ModelJson(model, {}), Replaced(schema, "\"hour\"", "\"minute\"")).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
   for (const char* name : {"ctrdnn", "mlp", "logistic", "residual", "two-tower"}) {
     const ExportedModel model = Model(name);

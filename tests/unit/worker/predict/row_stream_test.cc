@@ -1,5 +1,6 @@
 #include "worker/predict/row_stream.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "common/base/status.h"
@@ -149,6 +150,64 @@ TEST(RowStreamTest, LeavesOutTheHeader) {
   ExportedModel model = Model();
   model.schema.header = true;
   EXPECT_THAT(DrainText("\xef\xbb\xbfname,amount,label\na,3,1\n", RowStream::Labels::kRequired, model), IsOk());
+}
+
+// Issue 45: a model trained with maxBadRows could be neither evaluated nor used.
+TEST(RowStreamTest, BadRowsUpToTheLimitAreSkipped) {
+  for (const size_t piece : {1, 7, 1000}) {
+    RowStream stream(Model(), RowStream::Labels::kRequired, "data.csv",
+                     Pieces("a\na,3,1\nb,x,0\nc,\"5,1\nd,5,0\ne,1,1,1\n", piece), 4);
+    Batch rows;
+    ASSERT_THAT(stream.Next(10, rows), IsOk());
+    EXPECT_THAT(rows.numerics, ElementsAre(1, 2));
+    EXPECT_THAT(stream.skipped(), ElementsAre(1, 2, 1));
+    EXPECT_EQ(stream.bad_rows(), 4);
+    EXPECT_EQ(stream.first_bad(), "data.csv:1: expected 3 columns, found 1");
+  }
+  EXPECT_THAT(Drain(RowStream(Model(), RowStream::Labels::kRequired, "data.csv", Pieces("a,3,1\nb\nc\n", 100), 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "data.csv:2: expected 3 columns, found 1 (2 rows cannot be read, 1 are allowed)"));
+}
+
+TEST(RowStreamTest, ReadsRowsOfSeveralLinesFromPiecesOfAnySize) {
+  for (const size_t piece : {1, 3, 100}) {
+    RowStream stream(Model(), RowStream::Labels::kRequired, "data.csv",
+                     Pieces("\xef\xbb\xbf\"a\nb\",3,1\n\"c\r\n\",N/A,1.0\n", piece));
+    Batch rows;
+    ASSERT_THAT(stream.Next(9, rows), IsOk());
+    EXPECT_THAT(rows.ids, ElementsAre(HashedId("a\nb", 0, 10), HashedId("c\r\n", 0, 10)));
+    EXPECT_THAT(rows.numerics, ElementsAre(1, 0));
+  }
+}
+
+TEST(RowStreamTest, ColumnsWithNumbersHaveTheNamesOfTheTrainingData) {
+  ExportedModel model = Model();
+  model.schema.header = true;
+  model.transform.header = {"name", "amount", "label"};
+  EXPECT_THAT(DrainText("name,amount\na,3\n", RowStream::Labels::kIgnored, model), IsOk());
+  EXPECT_THAT(DrainText("name,amount,other\na,3,1\n", RowStream::Labels::kIgnored, model), IsOk());
+  const auto error = [&](const std::string& text, RowStream::Labels labels) {
+    return base::Message(DrainText(text, labels, model));
+  };
+  EXPECT_THAT(error("amount,name,label\n3,4,1\n", RowStream::Labels::kIgnored),
+              HasSubstr("data.csv: the header differs from that of the training data: column 0 is 'amount', which is "
+                        "'name' there"));
+  EXPECT_THAT(error("name,amount,other\na,3,1\n", RowStream::Labels::kRequired),
+              HasSubstr("column 2 is 'other', which is 'label' there"));
+}
+
+// The numbers of such a model were rounded before they were compared with the edges.
+TEST(RowStreamTest, ModelsOfEarlierVersionsComputeAsTheyDid) {
+  ExportedModel model = Model();
+  model.schema.numeric_buckets = 2;
+  model.transform.columns[0].edges = {static_cast<double>(0.1F)};
+  for (const bool single : {true, false}) {
+    model.transform.single_precision = single;
+    RowStream stream(model, RowStream::Labels::kIgnored, "data.csv", Pieces("a,0.1,1\n", 100));
+    Batch rows;
+    ASSERT_THAT(stream.Next(1, rows), IsOk());
+    EXPECT_EQ(rows.ids[1], HashedId(single ? "1" : "0", 1, 10));
+  }
 }
 
 TEST(RowStreamTest, ReportsErrorsOfTheData) {
