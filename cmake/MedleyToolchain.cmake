@@ -24,9 +24,10 @@ set(MEDLEY_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
 find_program(CCACHE ccache)
 if(CCACHE)
   # Precompiled headers and __TIME__ need the sloppiness. NOHASHDIR lets checkouts share the cache. Depend mode avoids a
-  # run of the preprocessor on a cache miss.
+  # run of the preprocessor on a cache miss. Without include_file_mtime and include_file_ctime, ccache keeps no object of
+  # a file that was edited while it was compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_SLOPPINESS=pch_defines,time_macros
       CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_PCH_EXTSUM=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
 endif()
 
