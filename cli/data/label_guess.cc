@@ -226,9 +226,21 @@ absl::StatusOr<LabelGuess> LabelFor(model::Task task, const std::string& path, c
   return BinaryFrom(path, column, labels);
 }
 
+// Whether a word such as NA beside two other texts is a class as they are, such as the continent: it is as frequent,
+// and the others are not words for yes and no.
+bool IsClassBesideTwo(const Labels& labels) {
+  constexpr int64_t kFewestRows = 10;
+  if (labels.rows.size() != 2 || labels.words.size() != 1 || labels.numbers) return false;
+  const int64_t rows = labels.words.begin()->second;
+  return rows >= kFewestRows && std::ranges::all_of(labels.rows, [&](const auto& label) {
+           return !IsOneOf(label.first, kPositives) && rows * 4 >= label.second;
+         });
+}
+
 // What the values of the column let a model predict.
 absl::StatusOr<LabelGuess> LabelFrom(const std::string& path, const TableGuess& table, const ColumnGuess& column) {
   Labels labels = LabelsOf(table, static_cast<size_t>(column.number));
+  if (IsClassBesideTwo(labels)) return ClassesFrom(std::move(labels));
   const bool with_word = labels.rows.size() == 1 && labels.words.size() == 1;
   if (!column.many_values && (labels.rows.size() == 2 || with_word)) return BinaryFrom(path, column, labels);
   const int64_t labelled = std::ssize(table.rows) - labels.missing;

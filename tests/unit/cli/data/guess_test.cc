@@ -167,6 +167,17 @@ TEST(LabelGuessTest, NumbersAreComparedByValueAndNaIsAClass) {
   EXPECT_EQ(label("label,n\nNA,1\nEU,2\nAS,3\nAF,7\nNA,4\nEU,5\nAS,6\nAF,7\n").classes.at("NA"), 2);
 }
 
+TEST(LabelGuessTest, NaBesideTwoClassesIsAClassWhenItIsAsFrequent) {
+  const auto labels = [](const char* a, const char* b) {
+    std::string text = "n,label\n";
+    for (int i = 0; i < 60; ++i) text += fmt::format("{},{}\n", i, i % 3 == 0 ? "NA" : i % 3 == 1 ? a : b);
+    return GuessLabel("x.csv", Guess(text), "label");
+  };
+  ASSERT_THAT(labels("EU", "AS"), base::IsOk());
+  EXPECT_EQ(labels("EU", "AS")->classes.at("NA"), 20);
+  EXPECT_THAT(base::Message(labels("yes", "no").status()), HasSubstr("is NA in some rows, which would count as no"));
+}
+
 TEST(LabelGuessTest, SeveralLabelsAndTheTaskCanBeNamed) {
   const TableGuess table = Guess("n,label_a,label_b\n1,1,0\n2,0,1\n3,1,1\n1,0,0\n2,0,0\n3,1,1\n");
   const auto several = GuessLabel("x.csv", table, "");
