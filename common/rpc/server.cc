@@ -1,6 +1,9 @@
 #include "common/rpc/server.h"
 
 #include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
@@ -16,6 +19,15 @@ namespace medley::rpc {
 namespace {
 
 constexpr int kMaxReadChunk = 256 << 10;
+constexpr int kHandshakeMillis = 20000;
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const MutualTls& tls) {
+  grpc::experimental::TlsServerCredentialsOptions options(tls.provider().certificates);
+  options.watch_identity_key_cert_pairs();
+  options.watch_root_certs();
+  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  return grpc::experimental::TlsServerCredentials(options);
+}
 
 std::optional<http2_front::TlsOptions> TlsOf(const ServerOptions& options) {
   if (options.mutual_tls) return options.mutual_tls->provider().server;
@@ -45,13 +57,22 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
         "max_connections and max_calls must be above 0, are {}, {} and {}",
         options.port, options.max_threads, options.max_memory_bytes, options.max_connections, options.max_calls);
   }
-  // gRPC itself listens on no port.
-  auto front = std::make_unique<http2_front::Front>(FrontOf(options));
-  MEDLEY_RETURN_IF_ERROR(front->Bind());
+  std::unique_ptr<http2_front::Front> front;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  if (options.mutual_tls && options.trust_certificates) {
+    builder.AddListeningPort(base::JoinHostPort(options.host, options.port), CredentialsOf(*options.mutual_tls), &port);
+    // Refuse to share the port: otherwise a second process on it would silently receive half of the calls.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
+  } else {  // gRPC itself listens on no port
+    front = std::make_unique<http2_front::Front>(FrontOf(options));
+    MEDLEY_RETURN_IF_ERROR(front->Bind());
+    port = front->port();
+  }
   grpc::ResourceQuota quota("medley");
   quota.SetMaxThreads(options.max_threads);
   quota.Resize(static_cast<size_t>(options.max_memory_bytes));
-  grpc::ServerBuilder builder;
   // Clients ping idle connections. By default the server closes a connection after two such pings.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -75,23 +96,27 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 4);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) return base::Internal("gRPC cannot start a server");
-  front->Start([behind = server.get()](int fd) { grpc::AddInsecureChannelFromFd(behind, fd); });
-  return std::unique_ptr<Server>(new Server(std::move(server), std::move(front), options.host));
+  if (server == nullptr || port == 0) {
+    return base::Unavailable("listening on {}: the address is in use or cannot be bound",
+                             base::JoinHostPort(options.host, options.port));
+  }
+  if (front) front->Start([behind = server.get()](int fd) { grpc::AddInsecureChannelFromFd(behind, fd); });
+  return std::unique_ptr<Server>(new Server(std::move(server), std::move(front), options.host, port));
 }
 
-Server::Server(std::unique_ptr<grpc::Server> server, std::unique_ptr<http2_front::Front> front, std::string host)
-    : server_(std::move(server)), front_(std::move(front)), host_(std::move(host)), port_(front_->port()) {}
+Server::Server(std::unique_ptr<grpc::Server> server, std::unique_ptr<http2_front::Front> front, std::string host,
+               int port)
+    : server_(std::move(server)), front_(std::move(front)), host_(std::move(host)), port_(port) {}
 
 Server::~Server() { Stop(); }
 
 std::string Server::address() const { return base::JoinHostPort(host_, port_); }
 
 void Server::Stop(base::nanoseconds grace) {
-  front_->Close();
+  if (front_) front_->Close();
   server_->Shutdown(DeadlineIn(grace));
   server_->Wait();
-  front_->Stop();
+  if (front_) front_->Stop();
 }
 
 }  // namespace medley::rpc

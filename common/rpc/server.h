@@ -5,7 +5,8 @@
 // RESOURCE_EXHAUSTED. Methods of gRPC's callback API run on a few threads of gRPC instead, which they must not block;
 // any number of their calls may wait.
 //
-// A front (common/http2_front) listens on the port, ends TLS, and lets pass to gRPC what it may keep.
+// A front (common/http2_front) listens on the port, ends TLS, and lets pass to gRPC what it may keep. Where only clients
+// with a certificate connect, gRPC may listen itself (ServerOptions::trust_certificates).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -59,6 +60,9 @@ struct ServerOptions {
   int max_calls = 4096;
   std::optional<ServerTls> tls;                 // nullopt: plain text
   std::shared_ptr<const MutualTls> mutual_tls;  // takes the place of `tls`, and requires certificates of clients
+  // With mutual_tls: gRPC listens without a front. Who has no certificate gets no further than the handshake; who has
+  // one is trusted with the memory of the process. For servers whose traffic would pay for the front's two copies.
+  bool trust_certificates = false;
   // Interval of pings on an idle connection, which detect a client whose machine vanished; 0: no pings. A client
   // answers within 5 s even when no thread of it waits on the channel.
   base::milliseconds keepalive_interval{0};
@@ -78,10 +82,10 @@ class Server {
   void Stop(base::nanoseconds grace = base::milliseconds(500));
 
  private:
-  Server(std::unique_ptr<grpc::Server> server, std::unique_ptr<http2_front::Front> front, std::string host);
+  Server(std::unique_ptr<grpc::Server> server, std::unique_ptr<http2_front::Front> front, std::string host, int port);
 
   const std::unique_ptr<grpc::Server> server_;
-  const std::unique_ptr<http2_front::Front> front_;  // hands connections to server_ until Stop
+  const std::unique_ptr<http2_front::Front> front_;  // hands connections to server_ until Stop; null: none
   const std::string host_;
   const int port_;
 };

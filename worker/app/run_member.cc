@@ -108,7 +108,8 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
   const rpc::ServerOptions serve = {.host = env.pod_ip,
                                     .port = env.listen_port,
                                     .max_message_bytes = AcceptedBytes(columns),
-                                    .mutual_tls = tls.credentials()};
+                                    .mutual_tls = tls.credentials(),
+                                    .trust_certificates = true};
   MEDLEY_ASSIGN_OR_RETURN(const auto server, rpc::Server::Start(serve, {&service.service()}));
   MEDLEY_ASSIGN_OR_RETURN(context.optimizer, OptimizerOf(env.spec.training));
   context.seed = env.spec.training.seed;
