@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "common/base/testing/soak.h"
 #include "tests/integration/worker/chaos.h"
 #include "tests/integration/worker/chaos_jobs.h"
 #include "worker/checkpoint/reader.h"
@@ -54,12 +55,13 @@ void CheckFailure(const pb::Observation& end, const Chaos& chaos, const JobHarne
 }
 
 TEST(ChaosTest, DamagedCheckpointsToo) {
-  const bool few = std::getenv("MEDLEY_CHAOS_SEEDS") == nullptr;
+  const int seeds = base::Rounds(3, 21);
+  const bool few = std::getenv("MEDLEY_CHAOS_SEEDS") == nullptr && seeds < 21;
   const ChaosLength length{.rows = few ? 400 : 800, .epochs = 30, .batch_size = 16, .actions = few ? 6 : 12};
   const auto data = std::filesystem::temp_directory_path() / ("medley-damage-" + std::to_string(getpid()) + ".csv");
   CopyLines(ExampleData("adult.train.csv"), data, length.rows);
   const std::vector<KindOfJob> kinds = KindsOfJobs();
-  const auto [first, last] = ChaosSeeds(3);
+  const auto [first, last] = ChaosSeeds(static_cast<uint64_t>(seeds));
   for (uint64_t seed = first; seed <= last && !testing::Test::HasFailure(); ++seed) {
     const KindOfJob& kind = kinds[(seed - 1) % kinds.size()];
     SCOPED_TRACE("seed " + std::to_string(seed) + ", " + kind.name);

@@ -1,12 +1,15 @@
 // A job whose processes of every role are killed and stopped at random moments, during switches to other plans and
 // while another coordinator takes over too, trains every sample exactly once.
 //
-// MEDLEY_CHAOS_SEEDS=50 build/tests/worker_chaos_test: the figure in docs/design/figures.md. ctest runs two seeds.
+// MEDLEY_CHAOS_SEEDS=50 build/tests/worker_chaos_test: the figure in docs/design/figures.md. ./dev test runs one or two
+// seeds of each kind of job, ./dev soak five.
 // MEDLEY_CHAOS_SEEDS=16-20 runs these five of each test.
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
+#include "common/base/testing/soak.h"
 #include "tests/integration/worker/chaos.h"
 #include "tests/integration/worker/chaos_jobs.h"
 
@@ -15,16 +18,17 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 
-// `seeds`: how many, where the environment does not say.
-void RunSeeds(JobOptions options, const std::vector<JobShape>& shapes, uint64_t seeds) {
-  const ChaosLength length;
+// `seeds`: how many of five in ./dev test, where the environment does not say; jobs are shorter then.
+void RunSeeds(JobOptions options, const std::vector<JobShape>& shapes, int seeds) {
+  const bool few = std::getenv("MEDLEY_CHAOS_SEEDS") == nullptr && base::Rounds(1, 5) == 1;
+  const ChaosLength length = few ? ChaosLength{.rows = 800, .actions = 10} : ChaosLength();
   const auto data = std::filesystem::temp_directory_path() / ("medley-chaos-" + std::to_string(getpid()) + ".csv");
   CopyLines(ExampleData("adult.train.csv"), data, length.rows);
   options.train = data;
   options.epochs = length.epochs;
   options.batch_size = length.batch_size;
   options.checkpoint_interval = "1s";
-  const auto [first, last] = ChaosSeeds(seeds);
+  const auto [first, last] = ChaosSeeds(static_cast<uint64_t>(base::Rounds(seeds, 5)));
   for (uint64_t seed = first; seed <= last && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     JobHarness job(options);

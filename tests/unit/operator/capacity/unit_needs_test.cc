@@ -79,7 +79,7 @@ TEST(UnitNeedsTest, APodThatAsksForMoreThanTheUnitSaysNothingOfThePool) {
       Template(R"({"containers": [{"resources": {"requests": {"example.com/fpga": "1"},
                                                   "limits": {"example.com/fpga": "1"}}}]})"),
       Template(R"({"containers": [{"resources": {"requests": {"ephemeral-storage": "9Ti"}}}]})"),
-      Template(R"({"containers": [{"name": "sidecar", "resources": {"requests": {"memory": "1"}}}]})"),
+      Template(R"({"containers": [{"name": "sidecar", "resources": {"limits": {"example.com/nic": "1"}}}]})"),
       Template(R"({"initContainers": [{"name": "init", "resources": {"requests": {"cpu": "5"}}}]})"),
       Template(R"({"containers": [{"ports": [{"containerPort": 9, "hostPort": 9}]}]})"),
       Template(R"({"overhead": {"cpu": "1"}})"),
@@ -101,6 +101,8 @@ TEST(UnitNeedsTest, APodThatAsksForTheUnitSpeaks) {
       Template(R"({"nodeSelector": {"pool": "of-another"}})"),  // the pool's selector counts
       Template(R"({"volumes": [{"name": "v", "configMap": {"name": "m"}}, {"name": "e", "emptyDir": {}}]})"),
       Template(R"({"containers": [{"name": "sidecar", "image": "x"}], "terminationGracePeriodSeconds": 5})"),
+      // Part of the unit: operator/builders/worker_share.h.
+      Template(R"({"containers": [{"name": "sidecar", "resources": {"requests": {"memory": "1"}}}]})"),
       Template(R"({"containers": [{"env": [{"name": "A", "value": "b"}], "resources": {"requests": {"cpu": "99"}}}]})"),
       {{"template", {{"metadata", {{"labels", {{"team", "x"}}}}}}}},
   };

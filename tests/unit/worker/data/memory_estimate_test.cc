@@ -176,7 +176,7 @@ TEST_F(MemoryEstimateTest, TheRefusalSaysWhatIsNeededWhatThereIsAndWhatToDo) {
   EXPECT_THAT(CheckDataFit(spec, root_, {.limit = 64 * kMib, .used = 10 * kMib}), IsOk());
   const absl::Status refused = CheckDataFit(spec, root_, {.limit = 16 * kMib, .used = 10 * kMib});
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kOutOfRange,
-                                AllOf(HasSubstr("training data ("), HasSubstr("need at least 1"),
+                                AllOf(HasSubstr("training data ("), HasSubstr("need at least 2"),
                                       HasSubstr("may use 16 MiB, of which 10 MiB are used"),
                                       HasSubstr("unit.resources.memory"), HasSubstr("train on a part of the data"))));
   spec.test = {.uri = "file:///test.csv", .format = "csv"};
