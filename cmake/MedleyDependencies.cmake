@@ -28,7 +28,7 @@ target_include_directories(medley_gloo SYSTEM INTERFACE ${GLOO_INCLUDE})
 target_link_libraries(medley_gloo INTERFACE ${GLOO_LIBRARY} Threads::Threads)
 
 # LibTorch: Debian's 1.13, or with -DMEDLEY_TORCH=DIR a newer one: the folder torch of an installed wheel of PyTorch, or an
-# unpacked LibTorch. Only worker/model, worker/aten and worker/torchscript may link it (tests/lint/check_layers.py).
+# unpacked LibTorch. Only worker/aten and worker/torchscript may link it (tests/lint/check_layers.py).
 set(MEDLEY_TORCH "" CACHE PATH "A LibTorch of PyTorch 2.7 or newer instead of Debian's: a folder with include/ and lib/")
 add_library(medley_torch INTERFACE)
 if(MEDLEY_TORCH STREQUAL "")
@@ -120,6 +120,7 @@ if(MEDLEY_CUDA)
   # In the image worker-cuda (deploy/docker/rootfs) the wheels are in /opt/wheels.
   list(TRANSFORM cuda_folders PREPEND :/opt/wheels/)
   list(JOIN cuda_folders "" cuda_folders)
+  target_link_options(medley_cuda INTERFACE -Wl,-rpath,/opt/wheels/torch/lib${cuda_folders})
   target_link_options(medley_torch INTERFACE -Wl,-rpath,/opt/wheels/torch/lib${cuda_folders})
   # LibTorch finds its operators for CUDA only if the library is loaded, though nothing names a symbol of it.
   target_link_options(medley_torch INTERFACE
@@ -133,4 +134,4 @@ find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
 add_library(medley_dnnl INTERFACE)
 target_include_directories(medley_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE})
-target_link_libraries(medley_dnnl INTERFACE ${DNNL_LIBRARY})
+target_link_libraries(medley_dnnl INTERFACE ${DNNL_LIBRARY} gomp)

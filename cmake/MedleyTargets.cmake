@@ -98,6 +98,9 @@ function(medley_test)
   endif()
   medley_use_precompiled(${A_NAME} tests)
   if(A_BINARIES)  # programs that the test starts
+    if("medley-worker" IN_LIST A_BINARIES)
+      list(APPEND A_BINARIES medley-worker-torch)  # which it becomes for models from PyTorch
+    endif()
     add_dependencies(${A_NAME} ${A_BINARIES})
   endif()
   if(NOT A_TIMEOUT)

@@ -93,8 +93,9 @@ absl::Status Run(const std::string& path, const std::string& device, int steps, 
   MEDLEY_ASSIGN_OR_RETURN(const worker::Optimizer optimizer, worker::OptimizerOf(spec.training));
   const int operations = static_cast<int>(graph.operations.size());
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<device::CountingDevice> gpu, OpenDevice(device));
-  MEDLEY_ASSIGN_OR_RETURN(const auto block, aten::MakeBlock(graph, {0, operations}, optimizer, spec.training.seed,
-                                                            nullptr, /*kept_updates=*/1, gpu));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const auto block,
+      aten::MakeBlock(graph, {0, operations}, {.optimizer = optimizer, .seed = spec.training.seed, .device = gpu}));
   const int count = spec.training.batch_size;
   if (data->rows() % count != 0) return base::InvalidArgument("{} samples are no batches of {}", data->rows(), count);
   worker::LocalTables tables(block->Tables(), optimizer, spec.training.seed);
@@ -148,8 +149,9 @@ absl::Status Hold(const std::string& path, const std::vector<int>& block) {
   MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(text));
   const int64_t before = Resident();
   MEDLEY_ASSIGN_OR_RETURN(const worker::Graph graph, worker::ReadGraph(spec, ""));
-  MEDLEY_ASSIGN_OR_RETURN(const auto made, aten::MakeBlock(graph, {block[0], block[1]},
-                                                           {.kind = worker::OptimizerKind::kSgd}, 1, nullptr, 0));
+  MEDLEY_ASSIGN_OR_RETURN(const auto made,
+                          aten::MakeBlock(graph, {block[0], block[1]},
+                                          {.optimizer = {.kind = worker::OptimizerKind::kSgd}, .kept_updates = 0}));
   const int64_t after = Resident();
   int64_t weights = 0, all = 0;
   for (const worker::DenseParameter& parameter : made->Parameters()) weights += parameter.spec.Size() * 4;

@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "worker/app/environment.h"
+#include "worker/model/make_block.h"
 
 namespace medley::worker {
 
@@ -32,9 +33,12 @@ class Signals {
 };
 
 absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock, const Signals& signals);
-absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals);
+// `make_block`: computes the operations of the model.
+absl::StatusOr<int> RunTrainerRole(const Environment& env, BlockMaker make_block, base::Clock& clock,
+                                   const Signals& signals);
 absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals);
-absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, const Signals& signals);
+absl::StatusOr<int> RunProfilerRole(const Environment& env, BlockMaker make_block, base::Clock& clock,
+                                    const Signals& signals);
 // Serves the finished model of MEDLEY_CHECKPOINT_DIR until nobody has asked for 10 minutes. Needs no job's spec.
 absl::StatusOr<int> RunFilesRole(const GetVariable& get, base::Clock& clock, const Signals& signals);
 

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "common/base/hash.h"
 #include "common/base/log.h"
@@ -72,7 +73,8 @@ absl::Status CheckTables(const Graph& graph, const std::vector<ParameterSpec>& t
 
 }  // namespace
 
-absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
+absl::StatusOr<int> RunTrainerRole(const Environment& env, BlockMaker make_block, base::Clock& clock,
+                                   const Signals& signals) {
   MEDLEY_RETURN_IF_ERROR(CheckModel(env.spec));
   TrainerContext context;
   context.spec = &env.spec;
@@ -87,6 +89,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, base::Clock& clock, c
   context.clock = &clock;
   context.threads = std::make_shared<ComputeThreads>(env.threads);
   MEDLEY_ASSIGN_OR_RETURN(context.device, ChooseDevice(env));
+  context.make_block = std::move(make_block);
   context.plain_nccl = env.plain_nccl;
   log::Info("computing with the unit's CPUs", {{"threads", std::to_string(env.threads)}});
   Member member(context.session, clock);

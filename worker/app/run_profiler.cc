@@ -1,4 +1,5 @@
 #include <iostream>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
@@ -26,13 +27,15 @@ absl::StatusOr<JobTls> ProbeTls(Environment env, base::Clock& clock) {
 
 }  // namespace
 
-absl::StatusOr<int> RunProfilerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
+absl::StatusOr<int> RunProfilerRole(const Environment& env, BlockMaker make_block, base::Clock& clock,
+                                    const Signals& signals) {
   ProfilerOptions options;
   options.job = env.spec;
   options.resource_type = env.pool;
   options.clock = &clock;
   options.threads = std::make_shared<ComputeThreads>(env.threads);  // as a trainer of this pool
   MEDLEY_ASSIGN_OR_RETURN(options.device, ChooseDevice(env));
+  options.make_block = std::move(make_block);
   options.output = &std::cout;
   options.stop = signals.stop();
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));

@@ -2,27 +2,29 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 
-#include "worker/model/torch.h"
+extern "C" void omp_set_num_threads(int threads);  // of OpenMP, whose header clang lacks
 
 namespace medley::worker {
 namespace {
 
-at::Tensor Wrap(Matrix matrix) {
-  // LibTorch has no tensors over constant memory; the kernels only read their inputs.
-  return at::from_blob(const_cast<float*>(matrix.data), {matrix.rows, matrix.columns}, at::kFloat);
-}
+using Values = Eigen::Map<Eigen::ArrayXf>;
+using ConstValues = Eigen::Map<const Eigen::ArrayXf>;
 
-// LibTorch and oneDNN divide work among OpenMP threads, which spin while they wait: under a CPU limit they are slower
-// than one thread. ComputeThreads divides the work instead. The number of OpenMP threads is a property of the calling
-// thread, so every thread sets it once.
+Values ValuesOf(MutableMatrix matrix) { return {matrix.data, matrix.rows * matrix.columns}; }
+ConstValues ValuesOf(Matrix matrix) { return {matrix.data, matrix.rows * matrix.columns}; }
+
+// oneDNN divides work among OpenMP threads, which spin while they wait: under a CPU limit they are slower than one
+// thread. ComputeThreads divides the work instead. The number of OpenMP threads is a property of the calling thread, so
+// every thread sets it once.
 void UseThisThreadOnly() {
   thread_local const bool set = [] {
-    at::set_num_threads(1);
+    omp_set_num_threads(1);
     return true;
   }();
   static_cast<void>(set);
@@ -54,17 +56,18 @@ void MultiplyRows(Matrix a, bool transpose_a, Matrix b, bool transpose_b, float 
   }
 }
 
+// NaN stays NaN in all of them, so that a broken model is noticed.
 void Activate(Activation activation, MutableMatrix y) {
-  at::Tensor out = Wrap(y);
+  Values values = ValuesOf(y);
   switch (activation) {
     case Activation::kRelu:
-      at::relu_(out);
+      for (float& value : values) value = value < 0 ? 0 : value;  // Eigen's select takes one at a time
       break;
     case Activation::kSigmoid:
-      at::sigmoid_(out);
+      values = values.logistic();
       break;
     case Activation::kTanh:
-      at::tanh_(out);
+      values = values.tanh();
       break;
     case Activation::kNone:
       break;
@@ -78,7 +81,6 @@ void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation a
   threads.ForEach(
       y.rows, 2 * x.columns * y.columns,
       [&](int64_t first, int64_t end) {
-        const c10::InferenceMode no_autograd;
         for (int64_t row = first; row < end; ++row) std::ranges::copy(bias, y.data + row * y.columns);
         MultiplyRows(x, false, w, false, 1, y, first, end);
         Activate(activation, {y.data + first * y.columns, end - first, y.columns});
@@ -87,18 +89,17 @@ void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation a
 }
 
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out) {
-  const c10::InferenceMode no_autograd;
-  UseThisThreadOnly();
-  at::Tensor to = Wrap(out);
+  const ConstValues outputs = ValuesOf(y), gradients = ValuesOf(dy);
+  Values to = ValuesOf(out);
   switch (activation) {
     case Activation::kRelu:
-      at::threshold_backward_out(to, Wrap(dy), Wrap(y), 0);
+      for (Eigen::Index i = 0; i < to.size(); ++i) to[i] = outputs[i] <= 0 ? 0 : gradients[i];
       break;
     case Activation::kSigmoid:
-      at::sigmoid_backward_out(to, Wrap(dy), Wrap(y));
+      to = gradients * (1 - outputs) * outputs;
       break;
     case Activation::kTanh:
-      at::tanh_backward_out(to, Wrap(dy), Wrap(y));
+      to = gradients * (1 - outputs * outputs);
       break;
     case Activation::kNone:
       if (out.data != dy.data) {

@@ -1,8 +1,10 @@
-// The arithmetic of layers on plain row-major matrices. Uses LibTorch's kernels but exposes none of its types.
+// The arithmetic of layers on plain row-major matrices: products by oneDNN, activations by Eigen. Needs no LibTorch,
+// whose libraries cost each process that loads them half a second
+// (docs/adr/0052-libtorch-only-where-it-computes.md).
 //
-// Allocates nothing but tensor handles and uses no autograd. Uses the calling thread, and the threads that it is given;
-// the results do not depend on their number. Exceptions of LibTorch pass through; callers turn them into Status. The
-// functions are thread-safe when their outputs and threads are disjoint.
+// Allocates nothing. Uses the calling thread, and the threads that it is given; the results do not depend on their
+// number. Throws std::runtime_error when oneDNN fails; callers turn it into Status. The functions are thread-safe when
+// their outputs and threads are disjoint.
 #pragma once
 
 #include <cstdint>

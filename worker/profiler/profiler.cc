@@ -203,6 +203,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
                                  .seed = training.seed,
                                  .threads = options.threads,
                                  .device = options.device,
+                                 .make_block = options.make_block,
                                  .clock = *options.clock,
                                  .stop = options.stop};
   MEDLEY_ASSIGN_OR_RETURN(std::vector<Costs> measured,

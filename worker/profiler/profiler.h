@@ -15,8 +15,7 @@
 #include "common/model/job_spec.h"
 #include "common/model/model.h"
 #include "worker/data/dataset.h"
-#include "worker/device/device.h"
-#include "worker/model/compute_threads.h"
+#include "worker/model/make_block.h"
 #include "worker/profiler/communication_probe.h"
 
 namespace medley::worker {
@@ -30,6 +29,7 @@ struct ProfilerOptions {
   CommunicationProbe* probe = nullptr;      // required
   std::shared_ptr<ComputeThreads> threads;  // as many as a trainer on this machine has; null: one
   std::shared_ptr<device::Device> device;   // that a trainer on this machine computes on; null: the CPU
+  BlockMaker make_block = MakeModelBlock;   // of a trainer on this machine
   std::string root;                         // prefix for the paths of file:// URIs
   std::stop_token stop;
 };

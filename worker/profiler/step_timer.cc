@@ -7,7 +7,6 @@
 
 #include "common/base/status.h"
 #include "common/program/samples.h"
-#include "worker/aten/make_block.h"
 #include "worker/pipeline/batch_assembler.h"
 #include "worker/profiler/statistics.h"
 
@@ -68,8 +67,11 @@ absl::Status StepTimer::Make(model::OperationRange range) {
   int widest = 0;
   for (int operation = range.first; operation < range.end; ++operation) {
     Timed& timed = operations_.emplace_back();
-    MEDLEY_ASSIGN_OR_RETURN(timed.model, aten::MakeBlock(context_.graph, {operation, operation + 1}, context_.optimizer,
-                                                         context_.seed, context_.threads, 1, context_.device));
+    MEDLEY_ASSIGN_OR_RETURN(timed.model, context_.make_block(context_.graph, {operation, operation + 1},
+                                                             {.optimizer = context_.optimizer,
+                                                              .seed = context_.seed,
+                                                              .threads = context_.threads,
+                                                              .device = context_.device}));
     timed.first_table = tables.size();
     for (const ParameterSpec& spec : timed.model->Tables()) tables.push_back({spec});
     widest = std::max(widest, Widest(*timed.model));

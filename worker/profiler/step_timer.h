@@ -15,9 +15,8 @@
 #include "common/base/clock.h"
 #include "common/model/execution_plan.h"
 #include "worker/data/dataset.h"
-#include "worker/device/device.h"
-#include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
+#include "worker/model/make_block.h"
 #include "worker/params/optimizer.h"
 
 namespace medley::worker {
@@ -50,6 +49,7 @@ struct StepTimerContext {
   uint64_t seed = 0;
   std::shared_ptr<ComputeThreads> threads;  // null: one
   std::shared_ptr<device::Device> device;   // null: the CPU
+  BlockMaker make_block = MakeModelBlock;
   base::Clock& clock;
   std::stop_token stop;
 };

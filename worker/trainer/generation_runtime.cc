@@ -145,16 +145,18 @@ absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
   TrainerState::Options options{
       .blocks = {},
       .local_tables = !NeedsServers(),
-      .optimizer = context_.optimizer,
-      .seed = context_.spec->training.seed,
-      .threads = context_.threads,
-      .kept_updates = plan_.schedule.without_undo ? sequence_.lag - 1 : programs_.training.lag,
-      .device = context_.device};
+      .settings = {.optimizer = context_.optimizer,
+                   .seed = context_.spec->training.seed,
+                   .threads = context_.threads,
+                   .kept_updates = plan_.schedule.without_undo ? sequence_.lag - 1 : programs_.training.lag,
+                   .device = context_.device},
+      .make_block = context_.make_block};
   for (const int block : sequence_.blocks) {
     options.blocks.push_back(programs_.training.blocks[static_cast<size_t>(block)].operations);
   }
   if (held_ != nullptr && held_->options().blocks == options.blocks &&
-      held_->options().local_tables == options.local_tables && held_->options().kept_updates == options.kept_updates) {
+      held_->options().local_tables == options.local_tables &&
+      held_->options().settings.kept_updates == options.settings.kept_updates) {
     state_ = held_;
     return absl::OkStatus();
   }

@@ -25,6 +25,7 @@
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
 #include "worker/model/graph.h"
+#include "worker/model/make_block.h"
 #include "worker/pipeline/executor.h"
 #include "worker/pipeline/sequence.h"
 #include "worker/ps/client.h"
@@ -48,7 +49,8 @@ struct TrainerContext {
   CheckpointOwner owner;                    // of the checkpoints that it writes
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it
   std::shared_ptr<device::Device> device;   // that computes; null: the CPU
-  bool plain_nccl = false;                  // between machines, though the job's tensors are encrypted
+  BlockMaker make_block = MakeModelBlock;
+  bool plain_nccl = false;  // between machines, though the job's tensors are encrypted
   base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
 };

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/base/status.h"
-#include "worker/aten/make_block.h"
 #include "worker/checkpoint/reader.h"
 
 namespace medley::worker {
@@ -14,8 +13,7 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
   std::vector<std::unique_ptr<BlockCompute>> models;
   std::vector<ParameterSpec> tables;
   for (const model::OperationRange& block : options.blocks) {
-    MEDLEY_ASSIGN_OR_RETURN(auto model, aten::MakeBlock(graph, block, options.optimizer, options.seed, options.threads,
-                                                        options.kept_updates, options.device));
+    MEDLEY_ASSIGN_OR_RETURN(auto model, options.make_block(graph, block, options.settings));
     if (options.local_tables) tables.insert(tables.end(), model->Tables().begin(), model->Tables().end());
     models.push_back(std::move(model));
   }
@@ -27,9 +25,10 @@ TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCom
     : options_(std::move(options)),
       models_(std::move(models)),
       table_specs_(std::move(tables)),
-      tables_(table_specs_.empty() ? nullptr
-                                   : std::make_unique<LocalTables>(table_specs_, options_.optimizer, options_.seed,
-                                                                   options_.kept_updates)) {
+      tables_(table_specs_.empty()
+                  ? nullptr
+                  : std::make_unique<LocalTables>(table_specs_, options_.settings.optimizer, options_.settings.seed,
+                                                  options_.settings.kept_updates)) {
   std::set<int> operations;
   for (const DenseParameter& parameter : Parameters()) operations.insert(parameter.spec.operation);
   for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
@@ -152,12 +151,12 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
     const auto spec = std::ranges::find(table_specs_, table, &ParameterSpec::operation);
     if (spec == table_specs_.end()) return base::DataLoss("the checkpoint has rows of the unknown table {}", table);
     const auto columns = static_cast<size_t>(spec->columns);
-    const size_t floats = RowFloats(options_.optimizer.kind, columns);
+    const size_t floats = RowFloats(options_.settings.optimizer.kind, columns);
     if (static_cast<size_t>(width) != floats) {
       return base::DataLoss("table {}: a row of the checkpoint has {} floats, a row of the model {}", table, width,
                             floats);
     }
-    const size_t state_columns = columns * StateFloats(options_.optimizer.kind);
+    const size_t state_columns = columns * StateFloats(options_.settings.optimizer.kind);
     for (size_t k = 0; k < keys.size(); ++k) {
       if ((keys[k] + 1) * columns > weights.size())
         return base::DataLoss("the checkpoint has a row {1} of table {0}, which the model does not have", table,

@@ -18,9 +18,8 @@
 
 #include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
-#include "worker/device/device.h"
-#include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
+#include "worker/model/make_block.h"
 #include "worker/pipeline/block_compute.h"
 #include "worker/pipeline/local_tables.h"
 #include "worker/trainer/trainer_snapshot.h"
@@ -32,11 +31,8 @@ class TrainerState {
   struct Options {
     std::vector<model::OperationRange> blocks;  // of the program, on this device; ascending
     bool local_tables = false;                  // keep the blocks' sparse parameters in this process
-    Optimizer optimizer;
-    uint64_t seed = 1;
-    std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
-    int kept_updates = 1;                     // how many steps can be undone, >= 0
-    std::shared_ptr<device::Device> device;   // that computes; null: the CPU
+    BlockSettings settings;
+    BlockMaker make_block = MakeModelBlock;
   };
   // Creates the state of step 0 from the seed.
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);

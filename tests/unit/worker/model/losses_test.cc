@@ -1,6 +1,6 @@
 #include "worker/model/losses.h"
 
-#include <ATen/core/ivalue.h>  // first: see worker/model/torch.h
+#include <ATen/core/ivalue.h>  // first: clang needs IValue complete before Tensor.h in C++20
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>

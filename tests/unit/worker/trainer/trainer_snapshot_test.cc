@@ -32,7 +32,7 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
   std::shared_ptr<TrainerState> Create() {
     return TrainerState::Create(graph_, {.blocks = {{0, static_cast<int>(graph_.operations.size())}},
                                          .local_tables = true,
-                                         .optimizer = optimizer_})
+                                         .settings = {.optimizer = optimizer_}})
         .value();
   }
   // Applies a step with gradients that follow from its number.

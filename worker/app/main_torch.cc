@@ -1,0 +1,5 @@
+// medley-worker-torch: what medley-worker becomes when it must compute a model that came from PyTorch.
+#include "worker/app/worker_main.h"
+#include "worker/aten/make_block.h"
+
+int main(int argc, char** argv) { return medley::worker::WorkerMain(argc, argv, medley::aten::MakeBlock); }

@@ -1,0 +1,132 @@
+#include "worker/app/worker_main.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "common/base/denormals.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "worker/app/roles.h"
+#include "worker/app/torch_program.h"
+#include "worker/app/unit_cpus.h"
+#include "worker/collective/shared_memory.h"
+#include "worker/device/device.h"
+#include "worker/sandbox/confine.h"
+#include "worker/torchscript/read.h"
+#include "worker/trainer/member.h"
+
+namespace medley::worker {
+namespace {
+
+std::optional<std::string> Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// A folder for temporary files of this process alone: with the usual one, it could write those of others.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
+    MEDLEY_ASSIGN_OR_RETURN(std::filesystem::path path, base::MakeTempDir("medley-worker"));
+    setenv("TMPDIR", path.c_str(), 1);
+    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path)));
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;  // the folder itself lies where this process may write no more
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  const std::filesystem::path path_;
+};
+
+// Before the job's threads exist, and before a model is read.
+absl::Status ConfineRole(const Environment& env, const std::filesystem::path& temporary) {
+  Confinement confinement;
+  confinement.writable.push_back(temporary);
+  if (!env.checkpoint_root.empty()) confinement.writable.push_back(env.checkpoint_root);
+  if (!env.spec.model.torchscript_uri.empty()) {
+    const absl::StatusOr<std::string> reader = torchscript::ReaderProgram();
+    if (reader.ok()) confinement.programs.push_back(*reader);  // without it the model cannot be read, which says so
+  }
+  confinement.gpus = device::BuiltForGpus() && env.device != DeviceChoice::kCpu;
+  MEDLEY_ASSIGN_OR_RETURN(const std::string missing, Confine(confinement));
+  if (!missing.empty()) log::Info("this process is confined in part", {{"why", missing}});
+  return absl::OkStatus();
+}
+
+Need NeedOf(const std::string& role) {
+  return role == "profiler" ? Need::kSpec : role == "coordinator" ? Need::kCoordinator : Need::kMember;
+}
+
+// Whether this process will compute a model that came from PyTorch. A bad environment is reported later.
+bool NeedsTorch(const std::string& role) {
+  if (role != "trainer" && role != "profiler") return false;
+  const absl::StatusOr<Environment> env = ReadEnvironment(Variable, NeedOf(role));
+  return env.ok() && env->spec.model.imported();
+}
+
+absl::StatusOr<int> RunRole(const std::string& role, const BlockMaker& make_block, const Signals& signals) {
+  base::SystemClock clock;
+  if (role == "files") return RunFilesRole(Variable, clock, signals);
+  MEDLEY_ASSIGN_OR_RETURN(Environment env, ReadEnvironment(Variable, NeedOf(role)));
+  env.threads = UnitThreads(Variable);
+  if (role == "trainer" && env.share_memory) StartMemoryOpener();
+  MEDLEY_ASSIGN_OR_RETURN(const auto temporary, TemporaryFolder::Make());
+  MEDLEY_RETURN_IF_ERROR(ConfineRole(env, temporary->path()));
+  if (role == "coordinator") return RunCoordinatorRole(env, clock, signals);
+  if (role == "server") return RunServerRole(env, clock, signals);
+  if (role == "trainer") return RunTrainerRole(env, make_block, clock, signals);
+  return RunProfilerRole(env, make_block, clock, signals);
+}
+
+int Failed(const std::string& role, const absl::Status& status) {
+  std::fprintf(stderr, "medley-worker: %s: %s\n", role.c_str(), base::Message(status).c_str());
+  return IsPermanent(status) ? 2 : 1;
+}
+
+}  // namespace
+
+int WorkerMain(int argc, char** argv, const BlockMaker& torch) {
+  base::FlushDenormals();  // before any thread exists, so that all roles compute alike
+  CLI::App app(
+      "One process of a Medley training job. Environment variables configure it; worker/app/README.md lists them.");
+  std::string role, level = "info";
+  bool devices = false;
+  CLI::Option* only = app.add_flag("--devices", devices,
+                                   "print what this program was built to compute on, a line each (cpu, cuda), and end");
+  app.add_option("--role", role, "the role of this process")
+      ->excludes(only)
+      ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler", "files"}));
+  app.add_option("--log-level", level, "debug, info, warn, error, off")->envname("MEDLEY_LOG_LEVEL");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (devices) {
+    std::printf("cpu\n%s", device::BuiltForGpus() ? "cuda\n" : "");
+    return 0;
+  }
+  if (role.empty()) {
+    std::fprintf(stderr, "medley-worker: --role is required\n");
+    return 2;
+  }
+  log::Configure("worker/" + role, log::ParseLevel(level));
+  if (torch == nullptr && NeedsTorch(role)) return Failed(role, BecomeTorchProgram(argv));  // before signals are held
+  const Signals signals;
+  const absl::StatusOr<int> code = RunRole(role, torch == nullptr ? BlockMaker(MakeModelBlock) : torch, signals);
+  return code.ok() ? *code : Failed(role, code.status());
+}
+
+}  // namespace medley::worker

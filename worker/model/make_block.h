@@ -1,0 +1,39 @@
+// Makes the computation of a block.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "common/model/execution_plan.h"
+#include "worker/model/compute_threads.h"
+#include "worker/model/graph.h"
+#include "worker/params/optimizer.h"
+#include "worker/pipeline/block_compute.h"
+
+namespace medley::device {
+class Device;
+}
+
+namespace medley::worker {
+
+struct BlockSettings {
+  Optimizer optimizer;
+  uint64_t seed = 1;
+  std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
+  int kept_updates = 1;                     // how many steps can be undone, >= 0
+  std::shared_ptr<device::Device> device;   // that computes; null: the CPU
+};
+
+// Makes the block of these operations of the graph. Thread-safe. A program that computes models which came from PyTorch
+// has one that needs LibTorch (aten::MakeBlock), so trainer and profiler are given theirs.
+using BlockMaker = std::function<absl::StatusOr<std::unique_ptr<BlockCompute>>(
+    const Graph& graph, model::OperationRange range, const BlockSettings& settings)>;
+
+// A BlockModel, on the CPU. Errors: Unimplemented for a graph that came from PyTorch; those of BlockModel.
+absl::StatusOr<std::unique_ptr<BlockCompute>> MakeModelBlock(const Graph& graph, model::OperationRange range,
+                                                             const BlockSettings& settings);
+
+}  // namespace medley::worker
