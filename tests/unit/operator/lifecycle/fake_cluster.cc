@@ -412,11 +412,11 @@ PassLog FakeCluster::Pass() {
   return log;
 }
 
-void FakeCluster::PassFor(base::nanoseconds time) {
-  for (base::nanoseconds run{0}; run < time; run += base::seconds(1)) {
+void FakeCluster::PassFor(base::nanoseconds time, base::nanoseconds every) {
+  for (base::nanoseconds run{0}; run < time; run += every) {
     StepCluster();
     Pass();
-    Advance(base::seconds(1));
+    Advance(every);
   }
 }
 

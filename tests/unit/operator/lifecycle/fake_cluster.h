@@ -110,8 +110,9 @@ class FakeCluster {
   // Steps and passes until nothing changes for ten minutes of virtual time. False: it does not come to rest within
   // two hours; trace() tells.
   bool Settle();
-  bool RunUntilTraining();               // Settle, and the job trains
-  void PassFor(base::nanoseconds time);  // a step and a pass each second
+  bool RunUntilTraining();  // Settle, and the job trains
+  void PassFor(base::nanoseconds time,
+               base::nanoseconds every = base::seconds(1));  // a step and a pass `every` so often
 
   // --- What tests look at.
   const std::map<std::string, kube::Json>& pods() const { return pods_; }

@@ -32,7 +32,7 @@ TEST(PlacementTest, APlanThatHasNeverRunIsReleasedWithAllItsPods) {
   EXPECT_FALSE(cluster.stored_plan().has_value());
   // It is tried again, after pauses that grow: 1, 2, 4, ... minutes, and a minute for each plan.
   const int asked = cluster.plans_asked();
-  cluster.PassFor(std::chrono::minutes(30));
+  cluster.PassFor(std::chrono::minutes(30), base::seconds(5));
   EXPECT_GE(cluster.plans_asked(), asked + 3);
   EXPECT_LE(cluster.plans_asked(), asked + 12);
   cluster.blocked_nodes.clear();

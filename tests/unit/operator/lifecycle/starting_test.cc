@@ -112,7 +112,7 @@ TEST_F(StartingTest, AJobThatTrainsGoesOnWithoutAPodThatCannotStart) {
   Break("ErrImagePull", "manifest unknown", "trainers");
   const std::string member = cluster_.stored_plan()->slots.front().member;
   cluster_.FailPod(member, 137);
-  cluster_.PassFor(std::chrono::minutes(20));
+  cluster_.PassFor(std::chrono::minutes(20), base::seconds(5));
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "");
   EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
   EXPECT_EQ(cluster_.Reason(kPodsReadyCondition), "False/PodCannotStart");
@@ -139,7 +139,7 @@ TEST_F(StartingTest, SlowContainersAreReportedAndWaitedForLonger) {
   EXPECT_EQ(cluster_.Reason(kPodsReadyCondition), "False/PodCannotStart");
   EXPECT_THAT(cluster_.Message(kPodsReadyCondition), HasSubstr("has been creating its containers since "));
   EXPECT_THAT(cluster_.Message(kPodsReadyCondition), HasSubstr("ConfigMap adult-spec"));
-  cluster_.PassFor(std::chrono::minutes(55));
+  cluster_.PassFor(std::chrono::minutes(55), base::seconds(5));
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "");
   cluster_.PassFor(std::chrono::minutes(10));
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "True/PodCannotStart");
@@ -147,7 +147,7 @@ TEST_F(StartingTest, SlowContainersAreReportedAndWaitedForLonger) {
 
 TEST_F(StartingTest, AnImageThatWasPulledForLongMayFailOnce) {
   Break("ContainerCreating", "");
-  cluster_.PassFor(std::chrono::minutes(30));
+  cluster_.PassFor(std::chrono::minutes(30), base::seconds(5));
   cluster_.images["registry/typo:1"] = Waiting("ErrImagePull", "connection reset");
   cluster_.PassFor(std::chrono::minutes(5));
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "");
@@ -161,7 +161,7 @@ TEST_F(StartingTest, ANewOperatorFailsNoJobThatTrains) {
   ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
   Break("ContainerCreating", "", "trainers");
   cluster_.FailPod(cluster_.stored_plan()->slots.front().member, 137);
-  cluster_.PassFor(std::chrono::minutes(90));
+  cluster_.PassFor(std::chrono::minutes(90), base::seconds(5));
   for (int i = 0; i < 3; ++i) {
     cluster_.RestartOperator();
     cluster_.PassFor(base::seconds(10));
