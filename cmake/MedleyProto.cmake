@@ -1,5 +1,5 @@
 # medley_proto(NAME proto_plan PROTOS medley/plan/v1/plan.proto [DEPS ...] [GRPC])
-# Generates C++ (and gRPC stubs) into ${build}/gen; include as "medley/plan/v1/plan.pb.h".
+# Generates C++ (and with GRPC the stubs of those that have a service) into ${build}/gen; include as "medley/plan/v1/plan.pb.h".
 set(MEDLEY_PROTO_ROOT ${CMAKE_SOURCE_DIR}/proto)
 set(MEDLEY_GEN ${CMAKE_BINARY_DIR}/gen)
 
@@ -8,10 +8,12 @@ function(medley_proto)
   set(srcs)
   set(stubs)
   foreach(proto ${A_PROTOS})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MEDLEY_PROTO_ROOT}/${proto})
     string(REGEX REPLACE "\\.proto$" "" stem ${proto})
     set(outs ${MEDLEY_GEN}/${stem}.pb.cc ${MEDLEY_GEN}/${stem}.pb.h)
     set(args --cpp_out=${MEDLEY_GEN})
-    if(A_GRPC)
+    file(STRINGS ${MEDLEY_PROTO_ROOT}/${proto} services REGEX "^service ")
+    if(A_GRPC AND services)
       list(APPEND stubs ${MEDLEY_GEN}/${stem}.grpc.pb.cc)
       list(APPEND outs ${MEDLEY_GEN}/${stem}.grpc.pb.cc ${MEDLEY_GEN}/${stem}.grpc.pb.h)
       list(APPEND args --grpc_out=${MEDLEY_GEN} --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>)
