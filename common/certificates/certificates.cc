@@ -6,9 +6,12 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "common/base/status.h"
+#include "common/certificates/derived_key.h"
 
 namespace medley::certificates {
 namespace {
@@ -81,12 +84,18 @@ absl::Status Extend(X509* certificate, X509* issuer, int nid, const std::string&
   return absl::OkStatus();
 }
 
-absl::Status SetSerial(X509* certificate) {
-  unsigned char bytes[kSerialBytes];
-  if (RAND_bytes(bytes, kSerialBytes) != 1) return Failed("making a serial number");
+using Serial = std::array<unsigned char, kSerialBytes>;
+
+absl::StatusOr<Serial> RandomSerial() {
+  Serial serial{};
+  if (RAND_bytes(serial.data(), kSerialBytes) != 1) return Failed("making a serial number");
+  return serial;
+}
+
+absl::Status SetSerial(X509* certificate, Serial bytes) {
   bytes[0] &= 0x7f;  // positive
   bytes[0] |= 0x40;  // not zero
-  const Number number(BN_bin2bn(bytes, kSerialBytes, nullptr));
+  const Number number(BN_bin2bn(bytes.data(), kSerialBytes, nullptr));
   if (number == nullptr || BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr) {
     return Failed("making a serial number");
   }
@@ -94,12 +103,13 @@ absl::Status SetSerial(X509* certificate) {
 }
 
 // Without extensions and signature.
-absl::StatusOr<Certificate> Begin(const std::string& name, EVP_PKEY* key, const Validity& validity) {
+absl::StatusOr<Certificate> Begin(const std::string& name, EVP_PKEY* key, const Validity& validity,
+                                  const Serial& serial) {
   Certificate certificate(X509_new());
   if (certificate == nullptr || X509_set_version(certificate.get(), X509_VERSION_3) != 1) {
     return Failed("making a certificate");
   }
-  MEDLEY_RETURN_IF_ERROR(SetSerial(certificate.get()));
+  MEDLEY_RETURN_IF_ERROR(SetSerial(certificate.get(), serial));
   const auto set = [](ASN1_TIME* time, base::WallTime at) {
     return ASN1_TIME_set(time, std::chrono::system_clock::to_time_t(at)) != nullptr;
   };
@@ -148,24 +158,38 @@ absl::StatusOr<base::WallTime> TimeOf(const ASN1_TIME* time) {
   return base::WallTime() + std::chrono::hours(24) * days + base::seconds(seconds);
 }
 
-}  // namespace
-
-absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const std::string& dns_name, const Validity& validity) {
+absl::StatusOr<KeyPair> AuthorityOf(const std::string& name, const std::string& dns_name, const Validity& validity,
+                                    EVP_PKEY* key, const Serial& serial) {
   MEDLEY_RETURN_IF_ERROR(CheckName(dns_name));
   if (name.empty() || name.size() > kLongestName) {
     return base::InvalidArgument("the name of a CA, '{}', must have 1 to {} characters", name, kLongestName);
   }
-  const Key key(EVP_EC_gen("P-256"));
-  if (key == nullptr) return Failed("making a key");
-  MEDLEY_ASSIGN_OR_RETURN(const Certificate certificate, Begin(name, key.get(), validity));
+  MEDLEY_ASSIGN_OR_RETURN(const Certificate certificate, Begin(name, key, validity, serial));
   X509* ca = certificate.get();
   if (X509_set_issuer_name(ca, X509_get_subject_name(ca)) != 1) return Failed("making a certificate");
   MEDLEY_RETURN_IF_ERROR(Extend(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));
   MEDLEY_RETURN_IF_ERROR(Extend(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign"));
   MEDLEY_RETURN_IF_ERROR(Extend(ca, ca, NID_subject_key_identifier, "hash"));
   MEDLEY_RETURN_IF_ERROR(Extend(ca, ca, NID_name_constraints, "critical,permitted;DNS:" + dns_name));
-  MEDLEY_RETURN_IF_ERROR(Sign(ca, key.get()));
-  return Write(ca, key.get());
+  MEDLEY_RETURN_IF_ERROR(Sign(ca, key));
+  return Write(ca, key);
+}
+
+}  // namespace
+
+absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const std::string& dns_name, const Validity& validity) {
+  const Key key(EVP_EC_gen("P-256"));
+  if (key == nullptr) return Failed("making a key");
+  MEDLEY_ASSIGN_OR_RETURN(const Serial serial, RandomSerial());
+  return AuthorityOf(name, dns_name, validity, key.get(), serial);
+}
+
+absl::StatusOr<KeyPair> DeriveAuthority(const std::string& name, const std::string& dns_name, const Validity& validity,
+                                        std::string_view seed) {
+  MEDLEY_ASSIGN_OR_RETURN(const DerivedKey derived, DeriveKey(seed));
+  Serial serial{};
+  std::copy_n(derived.more.begin(), serial.size(), serial.begin());
+  return AuthorityOf(name, dns_name, validity, derived.key.get(), serial);
 }
 
 absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::vector<std::string>& names,
@@ -179,7 +203,8 @@ absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::vector<std::s
   if (X509_check_ca(issuer.get()) == 0) return base::InvalidArgument("the certificate to sign with is not one of a CA");
   const Key key(EVP_EC_gen("P-256"));
   if (key == nullptr) return Failed("making a key");
-  MEDLEY_ASSIGN_OR_RETURN(const Certificate certificate, Begin("medley", key.get(), validity));
+  MEDLEY_ASSIGN_OR_RETURN(const Serial serial, RandomSerial());
+  MEDLEY_ASSIGN_OR_RETURN(const Certificate certificate, Begin("medley", key.get(), validity, serial));
   X509* leaf = certificate.get();
   if (X509_set_issuer_name(leaf, X509_get_subject_name(issuer.get())) != 1) return Failed("making a certificate");
   MEDLEY_RETURN_IF_ERROR(Extend(leaf, issuer.get(), NID_basic_constraints, "critical,CA:FALSE"));

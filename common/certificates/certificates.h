@@ -2,7 +2,7 @@
 // it signs. Keys are EC P-256.
 //
 // The functions are thread-safe and do no I/O. The caller passes the time; keys and serial numbers are from OpenSSL's
-// random number generator. Errors: Internal (OpenSSL), InvalidArgument (options, PEM text).
+// random number generator, unless derived from a seed. Errors: Internal (OpenSSL), InvalidArgument (options, PEM text).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -29,6 +29,12 @@ struct Validity {
 // A CA that can sign certificates for `dns_name` and names below it, but no further CA. `name` is its common name, of
 // at most 64 characters.
 absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const std::string& dns_name, const Validity& validity);
+
+// Likewise with a key and a serial number that follow from `seed`, a secret of at least 32 bytes: each call with the
+// same arguments makes the same key and a certificate that differs in its signature only, so that what was issued for
+// one is valid for all.
+absl::StatusOr<KeyPair> DeriveAuthority(const std::string& name, const std::string& dns_name, const Validity& validity,
+                                        std::string_view seed);
 
 // A certificate for servers and clients with these names: DNS names and IP addresses, at least one.
 absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::vector<std::string>& names,

@@ -30,7 +30,10 @@ std::string ProfilerName(std::string_view job, std::string_view pool) {
 }
 std::string SpecConfigMapName(std::string_view job) { return fmt::format("{}-spec", job); }
 std::string PlanConfigMapName(std::string_view job) { return fmt::format("{}-plan", job); }
-std::string TokenSecretName(std::string_view job) { return fmt::format("{}-token", job); }
+std::string TokenSecretName(std::string_view job, std::string_view fingerprint) {
+  return fmt::format("{}-token-{}", job, fingerprint);
+}
+std::string EarlierTokenSecretName(std::string_view job) { return fmt::format("{}-token", job); }
 std::string DisruptionBudgetName(std::string_view job) { return std::string(job); }
 std::string PodGroupName(std::string_view job) { return std::string(job); }
 std::string ProfileConfigMapName(std::string_view hash, std::string_view pool) {

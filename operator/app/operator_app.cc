@@ -255,7 +255,6 @@ JobDeps OperatorApp::Graph::Deps() {
   const JobStores stores{jobs_.store(),        pools_.store(),           pods_.store(),
                          config_maps_.store(), services_.store(),        network_policies_.store(),
                          budgets_.store(),     priority_classes_.store()};
-  std::function<uint64_t()> entropy = options_.entropy ? options_.entropy : [] { return base::SystemSeed(); };
   return {client_,
           clock_,
           stores,
@@ -270,7 +269,6 @@ JobDeps OperatorApp::Graph::Deps() {
           events_,
           expectations_,
           metrics_,
-          std::move(entropy),
           options_.job,
           [this] { return manager_.term(); },
           [this](const std::string& pool) {

@@ -34,10 +34,9 @@ struct OperatorOptions {
   std::optional<rpc::ClientTls> scheduler_tls;  // absent: plain text
   std::string ns;                               // reconcile the jobs of this namespace; empty: of all
   std::string http_address = "127.0.0.1";
-  int http_port = 0;                  // 0: the system chooses
-  int workers = 4;                    // jobs reconciled at the same time
-  uint64_t seed = 1;                  // of jitter; differs between processes
-  std::function<uint64_t()> entropy;  // for tokens; null: the operating system's
+  int http_port = 0;  // 0: the system chooses
+  int workers = 4;    // jobs reconciled at the same time
+  uint64_t seed = 1;  // of jitter; differs between processes
   // Leader election: of all replicas with the same Lease, one reconciles and the others stand by. Absent: no election.
   struct Election {
     kube::Client* client = nullptr;  // borrowed; used by nothing else, see LeaderElector::Create

@@ -13,7 +13,6 @@ namespace {
 using kube::Json;
 
 constexpr char kSpecVolume[] = "spec";
-constexpr char kCredentialsVolume[] = "credentials";
 constexpr int kSecretMode = 0440;  // the group is the pod's fsGroup
 
 // Replaces the entry of `list` with this value of `key`, or adds it.

@@ -8,6 +8,8 @@
 
 namespace medley::ops {
 
+inline constexpr char kCredentialsVolume[] = "credentials";
+
 // `spec_map`: the ConfigMap of the job's spec. `secret`: the job's Secret; empty: the pod does not get it. Sets the
 // argument of the worker's container (--role) and the volumes of both, which only that container mounts.
 void KeepContract(const std::string& role, const std::string& spec_map, const std::string& secret,

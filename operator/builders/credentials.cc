@@ -2,13 +2,17 @@
 
 #include <absl/strings/escaping.h>
 
-#include "common/base/hash.h"
+#include "common/certificates/job_certificates.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/builders/contract.h"
 #include "operator/builders/owned.h"
+#include "operator/builders/worker_env.h"
 
 namespace medley::ops {
 namespace {
+
+using kube::Json;
 
 std::string Decode(const kube::Object& secret, const char* entry) {
   const kube::Json& data = secret.At("/data");
@@ -21,8 +25,8 @@ std::string Decode(const kube::Object& secret, const char* entry) {
 
 }  // namespace
 
-kube::Object TokenSecret(const TrainingJob& job, const JobCredentials& credentials) {
-  kube::Object secret = Owned(job, kube::resources::Secrets(), TokenSecretName(job.name()));
+kube::Object TokenSecret(const TrainingJob& job, const JobCredentials& credentials, const std::string& name) {
+  kube::Object secret = Owned(job, kube::resources::Secrets(), name);
   kube::Json& json = secret.mutable_json();
   json["type"] = "Opaque";
   json["data"] = {{kTokenFile, absl::Base64Escape(credentials.token)}};
@@ -43,8 +47,30 @@ JobCredentials CredentialsOf(const kube::Object& secret) {
 }
 
 std::string FingerprintOf(const JobCredentials& credentials) {
-  if (credentials.empty()) return "";
-  return base::HashHex(credentials.token + credentials.ca_certificate);  // the token is random, the certificate public
+  return credentials.empty() ? "" : certificates::CredentialsFingerprint(credentials.token, credentials.ca_key);
+}
+
+std::string NameOfSecret(const std::string& job, const JobCredentials& credentials) {
+  return TokenSecretName(job, FingerprintOf(credentials));
+}
+
+void MountCredentials(const std::string& secret, const std::string& fingerprint, kube::Object& pod) {
+  bool talks = false;
+  Json& spec = pod.mutable_json()["spec"];
+  for (Json& volume : spec["volumes"]) {
+    if (volume.value("name", "") != kCredentialsVolume) continue;
+    volume["secret"]["secretName"] = secret;
+    talks = true;
+  }
+  if (!talks) return;
+  for (Json& container : spec["containers"]) {
+    if (container.value("name", "") != kWorkerContainer) continue;
+    Json& env = container["env"];
+    if (!env.is_array()) env = Json::array();
+    std::erase_if(env.get_ref<Json::array_t&>(),
+                  [](const Json& each) { return each.value("name", "") == kFingerprintVariable; });
+    env.push_back({{"name", kFingerprintVariable}, {"value", fingerprint}});
+  }
 }
 
 }  // namespace medley::ops

@@ -160,7 +160,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
   spec["restartPolicy"] = shape.restart_policy;
   const bool is_profiler = shape.role == Role::kProfiler;
   KeepContract(std::string(ToString(shape.role)), SpecConfigMapName(job.name()),
-               is_profiler ? "" : TokenSecretName(job.name()), spec);
+               is_profiler ? "" : EarlierTokenSecretName(job.name()), spec);
   if (shape.pool != nullptr) KeepPool(*shape.pool, spec);
   PinToZone(shape.zone, spec);
   for (Json& container : spec["containers"]) {

@@ -44,6 +44,8 @@ inline constexpr char kCredentialsFolder[] = "/etc/medley/credentials";  // file
 // must not rewrite paths of data under /tmp.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";
 inline constexpr char kGpuResource[] = "nvidia.com/gpu";
+// Of the credentials that the pod is to find (credentials.h); it takes no others.
+inline constexpr char kFingerprintVariable[] = "MEDLEY_CREDENTIALS_FINGERPRINT";
 inline constexpr char kCoordinatorVariable[] = "MEDLEY_COORDINATOR";
 
 // The environment variables of the worker's container.

@@ -26,6 +26,7 @@ using lifecycle::Connect;
 using lifecycle::CountPlan;
 using lifecycle::CountReplan;
 using lifecycle::CountRestarts;
+using lifecycle::CreateObject;
 using lifecycle::CreatePods;
 using lifecycle::DeleteObject;
 using lifecycle::DeletePods;
@@ -149,6 +150,8 @@ Answer JobActions::Carry(const EnsureObject& action) {
   const bool created = made.ok();
   return EnsureObject::Outcome{std::move(made), created};
 }
+
+Answer JobActions::Carry(const CreateObject& action) { return deps_.client.Create(action.resource, action.object); }
 
 Answer JobActions::Carry(const ApplyObject& action) {
   return deps_.client.Patch(action.resource, action.object.key(), kube::PatchType::kApply, action.object.json(),

@@ -26,6 +26,7 @@ class JobActions {
   lifecycle::Answer Carry(const lifecycle::TakeTurn& action);
   lifecycle::Answer Carry(const lifecycle::ReserveUnits& action);
   lifecycle::Answer Carry(const lifecycle::EnsureObject& action);
+  lifecycle::Answer Carry(const lifecycle::CreateObject& action);
   lifecycle::Answer Carry(const lifecycle::ApplyObject& action);
   lifecycle::Answer Carry(const lifecycle::DeleteObject& action);
   lifecycle::Answer Carry(const lifecycle::PatchJob& action);

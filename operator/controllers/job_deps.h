@@ -49,7 +49,6 @@ struct JobDeps {
   EventRecorder& events;
   Expectations& expectations;  // of pods
   OperatorMetrics& metrics;
-  std::function<uint64_t()> entropy;  // for tokens
   JobOptions options;
   // The leader term of this process; 0 without leader election.
   std::function<int64_t()> leader_term = [] { return int64_t{0}; };

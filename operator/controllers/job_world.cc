@@ -4,7 +4,6 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/certificates/job_certificates.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
@@ -13,6 +12,7 @@
 #include "operator/lifecycle/pod_state.h"
 #include "operator/planning/pod_prices.h"
 #include "operator/planning/pool_prices.h"
+#include "operator/records/job_credentials.h"
 
 namespace medley::ops {
 namespace {
@@ -26,25 +26,12 @@ kube::Json AdmittedSpec(const JobDeps& deps, const kube::Object& job) {
   return spec.is_object() ? spec : kube::Json();
 }
 
-std::string FreshToken(const JobDeps& deps) {
-  std::string token;
-  for (int i = 0; i < 4; ++i) token += fmt::format("{:016x}", deps.entropy());
-  return token;
-}
-
-// Each job has a CA of its own.
-JobCredentials FreshCredentials(const JobDeps& deps, const std::string& job_uid) {
-  JobCredentials credentials{FreshToken(deps), "", ""};
-  if (!deps.options.worker.tls) return credentials;
-  auto authority = certificates::MakeJobAuthority(job_uid, deps.clock.Now());
-  if (!authority.ok()) {
-    // Without credentials the job gets no Secret, and its pass fails.
-    log::Error("making the CA of a job failed", {{"error", base::ToString(authority.status())}});
-    return {};
-  }
-  credentials.ca_certificate = std::move(authority->certificate);
-  credentials.ca_key = std::move(authority->key);
-  return credentials;
+std::vector<JobCredentials> CredentialsFor(const JobDeps& deps, const kube::Object& job) {
+  auto credentials = DeriveCredentials(deps.options.record_keys, job, deps.options.worker.tls, deps.clock.Now());
+  if (credentials.ok()) return *std::move(credentials);
+  // Without credentials the job gets no Secret, and its pass fails.
+  log::Error("making the CA of a job failed", {{"error", base::ToString(credentials.status())}});
+  return {};
 }
 
 std::map<std::string, kube::ObjectPtr> ReadObjects(const JobStores& stores, const kube::Key& job) {
@@ -201,7 +188,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
     const bool same = current != nullptr && current->uid() == object->uid();
     world.stored_status = same ? current->At("/status") : object->At("/status");
   }
-  if (first || memory.objects.credentials.empty()) world.fresh = FreshCredentials(deps, object->uid());
+  if (first || memory.objects.credentials.empty()) world.credentials = CredentialsFor(deps, *object);
   return world;
 }
 

@@ -19,6 +19,9 @@ struct Describer {
   std::string operator()(const EnsureObject& a) const {
     return fmt::format("ensure {} {}", a.resource.kind, a.object.key().name);
   }
+  std::string operator()(const CreateObject& a) const {
+    return fmt::format("create {} {}", a.resource.kind, a.object.key().name);
+  }
   std::string operator()(const ApplyObject& a) const {
     return fmt::format("apply {} {}", a.resource.kind, a.object.key().name);
   }

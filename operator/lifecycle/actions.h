@@ -108,6 +108,13 @@ struct EnsureObject {
   bool probably_exists = false;  // true: read it first, which saves the attempt to create it
 };
 
+// Creates the object, and reads nothing. Errors: AlreadyExists: one of its name exists, whoever owns it.
+struct CreateObject {
+  using Answer = absl::StatusOr<kube::Object>;
+  kube::Resource resource;
+  kube::Object object;
+};
+
 // Server-side apply. Answer: the object that results.
 struct ApplyObject {
   using Answer = absl::StatusOr<kube::Object>;
@@ -225,8 +232,8 @@ struct AskForPlan {
 };
 
 using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, TakeTurn, ReserveUnits, EnsureObject,
-                            ApplyObject, DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan, Connect, SendPlan,
-                            SuspendTraining, DrainMembers, AskForPlan>;
+                            CreateObject, ApplyObject, DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan,
+                            Connect, SendPlan, SuspendTraining, DrainMembers, AskForPlan>;
 
 // The Answer types above, each once.
 using Answer = std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>, ReadLog::Answer,

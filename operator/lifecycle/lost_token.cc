@@ -41,8 +41,9 @@ std::string CoordinatorPodOf(const Pass& pass, const TrainingJob& job) {
 bool HasLostToken(const Pass& pass, const TrainingJob& job) {
   const kube::ObjectPtr pod = pass.Pod(CoordinatorPodOf(pass, job));
   if (pod == nullptr || pass.IsTerminating(*pod) || pass.memory.objects.credentials.empty()) return false;
-  const std::string made_with = pod->annotation(kTokenAnnotation);  // empty: by an operator that did not store it
-  return !made_with.empty() && made_with != FingerprintOf(pass.memory.objects.credentials);
+  // An earlier operator made random credentials, which this one may have read, and another fingerprint of them.
+  if (pass.memory.objects.secret == EarlierTokenSecretName(job.name())) return false;
+  return pod->annotation(kTokenAnnotation) != FingerprintOf(pass.memory.objects.credentials);
 }
 
 absl::Status TrainWithLostToken(Pass& pass, const TrainingJob& job) {
@@ -52,10 +53,11 @@ absl::Status TrainWithLostToken(Pass& pass, const TrainingJob& job) {
     state = {coordinator.uid(), RestartCount(coordinator)};
     pass.Warning(
         "TokenLost",
-        fmt::format("Secret {} was deleted or replaced while no operator ran, so the operator cannot talk to the "
-                    "job's pods. They train on, without replanning. When one of them is lost, all are replaced, "
+        fmt::format("The job's pods have a token that this operator cannot derive or read: its key was replaced, or an "
+                    "earlier operator has made it (chart: rbac.earlierSecrets). So the operator cannot talk to the "
+                    "pods. They train on, without replanning. When one of them is lost, all are replaced, "
                     "and the job resumes from its last checkpoint; to do so now, delete pod {}.",
-                    TokenSecretName(job.name()), coordinator.key().name));
+                    coordinator.key().name));
   }
   pass.RequeueAfter(pass.options.recheck);
   const std::string missing = MissingMember(pass);

@@ -1,6 +1,6 @@
-// A job whose token was lost: its Secret, with the job's CA, was deleted, or replaced, while no operator ran. The token
-// is then known only to the processes of the job. They train on, but the operator cannot talk to their coordinator, and
-// pods that are created get another token and cannot join.
+// A job whose token was lost: the operator's key was replaced, or an earlier operator made a random token, whose Secret
+// this one may not read. The token is then known only to the processes of the job. They train on, but the operator
+// cannot talk to their coordinator, and pods that are created get another token and cannot join.
 //
 // So the job is left alone while it lacks nothing. Once a member is lost, or the coordinator's container is restarted
 // (it reads the new Secret), all pods are replaced, and training resumes from the last checkpoint.

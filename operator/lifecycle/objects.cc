@@ -9,31 +9,56 @@
 #include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
 #include "operator/lifecycle/pass.h"
+#include "operator/lifecycle/pod_state.h"
 
 namespace medley::ops::lifecycle {
 namespace {
 
-// Creates the Secret again, with what the job's processes know, if another client has deleted it.
+// Creates the Secret unless it exists. The operator may not read it, so that each look is an attempt to create it. What
+// another client has put in its place, the pods refuse (MountCredentials).
 absl::Status KeepSecret(Pass& pass, const TrainingJob& job) {
   const kube::Resource secrets = kube::resources::Secrets();
-  KeptObject& kept = pass.memory.objects.kept[secrets.kind];
+  ObjectsState& state = pass.memory.objects;
+  KeptObject& kept = state.kept[secrets.kind];
   if (pass.world.steady < kept.next) return absl::OkStatus();
-  LookLater(pass, kept);
-  const kube::Object secret = TokenSecret(job, pass.memory.objects.credentials);
-  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> live, pass.Ask(GetObject{secrets, secret.key()}));
-  if (kube::IsNotFound(live.status())) {
-    MEDLEY_RETURN_IF_ERROR(EnsureOwned(pass, secrets, secret).status());
-    CountRestore(pass, kept, secrets, secret.key().name, "deleted");
-    return absl::OkStatus();
+  const bool known = !kept.uid.empty();
+  const kube::Object secret = TokenSecret(job, state.credentials, state.secret);
+  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> made, pass.Ask(CreateObject{secrets, secret}));
+  const bool existed = kube::IsAlreadyExists(made.status());
+  if (!made.ok() && !existed) {
+    if (pass.memory.planning.record) LookLater(pass, kept);
+    return base::Annotate(made.status(), "create Secret " + secret.key().ToString());
   }
-  if (!live.ok()) return base::Annotate(live.status(), "read Secret " + secret.key().ToString());
-  if (CredentialsOf(*live) == pass.memory.objects.credentials) return absl::OkStatus();
-  const std::string what = fmt::format(
-      "Secret {} was replaced and holds another token or CA than the job's pods, so new pods cannot join: delete it, "
-      "and the operator creates it again.",
-      secret.key().name);
-  pass.Warning("TokenReplaced", what);
-  return base::FailedPrecondition("{}", what);
+  LookLater(pass, kept);
+  if (!known) kept.uid = "created";  // by this operator or by one before
+  if (known && !existed) CountRestore(pass, kept, secrets, secret.key().name, "deleted");
+  return absl::OkStatus();
+}
+
+// The fingerprint of the credentials with which the job's pods were made: that of the coordinator if it has one.
+std::string FingerprintOfPods(const Pass& pass) {
+  std::string found;
+  for (const auto& [name, pod] : pass.world.pods) {
+    if (pass.IsTerminating(*pod) || WorkerHasEnded(*pod)) continue;
+    const bool leads = pod->label(kRoleLabel) == ToString(Role::kCoordinator);
+    if (leads || found.empty()) found = pod->annotation(kTokenAnnotation);
+    if (leads) break;
+  }
+  return found;
+}
+
+// Random credentials that an earlier operator has made, if this one may read them, which the chart allows only while
+// such jobs run (rbac.earlierSecrets); empty: it may not, or none exist.
+absl::StatusOr<JobCredentials> EarlierCredentials(Pass& pass, const std::string& name) {
+  const kube::Key key{pass.object.key().ns, name};
+  MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> secret,
+                          pass.Ask(GetObject{kube::resources::Secrets(), key}));
+  if (kube::IsNotFound(secret.status()) || secret.status().code() == absl::StatusCode::kPermissionDenied) {
+    return JobCredentials();
+  }
+  if (!secret.ok()) return base::Annotate(secret.status(), "read Secret " + key.ToString());
+  const auto owner = secret->controller();
+  return owner && owner->uid == pass.object.uid() ? CredentialsOf(*secret) : JobCredentials();
 }
 
 kube::Object SignedSpec(const Pass& pass, const TrainingJob& job) {
@@ -114,25 +139,32 @@ absl::Status DeleteBudget(Pass& pass) {
 
 }  // namespace
 
-absl::StatusOr<JobCredentials> EnsureCredentials(Pass& pass, const TrainingJob& job) {
+absl::StatusOr<JobCredentials> ChooseCredentials(Pass& pass, const TrainingJob& job) {
   ObjectsState& state = pass.memory.objects;
   if (!state.credentials.empty()) return state.credentials;
-  const bool planned = pass.memory.planning.record.has_value();
-  MEDLEY_ASSIGN_OR_RETURN(const kube::Object secret,
-                          EnsureOwned(pass, kube::resources::Secrets(), TokenSecret(job, pass.world.fresh), planned));
-  state.credentials = CredentialsOf(secret);
-  if (state.credentials.empty()) {
-    return base::FailedPrecondition(
-        "Secret {} holds no token, or half a CA; delete it, and the operator creates it again",
-        secret.key().ToString());
+  const std::vector<JobCredentials>& own = pass.world.credentials;
+  if (own.empty()) return base::Internal("the credentials of {} could not be made", job.key().ToString());
+  const std::string used = FingerprintOfPods(pass);
+  const auto match =
+      std::find_if(own.begin(), own.end(), [&](const JobCredentials& each) { return FingerprintOf(each) == used; });
+  JobCredentials chosen = match == own.end() ? own.front() : *match;
+  std::string secret = NameOfSecret(job.name(), chosen);
+  if (match == own.end() && !pass.world.pods.empty()) {
+    const std::string name = EarlierTokenSecretName(job.name());
+    MEDLEY_ASSIGN_OR_RETURN(JobCredentials earlier, EarlierCredentials(pass, name));
+    if (!earlier.empty()) {
+      chosen = std::move(earlier);
+      secret = name;
+    }
   }
-  LookLater(pass, state.kept[kube::resources::Secrets().kind]);
+  state.credentials = std::move(chosen);
+  state.secret = std::move(secret);
   return state.credentials;
 }
 
 absl::Status KeepBaseObjects(Pass& pass, const TrainingJob& job) {
   const WorkerSettings& worker = pass.options.worker;
-  MEDLEY_RETURN_IF_ERROR(EnsureCredentials(pass, job).status());
+  MEDLEY_RETURN_IF_ERROR(ChooseCredentials(pass, job).status());
   const std::function<absl::Status()> all[] = {
       [&] { return KeepSecret(pass, job); },
       [&] { return KeepSpec(pass, job); },

@@ -20,7 +20,8 @@ class Pass;
 struct ObjectsState {
   std::map<std::string, KeptObject> kept;  // by kind
   TakenNames taken;
-  JobCredentials credentials;  // with which the job's processes authenticate each other; empty: not read yet
+  JobCredentials credentials;  // with which the job's processes authenticate each other; empty: not chosen yet
+  std::string secret;          // the name of the Secret with them
   // The values for which the objects that follow the plan were last written.
   struct Budget {
     int members = 0;
@@ -42,8 +43,8 @@ struct ObjectsState {
 // ConfigMap are immutable, so they can only be deleted, and are created again as they were. A job that has a plan goes
 // on when one of them cannot be restored.
 absl::Status KeepBaseObjects(Pass& pass, const TrainingJob& job);
-// Returns the job's credentials; creates its Secret if it does not exist.
-absl::StatusOr<JobCredentials> EnsureCredentials(Pass& pass, const TrainingJob& job);
+// The job's credentials: those of its pods if they follow from the operator's keys, else those that a new job gets.
+absl::StatusOr<JobCredentials> ChooseCredentials(Pass& pass, const TrainingJob& job);
 // This and the next function need a plan. The budget counts the members of the plan in force, not those of a plan that
 // is being prepared: pods that do not run yet need no protection, and each pod that starts makes the API server count
 // the budget again. Without a plan in force no budget is written.

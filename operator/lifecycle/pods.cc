@@ -79,10 +79,13 @@ absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Sta
 }  // namespace
 
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes) {
-  const std::string fingerprint = FingerprintOf(pass.memory.objects.credentials);
+  const ObjectsState& objects = pass.memory.objects;
+  const std::string fingerprint = FingerprintOf(objects.credentials);
   for (kube::Object& pod : pods) {
     pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
-    if (!fingerprint.empty()) pod.SetAnnotation(kTokenAnnotation, fingerprint);
+    if (fingerprint.empty()) continue;
+    pod.SetAnnotation(kTokenAnnotation, fingerprint);
+    MountCredentials(objects.secret, fingerprint, pod);
   }
   MEDLEY_ASSIGN_OR_RETURN(const CreatePods::Outcomes outcomes,
                           pass.Ask(CreatePods{pods, nodes == NodeChoice::kAvoidNoticed}));

@@ -51,7 +51,7 @@ absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job
 }
 
 absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& address) {
-  MEDLEY_ASSIGN_OR_RETURN(const JobCredentials credentials, EnsureCredentials(pass, job));
+  MEDLEY_ASSIGN_OR_RETURN(const JobCredentials credentials, ChooseCredentials(pass, job));
   pass.coordinator = address;
   const auto& now = pass.world.connection;
   if (now && now->address == address && now->credentials == credentials) return absl::OkStatus();

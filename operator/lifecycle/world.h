@@ -81,8 +81,8 @@ struct World {
   int64_t leader_term = 0;                      // of this operator; 0 without leader election
   // The stored status; set only in the first pass of an empty memory.
   kube::Json stored_status;
-  // Made for this pass; set only while the memory holds no credentials.
-  JobCredentials fresh;
+  // Those that the operator's keys give the job, what a new job gets first; set only while the memory holds none.
+  std::vector<JobCredentials> credentials;
 };
 
 }  // namespace medley::ops::lifecycle

@@ -37,14 +37,19 @@ std::string SignedText(RecordKind kind, const std::string& owner_uid, const kube
       kube::Json::array({"medley.dev/record", NameOf(kind), key.ns, key.name, owner_uid, record.At("/data")}));
 }
 
-std::string SignatureOf(const std::string& key, const std::string& text) {
+// As hexadecimal digits.
+std::string HmacOf(const std::string& key, const std::string& text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
   const auto* made =
       HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes, text.size(), digest.data(), &size);
   MEDLEY_CHECK(made != nullptr && size == kDigestBytes, "HMAC-SHA256 failed");
-  return std::string(kVersion1) + base::HexOf({reinterpret_cast<const char*>(digest.data()), size});
+  return base::HexOf({reinterpret_cast<const char*>(digest.data()), size});
+}
+
+std::string SignatureOf(const std::string& key, const std::string& text) {
+  return std::string(kVersion1) + HmacOf(key, text);
 }
 
 bool IsEqual(const std::string& a, const std::string& b) {  // in constant time
@@ -85,6 +90,13 @@ absl::Status RecordKeys::Check(RecordKind kind, const std::string& owner_uid, co
 bool RecordKeys::IsCurrent(RecordKind kind, const std::string& owner_uid, const kube::Object& record) const {
   return IsEqual(record.annotation(kSignatureAnnotation),
                  SignatureOf(keys_->front(), SignedText(kind, owner_uid, record)));
+}
+
+std::vector<std::string> RecordKeys::Derive(const std::vector<std::string>& purpose) const {
+  const std::string text = kube::Dump(kube::Json::array({"medley.dev/secret", purpose}));  // no record has this text
+  std::vector<std::string> secrets;
+  for (const std::string& key : *keys_) secrets.push_back(HmacOf(key, text));
+  return secrets;
 }
 
 }  // namespace medley::ops

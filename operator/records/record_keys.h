@@ -4,6 +4,8 @@
 // a key that only it can read, and believes no record with another signature, or with none. A signature covers the kind
 // of the record, its namespace and name, the UID of the job, and its data, so that a record cannot be moved to another
 // job. It does not cover the time: an earlier record of the same job, put back, has a good signature.
+//
+// The secrets of jobs follow from the same keys (job_credentials.h), so that the operator reads no Secret of users.
 #pragma once
 
 #include <absl/status/status.h>
@@ -35,6 +37,10 @@ class RecordKeys {
   absl::Status Check(RecordKind kind, const std::string& owner_uid, const kube::Object& record) const;
   // True when the first key has signed it, so that it need not be signed again. Precondition: Check is OK.
   bool IsCurrent(RecordKind kind, const std::string& owner_uid, const kube::Object& record) const;
+
+  // Secrets that follow from `purpose`, a list of strings, and from each key, that which signs first: HMAC-SHA256 as 64
+  // hexadecimal digits. Who has one learns nothing of the key, of other secrets and of signatures.
+  std::vector<std::string> Derive(const std::vector<std::string>& purpose) const;
 
  private:
   std::shared_ptr<const std::vector<std::string>> keys_;

@@ -93,8 +93,8 @@ ARROWS = {
             "scheduler-service/prepare", "worker/cut", "worker/data", "worker/export", "worker/exported", "worker/torchscript", "worker/predict"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
-    "operator/records": ["common/base", "common/model", "kube", "operator/api", "proto"],
-    "operator/builders": ["common/base", "common/model", "kube", "operator/api", "operator/records"],
+    "operator/records": ["common/base", "common/certificates", "common/model", "kube", "operator/api", "proto"],
+    "operator/builders": ["common/base", "common/certificates", "common/model", "kube", "operator/api", "operator/records"],
     "operator/profiling": ["common/base", "common/model", "kube", "operator/api", "operator/records",
                            "operator/builders"],
     # The life of a job is a pure function: values of Kubernetes objects, but no client and no cache (see PURE).

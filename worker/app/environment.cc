@@ -5,6 +5,7 @@
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/certificates/job_certificates.h"
 
 namespace medley::worker {
 namespace {
@@ -63,6 +64,12 @@ absl::Status ReadCredentials(const GetVariable& get, Environment& env) {
   // Half a CA must not make the process talk in plain text.
   if (env.ca_certificate.empty() != env.ca_key.empty()) {
     return base::InvalidArgument("{}: {} has only one of ca.crt and ca.key", kVariable, folder);
+  }
+  const std::string expected = get("MEDLEY_CREDENTIALS_FINGERPRINT").value_or("");
+  if (!expected.empty() && certificates::CredentialsFingerprint(env.token, env.ca_key) != expected) {
+    return base::FailedPrecondition(
+        "the job's Secret was replaced: its token or CA is not what the operator has made for this job. Delete the "
+        "Secret, and the operator creates it again");
   }
   return absl::OkStatus();
 }

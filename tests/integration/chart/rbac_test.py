@@ -229,9 +229,10 @@ class RbacTest(unittest.TestCase):
                     "spec": {"securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
                              "automountServiceAccountToken": False, "containers": [container], **spec}}
 
-        def secret(kind):
+        def secret(kind, owners=(owner,), namespace="jobs"):
             return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {
-                "name": "made", "namespace": "jobs", "annotations": {"kubernetes.io/service-account.name": "default"}}}
+                "name": "made", "namespace": namespace, "ownerReferences": list(owners),
+                "annotations": {"kubernetes.io/service-account.name": "default"}}}
 
         token = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
         privileged = {**container, "securityContext": {"privileged": True}}
@@ -257,6 +258,8 @@ class RbacTest(unittest.TestCase):
             ("projected token", pod(volumes=[token]), "rbac.pods.serviceAccountToken"),
             ("opaque", secret("Opaque"), ""),
             ("account", secret("kubernetes.io/service-account-token"), "only Secrets of type Opaque"),
+            ("a Secret of nobody", secret("Opaque", ()), "only Secrets that a TrainingJob controls"),
+            ("the operator's own Secret", secret("Opaque", (), NAMESPACE), ""),
         ]
         for name, made, refusal in cases:
             with self.subTest(name):
@@ -264,6 +267,28 @@ class RbacTest(unittest.TestCase):
                                             stdin=json.dumps(made), check=False)
                 self.assertEqual(done.returncode == 0, not refusal, done.stdout + done.stderr)
                 self.assertIn(refusal, done.stderr)
+
+    def test_6_secrets_of_users_cannot_be_read(self):
+        """Whatever verb the operator's token has: none shows what a Secret of a user holds."""
+        self.cluster.make_namespace("jobs")
+        self.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "theirs", "namespace": "jobs"},
+                            "stringData": {"password": "hidden-from-the-operator"}})
+        again = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "theirs", "namespace": "jobs"}}
+        tries = [("get", "secret", "theirs", "--output=yaml"), ("get", "secrets", "--output=yaml"),
+                 ("get", "secrets", "--watch", "--request-timeout=5s", "--output=yaml"),
+                 ("create", "--filename", "-", "--output=yaml"), ("replace", "--filename", "-", "--output=yaml"),
+                 ("apply", "--server-side", "--force-conflicts", "--filename", "-", "--output=yaml"),
+                 ("patch", "secret", "theirs", "--patch", "{}", "--output=yaml"),
+                 ("delete", "secret", "theirs", "--cascade=foreground", "--wait=false"),
+                 ("delete", "secrets", "--all", "--wait=false")]
+        for attempt in tries:
+            with self.subTest(attempt):
+                done = self.cluster.kubectl(f"--as={USER}", "--namespace", "jobs", *attempt, check=False,
+                                            stdin=json.dumps(again) if "-" in attempt else None)
+                self.assertNotEqual(done.returncode, 0, done.stdout)
+                for text in ("hidden-from-the-operator", base64.b64encode(b"hidden-from-the-operator").decode()):
+                    self.assertNotIn(text, done.stdout + done.stderr)
+        self.assertIn("password", self.cluster.get("--namespace", "jobs", "secret", "theirs")["data"])
 
     def test_7_deleting_a_pool_in_use_is_warned_of(self):
         self.cluster.apply_crds()

@@ -373,6 +373,15 @@ kube::Object OperatorHarness::Get(const kube::Resource& resource, const kube::Ke
   return object.ok() ? *object : kube::Object();
 }
 
+std::string OperatorHarness::SecretOf(const std::string& job) {
+  const auto secrets = client_->List(kube::resources::Secrets(), {.ns = ns_});
+  if (!secrets.ok()) return "";
+  for (const kube::Object& secret : secrets->items) {
+    if (secret.key().name.starts_with(job + "-token-")) return secret.key().name;
+  }
+  return "";
+}
+
 bool OperatorHarness::Exists(const kube::Resource& resource, const kube::Key& key) {
   return client_->Get(resource, key).ok();
 }

@@ -126,6 +126,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   JobStatus Status(const std::string& name = "adult");
   kube::Object Get(const kube::Resource& resource, const kube::Key& key);
   bool Exists(const kube::Resource& resource, const kube::Key& key);
+  std::string SecretOf(const std::string& job);  // the name of the one with its credentials; "": none
   std::set<std::string> PodNames();
   void SetPod(const std::string& name, const kube::Json& status);
   void Bind(const kube::Object& pod, const std::string& node);

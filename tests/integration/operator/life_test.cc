@@ -32,9 +32,10 @@ TEST_P(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
   EXPECT_EQ(coordinator_.members(),
             (std::set<std::string>{"adult-0-cpu-0", "adult-0-cpu-1", "adult-1-gpu-0", "adult-server-0"}));
   for (const auto& [resource, name] :
-       {std::pair{kube::resources::Services(), "adult-coordinator"},
-        std::pair{kube::resources::ConfigMaps(), "adult-spec"}, std::pair{kube::resources::Secrets(), "adult-token"},
-        std::pair{kube::resources::NetworkPolicies(), "adult"}}) {
+       std::vector<std::pair<kube::Resource, std::string>>{{kube::resources::Services(), "adult-coordinator"},
+                                                           {kube::resources::ConfigMaps(), "adult-spec"},
+                                                           {kube::resources::Secrets(), SecretOf("adult")},
+                                                           {kube::resources::NetworkPolicies(), "adult"}}) {
     EXPECT_TRUE(Exists(resource, {ns_, name})) << name;
   }
   EXPECT_EQ(scheduler_.last().resources.size(), 2u);

@@ -50,14 +50,14 @@ TEST_P(ObjectsTest, AreOwnedByTheJobAndGoWithIt) {
   const std::string uid = Get(TrainingJobs(), {ns_, "adult"}).uid();
   const std::vector<std::pair<kube::Resource, std::string>> objects = {
       {kube::resources::Services(), "adult-coordinator"}, {kube::resources::ConfigMaps(), "adult-spec"},
-      {kube::resources::ConfigMaps(), "adult-plan"},      {kube::resources::Secrets(), "adult-token"},
+      {kube::resources::ConfigMaps(), "adult-plan"},      {kube::resources::Secrets(), SecretOf("adult")},
       {kube::resources::NetworkPolicies(), "adult"},      {kube::resources::PodDisruptionBudgets(), "adult"}};
   for (const auto& [resource, name] : objects) {
     const kube::Object object = Get(resource, {ns_, name});
     ASSERT_TRUE(object.controller().has_value()) << name;
     EXPECT_EQ(object.controller()->uid, uid) << name;
   }
-  EXPECT_GE(Get(kube::resources::Secrets(), {ns_, "adult-token"}).String("/data/token").size(), 64u);
+  EXPECT_GE(Get(kube::resources::Secrets(), {ns_, SecretOf("adult")}).String("/data/token").size(), 64u);
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
   EXPECT_TRUE(Eventually(
       [&] {
@@ -135,30 +135,45 @@ TEST_P(ObjectsTest, WithoutThePodGroupsKindPodsAreScheduledOneByOne) {
 }
 
 TEST_P(ObjectsTest, AForeignObjectOfTheNameIsNotTouchedAndIsReported) {
+  const Json map = {{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
+                    {"metadata", {{"name", "adult-spec"}, {"namespace", ns_}}},
+                    {"data", {{"spec.json", "of another user"}}}};
+  Apply(kube::resources::ConfigMaps(), map);
+  const std::string version = Get(kube::resources::ConfigMaps(), {ns_, "adult-spec"}).resource_version();
+  Apply(TrainingJobs(), JobJson());
+  EXPECT_TRUE(Eventually([&] { return HasEvent("NameTaken", "adult-spec"); }, "event"));
+  EXPECT_THAT(PodNames(), IsEmpty());
+  EXPECT_EQ(Get(kube::resources::ConfigMaps(), {ns_, "adult-spec"}).resource_version(), version);
+  // It is deleted, and the job runs with its own.
+  ASSERT_THAT(client_->Delete(kube::resources::ConfigMaps(), {ns_, "adult-spec"}), base::IsOk());
+  EXPECT_TRUE(WaitForCondition("Running", "True"));
+}
+
+// A Secret of the name that earlier versions used, whose token another user knows.
+TEST_P(ObjectsTest, ASecretOfAnotherUserGivesAJobNoToken) {
   const Json secret = {{"apiVersion", "v1"},
                        {"kind", "Secret"},
                        {"metadata", {{"name", "adult-token"}, {"namespace", ns_}}},
                        {"stringData", {{"token", "known to another user"}}}};
   Apply(kube::resources::Secrets(), secret);
   const std::string version = Get(kube::resources::Secrets(), {ns_, "adult-token"}).resource_version();
-  Apply(TrainingJobs(), JobJson());
-  EXPECT_TRUE(Eventually([&] { return HasEvent("NameTaken", "adult-token"); }, "event"));
-  EXPECT_THAT(PodNames(), IsEmpty());
+  RunJob();
   EXPECT_EQ(Get(kube::resources::Secrets(), {ns_, "adult-token"}).resource_version(), version);
-  // It is deleted, and the job runs with a token of its own.
-  ASSERT_THAT(client_->Delete(kube::resources::Secrets(), {ns_, "adult-token"}), base::IsOk());
-  EXPECT_TRUE(WaitForCondition("Running", "True"));
+  const kube::Object own = Get(kube::resources::Secrets(), {ns_, SecretOf("adult")});
+  EXPECT_GE(own.String("/data/token").size(), 64u);
+  for (const std::string& pod : PodNames()) {
+    EXPECT_THAT(Get(kube::resources::Pods(), {ns_, pod}).At("/spec/volumes").dump(), HasSubstr(own.key().name)) << pod;
+  }
 }
 
 // The objects that a user may delete from a running job.
-const std::vector<std::pair<kube::Resource, std::string>>& KeptObjects() {
-  static const std::vector<std::pair<kube::Resource, std::string>> objects = {
-      {kube::resources::Services(), "adult-coordinator"},
-      {kube::resources::ConfigMaps(), "adult-spec"},
-      {kube::resources::Secrets(), "adult-token"},
-      {kube::resources::NetworkPolicies(), "adult"},
-      {kube::resources::PodDisruptionBudgets(), "adult"}};
-  return objects;
+std::vector<std::pair<kube::Resource, std::string>> KeptObjects(const std::string& secret) {
+  return {{kube::resources::Services(), "adult-coordinator"},
+          {kube::resources::ConfigMaps(), "adult-spec"},
+          {kube::resources::Secrets(), secret},
+          {kube::resources::NetworkPolicies(), "adult"},
+          {kube::resources::PodDisruptionBudgets(), "adult"}};
 }
 
 // What the operator writes: without what the API server adds to metadata, and without the status.
@@ -173,13 +188,14 @@ Json Written(const kube::Object& object) {
 TEST_P(ObjectsTest, DeletedObjectsAreCreatedAgainAsTheyWere) {
   RunJob();
   std::vector<kube::Object> before;
-  for (const auto& [resource, name] : KeptObjects()) {
+  const auto objects = KeptObjects(SecretOf("adult"));
+  for (const auto& [resource, name] : objects) {
     before.push_back(Get(resource, {ns_, name}));
     ASSERT_TRUE(before.back().controller().has_value());
     ASSERT_THAT(client_->Delete(resource, {ns_, name}), base::IsOk());
   }
   for (size_t i = 0; i < before.size(); ++i) {
-    const auto& [resource, name] = KeptObjects()[i];
+    const auto& [resource, name] = objects[i];
     SCOPED_TRACE(resource.kind);
     ASSERT_TRUE(Eventually(
         [&] {
@@ -329,12 +345,12 @@ TEST_P(ObjectsTest, AJobOfAnotherManagerIsNotTouchedAtAll) {
 // A job is deleted and made again under its name: nothing of the first is taken for the second's.
 TEST_P(ObjectsTest, AJobMadeAgainGetsItsOwnToken) {
   RunJob();
-  const std::string token = Get(kube::resources::Secrets(), {ns_, "adult-token"}).String("/data/token");
+  const std::string token = Get(kube::resources::Secrets(), {ns_, SecretOf("adult")}).String("/data/token");
   ASSERT_THAT(client_->Delete(TrainingJobs(), {ns_, "adult"}), base::IsOk());
   ASSERT_TRUE(Eventually([&] { return !Exists(TrainingJobs(), {ns_, "adult"}); }, "deleted"));
   coordinator_.Forget();
   RunJob();
-  const kube::Object secret = Get(kube::resources::Secrets(), {ns_, "adult-token"});
+  const kube::Object secret = Get(kube::resources::Secrets(), {ns_, SecretOf("adult")});
   EXPECT_NE(secret.String("/data/token"), token);
   EXPECT_EQ(secret.controller()->uid, Get(TrainingJobs(), {ns_, "adult"}).uid());
 }

@@ -97,7 +97,7 @@ TEST_P(PodSecurityTest, TheOtherObjectsAreTaken) {
   const std::pair<kube::Resource, kube::Object> objects[] = {
       {kube::resources::Services(), CoordinatorService(job, settings_)},
       {kube::resources::ConfigMaps(), SpecConfigMap(job)},
-      {kube::resources::Secrets(), TokenSecret(job, {"t", "", ""})},
+      {kube::resources::Secrets(), TokenSecret(job, {"t", "", ""}, "adult-token")},
       {kube::resources::NetworkPolicies(), JobNetworkPolicy(job, settings_)},
       {kube::resources::PodDisruptionBudgets(), DisruptionBudget(job, 4)},
       {kube::resources::ConfigMaps(), ProfileConfigMap(server_.ns(), "00ff", "v100-spot", "{}")},

@@ -52,6 +52,39 @@ TEST_F(CertificatesTest, OfACaForOtherNamesAreNotValid) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("permitted subtree violation")));
 }
 
+// Two operators, or one that restarts, make the same CA: what was issued for one is valid for the other.
+TEST(DerivedAuthorityTest, IsTheSameForTheSameSeedOnly) {
+  const std::string seed(64, 's');
+  const KeyPair first = DeriveJobAuthority(kUid, kNow, seed).value();
+  const KeyPair again = DeriveJobAuthority(kUid, kNow, seed).value();
+  EXPECT_EQ(first.key, again.key);
+  const KeyPair own = IssueForJob(first, kUid, kNow, kDay).value();
+  EXPECT_THAT(Verify(own.certificate, again.certificate, JobName(kUid), kNow), IsOk());
+  EXPECT_EQ(ValidityOf(first.certificate)->to, ValidityOf(again.certificate)->to);
+  std::string other = seed;
+  for (size_t i = 0; i < seed.size(); ++i) {
+    other[i] ^= 1;
+    const KeyPair made = DeriveJobAuthority(kUid, kNow, other).value();
+    other[i] ^= 1;
+    EXPECT_NE(made.key, first.key) << i;
+    EXPECT_THAT(Verify(own.certificate, made.certificate, JobName(kUid), kNow),
+                StatusIs(absl::StatusCode::kFailedPrecondition))
+        << i;
+  }
+}
+
+TEST(DerivedAuthorityTest, RefusesAShortSeed) {
+  EXPECT_THAT(DeriveJobAuthority(kUid, kNow, std::string(31, 's')),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("31 bytes")));
+}
+
+// The key of a job must not change with a version of Medley or of OpenSSL: jobs of before would lose their token.
+TEST(DerivedAuthorityTest, StaysTheSameInLaterVersions) {
+  const KeyPair made = DeriveJobAuthority(kUid, kNow, std::string(32, 's')).value();
+  EXPECT_EQ(CredentialsFingerprint("token", made.key), "7e10e189cf757d2d");
+  EXPECT_EQ(CredentialsFingerprint("token", ""), "ef66a4cb5fcb0223");
+}
+
 TEST_F(CertificatesTest, CannotSignOthers) {
   EXPECT_THAT(Issue(own_, {JobName(kUid)}, {kNow, kNow + kDay}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not one of a CA")));

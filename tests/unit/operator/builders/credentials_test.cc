@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "operator/builders/worker_env.h"
 #include "tests/unit/operator/builders/sample_job.h"
 
 namespace medley::ops {
@@ -52,6 +53,42 @@ TEST(CredentialsTest, ATemplateCannotReplaceThem) {
       EXPECT_EQ(mount["name"], "credentials");
     }
   }
+}
+
+TEST(CredentialsTest, PodsThatTalkMountTheSecretOfThisNameAndTakeNoOtherCredentials) {
+  Json json = SampleJobJson();
+  json["spec"]["template"]["spec"]["containers"][0]["env"] =
+      Json::array({{{"name", kFingerprintVariable}, {"value", "mine"}}});
+  for (kube::Object& pod : EachKindOfPod(ReadJob(json), SamplePool(), WorkerSettings())) {
+    SCOPED_TRACE(pod.key().name);
+    MountCredentials("adult-token-0123", "0123", pod);
+    std::string mounted, expected;
+    for (const Json& volume : pod.At("/spec/volumes")) {
+      if (volume.contains("secret")) mounted = volume["secret"]["secretName"];
+    }
+    int variables = 0;
+    for (const Json& variable : pod.At("/spec/containers")[0]["env"]) {
+      if (variable["name"] == kFingerprintVariable) {
+        expected = variable["value"];
+        ++variables;
+      }
+    }
+    const bool talks = pod.label("medley.dev/role") != "profiler";
+    EXPECT_EQ(mounted, talks ? "adult-token-0123" : "");
+    if (talks) {
+      EXPECT_EQ(expected, "0123");
+      EXPECT_EQ(variables, 1);
+    }
+  }
+}
+
+TEST(CredentialsTest, TheNameOfTheSecretFollowsFromItsContents) {
+  const std::string name = NameOfSecret("adult", {"a", "certificate", "key"});
+  EXPECT_EQ(name, "adult-token-" + FingerprintOf({"a", "certificate", "key"}));
+  EXPECT_EQ(name, NameOfSecret("adult", {"a", "the same CA, signed again", "key"}));
+  EXPECT_NE(name, NameOfSecret("adult", {"b", "certificate", "key"}));
+  EXPECT_NE(name, NameOfSecret("adult", {"a", "certificate", "another"}));
+  EXPECT_NE(FingerprintOf({"ab", "", ""}), FingerprintOf({"a", "certificate", "b"}));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_F(GoldenTest, ProcessesThatComputeHaveAThreadForEachCpuOfTheirUnit) {
 TEST_F(GoldenTest, Others) {
   ExpectGolden("service", CoordinatorService(job_, settings_));
   ExpectGolden("spec-configmap", SpecConfigMap(job_));
-  ExpectGolden("token-secret", TokenSecret(job_, {"0123", "certificate", "key"}));
+  ExpectGolden("token-secret", TokenSecret(job_, {"0123", "certificate", "key"}, "adult-token-0123"));
   ExpectGolden("network-policy", JobNetworkPolicy(job_, settings_));
   ExpectGolden("disruption-budget", DisruptionBudget(job_, 4));
   ExpectGolden("pod-group", PodGroup(job_, PodGroupKind::kSchedulerPlugins, 3));
@@ -131,11 +131,11 @@ TEST_F(GoldenTest, APinHoldsInEveryTermAndGivesWayToANodeSelector) {
 TEST_F(GoldenTest, TheCredentialsSurviveTheSecret) {
   for (const JobCredentials& each :
        {JobCredentials{"s3cret", "", ""}, JobCredentials{"s3cret", "certificate", "key"}}) {
-    EXPECT_EQ(CredentialsOf(TokenSecret(job_, each)), each);
+    EXPECT_EQ(CredentialsOf(TokenSecret(job_, each, "s")), each);
   }
   // A process that found half a CA could not tell whether to encrypt.
-  EXPECT_TRUE(CredentialsOf(TokenSecret(job_, {"s3cret", "certificate", ""})).empty());
-  EXPECT_TRUE(CredentialsOf(TokenSecret(job_, {"", "certificate", "key"})).empty());
+  EXPECT_TRUE(CredentialsOf(TokenSecret(job_, {"s3cret", "certificate", ""}, "s")).empty());
+  EXPECT_TRUE(CredentialsOf(TokenSecret(job_, {"", "certificate", "key"}, "s")).empty());
 }
 
 TEST_F(GoldenTest, TheFingerprintTellsCredentialsApart) {

@@ -50,10 +50,8 @@ class ControllersTest : public testing::Test {
   }
   JobDeps Deps() {
     const JobStores stores{jobs_, pools_, pods_, empty_, empty_, empty_, empty_, empty_};
-    return {client_,  clock_,     stores,        capacity_, line_,
-            outages_, scheduler_, links_,        calls_,    observations_,
-            board_,   events_,    expectations_, metrics_,  [] { return uint64_t{1}; },
-            {}};
+    return {client_, clock_,        stores, capacity_, line_,         outages_, scheduler_, links_,
+            calls_,  observations_, board_, events_,   expectations_, metrics_, {}};
   }
 
   base::FakeClock clock_;

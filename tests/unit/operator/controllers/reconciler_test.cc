@@ -31,10 +31,8 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   CapacityView capacity;
   WaitingLine line(clock, [](const kube::Key&, base::nanoseconds) {});
   PoolOutages outages;
-  const JobDeps deps{client,   clock,     stores,       capacity, line,
-                     outages,  scheduler, links,        calls,    observations,
-                     profiles, events,    expectations, metrics,  [] { return uint64_t{1}; },
-                     {}};
+  const JobDeps deps{client, clock,        stores,   capacity, line,         outages, scheduler, links,
+                     calls,  observations, profiles, events,   expectations, metrics, {}};
   const auto job = JobReconciler(deps).Reconcile({"ns", "absent"});
   ASSERT_THAT(job, base::IsOk());
   EXPECT_FALSE(job->requeue_after.has_value());

@@ -8,6 +8,7 @@
 #include "localcluster/apiserver/validate.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
+#include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
 #include "operator/builders/pods.h"
 #include "operator/capacity/trim.h"
@@ -114,9 +115,12 @@ Observation& FakeCluster::coordinator() {
   return coordinator_->observation;
 }
 
+std::string FakeCluster::SecretName() const {
+  return NameOfSecret("adult", {"derived with " + operator_keys.front(), "", ""});
+}
+
 void FakeCluster::RestartOperator() {
   memory_ = Memory();
-  ++operators_;
   for (const auto& [name, pool] : pools) outages_.Forget(name);
   connection_.reset();
   heard_.reset();
@@ -163,8 +167,7 @@ World FakeCluster::Observe() const {
   world.connection = connection_;
   if (connection_) world.observed = Talks() ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
   world.stored_status = job.value("status", Json());
-  world.fresh.token = "fresh";
-  if (operators_ > 0) world.fresh.token += "-" + std::to_string(operators_);
+  for (const std::string& key : operator_keys) world.credentials.push_back({"derived with " + key, "", ""});
   return world;
 }
 
@@ -212,6 +215,7 @@ struct FakeCluster::Hand {
   }
   Answer operator()(const GetObject& action) const {
     const std::string name = action.key.name;
+    if (action.resource.kind == "Secret") ++cluster.secrets_read;
     const auto& from = action.resource.kind == "Pod" ? cluster.pods_ : cluster.objects_;
     const auto found = from.find(action.resource.kind == "Pod" ? name : action.resource.kind + "/" + name);
     if (found == from.end()) return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
@@ -235,6 +239,14 @@ struct FakeCluster::Hand {
     const bool created = !cluster.objects_.contains(id);
     if (created) cluster.Store(action.resource.kind, action.object.json());
     return EnsureObject::Outcome{kube::Object(cluster.objects_[id]), created};
+  }
+  Answer operator()(const CreateObject& action) const {
+    const std::string id = action.resource.kind + "/" + action.object.key().name;
+    if (cluster.objects_.contains(id)) {
+      return absl::StatusOr<kube::Object>(base::AlreadyExists("create {}: it exists", id));
+    }
+    cluster.Store(action.resource.kind, action.object.json());
+    return absl::StatusOr<kube::Object>(kube::Object(cluster.objects_[id]));
   }
   Answer operator()(const ApplyObject& action) const {
     cluster.Store(action.resource.kind, action.object.json());
@@ -384,7 +396,9 @@ PassLog FakeCluster::Pass() {
   const Respond respond = [&](const Action& action) {
     MEDLEY_CHECK(++actions <= 1000, "the pass does not end: " + trace());
     CheckAction(action);
-    if (!IsRead(action)) log.actions.push_back(Describe(action));
+    const auto* create = std::get_if<CreateObject>(&action);
+    const bool exists = create != nullptr && Has(create->resource.kind, create->object.key().name);
+    if (!IsRead(action) && !exists) log.actions.push_back(Describe(action));
     return Carry(action);
   };
   const Decision decision = Decide(input, seen_, memory_, respond, options);

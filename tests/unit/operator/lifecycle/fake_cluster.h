@@ -68,6 +68,7 @@ class FakeCluster {
   bool cache_is_current = true;
   int64_t quota_changes = 0;
   int64_t leader_term = 0;
+  std::vector<std::string> operator_keys = {"key-1"};  // of which credentials follow; the first for new jobs
   JobOptions options;
   int profiler_exit_code = 0;
   std::map<std::string, int> profiler_exit_codes;          // by pool, instead
@@ -98,7 +99,8 @@ class FakeCluster {
   void DeletePod(const std::string& name);                                               // at once
   void TerminatePod(const std::string& name, base::nanoseconds grace);                   // it stays until then
   void SetPodStatus(const std::string& name, const kube::Json& status);                  // merged
-  Observation& coordinator();                                                            // what it reports; it must run
+  void SetCoordinatorToken(const std::string& token) { coordinator_->token = token; }
+  Observation& coordinator();  // what it reports; it must run
   void Advance(base::nanoseconds by) { elapsed_ += by; }
   void FailOnPool(const std::string& pool);  // pods of another job found no node there
   void RestartOperator();
@@ -117,6 +119,8 @@ class FakeCluster {
   // --- What tests look at.
   const std::map<std::string, kube::Json>& pods() const { return pods_; }
   std::set<std::string> pod_names() const;
+  // The Secret of a job that the first of `operator_keys` was used for.
+  std::string SecretName() const;
   bool Has(const std::string& kind, const std::string& name) const { return objects_.contains(kind + "/" + name); }
   JobStatus status() const { return JobStatus::FromJson(job.value("status", kube::Json())); }
   std::string Reason(const char* condition) const;   // "True/AllRunning"; "": absent
@@ -127,6 +131,7 @@ class FakeCluster {
   bool HasEvent(const std::string& reason, const std::string& part = "") const;
   // Of the pool, as its status stores them.
   const std::vector<PoolOutage>& outages(const std::string& pool) { return stored_outages_[pool]; }
+  int secrets_read = 0;
   int plans_asked() const { return plans_asked_; }
   const model::PlanRequest& last_request() const { return last_request_; }
   std::optional<PlanRecord> stored_plan() const;
@@ -224,7 +229,6 @@ class FakeCluster {
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};
-  int operators_ = 0;  // that have been started after the first
   int uids_ = 0;
   int versions_ = 0;
   int plans_asked_ = 0;

@@ -16,6 +16,13 @@ bool RunsNow(const kube::Json& pod) {
   return !object.deleting() && object.String("/status/phase") == "Running";
 }
 
+std::string MountedSecret(const kube::Json& pod) {
+  for (const kube::Json& volume : pod["spec"]["volumes"]) {
+    if (volume["name"] == "credentials") return volume["secret"]["secretName"];
+  }
+  return "";
+}
+
 int64_t TermOf(const kube::Object& coordinator) {
   for (const kube::Json& entry : coordinator.At("/spec/containers/0/env")) {
     if (entry.value("name", "") == "MEDLEY_COORDINATOR_TERM") return std::stoll(entry.value("value", "0"));
@@ -94,7 +101,7 @@ bool FakeCluster::StepCoordinator() {
   if (!coordinator_ || coordinator_->pod_uid != uid) {
     coordinator_.emplace();
     coordinator_->pod_uid = uid;
-    const kube::Json* secret = FindObject("Secret", "adult-token");
+    const kube::Json* secret = FindObject("Secret", MountedSecret(pod->second));
     if (secret != nullptr) coordinator_->token = CredentialsOf(kube::Object(*secret)).token;
     coordinator_->observation.phase = JobPhase::kWaiting;
     return true;

@@ -71,7 +71,7 @@ TEST_P(DeletedTest, IsCreatedAgainAsItWas) {
 INSTANTIATE_TEST_SUITE_P(All, DeletedTest,
                          testing::Values(Named{"Service", "adult-coordinator"}, Named{"NetworkPolicy", "adult"},
                                          Named{"PodDisruptionBudget", "adult"}, Named{"ConfigMap", "adult-spec"},
-                                         Named{"Secret", "adult-token"}),
+                                         Named{"Secret", FakeCluster().SecretName()}),
                          [](const auto& each) { return each.param.kind; });
 
 struct Edit {
@@ -156,32 +156,130 @@ TEST_F(KeepingTest, AnObjectWithoutAnOwnerIsReportedAndCreatedAgainWhenItIsDelet
   EXPECT_TRUE(kube::Object(*cluster_.FindObject("Service", "adult-coordinator")).controller().has_value());
 }
 
-TEST_F(KeepingTest, AReplacedTokenIsReported) {
-  Json secret = *cluster_.FindObject("Secret", "adult-token");
-  secret["data"]["token"] = "b3RoZXI=";
-  cluster_.PutObject("Secret", secret);
+TEST_F(KeepingTest, TheSecretIsNeverReadAndComesBackWhenAForeignOneIsDeleted) {
+  const std::string name = cluster_.SecretName();
+  const Json own = *cluster_.FindObject("Secret", name);
+  Json theirs = own;
+  theirs["data"]["token"] = "b3RoZXI=";
+  cluster_.PutObject("Secret", theirs);
+  for (int i = 0; i < 70; ++i) {
+    cluster_.Advance(base::seconds(1));
+    cluster_.StepCluster();
+    EXPECT_THAT(cluster_.Pass().actions, Not(Contains(HasSubstr("apply Secret"))));
+  }
+  EXPECT_EQ(cluster_.FindObject("Secret", name)->at("data"), theirs["data"]);
+  EXPECT_EQ(cluster_.secrets_read, 0);
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+  cluster_.EraseObject("Secret", name);
   cluster_.PassFor(base::seconds(61));
-  EXPECT_TRUE(cluster_.HasEvent("TokenReplaced", "adult-token")) << cluster_.trace();
-  cluster_.EraseObject("Secret", "adult-token");
-  cluster_.PassFor(base::seconds(61));
-  ASSERT_NE(cluster_.FindObject("Secret", "adult-token"), nullptr);
-  EXPECT_EQ(CredentialsOf(kube::Object(*cluster_.FindObject("Secret", "adult-token"))).token, "fresh");
+  ASSERT_NE(cluster_.FindObject("Secret", name), nullptr);
+  EXPECT_EQ(cluster_.FindObject("Secret", name)->at("data"), own["data"]);
 }
 
-class LostTokenTest : public KeepingTest {
+// A quota of Secrets refuses every attempt to create one, also of one that exists.
+TEST_F(KeepingTest, ASecretThatCannotBeCreatedDoesNotHoldAJobThatRuns) {
+  cluster_.failures["create Secret"] = base::PermissionDenied("exceeded quota: secrets");
+  cluster_.RestartOperator();
+  cluster_.PassFor(base::seconds(120));
+  EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
+  EXPECT_EQ(CountEvents("TokenLost"), 0);
+}
+
+class TokenTest : public KeepingTest {
  protected:
   void SetUp() override {
     KeepingTest::SetUp();
     before_ = cluster_.pods();
-    cluster_.EraseObject("Secret", "adult-token");
+  }
+  void ExpectItTrainsAsBefore() {
+    EXPECT_EQ(CountEvents("TokenLost"), 0) << cluster_.trace();
+    EXPECT_EQ(cluster_.pods(), before_);
+    cluster_.coordinator().samples_done += 5;  // the operator hears it only with the right token
+    cluster_.PassFor(base::seconds(60));
+    ASSERT_TRUE(cluster_.status().observed);
+    EXPECT_EQ(cluster_.status().observed->samples, cluster_.coordinator().samples_done);
+  }
+  // The Secret and the pods that an earlier operator has made: a random token, and another fingerprint of it.
+  void MakeEarlier(const std::string& owner_uid = "job-1") {
+    Json secret = *cluster_.FindObject("Secret", cluster_.SecretName());
+    secret["metadata"]["name"] = "adult-token";
+    secret["metadata"]["ownerReferences"][0]["uid"] = owner_uid;
+    secret["data"]["token"] = "cmFuZG9t";
+    cluster_.EraseObject("Secret", cluster_.SecretName());
+    cluster_.PutObject("Secret", secret);
+    for (auto& [name, pod] : before_) {
+      pod["metadata"]["annotations"]["medley.dev/token"] = "0123456789abcdef";
+      cluster_.PutPod(name, pod);
+    }
+    cluster_.SetCoordinatorToken("random");
     cluster_.RestartOperator();
     cluster_.PassFor(base::seconds(120));
-    ASSERT_TRUE(cluster_.HasEvent("TokenLost", "adult-token")) << cluster_.trace();
+  }
+  std::map<std::string, Json> before_;  // pods
+};
+
+TEST_F(TokenTest, AnotherOperatorMakesTheSameToken) {
+  cluster_.EraseObject("Secret", cluster_.SecretName());
+  cluster_.RestartOperator();
+  cluster_.PassFor(base::seconds(120));
+  ExpectItTrainsAsBefore();
+  EXPECT_TRUE(cluster_.Has("Secret", cluster_.SecretName()));
+  EXPECT_EQ(cluster_.secrets_read, 0);
+}
+
+TEST_F(TokenTest, AJobKeepsThePreviousKey) {
+  const std::string secret = cluster_.SecretName();
+  cluster_.operator_keys = {"key-2", "key-1"};
+  cluster_.RestartOperator();
+  cluster_.PassFor(base::seconds(120));
+  ExpectItTrainsAsBefore();
+  EXPECT_FALSE(cluster_.Has("Secret", cluster_.SecretName())) << "only jobs without pods take the new key";
+  cluster_.DeletePod("adult-0-a-1");
+  ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+  const Json made = cluster_.pods().at("adult-0-a-1");
+  EXPECT_THAT(made.dump(), HasSubstr("\"secretName\":\"" + secret + "\""));
+}
+
+TEST_F(TokenTest, ATokenOfAnEarlierOperatorIsUsedWhereItMayBeRead) {
+  MakeEarlier();
+  ExpectItTrainsAsBefore();
+  EXPECT_EQ(cluster_.secrets_read, 1);
+  EXPECT_FALSE(cluster_.Has("Secret", cluster_.SecretName()));
+  cluster_.DeletePod("adult-0-a-1");
+  ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+  EXPECT_THAT(cluster_.pods().at("adult-0-a-1").dump(), HasSubstr("\"secretName\":\"adult-token\""));
+  EXPECT_EQ(cluster_.pods().at("adult-0-a-0"), before_.at("adult-0-a-0"));
+}
+
+TEST_F(TokenTest, ATokenOfAnEarlierOperatorThatMayNotBeReadIsLost) {
+  cluster_.failures["get Secret"] = base::PermissionDenied("secrets is forbidden");
+  MakeEarlier();
+  EXPECT_EQ(CountEvents("TokenLost"), 1) << cluster_.trace();
+  EXPECT_EQ(cluster_.pods(), before_);
+  cluster_.DeletePod("adult-0-a-1");
+  ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
+  for (const auto& [name, pod] : cluster_.pods()) {
+    EXPECT_NE(pod.at("metadata").at("uid"), before_.at(name).at("metadata").at("uid"));
+  }
+}
+
+TEST_F(TokenTest, ASecretOfAnotherOwnerIsNotUsed) {
+  MakeEarlier("another");
+  EXPECT_EQ(CountEvents("TokenLost"), 1) << cluster_.trace();
+}
+
+class LostTokenTest : public TokenTest {
+ protected:
+  void SetUp() override {
+    TokenTest::SetUp();
+    cluster_.operator_keys = {"key-2"};
+    cluster_.RestartOperator();
+    cluster_.PassFor(base::seconds(120));
+    ASSERT_TRUE(cluster_.HasEvent("TokenLost", "cannot derive or read")) << cluster_.trace();
   }
   bool Replaced(const std::string& pod) {
     return cluster_.pods().at(pod)["metadata"]["uid"] != before_.at(pod)["metadata"]["uid"];
   }
-  std::map<std::string, Json> before_;  // pods
 };
 
 TEST_F(LostTokenTest, AJobTrainsOnUntilItsEnd) {

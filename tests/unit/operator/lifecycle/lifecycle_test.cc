@@ -15,7 +15,7 @@ using testing::IsEmpty;
 TEST(LifecycleTest, TheFirstPassMakesTheObjects) {
   FakeCluster cluster;
   EXPECT_THAT(cluster.Pass().actions,
-              ElementsAre("patch job", "ensure Secret adult-token", "ensure ConfigMap adult-spec",
+              ElementsAre("patch job", "create Secret " + cluster.SecretName(), "ensure ConfigMap adult-spec",
                           "ensure Service adult-coordinator", "ensure NetworkPolicy adult", "patch status"));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling");
 }

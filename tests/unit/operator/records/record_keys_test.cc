@@ -98,5 +98,22 @@ TEST(RecordKeysTest, AnEarlierKeyIsBelievedUntilItIsRemoved) {
   EXPECT_THAT(Keys('a').Check(RecordKind::kPlan, "uid", map), StatusIs(kDenied));
 }
 
+TEST(RecordKeysTest, SecretsFollowFromTheKeyAndThePurpose) {
+  const auto secret = [](const RecordKeys& keys, const std::vector<std::string>& purpose) {
+    return keys.Derive(purpose).front();
+  };
+  const std::string first = secret(Keys('a'), {"token", "ml", "adult", "uid"});
+  EXPECT_THAT(first, testing::MatchesRegex("[0-9a-f]+"));
+  EXPECT_EQ(first.size(), 64u);
+  EXPECT_EQ(first, secret(Keys('a'), {"token", "ml", "adult", "uid"}));
+  EXPECT_NE(first, secret(Keys('b'), {"token", "ml", "adult", "uid"}));
+  for (const std::vector<std::string>& other : std::vector<std::vector<std::string>>{
+           {"CA", "ml", "adult", "uid"}, {"token", "m", "ladult", "uid"}, {"token", "ml", "adult", "uid2"}}) {
+    EXPECT_NE(first, secret(Keys('a'), other));
+  }
+  const RecordKeys rotated({std::string(32, 'b'), std::string(32, 'a')});
+  EXPECT_EQ(rotated.Derive({"token", "ml", "adult", "uid"})[1], first);
+}
+
 }  // namespace
 }  // namespace medley::ops

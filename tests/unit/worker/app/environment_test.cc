@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/certificates/job_certificates.h"
 
 namespace medley::worker {
 namespace {
@@ -27,12 +28,12 @@ class EnvironmentTest : public testing::Test {
   }
   ~EnvironmentTest() override { base::RemoveTempDir(folder_); }
 
-  absl::StatusOr<Environment> Read() {
+  absl::StatusOr<Environment> Read(Need need = Need::kSpec) {
     const auto get = [this](const char* name) {
       const auto found = variables_.find(name);
       return found == variables_.end() ? std::nullopt : std::optional(found->second);
     };
-    return ReadEnvironment(get, Need::kSpec);
+    return ReadEnvironment(get, need);
   }
 
   const std::filesystem::path folder_;
@@ -73,6 +74,33 @@ TEST_F(EnvironmentTest, SwitchesAreZeroOrOne) {
                                  testing::HasSubstr(std::string(name) + ": must be 0 or 1, is 'yes'")));
     value = before;
   }
+}
+
+// Who may delete and create Secrets in the job's namespace can put another in the place of the job's.
+TEST_F(EnvironmentTest, TakesTheCredentialsOfTheOperatorOnly) {
+  const auto write = [&](const char* name, const char* text) {
+    EXPECT_THAT(base::WriteFileAtomic(folder_ / name, text), IsOk());
+  };
+  for (const auto& [name, value] : {std::pair{"MEDLEY_JOB_UID", "uid"}, std::pair{"MEDLEY_POD_IP", "127.0.0.1"}}) {
+    variables_[name] = value;
+  }
+  variables_["MEDLEY_CREDENTIALS_DIR"] = folder_.string();
+  write("token", "secret");
+  EXPECT_THAT(Read(Need::kCoordinator), IsOk()) << "of a pod that an earlier operator made";
+  write("ca.crt", "certificate");
+  write("ca.key", "key");
+  variables_["MEDLEY_CREDENTIALS_FINGERPRINT"] = certificates::CredentialsFingerprint("secret", "key");
+  EXPECT_THAT(Read(Need::kCoordinator), IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition, testing::HasSubstr("Secret was replaced"));
+  write("token", "theirs");
+  EXPECT_THAT(Read(Need::kCoordinator), refused);
+  write("token", "secret");
+  write("ca.key", "theirs");
+  EXPECT_THAT(Read(Need::kCoordinator), refused);
+  // Without a CA the job would talk in plain text.
+  std::filesystem::remove(folder_ / "ca.key");
+  std::filesystem::remove(folder_ / "ca.crt");
+  EXPECT_THAT(Read(Need::kCoordinator), refused);
 }
 
 }  // namespace
