@@ -255,6 +255,21 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* The namespace of those who read metrics, or "*". */}}
+{{- define "medley.metrics.namespace" -}}
+{{- .Values.metrics.namespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* Peers of a NetworkPolicy that may read metrics; empty: all. */}}
+{{- define "medley.metrics.from" -}}
+{{- $namespace := include "medley.metrics.namespace" . -}}
+{{- if .Values.networkPolicy.metricsFrom -}}
+{{- toYaml .Values.networkPolicy.metricsFrom -}}
+{{- else if ne $namespace "*" -}}
+- namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ $namespace }}}}
+{{- end -}}
+{{- end -}}
+
 {{/* Flags of the Lease, for the operator and its check. */}}
 {{- define "medley.operator.lease" -}}
 {{- if .Values.operator.leaderElection.enabled -}}

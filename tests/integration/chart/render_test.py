@@ -7,7 +7,7 @@ import unittest
 
 import harness
 import yaml
-from harness import CHART, SOURCE, container, find, need, pod_specs, render, run, tool, values_files
+from harness import CHART, NAMESPACE, SOURCE, container, find, need, pod_specs, render, run, tool, values_files
 
 
 class RenderTest(unittest.TestCase):
@@ -235,6 +235,35 @@ class RenderTest(unittest.TestCase):
                 (["--set", "operator.serviceAccount.create=false"], "operator.serviceAccount.name is needed")):
             with self.subTest(arguments=arguments):
                 self.assertIn(sentence, self.refused(*arguments))
+
+    def test_metrics_are_read_from_one_namespace(self):
+        """Of the operator, of the scheduling service and of jobs, unless another one or all are named."""
+        def selector(name):
+            return [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}]
+
+        peers = '[{"podSelector":{"matchLabels":{"app":"prometheus"}}}]'
+        for arguments, wanted, of_jobs in (
+                ([], selector(NAMESPACE), NAMESPACE),
+                (["--set", "metrics.namespace=monitoring"], selector("monitoring"), "monitoring"),
+                (["--set", "metrics.namespace=monitoring,worker.metricsNamespace=team"], selector("monitoring"), "team"),
+                (["--set-json", f"networkPolicy.metricsFrom={peers}"], json.loads(peers), NAMESPACE),
+                (["--set", "metrics.namespace=*"], None, None)):
+            with self.subTest(arguments=arguments):
+                _, objects = render(*arguments)
+                rules = find(objects, "NetworkPolicy", "medley-operator")["spec"]["ingress"]
+                self.assertEqual(len(rules), 1)
+                self.assertEqual(rules[0]["ports"], [{"port": "metrics", "protocol": "TCP"}])
+                check = find(objects, "Pod", "medley-check")["metadata"]["labels"]
+                if wanted is None:
+                    self.assertNotIn("from", rules[0])
+                else:
+                    self.assertTrue(rules[0]["from"][0]["podSelector"]["matchLabels"].items() <= check.items())
+                    self.assertEqual(rules[0]["from"][1:], wanted)
+                of_service = find(objects, "NetworkPolicy", "medley-scheduler")["spec"]["ingress"]
+                self.assertEqual([rule.get("from") for rule in of_service if len(rule["ports"]) == 1], [wanted])
+                flags = container(find(objects, "Deployment", "medley-operator"))["args"]
+                self.assertEqual([f.split("=")[1] for f in flags if f.startswith("--metrics-namespace=")],
+                                 [of_jobs] if of_jobs else [])
 
     def test_alerts_and_dashboards_are_what_the_files_say(self):
         _, objects = render("--set", "metrics.prometheusRule.enabled=true,metrics.dashboards.enabled=true")
