@@ -448,7 +448,7 @@ std::vector<std::string> ValidateResourcePool(const kube::Object& pool) {
                 "spec.price must have exactly one of usdPerUnitHour and offering");
   const double usd = Number(json, "/spec/price/usdPerUnitHour", 0);
   rules.Require(!Has(json, "/spec/price/usdPerUnitHour") || (usd >= kLeastUsd && usd <= kMostUsd),
-                "spec.price.usdPerUnitHour must be greater than 0 and at most 1000000000");
+                "spec.price.usdPerUnitHour must be at least 0.000000001 and at most 1000000000");
   rules.Require(Number(json, "/spec/price/offering/unitsPerInstance", 1) > 0,
                 "spec.price.offering.unitsPerInstance must be greater than 0");
   return rules.Take();
