@@ -22,14 +22,17 @@ inline constexpr char kProfileLabel[] = "medley.dev/profile";        // on Confi
 inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
 // Of a member that follows when another coordinator takes over: the term of the coordinator for which it was created.
 inline constexpr char kCoordinatorTermAnnotation[] = "medley.dev/coordinator-term";
-// On the pods of a job: the hash of the token that they were created with (operator/lifecycle/lost_token.h).
 // Digest of the templates and the image from which a pod was made (builders/pods.h, TemplateDigest).
 inline constexpr char kTemplateAnnotation[] = "medley.dev/template";
+// On the pods of a job: the hash of the token that they were created with (operator/lifecycle/lost_token.h).
 inline constexpr char kTokenAnnotation[] = "medley.dev/token";
 // On profiler pods: the hash of those fields of their pool on which a measurement depends.
 inline constexpr char kPoolVersionAnnotation[] = "medley.dev/pool-version";
 // In caches only, on pods that wait for a node: a hash of what they need of one (operator/capacity/unit_needs.h).
 inline constexpr char kNeedsAnnotation[] = "medley.dev/needs";
+// In caches only, on pods that name a job as their owner and that the operator has not signed
+// (builders/pod_signature.h).
+inline constexpr char kUnsignedAnnotation[] = "medley.dev/unsigned";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 

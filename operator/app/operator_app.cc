@@ -185,7 +185,12 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       job_queue_(registry_, "trainingjob"),
       pool_queue_(registry_, "resourcepool"),
       profile_queue_(registry_, "profile"),
-      informers_(metered_, clock, options_.seed, base::nanoseconds(0), Trim, KindsWithManyObjects()),
+      informers_(
+          metered_, clock, options_.seed, base::nanoseconds(0),
+          [keys = options_.job.record_keys](const kube::Resource& resource, kube::Object& object) {
+            Trim(keys, resource, object);
+          },
+          KindsWithManyObjects()),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
       pods_(informers_.For(kube::resources::Pods())),

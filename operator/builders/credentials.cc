@@ -64,12 +64,7 @@ void MountCredentials(const std::string& secret, const std::string& fingerprint,
   }
   if (!talks) return;
   for (Json& container : spec["containers"]) {
-    if (container.value("name", "") != kWorkerContainer) continue;
-    Json& env = container["env"];
-    if (!env.is_array()) env = Json::array();
-    std::erase_if(env.get_ref<Json::array_t&>(),
-                  [](const Json& each) { return each.value("name", "") == kFingerprintVariable; });
-    env.push_back({{"name", kFingerprintVariable}, {"value", fingerprint}});
+    if (container.value("name", "") == kWorkerContainer) SetVariable(kFingerprintVariable, fingerprint, container);
   }
 }
 

@@ -30,4 +30,11 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   return env;
 }
 
+void SetVariable(const std::string& name, const std::string& value, Json& container) {
+  Json& env = container["env"];
+  if (!env.is_array()) env = Json::array();
+  std::erase_if(env.get_ref<Json::array_t&>(), [&](const Json& each) { return each.value("name", "") == name; });
+  env.push_back({{"name", name}, {"value", value}});
+}
+
 }  // namespace medley::ops

@@ -48,6 +48,9 @@ inline constexpr char kGpuResource[] = "nvidia.com/gpu";
 inline constexpr char kFingerprintVariable[] = "MEDLEY_CREDENTIALS_FINGERPRINT";
 inline constexpr char kCoordinatorVariable[] = "MEDLEY_COORDINATOR";
 
+// Sets a variable of a container, whatever a template has set.
+void SetVariable(const std::string& name, const std::string& value, kube::Json& container);
+
 // The environment variables of the worker's container.
 kube::Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity);
 

@@ -47,6 +47,7 @@ std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Objec
   const auto owner = pod.controller();
   if (!owner || owner->kind != TrainingJobs().kind) return facts;
   Claim claim{{pod.key().ns, owner->name}, owner->uid, pod.label(kPoolLabel), "", false, false};
+  claim.is_signed = pod.annotation(kUnsignedAnnotation).empty();
   const std::string role = pod.label(kRoleLabel);
   claim.is_member = role == "trainer" || role == "server";
   claim.is_unit = claim.is_member || role == "profiler";
@@ -59,7 +60,7 @@ std::optional<CapacityView::PodFacts> CapacityView::FactsOfPod(const kube::Objec
 bool CapacityView::IsBelieved(const Claim& claim) const {
   if (!expected_ || (!expected_->empty() && *expected_ != claim.job.ns)) return true;
   const auto known = job_uids_.find(claim.job);
-  return known != job_uids_.end() && known->second == claim.uid;
+  return claim.is_signed && known != job_uids_.end() && known->second == claim.uid;
 }
 
 void CapacityView::Identify(const kube::Key& key, PodFacts& facts) const {

@@ -16,8 +16,9 @@
 // The sum is over nodes that are ready, have no notice (notices.h) and are allowed by selectors, affinity and taints. A
 // unit must fit on one node, so half a unit on each of two nodes counts as none.
 //
-// Whose a pod is, only its controller says, a TrainingJob whose UID is known, or the plan that has reserved a pod of
-// this name. Labels, which every editor of a pod may change, are no evidence (TrimPod restores them).
+// Whose a pod is, only its controller says, a TrainingJob whose UID is known, where the operator has signed the pod, or
+// the plan that has reserved a pod of this name. Labels, which every editor of a pod may change, are no evidence
+// (TrimPod restores them), and neither is a controller that the creator of a pod has written.
 //
 // Thread-safe. Owner: CapacityWatch, which updates it, or a test.
 #pragma once
@@ -136,6 +137,7 @@ class CapacityView {
     std::string zone;
     bool is_member = false;
     bool is_unit = false;
+    bool is_signed = true;
     bool operator==(const Claim&) const = default;
   };
   struct PodFacts {

@@ -7,6 +7,7 @@
 #include "kube/pod.h"
 #include "operator/api/resources.h"
 #include "operator/api/start_failure.h"
+#include "operator/builders/pod_signature.h"
 #include "operator/builders/worker_env.h"
 #include "operator/capacity/pod_demand.h"
 #include "operator/capacity/unit_needs.h"
@@ -136,40 +137,22 @@ bool BelongsToJob(const kube::Object& pod) {
   return owner && owner->kind == TrainingJobs().kind && owner->api_version.starts_with(std::string(kGroup) + "/");
 }
 
-const Json* WorkerContainer(const kube::Object& pod) {
-  for (const Json& container : pod.At("/spec/containers")) {
-    if (container.is_object() && container.value("name", "") == kWorkerContainer) return &container;
-  }
-  return nullptr;
-}
-
-// Whoever may edit the pod may change its labels. Its containers cannot be changed, and the operator has written there
-// what the labels said.
-void RestoreLabels(kube::Object& pod) {
-  const Json* worker = WorkerContainer(pod);
-  if (worker == nullptr) return;
-  Json labels = Json::object();
-  for (const Json& entry : worker->value("env", Json::array())) {
-    const std::string name = entry.value("name", "");
-    if (name == "MEDLEY_JOB_NAME") labels[kJobNameLabel] = entry.value("value", "");
-    if (name == "MEDLEY_POOL") labels[kPoolLabel] = entry.value("value", "");
-  }
-  constexpr std::string_view kRoleFlag = "--role=";
-  for (const Json& argument : worker->value("args", Json::array())) {
-    if (!argument.is_string()) continue;
-    const std::string text = argument.get<std::string>();
-    if (text.starts_with(kRoleFlag)) labels[kRoleLabel] = text.substr(kRoleFlag.size());
-  }
-  for (const auto& [name, value] : labels.items()) {
-    if (!value.get_ref<const std::string&>().empty()) pod.SetLabel(name, value.get<std::string>());
-  }
+// Whoever may edit the pod may change its labels and annotations. Its containers cannot be changed, and the operator
+// has written there what these said.
+void RestoreClaims(kube::Object& pod) {
+  const PodClaims claims = ClaimsOf(pod);
+  if (!claims.job.empty()) pod.SetLabel(kJobNameLabel, claims.job);
+  if (!claims.pool.empty()) pod.SetLabel(kPoolLabel, claims.pool);
+  if (!claims.role.empty()) pod.SetLabel(kRoleLabel, claims.role);
+  if (!claims.credentials.empty()) pod.SetAnnotation(kTokenAnnotation, claims.credentials);
 }
 
 }  // namespace
 
-void TrimPod(kube::Object& pod) {
+void TrimPod(kube::Object& pod, const RecordKeys* keys) {
   const bool own = BelongsToJob(pod);
-  if (own) RestoreLabels(pod);
+  if (own) RestoreClaims(pod);
+  const bool is_unsigned = own && keys != nullptr && !IsSigned(*keys, pod);
   const Json container = Folded(pod, AmountsOf(pod));
   const bool starts = own && !HasStarted(pod) && !kube::HasEnded(pod);
   Json starting = starts ? StartingFields(pod) : Json();
@@ -190,6 +173,8 @@ void TrimPod(kube::Object& pod) {
   spec["containers"] = Json::array({container});
   Json& status = json["status"];
   DropAnnotation(json["metadata"], kNeedsAnnotation);
+  DropAnnotation(json["metadata"], kUnsignedAnnotation);
+  if (is_unsigned) json["metadata"]["annotations"][kUnsignedAnnotation] = "true";
   if (!own) {
     json["metadata"].erase("ownerReferences");
     json["metadata"].erase("labels");
@@ -225,12 +210,12 @@ void TrimOwn(kube::Object& object) {
              {"name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp"});
 }
 
-void Trim(const kube::Resource& resource, kube::Object& object) {
+void Trim(const RecordKeys& keys, const kube::Resource& resource, kube::Object& object) {
   if (resource == kube::resources::Services() || resource == kube::resources::NetworkPolicies() ||
       resource == kube::resources::PodDisruptionBudgets()) {
     return TrimOwn(object);
   }
-  if (resource == kube::resources::Pods()) return TrimPod(object);
+  if (resource == kube::resources::Pods()) return TrimPod(object, &keys);
   if (resource == kube::resources::Nodes()) return TrimNode(object);
   TrimAny(object);
 }

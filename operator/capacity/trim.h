@@ -6,16 +6,18 @@
 #pragma once
 
 #include "kube/object.h"
+#include "operator/records/record_keys.h"
 
 namespace medley::ops {
 
-// Does not change what AmountsOf (pod_demand.h) returns.
-void TrimPod(kube::Object& pod);
+// Does not change what AmountsOf (pod_demand.h) returns. `keys`: pods that none of them has signed get the annotation
+// kUnsignedAnnotation; null: none gets it.
+void TrimPod(kube::Object& pod, const RecordKeys* keys = nullptr);
 void TrimNode(kube::Object& node);
 // Of objects that the operator writes for a job: the spec, and what tells whose it is.
 void TrimOwn(kube::Object& object);
 // Trims by kind; the operator's informers apply it to every object.
-void Trim(const kube::Resource& resource, kube::Object& object);
+void Trim(const RecordKeys& keys, const kube::Resource& resource, kube::Object& object);
 // Removes managedFields and kubectl's last-applied-configuration.
 void TrimAny(kube::Object& object);
 

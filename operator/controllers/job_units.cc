@@ -143,7 +143,8 @@ bool IsOfKnownJob(const JobDeps& deps, const kube::Object& pod) {
   const auto owner = pod.controller();
   if (!owner || owner->kind != TrainingJobs().kind) return false;
   if (!deps.ns.empty() && deps.ns != pod.key().ns) return true;
-  return deps.stores.jobs.UidOf({pod.key().ns, owner->name}) == owner->uid;
+  const bool is_signed = pod.annotation(kUnsignedAnnotation).empty();
+  return is_signed && deps.stores.jobs.UidOf({pod.key().ns, owner->name}) == owner->uid;
 }
 
 PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool) {

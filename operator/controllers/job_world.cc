@@ -111,6 +111,21 @@ std::optional<base::WallTime> EndOf(const kube::Object& pod) {
   return end ? end : base::ParseTime(pod.String("/metadata/creationTimestamp")).value_or(base::WallTime());
 }
 
+// Without those of another user who has written the job as their owner. Members of a version that did not sign count.
+std::vector<kube::ObjectPtr> PodsOfJob(std::vector<kube::ObjectPtr> pods, const std::string& job,
+                                       const std::optional<PlanRecord>& record) {
+  std::set<std::string> planned;
+  if (record) {
+    planned = {record->CoordinatorPodName(job), record->successor_pod};
+    for (const MemberSlot& slot : record->slots) planned.insert(slot.member);
+    for (const MemberSlot& slot : record->FallbackSlots()) planned.insert(slot.member);
+  }
+  std::erase_if(pods, [&](const kube::ObjectPtr& pod) {
+    return !pod->annotation(kUnsignedAnnotation).empty() && !planned.contains(pod->key().name);
+  });
+  return pods;
+}
+
 // What the job pays for, of `pods`.
 void ReadPaidPods(const JobDeps& deps, const std::vector<kube::ObjectPtr>& pods, lifecycle::World& world) {
   const auto catalog = deps.scheduler.catalog();
@@ -165,7 +180,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
     const auto owner = pod->controller();
     return pod->key().ns != object->key().ns || !owner || owner->name != object->key().name;
   });
-  ReadPaidPods(deps, pods, world);
+  ReadPaidPods(deps, PodsOfJob(pods, object->key().name, memory.planning.record), world);
   for (const kube::ObjectPtr& pod : pods) {
     if (pod->label(kRoleLabel) == ToString(Role::kProfiler)) continue;
     world.pods[pod->key().name] = pod;

@@ -11,6 +11,7 @@
 #include "operator/api/resources.h"
 #include "operator/api/worker_state.h"
 #include "operator/builders/objects.h"
+#include "operator/builders/pod_signature.h"
 #include "operator/builders/pods.h"
 #include "operator/capacity/unit_needs.h"
 #include "operator/controllers/job_units.h"
@@ -257,6 +258,7 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   pod.SetLabel(kProfileLabel, id.hash);
   pod.SetAnnotation(kPoolVersionAnnotation, profiling::PoolVersion(*world.pool));
   pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
+  SignPod(deps_.options.record_keys, pod);
   const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
   if (made.ok() || kube::IsAlreadyExists(made)) {
     base::MutexLock lock(mutex_);

@@ -7,6 +7,7 @@
 #include "kube/pod.h"
 #include "operator/api/resources.h"
 #include "operator/builders/credentials.h"
+#include "operator/builders/pod_signature.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/succession.h"
@@ -83,9 +84,11 @@ absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice
   const std::string fingerprint = FingerprintOf(objects.credentials);
   for (kube::Object& pod : pods) {
     pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
-    if (fingerprint.empty()) continue;
-    pod.SetAnnotation(kTokenAnnotation, fingerprint);
-    MountCredentials(objects.secret, fingerprint, pod);
+    if (!fingerprint.empty()) {
+      pod.SetAnnotation(kTokenAnnotation, fingerprint);
+      MountCredentials(objects.secret, fingerprint, pod);
+    }
+    SignPod(pass.options.record_keys, pod);
   }
   MEDLEY_ASSIGN_OR_RETURN(const CreatePods::Outcomes outcomes,
                           pass.Ask(CreatePods{pods, nodes == NodeChoice::kAvoidNoticed}));

@@ -5,7 +5,9 @@
 
 #include "operator/api/names.h"
 #include "operator/builders/objects.h"
+#include "operator/builders/pod_signature.h"
 #include "operator/builders/pods.h"
+#include "operator/builders/worker_env.h"
 #include "operator/capacity/trim.h"
 #include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
@@ -23,7 +25,7 @@ constexpr const char* kReservedLabels[] = {kJobNameLabel,    kRoleLabel,    kPoo
                                            kGenerationLabel, kProfileLabel, kManagedByLabel};
 constexpr const char* kReservedAnnotations[] = {kLeaderTermAnnotation, kCoordinatorTermAnnotation, kTemplateAnnotation,
                                                 kTokenAnnotation,      kPoolVersionAnnotation,     kSignatureAnnotation,
-                                                kNeedsAnnotation};
+                                                kNeedsAnnotation,      kUnsignedAnnotation};
 
 // What a user would write there to do the most harm.
 std::string ValueOf(const std::string& name) {
@@ -97,6 +99,7 @@ class ReservedNamesTest : public ControllersTest {
     pod.mutable_json()["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
     pod.mutable_json()["spec"]["nodeName"] = "n";
     pod.mutable_json()["status"] = {{"phase", "Running"}};
+    SignPod(keys_, pod);
     return pod;
   }
   // A user's own pod with `metadata`, which has a copy of a member's containers.
@@ -109,7 +112,7 @@ class ReservedNamesTest : public ControllersTest {
   }
   // As the operator's informers do.
   void Put(kube::Object pod) {
-    TrimPod(pod);
+    TrimPod(pod, &keys_);
     capacity_.PutPod(pod);
     pods_.Put(std::make_shared<const kube::Object>(std::move(pod)));
   }
@@ -118,6 +121,12 @@ class ReservedNamesTest : public ControllersTest {
     pods_.Erase(pod);
   }
   void ExpectNothingChanged() {
+    ExpectNothingCounts();
+    const lifecycle::World world = ReadWorld(Deps(), victim_, {}, true);
+    EXPECT_THAT(world.pods, ElementsAre(Pair("victim-0-cpu-0", testing::_), Pair("victim-0-cpu-1", testing::_)));
+  }
+  // Of pods beside the two members.
+  void ExpectNothingCounts() {
     PodDemand unit;
     unit.amounts.requests = {{"cpu", 1000}};
     const PoolUnits units = capacity_.UnitsOf(*pool_, unit);
@@ -130,11 +139,10 @@ class ReservedNamesTest : public ControllersTest {
     EXPECT_THAT(capacity_.NamespacesOn("cpu"), ElementsAre("ns"));
     EXPECT_THAT(capacity_.JobsOn("n"), ElementsAre(victim_->key()));
     EXPECT_EQ(PlacedPods(Deps(), "cpu").size(), 2u) << "would end an outage of the pool";
-    const lifecycle::World world = ReadWorld(Deps(), victim_, {}, true);
-    EXPECT_THAT(world.pods, ElementsAre(Pair("victim-0-cpu-0", testing::_), Pair("victim-0-cpu-1", testing::_)));
-    EXPECT_EQ(world.paid_pods.size(), 2u);
+    EXPECT_EQ(ReadWorld(Deps(), victim_, {}, true).paid_pods.size(), 2u);
   }
 
+  const RecordKeys keys_;  // those of the operator
   std::shared_ptr<const ResourcePool> pool_;
   kube::ObjectPtr victim_;
 };
@@ -155,6 +163,62 @@ TEST_F(ReservedNamesTest, APodOfAnotherUserIsNobodysMember) {
     }
   }
   ExpectNothingChanged();
+}
+
+// A pod of a user that names a job of the namespace as its owner, with whatever the user can copy from its pods. The
+// operator, which sees it, deletes it; until then it holds no unit, costs the job nothing, and ends no outage.
+TEST_F(ReservedNamesTest, APodThatNamesAKnownJobAsItsOwnerHoldsNoUnit) {
+  const Json owner = {{"name", "victim-0-cpu-7"},
+                      {"creationTimestamp", "2026-01-01T00:00:00Z"},
+                      {"ownerReferences", Owner("TrainingJob", "victim", "uid-victim", true)}};
+  kube::Object other_job = Member("victim-0-cpu-7");
+  other_job.mutable_json()["metadata"]["ownerReferences"] = Owner("TrainingJob", "other", "uid-other", true);
+  SignPod(keys_, other_job);
+  kube::Object other_pool = Member("victim-0-cpu-7");
+  SetVariable("MEDLEY_POOL", "free", other_pool.mutable_json()["spec"]["containers"][0]);
+  SignPod(keys_, other_pool);
+  const std::pair<const char*, std::string> signatures[] = {
+      {"none", ""},
+      {"one that a user makes up", std::string(64, 'a')},
+      {"of another pod of the job", ClaimsOf(Member("victim-0-cpu-0")).signature},
+      {"of a pod of the name in another job", ClaimsOf(other_job).signature},
+      {"of a pod of the name in another pool", ClaimsOf(other_pool).signature},
+      {"with another key", [&] {
+         kube::Object pod = Member("victim-0-cpu-7");
+         SignPod(RecordKeys({std::string(32, 'x')}), pod);
+         return ClaimsOf(pod).signature;
+       }()}};
+  for (const auto& [what, signature] : signatures) {
+    SCOPED_TRACE(what);
+    kube::Object pod = Foreign("ns", owner);
+    SetVariable("MEDLEY_POD_SIGNATURE", signature, pod.mutable_json()["spec"]["containers"][0]);
+    pod.SetAnnotation(kUnsignedAnnotation, "");
+    Put(pod);
+    ExpectNothingCounts();
+    EXPECT_TRUE(ReadWorld(Deps(), victim_, {}, true).pods.contains("victim-0-cpu-7")) << "so that it is deleted";
+    Erase(pod.key());
+    ExpectNothingChanged();
+  }
+  // The same pod, made by the operator, counts: the test can fail.
+  Put(Member("victim-0-cpu-7"));
+  PodDemand unit;
+  unit.amounts.requests = {{"cpu", 1000}};
+  EXPECT_EQ(capacity_.UnitsOf(*pool_, unit).used, 3);
+  EXPECT_EQ(ReadWorld(Deps(), victim_, {}, true).paid_pods.size(), 3u);
+}
+
+// Pods of a version that did not sign them: the plan has reserved their names.
+TEST_F(ReservedNamesTest, APlannedMemberWithoutASignatureCounts) {
+  kube::Object pod = Member("victim-0-cpu-0");
+  SetVariable("MEDLEY_POD_SIGNATURE", "", pod.mutable_json()["spec"]["containers"][0]);
+  Put(pod);
+  PodDemand unit;
+  unit.amounts.requests = {{"cpu", 1000}};
+  EXPECT_EQ(capacity_.UnitsOf(*pool_, unit).used, 2);
+  lifecycle::Memory memory;
+  memory.planning.record.emplace();
+  memory.planning.record->slots = {{"victim-0-cpu-0", Role::kTrainer, "cpu", 0, 0}};
+  EXPECT_EQ(ReadWorld(Deps(), victim_, memory, false).paid_pods.size(), 2u);
 }
 
 TEST_F(ReservedNamesTest, TheOwnerOfAnotherNamespaceDoesNotCount) {
