@@ -9,11 +9,25 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../cmake")]
 import check_build  # noqa: E402
+import check_images  # noqa: E402
 import test_targets  # noqa: E402
 
 
 def case(command, *labels):
     return {"command": command, "properties": [{"name": "LABELS", "value": list(labels)}]}
+
+
+class ImagesTest(unittest.TestCase):
+    def test_base_images_have_digests(self):
+        one, other = (f"debian:12-slim@sha256:{digit * 64}" for digit in "ab")
+        for text, problems in ((f"FROM {one} AS build\nRUN x\nFROM build AS more\nFROM scratch\nCOPY --from=build / /\n", 0),
+                               ("FROM debian:12-slim AS build\nFROM scratch\n", 1), ("from debian\n", 1),
+                               (f"FROM --platform=linux/amd64 {one}\n", 0), ("FROM --platform=linux/amd64 debian:12\n", 1),
+                               (f"FROM {one[:-1]}\n", 1), ("ARG BASE=x\nFROM ${BASE}\n", 1), ("FROM later\nFROM x AS later\n", 2),
+                               (f"FROM {one} AS a\nFROM {other}\n", 1), ("FROM debian:12-slim # AS scratch\n", 1)):
+            with self.subTest(text):
+                self.assertEqual(len(check_images.check({"Dockerfile": text})), problems)
+        self.assertEqual(len(check_images.check({"a": f"FROM {one}", "b": f"FROM {other}"})), 1)
 
 
 class NeededTest(unittest.TestCase):
