@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "kube/pod.h"
+#include "operator/api/cause.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 
@@ -69,7 +70,8 @@ bool LogTellsEnd(const kube::Object& pod) { return !EndByOthers(pod); }
 
 std::string DescribeEnd(const kube::Object& pod, std::string_view last_line) {
   if (auto known = EndByOthers(pod)) return *std::move(known);
-  return fmt::format("failed with exit code {}{}{}", ExitCode(pod), last_line.empty() ? "" : ": ", last_line);
+  const std::string cause = CauseIn(last_line);
+  return fmt::format("failed with exit code {}{}{}", ExitCode(pod), cause.empty() ? "" : ": ", cause);
 }
 
 }  // namespace medley::ops

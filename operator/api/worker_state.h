@@ -26,8 +26,8 @@ bool WorkerHasSucceeded(const kube::Object& pod);
 int ExitCode(const kube::Object& pod, const std::string& state = "state");
 int RestartCount(const kube::Object& pod);
 
-// How the worker has failed: "ran out of memory", "was killed by signal 9", "failed with exit code 2: the last line".
-// `last_line` of its log; may be empty.
+// How the worker has failed: "ran out of memory", "was killed by signal 9", "failed with exit code 2: CAUSE", with the
+// cause in the last line of its log (cause.h). `last_line` of its log; may be empty.
 std::string DescribeEnd(const kube::Object& pod, std::string_view last_line);
 // True when DescribeEnd says more with the last line of the log.
 bool LogTellsEnd(const kube::Object& pod);

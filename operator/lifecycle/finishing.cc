@@ -137,8 +137,11 @@ absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std
   JobStatus& status = pass.memory.status.current;
   if (status.finished()) return absl::OkStatus();
   SetCondition(pass, complete ? kCompleteCondition : kFailedCondition, ConditionStatus::kTrue, reason, message);
-  SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, reason, message);
-  SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, reason, message);
+  // One sentence once: the message stands in one condition, and in the Event.
+  const std::string over =
+      fmt::format("The job is over: see the condition {}.", complete ? kCompleteCondition : kFailedCondition);
+  SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, reason, over);
+  SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, reason, over);
   status.conditions.Remove(kRescalingCondition);
   status.conditions.Remove(kRestartingCondition);
   status.completion_time = base::FormatTime(pass.world.now);

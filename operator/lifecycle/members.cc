@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "operator/api/cause.h"
 #include "operator/api/resources.h"
 #include "operator/builders/pod_group.h"
 #include "operator/builders/pods.h"
@@ -39,8 +40,9 @@ absl::StatusOr<bool> CountFailure(Pass& pass, const kube::Object& pod) {
                                                 pod.key().name, DisruptionOf(pod)));
     return true;
   }
+  std::optional<std::string> how;
   if (!released) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> how, HowItEnded(pass, pod));
+    MEDLEY_ASSIGN_OR_RETURN(how, HowItEnded(pass, pod));
     if (!how) return false;
     pass.Warning("MemberFailed", fmt::format("pod {} {} and is replaced", pod.key().name, *how));
   }
@@ -51,6 +53,7 @@ absl::StatusOr<bool> CountFailure(Pass& pass, const kube::Object& pod) {
   PodFailures& failures = state.failures[pod.key().name];
   failures.last_uid = pod.uid();
   failures.count += 1;
+  if (how) failures.how = *how;
   base::nanoseconds delay = failures.count == 1 ? base::seconds(0) : base::seconds(BackoffSeconds(failures.count - 1));
   if (released) delay = kReleasedPatience;
   failures.retry_at = pass.world.steady + delay;
@@ -65,8 +68,10 @@ absl::Status ReplaceMember(Pass& pass, const TrainingJob& job, const kube::Objec
   const PodFailures& failures = pass.memory.members.failures[pod->key().name];
   if (failures.count > job.run_policy.backoff_limit + 1) {
     return Finish(pass, job, false, "BackoffLimitExceeded",
-                  fmt::format("pod {} failed {} times and the job did not advance; spec.runPolicy.backoffLimit is {}",
-                              pod->key().name, failures.count, job.run_policy.backoff_limit));
+                  CauseFirst(fmt::format("pod {} {}", pod->key().name, failures.how.empty() ? "failed" : failures.how),
+                             fmt::format("In all, pod {} failed {} times and the job did not advance; "
+                                         "spec.runPolicy.backoffLimit is {}",
+                                         pod->key().name, failures.count, job.run_policy.backoff_limit)));
   }
   if (failures.retry_at > pass.world.steady) {
     pass.RequeueAfter(failures.retry_at - pass.world.steady);

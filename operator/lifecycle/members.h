@@ -21,6 +21,7 @@ struct PodFailures {
   int disruptions = 0;   // they delay the next pod as failures do, and count towards no limit
   std::string last_uid;  // of the pod that failed last, so that it is counted once
   base::SteadyTime retry_at{};
+  std::string how;  // it failed last: "failed with exit code 3: CAUSE"; empty: unknown
 };
 
 struct RefusedPod {

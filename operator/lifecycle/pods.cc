@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
+#include "operator/api/cause.h"
 #include "operator/api/resources.h"
 #include "operator/builders/credentials.h"
 #include "operator/builders/pod_signature.h"
@@ -142,7 +143,7 @@ absl::StatusOr<std::optional<std::string>> LastLineOf(Pass& pass, const kube::Ob
     return std::optional<std::string>();
   }
   asked.erase(pod.uid());
-  return std::optional<std::string>(log && log->ok() ? LastLine(**log) : "");
+  return std::optional<std::string>(log && log->ok() ? CauseIn(LastLine(**log)) : "");
 }
 
 absl::StatusOr<std::optional<std::string>> HowItEnded(Pass& pass, const kube::Object& pod) {

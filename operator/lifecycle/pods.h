@@ -28,10 +28,10 @@ absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods);
 enum class WhichPods { kAll, kRunning, kRunningMembers };  // members: all but coordinators
 absl::Status DeletePodsOf(Pass& pass, WhichPods which);
 
-// The last line of the pod's log; empty when it cannot be read, or not in time. nullopt: not read yet; the job gets a
-// pass when it is.
+// The cause in the last line of the pod's log (operator/api/cause.h); empty when it cannot be read, or not in time.
+// nullopt: not read yet; the job gets a pass when it is.
 absl::StatusOr<std::optional<std::string>> LastLineOf(Pass& pass, const kube::Object& pod);
-// "was killed by signal 9", "ran out of memory", or "failed with exit code 2: last line of its log". nullopt as above.
+// "was killed by signal 9", "ran out of memory", or "failed with exit code 2: CAUSE". nullopt as above.
 absl::StatusOr<std::optional<std::string>> HowItEnded(Pass& pass, const kube::Object& pod);
 
 // How long to wait after so many failures: 2 s, 4 s, ... up to a minute.

@@ -30,11 +30,26 @@ bool IsHopeless(const ProfileProgress& progress, const std::string& uid, int bac
   return progress.refused.contains(uid) || (failures != progress.failures.end() && failures->second > backoff_limit);
 }
 
+// The causes first, each once, however many pools report it; then where they were seen.
+std::string JoinFailures(const std::vector<const ProfileProgress*>& failed) {
+  std::vector<std::string> causes;
+  std::vector<std::string> places;
+  const auto add = [](std::vector<std::string>& parts, const std::string& part) {
+    if (!part.empty() && std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  };
+  for (const ProfileProgress* progress : failed) {
+    add(causes, progress->cause);
+    add(places, progress->cause.empty() ? progress->message : progress->public_message);
+  }
+  causes.insert(causes.end(), places.begin(), places.end());
+  return Join(causes, " ");
+}
+
 // Of a job none of whose pools has a profile.
 void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<std::string, ProfileProgress>& open,
              ProfiledPools& profiled) {
   std::vector<std::string> running;
-  std::vector<std::string> failed;
+  std::vector<const ProfileProgress*> failed;
   size_t hopeless = 0;
   for (const PoolView& view : pools.pools) {
     const auto found = open.find(view.pool.name);
@@ -44,14 +59,14 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
     const bool has_failed = progress.stage == Stage::kFailed || progress.stage == Stage::kRefused;
     if (has_failed || !progress.failures.empty() || progress.reason == "FailedCreatePod" ||
         progress.reason == "PodCannotStart") {
-      failed.push_back(progress.message);
+      failed.push_back(&progress);
     }
     const bool never = IsHopeless(progress, job.object.uid(), job.run_policy.backoff_limit);
     hopeless += never ? 1 : 0;
   }
-  const std::string failures = Join(failed, " ");
+  const std::string failures = JoinFailures(failed);
   if (hopeless == pools.pools.size()) {
-    profiled.hopeless = "The layers could not be measured on any pool: " + failures;
+    profiled.hopeless = failures + (pools.pools.size() == 1 ? "" : " The layers could not be measured on any pool.");
     return;
   }
   const bool have_units =
@@ -66,7 +81,7 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
   std::string sentence = "The job waits until its layers are measured";
   if (!running.empty()) sentence += ", now on: " + Join(running, ", ");
   profiled.why =
-      Unplanned(ConditionStatus::kUnknown, "Profiling", sentence + "." + (failures.empty() ? "" : " " + failures));
+      Unplanned(ConditionStatus::kUnknown, "Profiling", (failures.empty() ? "" : failures + " ") + sentence + ".");
 }
 
 // Errors: another client has changed the profile, or it is unreadable; it is measured again.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "operator/api/cause.h"
 #include "operator/api/names.h"
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/observing.h"
@@ -45,11 +46,11 @@ absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, Fau
   if (status.counted_restarts > limit) {
     *failed = true;
     return Finish(pass, job, false, "BackoffLimitExceeded",
-                  fmt::format("{} restarts without progress, spec.runPolicy.backoffLimit allows {}; last: {}",
-                              status.counted_restarts, limit, message));
+                  CauseFirst(message, fmt::format("{} restarts without progress, spec.runPolicy.backoffLimit allows {}",
+                                                  status.counted_restarts, limit)));
   }
-  pass.Warning("Restarting",
-               fmt::format("restart {} of at most {} without progress: {}", status.counted_restarts, limit, message));
+  pass.Warning("Restarting", CauseFirst(message, fmt::format("Restart {} of at most {} without progress",
+                                                             status.counted_restarts, limit)));
   return absl::OkStatus();
 }
 
@@ -93,7 +94,8 @@ absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube
     *over = true;
     MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, LastLineOf(pass, pod));
     if (!why) return absl::OkStatus();
-    return Finish(pass, job, false, "TrainingFailed", "the coordinator failed, and a restart will not help: " + *why);
+    return Finish(pass, job, false, "TrainingFailed",
+                  CauseFirst(*why, "The coordinator failed, and a restart will not help"));
   }
   const int restarts = RestartCount(pod);
   const int more = restarts - pass.memory.planning.record->coordinator_restarts;

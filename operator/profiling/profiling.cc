@@ -1,4 +1,5 @@
 #include "operator/profiling/profiling.h"
+#include "operator/api/cause.h"
 
 #include <fmt/core.h>
 
@@ -92,8 +93,8 @@ Decision End(const World& world, const Options& options) {
 struct Failure {
   Stage stage = Stage::kFailed;
   std::string reason;
-  std::string how;         // a clause without a subject
-  std::string public_how;  // the same without words of the log
+  std::string how;    // a clause without a subject and without words of the log
+  std::string cause;  // what the log says; empty: nothing
 };
 
 // The pod has failed. It is counted once and deleted.
@@ -108,11 +109,10 @@ Decision Fail(const World& world, Memory memory, const Options& options, const F
     // After a refusal the template of another job may be right.
     memory.retry_at = world.steady;
     if (failure.stage != Stage::kRefused) memory.retry_at += Backoff(failures, options);
-    const auto sentence = [&](const std::string& how) {
-      return fmt::format("Profiler pod {} of pool {} {}.", pod.key().ToString(), world.pool->name, how);
-    };
-    memory.last_failure =
-        ProfileProgress{failure.stage, failure.reason, sentence(failure.how), sentence(failure.public_how), {}, {}};
+    const std::string where =
+        fmt::format("Profiler pod {} of pool {} {}.", pod.key().ToString(), world.pool->name, failure.how);
+    memory.last_failure = ProfileProgress{
+        failure.stage, failure.reason, CauseFirst(failure.cause, where), where, {}, {}, CauseFirst(failure.cause, "")};
     decision.events.push_back({true, failure.reason, memory.last_failure->message});
   }
   decision.step = Step::kDeletePods;
@@ -139,25 +139,24 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
   if (!world.log) return {.step = Step::kReadLog, .memory = memory, .progress = Report(memory, {})};
   const std::string log = world.log->ok() ? **world.log : "";
   if (!WorkerHasSucceeded(pod)) {
-    const std::string how = DescribeEnd(pod, LastLine(log));
-    const std::string public_how = DescribeEnd(pod, "");
+    const std::string how = DescribeEnd(pod, "");
+    const std::string cause = LogTellsEnd(pod) ? CauseIn(LastLine(log)) : "";
     const auto before = memory.failures.find(OwnerOf(world, pod));
     const int failures = before == memory.failures.end() ? 0 : before->second;
     if (EndedWithoutMemory(pod) && failures + 1 >= kMostShortages) {
       const std::string advice = MemoryAdvice(*world.pool);
-      return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + advice, public_how + advice});
+      return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + advice, cause});
     }
     if (ExitCode(pod) != kPermanentFailure) {
-      return Fail(world, memory, options, {Stage::kFailed, "ProfilerFailed", how, public_how});
+      return Fail(world, memory, options, {Stage::kFailed, "ProfilerFailed", how, cause});
     }
-    const std::string hopeless = ". A retry will not help";
-    return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + hopeless, public_how + hopeless});
+    return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + ". A retry will not help", cause});
   }
   const auto json = ProfileJsonInLog(log);
   const absl::Status valid = json.ok() ? ParseProfile(*json, world.pool->name).status() : json.status();
   if (!valid.ok()) {
-    const std::string how = "printed no profile that can be read";
-    return Fail(world, memory, options, {Stage::kFailed, "ProfileUnreadable", how + ": " + base::Message(valid), how});
+    return Fail(world, memory, options,
+                {Stage::kFailed, "ProfileUnreadable", "printed no profile that can be read", base::Message(valid)});
   }
   Decision decision;
   decision.step = Step::kStore;
@@ -257,7 +256,7 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
   if (left <= base::nanoseconds(0)) {
     const std::string how = fmt::format("has {} within {:.0f} s", has_node ? "given no result" : "found no node",
                                         base::ToSeconds(deadline));
-    Decision decision = Fail(world, memory, options, {Stage::kFailed, "ProfilingTimedOut", how, how});
+    Decision decision = Fail(world, memory, options, {Stage::kFailed, "ProfilingTimedOut", how, ""});
     decision.no_node = !has_node && !decision.events.empty();
     return decision;
   }

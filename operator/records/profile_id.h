@@ -34,12 +34,14 @@ struct ProfileProgress {
   };
   Stage stage = Stage::kWaiting;
   std::string reason;          // of the pool's condition Profiled (reasons.h)
-  std::string message;         // full sentences
+  std::string message;         // full sentences, the cause first
   std::string public_message;  // for the pool, which all namespaces see: the same without words of the profiler's log
   // The jobs whose pod template was tried, by UID: how often the profiler failed since the job wants the profile or the
   // pool was edited, and those for which a retry will not help.
   std::map<std::string, int> failures;
   std::set<std::string> refused;
+  // What the profiler says in the message, without the rest of it, which is then the public message. Empty: nothing.
+  std::string cause{};
   bool operator==(const ProfileProgress&) const = default;
 };
 

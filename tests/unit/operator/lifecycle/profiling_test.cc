@@ -9,6 +9,12 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+int CountOf(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
 TEST(ProfilingTest, AllPoolsAreMeasuredSideBySide) {
   FakeCluster cluster;
   cluster.Pass();
@@ -88,7 +94,8 @@ TEST(ProfilingTest, AJobFailsOnceNoPoolCanBeMeasured) {
   cluster.pod_log = "out of memory\n";
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_EQ(cluster.Reason(kFailedCondition), "True/ProfileFailed") << cluster.trace();
-  EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr("failed with exit code 1: out of memory"));
+  EXPECT_THAT(cluster.Message(kFailedCondition), testing::AllOf(testing::StartsWith("out of memory. Profiler pod "),
+                                                                HasSubstr("failed with exit code 1.")));
   EXPECT_THAT(cluster.pod_names(), IsEmpty());
 }
 
@@ -98,7 +105,12 @@ TEST(ProfilingTest, AJobFailsAtOnceWhenEveryPoolRefusesPermanently) {
   cluster.pod_log = "no such column\n";
   cluster.PassFor(base::seconds(20));
   EXPECT_EQ(cluster.Reason(kFailedCondition), "True/ProfileFailed") << cluster.trace();
-  EXPECT_THAT(cluster.Message(kFailedCondition), HasSubstr("no such column. A retry will not help"));
+  EXPECT_THAT(cluster.Message(kFailedCondition), testing::AllOf(testing::StartsWith("no such column. Profiler pod "),
+                                                                HasSubstr("A retry will not help.")));
+  EXPECT_EQ(CountOf(cluster.Message(kFailedCondition), "no such column"), 1) << "of all pools together";
+  for (const char* other : {kRunningCondition, kPodsReadyCondition}) {
+    EXPECT_THAT(cluster.Message(other), testing::Not(HasSubstr("no such column")));
+  }
 }
 
 TEST(ProfilingTest, APoolWithoutUnitsIsLeftOut) {

@@ -99,7 +99,8 @@ TEST_F(RestartsTest, AnyNumberOfDisruptionsIsBorne) {
 TEST_F(RestartsTest, CrashesWithoutProgressEndTheJob) {
   for (int i = 0; i < 3; ++i) Crash();
   EXPECT_EQ(cluster_.Reason(kFailedCondition), "True/BackoffLimitExceeded");
-  EXPECT_THAT(cluster_.Message(kFailedCondition), HasSubstr("3 restarts without progress"));
+  EXPECT_THAT(cluster_.Message(kFailedCondition),
+              HasSubstr(". 3 restarts without progress, spec.runPolicy.backoffLimit allows 2."));
 }
 
 // The fake coordinator starts from nothing each time, so the job comes as far as the time before, and no further.

@@ -131,7 +131,7 @@ TEST_F(ProfilingTest, FailuresAreCountedOnceAndRetriedWithBackoff) {
     EXPECT_THAT(decision.events, SizeIs(1));
     EXPECT_EQ(decision.progress->failures.at("job-1"), failure);
     EXPECT_THAT(decision.progress->message,
-                "Profiler pod ml/adult-profile-a of pool a failed with exit code 1: cannot read data.");
+                "cannot read data. Profiler pod ml/adult-profile-a of pool a failed with exit code 1.");
     EXPECT_THAT(Pass().events, IsEmpty());  // the same pod
     world_.pods.clear();
     decision = Pass();
@@ -152,7 +152,9 @@ TEST_F(ProfilingTest, APermanentFailureIsRetriedOnlyAfterAnEditOfThePool) {
   Advance(std::chrono::hours(5));
   Decision decision = Pass();
   EXPECT_EQ(decision.step, Step::kNone);
-  EXPECT_THAT(decision.progress->message, HasSubstr("no such column. A retry will not help"));
+  EXPECT_THAT(
+      decision.progress->message,
+      "no such column. Profiler pod ml/adult-profile-a of pool a failed with exit code 2. A retry will not help.");
   // Unless the pool is edited.
   Json edited = world_.pool->object.json();
   edited["metadata"]["generation"] = 2;
