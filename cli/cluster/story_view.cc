@@ -9,6 +9,7 @@
 #include "cli/cluster/story_parts.h"
 #include "cli/cluster/top_view.h"
 #include "cli/format.h"
+#include "cli/once.h"
 #include "cli/table.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
@@ -161,17 +162,20 @@ std::vector<std::string> Switches(const ops::JobStatus& status, base::WallTime n
   return body;
 }
 
-std::vector<std::string> Events(const Story& story, base::WallTime now) {
+// A sentence that a condition or an earlier Event says is not said again.
+std::vector<std::string> Events(const Story& story, base::WallTime now, Once& once) {
   Table table({"AGO", "TIMES", "REASON", "OBJECT", "MESSAGE"});
   const size_t first = story.events.size() - std::min(story.events.size(), kEventsShown);
   for (size_t i = first; i < story.events.size(); ++i) {
     const kube::Object& event = story.events[i];
     const kube::Json& count = event.At("/count");
     const std::string last = event.String("/lastTimestamp");
+    const std::string message = event.String("/message");
+    const std::string rest = event.String("/type") == "Warning" ? once.Rest(message) : message;
     table.Add({Ago(last.empty() ? event.String("/eventTime") : last, now),
                count.is_number_integer() ? count.dump() : "1", event.String("/reason"),
                event.String("/involvedObject/kind") == "Pod" ? event.String("/involvedObject/name") : "job",
-               event.String("/message")});
+               rest.empty() ? "as above" : rest});
   }
   return story.events.empty() ? std::vector<std::string>() : Lines(table.Text());
 }
@@ -181,6 +185,8 @@ std::vector<std::string> Events(const Story& story, base::WallTime now) {
 std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   const ops::JobStatus status = ops::JobStatus::FromJson(story.job.At("/status"));
   std::vector<std::string> lines = {Headline(story, status)};
+  Once once;
+  for (const ops::Condition* condition : NotableConditions(status)) once.Said(condition->message);
   Sentences(ProblemsHeading(status), Problems(story, status), lines);
   Section("pools", PoolLines(story, status, now), lines);
   Section("goals", Goals(story, status, now), lines);
@@ -190,7 +196,7 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   Section("predicted and measured", Prediction(story, status), lines);
   Section("cost", Money(status), lines);
   Section("generation switches, newest first", Switches(status, now), lines);
-  Section("events, newest last", Events(story, now), lines);
+  Section("events, newest last", Events(story, now, once), lines);
   Sentences("could not be read", story.unread, lines);
   return lines;
 }

@@ -20,6 +20,13 @@ constexpr std::array<std::pair<const char*, const char*>, 5> kExamples = {{
 
 }  // namespace
 
+std::string ExampleOf(const std::string& pattern) {
+  for (const auto& [known, example] : kExamples) {
+    if (known == "'" + pattern + "'") return example;
+  }
+  return "";
+}
+
 absl::Status WithExample(const absl::Status& error) {
   std::string message = base::Message(error);
   bool changed = false;

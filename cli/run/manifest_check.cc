@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "cli/run/schema_words.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "localcluster/apiserver/registry.h"
@@ -15,6 +16,7 @@ namespace {
 using kube::apiserver::UnknownField;
 
 constexpr size_t kMostNamed = 10;
+constexpr size_t kMostFound = 100;
 constexpr const char* kVolume = "io.k8s.api.core.v1.Volume";
 constexpr const char* kPodSpec = "io.k8s.api.core.v1.PodSpec";
 
@@ -48,12 +50,10 @@ void CheckOpenPart(const kube::Object& object, const OpenPart& part, const kube:
   }
 }
 
-absl::Status Refuse(const kube::Object& object, const std::vector<UnknownField>& unknown) {
+absl::Status Refuse(const kube::Object& object, const std::vector<std::string>& wrong) {
   std::string list;
-  for (size_t i = 0; i < unknown.size() && i < kMostNamed; ++i) {
-    list += (i > 0 ? "\n  " : "") + unknown[i].path + ": unknown field" + unknown[i].hint;
-  }
-  if (unknown.size() > kMostNamed) list += fmt::format("\n  and {} more", unknown.size() - kMostNamed);
+  for (size_t i = 0; i < wrong.size() && i < kMostNamed; ++i) list += (i > 0 ? "\n  " : "") + wrong[i];
+  if (wrong.size() > kMostNamed) list += fmt::format("\n  and {} more", wrong.size() - kMostNamed);
   return base::InvalidArgument("{} {}: {}", object.kind(), object.key().name, list);
 }
 
@@ -80,7 +80,16 @@ absl::Status CheckFields(const kube::Object& object) {
   kube::Json copy = object.json();
   kube::apiserver::Prune(&copy, info->schema, "", &unknown);
   for (const OpenPart& part : kOpenParts) CheckOpenPart(object, part, definitions, unknown);
-  return unknown.empty() ? absl::OkStatus() : Refuse(object, unknown);
+  std::vector<std::string> wrong;
+  for (const UnknownField& field : unknown) wrong.push_back(field.path + ": unknown field" + field.hint);
+  for (const char* part : {"spec", "status"}) {
+    const auto value = copy.find(part);
+    if (value == copy.end()) continue;
+    for (std::string& sentence : WrongValues(*value, info->schema.Field(part), part, kMostFound)) {
+      wrong.push_back(std::move(sentence));
+    }
+  }
+  return wrong.empty() ? absl::OkStatus() : Refuse(object, wrong);
 }
 
 }  // namespace medley::cli

@@ -17,7 +17,11 @@ void ResolveHostPaths(kube::Json& json, const std::filesystem::path& folder) {
     if (host_path != json.end() && host_path->is_object() && host_path->contains("path") &&
         (*host_path)["path"].is_string()) {
       const auto path = (*host_path)["path"].get<std::string>();
-      if (path.starts_with("./")) (*host_path)["path"] = (folder / path).lexically_normal().string();
+      if (path.starts_with("./")) {
+        const std::filesystem::path full = (folder / path).lexically_normal();
+        // Without the slash of "./", which messages would show twice.
+        (*host_path)["path"] = (full.has_filename() ? full : full.parent_path()).string();
+      }
     }
   }
   if (json.is_structured()) {

@@ -32,11 +32,11 @@ Observer::Observer(base::Clock& clock, LocalCluster& cluster, kube::Key job, con
       folder_(std::move(scenario_folder)),
       start_(clock.Steady()) {}
 
-void Observer::Say(std::string line) {
-  messages_.push_back(fmt::format("{:6.1f} s  {}", base::ToSeconds(clock_.Steady() - start_), line));
-}
+double Observer::Seconds() const { return base::ToSeconds(clock_.Steady() - start_); }
 
-std::vector<std::string> Observer::TakeMessages() { return std::exchange(messages_, {}); }
+void Observer::Say(std::string line) { messages_.Add(Seconds(), std::move(line)); }
+
+std::vector<std::string> Observer::TakeMessages(bool over) { return messages_.Take(Seconds(), over); }
 
 absl::Status Observer::Step(RunRecord& record) {
   const auto job = cluster_.client().Get(Jobs(), job_);
@@ -44,8 +44,9 @@ absl::Status Observer::Step(RunRecord& record) {
   if (!job.ok()) return base::Annotate(job.status(), "reading the job");
   const auto pools = cluster_.client().List(Pools(), {});
   if (!pools.ok()) return base::Annotate(pools.status(), "reading the pools");
-  MEDLEY_RETURN_IF_ERROR(ReadEvents());
   record.last = TakeSnapshot(*job, pools->items);
+  if (record.last.failed) SaidAtTheEnd(record.last.problem);
+  MEDLEY_RETURN_IF_ERROR(ReadEvents());
   if (const auto most = Answer(record.last.refusal, record.last.problem)) {
     record.last.problem = record.last.refusal = "";  // that goal is not the user's
     MEDLEY_RETURN_IF_ERROR(SetGoal(*most));
@@ -61,7 +62,7 @@ absl::Status Observer::Step(RunRecord& record) {
   NoteCurve(view);
   if (view.problem != problem_) {
     problem_ = view.problem;
-    if (!problem_.empty()) Say(problem_);
+    if (!problem_.empty()) messages_.Warn(Seconds(), problem_);
   }
   return Act(view, record);
 }
@@ -79,7 +80,14 @@ absl::Status Observer::ReadEvents() {
   std::sort(fresh.begin(), fresh.end(), [](const kube::Object* a, const kube::Object* b) {
     return a->String("/lastTimestamp") < b->String("/lastTimestamp");
   });
-  for (const kube::Object* event : fresh) Say(event->String("/reason") + ": " + event->String("/message"));
+  for (const kube::Object* event : fresh) {
+    std::string line = event->String("/reason") + ": " + event->String("/message");
+    if (event->String("/type") == "Warning") {
+      messages_.Warn(Seconds(), std::move(line));
+    } else {
+      Say(std::move(line));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -89,7 +97,7 @@ void Observer::NotePlan(const Snapshot& view) {
   plan_generation_ = view.plan->generation;
   plan_shown_ = view.plan->summary;
   Say("");
-  for (const std::string& line : PlanTable(*view.plan)) messages_.push_back("          " + line);
+  for (const std::string& line : PlanTable(*view.plan)) messages_.AddRaw("          " + line);
 }
 
 void Observer::NoteCurve(const Snapshot& view) {

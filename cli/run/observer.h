@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/run/local_cluster.h"
+#include "cli/run/messages.h"
 #include "cli/run/mix_goal.h"
 #include "cli/run/scenario.h"
 #include "cli/run/summary.h"
@@ -25,7 +26,10 @@ class Observer {
 
   // Reads the API once and carries out due steps. Errors: those of the API server, and a step that failed.
   absl::Status Step(RunRecord& record);
-  std::vector<std::string> TakeMessages();
+  // What the run says when it ends is not said before, from now on.
+  void SaidAtTheEnd(const std::string& message) { messages_.SaidElsewhere(message); }
+  // `over`: the run ends, so nothing is held back any more.
+  std::vector<std::string> TakeMessages(bool over);
 
  private:
   absl::Status ReadEvents();
@@ -40,6 +44,7 @@ class Observer {
   void NoteCurve(const Snapshot& view);
   void NoteMoves(const Snapshot& view, RunRecord& record);
   void Say(std::string line);
+  double Seconds() const;
 
   base::Clock& clock_;
   LocalCluster& cluster_;
@@ -55,7 +60,7 @@ class Observer {
   int64_t last_evaluation_ = 0;  // its step
   std::string problem_;
   std::set<std::string> seen_events_;
-  std::vector<std::string> messages_;
+  Messages messages_;
 };
 
 }  // namespace medley::cli

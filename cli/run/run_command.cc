@@ -9,6 +9,7 @@
 
 #include "cli/dashboard/dashboard.h"
 #include "cli/run/examples.h"
+#include "cli/run/failure.h"
 #include "cli/run/goal.h"
 #include "cli/run/hopeless.h"
 #include "cli/run/local_cluster.h"
@@ -90,13 +91,14 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
   double last_progress = 0;
   while (!interrupted) {
     MEDLEY_RETURN_IF_ERROR(observer.Step(record));
-    for (const std::string& line : observer.TakeMessages()) output.Say(line);
+    const std::string why = hopeless.Look(record.last, base::ToSeconds(clock.Steady() - start));
+    if (!why.empty()) observer.SaidAtTheEnd(why);
+    const bool over = record.last.complete || record.last.failed || !why.empty();
+    for (const std::string& line : observer.TakeMessages(over)) output.Say(line);
     record.seconds = base::ToSeconds(clock.Steady() - start);
     output.Show(record.last, record.seconds);
     if (record.last.complete || record.last.failed) return absl::OkStatus();
-    if (const std::string why = hopeless.Look(record.last, record.seconds); !why.empty()) {
-      return base::FailedPrecondition("the job cannot run: {}", why);
-    }
+    if (!why.empty()) return base::FailedPrecondition("the job cannot run: {}", why);
     if (const auto ended = cluster.EndedProgram()) return base::Unavailable("{}", *ended);
     if (record.seconds > options.timeout_seconds) {
       return base::DeadlineExceeded("the job has not finished after {:.0f} s (--timeout); {}", record.seconds,
@@ -129,11 +131,10 @@ void KeepUp(base::Clock& clock, LocalCluster& cluster, bool own_network,
 }
 
 // One block, whatever went wrong.
-void PrintFailures(const std::vector<std::string>& failures) {
-  if (failures.size() == 1) std::fprintf(stderr, "medley: %s\n", failures[0].c_str());
-  if (failures.size() < 2) return;
-  std::fprintf(stderr, "medley: the run failed:\n");
-  for (const std::string& failure : failures) std::fprintf(stderr, "  %s\n", failure.c_str());
+void PrintFailures(const std::vector<std::string>& failures, const RunRecord& record,
+                   const std::filesystem::path& folder) {
+  const auto logs = record.last.failed ? LogsOf(folder, record.last.problem) : std::vector<std::filesystem::path>();
+  for (const std::string& line : FailureLines(failures, logs)) std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 int Fail(const absl::Status& status, int code) {
@@ -226,7 +227,7 @@ int RunIn(const RunOptions& options, Manifests& manifests, const Scenario& scena
               static_cast<double>(cluster.operator_peak()) / (1 << 20),
               static_cast<double>(cluster.scheduler_peak()) / (1 << 20));
   std::fflush(stdout);
-  PrintFailures(followed.ok() ? summary.failures : std::vector{base::Message(followed)});
+  PrintFailures(followed.ok() ? summary.failures : std::vector{base::Message(followed)}, record, folder);
   int code = followed.ok() && summary.failures.empty() ? 0 : 1;
   if (followed.ok() && record.last.complete && !GiveModel(cluster, manifests.job.key(), options.model)) code = 1;
   if (options.keep) KeepUp(clock, cluster, network != nullptr, addresses);

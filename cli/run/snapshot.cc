@@ -34,6 +34,7 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   const ops::Condition* complete = status.conditions.Find(ops::kCompleteCondition);
   if (view.complete && complete->reason == "StoppedEarly") view.stopped_early = complete->message;
   view.problem = Problem(status.conditions);
+  if (view.failed) view.failure = status.conditions.Find(ops::kFailedCondition)->reason;
   const ops::Condition* planned = status.conditions.Find(ops::kPlannedCondition);
   if (planned != nullptr && planned->status == ops::ConditionStatus::kFalse) view.refusal = planned->reason;
   view.plan = std::move(status.plan);

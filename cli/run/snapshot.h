@@ -30,6 +30,7 @@ struct Snapshot {
   bool failed = false;
   std::string refusal;        // reason of Planned=False; empty: the job is planned, or may still be
   std::string stopped_early;  // why the job is complete before its last epoch; empty: it is not
+  std::string failure;        // reason of Failed=True; empty: it has not failed
   std::string problem;        // why the job failed or has no plan, from its conditions; empty: no problem
 };
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "cli/once.h"
 #include "cli/run/view.h"
 #include "common/base/quantity.h"
 #include "common/model/task.h"
@@ -91,9 +92,11 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   const Snapshot& last = record.last;
   summary.lines.push_back(fmt::format("{:<23} {}", "condition",
                                       last.complete ? "Complete"
-                                      : last.failed ? "Failed: " + last.problem
+                                      : last.failed ? fmt::format("Failed ({})", last.failure)
                                                     : last.phase));
-  if (!last.complete) {
+  if (last.failed) {
+    summary.failures.emplace_back(WithoutReason(last.problem));
+  } else if (!last.complete) {
     summary.failures.push_back("the job is not Complete" + (last.problem.empty() ? "" : ": " + last.problem));
   }
   if (last.complete) CheckMetrics(last.observed.metrics, scenario.expect.metrics, summary);

@@ -39,6 +39,9 @@ TEST_F(ManifestsTest, ResolvesRelativeHostPathsAgainstTheFile) {
   ASSERT_THAT(manifests, base::IsOk());
   EXPECT_EQ(manifests->job.String("/spec/data/volume/hostPath/path"), (folder_ / "data").string());
   EXPECT_EQ(manifests->job.key().ns, "default");
+  std::string here = kJob;
+  here.replace(here.find("./data"), 6, "./");
+  EXPECT_EQ(Load(std::string(kPool) + here)->job.String("/spec/data/volume/hostPath/path"), folder_.string());
   EXPECT_TRUE(manifests->scenario.empty());
 }
 
