@@ -5,6 +5,16 @@ export function setToken(token) {
   else sessionStorage.removeItem("token");
 }
 
+// The link that `medley run` prints has the token behind its #, which browsers do not send to servers. It is kept for
+// this tab, and leaves the address bar and the history.
+export function takeToken() {
+  const found = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (found === null) return false;
+  setToken(found);
+  history.replaceState(null, "", location.pathname + location.search);
+  return true;
+}
+
 export function token() {
   return sessionStorage.getItem("token") || "";
 }

@@ -45,13 +45,13 @@ function path(points, x, y, steps) {
 }
 
 function dot(point, name, x, y, onPoint) {
-  const circle = svg("circle", { class: "point", cx: x.at(point.x).toFixed(1), cy: y.at(point.y).toFixed(1), r: 5,
+  const circle = svg("circle", { class: point.best ? "point best" : "point", cx: x.at(point.x).toFixed(1), cy: y.at(point.y).toFixed(1), r: 5,
     fill: colourOf(name), tabindex: 0, role: "listitem", "aria-label": point.title }, svg("title", {}, point.title));
   for (const event of ["mouseenter", "focus", "click"]) circle.addEventListener(event, () => onPoint(point));
   return circle;
 }
 
-// `series`: [{name, points: [{x, y, title}]}]; options: label, xLabel, yLabel, xText, yText, steps, dots, onPoint.
+// `series`: [{name, points: [{x, y, title, best}]}], where the best points have a ring; options: label, xLabel, yLabel, xText, yText, steps, dots, onPoint.
 export function lineChart(series, options) {
   const all = series.flatMap((s) => s.points);
   if (all.length === 0) return node("p", {}, "Nothing to show.");

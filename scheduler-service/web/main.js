@@ -1,6 +1,6 @@
 // Handles user actions.
 
-import { call, normalize, post, setToken, token } from "./api.js";
+import { call, normalize, post, setToken, takeToken, token } from "./api.js";
 import { byId, node } from "./dom.js";
 import * as view from "./plan_view.js";
 import { prices } from "./prices_view.js";
@@ -124,7 +124,13 @@ async function load() {
   document.body.dataset.loaded = "true";
 }
 
+takeToken();
 byId("token").value = token();
+addEventListener("hashchange", () => {  // the link was opened in the tab of this page
+  if (!takeToken()) return;
+  byId("token").value = token();
+  attempt("Loading", load);
+});
 byId("token").addEventListener("change", () => { setToken(byId("token").value); attempt("Loading", load); });
 byId("form").addEventListener("submit", (event) => { event.preventDefault(); attempt("Planning", plan); });
 byId("front").addEventListener("click", () => attempt("Planning", front));

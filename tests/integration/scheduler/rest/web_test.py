@@ -1,8 +1,11 @@
 """The web page in a headless Chromium: it loads, plans, and shows the Pareto front, prices and reasons."""
 import json
 import os
+import shutil
 import sys
+import tempfile
 import unittest
+import urllib.parse
 
 from harness import PRICES, Scheduler, request, wait_for  # also finds devtools
 from devtools import Browser
@@ -94,6 +97,62 @@ class WebTest(unittest.TestCase):
         self.assertIn("samples/s", self.texts("#summary")[0])
         # The console has the error response as a failed load, and nothing else.
         self.assertEqual([p for p in self.browser.problems if "400" not in p], [])
+
+
+class LinkTest(unittest.TestCase):
+    """The page of a service with a token, opened by the link that medley run prints, on a phone."""
+    TOKEN = "0123456789abcdef-token+/="
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="medley-link-test-")
+        tokens = os.path.join(self.folder, "tokens")
+        with open(tokens, "w", encoding="utf-8") as file:
+            file.write(self.TOKEN + "\n")
+        self.scheduler = Scheduler("--token-file", tokens)
+        self.page = f"http://127.0.0.1:{self.scheduler.rest}/"
+        self.browser = Browser()
+
+    def tearDown(self):
+        self.browser.close()
+        self.assertEqual(self.scheduler.close(), 0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def fits(self, what):
+        width, inner = self.browser.evaluate("[document.scrollingElement.scrollWidth, window.innerWidth]")
+        self.assertLessEqual(width, inner, what)
+
+    def opened(self):
+        self.browser.wait("document.body?.dataset.loaded === 'true' && !document.getElementById('plan').disabled")
+
+    def test_the_token_of_the_link_works_and_leaves_the_address(self):
+        self.browser.command("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+        self.browser.command("Page.navigate", url=self.page + "#token=" + urllib.parse.quote(self.TOKEN, safe=""))
+        self.opened()
+        self.assertEqual(self.browser.evaluate("location.href"), self.page)
+        history = self.browser.command("Page.getNavigationHistory")["entries"]
+        self.assertNotIn("token", " ".join(entry["url"] for entry in history))
+        self.fits("as it opens")
+        self.browser.evaluate("document.getElementById('plan').click()")
+        self.browser.wait("!document.getElementById('plan').disabled && !document.getElementById('answer').hidden")
+        self.browser.wait("document.querySelectorAll('#timeline svg').length > 0")
+        self.fits("with a plan and its timeline")
+        self.browser.evaluate("document.getElementById('front').click()")
+        self.browser.wait("!document.getElementById('plan').disabled && document.querySelectorAll('#pareto-chart circle').length > 1")
+        self.fits("with the front")
+        self.browser.screenshot(os.path.join(SHOTS, "service-phone.png"))
+        # The tab keeps it; the log of the service does not have it.
+        self.browser.command("Page.reload")
+        self.opened()
+        self.assertEqual(self.browser.problems, [])
+        self.assertNotIn(self.TOKEN, self.scheduler.log())
+
+    def test_a_link_that_is_opened_in_the_same_tab_replaces_the_token(self):
+        self.browser.command("Page.navigate", url=self.page)
+        self.browser.wait("!document.getElementById('error')?.hidden")
+        self.assertIn("token", self.browser.evaluate("document.getElementById('error').textContent"))
+        self.browser.command("Page.navigate", url=self.page + "#token=" + urllib.parse.quote(self.TOKEN, safe=""))
+        self.opened()
+        self.assertEqual(self.browser.evaluate("location.href"), self.page)
 
 
 if __name__ == "__main__":
