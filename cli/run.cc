@@ -15,12 +15,17 @@ void AddRun(CLI::App& app, int& exit_status) {
   command->add_flag("--keep", options->keep, "leave the local cluster running after the job, for kubectl");
   command->add_flag("--plain", options->plain, "print lines instead of a live view");
   command->add_option("--folder", options->folder,
-                      "folder for the kubeconfig, logs and pods' folders; default: a temporary one");
+                      "folder for the state of the run, its checkpoints and logs; default: JOB-run beside the model, "
+                      "removed once the run is over");
+  command->add_flag("--resume", options->resume, "continue the run that was stopped, from its last checkpoint");
+  command->add_flag("--measure", options->measure, "measure the model again, although an earlier run has");
   command->add_option("--port", options->port, "port of the API server; default: a free one");
   command->add_flag("--emulate-network", options->emulate_network,
                     "run the cluster in a network of its own, with the links of the pods' annotations; needs root");
-  command->add_option("--timeout", options->timeout_seconds, "longest run of the job in seconds")
-      ->capture_default_str();
+  command
+      ->add_option("--timeout", options->timeout_seconds,
+                   "stop after so many seconds, with a checkpoint from which --resume continues; default: no limit")
+      ->check(CLI::NonNegativeNumber);
   command->add_option(
       "--programs", options->programs,
       "folder of medley-operator, medley-scheduler and medley-worker; default: the folder of this program");

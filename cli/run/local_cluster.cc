@@ -62,6 +62,7 @@ absl::Status LocalCluster::StartServer() {
   MEDLEY_RETURN_IF_ERROR(server_->WriteKubeconfig(kubeconfig()));
   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(kubeconfig()));
   client_ = std::make_unique<kube::HttpClient>(std::move(config), clock_, base::SystemSeed());
+  for (const kube::Object& object : options_.restored) MEDLEY_RETURN_IF_ERROR(server_->Restore(object));
   return absl::OkStatus();
 }
 

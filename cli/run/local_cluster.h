@@ -35,8 +35,9 @@ struct LocalClusterOptions {
   std::filesystem::path run_folder;  // of MakeRunFolder
   int port = 0;                      // port of the API server; 0: any free one
   std::vector<kube::VirtualNode> nodes;
-  std::vector<std::string> gpus = {};  // of the machine, for the workers; empty: they compute on CPUs
-  std::filesystem::path prices;        // price file, copied into the run folder; empty: no price feed
+  std::vector<std::string> gpus = {};       // of the machine, for the workers; empty: they compute on CPUs
+  std::vector<kube::Object> restored = {};  // objects that exist before the operator starts (ApiServer::Restore)
+  std::filesystem::path prices;             // price file, copied into the run folder; empty: no price feed
   // Each pod has a node of it, with the links of its annotations (localcluster/node/emulation.h). Borrowed; null: none.
   kube::EmulatedNetwork* network = nullptr;
 };
@@ -60,6 +61,8 @@ class LocalCluster {
   std::filesystem::path scheduler_token_file() const { return options_.run_folder / kSchedulerTokenFile; }
   std::filesystem::path operator_token_file() const { return options_.run_folder / "operator.token"; }
   const kube::ApiServer& server() const { return *server_; }
+  // Creates an object of an earlier run, with its UID and status.
+  absl::Status Restore(const kube::Object& object) { return server_->Restore(object); }
   // Replaces the price file; the scheduler reads it again.
   absl::Status SetPrices(const std::filesystem::path& file);
   // Sends SIGKILL to the processes of a pod. NotFound when it has none.

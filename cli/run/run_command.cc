@@ -12,13 +12,17 @@
 #include "cli/run/failure.h"
 #include "cli/run/goal.h"
 #include "cli/run/hopeless.h"
+#include "cli/run/kept_profiles.h"
 #include "cli/run/local_cluster.h"
 #include "cli/run/local_nodes.h"
 #include "cli/run/manifests.h"
 #include "cli/run/model_folder.h"
 #include "cli/run/observer.h"
-#include "cli/run/run_folder.h"
+#include "cli/run/prepare_folder.h"
+#include "cli/run/run_keeper.h"
+#include "cli/run/saved_run.h"
 #include "cli/run/scenario.h"
+#include "cli/run/stop_run.h"
 #include "cli/run/summary.h"
 #include "cli/run/view.h"
 #include "cli/run/worker_devices.h"
@@ -32,10 +36,16 @@
 namespace medley::cli {
 namespace {
 
+constexpr int kInterrupted = 130;  // exit statuses
+constexpr int kTimedOut = 124;     // as timeout(1)
+
 // Set by the handler of SIGINT and SIGTERM; a global, because a signal handler gets no other data.
 std::atomic<bool> interrupted{false};
 
-void OnSignal(int) { interrupted = true; }
+// The second one does not wait for the checkpoint: the kernel kills all processes that this one has started.
+void OnSignal(int) {
+  if (interrupted.exchange(true)) _exit(kInterrupted);
+}
 
 int TerminalWidth() {
   winsize size{};
@@ -64,7 +74,9 @@ class Output {
   std::vector<std::string> messages_;
 };
 
-absl::Status ApplyAll(kube::Client& client, const Manifests& manifests) {
+// `restored`: the job of an earlier run, which continues; null: a new job.
+absl::Status ApplyAll(LocalCluster& cluster, const Manifests& manifests, const kube::Object* restored) {
+  kube::Client& client = cluster.client();
   const kube::Resource pools{"medley.dev", "v1alpha1", "resourcepools", "ResourcePool", false};
   const kube::Resource jobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
   for (const kube::Object& pool : manifests.pools) {
@@ -76,15 +88,16 @@ absl::Status ApplyAll(kube::Client& client, const Manifests& manifests) {
         "{} {}: medley run accepts only ResourcePools and one TrainingJob; remove this object from the file",
         other.kind(), other.key().ToString());
   }
-  const auto created = client.Create(jobs, manifests.job);
-  if (!created.ok())
-    return base::Annotate(WithExample(created.status()), "applying TrainingJob " + manifests.job.key().name);
-  return absl::OkStatus();
+  const absl::Status created =
+      restored != nullptr ? cluster.Restore(*restored) : client.Create(jobs, manifests.job).status();
+  return created.ok() ? created
+                      : base::Annotate(WithExample(created), "applying TrainingJob " + manifests.job.key().name);
 }
 
 // Follows the job until it has finished and carries out the scenario. Fills the record even when it returns an error.
+// Errors: DeadlineExceeded and Cancelled when the run is to be stopped.
 absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& manifests, const Scenario& scenario,
-                    const RunOptions& options, Output& output, RunRecord& record) {
+                    const RunOptions& options, RunKeeper& keeper, Output& output, RunRecord& record) {
   Observer observer(clock, cluster, manifests.job.key(), scenario, manifests.scenario.parent_path());
   const base::SteadyTime start = clock.Steady();
   HopelessWatch hopeless;
@@ -97,10 +110,11 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
     for (const std::string& line : observer.TakeMessages(over)) output.Say(line);
     record.seconds = base::ToSeconds(clock.Steady() - start);
     output.Show(record.last, record.seconds);
+    keeper.Tick(record.last, record.seconds);
     if (record.last.complete || record.last.failed) return absl::OkStatus();
     if (!why.empty()) return base::FailedPrecondition("the job cannot run: {}", why);
     if (const auto ended = cluster.EndedProgram()) return base::Unavailable("{}", *ended);
-    if (record.seconds > options.timeout_seconds) {
+    if (options.timeout_seconds > 0 && record.seconds > options.timeout_seconds) {
       return base::DeadlineExceeded("the job has not finished after {:.0f} s (--timeout); {}", record.seconds,
                                     record.last.problem.empty() ? "it is " + record.last.phase : record.last.problem);
     }
@@ -177,9 +191,32 @@ std::unique_ptr<Dashboard> OpenPage(const LocalCluster& cluster, base::Clock& cl
   return nullptr;
 }
 
-int RunIn(const RunOptions& options, Manifests& manifests, const Scenario& scenario,
-          const std::filesystem::path& folder) {
-  base::SystemClock clock;
+// `folder`: that of the run. `prepared` is moved from.
+// The command that continues this run, from the same folder.
+std::string ResumeCommand(const RunOptions& options) {
+  std::vector<std::string> words = {"medley", "run", options.file.string(), "--resume"};
+  if (!options.folder_is_own) words.insert(words.end(), {"--folder", options.folder.string()});
+  if (!options.model_is_default) words.insert(words.end(), {"--export", options.model.string()});
+  if (options.plain) words.emplace_back("--plain");
+  return ShellCommand(words);
+}
+
+// Saves a checkpoint and says how the run continues. `stop`: the exit status of a run that can be continued. Returns
+// that of this one.
+int Stop(base::Clock& clock, LocalCluster& cluster, const RunOptions& options, RunKeeper& keeper,
+         const std::filesystem::path& folder, int stop) {
+  const auto volume = CheckpointFolderOf(keeper.run().job, ClaimsOf(folder));
+  const StoppedRun stopped =
+      StopAndSave(clock, cluster.client(), keeper.run().job.key(), volume.ok() ? *volume : std::filesystem::path());
+  if (const absl::Status kept = keeper.Write(); !kept.ok()) PrintFailures({base::Message(kept)});
+  if (stopped.complete) return GiveModel(cluster, keeper.run().job.key(), options.model) ? 0 : 1;
+  for (const std::string& line : StopLines(stopped, ResumeCommand(options))) std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+  return stop == kTimedOut && !stopped.checkpoint ? 1 : stop;
+}
+
+int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, const Scenario& scenario,
+          const std::filesystem::path& folder, const PreparedFolder& prepared) {
   std::unique_ptr<kube::EmulatedNetwork> network;
   if (options.emulate_network) {
     auto made = kube::EmulatedNetwork::Create(base::SystemSeed());  // before any thread is started
@@ -198,11 +235,13 @@ int RunIn(const RunOptions& options, Manifests& manifests, const Scenario& scena
   if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2);
   if (*on_gpus) SimulateOnCpu(manifests.pools);
   Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
+  KeptProfiles profiles(clock, manifests, programs / "medley-worker", options.measure);
   LocalCluster cluster(clock, {.programs = programs,
                                .run_folder = folder,
                                .port = options.port,
                                .nodes = local->nodes,
                                .gpus = *on_gpus ? machine.gpus : std::vector<std::string>(),
+                               .restored = profiles.TakeObjects(),
                                .prices = scenario.prices.empty() ? std::filesystem::path()
                                                                  : manifests.scenario.parent_path() / scenario.prices,
                                .network = network.get()});
@@ -213,11 +252,29 @@ int RunIn(const RunOptions& options, Manifests& manifests, const Scenario& scena
   std::vector<std::pair<std::string, std::string>> addresses = cluster.Addresses();
   if (page) addresses.insert(addresses.begin(), {"web page of the job", page->url()});
   for (const auto& [what, address] : addresses) output.Say(fmt::format("{:<26} {}", what, address));
-  for (const std::string& remark : local->remarks) output.Say(remark);
-  if (const absl::Status status = ApplyAll(cluster.client(), manifests); !status.ok()) return Fail(status, 2);
+  for (const auto* remarks : {&local->remarks, &prepared.remarks, &profiles.remarks()}) {
+    for (const std::string& remark : *remarks) output.Say(remark);
+  }
+  std::optional<kube::Object> restored;
+  if (prepared.earlier) {
+    restored = ResumedJob(*prepared.earlier, manifests.job, prepared.claimed_term, clock.Now());
+  }
+  if (const absl::Status status = ApplyAll(cluster, manifests, restored ? &*restored : nullptr); !status.ok()) {
+    return Fail(status, 2);
+  }
+  RunKeeper keeper(cluster.client(), profiles, folder,
+                   {std::filesystem::absolute(options.file), std::filesystem::absolute(options.model), manifests.job});
+  if (const absl::Status kept = keeper.Write(); !kept.ok()) return Fail(base::Annotate(kept, "keeping the run"), 1);
   RunRecord record;
-  const absl::Status followed = Follow(clock, cluster, manifests, scenario, options, output, record);
-  if (interrupted && !options.keep) return 130;
+  const absl::Status followed = Follow(clock, cluster, manifests, scenario, options, keeper, output, record);
+  if (absl::IsDeadlineExceeded(followed) || (interrupted && !options.keep)) {
+    output.Say(fmt::format("{}: saving a checkpoint (Ctrl-C ends at once)", base::Message(followed)));
+    const int code = Stop(clock, cluster, options, keeper, folder, interrupted ? kInterrupted : kTimedOut);
+    if (page) page->Stop();
+    cluster.Stop();
+    return code;
+  }
+  if (const absl::Status kept = keeper.Write(); !kept.ok()) PrintFailures({base::Message(kept)});
   const bool planned = !absl::IsFailedPrecondition(followed);
   const Summary summary = Summarise(record, scenario);
   std::printf("\n");
@@ -236,6 +293,20 @@ int RunIn(const RunOptions& options, Manifests& manifests, const Scenario& scena
   return planned ? code : 2;
 }
 
+// Removes the folder of a run that is over, or of one that has written nothing from which it could continue.
+void RemoveUnneeded(const std::filesystem::path& folder, bool complete, bool existed) {
+  if (!complete) {
+    const auto run = ReadSavedRun(folder);
+    if (!run.ok() || (existed && !run->has_value())) return;
+    if (run->has_value()) {
+      const auto volume = CheckpointFolderOf((*run)->job, ClaimsOf(folder));
+      if (!volume.ok() || NewestCheckpoint(*volume)) return;
+    }
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
 }  // namespace
 
 int Run(const RunOptions& given) {
@@ -247,7 +318,8 @@ int Run(const RunOptions& given) {
   auto manifests = LoadManifests(options.file);
   if (!manifests.ok()) return Fail(manifests.status(), 2);
   EnsureCheckpointVolume(manifests->job);
-  if (options.model.empty()) options.model = "./" + manifests->job.key().name + "-model";
+  options.model_is_default = options.model.empty();
+  if (options.model_is_default) options.model = "./" + manifests->job.key().name + "-model";
   if (const absl::Status status = CheckModelFolder(options.model); !status.ok()) return Fail(status, 2);
   Scenario scenario;
   if (!manifests->scenario.empty()) {
@@ -258,22 +330,22 @@ int Run(const RunOptions& given) {
     scenario = *std::move(parsed);
     if (scenario.goal_percent > 0) AskForMost(manifests->job);
   }
-  std::filesystem::path folder = options.folder;
-  if (folder.empty()) {
-    auto made = base::MakeTempDir("medley-run");
-    if (!made.ok()) return Fail(made.status(), 1);
-    folder = *made;
-  } else {
-    if (const absl::Status made = MakeRunFolder(folder); !made.ok()) return Fail(made, 1);
+  options.folder_is_own = options.folder.empty();
+  if (options.folder_is_own) options.folder = DefaultRunFolder(options.model, manifests->job.key().name);
+  const std::filesystem::path folder = std::filesystem::absolute(options.folder);
+  auto prepared = PrepareRunFolder(
+      {.folder = folder, .manifest = options.file, .resume = options.resume, .own = options.folder_is_own},
+      manifests->job);
+  if (!prepared.ok()) {
+    const bool refused = absl::IsFailedPrecondition(prepared.status()) || absl::IsNotFound(prepared.status());
+    return Fail(prepared.status(), refused ? 2 : 1);
   }
-  const int code = RunIn(options, *manifests, scenario, std::filesystem::absolute(folder));
-  if (options.folder.empty()) {
-    if (code == 0 || code == 2) {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-    } else {
-      std::fprintf(stderr, "medley: logs are in %s\n", folder.c_str());
-    }
+  base::SystemClock clock;
+  const int code = RunIn(clock, options, *manifests, scenario, folder, *prepared);
+  if (options.folder_is_own && code != 1) {
+    RemoveUnneeded(folder, code == 0, prepared->existed);
+  } else if (options.folder_is_own) {
+    std::fprintf(stderr, "medley: logs are in %s\n", folder.c_str());
   }
   return code;
 }

@@ -112,6 +112,14 @@ class ApiServer::Core {
     return base::WriteSecretFile(path, config.dump(2) + "\n");  // JSON is YAML
   }
 
+  absl::Status Restore(const Object& object) {
+    Json json = object.json();
+    if (json.is_object() && json.contains("metadata") && json["metadata"].is_object()) {
+      for (const char* name : {"resourceVersion", "managedFields"}) json["metadata"].erase(name);
+    }
+    return CreateObject(std::move(json), true);
+  }
+
   std::string ca() const { return self_signed_.ok() ? self_signed_->certificate : ""; }
   std::string token() const { return options_.tokens.empty() ? "" : options_.tokens.begin()->first; }
   int port() const { return server_.port(); }
@@ -163,7 +171,7 @@ class ApiServer::Core {
     return absl::OkStatus();
   }
 
-  absl::Status CreateObject(Json object) {
+  absl::Status CreateObject(Json object, bool restore = false) {
     if (!object.is_object() || !object.contains("metadata") || !object["metadata"].is_object() ||
         !object.contains("kind") || !object["kind"].is_string() || !object.contains("apiVersion") ||
         !object["apiVersion"].is_string()) {
@@ -187,6 +195,7 @@ class ApiServer::Core {
     apiserver::WriteOptions options;
     options.manager = "medley-embedded";
     options.validation = apiserver::FieldValidation::kStrict;
+    options.restore = restore;
     return rest_.Create(*info, ns, std::move(object), options).status();
   }
 
@@ -207,6 +216,7 @@ ApiServer::ApiServer(base::Clock& clock, ApiServerOptions options)
 ApiServer::~ApiServer() { Stop(); }
 absl::Status ApiServer::Start() { return core_->Start(); }
 void ApiServer::Stop() { core_->Stop(); }
+absl::Status ApiServer::Restore(const Object& object) { return core_->Restore(object); }
 int ApiServer::port() const { return core_->port(); }
 std::string ApiServer::url() const { return core_->url(); }
 std::string ApiServer::ca() const { return core_->ca(); }

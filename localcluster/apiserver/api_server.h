@@ -84,6 +84,10 @@ class ApiServer {
   absl::Status Start();
   void Stop();
 
+  // Creates an object of an earlier server, as a backup is restored: it keeps its UID, creation time and status. Other
+  // fields that a server sets are set anew. Errors: those of a create.
+  absl::Status Restore(const Object& object);
+
   int port() const;           // after Start
   std::string url() const;    // "http://127.0.0.1:PORT"
   std::string ca() const;     // PEM of the self-signed certificate; "": none

@@ -193,10 +193,12 @@ absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, Json
        {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}) {
     metadata.erase(name);
   }
-  metadata["uid"] = NewUid();
-  metadata["creationTimestamp"] = base::FormatTime(clock_.Now());
+  if (!options.restore || GetString(metadata, "uid").empty()) metadata["uid"] = NewUid();
+  if (!options.restore || GetString(metadata, "creationTimestamp").empty()) {
+    metadata["creationTimestamp"] = base::FormatTime(clock_.Now());
+  }
   if (info.has_generation) metadata["generation"] = 1;
-  if (info.has_status && info.resource.kind != "Node") object->erase("status");
+  if (info.has_status && info.resource.kind != "Node" && !options.restore) object->erase("status");
   if (info.builtin) {
     DefaultBuiltin(info, object, serial_.fetch_add(1));
     MEDLEY_RETURN_IF_ERROR(Check(info, nullptr, *object));

@@ -27,6 +27,7 @@ struct WriteOptions {
   std::string subresource;                       // "", "status", "scale"
   bool force = false;                            // server-side apply
   bool binding = false;                          // of a pod; only a binding may set its node
+  bool restore = false;                          // a created object keeps its UID, its creation time and its status
   std::vector<std::string>* warnings = nullptr;  // borrowed; may be null
 };
 

@@ -90,7 +90,8 @@ ARROWS = {
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision", "scheduler-service/simulate",
             "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
-            "scheduler-service/prepare", "worker/cut", "worker/data", "worker/export", "worker/exported", "worker/torchscript", "worker/predict"],
+            "scheduler-service/prepare", "worker/checkpoint", "worker/claim", "worker/cut", "worker/data", "worker/export", "worker/exported",
+            "worker/torchscript", "worker/predict"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/certificates", "common/model", "kube", "operator/api", "proto"],

@@ -105,6 +105,36 @@ class RunTest : public testing::Test {
     }
     return false;
   }
+  // Waits until no process has the run folder in its environment or command line: no pod, no program of the cluster.
+  bool NoProcessIsLeft() {
+    const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(60));
+    while (clock_.Steady() < deadline) {
+      bool found = false;
+      for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        for (const char* file : {"cmdline", "environ"}) {
+          const std::string text = base::ReadFile(entry.path() / file).value_or("");
+          found = found || text.find((folder_ / "run").string()) != std::string::npos;
+        }
+      }
+      if (!found) return true;
+      clock_.SleepFor(base::milliseconds(50), std::stop_token());
+    }
+    return false;
+  }
+  // Waits until the run has completed a checkpoint.
+  bool HasCheckpoint() {
+    const std::filesystem::path claims = folder_ / "run/node/claims";
+    const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(120));
+    while (clock_.Steady() < deadline) {
+      std::error_code error;
+      for (auto at = std::filesystem::recursive_directory_iterator(claims, error);
+           !error && at != std::filesystem::end(at); at.increment(error)) {
+        if (at->path().filename() == "manifest.json") return true;
+      }
+      clock_.SleepFor(base::milliseconds(50), std::stop_token());
+    }
+    return false;
+  }
   // Starts `medley run` on the manifest.
   std::unique_ptr<ChildProcess> StartManifest(const std::string& manifest, const std::vector<std::string>& more) {
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", manifest), base::IsOk());
@@ -444,6 +474,72 @@ TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
 TEST_F(RunTest, AJobThatDoesNotEndInTimeIsAFailure) {
   EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "3"}),
             "exit code 1");
+}
+
+TEST_F(RunTest, AnInterruptedRunContinuesWhereItStopped) {
+  setenv("MEDLEY_CACHE", (folder_ / "cache").c_str(), 1);
+  const auto child = StartManifest(SmallJob("epochs: 1,", "epochs: 100,"), {});
+  ASSERT_TRUE(WaitForOutput(" samples/s  loss ", base::seconds(120))) << Output();
+  ASSERT_EQ(kill(child->pid(), SIGINT), 0);
+  EXPECT_EQ(WaitForEnd(*child, base::seconds(120)), "exit code 130") << Output();
+  EXPECT_THAT(Output(), testing::ContainsRegex("stopped at step [0-9]+; the checkpoint is .*step-[0-9]+-e[0-9]+\n"));
+  EXPECT_THAT(Output(),
+              HasSubstr("continue with: medley run " + (folder_ / "job.yaml").string() + " --resume --folder " +
+                        (folder_ / "run").string() + " --export " + (folder_ / "model").string() + " --plain\n"));
+  // Another batch size would train another model.
+  EXPECT_EQ(RunManifest(SmallJob("epochs: 1, batchSize: 512", "epochs: 100, batchSize: 256"), {"--resume"}),
+            "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("spec.training.batchSize is 512 in the run and 256 in the file"));
+  // A time limit stops it in the same way.
+  EXPECT_EQ(RunManifest(SmallJob("epochs: 1,", "epochs: 100,"), {"--resume", "--timeout", "1"}), "exit code 124");
+  EXPECT_THAT(Output(), testing::AllOf(HasSubstr("(--timeout); it is "), HasSubstr("saving a checkpoint")));
+  // The goal may change. What was measured is not measured again.
+  std::filesystem::remove(folder_ / "out");
+  std::string job = SmallJob("epochs: 1,", "epochs: 100,");
+  Edit(job, "maxUsdPerHour: \"2\"", "maxUsdPerHour: \"3\"");
+  EXPECT_EQ(RunManifest(job, {"--resume"}), "exit code 0") << Output();
+  EXPECT_THAT(Output(), testing::AllOf(HasSubstr("continuing from step "), Not(HasSubstr("Profiling: ")),
+                                       HasSubstr("pool local: its profile was measured at ")));
+  EXPECT_THAT(Output(), HasSubstr("samples trained         3,256,100 of 3,256,100"));  // each row 100 times
+  EXPECT_THAT(Output(), Not(testing::ContainsRegex(", [1-9][0-9]* steps trained again")));
+  EXPECT_EQ(RunManifest(job, {"--resume"}), "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("is complete; there is nothing to continue"));
+  setenv("MEDLEY_CACHE", "off", 1);
+}
+
+TEST_F(RunTest, AKilledRunContinuesFromItsLastCheckpointAndLeavesNoProcess) {
+  std::string job = SmallJob("objective:", "checkpoint: {interval: 1s}\n  objective:");
+  Edit(job, "epochs: 1,", "epochs: 3000,");
+  const auto child = StartManifest(job, {});
+  ASSERT_TRUE(WaitForOutput(" samples/s  loss ", base::seconds(120))) << Output();
+  ASSERT_TRUE(HasCheckpoint()) << Output();
+  // A second run in the folder would write into the first one's.
+  const auto second = ChildProcess::Start(
+      {.program = std::filesystem::path(std::getenv("MEDLEY_BIN_DIR")) / "medley",
+       .arguments = {"run", (folder_ / "job.yaml").string(), "--resume", "--folder", (folder_ / "run").string()},
+       .log = folder_ / "second"});
+  ASSERT_THAT(second.status(), base::IsOk());
+  EXPECT_EQ(WaitForEnd(**second, base::seconds(60)), "exit code 2");
+  EXPECT_THAT(base::ReadFile(folder_ / "second").value_or(""),
+              HasSubstr(fmt::format("another medley run (process {}) uses the folder ", child->pid())));
+  kill(child->pid(), SIGKILL);
+  EXPECT_EQ(WaitForEnd(*child, base::seconds(60)), "signal 9");
+  EXPECT_TRUE(NoProcessIsLeft());
+  std::filesystem::remove(folder_ / "out");
+  const auto resumed = StartManifest(job, {"--resume"});
+  ASSERT_TRUE(WaitForOutput(" samples/s  loss ", base::seconds(120))) << Output();
+  EXPECT_THAT(Output(), HasSubstr("continuing from step "));
+  // The second signal does not wait for a checkpoint.
+  kill(resumed->pid(), SIGTERM);
+  ASSERT_TRUE(WaitForOutput("saving a checkpoint", base::seconds(60))) << Output();
+  kill(resumed->pid(), SIGINT);
+  EXPECT_EQ(WaitForEnd(*resumed, base::seconds(60)), "exit code 130");
+  EXPECT_TRUE(NoProcessIsLeft());
+}
+
+TEST_F(RunTest, NothingToContinueIsASentence) {
+  EXPECT_EQ(RunManifest(SmallJob(), {"--resume"}), "exit code 2");
+  EXPECT_THAT(Output(), HasSubstr("nothing to continue: the folder " + (folder_ / "run").string() + " does not exist"));
 }
 
 TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {

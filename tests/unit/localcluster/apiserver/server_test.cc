@@ -200,6 +200,24 @@ TEST_F(ServerTest, UidsAreRandomUnlessATestBringsItsOwnNumbers) {
   EXPECT_EQ(uid({.random = numbers()}), reproducible);
 }
 
+TEST_F(ServerTest, ARestoredObjectKeepsItsUidAndStatus) {
+  Start();
+  Object quota(
+      Json::parse(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "p", "namespace": "default",
+      "uid": "u-1", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "77"},
+      "spec": {"hard": {"pods": "3"}}, "status": {"used": {"pods": "2"}}})"));
+  ASSERT_THAT(server_->Restore(quota), base::IsOk());
+  const Json restored = Call("GET", "/api/v1/namespaces/default/resourcequotas/p").body;
+  EXPECT_EQ(restored["metadata"]["uid"], "u-1");
+  EXPECT_EQ(restored["metadata"]["creationTimestamp"], "2026-01-01T00:00:00Z");
+  EXPECT_NE(restored["metadata"]["resourceVersion"], "77");
+  EXPECT_EQ(restored["status"]["used"]["pods"], "2");
+  EXPECT_FALSE(server_->Restore(quota).ok()) << "it exists";
+  // Clients cannot choose either.
+  const Json created = Call("POST", kMaps, R"({"metadata":{"name":"a","uid":"u-2"}})").body;
+  EXPECT_NE(created["metadata"]["uid"], "u-2");
+}
+
 TEST_F(ServerTest, TokensAreRequired) {
   Start({.tokens = {{"secret", "me"}}});
   send_token_ = false;
