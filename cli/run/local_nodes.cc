@@ -3,6 +3,7 @@
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "common/base/quantity.h"
@@ -19,7 +20,8 @@ constexpr char kSimulatedLabel[] = "run.medley.dev/simulated";
 // Of simulated nodes: coordinators and profilers need resources in addition to the units of the pools.
 constexpr double kSpareCpu = 8;
 constexpr double kSpareMemory = 16.0 * (1 << 30);
-// What a coordinator requests (operator/builders/coordinator_resources.h), beside which a unit must fit.
+// What a coordinator requests (operator/builders/coordinator_resources.h). Units may have the whole machine besides: a
+// coordinator waits for messages most of the time.
 constexpr double kCoordinatorCpu = 0.1;
 constexpr double kCoordinatorMemory = 128.0 * (1 << 20);
 
@@ -73,8 +75,9 @@ bool IsGpuPool(const kube::Object& pool, const Amounts& unit) {
 
 class Builder {
  public:
-  Builder(const kube::Machine& machine, bool workers_use_gpus)
+  Builder(const kube::Machine& machine, bool workers_use_gpus, int jobs)
       : machine_(machine), workers_use_gpus_(workers_use_gpus) {
+    real_.besides = ToQuantities({{"cpu", jobs * kCoordinatorCpu}, {"memory", jobs * kCoordinatorMemory}});
     real_.name = "local";
     Amounts amounts = {{"cpu", static_cast<double>(machine.cpus)},
                        {"memory", static_cast<double>(machine.memory_bytes)}};
@@ -96,6 +99,7 @@ class Builder {
     const std::string problem = Problem(pool, unit, labels);
     if (problem.empty()) {
       real_.labels.insert(labels.begin(), labels.end());
+      NoteLimit(pool, unit);
       ++usable_;
       return absl::OkStatus();
     }
@@ -122,6 +126,7 @@ class Builder {
     // Without a pool of its own it would only be one more node for coordinators.
     if (simulated_names_.size() == static_cast<size_t>(usable_)) local.nodes.erase(local.nodes.begin());
     local.remarks = remarks_;
+    local.limits = limits_;
     if (!simulated_names_.empty()) {
       local.remarks.push_back(
           fmt::format("simulated, because the file asks for it ({}): {}. Their units are limited parts of this "
@@ -147,10 +152,23 @@ class Builder {
     ++usable_;
   }
 
-  // Of the resource, beside a coordinator.
+  // Says before anything is measured that the pool's limit is larger than the machine.
+  void NoteLimit(const kube::Object& pool, const Amounts& unit) {
+    const kube::Json& limit = pool.At("/spec/limit");
+    if (!limit.is_number()) return;
+    for (const auto& [name, amount] : unit) {
+      const double fit = amount > 0 ? std::floor(FreeOf(name) / amount * (1 + 1e-9)) : limit.get<double>();
+      if (fit >= limit.get<double>()) continue;
+      limits_.push_back(
+          fmt::format("ResourcePool {}: its limit is {} units, and {} of {} {} each fit this machine, which has {}",
+                      pool.key().name, limit.dump(), fit, base::FormatDecimal(amount, 3), name, machine_.ToString()));
+      return;
+    }
+  }
+
   double FreeOf(const std::string& resource) const {
-    if (resource == "cpu") return machine_.cpus - kCoordinatorCpu;
-    if (resource == "memory") return static_cast<double>(machine_.memory_bytes) - kCoordinatorMemory;
+    if (resource == "cpu") return machine_.cpus;
+    if (resource == "memory") return static_cast<double>(machine_.memory_bytes);
     return resource == kube::kGpuResourceName && real_.has_gpus ? static_cast<double>(machine_.gpus.size()) : 0;
   }
   // "2 cpu" for the first resource of which a unit needs more than there is; empty when it fits.
@@ -174,8 +192,7 @@ class Builder {
       }
     }
     if (const std::string lacking = Lacking(unit); !lacking.empty()) {
-      return fmt::format("a unit needs {}, and the machine has {}, of which the coordinator needs {} CPU", lacking,
-                         machine_.ToString(), kCoordinatorCpu);
+      return fmt::format("a unit needs {}, and the machine has {}", lacking, machine_.ToString());
     }
     for (const auto& [key, value] : labels) {
       const auto it = real_.labels.find(key);
@@ -193,6 +210,7 @@ class Builder {
   std::map<Labels, Simulated> simulated_;
   std::vector<std::string> simulated_names_;
   std::vector<std::string> remarks_;
+  std::vector<std::string> limits_;
   int usable_ = 0;
 };
 
@@ -213,8 +231,8 @@ void SimulateOnCpu(std::vector<kube::Object>& pools) {
 }
 
 absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine,
-                                    bool workers_use_gpus) {
-  Builder builder(machine, workers_use_gpus);
+                                    bool workers_use_gpus, int jobs) {
+  Builder builder(machine, workers_use_gpus, jobs);
   for (const kube::Object& pool : pools) MEDLEY_RETURN_IF_ERROR(builder.Add(pool));
   return builder.Finish();
 }

@@ -252,7 +252,7 @@ int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, c
   std::vector<std::pair<std::string, std::string>> addresses = cluster.Addresses();
   if (page) addresses.insert(addresses.begin(), {"web page of the job", page->url()});
   for (const auto& [what, address] : addresses) output.Say(fmt::format("{:<26} {}", what, address));
-  for (const auto* remarks : {&local->remarks, &prepared.remarks, &profiles.remarks()}) {
+  for (const auto* remarks : {&local->remarks, &local->limits, &prepared.remarks, &profiles.remarks()}) {
     for (const std::string& remark : *remarks) output.Say(remark);
   }
   std::optional<kube::Object> restored;

@@ -2,6 +2,7 @@
 
 #include <sys/utsname.h>
 
+#include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/json_access.h"
@@ -26,6 +27,12 @@ Json NodeStatus(const VirtualNode& node, const Json& old_status, bool ready, bas
   for (const auto& [name, amount] : node.allocatable) amounts[name] = amount;
   if (!amounts.contains("pods")) amounts["pods"] = "110";
   status["capacity"] = amounts;
+  for (const auto& [name, amount] : node.besides) {
+    const auto own = node.allocatable.find(name);
+    if (own == node.allocatable.end()) continue;
+    amounts[name] =
+        base::FormatDecimal(base::ParseQuantity(own->second).value_or(0) + base::ParseQuantity(amount).value_or(0), 3);
+  }
   status["allocatable"] = std::move(amounts);
   Json conditions = GetArray(status, "conditions");
   SetCondition(conditions, "Ready", ready, ready ? "NodeReady" : "NodeStopped",

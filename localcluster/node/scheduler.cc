@@ -77,6 +77,11 @@ absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nod
     const auto free = ParseAmounts(Json(node.allocatable));
     if (!free.ok()) return base::Annotate(free.status(), fmt::format("node '{}'", node.name));
     room.free = *free;
+    const auto besides = ParseAmounts(Json(node.besides));
+    if (!besides.ok()) return base::Annotate(besides.status(), fmt::format("node '{}'", node.name));
+    for (const auto& [name, amount] : *besides) {
+      if (const auto it = room.free.find(name); it != room.free.end()) it->second += amount;
+    }
     for (const ObjectPtr& pod : pods) {
       if (pod->String("/spec/nodeName") != node.name || HasEnded(*pod)) continue;
       ++room.pods;

@@ -14,6 +14,7 @@
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/finishing.h"
+#include "operator/lifecycle/limit_advice.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/pods.h"
@@ -67,7 +68,9 @@ std::string InWords(const model::Reason& reason, const UsablePools& pools) {
   words = Replaced(std::move(words), "maxCostPerHour", "maxUsdPerHour");  // as in the manifest
   const PoolView* view = pools.Find(reason.resource_type);
   const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
-  if (about_units && view != nullptr) words += fmt::format(" (bounded by {})", view->bound);
+  if (about_units && view != nullptr) {
+    words = WithLimitAdvice(std::move(words), view->pool.name, reason.needed, view->pool.limit, view->bound);
+  }
   return words;
 }
 

@@ -61,11 +61,25 @@ TEST(LocalNodesTest, APoolThatTheMachineCannotServeIsUnschedulableWithASentence)
   by_class.mutable_json()["spec"]["class"] = "GPU";
   EXPECT_THAT(remark(by_class), HasSubstr("it needs a GPU, and the machine has 2 CPUs"));
   EXPECT_THAT(remark(Pool("gpus", gpu), kWithGpus), HasSubstr("this medley-worker computes on CPUs only"));
-  EXPECT_THAT(remark(Pool("big", {{"cpu", "2"}}, {{"kind", "big"}})),
-              HasSubstr("a unit needs 2 cpu, and the machine has 2 CPUs, 4.0 GiB of memory and no GPU, of which the "
-                        "coordinator needs 0.1 CPU"));
-  EXPECT_THAT(remark(Pool("big", {{"memory", "4Gi"}})), HasSubstr("memory"));
+  EXPECT_THAT(remark(Pool("big", {{"cpu", "2100m"}}, {{"kind", "big"}})),
+              HasSubstr("a unit needs 2.1 cpu, and the machine has 2 CPUs, 4.0 GiB of memory and no GPU"));
+  EXPECT_THAT(remark(Pool("big", {{"memory", "5Gi"}})), HasSubstr("memory"));
   EXPECT_THAT(remark(Pool("odd", {{"example.com/fpga", 1}})), HasSubstr("a unit needs 1 example.com/fpga"));
+}
+
+// Issue 45: two units of one CPU did not fit two CPUs, because of the coordinator's 0.1 CPU.
+TEST(LocalNodesTest, UnitsMayHaveTheWholeMachineBesideTheCoordinator) {
+  for (const auto& [resource, amount] : {std::pair("cpu", "2"), std::pair("memory", "4Gi")}) {
+    const auto local = NodesFor({Pool("whole", {{resource, amount}})}, kMachine, false);
+    ASSERT_THAT(local, base::IsOk()) << resource;
+    EXPECT_THAT(local->nodes[0].besides, UnorderedElementsAre(Pair("cpu", "0.1"), Pair("memory", "134217728")));
+    EXPECT_THAT(local->limits, ElementsAre(HasSubstr("ResourcePool whole: its limit is 3 units, and 1 of ")));
+  }
+  kube::Object pair = Pool("pair", {{"cpu", "1"}, {"memory", "2Gi"}});
+  pair.mutable_json()["spec"]["limit"] = 2;
+  EXPECT_THAT(NodesFor({pair}, kMachine, false)->limits, testing::IsEmpty());
+  const kube::Object tenths = Pool("tenths", {{"cpu", "0.66666"}});
+  EXPECT_THAT(NodesFor({tenths}, kMachine, false)->limits, testing::IsEmpty());
 }
 
 TEST(LocalNodesTest, OneMachineHasOneValueOfALabel) {
