@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/array_data.h"
 #include "cli/commands.h"
 #include "cli/model_data.h"
 #include "common/base/status.h"
@@ -17,7 +19,8 @@ namespace {
 
 struct EvaluateOptions {
   std::filesystem::path model;
-  std::string data;
+  std::vector<std::string> data;
+  std::string labels;
   std::string output = "text";
   std::optional<int64_t> max_bad_rows;
 };
@@ -59,9 +62,8 @@ void PrintText(const worker::Quality& quality, bool binary) {
 
 absl::Status Run(const EvaluateOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
-  MEDLEY_ASSIGN_OR_RETURN(DataFile data, DataFile::Open(options.data));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Quality quality,
-                          worker::EvaluateQuality(model, data.name(), data.Reader(), options.max_bad_rows));
+                          EvaluateData(model, options.data, options.labels, options.max_bad_rows));
   SayBadRows(quality.bad_rows, "they are left out");
   const bool binary = model.model.schema.task == model::Task::kBinary;
   options.output == "json" ? PrintJson(quality, binary) : PrintText(quality, binary);
@@ -74,8 +76,13 @@ void AddEvaluate(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("evaluate", "Compute the quality of an exported model on labelled data");
   auto options = std::make_shared<EvaluateOptions>();
   command->add_option("EXPORT", options->model, "folder of an exported model")->required();
-  command->add_option("DATA", options->data, "CSV file with the columns of the training data; -: standard input")
+  command
+      ->add_option(
+          "DATA", options->data,
+          "CSV file with the columns of the training data; -: standard input; of a model with arrays its file, "
+          "or NAME=FILE for each input")
       ->required();
+  command->add_option("--labels", options->labels, "file with the labels, of a model with arrays");
   command->add_option("-o,--output", options->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

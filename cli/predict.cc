@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/array_data.h"
 #include "cli/commands.h"
 #include "cli/model_data.h"
 #include "common/base/status.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct PredictOptions {
   std::filesystem::path model;
-  std::string data;
+  std::vector<std::string> data;
   std::filesystem::path output;  // empty: stdout
   bool all = false;
   std::optional<int64_t> max_bad_rows;
@@ -31,15 +32,19 @@ absl::Status WriteAll(std::FILE* file, std::string_view text) {
 
 // For the rows of all files, one file after the other.
 absl::StatusOr<int64_t> PredictAll(const worker::LoadedModel& model, const PredictOptions& options, std::FILE* output) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, worker::FindFiles(options.data));
+  const auto write = [&](std::string_view text) { return WriteAll(output, text); };
+  if (!model.model.array_format.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(const model::SourceSpec source, worker::ArraySourceOf(model.model, options.data, ""));
+    return worker::PredictArrays(model, source, write, options.all);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::string data, OnlyFile(options.data));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, worker::FindFiles(data));
   int64_t rows = 0;
   for (const std::string& path : paths) {
     MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
     worker::BadRows bad;
-    MEDLEY_ASSIGN_OR_RETURN(const int64_t more, worker::Predict(
-                                                    model, file.name(), file.Reader(),
-                                                    [&](std::string_view text) { return WriteAll(output, text); },
-                                                    options.all, options.max_bad_rows, &bad));
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t more, worker::Predict(model, file.name(), file.Reader(), write, options.all,
+                                                                options.max_bad_rows, &bad));
     rows += more;
     SayBadRows(bad, "their lines are empty");
   }
@@ -81,9 +86,10 @@ void AddPredict(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<PredictOptions>();
   command->add_option("EXPORT", options->model, "folder of an exported model")->required();
   command
-      ->add_option(
-          "DATA", options->data,
-          "CSV file with the columns of the training data, plain or gzip; a quoted pattern of files; -: standard input")
+      ->add_option("DATA", options->data,
+                   "CSV file with the columns of the training data, plain or gzip; a quoted pattern of files; -: "
+                   "standard input; "
+                   "of a model with arrays its file, or NAME=FILE for each input")
       ->required();
   command->add_option("-o,--output", options->output, "file for the predictions; default: standard output");
   command->add_flag("--all", options->all, "of several classes, print the probabilities of all, separated by commas");

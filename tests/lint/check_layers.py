@@ -84,8 +84,8 @@ ARROWS = {
     "worker/checkpoint": ["common/base", "common/document", "common/model", "worker/params"],
     "worker/claim": ["common/base", "worker/checkpoint"],
     # Linked by `medley`, which has no LibTorch: of worker/model only the graph.
-    "worker/export": ["common/base", "common/document", "common/model", "worker/checkpoint", "worker/data",
-                      "worker/model", "worker/params"],
+    "worker/export": ["common/base", "common/document", "common/model", "worker/checkpoint", "worker/cut", "worker/data",
+                      "worker/exported", "worker/model", "worker/params", "worker/torchscript"],
     "worker/predict": ["common/base", "common/model", "worker/data", "worker/export", "worker/scores"],
     "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
             "scheduler-service/cost", "scheduler-service/provision", "scheduler-service/simulate",

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "worker/coordinator/server/log_files.h"
 #include "worker/data/source.h"
+#include "worker/export/read_program.h"
 #include "worker/model/imported_graph.h"
 
 namespace medley::worker {
@@ -106,6 +107,15 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
   MEDLEY_ASSIGN_OR_RETURN(request.model.transform, TransformOf(order.transform, data.schema));
   MEDLEY_ASSIGN_OR_RETURN(request.model.graph,
                           ReadGraph(env.spec, "", static_cast<int>(request.model.transform.label.classes.size())));
+  if (graph.imported != nullptr) {
+    const std::string& trained = graph.imported->cut->program->digest;
+    if (request.model.graph.imported->cut->program->digest != trained) {
+      return base::FailedPrecondition("the file of spec.model has changed since the job began");
+    }
+    MEDLEY_ASSIGN_OR_RETURN(request.program, ReadProgramBytes(env.spec, ""));
+    request.model.output = env.spec.model.output;
+    if (data.train.arrays()) request.model.array_format = data.train.format;
+  }
   ModelCard& card = request.card;
   card.origin = {env.job_name, env.job_uid, order.step, MEDLEY_VERSION};
   card.spec = env.spec;

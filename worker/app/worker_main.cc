@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "worker/app/predictor.h"
 #include "worker/app/roles.h"
 #include "worker/app/torch_program.h"
 #include "worker/app/unit_cpus.h"
@@ -71,9 +72,17 @@ Need NeedOf(const std::string& role) {
 
 // Whether this process will compute a model that came from PyTorch. A bad environment is reported later.
 bool NeedsTorch(const std::string& role) {
+  if (role == "predictor") return true;
   if (role != "trainer" && role != "profiler") return false;
   const absl::StatusOr<Environment> env = ReadEnvironment(Variable, NeedOf(role));
   return env.ok() && env->spec.model.imported();
+}
+
+// Needs no job: the export says all. It has no network, and writes nothing but temporary files.
+absl::StatusOr<int> RunConfinedPredictor(const std::filesystem::path& folder, const BlockMaker& make_block) {
+  MEDLEY_ASSIGN_OR_RETURN(const auto temporary, TemporaryFolder::Make());
+  MEDLEY_RETURN_IF_ERROR(Confine({.writable = {temporary->path()}, .offline = true}).status());
+  return RunPredictorRole(folder, make_block);
 }
 
 absl::StatusOr<int> RunRole(const std::string& role, const BlockMaker& make_block, const Signals& signals) {
@@ -101,13 +110,14 @@ int WorkerMain(int argc, char** argv, const BlockMaker& torch) {
   base::FlushDenormals();  // before any thread exists, so that all roles compute alike
   CLI::App app(
       "One process of a Medley training job. Environment variables configure it; worker/app/README.md lists them.");
-  std::string role, level = "info";
+  std::string role, level = "info", folder;
   bool devices = false;
   CLI::Option* only = app.add_flag("--devices", devices,
                                    "print what this program was built to compute on, a line each (cpu, cuda), and end");
   app.add_option("--role", role, "the role of this process")
       ->excludes(only)
-      ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler", "files"}));
+      ->check(CLI::IsMember({"coordinator", "server", "trainer", "profiler", "files", "predictor"}));
+  app.add_option("--export", folder, "predictor: the folder of the exported model");
   app.add_option("--log-level", level, "debug, info, warn, error, off")->envname("MEDLEY_LOG_LEVEL");
   try {
     app.parse(argc, argv);
@@ -125,7 +135,9 @@ int WorkerMain(int argc, char** argv, const BlockMaker& torch) {
   log::Configure("worker/" + role, log::ParseLevel(level));
   if (torch == nullptr && NeedsTorch(role)) return Failed(role, BecomeTorchProgram(argv));  // before signals are held
   const Signals signals;
-  const absl::StatusOr<int> code = RunRole(role, torch == nullptr ? BlockMaker(MakeModelBlock) : torch, signals);
+  const BlockMaker& make_block = torch == nullptr ? BlockMaker(MakeModelBlock) : torch;
+  const absl::StatusOr<int> code =
+      role == "predictor" ? RunConfinedPredictor(folder, make_block) : RunRole(role, make_block, signals);
   return code.ok() ? *code : Failed(role, code.status());
 }
 

@@ -76,6 +76,22 @@ const char* OutputText(model::Task task) {
   return "the probability of label 1: the sigmoid of the last FullyConnected layer";
 }
 
+const char* ProgramOutputText(model::Task task) {
+  switch (task) {
+    case model::Task::kRegression:
+      return "the numbers: mean + deviation x the result of the program";
+    case model::Task::kMultiClass:
+      return "the probability of each of classes: the softmax of the result of the program";
+    case model::Task::kMultiLabel:
+      return "the probability of 1 for each label: the sigmoid of the result of the program";
+    case model::Task::kOwnLoss:
+      return "the loss of the sample: the result of the program";
+    case model::Task::kBinary:
+      break;
+  }
+  return "the probability of label 1: the sigmoid of the result of the program";
+}
+
 // JSON holds text only. Names in another encoding are written a second time as their bytes, so that predictions and
 // labels are those of the data.
 void AddNames(const std::vector<std::string>& classes, const char* key, const char* bytes_key, Json& json) {
@@ -198,6 +214,11 @@ std::string ModelJson(const ExportedModel& model, const ExportOrigin& origin) {
                {"inputs", {{"ids", model.graph.shape.fields}, {"numerics", model.graph.shape.numerics}}},
                {"weights", {{"file", kWeightsFile}, {"type", "float32"}, {"order", "inputs x outputs, row-major"}}},
                {"layers", layers}};
+  if (model.FromPyTorch()) {
+    json["program"] = {{"file", kProgramFile}, {"format", "torch.export"}, {"result", model.output}};
+    json["output"] = ProgramOutputText(model.schema.task);
+    json["weights"]["order"] = "as in the model's state_dict";
+  }
   AddLabel(model, json);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -208,6 +229,7 @@ std::string SchemaJson(const ExportedModel& model) {
   for (size_t field = 0; field < schema.categorical.size(); ++field) {
     Json column = ColumnJson(schema.categorical[field], NameAt(schema.names.categorical, field));
     column["field"] = field;
+    if (field < schema.whole_numbers.size() && schema.whole_numbers[field]) column["wholeNumbers"] = true;
     categorical.push_back(std::move(column));
   }
   Json numeric = Json::array();
@@ -234,6 +256,8 @@ std::string SchemaJson(const ExportedModel& model) {
                       {"scale", input.scale},
                       {"mean", input.mean},
                       {"std", input.deviation}});
+    if (!input.storage.empty()) inputs.back()["storage"] = input.storage;
+    if (!input.columns.empty()) inputs.back()["columns"] = input.columns.size();
   }
   Json json = {{"formatVersion", kExportVersion},
                {"delimiter", std::string(1, model.delimiter)},
@@ -252,6 +276,10 @@ std::string SchemaJson(const ExportedModel& model) {
   // By which data with other columns at these numbers are found.
   if (!model.transform.header.empty()) AddNames(model.transform.header, "headerNames", "headerBytes", json);
   if (!inputs.empty()) json["inputs"] = std::move(inputs);
+  if (!model.array_format.empty()) {
+    json["arrays"] = {{"format", model.array_format}, {"labels", schema.label_count}};
+    if (!schema.label_storage.empty()) json["arrays"]["labelStorage"] = schema.label_storage;
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

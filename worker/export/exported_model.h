@@ -24,6 +24,7 @@ inline constexpr size_t kMostJsonValues = 4'000'000;
 inline constexpr std::string_view kModelFile = "model.json";
 inline constexpr std::string_view kSchemaFile = "schema.json";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
+inline constexpr std::string_view kProgramFile = "program.pt2";  // of a model from PyTorch: what it computes
 inline constexpr std::string_view kNumpyFolder = "numpy";
 inline constexpr std::string_view kCardFile = "README.md";
 inline constexpr std::string_view kLogFile = "training.log";
@@ -34,7 +35,14 @@ struct ExportedModel {
   char delimiter = ',';
   int64_t embedding_rows = 1;  // categorical values are hashed into [0, embedding_rows)
   int64_t max_bad_rows = 0;    // rows that the job left out when it could not read them, at most
-  Transform transform;  // one column for each of schema.numeric; its label, and the graph's outputs, fit the task
+  Transform transform;       // one column for each of schema.numeric; its label, and the graph's outputs, fit the task
+  std::string output;        // of a model from PyTorch with several: the one that is predicted, as spec.model.output
+  std::string array_format;  // of the data: idx, npy, raw; empty: a table
+
+  // Its program is in kProgramFile. The operations that are read back have no parameters: read_program.h has them.
+  bool FromPyTorch() const {
+    return !graph.operations.empty() && graph.operations.front().kind == OperationKind::kImported;
+  }
 };
 
 // Where the weights come from.

@@ -119,8 +119,10 @@ std::string ImportedText() {
       "```python\nfrom safetensors.torch import load_file\n\nmodel.load_state_dict(load_file(\"{}\"), strict=False)\n"
       "model.eval()\n```\n\n`strict=False` because parameters that are one tensor are stored once, under the first of "
       "their "
-      "names, and buffers that training does not change are not stored.\n\n",
-      kWeightsFile);
+      "names, and buffers that training does not change are not stored. `medley predict`, `medley evaluate` and "
+      "`medley onnx` take this folder: `{}` is the program that computes the model, with its weights before the "
+      "training.\n\n",
+      kWeightsFile, kProgramFile);
 }
 
 std::string FeaturesCell(const model::SchemaSpec& schema) {

@@ -10,6 +10,7 @@
 #include "common/document/reader.h"
 #include "worker/data/schema.h"
 #include "worker/export/exported_model.h"
+#include "worker/export/parse_inputs.h"
 
 namespace medley::worker {
 namespace {
@@ -164,15 +165,13 @@ absl::Status ReadLayer(const Reader& layer, int outputs_of_task, Graph& graph) {
   } else if (kind == "Loss") {
     operation.kind = OperationKind::kLoss;
     operation.output_width = 0;
-    if (operation.input_width != outputs_of_task) {
+    if (operation.input_width != outputs_of_task && outputs_of_task > 0) {
       return Mismatch(layer, "the number of inputs", operation.input_width, outputs_of_task);
     }
     MEDLEY_RETURN_IF_ERROR(ReadLoss(layer, operation.loss));
   } else if (kind == "Imported") {
-    return base::Unimplemented(
-        "{}: this model was exported from PyTorch; load {} into it with load_state_dict (the README beside it shows "
-        "how)",
-        layer.path(), kWeightsFile);
+    operation.kind = OperationKind::kImported;
+    operation.module_kind = layer.String("module");
   } else {
     return base::InvalidArgument("{}.kind: '{}' is unknown", layer.path(), kind);
   }
@@ -271,7 +270,12 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   schema.numeric_buckets = static_cast<int>(root.Int("numericBuckets", 0));
   for (const Reader& column : root.List("categorical")) {
     MEDLEY_RETURN_IF_ERROR(ReadListed(column, schema.categorical, schema.names.categorical));
+    if (!column.Bool("wholeNumbers", false)) continue;
+    schema.whole_numbers.resize(schema.categorical.size());
+    schema.whole_numbers.back() = true;
   }
+  if (!schema.whole_numbers.empty()) schema.whole_numbers.resize(schema.categorical.size());
+  MEDLEY_RETURN_IF_ERROR(ReadInputs(root, model));
   for (const Reader& column : root.List("numeric")) {
     MEDLEY_RETURN_IF_ERROR(ReadListed(column, schema.numeric, schema.names.numeric));
     NumericTransform& fitted = model.transform.columns.emplace_back();
@@ -317,12 +321,14 @@ absl::Status ReadTask(const Reader& root, ExportedModel& model) {
       return base::InvalidArgument("classes: has {} names, but must have from 2 to {}", classes, model::kMostClasses);
     }
   }
-  if ((*task == model::Task::kMultiLabel) == model.schema.label_columns.empty()) {
+  const bool several = *task == model::Task::kMultiLabel && model.array_format.empty();
+  if (several == model.schema.label_columns.empty()) {
     return base::InvalidArgument("task: '{}' does not fit the label of {}", name, kSchemaFile);
   }
   return absl::OkStatus();
 }
 
+// 0: any number.
 int OutputsOf(const ExportedModel& model) {
   if (model.schema.task == model::Task::kMultiClass) return static_cast<int>(model.transform.label.classes.size());
   return model::OutputsOf(model.schema);
@@ -343,6 +349,8 @@ absl::Status ReadLayers(const Reader& root, ExportedModel& model) {
   if (operations.size() < 2 || operations.back().kind != OperationKind::kLoss) {
     return base::InvalidArgument("layers: the last layer must be a Loss");
   }
+  if (model.FromPyTorch()) return ReadProgram(root, model);
+  if (!model.array_format.empty()) return base::InvalidArgument("layers: arrays are read by models from PyTorch only");
   MEDLEY_RETURN_IF_ERROR(CheckUses(model.graph));
   for (const Operation& operation : operations) {
     if (operation.kind != OperationKind::kEmbedding) continue;

@@ -44,6 +44,8 @@ absl::StatusOr<int64_t> OffsetOf(const nlohmann::json& header, const ExportedTen
   return offsets[0].get<int64_t>();
 }
 
+}  // namespace
+
 absl::StatusOr<Weights> ReadWeights(const std::filesystem::path& path, const std::vector<ExportedTensor>& tensors) {
   MEDLEY_RETURN_IF_ERROR(base::CheckRegularFile(path));
   std::ifstream file(path, std::ios::binary);
@@ -64,8 +66,6 @@ absl::StatusOr<Weights> ReadWeights(const std::filesystem::path& path, const std
   return weights;
 }
 
-}  // namespace
-
 absl::StatusOr<LoadedModel> ReadExport(const std::filesystem::path& folder) {
   for (const std::string_view name : {kModelFile, kSchemaFile}) {
     const absl::Status regular = base::CheckRegularFile(folder / name);
@@ -81,6 +81,8 @@ absl::StatusOr<LoadedModel> ReadExport(const std::filesystem::path& folder) {
   auto parsed = ParseExportedModel(*model, schema);
   if (!parsed.ok()) return base::Annotate(parsed.status(), folder.string());
   loaded.model = *std::move(parsed);
+  loaded.folder = folder;
+  if (loaded.model.FromPyTorch()) return loaded;
   auto weights = ReadWeights(folder / kWeightsFile, TensorsOf(loaded.model.graph));
   if (!weights.ok()) return base::Annotate(weights.status(), (folder / kWeightsFile).string());
   loaded.weights = *std::move(weights);

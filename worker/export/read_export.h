@@ -16,10 +16,14 @@ using Weights = std::map<std::string, std::vector<float>>;  // by the tensor's n
 
 struct LoadedModel {
   ExportedModel model;
-  Weights weights;  // every tensor of the model
+  Weights weights;  // every tensor of the model; empty for one from PyTorch, whose are read with its program
+  std::filesystem::path folder;
 };
 
 // Errors: NotFound (the folder is no export), InvalidArgument naming the file and the field, those of the file system.
 absl::StatusOr<LoadedModel> ReadExport(const std::filesystem::path& folder);
+
+// The tensors of a safetensors file. Errors: InvalidArgument for one that is absent or of another type or shape.
+absl::StatusOr<Weights> ReadWeights(const std::filesystem::path& path, const std::vector<ExportedTensor>& tensors);
 
 }  // namespace medley::worker

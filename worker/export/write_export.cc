@@ -128,6 +128,9 @@ absl::Status WriteFolder(const Volume& volume, const ExportRequest& request) {
   MEDLEY_RETURN_IF_ERROR(files.RemoveFolder(folder));
   MEDLEY_RETURN_IF_ERROR(files.CreateFolder(folder));
   MEDLEY_RETURN_IF_ERROR(WriteWeights(volume, request));
+  if (!request.program.bytes.empty()) {
+    MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kProgramFile, request.program.bytes));
+  }
   MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kSchemaFile, SchemaJson(request.model)));
   MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kCardFile, Markdown(request.card, request.model)));
   if (!request.log.empty()) MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kLogFile, request.log));

@@ -7,7 +7,9 @@
 #include <absl/functional/function_ref.h>
 #include <absl/status/status.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "worker/checkpoint/files.h"
 #include "worker/checkpoint/layout.h"
@@ -16,10 +18,17 @@
 
 namespace medley::worker {
 
+// The archive of a model from PyTorch as torch.export.save writes it, with the weights before the training.
+struct ProgramBytes {
+  std::shared_ptr<const void> owner;
+  std::string_view bytes;  // empty: the model is Medley's own
+};
+
 struct ExportRequest {
   CheckpointManifest checkpoint;
   ExportedModel model;
   ModelCard card;
+  ProgramBytes program;
   uint64_t seed = 0;           // of the job: rows that no sample has used are not in the checkpoint
   std::string log;             // of the coordinator; empty: none
   std::string folder;          // relative to the volume; replaced when it exists

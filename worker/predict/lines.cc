@@ -48,12 +48,17 @@ PredictionLines::PredictionLines(const ExportedModel& model, bool all) : model_(
 void PredictionLines::Append(std::span<const float> logits, std::string& text) const {
   switch (model_.schema.task) {
     case model::Task::kRegression:
-      AppendLabel(model_.transform.label, static_cast<double>(logits[0]), text);
+      for (size_t i = 0; i < logits.size(); ++i) {
+        if (i > 0) text += ',';
+        AppendLabel(model_.transform.label, static_cast<double>(logits[i]), text);
+      }
       break;
     case model::Task::kMultiClass:
       AppendClass(logits, text);
       break;
-    case model::Task::kOwnLoss:  // only of models from PyTorch, which are not predicted
+    case model::Task::kOwnLoss:
+      AppendNumber(logits[0], text);
+      break;
     case model::Task::kBinary:
     case model::Task::kMultiLabel:
       for (size_t i = 0; i < logits.size(); ++i) {

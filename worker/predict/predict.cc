@@ -1,13 +1,14 @@
 #include "worker/predict/predict.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "common/base/status.h"
+#include "worker/predict/compute.h"
 #include "worker/predict/lines.h"
-#include "worker/predict/network.h"
 #include "worker/scores/scorer.h"
 
 namespace medley::worker {
@@ -17,13 +18,18 @@ constexpr int kRowsAtOnce = 240;
 
 absl::Status ForEachBatch(const LoadedModel& model, RowStream& stream,
                           absl::FunctionRef<absl::Status(const Batch&, const std::vector<float>&)> visit) {
-  Network network(model);
+  std::unique_ptr<Compute> compute;  // once there is a row
   Batch rows;
   std::vector<float> logits;
   while (true) {
     MEDLEY_RETURN_IF_ERROR(stream.Next(kRowsAtOnce, rows));
     logits.clear();
-    if (rows.samples > 0) network.Logits(rows, logits);
+    if (rows.samples > 0) {
+      if (compute == nullptr) {
+        MEDLEY_ASSIGN_OR_RETURN(compute, MakeCompute(model));
+      }
+      MEDLEY_RETURN_IF_ERROR(compute->Logits(rows, logits));
+    }
     MEDLEY_RETURN_IF_ERROR(visit(rows, logits));
     if (rows.samples == 0) return absl::OkStatus();
   }

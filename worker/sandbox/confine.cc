@@ -82,8 +82,14 @@ absl::Status Failed(const char* what, int error) {
 }
 
 // The kinds of sockets that a job uses: TCP, UDP for names, and the kernel's list of interfaces.
-int DenySockets(scmp_filter_ctx filter, bool gpus) {
+int DenySockets(scmp_filter_ctx filter, bool gpus, bool offline) {
   int result = 0;
+  if (offline) {
+    for (const int call : {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind)}) {
+      if (result == 0) result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), call, 0);
+    }
+    return result;
+  }
   for (int domain = 0; domain < 64 && result == 0; ++domain) {
     const bool allowed = domain == AF_INET || domain == AF_INET6 || domain == AF_NETLINK || (gpus && domain == AF_UNIX);
     if (allowed) continue;
@@ -112,7 +118,7 @@ absl::Status LoadFilter(const Confinement& confinement) {
     result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(execve), 0);
     if (result == 0) result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(execveat), 0);
   }
-  if (result == 0) result = DenySockets(filter, confinement.gpus);
+  if (result == 0) result = DenySockets(filter, confinement.gpus, confinement.offline);
   if (result == 0) result = seccomp_load(filter);
   seccomp_release(filter);
   return result == 0 ? absl::OkStatus() : Failed("seccomp", -result);

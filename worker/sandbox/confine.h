@@ -24,6 +24,7 @@ struct Confinement {
   std::vector<std::filesystem::path> writable;  // folders; those that do not exist are created
   std::vector<std::filesystem::path> programs;  // that may be started; empty: none
   bool gpus = false;                            // NVIDIA's libraries use sockets between processes
+  bool offline = false;                         // no sockets but those that are open
 };
 
 // Returns what could not be had, for the log: "the kernel has no Landlock"; empty: everything is in force. Errors:

@@ -178,9 +178,16 @@ absl::StatusOr<std::string> ReaderProgram() {
 
 absl::StatusOr<exported::Program> ReadTorchScript(const std::string& path, const std::vector<SampleInput>& inputs,
                                                   const ReadLimits& limits) {
-  const auto archive = Convert(path, inputs, limits);
+  MEDLEY_ASSIGN_OR_RETURN(const auto archive, LowerTorchScript(path, inputs, limits));
+  return exported::ReadArchiveBytes(archive, path);
+}
+
+absl::StatusOr<std::shared_ptr<const std::string>> LowerTorchScript(const std::string& path,
+                                                                    const std::vector<SampleInput>& inputs,
+                                                                    const ReadLimits& limits) {
+  auto archive = Convert(path, inputs, limits);
   if (!archive.ok()) return base::Annotate(archive.status(), "reading the model " + path);
-  return exported::ReadArchiveBytes(*archive, path);
+  return archive;
 }
 
 }  // namespace medley::torchscript

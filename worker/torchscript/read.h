@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,10 @@ absl::StatusOr<std::string> ReaderProgram();
 // Internal when it cannot be started.
 absl::StatusOr<exported::Program> ReadTorchScript(const std::string& path, const std::vector<SampleInput>& inputs,
                                                   const ReadLimits& limits = {});
+
+// The same as an archive, as torch.export.save would write it; it has not been checked.
+absl::StatusOr<std::shared_ptr<const std::string>> LowerTorchScript(const std::string& path,
+                                                                    const std::vector<SampleInput>& inputs,
+                                                                    const ReadLimits& limits = {});
 
 }  // namespace medley::torchscript

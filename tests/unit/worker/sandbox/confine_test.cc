@@ -165,5 +165,27 @@ TEST_F(ConfineTest, ThreadsThatExistAlreadyLoseSystemCallsToo) {
   EXPECT_EQ(WEXITSTATUS(status), EACCES);
 }
 
+TEST_F(ConfineTest, OfflineProcessesHaveOnlyTheSocketsThatWereOpen) {
+  if (HasSanitizers()) {
+    EXPECT_EQ(SaysSo(), 0);
+    return;
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int ends[2] = {};
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) ::_exit(1);
+    if (!Confine({.writable = {folder_ / "job"}, .offline = true}).ok()) ::_exit(200);
+    for (const int domain : {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}) {
+      if (ErrorOf(::socket(domain, SOCK_STREAM, 0)) != EACCES) ::_exit(2);
+    }
+    char byte = 'x';
+    if (::send(ends[0], &byte, 1, 0) != 1 || ::recv(ends[1], &byte, 1, 0) != 1) ::_exit(3);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : 201, 0);
+}
+
 }  // namespace
 }  // namespace medley::worker
