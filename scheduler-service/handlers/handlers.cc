@@ -54,7 +54,7 @@ absl::StatusOr<Handlers::Prepared> Handlers::Prepare(const scheduler::v1::PlanRe
     return base::InvalidArgument("resources: none given, and the catalog defines no resource types");
   }
   out.prediction = context_.learned_state.calibrator().Correct(out.request, call.tenant);
-  MEDLEY_RETURN_IF_ERROR(context_.learned_state.ResolvePolicy(out.request));
+  MEDLEY_RETURN_IF_ERROR(context_.learned_state.ResolvePolicy(out.request, call.tenant));
   out.origin = {catalog->revision, catalog->price_time};
   return out;
 }

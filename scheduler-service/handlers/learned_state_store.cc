@@ -64,23 +64,23 @@ void LearnedStateStore::Run(base::Clock& clock, std::stop_token stop) {
 }
 
 void LearnedStateStore::TrainPolicies(std::stop_token stop) {
-  model::JobObservation observation;
+  Pending next;
   {
     base::MutexLock lock(mutex_);
     const bool ready = pending_changed_.WaitFor(mutex_, stop, base::seconds(1), [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
       return !pending_observations_.empty();
     });
     if (!ready) return;
-    observation = std::move(pending_observations_.front());
+    next = std::move(pending_observations_.front());
     pending_observations_.pop_front();
   }
-  const absl::Status status = learner_->Observe(observation);
+  const absl::Status status = learner_->Observe(next.observation, next.tenant);
   TrainingCounter(status.ok() ? "trained" : "rejected").Increment();
   if (status.ok()) ++trained_;
   if (!status.ok()) log::Debug("policy training rejected an observation", {{"error", base::ToString(status)}});
 }
 
-absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request) const {
+absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request, std::string_view tenant) const {
   model::RecurrentOptions& recurrent = request.planner.recurrent;
   if (recurrent.policy_name.empty() || !recurrent.policy.empty()) return absl::OkStatus();
   if (const PolicyStore::Policy policy = policies_.Find(recurrent.policy_name)) {
@@ -88,7 +88,7 @@ absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request) const
     return absl::OkStatus();
   }
   const absl::Status online =
-      learner_ == nullptr ? base::NotFound("disabled (--learn-online is not set)") : learner_->Resolve(request);
+      learner_ == nullptr ? base::NotFound("disabled (--learn-online is not set)") : learner_->Resolve(request, tenant);
   if (online.ok()) return online;
   return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown; policy files: {}; online policies: {}",
                                recurrent.policy_name, policies_.Names(), base::Message(online));
@@ -109,7 +109,7 @@ absl::StatusOr<model::Prediction> LearnedStateStore::Observe(const model::JobObs
   ++observed_;
   if (learner_ != nullptr) {
     base::MutexLock lock(mutex_);
-    pending_observations_.push_back(observation);
+    pending_observations_.push_back({observation, std::string(tenant)});
     if (pending_observations_.size() > kMaxPendingObservations) pending_observations_.pop_front();
     pending_changed_.NotifyOne();
   }

@@ -37,8 +37,9 @@ class LearnedStateStore {
   // request must be filled in. `tenant`: who reports it.
   absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::string_view tenant);
   // Replaces planner.recurrent.policyName by the bytes of that policy: one of policies(), or one that was trained
-  // online ("online" is the one for the request's model). Errors: InvalidArgument listing the known names.
-  absl::Status ResolvePolicy(model::PlanRequest& request) const;
+  // online on observations of the tenant ("online" is the one for the request's model). Errors: InvalidArgument listing
+  // the known names.
+  absl::Status ResolvePolicy(model::PlanRequest& request, std::string_view tenant) const;
   const Calibrator& calibrator() const { return calibrator_; }
   const PolicyStore& policies() const { return policies_; }
   // Grows when responses may change.
@@ -63,7 +64,11 @@ class LearnedStateStore {
   std::atomic<uint64_t> trained_saved_{0};
   base::Mutex mutex_;
   base::CondVar pending_changed_;
-  std::deque<model::JobObservation> pending_observations_ ABSL_GUARDED_BY(mutex_);  // not learned from yet
+  struct Pending {
+    model::JobObservation observation;
+    std::string tenant;
+  };
+  std::deque<Pending> pending_observations_ ABSL_GUARDED_BY(mutex_);  // not learned from yet
 };
 
 }  // namespace medley::sched

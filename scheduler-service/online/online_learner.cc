@@ -53,6 +53,10 @@ double HourlyOf(const Problem& problem, const model::JobObservation& observation
   return hourly;
 }
 
+std::string PrefixOf(std::string_view tenant) { return (tenant.empty() ? "" : base::HashHex(tenant)) + "@"; }
+
+std::string_view TenantIn(std::string_view key) { return key.substr(0, key.find('@')); }
+
 }  // namespace
 
 OnlineLearner::OnlineLearner(const Options& options) : options_(options) {}
@@ -78,7 +82,7 @@ std::unique_ptr<PolicyTrainer> OnlineLearner::NewTrainer(const Problem& problem)
   return trainer;
 }
 
-absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
+absl::Status OnlineLearner::Observe(const model::JobObservation& observation, std::string_view tenant) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(observation));
   if (observation.request.model.layers.size() > kMostLayers) {
     return base::ResourceExhausted("model.layers: has {} layers, policies can be trained on at most {}",
@@ -91,56 +95,69 @@ absl::Status OnlineLearner::Observe(const model::JobObservation& observation) {
   if (!std::isfinite(log_cost))
     return base::InvalidArgument("usdPerHour: must be greater than 0, or the request must have prices");
 
-  const std::string name = NameOf(observation.request);
+  const std::string key = PrefixOf(tenant) + NameOf(observation.request);
   const base::MutexLock lock(learning_);
-  auto& trainer = trainers_[name];
+  auto& trainer = trainers_[key];
   if (trainer == nullptr) trainer = NewTrainer(*problem);
   const int64_t number = ++observations_;
   const absl::Status learned =
       trainer->Train(*problem, schedule, log_cost, number + static_cast<int64_t>(options_.seed << 32));
   if (!learned.ok()) {
-    if (trainer->policy().parameters.empty()) trainers_.erase(name);
+    if (trainer->policy().parameters.empty()) trainers_.erase(key);
     return learned;
   }
-  if (trainers_.size() > options_.most_models) {
-    const auto oldest = std::min_element(trainers_.begin(), trainers_.end(), [](const auto& a, const auto& b) {
-      return a.second->observed() < b.second->observed();
-    });
-    const base::MutexLock reading(reading_);
-    published_.erase(oldest->first);
-    trainers_.erase(oldest);
-  }
-  Publish(name, *trainer);
+  Publish(key, *trainer);
+  if (trainers_.size() > options_.most_models) DropOldest();
   return absl::OkStatus();
 }
 
-void OnlineLearner::Publish(const std::string& name, const PolicyTrainer& trainer) {
-  Snapshot snapshot{policy_net::ToBytes(trainer.policy()), trainer.ToBytes()};
-  const base::MutexLock lock(reading_);
-  published_[name] = std::move(snapshot);
+void OnlineLearner::DropOldest() {
+  std::map<std::string_view, size_t> counts;
+  size_t most = 0;
+  for (const auto& [key, trainer] : trainers_) most = std::max(most, ++counts[TenantIn(key)]);
+  auto oldest = trainers_.end();
+  for (auto it = trainers_.begin(); it != trainers_.end(); ++it) {
+    if (counts[TenantIn(it->first)] < most) continue;
+    if (oldest == trainers_.end() || it->second->observed() < oldest->second->observed()) oldest = it;
+  }
+  const base::MutexLock reading(reading_);
+  published_.erase(oldest->first);
+  trainers_.erase(oldest);
 }
 
-absl::StatusOr<std::string> OnlineLearner::Policy(std::string_view name) const {
+void OnlineLearner::Publish(const std::string& key, const PolicyTrainer& trainer) {
+  Snapshot snapshot{policy_net::ToBytes(trainer.policy()), trainer.ToBytes()};
   const base::MutexLock lock(reading_);
-  const auto found = published_.find(name);
-  if (found != published_.end()) return found->second.policy;
+  published_[key] = std::move(snapshot);
+}
+
+absl::StatusOr<std::string> OnlineLearner::Policy(std::string_view name, std::string_view tenant) const {
+  {
+    const base::MutexLock lock(reading_);
+    const auto found = published_.find(PrefixOf(tenant) + std::string(name));
+    if (found != published_.end()) return found->second.policy;
+  }
   std::string names;
-  for (const auto& [known, snapshot] : published_) names += (names.empty() ? "" : ", ") + known;
+  for (const std::string& known : Names(tenant)) names += (names.empty() ? "" : ", ") + known;
   return base::NotFound("planner.recurrent.policyName: '{}' is unknown; known policies: {}", name,
                         names.empty() ? "none" : names);
 }
 
-absl::Status OnlineLearner::Resolve(model::PlanRequest& request) const {
+absl::Status OnlineLearner::Resolve(model::PlanRequest& request, std::string_view tenant) const {
   model::RecurrentOptions& options = request.planner.recurrent;
   if (options.policy_name.empty() || !options.policy.empty()) return absl::OkStatus();
-  MEDLEY_ASSIGN_OR_RETURN(options.policy, Policy(options.policy_name == kOwn ? NameOf(request) : options.policy_name));
+  const std::string name = options.policy_name == kOwn ? NameOf(request) : options.policy_name;
+  MEDLEY_ASSIGN_OR_RETURN(options.policy, Policy(name, tenant));
   return absl::OkStatus();
 }
 
-std::vector<std::string> OnlineLearner::Names() const {
+std::vector<std::string> OnlineLearner::Names(std::string_view tenant) const {
+  const std::string prefix = PrefixOf(tenant);
   const base::MutexLock lock(reading_);
   std::vector<std::string> names;
-  for (const auto& [name, snapshot] : published_) names.push_back(name);
+  for (const auto& [key, snapshot] : published_) {
+    if (key.starts_with(prefix)) names.push_back(key.substr(prefix.size()));
+  }
   return names;
 }
 
@@ -175,10 +192,11 @@ absl::Status OnlineLearner::Load(std::string_view bytes) {
   int64_t latest = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = in.TakeString(in.Take<uint32_t>());
+    const std::string key = name.find('@') < name.find('/') ? name : PrefixOf("") + name;
     auto trainer = PolicyTrainer::FromBytes(in.TakeString(in.Take<uint64_t>()), OptionsOf(options_));
     if (!trainer.ok()) return base::Annotate(trainer.status(), fmt::format("policies: '{}'", name));
     latest = std::max(latest, trainer->observed() & 0xffffffff);
-    trainers[name] = std::make_unique<PolicyTrainer>(std::move(*trainer));
+    trainers[key] = std::make_unique<PolicyTrainer>(std::move(*trainer));
   }
   if (in.cut_short() || in.left() != 0)
     return base::InvalidArgument("policies: the file is truncated or has {} extra bytes", in.left());
@@ -189,7 +207,7 @@ absl::Status OnlineLearner::Load(std::string_view bytes) {
     const base::MutexLock reading(reading_);
     published_.clear();
   }
-  for (const auto& [name, trainer] : trainers_) Publish(name, *trainer);
+  for (const auto& [key, trainer] : trainers_) Publish(key, *trainer);
   return absl::OkStatus();
 }
 

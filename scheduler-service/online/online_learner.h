@@ -4,14 +4,16 @@
 //   learner.Observe(observation);            // after every window that a job measured
 //   learner.Resolve(request);                // planner.recurrent.policyName -> its bytes, before planning
 //
-// There is one policy per planner and model; a model is identified by its layers, not by prices. An observation is a
-// schedule with its measured cost in USD per sample. It enters the replay buffer (replay_buffer.h), and the policy
+// There is one policy per tenant, planner and model; a model is identified by its layers, not by prices. So what one
+// tenant reports trains no policy of another, and no tenant reads or displaces the policies of others. An observation
+// is a schedule with its measured cost in USD per sample. It enters the replay buffer (replay_buffer.h), and the policy
 // takes some gradient steps on two objectives:
 // 1. Replay of all schedules in the buffer. The weight of a schedule is its advantage (how much cheaper it is than the
 //    mean of the buffer) times the clipped importance ratio (its probability now / when it was measured).
 // 2. REINFORCE on schedules drawn from the policy. Their cost is the measured one if the schedule is in the
 //    buffer, else the cost model's, corrected with the measurements of its types.
-// Does no I/O. Memory is bounded: the model whose last observation is the oldest is dropped.
+// Does no I/O. Memory is bounded: of the tenant with the most models, the model whose last observation is the oldest is
+// dropped.
 //
 // Thread-safe. Observe takes tens of milliseconds; calls run one at a time, and the other methods do not wait for them.
 #pragma once
@@ -48,15 +50,16 @@ class OnlineLearner {
   // Trains on an observation. The request's prices must be filled in. Its planner selects the kind of policy (rl-rnn,
   // else rl-lstm); if the request contains a policy of the same shape, a new policy starts from it. Errors:
   // InvalidArgument (malformed, or without a cost); ResourceExhausted for a model with more than 1024 layers.
-  absl::Status Observe(const model::JobObservation& observation);
+  // `tenant`: who reports it, as authenticated; empty: all callers are one.
+  absl::Status Observe(const model::JobObservation& observation, std::string_view tenant = "");
 
   // The name of the policy for the request's planner and model: "rl-lstm/NAME/0123456789abcdef".
   static std::string NameOf(const model::PlanRequest& request);
-  // Replaces planner.recurrent.policyName by the policy's bytes; "online" means NameOf(request). Does nothing if the
-  // request has no name, or already has a policy. Errors: NotFound listing the known names.
-  absl::Status Resolve(model::PlanRequest& request) const;
-  absl::StatusOr<std::string> Policy(std::string_view name) const;
-  std::vector<std::string> Names() const;
+  // Replaces planner.recurrent.policyName by the bytes of the tenant's policy; "online" means NameOf(request). Does
+  // nothing if the request has no name, or already has a policy. Errors: NotFound listing the tenant's names.
+  absl::Status Resolve(model::PlanRequest& request, std::string_view tenant = "") const;
+  absl::StatusOr<std::string> Policy(std::string_view name, std::string_view tenant = "") const;
+  std::vector<std::string> Names(std::string_view tenant = "") const;
 
   // All policies with their replay buffers, as bytes. Load replaces the current state; on an error (InvalidArgument) it
   // changes nothing.
@@ -69,10 +72,13 @@ class OnlineLearner {
     std::string bytes;  // PolicyTrainer::ToBytes
   };
   std::unique_ptr<PolicyTrainer> NewTrainer(const Problem& problem) const;
-  void Publish(const std::string& name, const PolicyTrainer& trainer);
+  void Publish(const std::string& key, const PolicyTrainer& trainer);
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(learning_);
 
   const Options options_;
   base::Mutex learning_;  // lock order: learning_ before reading_
+  // Keys here and below: a hash of the tenant (empty: none), '@', and the name. Files of versions that knew no tenants
+  // have names only.
   std::map<std::string, std::unique_ptr<PolicyTrainer>> trainers_ ABSL_GUARDED_BY(learning_);
   int64_t observations_ ABSL_GUARDED_BY(learning_) = 0;
   mutable base::Mutex reading_;

@@ -6,9 +6,11 @@
 
 #include <thread>
 
+#include "common/base/hash.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/policy_net/byte_stream.h"
 
 namespace medley::sched {
 namespace {
@@ -169,6 +171,69 @@ TEST(OnlineLearnerTest, MemoryIsBounded) {
   const std::vector<std::string> names = learner.Names();
   ASSERT_EQ(names.size(), 2U);
   EXPECT_EQ(names[0].substr(0, 10), "rl-lstm/m2");
+}
+
+// False reports of one tenant about the model of another.
+TEST(OnlineLearnerTest, WhatOneTenantReportsTrainsNoPolicyOfAnother) {
+  const model::PlanRequest asked = World(1);
+  const auto stages = Solve(*MakeExact(), asked).best->stages;
+  OnlineLearner alone({.first_rounds = 5, .rounds = 2}), among({.first_rounds = 5, .rounds = 2});
+  const std::string name = OnlineLearner::NameOf(asked);
+  ASSERT_THAT(alone.Observe(Measure(asked, asked, stages), "honest"), base::IsOk());
+  ASSERT_THAT(among.Observe(Measure(asked, asked, stages), "honest"), base::IsOk());
+  for (int i = 0; i < 6; ++i) {
+    model::JobObservation lie = Measure(asked, asked, Solve(*MakeGpuOnly(), asked).best->stages);
+    lie.usd_per_hour /= 1000;
+    ASSERT_THAT(among.Observe(lie, "evil"), base::IsOk());
+    ASSERT_THAT(among.Observe(lie), base::IsOk());
+  }
+  EXPECT_EQ(*among.Policy(name, "honest"), *alone.Policy(name, "honest"));
+  EXPECT_NE(*among.Policy(name, "evil"), *among.Policy(name, "honest"));
+  // Nobody reads the policies of others, nor their names.
+  model::PlanRequest request = asked;
+  for (const std::string& wanted : {std::string("online"), name, base::HashHex("honest") + "@" + name}) {
+    request.planner.recurrent.policy_name = wanted;
+    EXPECT_THAT(among.Resolve(request, "stranger"),
+                base::StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("known policies: none")));
+  }
+  EXPECT_EQ(among.Names("honest"), std::vector<std::string>{name});
+  // Also after a restart.
+  OnlineLearner again({});
+  ASSERT_THAT(again.Load(among.Save()), base::IsOk());
+  EXPECT_EQ(*again.Policy(name, "honest"), *alone.Policy(name, "honest"));
+}
+
+TEST(OnlineLearnerTest, ManyModelsOfOneTenantDisplaceNoneOfAnother) {
+  OnlineLearner learner({.most_models = 3, .first_rounds = 1, .rounds = 1});
+  const model::PlanRequest asked = World(1);
+  const auto stages = Solve(*MakeExact(), asked).best->stages;
+  ASSERT_THAT(learner.Observe(Measure(asked, asked, stages), "honest"), base::IsOk());
+  for (int i = 0; i < 5; ++i) {
+    model::PlanRequest other = asked;
+    other.model.name = fmt::format("m{}", i);
+    ASSERT_THAT(learner.Observe(Measure(other, other, stages), "evil"), base::IsOk());
+  }
+  EXPECT_EQ(learner.Names("honest").size(), 1U);
+  EXPECT_EQ(learner.Names("evil").size(), 2U);
+}
+
+// A file of a version that knew no tenants: its names have no '@'.
+TEST(OnlineLearnerTest, AFileWithoutTenantsIsOfAllCallersWithoutOne) {
+  const model::PlanRequest asked = World(1);
+  OnlineLearner learner({.first_rounds = 1, .rounds = 1});
+  ASSERT_THAT(learner.Observe(Measure(asked, asked, Solve(*MakeExact(), asked).best->stages)), base::IsOk());
+  const std::string now = learner.Save();
+  const std::string name = OnlineLearner::NameOf(asked);
+  const size_t at = now.find("@" + name);
+  ASSERT_NE(at, std::string::npos);
+  std::string before = now.substr(0, at - sizeof(uint32_t));
+  policy_net::PutValue(before, static_cast<uint32_t>(name.size()));
+  before += now.substr(at + 1, now.size() - at - 1 - sizeof(uint64_t));
+  policy_net::PutValue(before, base::Hash64(before));
+  OnlineLearner loaded({});
+  ASSERT_THAT(loaded.Load(before), base::IsOk());
+  EXPECT_EQ(*loaded.Policy(name), *learner.Policy(name));
+  EXPECT_EQ(loaded.Save(), now);
 }
 
 TEST(OnlineLearnerTest, ManyThreadsObserveAndRead) {
