@@ -56,7 +56,8 @@ std::string OwnerId(const ProfileId& id) { return "profile " + KeyOf(id).ToStrin
 int UnitsHeldBy(const JobDeps& deps, const kube::Object& job, const std::string& pool) {
   const auto pods = deps.stores.pods.ByIndex("owner", job.uid());
   return static_cast<int>(std::count_if(pods.begin(), pods.end(), [&](const kube::ObjectPtr& pod) {
-    return pod->key().ns == job.key().ns && pod->label(kPoolLabel) == pool && !pod->deleting();
+    return IsOfKnownJob(deps, *pod) && pod->key().ns == job.key().ns && pod->label(kPoolLabel) == pool &&
+           !pod->deleting();
   }));
 }
 
