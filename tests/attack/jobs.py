@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 
-from cluster_jobs import POOL, ROWS, condition, job, samples, wait_for, write_data
+from cluster_jobs import POOL, ROWS, VICTIM, condition, job, samples, wait_for, write_data
 from measure import Row
 
 
@@ -185,4 +185,57 @@ def full_volume(cluster, folder):
         subprocess.run(["umount", "-l", volume], check=False)
 
 
-ATTACKS = (price, name, fifo, changed_data, exchanged_checkpoints, full_volume)
+def written(cluster, name):
+    return json.loads(cluster.kubectl("get", "configmap", name, "-o", "json"))
+
+
+def rewrite(cluster, name, edit):
+    """Replaces the data of a ConfigMap, as an editor of the namespace may."""
+    data = {key: edit(text) for key, text in written(cluster, name)["data"].items()}
+    cluster.kubectl("patch", "configmap", name, "--type=merge", "--patch", json.dumps({"data": data}))
+
+
+def edited_records(cluster, folder):
+    """An editor of ConfigMaps moves a plan into a pool of another namespace, takes the signature of another record, and makes a
+    profile say that the pool is useless.
+    """
+    mine = own_folder(folder, "edited")
+    write_data(os.path.join(mine, "train.csv"))
+    reserved = json.loads(json.dumps(POOL))
+    reserved["metadata"]["name"] = "reserved"
+    reserved["spec"]["namespaces"] = ["payroll"]
+    cluster.apply(reserved, job("edited", mine, 400))
+    wait_for("the job trains", lambda: samples(cluster, "edited") > 0)
+    genuine = written(cluster, "edited-plan")
+    signature = written(cluster, VICTIM + "-plan")["metadata"]["annotations"]["medley.dev/signature"]
+    for what, annotations in (("", {}), (" with the signature of another job's plan", {"medley.dev/signature": signature})):
+        if annotations:
+            cluster.kubectl("annotate", "--overwrite", "configmap", "edited-plan", f"medley.dev/signature={signature}")
+        rewrite(cluster, "edited-plan", lambda text: text.replace("local", "reserved"))
+        wait_for("the plan is the operator's again",
+                 lambda: "reserved" not in json.dumps(written(cluster, "edited-plan")["data"]))
+        message = wait_for("the refusal is reported", lambda: said(cluster, "edited", "edited-plan", "another client"))
+        pods = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+        moved = [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("labels", {}).get("medley.dev/pool") == "reserved"]
+        used = json.loads(cluster.kubectl("get", "resourcepool", "reserved", "-o", "json")).get("status", {}).get("units", {})
+        again = written(cluster, "edited-plan")["data"].keys() == genuine["data"].keys()
+        yield Row(f"a plan edited into a pool of another namespace{what}", f"{message}; {len(moved)} pods, {used.get('used', 0)} units there",
+                  not moved and not used.get("used", 0) and again)
+    profiles = [each["metadata"]["name"] for each in json.loads(cluster.kubectl("get", "configmaps", "-o", "json"))["items"]
+                if each["metadata"]["name"].startswith("medley-profile-")]
+    for profile in profiles:
+        rewrite(cluster, profile, lambda text: text.replace("0.", "9999."))
+    cluster.apply(job("reads-profile", mine, 1))
+    # The Event is about one of the jobs that can use the profile.
+    message = wait_for("the profile is refused", lambda: next(filter(None, (
+        said(cluster, each, "stored profile", "another client") for each in (VICTIM, "edited", "reads-profile"))), None))
+    wait_for("the job is complete", lambda: cluster.phase("reads-profile") == "Complete")
+    left = [profile for profile in profiles if "9999." in json.dumps(written(cluster, profile)["data"])]
+    yield Row("edited profiles, and a job that needs them", f"{message}; {len(profiles)} edited, {len(left)} left",
+              bool(profiles) and not left)
+    delete(cluster, "edited")
+    delete(cluster, "reads-profile")
+    cluster.kubectl("delete", "resourcepool", "reserved", "--wait=false")
+
+
+ATTACKS = (price, name, fifo, changed_data, exchanged_checkpoints, full_volume, edited_records)

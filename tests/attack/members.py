@@ -4,10 +4,12 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 import time
 
 from cluster_jobs import VICTIM, wait_for
-from measure import Watched
+from handshake import answers, make_certificate
+from measure import Row, Watched
 
 BIN = os.environ["MEDLEY_BIN_DIR"]
 METRICS_PORT = 7201
@@ -67,6 +69,28 @@ def frames(cluster, _):
                               sent["connections"] > 0 or who == "certificate", LIMIT_MIB)
 
 
+def handshakes(cluster, _):
+    """Nobody speaks a word of HTTP/2 with a member without a certificate of the job's CA. Whoever has one does, which shows that
+    the attack would notice a member that does not look.
+    """
+    for role in ("server", "coordinator"):
+        pod = wait_for(f"a {role}", lambda role=role: cluster.pods(VICTIM, role))[0]
+        address = (pod["status"]["podIP"], 7070)
+        credentials, uid = stolen_credentials(cluster, pod)
+        name = f"{uid}.jobs.medley.internal"
+        with tempfile.TemporaryDirectory() as folder:
+            authority = [os.path.join(credentials, each) for each in ("ca.crt", "ca.key")]
+            own_ca = make_certificate(folder, name)
+            tries = {"plain text": answers(address, tls=False), "no certificate": answers(address),
+                     "one that it signed itself": answers(address, make_certificate(folder, name)),
+                     "one of another CA": answers(address, make_certificate(folder, name, (own_ca, own_ca)))}
+            control = answers(address, make_certificate(folder, name, authority))
+        spoken = [what for what, answer in tries.items() if answer == "settings"]
+        yield Row(f"HTTP/2 with the {role} without a certificate of the job",
+                  ", ".join(f"{what}: {answer}" for what, answer in tries.items()) + f"; with the job's: {control}",
+                  not spoken and control == "settings")
+
+
 def get(address, port, path, timeout=60):
     """The status line of one GET, and the seconds that it took."""
     started = time.monotonic()
@@ -99,4 +123,4 @@ def silent(cluster, _):
                           LIMIT_MIB)
 
 
-ATTACKS = (floods, frames, silent)
+ATTACKS = (handshakes, floods, frames, silent)
