@@ -31,7 +31,7 @@ struct Metric {
   const char* title;  // in text
 };
 constexpr Metric kMetrics[] = {{"auc", "auc", "AUC"},
-                               {"log_loss", "logLoss", "log loss"},
+                               {"logLoss", "logLoss", "log loss"},
                                {"accuracy", "accuracy", "accuracy"},
                                {"mse", "mse", "MSE"},
                                {"mae", "mae", "MAE"},

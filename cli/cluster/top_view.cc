@@ -117,7 +117,7 @@ Total Sum(const TopView& view) {
 
 // The first of the usual measures of quality that the last evaluation has.
 std::string Score(const TopJob& job) {
-  for (const char* name : {"auc", "accuracy", "r2", "mse", "log_loss"}) {
+  for (const char* name : {"auc", "accuracy", "r2", "mse", "logLoss"}) {
     const auto found = job.metrics.find(name);
     if (found != job.metrics.end()) return fmt::format("{} {:.4f}", name, found->second);
   }

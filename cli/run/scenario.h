@@ -39,7 +39,7 @@ struct ScenarioStep {
 
 // The expected results, which the summary checks. A missing field is not checked.
 struct Expectations {
-  // By the name in the status, as log_loss: at most for those that improve by falling, at least for others.
+  // By the name in the status, as logLoss: at most for those that improve by falling, at least for others.
   std::map<std::string, double> metrics;
   int rescales = 0;    // at least
   int recoveries = 0;  // at least

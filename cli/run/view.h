@@ -16,7 +16,7 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan);
 // "  37 %  36,352 of 97,683 samples  5,312 samples/s  loss 0.3312  0.0004 USD"
 std::string ProgressLine(const Snapshot& view);
 
-// "epoch 3, step 192: accuracy 0.8601, auc 0.9012, log_loss 0.3012; training loss 0.3123"
+// "epoch 3, step 192: accuracy 0.8601, auc 0.9012, logLoss 0.3012; training loss 0.3123"
 std::string CurveLine(const ops::EvaluationStatus& evaluation);
 // The last `most` evaluations as a table; empty when there are none.
 std::vector<std::string> CurveTable(const std::vector<ops::EvaluationStatus>& evaluations, size_t most);

@@ -39,10 +39,10 @@ std::vector<std::string> TaskMetrics(Task task) {
   return {"auc", "logLoss", "accuracy"};
 }
 
-std::string MetricKey(std::string_view name) { return name == "logLoss" ? "log_loss" : std::string(name); }
+std::string MetricKey(std::string_view name) { return name == "log_loss" ? "logLoss" : std::string(name); }
 
 bool ImprovesByFalling(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kFalling = {"log_loss", "mse", "mae", "loss"};
+  constexpr std::array<std::string_view, 4> kFalling = {"logLoss", "mse", "mae", "loss"};
   return std::ranges::find(kFalling, key) != kFalling.end();
 }
 

@@ -23,7 +23,8 @@ std::optional<Task> TaskNamed(std::string_view name);
 
 // The metrics of an evaluation, by their names in manifests: auc, logLoss, accuracy or mse, mae, r2 or loss.
 std::vector<std::string> TaskMetrics(Task task);
-// The name of a metric in the status, in metrics and in files: log_loss for logLoss.
+// The one spelling of a metric, in manifests, in the status, in metrics and in files. `name`: that, or how earlier
+// versions wrote it (log_loss for logLoss).
 std::string MetricKey(std::string_view name);
 // True for losses and errors. `key` is a name in the status.
 bool ImprovesByFalling(std::string_view key);

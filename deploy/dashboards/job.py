@@ -46,9 +46,9 @@ def make():
     d.lines("Training and validation loss", "Of each evaluation: the log loss on the test data, and the mean training loss since the "
             "evaluation before. A validation loss that rises while the training loss falls tells of overfitting.",
             [(f"medley_job_evaluation_training_loss{{{JOB}}}", "training"),
-             (f'medley_job_score{{{JOB}, score=~"log_loss|cross_entropy|mse|mae"}}', "validation {{score}}")], "none", width=8, step=True, fill=0)
+             (f'medley_job_score{{{JOB}, score=~"logLoss|cross_entropy|mse|mae"}}', "validation {{score}}")], "none", width=8, step=True, fill=0)
     d.lines("Validation metrics", "Quality on the test data at each evaluation.",
-            [(f'medley_job_score{{{JOB}, score!~"log_loss|cross_entropy|mse|mae|test_samples"}}', "{{score}}")], "none", width=8, step=True, fill=0)
+            [(f'medley_job_score{{{JOB}, score!~"logLoss|cross_entropy|mse|mae|test_samples"}}', "{{score}}")], "none", width=8, step=True, fill=0)
     d.lines("Evaluated epochs", "Passes over the training data that were complete at the last evaluation: the epoch of a point beside.",
             [(f"medley_job_evaluation_epochs{{{JOB}}}", "epochs")], "none", width=8, low=0, step=True, fill=0)
     d.row("Money")

@@ -66,7 +66,7 @@ struct JobSnapshot {
   std::optional<double> synchronisation_ratio;  // likewise
   std::optional<double> staleness_steps;        // of the plan
   std::vector<Stage> stages;
-  std::map<std::string, double> scores;  // on the test data, by the metric, as log_loss
+  std::map<std::string, double> scores;  // on the test data, by the metric, as logLoss
   // Since the start.
   std::optional<double> restarts;
   std::optional<double> cost_usd;

@@ -72,7 +72,7 @@ void Scorer::AddLabels(std::span<const float> logits, std::span<const float> lab
     Count(i, 1 / (1 + std::exp(-static_cast<double>(logits[i]))), positive);
   }
   const auto count = static_cast<double>(logits.size());
-  scores_.sums["log_loss"] += loss / count;
+  scores_.sums["logLoss"] += loss / count;
   scores_.sums["accuracy"] += right / count;
 }
 
@@ -91,7 +91,7 @@ void Scorer::AddNumbers(std::span<const float> outputs, std::span<const float> l
 void Scorer::AddClass(std::span<const float> logits, size_t label) {
   const double all = LogSumExp(logits);
   const auto best = static_cast<size_t>(std::ranges::max_element(logits) - logits.begin());
-  scores_.sums["log_loss"] += all - static_cast<double>(logits[label]);
+  scores_.sums["logLoss"] += all - static_cast<double>(logits[label]);
   scores_.sums["accuracy"] += best == label ? 1 : 0;
   for (size_t i = 0; i < scores_.histograms.size(); ++i) {
     Count(i, std::exp(static_cast<double>(logits[i]) - all), i == label);

@@ -32,7 +32,7 @@ struct ScoreSums {
 // bucket count one half. nullopt when positives or negatives are absent.
 std::optional<double> Auc(const ScoreHistogram& histogram);
 
-// By name, for example "log_loss", and "test_samples". Empty when nothing was scored; without "auc" while no histogram
+// By name, for example "logLoss", and "test_samples". Empty when nothing was scored; without "auc" while no histogram
 // has one, and without "r2" while all labels are equal.
 std::map<std::string, double> MetricsOf(const ScoreSums& scores);
 

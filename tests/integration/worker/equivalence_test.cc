@@ -94,7 +94,7 @@ void Compare(const JobOptions& options, const Shapes& shapes = OfChain()) {
   ExpectSame(reference, elastic, "1 process vs the same with a rescale");
   EXPECT_NEAR(reference.end.metrics().at("auc"), parallel.end.metrics().at("auc"), 1e-3);
   EXPECT_NEAR(reference.end.metrics().at("auc"), elastic.end.metrics().at("auc"), 1e-3);
-  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"), reference.end.metrics().at("log_loss"));
+  std::printf("auc %.4f log loss %.4f\n", reference.end.metrics().at("auc"), reference.end.metrics().at("logLoss"));
 }
 
 // Adam divides by a moving average, so that differences neither grow nor vanish.

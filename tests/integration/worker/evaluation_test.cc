@@ -206,7 +206,7 @@ TEST_F(EvaluationTest, TheParametersAreTheSameBitForBit) {
     EXPECT_NEAR(record.loss(), sum / static_cast<double>(static_cast<size_t>(record.step()) - first), 1e-6);
   }
   EXPECT_EQ(with.end.metrics().at("auc"), without.end.metrics().at("auc"));
-  EXPECT_EQ(with.end.metrics().at("log_loss"), without.end.metrics().at("log_loss"));
+  EXPECT_EQ(with.end.metrics().at("logLoss"), without.end.metrics().at("logLoss"));
 }
 
 // The learning rate belongs to the step: neither a recovery nor more processes change it.

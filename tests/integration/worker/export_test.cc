@@ -56,7 +56,7 @@ class ExportTest : public testing::Test {
     });
     ASSERT_THAT(quality, base::IsOk());
     EXPECT_EQ(static_cast<double>(quality->rows), end.metrics().at("test_samples"));
-    for (const char* name : {"auc", "log_loss", "accuracy"}) {
+    for (const char* name : {"auc", "logLoss", "accuracy"}) {
       EXPECT_NEAR(quality->metrics.at(name), end.metrics().at(name), 1e-5) << name;
     }
     EXPECT_THAT(base::ReadFile(folder / "README.md").value_or(""),

@@ -180,7 +180,7 @@ TEST_F(TasksTest, MultiClass) {
   const auto metrics = TrainTwice(Options("multiClass", R"({"column": 3})"));
   ASSERT_TRUE(metrics.contains("auc"));
   EXPECT_GT(metrics.at("accuracy"), 0.85);
-  EXPECT_LT(metrics.at("log_loss"), 0.4);  // the trivial predictor: about log(3)
+  EXPECT_LT(metrics.at("logLoss"), 0.4);  // the trivial predictor: about log(3)
   EXPECT_GT(metrics.at("auc"), 0.95);
 }
 
@@ -204,7 +204,7 @@ TEST_F(TasksTest, MultiLabel) {
   const auto metrics = TrainTwice(Options("multiLabel", R"({"columns": [3, 4, 5]})"));
   ASSERT_TRUE(metrics.contains("auc"));
   EXPECT_GT(metrics.at("accuracy"), 0.9);
-  EXPECT_LT(metrics.at("log_loss"), 0.3);
+  EXPECT_LT(metrics.at("logLoss"), 0.3);
   EXPECT_GT(metrics.at("auc"), 0.95);
 }
 
@@ -219,7 +219,7 @@ TEST_F(TasksTest, BalancedClassesFindTheRareOne) {
   EXPECT_LT(balanced.end.metrics().at("accuracy"), 0.9) << "the rare class where it is likely";
   EXPECT_GT(balanced.end.metrics().at("auc"), 0.8);
   EXPECT_GT(balanced.losses.front(), 0.5) << "weighted";
-  EXPECT_GT(balanced.end.metrics().at("log_loss"), plain.end.metrics().at("log_loss")) << "evaluated unweighted";
+  EXPECT_GT(balanced.end.metrics().at("logLoss"), plain.end.metrics().at("logLoss")) << "evaluated unweighted";
 }
 
 TEST_F(TasksTest, AWeightOfAClassThatTheDataDoNotHaveEndsTheJob) {

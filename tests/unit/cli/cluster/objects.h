@@ -48,7 +48,7 @@ inline Json RunningStatus() {
                        {"label": "v100-spot only", "reason": "limit of v100-spot: needed 9, available 8"}],
       "catalogRevision": 17, "priceTime": "2026-11-21T12:05:00Z"},
     "observed": {"throughput": 20874.3, "samples": 1203200, "samplesTotal": 2930400, "step": 2350, "progressPercent": 41,
-                 "epoch": "2/3", "estimatedRemainingSeconds": 1720, "loss": 0.3312, "metrics": {"auc": 0.9012, "log_loss": 0.301}},
+                 "epoch": "2/3", "estimatedRemainingSeconds": 1720, "loss": 0.3312, "metrics": {"auc": 0.9012, "logLoss": 0.301}},
     "cost": {"spentUsd": "0.83", "usdPerMillionSamples": "0.69", "savedUsd": "0.41"},
     "lastRescale": {"fromGeneration": 3, "toGeneration": 4, "reason": "PriceChanged", "pauseSeconds": 0.41,
                     "at": "2026-11-21T12:07:00Z"},

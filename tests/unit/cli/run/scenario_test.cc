@@ -28,7 +28,7 @@ TEST(ScenarioTest, TheExamplesScenarioIsValid) {
   EXPECT_FALSE(scenario->steps[0].prices.empty());
   EXPECT_EQ(scenario->steps[1].kill->role, "trainer");
   EXPECT_GE(scenario->expect.metrics.at("auc"), 0.915);
-  EXPECT_LE(scenario->expect.metrics.at("log_loss"), 0.30);
+  EXPECT_LE(scenario->expect.metrics.at("logLoss"), 0.30);
 }
 
 TEST(ScenarioTest, RefusesUnknownFieldsWithTheirPath) {

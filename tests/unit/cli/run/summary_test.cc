@@ -12,14 +12,14 @@ using testing::IsEmpty;
 
 Scenario Expecting() {
   Scenario scenario;
-  scenario.expect = {.metrics = {{"auc", 0.915}, {"log_loss", 0.30}}, .rescales = 1, .recoveries = 1};
+  scenario.expect = {.metrics = {{"auc", 0.915}, {"logLoss", 0.30}}, .rescales = 1, .recoveries = 1};
   return scenario;
 }
 
 RunRecord Good() {
   RunRecord record;
   record.last.complete = true;
-  record.last.observed.metrics = {{"auc", 0.92}, {"log_loss", 0.29}};
+  record.last.observed.metrics = {{"auc", 0.92}, {"logLoss", 0.29}};
   record.last.observed.samples = record.last.observed.samples_total = 100;
   record.last.cost.spent_usd = 0.5;
   record.last.cost.saved_usd = 0.25;
@@ -77,8 +77,8 @@ TEST(SummaryTest, EveryBrokenPromiseIsAFailure) {
   record.last.observed.metrics["auc"] = 0.9;
   EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("auc is 0.9000")));
   record = Good();
-  record.last.observed.metrics["log_loss"] = 0.31;
-  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("log_loss is 0.3100")));
+  record.last.observed.metrics["logLoss"] = 0.31;
+  EXPECT_THAT(Summarise(record, Expecting()).failures, ElementsAre(HasSubstr("logLoss is 0.3100")));
   record = Good();
   record.last.observed.metrics.clear();
   EXPECT_THAT(Summarise(record, Expecting()).failures, Contains(HasSubstr("auc, but it was not measured")));

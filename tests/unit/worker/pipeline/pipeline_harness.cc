@@ -129,7 +129,7 @@ absl::StatusOr<RunOutcome> Collect(const std::vector<Part>& parts) {
   const std::map<std::string, double> metrics = MetricsOf(total);
   if (!metrics.empty()) {
     outcome.auc = metrics.at("auc");
-    outcome.log_loss = metrics.at("log_loss");
+    outcome.log_loss = metrics.at("logLoss");
   }
   return outcome;
 }

@@ -71,7 +71,7 @@ TEST(ScorerTest, ClassesAreScoredOneAgainstTheOthers) {
   const Scoring scoring{.task = Task::kMultiClass, .outputs = 3};
   const auto metrics = Score(scoring, {5, 0, 0, 0, 5, 0, 0, 0, 5, 5, 0, 0}, {0, 1, 2, 2});
   const double right = std::log(std::exp(5.0) + 2) - 5;
-  EXPECT_NEAR(metrics.at("log_loss"), (3 * right + right + 5) / 4, 1e-9);
+  EXPECT_NEAR(metrics.at("logLoss"), (3 * right + right + 5) / 4, 1e-9);
   EXPECT_EQ(metrics.at("accuracy"), 0.75);
   // Class 0: 3 pairs of which one is a tie; class 1: all pairs; class 2: 4 pairs of which two are ties.
   EXPECT_NEAR(metrics.at("auc"), (2.5 / 3 + 1 + 3.0 / 4) / 3, 1e-9);
@@ -82,7 +82,7 @@ TEST(ScorerTest, MetricsOfSeveralLabelsAreTheirMeans) {
   const auto metrics = Score(scoring, {2, -1, -2, 1}, {1, 1, 0, 0});
   const auto first = Score({}, {2, -2}, {1, 0});
   const auto second = Score({}, {-1, 1}, {1, 0});
-  for (const char* name : {"log_loss", "accuracy", "auc"}) {
+  for (const char* name : {"logLoss", "accuracy", "auc"}) {
     EXPECT_NEAR(metrics.at(name), (first.at(name) + second.at(name)) / 2, 1e-9) << name;
   }
   EXPECT_EQ(metrics.at("test_samples"), 2);

@@ -18,11 +18,11 @@ TEST(ScoresTest, AucOfHandWorkedHistograms) {
 
 TEST(ScoresTest, MetricsAreMeansOfSumsAndOfAucs) {
   const ScoreSums scores{.samples = 4,
-                         .sums = {{"log_loss", 2}, {"accuracy", 3}},
+                         .sums = {{"logLoss", 2}, {"accuracy", 3}},
                          .histograms = {{{0, 1, 1}, {1, 1, 0}}, {{0, 3}, {1, 0}}, {{2}, {0}}}};
   const auto metrics = MetricsOf(scores);
   EXPECT_EQ(metrics.size(), 4U);
-  EXPECT_DOUBLE_EQ(metrics.at("log_loss"), 0.5);
+  EXPECT_DOUBLE_EQ(metrics.at("logLoss"), 0.5);
   EXPECT_DOUBLE_EQ(metrics.at("accuracy"), 0.75);
   EXPECT_DOUBLE_EQ(metrics.at("test_samples"), 4);
   EXPECT_DOUBLE_EQ(metrics.at("auc"), (3.5 / 4 + 1) / 2) << "the third has none";

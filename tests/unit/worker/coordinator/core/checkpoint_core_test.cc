@@ -214,7 +214,7 @@ TEST_F(CheckpointCoreTest, TheJobIsCompleteWhenItsModelIsWritten) {
   ASSERT_EQ(written_.size(), 1U);
   EXPECT_EQ(written_[0].step, 100);
   EXPECT_EQ(written_[0].transform.columns(0).mean(), 3);
-  EXPECT_EQ(written_[0].observation.metrics().at("log_loss"), 0.5);
+  EXPECT_EQ(written_[0].observation.metrics().at("logLoss"), 0.5);
   EXPECT_EQ(written_[0].plan.stages_size(), 2);
   Advance(base::seconds(700));  // longer than an evaluation may take without progress
   EXPECT_EQ(halts_, 0);

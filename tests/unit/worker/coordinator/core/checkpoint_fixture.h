@@ -144,7 +144,7 @@ class CheckpointCoreTest : public testing::Test {
     Take();
     All([&](auto& message) {
       message.mutable_evaluated()->set_samples(2);
-      (*message.mutable_evaluated()->mutable_sums())["log_loss"] = 1;
+      (*message.mutable_evaluated()->mutable_sums())["logLoss"] = 1;
       if (with_transform) message.mutable_evaluated()->mutable_transform()->add_columns()->set_mean(3);
     });
   }

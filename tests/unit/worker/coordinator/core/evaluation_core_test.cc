@@ -19,7 +19,7 @@ class EvaluationCoreTest : public CoreTest {
   void Restart(const std::optional<job::v1::CoordinatorState>& journal) {
     CoreOptions options = Options();
     options.epochs = 3;
-    options.evaluation = {.every_epochs = 1, .early_stopping = EarlyStopping{"log_loss", 1, 0}};
+    options.evaluation = {.every_epochs = 1, .early_stopping = EarlyStopping{"logLoss", 1, 0}};
     std::destroy_at(&core_);
     std::construct_at(&core_, options, Now(), journal);
   }
@@ -33,7 +33,7 @@ class EvaluationCoreTest : public CoreTest {
   void Evaluated(const std::string& member, int64_t samples, double log_loss_sum) {
     job::v1::SessionRequest message;
     message.mutable_evaluated()->set_samples(samples);
-    (*message.mutable_evaluated()->mutable_sums())["log_loss"] = log_loss_sum;
+    (*message.mutable_evaluated()->mutable_sums())["logLoss"] = log_loss_sum;
     Say(member, message);
   }
   // All members answer; the trainer of the last stage has scored 4 samples.
@@ -68,8 +68,8 @@ TEST_F(EvaluationCoreTest, NoStepIsLeasedUntilEveryMemberHasEvaluated) {
   EXPECT_EQ(record.step(), 10);
   EXPECT_EQ(record.epochs(), 1);
   EXPECT_DOUBLE_EQ(record.loss(), 0.5);
-  EXPECT_DOUBLE_EQ(record.metrics().at("log_loss"), 0.5);
-  EXPECT_DOUBLE_EQ(Seen().metrics().at("log_loss"), 0.5);
+  EXPECT_DOUBLE_EQ(record.metrics().at("logLoss"), 0.5);
+  EXPECT_DOUBLE_EQ(Seen().metrics().at("logLoss"), 0.5);
   EXPECT_THAT(logs_, Contains(HasSubstr("evaluated at step 10 of 30, epoch 1/3:")));
 }
 
@@ -85,7 +85,7 @@ TEST_F(EvaluationCoreTest, ALossInTheMiddleBeginsTheEvaluationAgain) {
   EXPECT_EQ(core_.ledger()->leased(), 10);
   EvaluatedByAll(2);
   ASSERT_EQ(Seen().evaluations_size(), 1);
-  EXPECT_DOUBLE_EQ(Seen().evaluations(0).metrics().at("log_loss"), 0.5) << "without the interrupted one";
+  EXPECT_DOUBLE_EQ(Seen().evaluations(0).metrics().at("logLoss"), 0.5) << "without the interrupted one";
 }
 
 TEST_F(EvaluationCoreTest, ASwitchWaitsForTheEvaluation) {
@@ -118,7 +118,7 @@ TEST_F(EvaluationCoreTest, ARestartedCoordinatorKnowsWhatWasEvaluated) {
   for (const job::v1::MemberSlot& slot : plan_.slots()) {
     job::v1::SessionRequest message;
     message.mutable_evaluated()->set_samples(slot.stage() == 1 ? 4 : 0);
-    (*message.mutable_evaluated()->mutable_sums())["log_loss"] = slot.stage() == 1 ? 2 : 0;
+    (*message.mutable_evaluated()->mutable_sums())["logLoss"] = slot.stage() == 1 ? 2 : 0;
     core_.OnMessage(slot.member(), "i-" + slot.member(), message, Now());
     bool leased = false;
     for (Command& command : core_.TakeCommands()) {
@@ -159,10 +159,10 @@ TEST_F(EvaluationCoreTest, EarlyStoppingEndsTheJob) {
   EXPECT_EQ(exit_code_, 0);
   EXPECT_EQ(Seen().phase(), job::v1::JOB_PHASE_COMPLETE);
   EXPECT_TRUE(Seen().stopped_early());
-  EXPECT_THAT(Seen().message(), HasSubstr("stopped early at step 20: log_loss has not improved"));
+  EXPECT_THAT(Seen().message(), HasSubstr("stopped early at step 20: logLoss has not improved"));
   EXPECT_EQ(Seen().samples_done(), 200);
   EXPECT_EQ(Seen().evaluations_size(), 2);
-  EXPECT_DOUBLE_EQ(Seen().metrics().at("log_loss"), 0.5);
+  EXPECT_DOUBLE_EQ(Seen().metrics().at("logLoss"), 0.5);
 }
 
 TEST_F(EvaluationCoreTest, TheEndIsPartOfTheCurve) {

@@ -90,19 +90,19 @@ TEST(LearningCurveTest, StopsAfterEvaluationsWithoutImprovement) {
 }
 
 TEST(LearningCurveTest, LogLossImprovesByFalling) {
-  LearningCurve curve({.every_epochs = 1, .early_stopping = EarlyStopping{"log_loss", 1, 0}});
-  Add(curve, 10, {{"log_loss", 0.5}});
-  Add(curve, 20, {{"log_loss", 0.4}});
+  LearningCurve curve({.every_epochs = 1, .early_stopping = EarlyStopping{"logLoss", 1, 0}});
+  Add(curve, 10, {{"logLoss", 0.5}});
+  Add(curve, 20, {{"logLoss", 0.4}});
   EXPECT_FALSE(curve.StopsAt(20));
-  Add(curve, 30, {{"log_loss", 0.4}});
+  Add(curve, 30, {{"logLoss", 0.4}});
   EXPECT_TRUE(curve.StopsAt(30));
 }
 
 // Test data of one class have no AUC. The job must end, and say why.
 TEST(LearningCurveTest, AMetricWithoutValueDoesNotImprove) {
   LearningCurve curve({.every_epochs = 1, .early_stopping = EarlyStopping{"auc", 2, 0}});
-  Add(curve, 10, {{"log_loss", 0.5}});
-  Add(curve, 20, {{"log_loss", 0.4}});
+  Add(curve, 10, {{"logLoss", 0.5}});
+  Add(curve, 20, {{"logLoss", 0.4}});
   EXPECT_FALSE(curve.StopsAt(10));
   EXPECT_TRUE(curve.StopsAt(20));
   EXPECT_NE(curve.StopsAt(20)->find("it has no value"), std::string::npos);
