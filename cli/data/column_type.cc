@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -254,12 +255,65 @@ bool MostAreNumbers(const ValueCounts& counts) {
   return 10 * counts.number_rows >= 9 * present && counts.texts.size() <= kMostTextsAsMissing;
 }
 
+// "12,5": a comma where a point should be, or something else that people write in numbers: "$1,234.50", "1 234", "5 %".
+bool LooksLikeNumber(const std::string& text) {
+  constexpr std::array<std::string_view, 9> kIgnored = {
+      " ",       "'", "%", "$", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x99", "\xe2\x82\xac",
+      "\xc2\xa3"};  // blanks, ', euro, pound
+  std::string plain;
+  for (size_t at = 0; at < text.size();) {
+    const auto ignored = std::ranges::find_if(
+        kIgnored, [&](std::string_view part) { return std::string_view(text).substr(at).starts_with(part); });
+    if (ignored != kIgnored.end()) {
+      at += ignored->size();
+    } else {
+      plain += text[at] == ',' ? '.' : text[at];
+      ++at;
+    }
+  }
+  // Other texts of digits are names: addresses (10.0.0.1), lists (1,2,3), telephone numbers (0170 12345).
+  const bool points = std::ranges::count(text, '.') > 0;
+  if (plain.size() == text.size() && text.find(',') == std::string::npos) return false;
+  if (std::ranges::count(text, ',') > 1 && !points) return false;
+  if (plain.size() > 1 && plain[0] == '0' && plain[1] != '.') return false;
+  std::string once;  // with the last point only
+  for (size_t at = 0, last = plain.rfind('.'); at < plain.size(); ++at) {
+    if (plain[at] != '.' || at == last) once += plain[at];
+  }
+  const bool digits = once.find_first_of("0123456789") != std::string::npos;
+  return digits && worker::ValueReader().Read(once).kind == worker::ValueKind::kNumber;
+}
+
+// How numbers are written in a column where that is not how this reader, or the user, may expect it.
+void SayForms(const ValueCounts& counts, const std::string& name, TypeGuess& guess) {
+  const auto grouped = std::ranges::find_if(
+      counts.numbers, [](const auto& number) { return number.first.find(',') != std::string::npos; });
+  if (grouped != counts.numbers.end()) {
+    guess.because.push_back(fmt::format("{} has commas between thousands: '{}' is read as {:.15g}", name,
+                                        base::Printable(grouped->first, 40),
+                                        worker::ValueReader().Read(grouped->first).number));
+  }
+  int64_t rows = 0;
+  std::string example;
+  for (const auto& [text, count] : counts.texts) {
+    if (!LooksLikeNumber(text)) continue;
+    rows += count;
+    if (example.empty()) example = text;
+  }
+  if (rows == 0 || 2 * rows < counts.text_rows) return;
+  guess.because.push_back(fmt::format(
+      "{} of {} are numbers written in another form, as '{}', and are not read as such: write 1234.5, with a "
+      "point and without a unit",
+      Counted(rows, "row"), name, base::Printable(example, 40)));
+}
+
 TypeGuess AsNumbers(const ValueCounts& counts, int64_t rows, const std::string& name) {
   TypeGuess guess;
   guess.type = ColumnType::kNumeric;
   guess.missing = counts.empty + RowsOf(counts.missing);
   TakeAsMissing(counts.texts, guess);
   SayMissing(counts, counts.texts, rows, name, "numbers", guess);
+  SayForms(counts, name, guess);
   return guess;
 }
 
@@ -283,6 +337,7 @@ TypeGuess AsText(const ValueCounts& counts, int64_t rows, const std::string& nam
     guess.because.push_back(fmt::format("{} of {} are numbers, but others are text, as {}: all are categories",
                                         Percent(counts.number_rows, rows), name, Counts(counts.texts)));
   }
+  if (why.empty()) SayForms(counts, name, guess);
   return guess;
 }
 

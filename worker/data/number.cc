@@ -93,6 +93,29 @@ std::optional<double> SignedDecimal(std::string_view text) {
   return Decimal(text);
 }
 
+// "1,234.5" and "-1,234,567": commas between all groups of three digits. Nothing for other text: "1,5" may be a decimal
+// comma, and "0,125" cannot be thousands.
+std::optional<double> GroupedDecimal(std::string_view text) {
+  constexpr size_t kLongest = 64;
+  if (text.size() > kLongest || text.find(',') == std::string_view::npos) return std::nullopt;
+  const bool sign = text.starts_with('-') || text.starts_with('+');
+  const std::string_view digits = text.substr(sign ? 1 : 0);
+  const std::string_view whole = digits.substr(0, digits.find('.'));
+  if (whole.empty() || whole[0] < '1' || whole[0] > '9') return std::nullopt;
+  std::string plain = text.starts_with('-') ? "-" : "";
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const bool comma = (whole.size() - i) % 4 == 0;  // before the last 3, 7, 11, ... characters
+    if (comma != (whole[i] == ',')) return std::nullopt;
+    if (!comma && (whole[i] < '0' || whole[i] > '9')) return std::nullopt;
+    if (!comma) plain += whole[i];
+  }
+  const std::string_view fraction = digits.substr(whole.size());
+  if (fraction.find_first_not_of("0123456789", std::min<size_t>(1, fraction.size())) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return Decimal(plain.append(fraction));
+}
+
 }  // namespace
 
 bool IsMissingText(std::string_view text) {
@@ -108,7 +131,9 @@ std::vector<std::string> MissingTexts() { return {kMissing.begin(), kMissing.end
 ValueReader::ValueReader(const std::vector<std::string>& missing) {
   for (const std::string& text : missing) {
     texts_.emplace_back(Strip(text));
-    if (const auto number = SignedDecimal(texts_.back())) numbers_.push_back(*number);
+    auto number = SignedDecimal(texts_.back());
+    if (!number) number = GroupedDecimal(texts_.back());
+    if (number) numbers_.push_back(*number);
   }
 }
 
@@ -121,6 +146,7 @@ Value ValueReader::Read(std::string_view text) const {
   if (!number) {
     text = Strip(text);
     number = SignedDecimal(text);
+    if (!number) number = GroupedDecimal(text);
   }
   if (number) {
     if (!numbers_.empty() && std::ranges::find(numbers_, *number) != numbers_.end()) return kMissingValue;

@@ -23,8 +23,9 @@ class ValueReader {
   // number means every text of this number: -999 also means -999.0.
   explicit ValueReader(const std::vector<std::string>& missing = {});
 
-  // Numbers are decimal, with an exponent or not and with a sign or not. One that is nearer to 0 than a double can be
-  // is 0; one that is further away is text, as infinity is. Blanks around the text do not count.
+  // Numbers are decimal, with an exponent or not and with a sign or not, or have commas between all thousands:
+  // "1,234.5". One that is nearer to 0 than a double can be is 0; one that is further away is text, as infinity is.
+  // Blanks around the text do not count.
   Value Read(std::string_view text) const;
 
   // The number, or NaN for a missing value. Errors: InvalidArgument naming the column.

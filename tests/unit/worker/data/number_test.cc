@@ -45,6 +45,19 @@ TEST(NumberTest, ReadsDecimalNumbersWithSigns) {
   EXPECT_EQ(Number("1700000001"), 1700000001) << "float32 has 1700000000";
 }
 
+TEST(NumberTest, ReadsCommasBetweenThousands) {
+  EXPECT_EQ(Number("1,234.5"), 1234.5);
+  EXPECT_EQ(Number("-1,234,567"), -1234567);
+  EXPECT_EQ(Number("+12,345"), 12345);
+  EXPECT_EQ(Number(" 999,999,999.25 "), 999999999.25);
+  for (const char* other : {"1,5", "12,34", "0,125", "1,234,5", "1234,567", ",123", "1,,234", "1,234e3", "1,234.5.6",
+                            "1,234,", "1,23a", "--1,234", "+-1,234", "1,234.-5", "1.234,5"}) {
+    EXPECT_EQ(KindOf(other), ValueKind::kText) << other;
+  }
+  EXPECT_EQ(KindOf("9,999", {"9999"}), ValueKind::kMissing);
+  EXPECT_EQ(KindOf("9999", {"9,999"}), ValueKind::kMissing);
+}
+
 // The fast way of short numbers rounds as that of all others does.
 TEST(NumberTest, ShortNumbersAreRoundedAsLongOnes) {
   base::Rng rng(7);
