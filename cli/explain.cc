@@ -1,5 +1,7 @@
 // medley explain JOB: reports a job's state, plan, cost, switches and problems from a cluster.
 // medley explain FILE: plans a request and explains each stage, the binding constraints and the alternatives.
+#include <fmt/printf.h>
+
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -9,9 +11,15 @@
 
 #include "cli/cluster/story_view.h"
 #include "cli/commands.h"
+#include "cli/dashboard/job_json.h"
+#include "cli/exit_status.h"
+#include "cli/format.h"
+#include "cli/output_file.h"
 #include "cli/plan_input.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/convert.h"
+#include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::cli {
 namespace {
@@ -20,20 +28,20 @@ using base::FormatDecimal;
 
 constexpr double kBinds = 1e-3;  // a constraint binds when its value is within this fraction of its bound
 
-void ExplainStages(const Planned& planned) {
+void ExplainStages(const Planned& planned, std::string& out) {
   const model::ProvisionedPlan& plan = *planned.result.plan;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const model::ProvisionedStage& s = plan.stages[i];
     const bool slowest = s.throughput <= plan.throughput * (1 + 1e-9);
-    std::printf("stage %zu: layers %d..%d on %d x %s\n", i, s.first_layer, s.last_layer, s.units,
-                s.resource_type.c_str());
-    std::printf("  %s bound: computes %s s and communicates %s s per batch, both at the same time\n",
-                s.compute_seconds >= s.comm_seconds ? "compute" : "communication",
-                FormatDecimal(s.compute_seconds, 6).c_str(), FormatDecimal(s.comm_seconds, 6).c_str());
+    out += fmt::sprintf("stage %zu: layers %d..%d on %d x %s\n", i, s.first_layer, s.last_layer, s.units,
+                        s.resource_type.c_str());
+    out += fmt::sprintf("  %s bound: computes %s s and communicates %s s per batch, both at the same time\n",
+                        s.compute_seconds >= s.comm_seconds ? "compute" : "communication",
+                        FormatDecimal(s.compute_seconds, 6).c_str(), FormatDecimal(s.comm_seconds, 6).c_str());
     if (slowest) {
-      std::printf("  limits the throughput: %s samples/s\n", FormatDecimal(s.throughput, 1).c_str());
+      out += fmt::sprintf("  limits the throughput: %s samples/s\n", FormatDecimal(s.throughput, 1).c_str());
     } else {
-      std::printf(
+      out += fmt::sprintf(
           "  could process %s samples/s, %s %% more than the pipeline; with one unit less it would be too slow or "
           "below "
           "minUnits\n",
@@ -41,20 +49,20 @@ void ExplainStages(const Planned& planned) {
     }
   }
   if (plan.server_units > 0) {
-    std::printf("servers: %d x %s serve the parameters of sparse layers at that throughput\n", plan.server_units,
-                planned.request.server_type.c_str());
+    out += fmt::sprintf("servers: %d x %s serve the parameters of sparse layers at that throughput\n",
+                        plan.server_units, planned.request.server_type.c_str());
   }
 }
 
-void ExplainConstraints(const Planned& planned) {
+void ExplainConstraints(const Planned& planned, std::string& out) {
   const model::ProvisionedPlan& plan = *planned.result.plan;
   const model::Constraints& c = planned.request.constraints;
-  std::printf("constraints at their bound:\n");
+  out += fmt::sprintf("constraints at their bound:\n");
   int found = 0;
   const auto check = [&](const char* name, double value, double bound) {
     if (bound <= 0 || std::abs(value / bound - 1) > kBinds) return;
     ++found;
-    std::printf("  %s: %s of %s\n", name, FormatDecimal(value, 4).c_str(), FormatDecimal(bound, 4).c_str());
+    out += fmt::sprintf("  %s: %s of %s\n", name, FormatDecimal(value, 4).c_str(), FormatDecimal(bound, 4).c_str());
   };
   check("minThroughput", plan.throughput, c.min_throughput);
   check("deadlineSeconds", plan.execution_seconds, c.deadline_seconds);
@@ -66,63 +74,80 @@ void ExplainConstraints(const Planned& planned) {
   for (const model::Resource& r : planned.request.resources) {
     if (used[r.name] < r.limit || used[r.name] == 0) continue;
     ++found;
-    std::printf("  limit of %s: all %d units are in use\n", r.name.c_str(), r.limit);
+    out += fmt::sprintf("  limit of %s: all %d units are in use\n", r.name.c_str(), r.limit);
   }
-  if (found == 0) std::printf("  none: this is the cheapest plan with whole units\n");
+  if (found == 0) out += fmt::sprintf("  none: this is the cheapest plan with whole units\n");
 }
 
-void ExplainAlternatives(const Planned& planned) {
-  std::printf("alternatives:\n");
+void ExplainAlternatives(const Planned& planned, std::string& out) {
+  out += fmt::sprintf("alternatives:\n");
   for (const model::Alternative& a : planned.result.alternatives) {
     if (!a.plan) {
       for (const model::Reason& reason : a.reasons) {
-        std::printf("  %s: %s\n", a.label.c_str(), reason.message.c_str());
+        out += fmt::sprintf("  %s: %s\n", a.label.c_str(), reason.message.c_str());
       }
       continue;
     }
     const double cost = planned.result.plan ? planned.result.plan->cost_usd : 0;
     if (cost > 0 && a.plan->cost_usd <= cost * (1 + 1e-9)) {
-      std::printf("  %s: this is the plan\n", a.label.c_str());
+      out += fmt::sprintf("  %s: this is the plan\n", a.label.c_str());
     } else {
-      std::printf("  %s: costs %s USD, %s %% more, at %s samples/s\n", a.label.c_str(),
-                  FormatDecimal(a.plan->cost_usd, 4).c_str(),
-                  FormatDecimal((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
-                  FormatDecimal(a.plan->throughput, 1).c_str());
+      out += fmt::sprintf("  %s: costs %s USD, %s %% more, at %s samples/s\n", a.label.c_str(),
+                          FormatDecimal(a.plan->cost_usd, 4).c_str(),
+                          FormatDecimal((a.plan->cost_usd / cost - 1) * 100, 1).c_str(),
+                          FormatDecimal(a.plan->throughput, 1).c_str());
     }
   }
 }
 
-void ExplainProof(const model::PlanResult& result) {
+void ExplainProof(const model::PlanResult& result, std::string& out) {
   if (!result.lower_bound_usd) {
-    std::printf("proof: none, because planner %s computes no lower bound\n", result.planner.c_str());
+    out += fmt::sprintf("proof: none, because planner %s computes no lower bound\n", result.planner.c_str());
   } else if (*result.gap <= 0) {
-    std::printf("proof: no plan that meets the constraints costs less than %s USD\n",
-                FormatDecimal(*result.lower_bound_usd, 4).c_str());
+    out += fmt::sprintf("proof: no plan that meets the constraints costs less than %s USD\n",
+                        FormatDecimal(*result.lower_bound_usd, 4).c_str());
   } else {
-    std::printf(
+    out += fmt::sprintf(
         "proof: the time budget ended; no plan costs less than %s USD, so this one is at most %s %% too expensive\n",
         FormatDecimal(*result.lower_bound_usd, 4).c_str(), FormatDecimal(*result.gap * 100, 3).c_str());
   }
 }
 
-int ExplainPlan(const PlanFlags& flags) {
+// The lines of an explanation; `feasible` says whether there is a plan.
+std::string ExplainText(const Planned& planned) {
+  std::string out;
+  if (!planned.result.plan) {
+    out += "no feasible plan exists:\n";
+    for (const model::Reason& reason : planned.result.reasons) {
+      out += fmt::format("  {}: {}\n", reason.constraint, reason.message);
+    }
+    return out;
+  }
+  ExplainStages(planned, out);
+  ExplainConstraints(planned, out);
+  ExplainAlternatives(planned, out);
+  ExplainProof(planned.result, out);
+  return out;
+}
+
+int ExplainPlan(const PlanFlags& flags, bool json) {
   const auto planned = PlanFile(flags);
   if (!planned.ok()) {
+    if (json) PrintJsonError(base::Message(planned.status()));
     std::fprintf(stderr, "medley explain: %s\n", base::Message(planned.status()).c_str());
     return 1;
   }
-  if (!planned->result.plan) {
-    std::printf("no feasible plan exists:\n");
-    for (const model::Reason& reason : planned->result.reasons) {
-      std::printf("  %s: %s\n", reason.constraint.c_str(), reason.message.c_str());
-    }
-    return 2;
+  const std::string text = ExplainText(*planned);
+  if (json) {
+    scheduler::v1::PlanResponse message;
+    model::ToProto(planned->result, message);
+    std::string lines;
+    for (const std::string& line : Lines(text)) lines += (lines.empty() ? "" : ", ") + JsonText(line);
+    std::printf("{\"answer\": %s, \"explain\": [%s]}\n", model::ToJson(message).c_str(), lines.c_str());
+  } else {
+    std::fputs(text.c_str(), stdout);
   }
-  ExplainStages(*planned);
-  ExplainConstraints(*planned);
-  ExplainAlternatives(*planned);
-  ExplainProof(planned->result);
-  return 0;
+  return planned->result.plan ? kDone : kNoPlan;
 }
 
 // Whether the argument is a file: "-" or a word with a dot or a slash, except mtj/NAME. Other words are names of jobs.
@@ -138,13 +163,18 @@ bool HasPlanFlags(const PlanFlags& flags) {
          flags.seed.has_value();
 }
 
-int RunJob(const ClusterFlags& flags, const std::string& job) {
+int RunJob(const ClusterFlags& flags, const std::string& job, bool json) {
   base::SystemClock clock;
   const auto cluster = Connect(flags, clock);
   const auto story = cluster.ok() ? ReadStory(*cluster, job) : absl::StatusOr<Story>(cluster.status());
   if (!story.ok()) {
+    if (json) PrintJsonError(base::Message(story.status()));
     std::fprintf(stderr, "medley explain: %s\n", base::Message(story.status()).c_str());
     return 1;
+  }
+  if (json) {
+    std::printf("%s\n", JobJson(*story, clock.Now()).c_str());
+    return StoryExitStatus(*story);
   }
   for (const std::string& line : StoryLines(*story, clock.Now())) std::printf("%s\n", line.c_str());
   return StoryExitStatus(*story);
@@ -166,8 +196,13 @@ void AddExplain(CLI::App& app, int& exit_status) {
       ->required();
   AddPlanFlags(*command, *flags);
   AddClusterFlags(*command, *cluster);
+  command->add_option("-o,--output", flags->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text");
   command->callback([flags, cluster, &exit_status] {
+    const bool json = flags->output == "json";
     if (!IsFile(flags->file) && HasPlanFlags(*flags)) {
+      if (json) PrintJsonError("planning options need a file: use medley plan --from " + flags->file);
       std::fprintf(stderr,
                    "medley explain: '%s' is the name of a TrainingJob, and planning options need a file: use "
                    "medley plan --from %s\n",
@@ -175,7 +210,7 @@ void AddExplain(CLI::App& app, int& exit_status) {
       exit_status = 1;
       return;
     }
-    exit_status = IsFile(flags->file) ? ExplainPlan(*flags) : RunJob(*cluster, flags->file);
+    exit_status = IsFile(flags->file) ? ExplainPlan(*flags, json) : RunJob(*cluster, flags->file, json);
   });
 }
 

@@ -16,7 +16,7 @@
 #include "cli/data/label_guess.h"
 #include "cli/data/sample.h"
 #include "cli/format.h"
-#include "common/base/file.h"
+#include "cli/output_file.h"
 #include "common/base/status.h"
 #include "localcluster/node/machine.h"
 #include "worker/data/number.h"
@@ -222,10 +222,10 @@ absl::Status Run(const InitOptions& options) {
   if (standard) {
     std::fputs(text.c_str(), stdout);
   } else {
-    if (std::filesystem::exists(output, error)) {
+    if (std::filesystem::exists(output, error) && !IsStream(output)) {
       return base::AlreadyExists("{} exists: remove it, or name another file with -o", output);
     }
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(output, text));
+    MEDLEY_RETURN_IF_ERROR(WriteOutput(output, text));
   }
   Say(sample, table, label, standard ? "" : output);
   return absl::OkStatus();

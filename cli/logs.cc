@@ -9,6 +9,7 @@
 
 #include "cli/cluster/log_follower.h"
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "common/base/status.h"
 
 namespace medley::cli {
@@ -22,6 +23,7 @@ struct LogsFlags {
   bool timestamps = false;
   bool raw = false;
   std::string color = "auto";
+  std::string output = "text";
 };
 
 bool Coloured(const std::string& color) {
@@ -42,7 +44,7 @@ absl::Status Run(LogsFlags& flags) {
   MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(flags.cluster, clock));
   LogPrinter printer({Coloured(flags.color), flags.timestamps, flags.raw});
   const auto print = [&](const LogLine& line) {
-    const std::string text = printer.Line(line);
+    const std::string text = flags.output == "json" ? LogJson(line) : printer.Line(line);
     std::fwrite(text.data(), 1, text.size(), stdout);
   };
   const LogNote note = [](const std::string& sentence) { std::fprintf(stderr, "medley logs: %s\n", sentence.c_str()); };
@@ -87,9 +89,13 @@ void AddLogs(CLI::App& app, int& exit_status) {
   command->add_option("--color", flags->color, "colours: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
+  command->add_option("-o,--output", flags->output, "text or json, a JSON object for each line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   AddClusterFlags(*command, flags->cluster);
   command->callback([flags, &exit_status] {
     const absl::Status done = Run(*flags);
+    if (!done.ok() && flags->output == "json") PrintJsonError(base::Message(done));
     if (!done.ok()) std::fprintf(stderr, "medley logs: %s\n", base::Message(done).c_str());
     exit_status = done.ok() ? 0 : 1;
   });

@@ -12,7 +12,7 @@
 #include "cli/model/cut_svg.h"
 #include "cli/model/inspect.h"
 #include "cli/model/layer_table.h"
-#include "common/base/file.h"
+#include "cli/output_file.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
@@ -39,16 +39,17 @@ absl::StatusOr<exported::Program> ReadProgram(const InspectFlags& flags) {
   return torchscript::ReadTorchScript(flags.file, inputs);
 }
 
-absl::Status RunInspect(const InspectFlags& flags) {
+absl::Status RunInspect(InspectFlags flags) {
+  MEDLEY_RETURN_IF_ERROR(OpenStandardOutput({&flags.svg, &flags.table}));
   MEDLEY_ASSIGN_OR_RETURN(exported::Program program, ReadProgram(flags));
   MEDLEY_ASSIGN_OR_RETURN(const cut::Cut cut,
                           cut::Divide(std::make_shared<const exported::Program>(std::move(program)), flags.cut));
   std::printf("%s", InspectText(cut).c_str());
-  if (!flags.svg.empty()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(flags.svg, CutSvg(flags.file, cut)));
+  if (!flags.svg.empty()) MEDLEY_RETURN_IF_ERROR(WriteOutput(flags.svg, CutSvg(flags.file, cut)));
   if (flags.table.empty()) return absl::OkStatus();
   profile::v1::Model message;
   model::ToProto(LayerTable(std::filesystem::path(flags.file).stem().string(), cut), message);
-  return base::WriteFileAtomic(flags.table, model::ToYaml(message));
+  return WriteOutput(flags.table, model::ToYaml(message));
 }
 
 }  // namespace
@@ -71,9 +72,10 @@ void AddModel(CLI::App& app, int& exit_status) {
           ->excludes(depth);
   command->add_flag("--finest", flags->cut.finest, "spec.model.cut.finest")->excludes(depth)->excludes(modules);
   command->add_option("--output", flags->cut.output, "spec.model.output");
-  command->add_option("--svg", flags->svg, "file for a drawing of the operations");
-  command->add_option("--table", flags->table,
-                      "file for the operations as a layer table, which medley profile and medley plan read");
+  command->add_option("--svg", flags->svg, "file for a drawing of the operations; -: standard output");
+  command->add_option(
+      "--table", flags->table,
+      "file for the operations as a layer table, which medley profile and medley plan read; -: standard output");
   command->callback([flags, &exit_status] {
     const absl::Status status = RunInspect(*flags);
     if (status.ok()) return;

@@ -8,11 +8,11 @@
 #include "cli/cluster/calibration.h"
 #include "cli/cluster/comparison.h"
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "cli/plan_input.h"
 #include "cli/plan_pareto.h"
 #include "cli/simulation.h"
 #include "cli/table.h"
-#include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
@@ -148,7 +148,7 @@ absl::Status SavePolicy(const std::string& file, Planned& planned) {
     return base::InvalidArgument("--save-policy: planner {} has no policy; use --planner rl-lstm or rl-rnn",
                                  planned.result.planner);
   }
-  MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(file, planned.result.policy));
+  MEDLEY_RETURN_IF_ERROR(WriteOutput(file, planned.result.policy));
   planned.result.policy.clear();
   return absl::OkStatus();
 }
@@ -254,11 +254,16 @@ void AddPlan(CLI::App& app, int& exit_status) {
   command->add_option("--policy", flags->policy, "file with a trained policy to start from (planners rl-lstm, rl-rnn)");
   command->add_flag("--inference-only", flags->inference_only, "use the policy without training it further")
       ->needs("--policy");
-  command->add_option("--save-policy", flags->save_policy, "file to write the policy to after planning");
+  command->add_option("--save-policy", flags->save_policy,
+                      "file to write the policy to after planning; -: standard output");
   const auto timeline = std::make_shared<TimelineFiles>();
-  command->add_option("--timeline", timeline->svg, "file to write a picture of the simulated timeline to (SVG)")
+  command
+      ->add_option("--timeline", timeline->svg,
+                   "file to write a picture of the simulated timeline to (SVG); -: standard output")
       ->excludes("--from");
-  command->add_option("--trace", timeline->trace, "file to write its Chrome trace to (chrome://tracing, Perfetto)")
+  command
+      ->add_option("--trace", timeline->trace,
+                   "file to write its Chrome trace to (chrome://tracing, Perfetto); -: standard output")
       ->excludes("--from");
   const auto pareto = std::make_shared<ParetoFlags>();
   CLI::Option* front =
@@ -268,10 +273,15 @@ void AddPlan(CLI::App& app, int& exit_status) {
   command->add_option("--points", pareto->points, "with --pareto: print at most this number of plans")
       ->check(CLI::Range(1, 1'000'000))
       ->needs(front);
-  command->add_option("--svg", pareto->svg, "with --pareto: file to write a drawing to")->needs(front);
+  command->add_option("--svg", pareto->svg, "with --pareto: file to write a drawing to; -: standard output")
+      ->needs(front);
   AddClusterFlags(*command, *cluster);
   command->callback([flags, cluster, from, timeline, pareto, &exit_status] {
-    if (!from->empty()) {
+    const absl::Status opened =
+        OpenStandardOutput({&flags->save_policy, &timeline->svg, &timeline->trace, &pareto->svg});
+    if (!opened.ok()) {
+      exit_status = Fail(opened);
+    } else if (!from->empty()) {
       const auto status = PlanJob(*flags, *cluster, *from);
       exit_status = status.ok() ? *status : Fail(status.status());
     } else if (flags->file.empty()) {

@@ -4,9 +4,9 @@
 
 #include <cstdio>
 
+#include "cli/output_file.h"
 #include "cli/pareto_svg.h"
 #include "cli/table.h"
-#include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -50,7 +50,7 @@ absl::Status WriteSvg(const PricedRequest& priced, const sched::ParetoResult& re
                      FormatDecimal(plan.cost_usd, 4), FormatDecimal(plan.cost_per_hour, 4), Summary(priced, plan)),
          points.empty()});
   }
-  return base::WriteFileAtomic(file, ParetoSvg(priced.request.model.name + ": cost and throughput", points));
+  return WriteOutput(file, ParetoSvg(priced.request.model.name + ": cost and throughput", points));
 }
 
 absl::StatusOr<int> Front(const PlanFlags& flags, const ParetoFlags& pareto) {

@@ -10,6 +10,7 @@
 #include "cli/array_data.h"
 #include "cli/commands.h"
 #include "cli/model_data.h"
+#include "cli/output_file.h"
 #include "common/base/status.h"
 #include "worker/data/source.h"
 #include "worker/predict/predict.h"
@@ -54,22 +55,24 @@ absl::StatusOr<int64_t> PredictAll(const worker::LoadedModel& model, const Predi
 // Into a file beside `output`, which is renamed at the end: an error leaves no half of the predictions.
 absl::StatusOr<int64_t> PredictInto(const worker::LoadedModel& model, const PredictOptions& options) {
   const std::filesystem::path& output = options.output;
+  // A device or a pipe is written in place.
+  const bool stream = IsStream(output.string());
   std::filesystem::path temporary = output;
-  temporary += ".tmp";
+  if (!stream) temporary += ".tmp";
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(temporary.c_str(), "wb"));
   if (file == nullptr) return base::ErrnoStatus(errno, "creating " + temporary.string());
   auto rows = PredictAll(model, options, file.get());
   if (rows.ok() && std::fflush(file.get()) != 0) rows = base::ErrnoStatus(errno, "writing " + temporary.string());
   std::error_code error;
-  if (rows.ok()) std::filesystem::rename(temporary, output, error);
+  if (rows.ok() && !stream) std::filesystem::rename(temporary, output, error);
   if (error) rows = base::ErrnoStatus(error.value(), "renaming to " + output.string());
-  if (!rows.ok()) std::filesystem::remove(temporary, error);
+  if (!rows.ok() && !stream) std::filesystem::remove(temporary, error);
   return rows;
 }
 
 absl::Status Run(const PredictOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
-  if (options.output.empty()) {
+  if (options.output.empty() || options.output == "-") {
     MEDLEY_RETURN_IF_ERROR(PredictAll(model, options, stdout).status());
     return std::fflush(stdout) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "writing the predictions");
   }
@@ -91,7 +94,7 @@ void AddPredict(CLI::App& app, int& exit_status) {
                    "standard input; "
                    "of a model with arrays its file, or NAME=FILE for each input")
       ->required();
-  command->add_option("-o,--output", options->output, "file for the predictions; default: standard output");
+  command->add_option("-o,--output", options->output, "file for the predictions; default, and -: standard output");
   command->add_flag("--all", options->all, "of several classes, print the probabilities of all, separated by commas");
   command->add_option("--max-bad-rows", options->max_bad_rows,
                       "rows that may be unreadable, each with an empty line; default: maxBadRows of the job");

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "cli/plan_input.h"
 #include "cli/table.h"
-#include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -64,7 +64,7 @@ absl::Status Write(const model::Profile& profile, const std::string& file) {
   model::ToProto(profile, message);
   const bool json = std::filesystem::path(file).extension() == ".json";
   const std::string text = json ? model::ToJson(message, true) : model::ToYaml(message);
-  if (!file.empty()) return base::WriteFileAtomic(file, text);
+  if (!file.empty() && file != "-") return WriteOutput(file, text);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }

@@ -13,6 +13,12 @@ void AddRun(CLI::App& app, int& exit_status) {
   command->add_option("FILE", options->file, "file with ResourcePools and one TrainingJob")->required();
   command->add_option("--export", options->model, "folder for the finished model; default: JOB-model");
   command->add_flag("--keep", options->keep, "leave the local cluster running after the job, for kubectl");
+  command
+      ->add_option_function<std::string>(
+          "-o,--output", [options](const std::string& form) { options->json = form == "json"; },
+          "text or json, a JSON object for each line; errors for people stay on standard error")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text");
   command->add_flag("--plain", options->plain, "print lines instead of a live view");
   command->add_option("--folder", options->folder,
                       "folder for the state of the run, its checkpoints and logs; default: JOB-run beside the model, "

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "cli/simulation.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
@@ -56,7 +57,8 @@ void PrintSimulatedJson(const sched::PlanSimulation& simulated) {
   std::printf("%s\n", out.dump(2).c_str());
 }
 
-absl::Status RunSimulate(const SimulateFlags& flags) {
+absl::Status RunSimulate(SimulateFlags flags) {
+  MEDLEY_RETURN_IF_ERROR(OpenStandardOutput({&flags.timeline.trace, &flags.timeline.svg}));
   MEDLEY_ASSIGN_OR_RETURN(const ProgramInput input, ReadProgramInput(flags.plan));
   const auto simulated =
       SimulateInput(input, {.samples = flags.batch, .steps = flags.steps, .rank = flags.rank}, flags.timeline);
@@ -89,8 +91,9 @@ void AddSimulate(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_flag("--rank", flags->rank,
                     "order operations by the longest path that follows each (HeteroG), instead of the plan's schedule");
-  command->add_option("--trace", flags->timeline.trace, "file to write a Chrome trace to (chrome://tracing, Perfetto)");
-  command->add_option("--svg", flags->timeline.svg, "file to write a picture of the timeline to");
+  command->add_option("--trace", flags->timeline.trace,
+                      "file to write a Chrome trace to (chrome://tracing, Perfetto); -: standard output");
+  command->add_option("--svg", flags->timeline.svg, "file to write a picture of the timeline to; -: standard output");
   command->add_option("-o,--output", flags->plan.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

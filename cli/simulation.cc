@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "cli/output_file.h"
 #include "cli/table.h"
-#include "common/base/file.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "scheduler-service/simulate/timeline.h"
@@ -60,11 +60,11 @@ absl::Status WriteTimeline(const std::string& command, const sched::PlanSimulati
                            const ProgramInput& input, const TimelineFiles& files) {
   if (!files.trace.empty()) {
     const std::string trace = sched::ChromeTrace(simulated.program, simulated.simulation, input.names);
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(files.trace, trace));
+    MEDLEY_RETURN_IF_ERROR(WriteOutput(files.trace, trace));
   }
   if (!files.svg.empty()) {
     const std::string svg = sched::TimelineSvg(simulated.program, simulated.simulation, input.names);
-    MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(files.svg, svg));
+    MEDLEY_RETURN_IF_ERROR(WriteOutput(files.svg, svg));
   }
   if (simulated.simulation.spans_left_out) {
     std::fprintf(stderr, "%s: the timeline has only the first %lld instructions\n", command.c_str(),

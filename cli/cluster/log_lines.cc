@@ -65,6 +65,17 @@ std::string Readable(const std::string& text) {
   return out;
 }
 
+std::string LogJson(const LogLine& line) {
+  kube::Json json = {{"pod", line.pod}, {"text", line.text}};
+  if (!line.timestamp.empty()) json["time"] = line.timestamp;
+  constexpr size_t kLongest = size_t{1} << 18;
+  if (line.text.starts_with('{') && line.text.size() <= kLongest) {
+    kube::Json parsed = kube::Json::parse(line.text, nullptr, false);
+    if (parsed.is_object()) json["log"] = std::move(parsed);
+  }
+  return json.dump(-1, ' ', false, kube::Json::error_handler_t::replace) + "\n";
+}
+
 void LogPrinter::Expect(const std::string& pod) { width_ = std::max(width_, pod.size()); }
 
 std::string LogPrinter::Line(const LogLine& line) {

@@ -29,6 +29,10 @@ std::vector<LogLine> MergeByTime(std::vector<std::vector<LogLine>> logs);
 // "component":"c","msg":"lost","member":"m"} -> "07:15:00.123 WARN lost  member=m". Returns other lines unchanged.
 std::string Readable(const std::string& text);
 
+// A line for programs: {"pod": ..., "time": ..., "text": ..., "log": {...}}, with `log` for a line that is a JSON
+// object itself, and `time` for one that has a time. Ends with a newline.
+std::string LogJson(const LogLine& line);
+
 struct LogStyle {
   bool colours = false;     // print each pod's name in its own colour
   bool timestamps = false;  // print the kubelet's time before each line

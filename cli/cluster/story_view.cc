@@ -8,6 +8,7 @@
 #include "cli/cluster/advice.h"
 #include "cli/cluster/story_parts.h"
 #include "cli/cluster/top_view.h"
+#include "cli/exit_status.h"
 #include "cli/format.h"
 #include "cli/once.h"
 #include "cli/table.h"
@@ -203,8 +204,8 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
 
 int StoryExitStatus(const Story& story) {
   const ops::JobStatus status = ops::JobStatus::FromJson(story.job.At("/status"));
-  if (status.conditions.IsTrue(ops::kFailedCondition)) return 3;
-  return !status.finished() && status.conditions.IsFalse(ops::kPlannedCondition) ? 2 : 0;
+  if (status.conditions.IsTrue(ops::kFailedCondition)) return kJobFailed;
+  return !status.finished() && status.conditions.IsFalse(ops::kPlannedCondition) ? kNoPlan : kDone;
 }
 
 }  // namespace medley::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/format.h"
 #include "cli/table.h"
@@ -52,6 +53,32 @@ std::string HeadText(const Sample& sample, const TableGuess& table, size_t rows)
     columns.Add(std::move(cells));
   }
   return text + "\n" + columns.Text();
+}
+
+std::string HeadJson(const Sample& sample, const TableGuess& table, size_t rows) {
+  using Json = nlohmann::ordered_json;
+  Json columns = Json::array();
+  for (const ColumnGuess& column : table.columns) {
+    columns.push_back({{"number", column.number},
+                       {"name", column.name},
+                       {"type", TypeName(column.type)},
+                       {"values", column.values.size()},
+                       {"moreValues", column.many_values},
+                       {"missing", column.missing}});
+  }
+  Json head = Json::array();
+  for (size_t r = 0; r < std::min(rows, table.rows.size()); ++r) head.push_back(table.rows[r]);
+  const Json json = {{"path", sample.path},
+                     {"rows", table.rows.size()},
+                     {"whole", sample.whole},
+                     {"estimatedRows", sample.estimated_rows - (table.header ? 1 : 0)},
+                     {"delimiter", std::string(1, sample.delimiter)},
+                     {"header", table.header},
+                     {"badRows", sample.bad_rows},
+                     {"firstBad", sample.first_bad},
+                     {"columns", std::move(columns)},
+                     {"head", std::move(head)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace medley::cli

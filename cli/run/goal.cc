@@ -15,7 +15,8 @@ constexpr double kUnreachable = 1e12;  // samples/s
 }  // namespace
 
 void AskForMost(kube::Object& job) {
-  kube::MergePatch(job.mutable_json(), {{"spec", {{"objective", {{"minThroughput", kUnreachable}}}}}});
+  kube::MergePatch(job.mutable_json(),
+                   {{"spec", {{"objective", {{"minThroughput", static_cast<int64_t>(kUnreachable)}}}}}});
 }
 
 std::optional<double> MostReached(std::string_view reason, std::string_view message) {

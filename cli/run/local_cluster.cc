@@ -167,7 +167,7 @@ std::string LocalCluster::OperatorAddress() const {
 std::vector<std::pair<std::string, std::string>> LocalCluster::Addresses() const {
   std::vector<std::pair<std::string, std::string>> addresses = {
       {"API server", server_->url()},
-      {"scheduling service, REST", "http://" + scheduler_rest_ + "/"},
+      {"scheduling service, REST", "http://" + scheduler_rest_ + "/#token=" + scheduler_token_},
       {"scheduling service, gRPC", scheduler_grpc_}};
   if (const std::string address = OperatorAddress(); !address.empty()) addresses.emplace_back("operator", address);
   return addresses;

@@ -8,10 +8,12 @@
 #include <cstdio>
 
 #include "cli/dashboard/dashboard.h"
+#include "cli/exit_status.h"
 #include "cli/run/examples.h"
 #include "cli/run/failure.h"
 #include "cli/run/goal.h"
 #include "cli/run/hopeless.h"
+#include "cli/run/json_lines.h"
 #include "cli/run/kept_profiles.h"
 #include "cli/run/local_cluster.h"
 #include "cli/run/local_nodes.h"
@@ -54,15 +56,28 @@ int TerminalWidth() {
 
 class Output {
  public:
-  explicit Output(bool live) : live_(live) {}
+  Output(bool live, bool json) : live_(live && !json), json_(json) {}
   void Say(const std::string& line) {
     messages_.push_back(line);
-    if (!live_) Print(line + "\n");
+    if (!live_) Print(json_ ? MessageJson(line) : line + "\n");
+  }
+  void Address(const std::string& name, const std::string& address) {
+    if (json_) return Print(AddressJson(name, address));
+    Say(fmt::format("{:<26} {}", name, address));
+  }
+  void Progress(const Snapshot& view, double seconds) {
+    if (json_) return Print(ProgressJson(view, seconds));
+    Say(ProgressLine(view));
+  }
+  // What the run ends with, for people only.
+  void Line(const std::string& line) {
+    if (!json_) Print(line + "\n");
   }
   void Show(const Snapshot& view, double seconds) {
     if (live_) Print(screen_.Replace(Frame(view, messages_, seconds, TerminalWidth())));
   }
   bool live() const { return live_; }
+  bool json() const { return json_; }
 
  private:
   void Print(const std::string& text) {
@@ -70,6 +85,7 @@ class Output {
     std::fflush(stdout);
   }
   const bool live_;
+  const bool json_;
   Screen screen_;
   std::vector<std::string> messages_;
 };
@@ -119,7 +135,7 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
                                     record.last.problem.empty() ? "it is " + record.last.phase : record.last.problem);
     }
     if (!output.live() && record.last.observed.samples > 0 && record.seconds - last_progress >= 2) {
-      output.Say(ProgressLine(record.last));
+      output.Progress(record.last, record.seconds);
       last_progress = record.seconds;
     }
     clock.SleepFor(base::milliseconds(200), std::stop_token());
@@ -127,14 +143,16 @@ absl::Status Follow(base::Clock& clock, LocalCluster& cluster, const Manifests& 
   return base::Cancelled("interrupted");
 }
 
+// `out`: standard error, where standard output is for programs.
 void KeepUp(base::Clock& clock, LocalCluster& cluster, bool own_network,
-            const std::vector<std::pair<std::string, std::string>>& addresses) {
-  std::printf(
-      "\nthe local cluster runs until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get mtj,mrp,pods\n\n",
+            const std::vector<std::pair<std::string, std::string>>& addresses, std::FILE* out) {
+  std::fprintf(
+      out, "\nthe local cluster runs until you press Ctrl-C:\n\n  export KUBECONFIG=%s\n  kubectl get mtj,mrp,pods\n\n",
       cluster.kubeconfig().c_str());
-  for (const auto& [what, address] : addresses) std::printf("%-26s %s\n", what.c_str(), address.c_str());
-  if (own_network) std::printf("in a network of its own: begin each line with nsenter --target %d --net\n", getpid());
-  std::fflush(stdout);
+  for (const auto& [what, address] : addresses) std::fprintf(out, "%-26s %s\n", what.c_str(), address.c_str());
+  if (own_network)
+    std::fprintf(out, "in a network of its own: begin each line with nsenter --target %d --net\n", getpid());
+  std::fflush(out);
   while (!interrupted) {
     if (const auto ended = cluster.EndedProgram()) {
       std::fprintf(stderr, "medley: %s\n", ended->c_str());
@@ -144,15 +162,9 @@ void KeepUp(base::Clock& clock, LocalCluster& cluster, bool own_network,
   }
 }
 
-// One block, whatever went wrong.
-void PrintFailures(const std::vector<std::string>& failures, const RunRecord& record,
-                   const std::filesystem::path& folder) {
-  const auto logs = record.last.failed ? LogsOf(folder, record.last.problem) : std::vector<std::filesystem::path>();
-  for (const std::string& line : FailureLines(failures, logs)) std::fprintf(stderr, "%s\n", line.c_str());
-}
-
-int Fail(const absl::Status& status, int code) {
+int Fail(const absl::Status& status, int code, RunResult& result) {
   std::fprintf(stderr, "medley: %s\n", base::Message(status).c_str());
+  result.failures.push_back(base::Message(status));
   return code;
 }
 
@@ -165,14 +177,15 @@ absl::Status TakeModel(LocalCluster& cluster, const kube::Key& job, const std::f
 }
 
 // Returns false after saying why the model is not where the user wants it.
-bool GiveModel(LocalCluster& cluster, const kube::Key& job, const std::filesystem::path& to) {
+bool GiveModel(LocalCluster& cluster, const kube::Key& job, const std::filesystem::path& to, Output& output,
+               RunResult& result) {
   const absl::Status taken = TakeModel(cluster, job, to);
   if (!taken.ok()) {
-    Fail(base::Annotate(taken, "taking the model from the checkpoint volume"), 1);
+    Fail(base::Annotate(taken, "taking the model from the checkpoint volume"), 1, result);
     return false;
   }
-  std::printf("the model is in %s (its README.md says how to use it)\n", to.c_str());
-  std::fflush(stdout);
+  output.Line(fmt::format("the model is in {} (its README.md says how to use it)", to.string()));
+  result.model = to;
   return true;
 }
 
@@ -191,36 +204,36 @@ std::unique_ptr<Dashboard> OpenPage(const LocalCluster& cluster, base::Clock& cl
   return nullptr;
 }
 
-// `folder`: that of the run. `prepared` is moved from.
 // The command that continues this run, from the same folder.
 std::string ResumeCommand(const RunOptions& options) {
   std::vector<std::string> words = {"medley", "run", options.file.string(), "--resume"};
   if (!options.folder_is_own) words.insert(words.end(), {"--folder", options.folder.string()});
   if (!options.model_is_default) words.insert(words.end(), {"--export", options.model.string()});
   if (options.plain) words.emplace_back("--plain");
+  if (options.json) words.insert(words.end(), {"-o", "json"});
   return ShellCommand(words);
 }
 
 // Saves a checkpoint and says how the run continues. `stop`: the exit status of a run that can be continued. Returns
 // that of this one.
 int Stop(base::Clock& clock, LocalCluster& cluster, const RunOptions& options, RunKeeper& keeper,
-         const std::filesystem::path& folder, int stop) {
+         const std::filesystem::path& folder, int stop, Output& output, RunResult& result) {
   const auto volume = CheckpointFolderOf(keeper.run().job, ClaimsOf(folder));
   const StoppedRun stopped =
       StopAndSave(clock, cluster.client(), keeper.run().job.key(), volume.ok() ? *volume : std::filesystem::path());
-  if (const absl::Status kept = keeper.Write(); !kept.ok()) PrintFailures({base::Message(kept)});
-  if (stopped.complete) return GiveModel(cluster, keeper.run().job.key(), options.model) ? 0 : 1;
-  for (const std::string& line : StopLines(stopped, ResumeCommand(options))) std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
+  if (const absl::Status kept = keeper.Write(); !kept.ok()) Fail(kept, 1, result);
+  if (stopped.complete) return GiveModel(cluster, keeper.run().job.key(), options.model, output, result) ? 0 : 1;
+  for (const std::string& line : StopLines(stopped, ResumeCommand(options))) output.Say(line);
   return stop == kTimedOut && !stopped.checkpoint ? 1 : stop;
 }
 
+// `folder`: that of the run. `prepared` is moved from.
 int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, const Scenario& scenario,
-          const std::filesystem::path& folder, const PreparedFolder& prepared) {
+          const std::filesystem::path& folder, const PreparedFolder& prepared, RunResult& result) {
   std::unique_ptr<kube::EmulatedNetwork> network;
   if (options.emulate_network) {
     auto made = kube::EmulatedNetwork::Create(base::SystemSeed());  // before any thread is started
-    if (!made.ok()) return Fail(base::Annotate(made.status(), "--emulate-network"), 1);
+    if (!made.ok()) return Fail(base::Annotate(made.status(), "--emulate-network"), 1, result);
     network = *std::move(made);
   }
   const auto programs =
@@ -229,12 +242,12 @@ int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, c
   absl::StatusOr<bool> on_gpus = false;
   if (!machine.gpus.empty() && AnyForGpus(manifests.pools)) {
     on_gpus = WorkerUsesGpus(clock, programs / "medley-worker", folder);
-    if (!on_gpus.ok()) return Fail(on_gpus.status(), 1);
+    if (!on_gpus.ok()) return Fail(on_gpus.status(), 1, result);
   }
   const auto local = NodesFor(manifests.pools, machine, *on_gpus);
-  if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2);
+  if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2, result);
   if (*on_gpus) SimulateOnCpu(manifests.pools);
-  Output output(!options.plain && isatty(STDOUT_FILENO) != 0);
+  Output output(!options.plain && isatty(STDOUT_FILENO) != 0, options.json);
   KeptProfiles profiles(clock, manifests, programs / "medley-worker", options.measure);
   LocalCluster cluster(clock, {.programs = programs,
                                .run_folder = folder,
@@ -245,13 +258,13 @@ int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, c
                                .prices = scenario.prices.empty() ? std::filesystem::path()
                                                                  : manifests.scenario.parent_path() / scenario.prices,
                                .network = network.get()});
-  if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1);
+  if (const absl::Status status = cluster.Start(); !status.ok()) return Fail(status, 1, result);
   const std::unique_ptr<Dashboard> page = OpenPage(cluster, clock, output);
   output.Say(fmt::format("API server, process node, scheduler and operator are running (KUBECONFIG={})",
                          cluster.kubeconfig().string()));
   std::vector<std::pair<std::string, std::string>> addresses = cluster.Addresses();
   if (page) addresses.insert(addresses.begin(), {"web page of the job", page->url()});
-  for (const auto& [what, address] : addresses) output.Say(fmt::format("{:<26} {}", what, address));
+  for (const auto& [what, address] : addresses) output.Address(what, address);
   for (const auto* remarks : {&local->remarks, &local->limits, &prepared.remarks, &profiles.remarks()}) {
     for (const std::string& remark : *remarks) output.Say(remark);
   }
@@ -260,37 +273,46 @@ int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, c
     restored = ResumedJob(*prepared.earlier, manifests.job, prepared.claimed_term, clock.Now());
   }
   if (const absl::Status status = ApplyAll(cluster, manifests, restored ? &*restored : nullptr); !status.ok()) {
-    return Fail(status, 2);
+    return Fail(status, 2, result);
   }
   RunKeeper keeper(cluster.client(), profiles, folder,
                    {std::filesystem::absolute(options.file), std::filesystem::absolute(options.model), manifests.job});
-  if (const absl::Status kept = keeper.Write(); !kept.ok()) return Fail(base::Annotate(kept, "keeping the run"), 1);
+  if (const absl::Status kept = keeper.Write(); !kept.ok())
+    return Fail(base::Annotate(kept, "keeping the run"), 1, result);
   RunRecord record;
   const absl::Status followed = Follow(clock, cluster, manifests, scenario, options, keeper, output, record);
+  result.last = record.last;
+  result.seconds = record.seconds;
   if (absl::IsDeadlineExceeded(followed) || (interrupted && !options.keep)) {
     output.Say(fmt::format("{}: saving a checkpoint (Ctrl-C ends at once)", base::Message(followed)));
-    const int code = Stop(clock, cluster, options, keeper, folder, interrupted ? kInterrupted : kTimedOut);
+    const int code =
+        Stop(clock, cluster, options, keeper, folder, interrupted ? kInterrupted : kTimedOut, output, result);
     if (page) page->Stop();
     cluster.Stop();
     return code;
   }
-  if (const absl::Status kept = keeper.Write(); !kept.ok()) PrintFailures({base::Message(kept)});
+  if (const absl::Status kept = keeper.Write(); !kept.ok()) Fail(kept, 1, result);
   const bool planned = !absl::IsFailedPrecondition(followed);
   const Summary summary = Summarise(record, scenario);
-  std::printf("\n");
-  for (const std::string& line : planned ? summary.lines : std::vector<std::string>())
-    std::printf("%s\n", line.c_str());
-  std::printf("%-23s operator %.0f MiB, scheduler %.0f MiB\n", "peak memory",
-              static_cast<double>(cluster.operator_peak()) / (1 << 20),
-              static_cast<double>(cluster.scheduler_peak()) / (1 << 20));
-  std::fflush(stdout);
-  PrintFailures(followed.ok() ? summary.failures : std::vector{base::Message(followed)}, record, folder);
+  output.Line("");
+  for (const std::string& line : planned ? summary.lines : std::vector<std::string>()) output.Line(line);
+  output.Line(fmt::format("{:<23} operator {:.0f} MiB, scheduler {:.0f} MiB", "peak memory",
+                          static_cast<double>(cluster.operator_peak()) / (1 << 20),
+                          static_cast<double>(cluster.scheduler_peak()) / (1 << 20)));
+  result.failures = followed.ok() ? summary.failures : std::vector{base::Message(followed)};
+  if (record.last.failed) result.logs = LogsOf(folder, record.last.problem);
+  for (const std::string& line : FailureLines(result.failures, result.logs)) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
   int code = followed.ok() && summary.failures.empty() ? 0 : 1;
-  if (followed.ok() && record.last.complete && !GiveModel(cluster, manifests.job.key(), options.model)) code = 1;
-  if (options.keep) KeepUp(clock, cluster, network != nullptr, addresses);
+  if (followed.ok() && record.last.complete &&
+      !GiveModel(cluster, manifests.job.key(), options.model, output, result)) {
+    code = 1;
+  }
+  if (options.keep) KeepUp(clock, cluster, network != nullptr, addresses, output.json() ? stderr : stdout);
   if (page) page->Stop();
   cluster.Stop();
-  return planned ? code : 2;
+  return planned ? code : kNoPlan;
 }
 
 // Removes the folder of a run that is over, or of one that has written nothing from which it could continue.
@@ -307,26 +329,24 @@ void RemoveUnneeded(const std::filesystem::path& folder, bool complete, bool exi
   std::filesystem::remove_all(folder, ignored);
 }
 
-}  // namespace
-
-int Run(const RunOptions& given) {
-  RunOptions options = given;
+// The exit status; fills in the result, except for that.
+int RunFile(RunOptions options, RunResult& result) {
   signal(SIGINT, OnSignal);
   signal(SIGTERM, OnSignal);
   signal(SIGPIPE, SIG_IGN);
   log::Configure("medley", log::Level::kWarn);
   auto manifests = LoadManifests(options.file);
-  if (!manifests.ok()) return Fail(manifests.status(), 2);
+  if (!manifests.ok()) return Fail(manifests.status(), 2, result);
   EnsureCheckpointVolume(manifests->job);
   options.model_is_default = options.model.empty();
   if (options.model_is_default) options.model = "./" + manifests->job.key().name + "-model";
-  if (const absl::Status status = CheckModelFolder(options.model); !status.ok()) return Fail(status, 2);
+  if (const absl::Status status = CheckModelFolder(options.model); !status.ok()) return Fail(status, 2, result);
   Scenario scenario;
   if (!manifests->scenario.empty()) {
     const auto text = base::ReadFile(manifests->scenario);
-    if (!text.ok()) return Fail(text.status(), 2);
+    if (!text.ok()) return Fail(text.status(), 2, result);
     auto parsed = ParseScenario(*text);
-    if (!parsed.ok()) return Fail(base::Annotate(parsed.status(), manifests->scenario.string()), 2);
+    if (!parsed.ok()) return Fail(base::Annotate(parsed.status(), manifests->scenario.string()), 2, result);
     scenario = *std::move(parsed);
     if (scenario.goal_percent > 0) AskForMost(manifests->job);
   }
@@ -338,16 +358,28 @@ int Run(const RunOptions& given) {
       manifests->job);
   if (!prepared.ok()) {
     const bool refused = absl::IsFailedPrecondition(prepared.status()) || absl::IsNotFound(prepared.status());
-    return Fail(prepared.status(), refused ? 2 : 1);
+    return Fail(prepared.status(), refused ? 2 : 1, result);
   }
   base::SystemClock clock;
-  const int code = RunIn(clock, options, *manifests, scenario, folder, *prepared);
+  const int code = RunIn(clock, options, *manifests, scenario, folder, *prepared, result);
   if (options.folder_is_own && code != 1) {
     RemoveUnneeded(folder, code == 0, prepared->existed);
   } else if (options.folder_is_own) {
     std::fprintf(stderr, "medley: logs are in %s\n", folder.c_str());
   }
   return code;
+}
+
+}  // namespace
+
+int Run(const RunOptions& options) {
+  RunResult result;
+  result.exit_status = RunFile(options, result);
+  if (options.json) {
+    std::fputs(ResultJson(result).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  return result.exit_status;
 }
 
 }  // namespace medley::cli

@@ -13,6 +13,7 @@ struct RunOptions {
   std::filesystem::path model;    // folder for the finished model; empty: ./JOB-model
   bool keep = false;              // leave the cluster running until interrupted, and print its kubeconfig
   bool plain = false;             // print lines even on a terminal
+  bool json = false;              // print JSON lines (json_lines.h)
   double timeout_seconds = 0;     // stop and save after it; 0: no limit
   bool folder_is_own = false;     // set by Run: `folder` is the default
   bool model_is_default = false;  // set by Run

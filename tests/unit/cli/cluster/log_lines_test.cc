@@ -95,5 +95,16 @@ TEST(ChoosePodsTest, ByRoleAndByWhatTheyDoNow) {
   EXPECT_THAT(names({.stage = 0}, nullptr), ElementsAre("adult-0-v100-spot-0", "adult-0-cpu-spot-0"));
 }
 
+TEST(LogJsonTest, ALineIsAnObjectAndItsOwnJsonAPartOfIt) {
+  const auto parsed = [](const LogLine& line) { return kube::Json::parse(LogJson(line)); };
+  const kube::Json own = parsed({"p", {}, "2026-11-21T07:15:00Z", R"({"level":"warn","msg":"lost"})"});
+  EXPECT_EQ(own["pod"], "p");
+  EXPECT_EQ(own["time"], "2026-11-21T07:15:00Z");
+  EXPECT_EQ(own["log"]["msg"], "lost");
+  const kube::Json text = parsed({"p", {}, "", "{broken \xff"});
+  EXPECT_FALSE(text.contains("log"));
+  EXPECT_FALSE(text.contains("time"));
+}
+
 }  // namespace
 }  // namespace medley::cli

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
+#include "cli/data/head_view.h"
 #include "cli/data/label_guess.h"
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
@@ -49,6 +52,32 @@ ColumnGuess Column(const F& value, const std::string& name = "x", int rows = 300
   std::string text = name + ",other\n";
   for (int i = 0; i < rows; ++i) text += fmt::format("{},{}\n", value(i), i % 7);
   return Guess(text).columns[0];
+}
+
+// Issue 45: numbers with commas between thousands are numbers, and other ways to write them are named.
+TEST(GuessTest, FormsOfNumbersAreReadOrNamed) {
+  const auto said = [](const ColumnGuess& column) {
+    std::string all;
+    for (const std::string& sentence : column.because) all += sentence + "\n";
+    return all;
+  };
+  const ColumnGuess grouped = Column([](int i) { return fmt::format("\"{},{:03}.5\"", 1 + i % 97, i % 1000); });
+  EXPECT_EQ(grouped.type, ColumnType::kNumeric);
+  EXPECT_EQ(grouped.missing, 0);
+  EXPECT_THAT(said(grouped), HasSubstr("has commas between thousands: '1,000.5' is read as 1000.5"));
+  const struct {
+    const char* form;
+    const char* example;
+  } kOthers[] = {{"\"{},{}\"", "'1,0'"}, {"${}.{}", "'$1.0'"}, {"{}.{} %", "'1.0 %'"}, {"{} {}00", "'1 000'"}};
+  for (const auto& each : kOthers) {
+    const ColumnGuess column = Column([&](int i) { return fmt::format(fmt::runtime(each.form), 1 + i % 97, i % 10); });
+    EXPECT_THAT(said(column), HasSubstr("are numbers written in another form, as ")) << each.form;
+    EXPECT_THAT(said(column), HasSubstr(each.example)) << said(column);
+  }
+  for (const char* name : {"10.0.{}.{}", "0170 {}{}", "a{}{}", "{}-{}"}) {
+    const ColumnGuess column = Column([&](int i) { return fmt::format(fmt::runtime(name), i % 97, i % 10); });
+    EXPECT_THAT(said(column), testing::Not(HasSubstr("another form"))) << name;
+  }
 }
 
 // Issue 45: one nan in 3,000 numbers made them categories.
@@ -231,6 +260,21 @@ TEST(LabelGuessTest, AFeatureIsNeeded) {
   ASSERT_THAT(label, base::IsOk());
   EXPECT_THAT(base::Message(CheckFeatures("x.csv", table, *label)),
               HasSubstr("no column beside the label 'label' can be learnt from"));
+}
+
+TEST(HeadJsonTest, IsOneObjectWithStableKeys) {
+  const std::string text = "age,city\n3,Paris\nNA,R\xffme\n4,Rome\n";
+  const auto sample = ParseSample("x.csv", text, static_cast<int64_t>(text.size()));
+  ASSERT_THAT(sample, base::IsOk());
+  const auto json = nlohmann::json::parse(HeadJson(*sample, GuessTable(*sample), 2));
+  for (const char* key :
+       {"path", "rows", "whole", "estimatedRows", "delimiter", "header", "badRows", "firstBad", "columns", "head"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["rows"], 3);
+  EXPECT_EQ(json["head"].size(), 2u);
+  EXPECT_EQ(json["columns"][0]["name"], "age");
+  EXPECT_EQ(json["columns"][0]["missing"], 1);
 }
 
 }  // namespace
