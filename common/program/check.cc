@@ -89,6 +89,24 @@ class Checker {
     }));
   }
 
+  // An update of a block waits for the sums of all parameters that it shares.
+  absl::Status CheckShared(int update) const {
+    const Instruction& instruction = At(update);
+    for (int s = 0; s < static_cast<int>(program_.shared.size()); ++s) {
+      const Shared& shared = program_.shared[static_cast<size_t>(s)];
+      if (std::ranges::find(shared.blocks, instruction.block) == shared.blocks.end()) continue;
+      const auto is_sum = [&](const Dependency& dependency) {
+        const Instruction& needed = At(dependency.instruction);
+        return needed.kind == Kind::kShare && needed.gradient == s && needed.device == instruction.device &&
+               dependency.steps_back == 0;
+      };
+      if (std::ranges::count_if(program_.DependenciesOf(instruction), is_sum) == 1) continue;
+      return base::Internal("program: {} does not follow the sum of the shared parameter '{}'", Name(update),
+                            shared.name);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CheckUpdates() const {
     if (!program_.Trains()) return absl::OkStatus();
     std::map<std::pair<int, int>, int> updated;  // (block, replica) -> how often
@@ -103,6 +121,7 @@ class Checker {
       if (reductions != (program_.blocks[static_cast<size_t>(instruction.block)].group >= 0 ? 1 : 0)) {
         return base::Internal("program: {} follows {} reductions", Name(i), reductions);
       }
+      MEDLEY_RETURN_IF_ERROR(CheckShared(i));
       if (program_.clips && !normed.contains(instruction.device)) {
         return base::Internal("program: {} does not follow the norm of the gradients", Name(i));
       }
@@ -122,6 +141,9 @@ class Checker {
   // A collective ends on all replicas or on none, so its instructions are one node.
   int Node(int i) {
     const Instruction& instruction = At(i);
+    if (instruction.kind == Kind::kShare) {
+      return joint_.try_emplace({instruction.kind, instruction.gradient}, i).first->second;
+    }
     if (instruction.kind == Kind::kNorm) return joint_.try_emplace({instruction.kind, 0}, i).first->second;
     if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage) return i;
     return joint_.try_emplace({instruction.kind, instruction.block}, i).first->second;

@@ -10,6 +10,7 @@
 #include "common/program/link.h"
 #include "common/program/lower.h"
 #include "common/program/order.h"
+#include "common/program/shared.h"
 
 namespace medley::program {
 namespace {
@@ -45,7 +46,7 @@ absl::StatusOr<Order> OrderOf(const Program& program, const model::ExecutionPlan
   Order order = PassesOf(program.form, plan, shape);
   if (!program.Trains()) return order;
   if (program.form != Form::kAsync1F1B) order.reductions = ReductionOrder(shape, plan.order);
-  if (!plan.schedule.overlap_next_step || model.clips_gradients) return order;
+  if (!plan.schedule.overlap_next_step || model.clips_gradients || HasShared(model)) return order;
   if (program.form == Form::kAsync1F1B) {
     return base::Unimplemented("plan.schedule.overlapNextStep: ASYNC_1F1B updates a block as soon as it can");
   }
@@ -62,7 +63,23 @@ absl::StatusOr<Order> OrderOf(const Program& program, const model::ExecutionPlan
   return order;
 }
 
-// The devices with dense parameters as a layout of their own, which adds the squares of their gradients.
+// Devices as a layout of their own, in which they add; -1 for one device.
+int AddGroup(const std::set<int>& devices, model::AllreduceAlgorithm algorithm, Program& program) {
+  if (devices.size() < 2) return -1;
+  const auto count = static_cast<int>(devices.size());
+  Layout layout{.devices = {devices.begin(), devices.end()}, .cuts = {}};
+  std::vector<int> members;
+  for (int i = 0; i <= count; ++i) {
+    layout.cuts.push_back(static_cast<double>(i) / count);
+    if (i < count) members.push_back(i);
+  }
+  program.groups.push_back(
+      {.layout = static_cast<int>(program.layouts.size()), .levels = {{{members}, algorithm}}, .root = 0});
+  program.layouts.push_back(std::move(layout));
+  return static_cast<int>(program.groups.size()) - 1;
+}
+
+// The devices with dense parameters add the squares of their gradients.
 absl::Status AddNorm(Program& program) {
   if (program.form == Form::kAsync1F1B) {
     return base::Unimplemented(
@@ -81,19 +98,7 @@ absl::Status AddNorm(Program& program) {
     devices.insert(layout.devices.begin(), layout.devices.end());
   }
   program.clips = true;
-  if (devices.size() < 2) return absl::OkStatus();
-  const auto count = static_cast<int>(devices.size());
-  Layout layout{.devices = {devices.begin(), devices.end()}, .cuts = {}};
-  std::vector<int> members;
-  for (int i = 0; i <= count; ++i) {
-    layout.cuts.push_back(static_cast<double>(i) / count);
-    if (i < count) members.push_back(i);
-  }
-  program.norm_group = static_cast<int>(program.groups.size());
-  program.groups.push_back({.layout = static_cast<int>(program.layouts.size()),
-                            .levels = {{{members}, model::AllreduceAlgorithm::kCentralized}},
-                            .root = 0});
-  program.layouts.push_back(std::move(layout));
+  program.norm_group = AddGroup(devices, model::AllreduceAlgorithm::kCentralized, program);
   return absl::OkStatus();
 }
 
@@ -115,6 +120,15 @@ absl::StatusOr<Program> CompileAs(Form form, const model::ExecutionPlan& plan, c
   for (size_t b = 0; b < program.blocks.size(); ++b) program.blocks[b].lag = order.lag[b];
   program.lag = program.Trains() ? *std::max_element(order.lag.begin(), order.lag.end()) : 1;
   program.open_steps = program.lag + 1;
+  if (program.Trains()) MEDLEY_RETURN_IF_ERROR(AddShared(model, program));
+  for (Shared& shared : program.shared) {
+    std::set<int> devices;
+    for (const int block : shared.blocks) {
+      const auto& of = program.layouts[static_cast<size_t>(program.blocks[static_cast<size_t>(block)].layout)].devices;
+      devices.insert(of.begin(), of.end());
+    }
+    shared.group = AddGroup(devices, model::AllreduceAlgorithm::kRing, program);
+  }
   if (model.clips_gradients && program.Trains()) MEDLEY_RETURN_IF_ERROR(AddNorm(program));
   MEDLEY_RETURN_IF_ERROR(Link(lowered, order, max_instructions, program));
   MEDLEY_RETURN_IF_ERROR(Check(program));

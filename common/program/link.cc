@@ -355,11 +355,49 @@ class Linker {
   }
 
   // The norm of all gradients needs all of them.
-  Updates UpdatesAt() const { return program_.clips ? Updates::kAtEnd : order_.updates; }
+  Updates UpdatesAt() const { return program_.clips || !program_.shared.empty() ? Updates::kAtEnd : order_.updates; }
   // The reduced gradient of a block, or its only part.
   void NeedReduced(int b, int r) {
     if (block(b).group == kNone) return NeedBackward(b, r);
     Needs(&reduce_[static_cast<size_t>(b)][static_cast<size_t>(r)]);
+  }
+
+  // Of each shared parameter, on each device that has it, after all reductions of the device: one collective at a time.
+  void Share() {
+    share_.assign(program_.shared.size(), std::vector<int>(program_.devices.size(), kNone));
+    for (size_t s = 0; s < program_.shared.size(); ++s) {
+      const Shared& shared = program_.shared[s];
+      for (int d = 0; d < lowered_.trainers; ++d) {
+        int first = kNone;
+        for (const int b : shared.blocks) {
+          if (first == kNone && ReplicaOn(b, d) != kNone) first = b;
+        }
+        if (first == kNone) continue;
+        for (int b = 0; b < static_cast<int>(program_.blocks.size()); ++b) {
+          if (block(b).dense && ReplicaOn(b, d) != kNone) NeedReduced(b, ReplicaOn(b, d));
+        }
+        const int rank =
+            shared.group == kNone ? 0 : RankOn(program_.groups[static_cast<size_t>(shared.group)].layout, d);
+        share_[s][static_cast<size_t>(d)] =
+            Add({.kind = Kind::kShare, .device = d, .block = first, .replica = rank, .gradient = static_cast<int>(s)});
+      }
+    }
+  }
+
+  // The index of a device in a layout; kNone: it is not in it.
+  int RankOn(int in, int device) const {
+    const std::vector<int>& devices = layout(in).devices;
+    const auto at = std::ranges::find(devices, device);
+    return at == devices.end() ? kNone : static_cast<int>(at - devices.begin());
+  }
+  int ReplicaOn(int b, int device) const { return RankOn(block(b).layout, device); }
+
+  void NeedShared(int b, int device) {
+    for (size_t s = 0; s < share_.size(); ++s) {
+      const std::vector<int>& blocks = program_.shared[s].blocks;
+      if (b != kNone && std::ranges::find(blocks, b) == blocks.end()) continue;
+      if (share_[s][static_cast<size_t>(device)] != kNone) Needs(&share_[s][static_cast<size_t>(device)]);
+    }
   }
 
   // After all reductions of a device.
@@ -376,6 +414,7 @@ class Linker {
         if (first == kNone) first = b;
       }
       if (first == kNone) continue;
+      NeedShared(kNone, d);
       int rank = 0;
       if (program_.norm_group != kNone) {
         const Group& group = program_.groups[static_cast<size_t>(program_.norm_group)];
@@ -392,6 +431,7 @@ class Linker {
     for (int r = 0; r < layout(block.layout).replicas(); ++r) {
       const int device = layout(block.layout).devices[static_cast<size_t>(r)];
       NeedReduced(b, r);
+      NeedShared(b, device);
       if (program_.clips) Needs(&norm_[static_cast<size_t>(device)]);
       const int update = Add(
           {.kind = Kind::kUpdate, .shift = static_cast<uint16_t>(shift), .device = device, .block = b, .replica = r});
@@ -411,6 +451,7 @@ class Linker {
 
   void Finish() {
     for (const int b : order_.reductions) Reduce(b, 0);
+    Share();
     if (program_.clips) Norm();
     if (UpdatesAt() == Updates::kAtEnd) {
       for (const auto& [block, shift] : ended_) Update(block, shift);
@@ -497,6 +538,7 @@ class Linker {
       case Kind::kUpdateRows:
         return ListKind::kServer;
       case Kind::kAllReduce:
+      case Kind::kShare:
       case Kind::kNorm:
       case Kind::kAverage:
         return ListKind::kCollective;
@@ -536,6 +578,7 @@ class Linker {
   std::vector<std::vector<std::pair<int, int>>> gradient_flow_;  // by value: layout, flow
   std::vector<std::pair<int, int>> ended_;  // blocks whose backward passes have ended, in this order, with shift
   std::vector<std::vector<int>> reduce_;    // by block and replica
+  std::vector<std::vector<int>> share_;     // by shared parameter and device
   std::vector<int> norm_;                   // by device
   std::vector<std::vector<int>> update_;    // by block and replica: the last change of its parameters in a step
   std::vector<std::vector<std::vector<int>>> pull_;  // by block, table and replica

@@ -32,6 +32,7 @@ enum class Kind : uint8_t {
   kUpdate,      // compute: writes the next version of a block's parameters
   kAverage,     // collective: averages parameters and optimizer state over `group`, in steps that agree
   kReport,      // host: everything of the step is done here
+  kShare,       // collective: adds the gradients of a parameter that blocks of several devices have; `gradient`
   kNorm,        // collective: sums the squares of the gradients of all devices, by which updates clip them
 };
 
@@ -124,6 +125,15 @@ struct Group {
   bool served = false;
 };
 
+// A parameter that several operations have, such as the tied weights of a language model: its gradient is the sum of
+// those of all its holders, of which each has a copy. All copies are updated alike.
+struct Shared {
+  std::string name;
+  int64_t floats = 0;
+  std::vector<int> blocks;  // that hold it, ascending
+  int group = -1;           // over their devices; -1: one device
+};
+
 struct Instruction {
   Kind kind = Kind::kReport;
   uint16_t shift = 0;
@@ -132,7 +142,7 @@ struct Instruction {
   int32_t micro = -1;     // micro-batch; -1: once a step
   int32_t replica = -1;   // this device's index in the layout of the block, flow or gradient
   int32_t flow = -1;      // kSend, kReceive
-  int32_t gradient = -1;  // kSum
+  int32_t gradient = -1;  // kSum; kShare: the index in Program::shared
   int32_t peer = -1;      // kSend, kReceive: the other device
   int32_t match = -1;     // kSend, kReceive: the other's instruction; -1 for a copy
   int32_t table = -1;     // kPullRows, kPushRows, kUpdateRows: operation
@@ -168,6 +178,7 @@ struct Program {
   std::vector<Flow> flows;
   std::vector<Gradient> gradients;
   std::vector<Group> groups;
+  std::vector<Shared> shared;
   bool clips = false;                     // by the norm of the gradients of all blocks: kNorm
   int norm_group = -1;                    // over the devices with dense parameters; -1: one device, or nothing clips
   std::vector<Instruction> instructions;  // in the order from which the lists are cut

@@ -130,6 +130,8 @@ std::string Text(const Program& program, const Instruction& instruction, const s
       return "UpdateRows " + OperationName(instruction.table, names) + micro;
     case Kind::kAllReduce:
       return "AllReduce " + block() + micro;
+    case Kind::kShare:
+      return "Share " + program.shared[static_cast<size_t>(instruction.gradient)].name + micro;
     case Kind::kNorm:
       return "Norm" + micro;
     case Kind::kUpdate:

@@ -76,6 +76,10 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   }
   MEDLEY_RETURN_IF_ERROR(CheckSize("reductions", durations.reductions.size(), blocks));
   MEDLEY_RETURN_IF_ERROR(CheckSize("averages", durations.averages.size(), blocks));
+  if (!durations.shares.empty()) {
+    MEDLEY_RETURN_IF_ERROR(CheckSize("shares", durations.shares.size(), program.shared.size()));
+  }
+  MEDLEY_RETURN_IF_ERROR(CheckAll("shares", durations.shares));
   MEDLEY_RETURN_IF_ERROR(CheckSize("load", durations.load.size(), devices));
   MEDLEY_RETURN_IF_ERROR(CheckSize("copy_bytes_per_second", durations.copy_bytes_per_second.size(), devices));
   MEDLEY_RETURN_IF_ERROR(CheckSize("location", durations.location.size(), devices));

@@ -42,6 +42,7 @@ struct Durations {
   std::vector<std::vector<Passes>> passes;    // by block and replica
   std::vector<double> reductions;             // by block: AllReduce
   std::vector<double> averages;               // by block: Average
+  std::vector<double> shares;                 // by Program::shared: Share; empty: no time
   std::map<int, Rows> rows;                   // by operation; missing: no time
   std::vector<Linear> load;                   // by device; samples of the step
   std::vector<double> copy_bytes_per_second;  // by device: sums and copies; 0: they take no time

@@ -61,6 +61,7 @@ class Filler {
       FillReduction(b);
       FillRows(b);
     }
+    FillShares();
     FillFlows();
     MEDLEY_RETURN_IF_ERROR(CheckDurations(program_, out_));
     return std::move(out_);
@@ -302,6 +303,17 @@ class Filler {
     seconds = std::max(seconds, std::ranges::max(out_.reduction_cpu_seconds[b]));
     out_.reductions[b] = seconds;
     out_.averages[b] = seconds * std::max(profile_.state_factor - 1, 1.0);  // parameters and optimizer state
+  }
+
+  // The gradient of a parameter that several stages have, over the links between them.
+  void FillShares() {
+    for (const program::Shared& shared : program_.shared) {
+      double& seconds = out_.shares.emplace_back(0);
+      if (shared.group < 0) continue;
+      const program::Group& group = program_.groups[static_cast<size_t>(shared.group)];
+      if (!LinksKnown(program_.layouts[static_cast<size_t>(group.layout)])) continue;
+      seconds = ReductionSeconds(program_, group, out_, static_cast<double>(shared.floats) * sizeof(float));
+    }
   }
 
   // Half of a table's synchronisation is its pull, half its push; the servers divide their own work.

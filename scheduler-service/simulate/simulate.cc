@@ -185,6 +185,7 @@ class Run {
         }
         break;
       case Kind::kAllReduce:
+      case Kind::kShare:
       case Kind::kNorm:
       case Kind::kAverage: {
         const auto number = static_cast<size_t>(work_.collective[index]);

@@ -32,11 +32,12 @@ class Work {
       const Instruction& instruction = program_.instructions[i];
       Measure(samples, instruction, i);
       const bool norm = instruction.kind == Kind::kNorm;  // of all devices together
-      if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage && !norm) continue;
-      const int block = norm ? -1 : instruction.block;
+      const bool share = instruction.kind == Kind::kShare;
+      if (instruction.kind != Kind::kAllReduce && instruction.kind != Kind::kAverage && !norm && !share) continue;
+      const int block = norm ? -1 : share ? instruction.gradient : instruction.block;
       const auto [found, added] =
           collectives.try_emplace({instruction.kind, block}, static_cast<int>(out_.collectives.size()));
-      if (added) out_.collectives.push_back({instruction.kind, 0, out_.seconds[i], block});
+      if (added) out_.collectives.push_back({instruction.kind, 0, out_.seconds[i], share ? -1 : block});
       ++out_.collectives[static_cast<size_t>(found->second)].members;
       out_.collective[i] = found->second;
     }
@@ -62,7 +63,7 @@ class Work {
   void AddLoads(const std::map<std::pair<Kind, int>, int>& collectives) {
     if (durations_.reduction_bytes.empty() || !CollectivesShareCards()) return;
     for (const auto& [what, collective] : collectives) {
-      if (what.first == Kind::kNorm) continue;
+      if (what.first == Kind::kNorm || what.first == Kind::kShare) continue;
       const program::Block& block = program_.blocks[static_cast<size_t>(what.second)];
       const program::Group& group =
           program_.groups[static_cast<size_t>(what.first == Kind::kAllReduce ? block.group : block.average)];
@@ -171,6 +172,9 @@ class Work {
         break;
       case Kind::kAverage:
         out_.seconds[i] = durations_.averages[static_cast<size_t>(instruction.block)];
+        break;
+      case Kind::kShare:
+        if (!durations_.shares.empty()) out_.seconds[i] = durations_.shares[static_cast<size_t>(instruction.gradient)];
         break;
       case Kind::kNorm:
       case Kind::kReport:

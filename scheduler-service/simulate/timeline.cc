@@ -43,6 +43,7 @@ const char* CategoryOf(Kind kind) {
     case Kind::kUpdateRows:
       return "update";
     case Kind::kAllReduce:
+    case Kind::kShare:
     case Kind::kNorm:
     case Kind::kAverage:
       return "reduction";

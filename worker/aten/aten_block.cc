@@ -204,7 +204,7 @@ absl::Status AtenBlock::Rep::BindStored() {
   std::map<std::string, size_t> dense;  // by name
   std::set<int> checked;                // storages
   const std::vector<ParameterSpec> specs = ParametersOf(operations_, false);
-  for (size_t i = 0; i < specs.size(); ++i) dense[specs[i].name] = i;
+  for (size_t i = 0; i < specs.size(); ++i) dense.try_emplace(specs[i].name, i);  // of copies the first
   table_slots_.assign(table_specs_.size(), -1);
   for (const exported::Input& input : cut_->program->inputs) {
     if (input.kind == exported::InputKind::kUser) {
@@ -240,7 +240,9 @@ absl::Status AtenBlock::Rep::BindStored() {
       constants_.push_back({slot, std::move(constant)});
       continue;
     }
-    CopyStored(stored->second, memory_.store().Weights(known->second));
+    for (size_t i = known->second; i < specs.size(); ++i) {
+      if (specs[i].name == known->first) CopyStored(stored->second, memory_.store().Weights(i));
+    }
     exported::LetGo(*cut_->program, stored->second);
     if (slot < 0) continue;
     Bound bound{slot, known->second, specs[known->second].role, TypeOf(stored->second.type), stored->second.sizes};
@@ -254,7 +256,7 @@ absl::Status AtenBlock::Rep::BindStored() {
   return absl::OkStatus();
 }
 
-// The tensors of the block's inputs, in the order in which each producer packs them, and those of its outputs.
+// The tensors of inputs and outputs, in the order in which each producer packs them.
 absl::Status AtenBlock::Rep::BindPassed() {
   const auto add = [&](const std::vector<worker::BlockValue>& values, std::vector<Passed>& passed) {
     for (size_t v = 0; v < values.size(); ++v) {
@@ -462,10 +464,7 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
     MEDLEY_RETURN_IF_ERROR(add(micro.result, {.crossing = result_->crossing}, micro.loss_gradient.First(floats),
                                result_->crossing->floats));
   }
-  for (const at::Tensor& leaf : micro.parameters) {
-    if (leaf.defined()) leaves.push_back(leaf);
-  }
-  for (const auto* more : {&micro.rows, &micro.inputs}) {
+  for (const auto* more : {&micro.parameters, &micro.rows, &micro.inputs}) {
     for (const at::Tensor& leaf : *more) {
       if (leaf.defined()) leaves.push_back(leaf);
     }

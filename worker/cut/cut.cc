@@ -404,17 +404,22 @@ void Divider::MergeForbidden() {
     if (const auto span = span_of(nodes); span.has_value()) Join(span->first, span->second, why);
   };
   std::map<std::string, std::vector<int>> by_storage;  // of what is changed in place
-  std::map<std::string, std::vector<int>> by_tensor;   // uses of each owned tensor; several names may share one
+  std::map<std::string, std::vector<int>> by_memory;   // uses of owned tensors that are, or may be, the same memory
+  std::map<std::string, std::set<std::string>> parts;  // of each memory, the tensors
   for (const auto& [name, value] : values_) {
     if (value.input == nullptr || !IsOwned(*value.input)) continue;
     const auto stored = program_.stored.find(value.input->name);
-    const std::string tensor =
+    const std::string memory =
         stored == program_.stored.end() ? value.input->name : fmt::format("storage {}", stored->second.storage);
-    std::vector<int>& uses = by_tensor[tensor];
-    uses.insert(uses.end(), value.uses.begin(), value.uses.end());
-    // A value that follows from a parameter alone has no batch along which it could be cut.
+    by_memory[memory].insert(by_memory[memory].end(), value.uses.begin(), value.uses.end());
+    parts[memory].insert(value.input->kind == InputKind::kParameter ? FirstName(value.input->name) : "");
   }
-  for (const auto& [tensor, uses] : by_tensor) join(uses, "operations that share a parameter are one");
+  // Each operation has a copy of a parameter that several use, whose gradients are added; not of a part of one, nor of
+  // a statistic, which passes change.
+  for (const auto& [memory, uses] : by_memory) {
+    if (parts[memory].size() == 1 && !parts[memory].contains("")) continue;
+    join(uses, "operations that share parts of a parameter, or a statistic, are one");
+  }
   for (const int node : heavy_) {
     if (!InPlace(NodeAt(node)) || NodeAt(node).inputs.empty()) continue;
     ForEachUse(NodeAt(node).inputs.front().value, [&](const std::string& name) { by_storage[values_[name].storage]; });

@@ -4,8 +4,9 @@
 //
 // A value that passes from one operation to another ("crossing") is cut along the batch when replicas and micro-batches
 // exchange it, so it must be a tensor of numbers with one axis of the batch. Where it is not, where several operations
-// would share a parameter, or where one would change another's memory, the operations are merged. Values that follow
-// from integer inputs and constants alone (masks, positions) are computed again by each operation that needs them.
+// would share parts of a parameter or a statistic, or where one would change another's memory, the operations are
+// merged. Values that follow from integer inputs and constants alone (masks, positions) are computed again by each
+// operation that needs them.
 // An embedding that can be a table of rows (tables.h) is an operation of its own, perhaps with calls that follow it and
 // have no parameters, unless the depth is 0.
 #pragma once
@@ -45,7 +46,9 @@ struct Operation {
   std::vector<int> nodes;      // indices into Program::nodes, ascending
   std::vector<int> inputs;     // operations whose crossings it takes, ascending
   std::vector<int> crossings;  // indices into Cut::crossings that it computes, in the order in which they are packed
-  std::vector<std::string> owned;  // trained parameters, frozen ones and statistics, by their names in the module
+  // Trained parameters, frozen ones and statistics, by their names in the module. A parameter that several operations
+  // use (tied weights) is in all of them, by its first name.
+  std::vector<std::string> owned;
   std::vector<std::string> batch;  // inputs of the model that it reads, by argument
   std::string table;               // the only one of `owned`, where it is a table of rows (tables.h); else empty
   std::string table_rows;          // then the input of the model whose numbers are its rows
@@ -63,8 +66,8 @@ struct Cut {
   std::string result;                   // the value that the loss takes: the last operation's only crossing
   int64_t result_floats = 0;            // per sample
   std::vector<std::string> statistics;  // buffers that training changes, by name
-  // The name of a parameter that is the same tensor as another one, to the name of the first of them, which operations
-  // own.
+  // The name of a parameter that is the same tensor as another one, to the name of the first of them, by which
+  // operations own it.
   std::map<std::string, std::string> shared;
   std::vector<std::string> warnings;  // for the user: what was merged, and why
   std::vector<std::string> removed;   // for the user: what an export after eval() has removed (modes.h)

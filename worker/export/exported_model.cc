@@ -181,6 +181,7 @@ std::vector<ExportedTensor> TensorsOf(const Graph& graph) {
   std::vector<ExportedTensor> tensors;
   for (const Operation& operation : graph.operations) {
     for (const ParameterSpec& spec : operation.parameters) {
+      if (spec.copy_of >= 0) continue;
       if (operation.kind == OperationKind::kImported) {  // as the user's own code names it
         tensors.push_back({spec.name, spec, spec.shape});
         continue;

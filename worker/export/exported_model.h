@@ -63,7 +63,7 @@ struct ExportedTensor {
   int64_t bytes() const { return spec.Size() * static_cast<int64_t>(sizeof(float)); }
 };
 
-// All parameters, in the order of the operations.
+// All parameters, in the order of the operations; one that several operations have once.
 std::vector<ExportedTensor> TensorsOf(const Graph& graph);
 
 std::string ModelJson(const ExportedModel& model, const ExportOrigin& origin);

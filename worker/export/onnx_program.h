@@ -4,7 +4,7 @@
 //   inputs: those of the model's forward, by their names and types: samples x shape
 //   output: as in onnx.h
 //
-// Dropout and batch norm are those of evaluation. A call for which ONNX has no operator, or none that this folder knows,
+// Dropout and batch norm are those of evaluation. A call for which ONNX has no operator, or that is not known here,
 // is refused with the operator, its module and its line.
 #pragma once
 

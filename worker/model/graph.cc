@@ -3,6 +3,8 @@
 #include <absl/strings/ascii.h>
 #include <fmt/format.h>
 
+#include <set>
+
 #include "common/base/status.h"
 #include "worker/data/schema.h"
 
@@ -237,6 +239,24 @@ std::vector<ParameterSpec> ParametersOf(std::span<const Operation> operations, b
   return found;
 }
 
+namespace {
+
+// Parameters that several operations have, which updates must change alike: a line "FLOATS NAME" for each.
+void DescribeShared(const Graph& graph, model::Model& model) {
+  std::set<std::string> shared;
+  for (const ParameterSpec& parameter : graph.Parameters(/*sparse=*/false)) {
+    if (parameter.copy_of >= 0 && parameter.role == ParameterRole::kTrained) shared.insert(parameter.name);
+  }
+  for (size_t i = 0; i < graph.operations.size(); ++i) {
+    for (const ParameterSpec& parameter : graph.operations[i].parameters) {
+      if (graph.operations[i].kind != OperationKind::kImported || !shared.contains(parameter.name)) continue;
+      model.layers[i].attributes["shared"] += fmt::format("{} {}\n", parameter.Size(), parameter.name);
+    }
+  }
+}
+
+}  // namespace
+
 model::Model Graph::ToModel() const {
   model::Model model;
   model.name = name;
@@ -251,6 +271,7 @@ model::Model Graph::ToModel() const {
       layer.inputs.insert(layer.inputs.begin(), -1);
     }
   }
+  DescribeShared(*this, model);
   return model;
 }
 

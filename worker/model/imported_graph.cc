@@ -82,6 +82,10 @@ class Builder {
                                  exported::NameOf(stored.type));
     }
     const auto [rows, columns] = MatrixOf(stored.sizes);
+    const auto owns = [&](const cut::Operation& other) {
+      return std::ranges::find(other.owned, name) != other.owned.end();
+    };
+    const auto owner = static_cast<int>(std::ranges::find_if(cut_.operations, owns) - cut_.operations.begin());
     return ParameterSpec{.operation = operation,
                          .name = name,
                          .rows = rows,
@@ -90,7 +94,8 @@ class Builder {
                          .role = statistic              ? ParameterRole::kStatistic
                                  : stored.requires_grad ? ParameterRole::kTrained
                                                         : ParameterRole::kFrozen,
-                         .shape = stored.sizes};
+                         .shape = stored.sizes,
+                         .copy_of = owner < operation ? owner : -1};
   }
 
   const cut::Cut& cut_;

@@ -49,6 +49,9 @@ struct ParameterSpec {
   ParameterRole role = ParameterRole::kTrained;
   std::vector<int64_t> shape;  // kStored: of the tensor, whose elements are rows x columns; else empty
   StoredRows stored_rows;
+  // The operation that owns this parameter, of which this is a copy: several operations use it (tied weights). The
+  // gradients of all copies are added (program::Kind::kShare), so their values stay equal. -1: it is no copy.
+  int copy_of = -1;
 
   int64_t Size() const { return rows * columns; }
   bool operator==(const ParameterSpec&) const = default;

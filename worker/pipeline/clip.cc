@@ -8,7 +8,7 @@ double SquaredNorm(BlockCompute& block) {
   block.Gradients();  // completes them
   double squares = 0;
   for (const DenseParameter& parameter : block.Parameters()) {
-    if (parameter.spec.role != ParameterRole::kTrained) continue;
+    if (parameter.spec.role != ParameterRole::kTrained || parameter.spec.copy_of >= 0) continue;
     for (const float g : parameter.gradient) squares += static_cast<double>(g) * static_cast<double>(g);
   }
   return squares;

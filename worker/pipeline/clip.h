@@ -7,7 +7,7 @@
 
 namespace medley::worker {
 
-// The sum of the squares of the gradients of the block's trained parameters.
+// The sum of the squares of the gradients of the block's trained parameters, without copies of those of others.
 double SquaredNorm(BlockCompute& block);
 
 // Two floats whose sum is the number, to more digits than one float has.

@@ -13,8 +13,10 @@
 #include "worker/pipeline/clip.h"
 #include "worker/pipeline/prefetcher.h"
 #include "worker/pipeline/probe.h"
+#include "worker/pipeline/reduced_samples.h"
 #include "worker/pipeline/reduction_thread.h"
 #include "worker/pipeline/sequence.h"
+#include "worker/pipeline/shared_gradients.h"
 #include "worker/pipeline/value_store.h"
 
 namespace medley::worker {
@@ -147,10 +149,10 @@ class Executor::Rep {
     if (!reductions_.has_value() || BlockAt(block).group < 0) return absl::OkStatus();
     return Timed([&] { return reductions_->Of(block).Wait(block); });
   }
+  absl::Status Share(const Instruction& instruction, Running& running);
   absl::Status Norm(Running& running);
   absl::Status Update(const Instruction& instruction, Running& running);
   absl::Status Average(const Instruction& instruction, Running& running);
-  int SamplesOf(int block, int count);
   bool Idle() const { return completed_ == begun_; }
   void LoseOpenSteps() {
     if (reductions_.has_value()) reductions_->Reset();  // they use the gradients
@@ -219,6 +221,8 @@ absl::Status Executor::Rep::Execute(const Instruction& instruction, Running& run
       return Push(instruction, running);
     case Kind::kAllReduce:
       return Reduce(instruction, running);
+    case Kind::kShare:
+      return Share(instruction, running);
     case Kind::kNorm:
       return Norm(running);
     case Kind::kUpdate:
@@ -325,6 +329,22 @@ absl::Status Executor::Rep::Update(const Instruction& instruction, Running& runn
   return ComputeOf(instruction.block).ApplyUpdate(optimizer_.AtStep(running.number));
 }
 
+// One collective at a time: those of the other thread come first.
+absl::Status Executor::Rep::Share(const Instruction& instruction, Running& running) {
+  const program::Shared& shared = running.program.shared[static_cast<size_t>(instruction.gradient)];
+  std::vector<SharedHolder> holders;
+  for (const int block : training_.blocks) {
+    if (BlockAt(block).dense) MEDLEY_RETURN_IF_ERROR(AwaitReduction(block));
+    if (std::ranges::find(shared.blocks, block) == shared.blocks.end()) continue;
+    holders.push_back({&ComputeOf(block), training_.seats[SeatOf(block)].replica == 0});
+  }
+  const auto* group = shared.group < 0 ? nullptr : &running.program.groups[static_cast<size_t>(shared.group)];
+  return SumShared(shared.name, holders, [&](std::span<float> sum) {
+    if (group == nullptr) return absl::OkStatus();
+    return Timed([&] { return parts_.reducer->SumAll(running.number, kOfAllBlocks, *group, sum, running.limit); });
+  });
+}
+
 // Clips the gradients. Those of a block are equal on all replicas: the first one counts.
 absl::Status Executor::Rep::Norm(Running& running) {
   std::vector<BlockCompute*> dense;
@@ -337,9 +357,9 @@ absl::Status Executor::Rep::Norm(Running& running) {
   }
   std::array<float, 2> sum = InTwoFloats(squares);
   if (const int index = running.program.norm_group; index >= 0) {
-    const program::Group& group = running.program.groups[static_cast<size_t>(index)];
-    MEDLEY_RETURN_IF_ERROR(
-        Timed([&] { return parts_.reducer->SumAll(running.number, kOfAllBlocks, group, sum, running.limit); }));
+    const auto& group = running.program.groups[static_cast<size_t>(index)];
+    const auto add = [&] { return parts_.reducer->SumAll(running.number, kOfAllBlocks, group, sum, running.limit); };
+    MEDLEY_RETURN_IF_ERROR(Timed(add));
   }
   for (BlockCompute* const block : dense) ClipByNorm(*block, optimizer_.clip_norm, FromTwoFloats(sum));
   return absl::OkStatus();
@@ -348,9 +368,7 @@ absl::Status Executor::Rep::Norm(Running& running) {
 // The mean over all replicas, in steps that agree. One collective at a time: those of the other thread come first.
 absl::Status Executor::Rep::Average(const Instruction& instruction, Running& running) {
   if (!running.data.lease.agrees) return absl::OkStatus();
-  for (const int block : training_.blocks) {
-    MEDLEY_RETURN_IF_ERROR(AwaitReduction(block));
-  }
+  for (const int block : training_.blocks) MEDLEY_RETURN_IF_ERROR(AwaitReduction(block));
   const Block& block = BlockOf(instruction);
   BlockCompute& compute = ComputeOf(instruction.block);
   const std::array<std::span<float>, 2> newest = compute.Newest();
@@ -366,27 +384,6 @@ absl::Status Executor::Rep::Average(const Instruction& instruction, Running& run
   }
   compute.KeepAgreed();
   return absl::OkStatus();
-}
-
-// The samples of a batch over which the gradients of a block are a mean: those of the replicas that add them.
-int Executor::Rep::SamplesOf(int index, int count) {
-  const Block& block = BlockAt(index);
-  if (block.average < 0) return count;
-  const int replica = training_.seats[SeatOf(index)].replica;
-  std::vector<int> replicas = {replica};
-  if (block.group >= 0) {
-    const auto& groups = programs_.training.groups[static_cast<size_t>(block.group)].levels.front().groups;
-    const auto own = std::ranges::find_if(
-        groups, [&](const std::vector<int>& group) { return std::ranges::find(group, replica) != group.end(); });
-    if (own != groups.end()) replicas = *own;
-  }
-  int samples = 0;
-  for (const int member : replicas) {
-    for (int micro = 0; micro < programs_.training.micro_batches; ++micro) {
-      samples += BindingOf(count).Replica(block.layout, member, micro).count;
-    }
-  }
-  return samples;
 }
 
 // Without an open step, the next one follows on what the blocks have applied.
@@ -418,7 +415,8 @@ absl::Status Executor::Rep::BeginStep(const StepLease& lease, const WaitLimit& l
                        .version = VersionOf(lease.step),
                        .slot = SlotOf(lease.step),
                        .micro_batches = programs_.training.micro_batches,
-                       .global_samples = SamplesOf(block, lease.count)});
+                       .global_samples = ReducedSamples(programs_.training, BindingOf(lease.count), block,
+                                                        training_.seats[SeatOf(block)].replica, lease.count)});
     for (size_t t = 0; t < compute.Tables().size(); ++t) {
       compute.SetRows(SlotOf(lease.step), static_cast<int>(t), open.data->rows[table++]);
     }
@@ -549,7 +547,9 @@ absl::StatusOr<double> Executor::Rep::Probe(int count, base::nanoseconds pause) 
                   .data = parts_.data,
                   .clock = parts_.clock};
   for (const int block : training_.blocks) {
-    work.blocks.push_back({&ComputeOf(block), SeatOf(block), SamplesOf(block, count)});
+    const int samples =
+        ReducedSamples(programs_.training, BindingOf(count), block, training_.seats[SeatOf(block)].replica, count);
+    work.blocks.push_back({&ComputeOf(block), SeatOf(block), samples});
   }
   return ProbePasses(work, count, pause);
 }

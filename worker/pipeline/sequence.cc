@@ -82,14 +82,15 @@ absl::StatusOr<Sequence> SequenceOf(const Program& program, int device) {
   for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
     const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
     if (instruction.device != device || position.contains(i)) continue;
-    constexpr std::array kFollow = {Kind::kSend, Kind::kPushRows, Kind::kAllReduce, Kind::kNorm, Kind::kAverage};
+    constexpr std::array kFollow = {Kind::kSend,  Kind::kPushRows, Kind::kAllReduce,
+                                    Kind::kShare, Kind::kNorm,     Kind::kAverage};
     if (std::ranges::find(kFollow, instruction.kind) == kFollow.end()) continue;
     size_t last = 0;
     for (const program::Dependency& dependency : program.DependenciesOf(instruction)) {
       const auto found = position.find(dependency.instruction);
       if (dependency.steps_back == 0 && found != position.end()) last = std::max(last, found->second);
     }
-    if (instruction.kind == Kind::kAllReduce || instruction.kind == Kind::kNorm)
+    if (instruction.kind == Kind::kAllReduce || instruction.kind == Kind::kShare || instruction.kind == Kind::kNorm)
       last = reduced = std::max(last, reduced);
     after[last].push_back(i);
   }

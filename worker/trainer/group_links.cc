@@ -40,6 +40,9 @@ std::vector<ReducingDevices> DevicesThatReduce(const program::Program& program) 
   for (const program::Block& block : program.blocks) {
     if (block.group >= 0 || block.average >= 0) layouts.insert(block.layout);
   }
+  for (const program::Shared& shared : program.shared) {
+    if (shared.group >= 0) layouts.insert(program.groups[static_cast<size_t>(shared.group)].layout);
+  }
   if (program.norm_group >= 0) layouts.insert(program.groups[static_cast<size_t>(program.norm_group)].layout);
   std::vector<ReducingDevices> out;
   std::map<std::set<int>, size_t> entries;  // by set of devices

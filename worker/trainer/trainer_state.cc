@@ -129,11 +129,17 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
   std::vector<DenseParameter> parameters = Parameters();
   size_t loaded = 0;
   CheckpointHandlers handlers;
-  handlers.wanted_dense = [&](int32_t operation) { return Has(operation); };
+  // A checkpoint has one copy of a parameter: that of its owner.
+  const auto is_of = [](const DenseParameter& parameter, int32_t operation) {
+    return (parameter.spec.copy_of >= 0 ? parameter.spec.copy_of : parameter.spec.operation) == operation;
+  };
+  handlers.wanted_dense = [&](int32_t operation) {
+    return Has(operation) || std::ranges::any_of(parameters, [&](const auto& one) { return is_of(one, operation); });
+  };
   handlers.dense = [&](int32_t operation, std::string_view name, std::span<const float> weights,
                        std::span<const float> state) -> absl::Status {
     for (DenseParameter& parameter : parameters) {
-      if (parameter.spec.operation != operation || parameter.spec.name != name) continue;
+      if (!is_of(parameter, operation) || parameter.spec.name != name) continue;
       if (weights.size() != parameter.weights.size() || state.size() != parameter.state.size()) {
         return base::DataLoss("operation {}, parameter '{}': the checkpoint has {} weights, the model {}", operation,
                               name, weights.size(), parameter.weights.size());
@@ -181,7 +187,7 @@ TrainerSnapshot TrainerState::Snapshot(const std::set<int>& operations) {
   const auto copy = [](std::span<const float> values) { return std::vector<float>(values.begin(), values.end()); };
   TrainerSnapshot snapshot;
   for (const DenseParameter& parameter : Parameters()) {
-    if (!operations.contains(parameter.spec.operation)) continue;
+    if (!operations.contains(parameter.spec.operation) || parameter.spec.copy_of >= 0) continue;
     snapshot.dense.push_back(
         {parameter.spec.operation, parameter.spec.name, copy(parameter.weights), copy(parameter.state)});
   }

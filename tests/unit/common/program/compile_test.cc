@@ -245,6 +245,52 @@ TEST(CompileTest, UpdatesThatAreClippedWaitForTheNormOfAllGradients) {
               HasSubstr("does not clip gradients"));
 }
 
+TEST(CompileTest, UpdatesOfHoldersOfASharedParameterWaitForItsSum) {
+  model::Model model = ThreeLayers();
+  model.layers[0].attributes["shared"] = "88 w\n";
+  model.layers[1].attributes["shared"] = "88 w\n5 only.here\n";
+  const auto program = Compile(StagesPlan({{1, 1}, {3, 2}}, 2), model);
+  ASSERT_THAT(program, IsOk());
+  ASSERT_EQ(program->shared.size(), 1U);
+  EXPECT_EQ(program->shared[0].name, "w");
+  EXPECT_EQ(program->shared[0].floats, 88);
+  const Group& group = program->groups[static_cast<size_t>(program->shared[0].group)];
+  EXPECT_EQ(program->layouts[static_cast<size_t>(group.layout)].devices.size(), 3U);
+  const std::string text = Text(*program, Names(model));
+  EXPECT_THAT(text, HasSubstr("B a m1, Update a\n  collective: Share w\n"));
+  EXPECT_THAT(text, HasSubstr("collective: AllReduce b..loss, Share w\n"));
+  // On one device nothing is sent, but the holders' gradients are added all the same.
+  model::ExecutionPlan buckets = StagesPlan({{3, 1}}, 1);
+  buckets.schedule.bucket_bytes = 1;
+  const auto alone = Compile(buckets, model);
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_EQ(alone->shared[0].group, -1);
+  EXPECT_THAT(Text(*alone, Names(model)), HasSubstr("collective: Share w\n"));
+  // Before the norm, which needs the sums.
+  model.clips_gradients = true;
+  const auto clipped = Compile(StagesPlan({{1, 1}, {3, 2}}, 2), model);
+  ASSERT_THAT(clipped, IsOk());
+  EXPECT_THAT(Text(*clipped, Names(model)), HasSubstr("AllReduce b..loss, Share w, Norm\n"));
+}
+
+TEST(CompileTest, SharedParametersThatCannotBeAddedAreRefused) {
+  model::Model model = ThreeLayers();
+  model.layers[0].attributes["shared"] = "88 w\n";
+  model.layers[1].attributes["shared"] = "88 w\n";
+  const auto refused = [&](const model::ExecutionPlan& plan) {
+    return std::string(Compile(plan, model).status().message());
+  };
+  EXPECT_THAT(refused(StagesPlan({{1, 1}, {3, 1}}, 1, ScheduleKind::kAsync1F1B)),
+              HasSubstr("at different times, but they share the parameter 'w'"));
+  model::ExecutionPlan plan = StagesPlan({{3, 2}}, 1);
+  plan.stages[0].syncs[0].sync.mode = model::SyncMode::kNone;
+  EXPECT_THAT(refused(plan), HasSubstr("replicas that differ do not add the gradients of the parameter 'w'"));
+  for (const char* text : {"w\n", "0 w\n", "-1 w\n", "88\n", "88 \n", "89 w\n", "\n"}) {
+    model.layers[1].attributes["shared"] = text;
+    EXPECT_FALSE(Compile(StagesPlan({{3, 1}}, 1), model).ok()) << text;
+  }
+}
+
 TEST(CompileTest, EvaluationIsForwardOnly) {
   const auto program = CompileEvaluation(StagesPlan({{1, 1}, {3, 2}}, 4, ScheduleKind::kAsync1F1B), ThreeLayers());
   ASSERT_THAT(program, IsOk());

@@ -290,6 +290,7 @@ class Interpreter {
       case Kind::kUpdate:
         return Update(one, i, step);
       case Kind::kAllReduce:
+      case Kind::kShare:
       case Kind::kNorm:
       case Kind::kAverage:
       case Kind::kReport:

@@ -82,6 +82,21 @@ TEST(FromProfileTest, ReductionsFollowTheLinkWhereItIsKnown) {
   EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 1), profile, 8), DoubleNear(6 + 3 + 2 * 2, kClose));
 }
 
+// Two stages that share a parameter of 40 bytes add its gradients once a step, over the link between them: a ring of
+// two sends all of it once in each direction.
+TEST(FromProfileTest, ASharedParameterCostsAMessageBetweenItsStages) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.links = {{"p0", "p1", 0, 160}, {"p1", "p0", 0, 160}};
+  const model::ExecutionPlan plan = program::StagesPlan({{1, 1}, {2, 1}}, 1);
+  const double apart = SecondsPerStep(plan, profile, 8);
+  for (model::Layer& layer : profile.model.layers) layer.attributes["shared"] = "10 w\n";
+  EXPECT_THAT(SecondsPerStep(plan, profile, 8), DoubleNear(apart + 40.0 / 160, kClose));
+  const model::ExecutionPlan together = program::StagesPlan({{2, 1}}, 1);
+  const double alone = SecondsPerStep(together, profile, 8);
+  for (model::Layer& layer : profile.model.layers) layer.attributes.clear();
+  EXPECT_THAT(SecondsPerStep(together, profile, 8), DoubleNear(alone, kClose)) << "one device sends nothing";
+}
+
 // Of c = 6 s, 1 s is the processor's part of the reduction, which one replica does not have.
 TEST(FromProfileTest, OnlyAReductionTakesTheProcessorTimeOfAReduction) {
   model::Profile profile = SampleProfile({"p0"});

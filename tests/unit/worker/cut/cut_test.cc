@@ -71,11 +71,24 @@ TEST(CutTest, MemoryThatIsChangedInPlaceStaysInOneOperation) {
               ElementsAre("features.1.running_mean", "features.1.running_var", "features.1.num_batches_tracked"));
 }
 
-TEST(CutTest, OperationsThatShareAParameterAreOne) {
+TEST(CutTest, OperationsThatShareAParameterEachHaveIt) {
   const Cut cut = Divided("tied.pt2", {.depth = 1});
-  EXPECT_THAT(NamesOf(cut), ElementsAre("embedding"));
-  EXPECT_THAT(cut.operations[0].owned, ElementsAre("embedding.weight", "middle.weight", "middle.bias"));
+  EXPECT_THAT(NamesOf(cut), ElementsAre("embedding", "middle", "out"));
+  EXPECT_THAT(cut.operations[0].owned, ElementsAre("embedding.weight"));
+  EXPECT_THAT(cut.operations[1].owned, ElementsAre("middle.weight", "middle.bias"));
+  EXPECT_THAT(cut.operations[2].owned, ElementsAre("embedding.weight"));
   EXPECT_EQ(cut.shared.at("out.weight"), "embedding.weight");
+  EXPECT_THAT(cut.warnings, ::testing::IsEmpty());
+}
+
+// A part of a parameter, or a statistic, has one operation.
+TEST(CutTest, OperationsThatSharePartsOfAParameterAreOne) {
+  exported::Program program = *Read("tied.pt2");
+  program.stored.at("out.weight").offset += 1;
+  const auto cut = Divide(std::make_shared<const exported::Program>(std::move(program)), {.depth = 1});
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_THAT(NamesOf(*cut), ElementsAre("embedding"));
+  EXPECT_THAT(cut->warnings, ::testing::Contains(HasSubstr("parts of a parameter")));
 }
 
 // Attention merges the batch with other axes. Whatever passes between operations has whole samples.

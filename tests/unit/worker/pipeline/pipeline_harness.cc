@@ -38,6 +38,7 @@ struct Part {
   absl::Status status;
   std::vector<StepResult> steps;
   ScoreSums evaluation;
+  std::vector<std::pair<std::string, std::vector<float>>> parameters;
 };
 
 // The index of a device in a layout; nullopt: it is not in it.
@@ -69,13 +70,19 @@ absl::Status RunDevice(World& world, int device, Part& part) {
   ExecutorParts parts{.blocks = std::vector<BlockCompute*>(world.programs.training.blocks.size(), nullptr),
                       .data = &world.train,
                       .clock = &world.clock};
-  std::vector<std::unique_ptr<BlockModel>> models;
+  std::vector<std::unique_ptr<BlockCompute>> models;
   for (size_t b = 0; b < world.programs.training.blocks.size(); ++b) {
     const program::Block& block = world.programs.training.blocks[b];
     if (!ReplicaOf(world.programs.training.layouts[static_cast<size_t>(block.layout)], device)) continue;
-    MEDLEY_ASSIGN_OR_RETURN(models.emplace_back(),
-                            BlockModel::Create(world.graph, block.operations, world.optimizer, world.job.training.seed,
-                                               nullptr, world.programs.training.lag));
+    const uint64_t seed = world.job.training.seed;
+    const int kept = world.programs.training.lag;
+    if (world.layout.block) {
+      MEDLEY_ASSIGN_OR_RETURN(models.emplace_back(),
+                              world.layout.block(world.graph, block.operations, world.optimizer, seed, kept));
+    } else {
+      MEDLEY_ASSIGN_OR_RETURN(models.emplace_back(),
+                              BlockModel::Create(world.graph, block.operations, world.optimizer, seed, nullptr, kept));
+    }
     parts.blocks[b] = models.back().get();
   }
   const std::unique_ptr<FlowChannel> channel = world.fabric.End(device);
@@ -98,6 +105,12 @@ absl::Status RunDevice(World& world, int device, Part& part) {
       MEDLEY_ASSIGN_OR_RETURN(result, executor->Drain(limit));
       if (!result) break;
       part.steps.push_back(*result);
+    }
+  }
+  for (const auto& model : models) {
+    for (const DenseParameter& parameter : model->Parameters()) {
+      part.parameters.emplace_back(parameter.spec.name,
+                                   std::vector<float>(parameter.weights.begin(), parameter.weights.end()));
     }
   }
   if (world.test != nullptr) {
@@ -125,6 +138,7 @@ absl::StatusOr<RunOutcome> Collect(const std::vector<Part>& parts) {
   }
   for (const Part& part : parts) {
     total.Add(part.evaluation);
+    outcome.parameters.insert(outcome.parameters.end(), part.parameters.begin(), part.parameters.end());
   }
   const std::map<std::string, double> metrics = MetricsOf(total);
   if (!metrics.empty()) {
@@ -200,7 +214,7 @@ absl::StatusOr<RunOutcome> Train(const model::JobSpec& job, const model::Executi
   for (StepLease& lease : world.leases) {
     lease.agrees = !options.agreements.has_value() || options.agreements->contains(lease.step);
   }
-  MEDLEY_ASSIGN_OR_RETURN(world.graph, BuildGraph(job));
+  MEDLEY_ASSIGN_OR_RETURN(world.graph, options.graph ? options.graph(job) : BuildGraph(job));
   MEDLEY_ASSIGN_OR_RETURN(world.optimizer, OptimizerOf(job.training));
   MEDLEY_ASSIGN_OR_RETURN(world.programs.training, program::Compile(plan, world.graph.ToModel()));
   MEDLEY_ASSIGN_OR_RETURN(world.programs.evaluation, program::CompileEvaluation(plan, world.graph.ToModel()));

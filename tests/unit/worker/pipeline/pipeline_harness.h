@@ -3,8 +3,12 @@
 
 #include <absl/status/statusor.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/model/job_spec.h"
@@ -25,6 +29,11 @@ struct Layout {
   std::set<int64_t> drains = {};         // the steps after which all devices complete what is open, beside the last one
   std::optional<model::Sync> sync = {};  // of the dense parameters, instead of an allreduce
   std::optional<std::set<int64_t>> agreements = {};  // the steps that agree; nullopt: all
+  // Of models that are not Medley's own; empty: BuildGraph and BlockModel.
+  std::function<absl::StatusOr<Graph>(const model::JobSpec&)> graph = {};
+  std::function<absl::StatusOr<std::unique_ptr<BlockCompute>>(const Graph&, model::OperationRange, const Optimizer&,
+                                                              uint64_t seed, int kept_updates)>
+      block = {};
 };
 
 // The plan of such a layout; stage s is of pool "p<s>".
@@ -34,6 +43,8 @@ struct RunOutcome {
   std::vector<double> losses;  // mean loss of each step's batch
   double auc = 0;              // of the test data after the last step; 0 without test data
   double log_loss = 0;
+  // The dense parameters of each device at the end, by name, device by device.
+  std::vector<std::pair<std::string, std::vector<float>>> parameters;
 };
 
 // The spec of the Adult examples, with the data under examples/data.

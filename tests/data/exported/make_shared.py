@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Writes gpt.pt2, a small language model whose output layer is its embedding, and gpt.json: of a plain training loop the
+loss of each step (cross-entropy of the last token, Adam), and the shared weight at the end. Written with PyTorch 2.11.
+"""
+import json
+import os
+
+import torch
+from torch import nn
+
+SAMPLES, LENGTH, WORDS, WIDTH, STEPS, RATE = 12, 7, 11, 8, 20, 0.01
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        split = [t.view(t.shape[0], t.shape[1], 2, WIDTH // 2).transpose(1, 2) for t in (q, k, v)]
+        y = nn.functional.scaled_dot_product_attention(*split, is_causal=True)
+        return x + self.out(y.transpose(1, 2).flatten(2))
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(WORDS, WIDTH)
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+        self.norm = nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, WORDS, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, ids):
+        x = self.tokens(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)[:, -1])
+
+
+def main():
+    torch.manual_seed(12)
+    torch.set_num_threads(1)
+    model = Gpt().train()
+    ids, labels = torch.randint(0, WORDS, (SAMPLES, LENGTH)), torch.randint(0, WORDS, (SAMPLES,))
+    program = torch.export.export(model, (ids,), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
+    torch.export.save(program, os.path.join(FOLDER, "gpt.pt2"))
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(ids), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(f"{loss.item():.9g}"))
+    result = {"torch": torch.__version__.split("+")[0], "classes": WORDS, "labels": labels.tolist(), "rate": RATE,
+              "inputs": [{"integers": True, "values": ids.flatten().tolist()}], "losses": losses,
+              "weight": [float(f"{value:.9g}") for value in model.tokens.weight.flatten().tolist()]}
+    with open(os.path.join(FOLDER, "gpt.json"), "w", encoding="utf-8") as out:
+        json.dump(result, out)
+        out.write("\n")
+
+
+if __name__ == "__main__":
+    main()
