@@ -19,7 +19,7 @@ struct Item {
     kConstant,  // equal in all runs
     kTensor,
     kNumber,  // an integer that depends on the batch
-    kList,    // of items; also tuples
+    kList,    // of items; also tuples, and the values of dictionaries
     kObject,  // a module
   };
   Kind kind = Kind::kConstant;
@@ -28,6 +28,7 @@ struct Item {
   std::array<int64_t, kRuns> numbers = {};   // kNumber
   std::string name;                          // kTensor, kNumber: of the value in the program
   std::shared_ptr<std::vector<Item>> items;  // kList; shared, as lists can be changed
+  std::vector<c10::IValue> keys;             // kList: of a dictionary, in its order; else empty
   std::string path;                          // kObject: of the module; "" at the top
   bool as_tensor = false;                    // kConstant, kNumber: the script keeps it in a tensor (prim::NumToTensor)
 

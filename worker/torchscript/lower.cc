@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/torchscript/containers.h"
 #include "worker/torchscript/item.h"
 #include "worker/torchscript/operators.h"
 #include "worker/torchscript/program_writer.h"
@@ -31,6 +32,7 @@ class Lowering {
   absl::StatusOr<Entries> Run(const torch::jit::Module& module) {
     const std::optional<torch::jit::Method> forward = Forward(module);
     if (!forward) return base::InvalidArgument("the model has no method forward");
+    named_.Add(module);
     std::vector<Item> arguments = {Object(module._ivalue(), "")};
     MEDLEY_RETURN_IF_ERROR(AddInputs(forward->function().getSchema(), arguments));
     MEDLEY_ASSIGN_OR_RETURN(const Item result, Call(forward->function(), std::move(arguments)));
@@ -217,10 +219,16 @@ class Lowering {
     const c10::IValue value = object.constant.toObject()->getSlot(slot);
     if (value.isObject()) return Set(node, 0, Object(value, path)), absl::OkStatus();
     if (name == "training" && value.isBool()) return Set(node, 0, Constant(true)), absl::OkStatus();
-    if (value.isList() && !value.toListRef().empty() && value.toListRef()[0].isTensor()) {
-      return Refuse(node, "a list of tensors as an attribute");
+    if (!value.isTensor()) {  // such as an LSTM's list of its weights
+      return Set(node, 0,
+                 ItemOfAttribute(value, path,
+                                 [&](const at::Tensor& tensor, const std::string& place) {
+                                   const NamedTensors::Named* const named = named_.Find(tensor);
+                                   if (named == nullptr) return Stored(tensor, place, false, false);
+                                   return Stored(named->tensor, named->name, named->parameter, !named->parameter);
+                                 })),
+             absl::OkStatus();
     }
-    if (!value.isTensor()) return Set(node, 0, Constant(value)), absl::OkStatus();
     const at::Tensor tensor = value.toTensor();
     if (!tensor.defined()) return Set(node, 0, Constant({})), absl::OkStatus();
     return Set(node, 0, Stored(tensor, path, type->is_parameter(slot), type->is_buffer(slot))), absl::OkStatus();
@@ -315,36 +323,14 @@ class Lowering {
 
   // Operators on lists of items. nullopt: the operator is another one.
   std::optional<absl::Status> OfList(Node& node) {
-    const std::string name = node.kind().toQualString();
-    if (node.inputs().empty()) return std::nullopt;
-    const Item list = In(node, 0);
-    if (list.kind != Item::Kind::kList) return std::nullopt;
-    const auto index = [&]() -> std::optional<size_t> {
-      const Item& at = In(node, 1);
-      if (at.kind != Item::Kind::kConstant || !at.constant.isInt()) return std::nullopt;
-      const auto size = static_cast<int64_t>(list.items->size());
-      const int64_t i = at.constant.toInt() < 0 ? at.constant.toInt() + size : at.constant.toInt();
-      return i < 0 || i >= size ? std::nullopt : std::optional(static_cast<size_t>(i));
-    };
-    if (name == "aten::__getitem__" || name == "prim::TupleIndex") {
-      const std::optional<size_t> at = index();
-      if (!at) return Refuse(node, "an index that does not exist or follows from data");
-      return Set(node, 0, (*list.items)[*at]), absl::OkStatus();
-    }
-    if (name == "aten::append") {
-      list.items->push_back(In(node, 1));
-      if (!node.outputs().empty()) Set(node, 0, list);
-      return absl::OkStatus();
-    }
-    if (name == "aten::len") {
-      return Set(node, 0, Constant(static_cast<int64_t>(list.items->size()))), absl::OkStatus();
-    }
-    if (name == "aten::add" && In(node, 1).kind == Item::Kind::kList) {
-      std::vector<Item> both = *list.items;
-      both.insert(both.end(), In(node, 1).items->begin(), In(node, 1).items->end());
-      return Set(node, 0, List(std::move(both))), absl::OkStatus();
-    }
-    return std::nullopt;
+    if (node.inputs().empty() || In(node, 0).kind != Item::Kind::kList) return std::nullopt;
+    std::vector<Item> inputs;
+    for (size_t i = 0; i < node.inputs().size(); ++i) inputs.push_back(In(node, i));
+    std::optional<ContainerResult> result = OnContainer(node.kind().toQualString(), inputs);
+    if (!result) return std::nullopt;
+    if (!result->refused.empty()) return Refuse(node, result->refused);
+    if (!node.outputs().empty()) Set(node, 0, std::move(result->item));
+    return absl::OkStatus();
   }
 
   // The condition of an If or a Loop, which must not depend on the run.
@@ -574,8 +560,9 @@ class Lowering {
 
   const std::vector<SampleInput>& wanted_;
   ProgramWriter program_;
-  std::map<const Value*, Item> values_;                       // of the function that is followed
-  std::map<const c10::TensorImpl*, Item> stored_;             // parameters, buffers and constants
+  std::map<const Value*, Item> values_;            // of the function that is followed
+  std::map<const c10::TensorImpl*, Item> stored_;  // parameters, buffers and constants
+  NamedTensors named_;
   std::map<std::string, Item> changed_;                       // buffers that forward has replaced, by path
   std::vector<std::pair<std::string, std::string>> modules_;  // paths and types, the innermost last
   int depth_ = 0;

@@ -86,6 +86,27 @@ TEST(ReadTorchScriptTest, ABufferThatIsReplacedIsReadAsItIsNow) {
   EXPECT_TRUE(used) << "the product takes the new count";
 }
 
+// Tensors in lists, tuples and dictionaries that are parameters or buffers too are those; others are constants.
+TEST(ReadTorchScriptTest, TensorsInContainersAreFollowed) {
+  const auto names = [](const exported::Program& program, exported::InputKind kind) {
+    std::vector<std::string> found;
+    for (const exported::Input& input : program.inputs) {
+      if (input.kind == kind) found.push_back(input.name);
+    }
+    return found;
+  };
+  const auto lstm = ReadTorchScript(Folder() + "lstm-scripted.pt", {{"ids", true, {6}}});
+  ASSERT_TRUE(lstm.ok()) << lstm.status();
+  EXPECT_THAT(names(*lstm, exported::InputKind::kParameter),
+              testing::IsSupersetOf({"lstm.weight_ih_l0", "lstm.bias_hh_l1_reverse", "embedding.weight", "head.bias"}));
+  EXPECT_EQ(names(*lstm, exported::InputKind::kParameter).size(), 19u);
+  EXPECT_EQ(names(*lstm, exported::InputKind::kConstant).size(), 0u);
+  const auto held = ReadTorchScript(Folder() + "containers-scripted.pt", {{"x", false, {4}}});
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_THAT(names(*held, exported::InputKind::kBuffer), testing::ElementsAre("known"));
+  EXPECT_EQ(names(*held, exported::InputKind::kConstant).size(), 4u) << "a list's, a tuple's and a dictionary's two";
+}
+
 TEST(ReadTorchScriptTest, WhatCannotBeFollowedIsNamedWithItsLine) {
   EXPECT_THAT(Error("data.pt"),
               AllOf(HasSubstr("aten::Bool"), HasSubstr("if x.sum() > 0:"), HasSubstr("depends on data")));
