@@ -27,6 +27,7 @@ namespace {
 struct InitOptions {
   std::string data;
   std::string test;
+  std::string validation;  // a file, or a fraction
   std::string label;
   std::string task;
   std::string categorical;  // lists with commas
@@ -92,6 +93,27 @@ absl::Status CheckTest(const std::string& path, const Sample& train_sample, cons
                                  train_sample.path);
   }
   return absl::OkStatus();
+}
+
+// Writes the validation data that the user asks for into `input`; by default a part of the training data.
+absl::Status AddValidation(const InitOptions& options, const Sample& sample, const TableGuess& table,
+                           std::filesystem::path& file, JobInput& input) {
+  const std::string& wanted = options.validation;
+  if (wanted.empty()) {
+    input.validation_fraction = ValidationFraction(sample.estimated_rows);
+    return absl::OkStatus();
+  }
+  const worker::Value value = worker::ValueReader().Read(wanted);
+  if (value.kind != worker::ValueKind::kNumber) {
+    MEDLEY_RETURN_IF_ERROR(CheckTest(wanted, sample, table));
+    MEDLEY_ASSIGN_OR_RETURN(file, Absolute(wanted));
+    return absl::OkStatus();
+  }
+  if (value.number >= 0 && value.number < 1) {
+    input.validation_fraction = value.number;
+    return absl::OkStatus();
+  }
+  return base::InvalidArgument("--validation: {} is not a part of the rows between 0 and 1, as 0.1, or a file", wanted);
 }
 
 // A header with another number of fields than the rows would name the wrong columns.
@@ -192,12 +214,17 @@ absl::Status Run(const InitOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path train, Absolute(options.data));
   JobInput input;
   std::filesystem::path folder = train.parent_path();
+  std::filesystem::path test, validation;
+  MEDLEY_RETURN_IF_ERROR(AddValidation(options, sample, table, validation, input));
   if (!options.test.empty()) {
     MEDLEY_RETURN_IF_ERROR(CheckTest(options.test, sample, table));
-    MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path test, Absolute(options.test));
-    folder = Common(folder, test.parent_path());
-    input.test = test.lexically_relative(folder).string();
+    MEDLEY_ASSIGN_OR_RETURN(test, Absolute(options.test));
   }
+  for (const std::filesystem::path& file : {test, validation}) {
+    if (!file.empty()) folder = Common(folder, file.parent_path());
+  }
+  if (!test.empty()) input.test = test.lexically_relative(folder).string();
+  if (!validation.empty()) input.validation = validation.lexically_relative(folder).string();
   input.train = train.lexically_relative(folder).string();
   const bool standard = options.output == "-";
   input.name = JobNameOf(options.output.empty() || standard ? train : std::filesystem::path(options.output));
@@ -244,7 +271,11 @@ void AddInit(CLI::App& app, int& exit_status) {
   command->add_option("--categorical", options->categorical,
                       "columns that hold text or names, with commas between them");
   command->add_option("--numeric", options->numeric, "columns that hold numbers; other values are taken as missing");
-  command->add_option("--test", options->test, "file with rows for evaluations; default: no evaluation");
+  command->add_option("--test", options->test,
+                      "file with rows on which the finished model is evaluated; default: none");
+  command->add_option("--validation", options->validation,
+                      "file with rows that choose the best model, or the part of DATA that does, as 0.1; 0: none; "
+                      "default: a tenth");
   command->add_option("-o,--output", options->output, "job file; default: NAME.yaml; -: standard output");
   command->callback([options, &exit_status] {
     const absl::Status status = Run(*options);

@@ -250,20 +250,36 @@ std::string SchemaText(const TableGuess& table, const LabelGuess& label) {
   return text + LeftOutText(table, label);
 }
 
+// Whether models are evaluated during the training.
+bool Evaluates(const JobInput& input) {
+  return input.test.has_value() || input.validation.has_value() || input.validation_fraction > 0;
+}
+
 std::string DataText(const JobInput& input, const TableGuess& table, const LabelGuess& label) {
   const char* const format = input.delimiter == '\t' ? "tsv" : "csv";
   const auto source = [&](const char* key, const std::string& path) {
     return fmt::format("    {}: {{uri: {}, format: {}}}\n", key, Quoted("file:///data/" + path), format);
   };
   std::string text = "  data:\n" + source("train", input.train);
+  if (input.validation) {
+    text += "    # These rows choose the best model, and say when the training ends.\n";
+    text += source("validation", *input.validation);
+  } else if (input.validation_fraction > 0) {
+    text += "    # A part of the rows is not trained on: it chooses the best model, and says when the training ends.\n";
+    text += fmt::format("    validation: {{fraction: {}, seed: 1}}\n", input.validation_fraction);
+  }
   if (input.test) {
     text += source("test", *input.test);
   } else {
-    text +=
-        "    # Without test data the model is not evaluated: its quality on rows that it has not seen stays unknown. "
-        "Put\n"
-        "    # some rows aside in another file and name it here (medley init --test FILE writes this line):\n    # " +
-        source("test", "FILE").substr(4);
+    text += Evaluates(input)
+                ? "    # The quality on the validation data is a little too good, because they choose the model. Other "
+                  "rows,\n"
+                  "    # in a file of their own, measure it fairly (medley init --test FILE writes this line):\n    # "
+                : "    # Without test data the model is not evaluated: its quality on rows that it has not seen stays "
+                  "unknown. Put\n"
+                  "    # some rows aside in another file and name it here (medley init --test FILE writes this "
+                  "line):\n    # ";
+    text += source("test", "FILE").substr(4);
   }
   text += SchemaText(table, label);
   if (input.bad_rows > 0) {
@@ -285,7 +301,7 @@ std::string TrainingText(const JobInput& input, model::Task task) {
       "    microBatches: 2\n"
       "    optimizer: {{name: adagrad, learningRate: 0.02}}\n",
       Epochs(input.rows), BatchSize(input.rows));
-  if (!input.test) return text;
+  if (!Evaluates(input)) return text;
   return text +
          fmt::format(
              "    evaluation: {{everyEpochs: 1}}\n"
@@ -315,6 +331,11 @@ std::string JobText(const JobInput& input, const TableGuess& table, const LabelG
          "  checkpoint:\n"
          "    interval: 30s\n"
          "    volume: {persistentVolumeClaim: {claimName: checkpoints}, mountPath: /checkpoints}\n";
+}
+
+double ValidationFraction(int64_t rows) {
+  if (rows < 100) return 0;
+  return rows < 1000 ? 0.2 : 0.1;
 }
 
 std::string JobNameOf(const std::filesystem::path& file) {

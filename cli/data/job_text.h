@@ -17,9 +17,11 @@ struct JobInput {
   std::filesystem::path folder;  // of the data, as the job file should spell it
   std::string train;             // path below `folder`
   std::optional<std::string> test;
-  int64_t rows = 0;         // of the training data, estimated
-  int64_t sample_rows = 0;  // that were looked at
-  int64_t bad_rows = 0;     // of these
+  std::optional<std::string> validation;  // path below `folder`; or:
+  double validation_fraction = 0;         // of the rows of `train`; 0: none
+  int64_t rows = 0;                       // of the training data, estimated
+  int64_t sample_rows = 0;                // that were looked at
+  int64_t bad_rows = 0;                   // of these
   char delimiter = ',';
   int cpus = 1;  // of this machine
   int64_t memory_bytes = 0;
@@ -27,6 +29,10 @@ struct JobInput {
 
 // The result holds one ResourcePool and one TrainingJob.
 std::string JobText(const JobInput& input, const TableGuess& table, const LabelGuess& label);
+
+// The part of a table with so many rows that is put aside for validation: enough to compare models, and few enough
+// to be missed little. 0: so few rows that none can be spared.
+double ValidationFraction(int64_t rows);
 
 // "Churn Data (2).csv" -> "churn-data-2": the name of a file as that of a job.
 std::string JobNameOf(const std::filesystem::path& file);

@@ -21,17 +21,38 @@ std::string Figure(double value) {
   return std::abs(value) < 1000 ? fmt::format("{:.4f}", value) : fmt::format("{:.6g}", value);
 }
 
+// Which of the models was exported, and why.
+void AddExported(const ops::ObservedStatus& observed, Summary& summary) {
+  if (!observed.exported) return;
+  const ops::ExportedStatus& exported = *observed.exported;
+  std::string text = fmt::format("the {} one: step {}, epoch {}", exported.model == "Best" ? "best" : "last",
+                                 exported.step, exported.epoch);
+  const bool chosen = exported.model == "Best" && observed.best.has_value();
+  const bool by_test = chosen && observed.best->data == "Test";
+  if (chosen) {
+    text += fmt::format("; {} {} on the {} data", observed.best->metric, Figure(observed.best->value),
+                        by_test ? "test" : "validation");
+  }
+  summary.lines.push_back(fmt::format("{:<23} {}", "exported model", text));
+  if (by_test && observed.evaluations.size() > 1) {
+    summary.lines.push_back(fmt::format(
+        "{:<23} the test data chose the model, so its figures may be too good: spec.data.validation chooses instead",
+        "warning"));
+  }
+}
+
 void CheckMetrics(const std::map<std::string, double>& metrics, const std::map<std::string, double>& expected,
                   Summary& summary) {
+  const std::string data = metrics.contains("validation_samples") ? "validation" : "test";
   for (const auto& [name, value] : metrics) {
-    if (name == "test_samples") continue;
-    std::string line = fmt::format("test {:<18} {}", name, Figure(value));
+    if (model::IsSampleCount(name)) continue;
+    std::string line = fmt::format("{:<23} {}", data + " " + name, Figure(value));
     if (const auto found = expected.find(name); found != expected.end()) {
       const bool at_least = !model::ImprovesByFalling(name);
       const double bound = found->second;
       line += fmt::format("  ({} {} expected)", at_least ? ">=" : "<=", Figure(bound));
       if (at_least ? value < bound : value > bound) {
-        summary.failures.push_back(fmt::format("test {} is {}, the scenario expects {} {}", name, Figure(value),
+        summary.failures.push_back(fmt::format("{} {} is {}, the scenario expects {} {}", data, name, Figure(value),
                                                at_least ? "at least" : "at most", Figure(bound)));
       }
     }
@@ -100,6 +121,7 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
     summary.failures.push_back("the job is not Complete" + (last.problem.empty() ? "" : ": " + last.problem));
   }
   if (last.complete) CheckMetrics(last.observed.metrics, scenario.expect.metrics, summary);
+  if (last.complete) AddExported(last.observed, summary);
   summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained",
                                       Thousands(static_cast<double>(last.observed.samples)),
                                       Thousands(static_cast<double>(last.observed.samples_total))));

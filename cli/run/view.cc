@@ -7,12 +7,12 @@
 
 #include "cli/table.h"
 #include "common/base/quantity.h"
+#include "common/model/task.h"
 
 namespace medley::cli {
 namespace {
 
 constexpr size_t kShownEvaluations = 6;
-constexpr const char* kCount = "test_samples";  // a number of samples, not a quality
 
 std::string Cut(const std::string& line, int width) {
   // Bytes are columns, because frames contain only ASCII.
@@ -76,7 +76,7 @@ std::string CurveLine(const ops::EvaluationStatus& evaluation) {
   std::string line = fmt::format("epoch {}, step {}:", evaluation.epochs, evaluation.step);
   const char* before = " ";
   for (const auto& [name, value] : evaluation.metrics) {
-    if (name == kCount) continue;
+    if (model::IsSampleCount(name)) continue;
     line += fmt::format("{}{} {:.4f}", before, name, value);
     before = ", ";
   }
@@ -88,7 +88,7 @@ std::vector<std::string> CurveTable(const std::vector<ops::EvaluationStatus>& ev
   if (evaluations.empty()) return {};
   std::vector<std::string> header = {"  epoch", "step", "training loss"};
   for (const auto& [name, value] : evaluations.back().metrics) {
-    if (name != kCount) header.push_back(name);
+    if (!model::IsSampleCount(name)) header.push_back(name);
   }
   Table table(header);
   for (size_t i = evaluations.size() - std::min(most, evaluations.size()); i < evaluations.size(); ++i) {

@@ -80,12 +80,28 @@ struct SchemaSpec {
 // The most columns of one list of a schema, after ranges and dates are spelled out.
 inline constexpr size_t kMostColumns = 4096;
 
+// Samples that choose the best model and stop the training early.
+struct ValidationSpec {
+  double fraction = 0;  // of the rows of the training data, which are put aside: worker/data/row_split.h; 0: a source
+  uint64_t seed = 1;    // of `fraction`
+  SourceSpec source;
+};
+
 struct DataSpec {
   SourceSpec train;
-  std::optional<SourceSpec> test;
+  std::optional<ValidationSpec> validation;
+  std::optional<SourceSpec> test;  // without validation data, these are the validation data too
   SchemaSpec schema;
   int64_t max_bad_rows = 0;
 };
+
+// The files that are only evaluated, in the order of their use.
+inline std::vector<SourceSpec> EvaluationSources(const DataSpec& data) {
+  std::vector<SourceSpec> sources;
+  if (data.validation && data.validation->fraction <= 0) sources.push_back(data.validation->source);
+  if (data.test) sources.push_back(*data.test);
+  return sources;
+}
 
 // What the i-th numeric column holds.
 inline ColumnPart PartOf(const SchemaSpec& schema, size_t i) {

@@ -124,6 +124,22 @@ absl::Status ValidateSource(const std::string& path, const SourceSpec& source, c
   return ValidateUri(path + ".uri", source.uri);
 }
 
+absl::Status ValidateValidation(const ValidationSpec& validation, const DataSpec& data) {
+  const SourceSpec& source = validation.source;
+  const bool file = !source.uri.empty() || !source.files.empty() || !source.format.empty() || !source.labels.empty();
+  if (file == (validation.fraction != 0)) {
+    return base::InvalidArgument("spec.data.validation: exactly one of fraction, and uri or files must be given");
+  }
+  if (!file) {
+    if (validation.fraction > 0 && validation.fraction < 1) return absl::OkStatus();
+    return base::InvalidArgument("spec.data.validation.fraction: {} is not between 0 and 1", validation.fraction);
+  }
+  MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.validation", source, data.schema));
+  if (source.arrays() == data.train.arrays()) return absl::OkStatus();
+  return base::InvalidArgument("spec.data.validation.format: {} and {} cannot be mixed", data.train.format,
+                               source.format);
+}
+
 absl::Status ValidateLabels(const SchemaSpec& schema, const SourceSpec& source) {
   const std::string path = "spec.data.schema.label";
   MEDLEY_RETURN_IF_ERROR(
@@ -150,6 +166,7 @@ absl::Status ValidateInputs(const JobSpec& spec) {
   const DataSpec& data = spec.data;
   const SchemaSpec& schema = data.schema;
   MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.train", data.train, schema));
+  if (data.validation) MEDLEY_RETURN_IF_ERROR(ValidateValidation(*data.validation, data));
   if (data.test) {
     MEDLEY_RETURN_IF_ERROR(ValidateSource("spec.data.test", *data.test, schema));
     if (data.test->arrays() != data.train.arrays()) {

@@ -86,6 +86,7 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
     training.evaluation.emplace();
     evaluation.Read("everyEpochs", training.evaluation->every_epochs);
     evaluation.Read("everySteps", training.evaluation->every_steps);
+    evaluation.Read("metric", training.evaluation->metric);
   }
   if (reader.Has("earlyStopping")) {
     const Reader stopping = reader.Child("earlyStopping");
@@ -117,6 +118,9 @@ absl::StatusOr<JobSpec> ParseJobSpec(std::string_view text) {
   ReadData(reader.Child("data"), spec.data);
   ReadTraining(reader.Child("training"), spec.training);
   ReadCheckpoint(reader.Child("checkpoint"), spec.checkpoint);
+  const std::string exported = reader.String("export", "Best");
+  if (exported != "Best" && exported != "Last") reader.Fail("export", "'" + exported + "' is not one of Best, Last");
+  spec.export_best = exported == "Best";
   MEDLEY_RETURN_IF_ERROR(reader.status());
   return spec;
 }

@@ -49,10 +49,11 @@ struct ModelSpec {
   bool imported() const { return !exported_uri.empty() || !torchscript_uri.empty(); }
 };
 
-// When the test data are evaluated before the end of the training: exactly one number is above 0.
+// When models are evaluated before the end of the training: exactly one number is above 0.
 struct EvaluationSpec {
   int every_epochs = 0;
   int64_t every_steps = 0;
+  std::string metric;  // by which the best model is chosen; empty: SelectionMetric
 };
 
 // Training stops when the metric has not improved by more than min_delta in `patience` evaluations in a row.
@@ -115,6 +116,7 @@ struct JobSpec {
   DataSpec data;
   TrainingSpec training;
   CheckpointSpec checkpoint;
+  bool export_best = true;  // export: Best; false: Last
 };
 
 // `json` is the `spec` object. Unknown fields are ignored here; the API server refuses them.
@@ -126,6 +128,10 @@ absl::Status Validate(const JobSpec& spec);
 // The most classes of kMultiClass, and the most labels of kMultiLabel.
 inline constexpr size_t kMostClasses = 1000;
 inline constexpr size_t kMostLabels = 128;
+
+// The metric by which the best model is chosen: that of spec.training.evaluation, of earlyStopping, or of the task.
+// As in manifests.
+std::string SelectionMetric(const JobSpec& spec);
 
 // The number of the model's outputs; 0 when only the training data tell how many classes there are.
 int OutputsOf(const SchemaSpec& schema);

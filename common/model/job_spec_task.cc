@@ -145,6 +145,12 @@ absl::Status ValidateMetric(const std::string& path, const std::string& metric, 
   return base::InvalidArgument("{}: '{}' is not one of {}{}", path, metric, fmt::join(known, ", "), of);
 }
 
+std::string SelectionMetric(const JobSpec& spec) {
+  const TrainingSpec& training = spec.training;
+  if (training.evaluation && !training.evaluation->metric.empty()) return training.evaluation->metric;
+  return training.early_stopping ? training.early_stopping->metric : DefaultMetric(spec.data.schema.task);
+}
+
 std::string TaskText(const JobSpec& spec) {
   const SchemaSpec& schema = spec.data.schema;
   std::string text;

@@ -262,6 +262,9 @@ absl::Status ValidateEvaluation(const TrainingSpec& training, Task task) {
     MEDLEY_RETURN_IF_ERROR(InRange("spec.training.evaluation.everyEpochs", evaluation.every_epochs, 0, 1000000));
     MEDLEY_RETURN_IF_ERROR(
         InRange<int64_t>("spec.training.evaluation.everySteps", evaluation.every_steps, 0, int64_t{1} << 40));
+    if (!evaluation.metric.empty()) {
+      MEDLEY_RETURN_IF_ERROR(ValidateMetric("spec.training.evaluation.metric", evaluation.metric, task));
+    }
   }
   if (!training.early_stopping) return absl::OkStatus();
   const EarlyStoppingSpec& stopping = *training.early_stopping;
@@ -312,8 +315,8 @@ absl::Status Validate(const JobSpec& spec) {
   }
   MEDLEY_RETURN_IF_ERROR(ValidateFit(spec.model, spec.data.schema));
   MEDLEY_RETURN_IF_ERROR(ValidateTraining(spec.training, spec.data.schema.task));
-  if (spec.training.evaluation && !spec.data.test) {
-    return base::InvalidArgument("spec.training.evaluation: needs spec.data.test");
+  if (spec.training.evaluation && !spec.data.test && !spec.data.validation) {
+    return base::InvalidArgument("spec.training.evaluation: needs spec.data.validation or spec.data.test");
   }
   MEDLEY_RETURN_IF_ERROR(ValidateRows(spec));
   MEDLEY_RETURN_IF_ERROR(ValidateClipping(spec));
@@ -339,6 +342,9 @@ std::string ProfileHash(const JobSpec& spec) {
                         model.cut.finest, fmt::join(model.cut.modules, ","), model.output);
   }
   if (spec.training.clip_norm) text += "|clips";
+  if (const auto& validation = spec.data.validation; validation && validation->fraction > 0) {
+    text += fmt::format("|validation {} {}", validation->fraction, validation->seed);  // fewer rows are trained
+  }
   text += TaskText(spec);
   text += InputsText(spec.data);
   for (const std::string& word : schema.missing) text += fmt::format("|missing {}:{}", word.size(), word);

@@ -152,6 +152,13 @@ void AddColumns(SchemaSpec& schema) {
 
 void ReadData(const document::Reader& reader, DataSpec& data) {
   ReadSource(reader.Child("train"), data.train);
+  if (reader.Has("validation")) {
+    const Reader validation = reader.Child("validation");
+    ValidationSpec& spec = data.validation.emplace();
+    validation.Read("fraction", spec.fraction);
+    validation.Read("seed", spec.seed);
+    ReadSource(validation, spec.source);
+  }
   if (reader.Has("test")) ReadSource(reader.Child("test"), data.test.emplace());
   const Reader schema = reader.Child("schema");
   const Reader label = schema.Child("label");

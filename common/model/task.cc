@@ -39,7 +39,24 @@ std::vector<std::string> TaskMetrics(Task task) {
   return {"auc", "logLoss", "accuracy"};
 }
 
+std::string DefaultMetric(Task task) {
+  switch (task) {
+    case Task::kRegression:
+      return "mse";
+    case Task::kMultiClass:
+      return "logLoss";
+    case Task::kOwnLoss:
+      return "loss";
+    case Task::kBinary:
+    case Task::kMultiLabel:
+      break;
+  }
+  return "auc";  // which weights of classes do not shift
+}
+
 std::string MetricKey(std::string_view name) { return name == "log_loss" ? "logLoss" : std::string(name); }
+
+bool IsSampleCount(std::string_view key) { return key == "test_samples" || key == "validation_samples"; }
 
 bool ImprovesByFalling(std::string_view key) {
   constexpr std::array<std::string_view, 4> kFalling = {"logLoss", "mse", "mae", "loss"};

@@ -23,9 +23,13 @@ std::optional<Task> TaskNamed(std::string_view name);
 
 // The metrics of an evaluation, by their names in manifests: auc, logLoss, accuracy or mse, mae, r2 or loss.
 std::vector<std::string> TaskMetrics(Task task);
+// The metric that chooses the best model when a job names none: as above.
+std::string DefaultMetric(Task task);
 // The one spelling of a metric, in manifests, in the status, in metrics and in files. `name`: that, or how earlier
 // versions wrote it (log_loss for logLoss).
 std::string MetricKey(std::string_view name);
+// Whether the entry of a metrics map is a number of samples, not a quality: test_samples, validation_samples.
+bool IsSampleCount(std::string_view key);
 // True for losses and errors. `key` is a name in the status.
 bool ImprovesByFalling(std::string_view key);
 

@@ -136,6 +136,16 @@ ObservedStatus ReadObserved(const Reader& reader) {
   observed.last_checkpoint_step = reader.Int("lastCheckpointStep", 0);
   observed.metrics = ReadMetrics(reader);
   for (const Reader& item : reader.List("evaluations")) observed.evaluations.push_back(ReadEvaluation(item));
+  if (reader.Has("best")) {
+    const Reader best = reader.Child("best");
+    observed.best = BestStatus{best.Int("step", 0), static_cast<int>(best.Int("epoch", 0)), best.String("metric"),
+                               best.Number("value", 0), best.String("data")};
+  }
+  if (reader.Has("exported")) {
+    const Reader exported = reader.Child("exported");
+    observed.exported =
+        ExportedStatus{exported.String("model"), exported.Int("step", 0), static_cast<int>(exported.Int("epoch", 0))};
+  }
   return observed;
 }
 
@@ -154,6 +164,16 @@ Json ObservedJson(const ObservedStatus& observed) {
   if (Json metrics = MetricsJson(observed.metrics); !metrics.empty()) json["metrics"] = std::move(metrics);
   for (const EvaluationStatus& evaluation : observed.evaluations) {
     json["evaluations"].push_back(EvaluationJson(evaluation));
+  }
+  if (const auto& best = observed.best; best && std::isfinite(best->value)) {
+    json["best"] = {{"step", best->step},
+                    {"epoch", best->epoch},
+                    {"metric", best->metric},
+                    {"value", best->value},
+                    {"data", best->data}};
+  }
+  if (const auto& exported = observed.exported) {
+    json["exported"] = {{"model", exported->model}, {"step", exported->step}, {"epoch", exported->epoch}};
   }
   return json;
 }

@@ -76,6 +76,22 @@ struct EvaluationStatus {
   bool operator==(const EvaluationStatus&) const = default;
 };
 
+struct BestStatus {
+  int64_t step = 0;
+  int epoch = 0;       // complete passes over the training data
+  std::string metric;  // as in manifests
+  double value = 0;
+  std::string data;  // Validation or Test
+  bool operator==(const BestStatus&) const = default;
+};
+
+struct ExportedStatus {
+  std::string model;  // Best or Last
+  int64_t step = 0;
+  int epoch = 0;
+  bool operator==(const ExportedStatus&) const = default;
+};
+
 struct ObservedStatus {
   double throughput = 0;
   int64_t samples = 0;
@@ -89,6 +105,8 @@ struct ObservedStatus {
   int64_t last_checkpoint_step = 0;
   std::map<std::string, double> metrics;
   std::vector<EvaluationStatus> evaluations;
+  std::optional<BestStatus> best;
+  std::optional<ExportedStatus> exported;
   bool operator==(const ObservedStatus&) const = default;
 };
 

@@ -47,7 +47,7 @@ const Json& Defaults() {
                    "replan": {"onPriceChange": true, "minSaving": "10%", "cooldown": "5m"}},
     "runPolicy": {"suspend": false, "backoffLimit": 6, "cleanPodPolicy": "Running", "managedBy": "medley.dev/operator",
                   "disruptionBudget": {"enabled": true, "maxUnavailable": 1}, "schedulingPolicy": {"podGroup": "Auto"}},
-    "checkpoint": {"interval": "60s", "keep": 3}})");
+    "checkpoint": {"interval": "60s", "keep": 3}, "export": "Best"})");
   return defaults;
 }
 

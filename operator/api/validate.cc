@@ -111,13 +111,24 @@ bool IsTable(const Json& spec, const std::string& source) {
   return format != "idx" && format != "npy" && format != "raw";
 }
 
-// `source`: train or test.
+// `source`: train, validation or test.
 void CheckSource(Rules& rules, const Json& spec, const std::string& source) {
   const std::string pointer = "/data/" + source;
   if (!Has(spec, pointer.c_str())) return;
   const auto has = [&](const char* field) { return Has(spec, (pointer + field).c_str()); };
-  rules.Require(has("/uri") != has("/files"),
-                fmt::format("spec.data.{} must have exactly one of uri and files", source));
+  if (source == "validation") {
+    const int ways = (has("/uri") ? 1 : 0) + (has("/files") ? 1 : 0) + (has("/fraction") ? 1 : 0);
+    rules.Require(ways == 1, "spec.data.validation must have exactly one of fraction, uri and files");
+    const double fraction = Number(spec, "/data/validation/fraction", 0.5);
+    rules.Require(fraction > 0 && fraction < 1, "spec.data.validation.fraction must be greater than 0 and less than 1");
+    rules.Require(has("/fraction") != has("/format"),
+                  "spec.data.validation.format goes with uri and files, and only with them");
+    rules.Require(!has("/seed") || has("/fraction"), "spec.data.validation.seed goes with fraction");
+    if (has("/fraction")) return;
+  } else {
+    rules.Require(has("/uri") != has("/files"),
+                  fmt::format("spec.data.{} must have exactly one of uri and files", source));
+  }
   rules.Require(!has("/uri") || TextAt(spec, (pointer + "/uri").c_str()).starts_with("file:///"),
                 fmt::format("spec.data.{}.uri must begin with file:///", source));
   rules.Require(!IsTable(spec, source) || (!has("/files") && !has("/labels")),
@@ -137,6 +148,8 @@ void CheckInputs(Rules& rules, const Json& spec) {
                 "spec.data.inputs go with spec.model.exported and torchScript, whose arguments have names");
   rules.Require(!Has(spec, "/data/test") || IsTable(spec, "test") == table,
                 "spec.data.test must be a table if spec.data.train is one, and arrays if that is");
+  rules.Require(!Has(spec, "/data/validation/format") || IsTable(spec, "validation") == table,
+                "spec.data.validation must be a table if spec.data.train is one, and arrays if that is");
   rules.Require(table || own_loss != Has(spec, "/data/train/labels"),
                 "spec.data.train.labels are needed for the formats idx, npy and raw, but not for spec.model.task "
                 "ownLoss");
@@ -162,6 +175,7 @@ void CheckInputs(Rules& rules, const Json& spec) {
 void CheckData(Rules& rules, const Json& spec) {
   CheckSource(rules, spec, "train");
   CheckSource(rules, spec, "test");
+  CheckSource(rules, spec, "validation");
   CheckInputs(rules, spec);
   const std::set<std::string> categorical = Columns(spec, "/data/schema/categorical");
   const std::set<std::string> numeric = Columns(spec, "/data/schema/numeric");
@@ -210,11 +224,14 @@ void CheckTask(Rules& rules, const Json& spec) {
   rules.Require(!Has(spec, "/training/classWeights") ||
                     (balanced.is_boolean() && balanced.get<bool>()) != Has(spec, "/training/classWeights/weights"),
                 "spec.training.classWeights must have exactly one of balanced: true and weights");
-  const std::string metric = TextAt(spec, "/training/earlyStopping/metric");
   const std::vector<std::string> metrics = model::TaskMetrics(model::TaskNamed(task).value_or(model::Task::kBinary));
-  rules.Require(metric.empty() || std::ranges::find(metrics, metric) != metrics.end(),
-                "spec.training.earlyStopping.metric must be mse, mae or r2 for spec.model.task regression, loss for "
-                "ownLoss, and auc, logLoss or accuracy for others");
+  for (const char* const field : {"earlyStopping", "evaluation"}) {
+    const std::string metric = TextAt(spec, fmt::format("/training/{}/metric", field).c_str());
+    rules.Require(metric.empty() || std::ranges::find(metrics, metric) != metrics.end(),
+                  fmt::format("spec.training.{}.metric must be mse, mae or r2 for spec.model.task regression, loss for "
+                              "ownLoss, and auc, logLoss or accuracy for others",
+                              field));
+  }
 }
 
 bool HasTables(const Json& spec) {
@@ -267,8 +284,8 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   rules.Require(!Has(spec, "/training/evaluation") ||
                     Has(spec, "/training/evaluation/everyEpochs") != Has(spec, "/training/evaluation/everySteps"),
                 "spec.training.evaluation must have exactly one of everyEpochs and everySteps");
-  rules.Require(!Has(spec, "/training/evaluation") || Has(spec, "/data/test"),
-                "spec.training.evaluation needs spec.data.test");
+  rules.Require(!Has(spec, "/training/evaluation") || Has(spec, "/data/test") || Has(spec, "/data/validation"),
+                "spec.training.evaluation needs spec.data.validation or spec.data.test");
   const Json& board = At(spec, "/training/tensorBoard");
   rules.Require(!board.is_boolean() || !board.get<bool>() || Has(spec, "/checkpoint/volume"),
                 "spec.training.tensorBoard needs spec.checkpoint.volume, into which the event files are written");
@@ -462,9 +479,10 @@ std::vector<std::string> ValidateTrainingJobUpdate(const Json& before, const Jso
   ApplyJobDefaults(new_spec);
   const auto same = [&](const char* pointer) { return At(old_spec, pointer) == At(new_spec, pointer); };
   rules.Require(same("/model"), "spec.model is immutable; make a new TrainingJob for another model");
-  rules.Require(same("/data/train") && same("/data/test") && same("/data/schema"),
+  rules.Require(same("/data/train") && same("/data/test") && same("/data/validation") && same("/data/schema"),
                 "spec.data is immutable; make a new TrainingJob for other data");
   rules.Require(same("/training"), "spec.training is immutable; make a new TrainingJob to train in another way");
+  rules.Require(same("/export"), "spec.export is immutable; make a new TrainingJob to export another model");
   rules.Require(same("/runPolicy/managedBy"), "spec.runPolicy.managedBy is immutable");
   return rules.Take();
 }

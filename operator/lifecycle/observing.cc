@@ -25,6 +25,13 @@ ObservedStatus ObservedOf(const Observation& seen) {
   for (const Evaluation& e : seen.evaluations) {
     observed.evaluations.push_back({e.step, e.epochs, e.loss, e.metrics, e.at});
   }
+  if (const auto& best = seen.best) {
+    observed.best =
+        BestStatus{best->step, best->epochs, best->metric, best->value, best->validation ? "Validation" : "Test"};
+  }
+  if (const auto& exported = seen.exported) {
+    observed.exported = ExportedStatus{exported->best ? "Best" : "Last", exported->step, exported->epochs};
+  }
   if (seen.samples_total > 0) {
     observed.progress_percent = static_cast<int>(100 * seen.samples_done / seen.samples_total);
     const auto left = static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
 #include "common/model/convert.h"
+#include "common/model/task.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/mutual_tls.h"
@@ -94,6 +95,14 @@ Observation FromProto(const pb::Observation& in) {
     const std::optional<double> loss = e.has_loss() ? std::optional(e.loss()) : std::nullopt;
     out.evaluations.push_back(
         {e.step(), e.epochs(), loss, {e.metrics().begin(), e.metrics().end()}, model::TimeFromProto(e.at())});
+  }
+  if (in.has_best()) {
+    const pb::BestModel& best = in.best();
+    out.best = BestModel{best.step(), best.epochs(), model::MetricKey(best.metric()), best.value(),
+                         best.data() == pb::EVALUATION_DATA_VALIDATION};
+  }
+  if (in.has_exported()) {
+    out.exported = ExportedModel{in.exported().step(), in.exported().epochs(), in.exported().best()};
   }
   out.usd_spent = in.usd_spent();
   out.usd_first_plan = in.usd_first_plan();

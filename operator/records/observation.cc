@@ -16,6 +16,7 @@ Observation WithoutProgress(Observation seen) {
   seen.epoch = 0;
   seen.metrics.clear();
   seen.evaluations.clear();
+  seen.best.reset();
   seen.stages.clear();
   seen.usd_spent = 0;
   seen.usd_first_plan = 0;

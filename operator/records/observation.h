@@ -48,7 +48,25 @@ struct StageTimes {
   bool operator==(const StageTimes&) const = default;
 };
 
-// The result of one evaluation on the test data.
+// The best model so far, which is kept.
+struct BestModel {
+  int64_t step = 0;
+  int epochs = 0;      // complete passes over the training data
+  std::string metric;  // as in manifests
+  double value = 0;
+  bool validation = false;  // of the validation data; false: of the test data
+  bool operator==(const BestModel&) const = default;
+};
+
+// Of which step the finished model is.
+struct ExportedModel {
+  int64_t step = 0;
+  int epochs = 0;
+  bool best = false;  // false: the last
+  bool operator==(const ExportedModel&) const = default;
+};
+
+// The result of one evaluation.
 struct Evaluation {
   int64_t step = 0;
   int epochs = 0;              // complete passes over the training data
@@ -118,6 +136,8 @@ struct Observation {
   std::optional<RefusedPlan> refused;
   std::optional<CheckpointFailure> checkpoint_failure;
   std::vector<LeftOut> left_out;
+  std::optional<BestModel> best;
+  std::optional<ExportedModel> exported;
   std::optional<Agreement> agreement;  // only while replicas differ
   bool operator==(const Observation&) const = default;
 };

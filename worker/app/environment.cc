@@ -116,6 +116,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   };
   map_source(env.spec.data.train);
   if (env.spec.data.test) map_source(*env.spec.data.test);
+  if (env.spec.data.validation) map_source(env.spec.data.validation->source);
   map_uri(env.spec.model.exported_uri);
   map_uri(env.spec.model.torchscript_uri);
   env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));

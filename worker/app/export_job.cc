@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "common/base/log.h"
@@ -77,6 +78,25 @@ std::vector<std::string> PlanLines(const plan::v1::ExecutionPlan& plan, const Gr
   return lines;
 }
 
+// Why the job ended with this model.
+std::string ChosenText(const job::v1::Observation& observation) {
+  if (!observation.has_exported()) return "";
+  const job::v1::ExportedState& exported = observation.exported();
+  const std::string which =
+      fmt::format("of step {}, after {} passes over the training data", exported.step(), exported.epochs());
+  if (!exported.best()) return fmt::format("The last model of the training, {}.", which);
+  const job::v1::BestModel& best = observation.best();
+  const bool validation = best.data() == job::v1::EVALUATION_DATA_VALIDATION;
+  std::string text = fmt::format("The best of the models that were evaluated, {}: {} {:.4f} on the {} data.", which,
+                                 best.metric(), best.value(), validation ? "validation" : "test");
+  if (!validation) {
+    text +=
+        " The test data chose it, so the figures below may be better than those of new data: data.validation keeps "
+        "the two apart.";
+  }
+  return text;
+}
+
 // Folders that coordinators left which were killed while they wrote. One that still writes fails, and is not published.
 absl::Status RemoveUnfinished(const Volume& volume) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume.files().List(volume.root()));
@@ -122,6 +142,10 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
   card.rows = order.observation.samples_total() / std::max(1, env.spec.training.epochs);
   card.bad_rows = order.observation.bad_rows();
   card.metrics = {order.observation.metrics().begin(), order.observation.metrics().end()};
+  card.chosen = ChosenText(order.observation);
+  if (data.validation && data.test) {
+    card.chosen_by = {order.observation.best().metrics().begin(), order.observation.best().metrics().end()};
+  }
   card.usd = order.observation.usd_spent();
   card.plan = PlanLines(order.plan, graph);
   card.finished = fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(order.observation.at().seconds())));

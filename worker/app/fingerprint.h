@@ -32,8 +32,17 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
   return base::HashHex(text);
 }
 
+// What names a source: every text with its length, so that no two sources are the same text.
+inline std::string SourceText(const model::SourceSpec& source) {
+  std::string text =
+      fmt::format("/{}/{}:{}/{}:{}", source.format, source.uri.size(), source.uri, source.labels.size(), source.labels);
+  for (const auto& [name, uri] : source.files) text += fmt::format("/{}:{}/{}:{}", name.size(), name, uri.size(), uri);
+  return text;
+}
+
 // A hash of the fingerprint, the exact learning rate, the format and header of the data, the meaning of labels, the
-// number of epochs, the test data and early stopping with its evaluations: all that decides which samples a job trains
+// number of epochs, the test data, files of validation data, the choice of the exported model, and early stopping with
+// its evaluations: all that decides which samples a job trains
 // and what it reports at its end. A coordinator continues only a journal with its own hash. How the job is planned,
 // priced and checkpointed, on how many micro-batches, when it is evaluated if it cannot stop early, and how many bad
 // rows it accepts are not part of it.
@@ -46,6 +55,13 @@ inline std::string JobDigest(const model::JobSpec& spec) {
   if (!test.labels.empty() || !test.files.empty()) {
     text += fmt::format("/{}:{}", test.labels.size(), test.labels);
     for (const auto& [name, uri] : test.files) text += fmt::format("/{}:{}/{}:{}", name.size(), name, uri.size(), uri);
+  }
+  if (const auto& validation = spec.data.validation; validation && validation->fraction <= 0) {
+    text += "/validation" + SourceText(validation->source);
+  }
+  if (!spec.export_best) text += "/export Last";
+  if (spec.training.evaluation && !spec.training.evaluation->metric.empty()) {
+    text += "/metric " + spec.training.evaluation->metric;
   }
   if (const auto& stopping = spec.training.early_stopping) {
     const model::EvaluationSpec when = spec.training.evaluation.value_or(model::EvaluationSpec());

@@ -39,6 +39,11 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
     if (!file.empty()) options.core.train_data += " and the model " + file;  // whose digest is the second part
   }
   if (env.spec.data.test) options.core.test_data = env.spec.data.test->uri;
+  if (env.spec.data.validation) options.core.validation_data = env.spec.data.validation->source.uri;
+  options.core.selection = {
+      .metric = env.spec.export_best ? model::MetricKey(model::SelectionMetric(env.spec)) : std::string(),
+      .validation = env.spec.data.validation.has_value(),
+      .test = env.spec.data.test.has_value()};
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
   options.core.evaluation = EvaluationOf(env.spec.training);

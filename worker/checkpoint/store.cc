@@ -49,7 +49,7 @@ absl::Status CheckpointStore::RemoveStrays(const CheckpointManifest& manifest) {
   return first;
 }
 
-absl::Status CheckpointStore::Prune(int keep, const std::set<std::string>& distrusted) {
+absl::Status CheckpointStore::Prune(int keep, const std::set<std::string>& distrusted, const std::string& best) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, ListCheckpointFolders(volume_));
   std::vector<std::string> old;  // newest first
   absl::Status first;
@@ -62,7 +62,7 @@ absl::Status CheckpointStore::Prune(int keep, const std::set<std::string>& distr
     const bool incomplete = absl::IsNotFound(manifest.status());
     if (manifest.ok() && manifest->job_uid != job_uid_) continue;
     if (enough || incomplete) {
-      if (kept > 0) old.push_back(folder);
+      if (kept > 0 && folder != best) old.push_back(folder);
       continue;
     }
     if (distrusted.contains(folder)) continue;

@@ -31,7 +31,8 @@ class CheckpointStore {
   // what no manifest names. Other jobs' checkpoints stay.
   //
   // Errors: those of the file system, the first one, after everything else was done.
-  absl::Status Prune(int keep, const std::set<std::string>& distrusted = {});
+  // `best`: the folder of a checkpoint that also stays, however old it is; empty: none.
+  absl::Status Prune(int keep, const std::set<std::string>& distrusted = {}, const std::string& best = "");
 
   // The damaged ones that the last Prune found: "step-00000042-e3: rows-e3-1.mck: the file does not exist".
   const std::vector<std::string>& damaged() const { return damaged_; }

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/base/utf8.h"
 #include "worker/data/array_dataset.h"
@@ -14,6 +17,7 @@
 #include "worker/data/digest.h"
 #include "worker/data/feature_encoder.h"
 #include "worker/data/label_values.h"
+#include "worker/data/row_split.h"
 #include "worker/data/schema.h"
 #include "worker/data/source.h"
 #include "worker/data/table.h"
@@ -78,6 +82,19 @@ Batch EncodeAll(ParsedTable& table, const Transform& transform, const model::Sch
     piece.rows = {};
   }
   return rows;
+}
+
+// The rows for validation, when the source is the training data and some are put aside.
+absl::StatusOr<std::optional<ParsedTable>> TakeRows(const model::DataSpec& spec, const SourceFile& file, bool training,
+                                                    ParsedTable& table) {
+  if (!training || !spec.validation || spec.validation->fraction <= 0) return std::nullopt;
+  ParsedTable taken = TakeValidation(*spec.validation, spec.schema, table);
+  MEDLEY_RETURN_IF_ERROR(CheckParts(*spec.validation, table.rows, taken.rows, file.path));
+  return taken;
+}
+
+std::string DigestOfBoth(const std::string& rows, const std::string& validation) {
+  return base::HashHex(rows + validation) + base::HashHex(validation + rows);
 }
 
 bool HasLabel(const ParsedTable& table, double label) {
@@ -153,6 +170,11 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
     MEDLEY_RETURN_IF_ERROR(CheckClasses(table, at, spec.schema, options.stop));
   }
   MEDLEY_RETURN_IF_ERROR(table.status);
+  MEDLEY_ASSIGN_OR_RETURN(std::optional<ParsedTable> aside, TakeRows(spec, at, transform == nullptr, table));
+  if (aside && spec.schema.task == model::Task::kBinary && !(HasLabel(table, 0) && HasLabel(table, 1))) {
+    return base::InvalidArgument("{}: spec.data.validation puts all rows of one class aside; use another seed",
+                                 at.path);
+  }
   if (transform == nullptr && spec.schema.task != model::Task::kOwnLoss) {
     MEDLEY_RETURN_IF_ERROR(CheckDiffer(table, at.path, spec.schema, label.classes));
   }
@@ -164,6 +186,12 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
                                  data->transform_.columns.size(), spec.schema.numeric.size());
   }
   data->digest_ = DigestOf(table.pieces, ShapeOf(spec.schema), data->transform_);
+  if (aside) {
+    const std::string digest = DigestOf(aside->pieces, ShapeOf(spec.schema), data->transform_);
+    data->digest_ = DigestOfBoth(data->digest_, digest);
+    data->validation_ =
+        FromBatch(EncodeAll(*aside, data->transform_, spec.schema, options.embedding_rows), data->transform_);
+  }
   data->rows_ = EncodeAll(table, data->transform_, spec.schema, options.embedding_rows);
   return data;
 }
@@ -180,6 +208,11 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::LoadFromArrays(const mod
   data->rows_ = std::move(samples.rows);
   data->transform_.label.classes = std::move(samples.classes);
   data->digest_ = DigestOf(data->rows_, data->transform_.label.classes);
+  if (transform == nullptr && spec.validation && spec.validation->fraction > 0) {
+    Batch aside = TakeValidation(*spec.validation, data->rows_);
+    MEDLEY_RETURN_IF_ERROR(CheckParts(*spec.validation, data->rows_.samples, aside.samples, source.uri));
+    data->validation_ = FromBatch(std::move(aside), data->transform_);
+  }
   return data;
 }
 

@@ -30,12 +30,13 @@ struct LoadOptions {
 
 class Dataset {
  public:
-  // Reads all of `source`, which is spec.train or spec.test: a file, or the files that match a pattern, in the order of
-  // their names; compressed with gzip or not. With a null `transform` the transform of numeric columns
-  // is fitted on the rows read; otherwise `transform` is applied (a test set uses its training set's). Errors: NotFound
-  // (file); InvalidArgument "path:line: ..." when more than spec.max_bad_rows rows cannot be parsed; InvalidArgument
-  // for a set without rows, or with labels from which nothing can be learnt (one class, one value, too many classes);
-  // Unimplemented for an unknown format. Arrays (idx, npy, raw): see array_dataset.h; no numbers are standardised.
+  // Reads all of `source`, which is spec.train, spec.test or that of spec.validation: a file, or the files that match a
+  // pattern, in the order of their names; compressed with gzip or not. With a null `transform` the transform of numeric
+  // columns is fitted on the rows read, without those for validation (row_split.h); otherwise `transform` is applied (a
+  // test set uses its training set's). Errors: NotFound (file); InvalidArgument "path:line: ..." when more than
+  // spec.max_bad_rows rows cannot be parsed; InvalidArgument for a set without rows, or with labels from which nothing
+  // can be learnt (one class, one value, too many classes); Unimplemented for an unknown format. Arrays (idx, npy,
+  // raw): see array_dataset.h; no numbers are standardised.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);
@@ -51,6 +52,9 @@ class Dataset {
   const SampleShape& shape() const { return rows_.shape; }
   const Transform& transform() const { return transform_; }
   const Batch& all() const { return rows_; }
+  // The rows that spec.validation.fraction puts aside, with the same transform; null without it. Its digest is empty:
+  // that of the training data counts them.
+  const std::shared_ptr<const Dataset>& validation() const { return validation_; }
 
   // Copies the rows `indices` in that order into `batch`, which is resized. Every index is in [0, rows).
   void Gather(std::span<const int64_t> indices, Batch& batch) const;
@@ -66,6 +70,7 @@ class Dataset {
   Transform transform_;
   int64_t bad_rows_ = 0;
   std::string digest_;
+  std::shared_ptr<const Dataset> validation_;
 };
 
 }  // namespace medley::worker

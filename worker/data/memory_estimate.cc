@@ -161,10 +161,14 @@ MemoryRoom CurrentMemoryRoom() { return {base::MemoryLimit(), base::MemoryInUse(
 absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, const MemoryRoom& room) {
   const absl::StatusOr<DataMemory> train = EstimateMemory(spec.train, spec, root);
   if (!train.ok()) return absl::OkStatus();
-  DataMemory test;
+  DataMemory test, validation;
   if (spec.test) test = EstimateMemory(*spec.test, spec, root).value_or(DataMemory());
-  // The training data are kept while the test data are read.
-  const int64_t need = std::max(train->peak, train->kept + test.peak);
+  if (spec.validation && spec.validation->fraction <= 0) {
+    validation = EstimateMemory(spec.validation->source, spec, root).value_or(DataMemory());
+  }
+  // The training data are kept while the validation data are read, and both while the test data are.
+  const int64_t need =
+      std::max({train->peak, train->kept + validation.peak, train->kept + validation.kept + test.peak});
   if (need <= room.limit - room.used) return absl::OkStatus();
   const std::string both = spec.test ? fmt::format("training and test data ({} and {} rows", train->rows, test.rows)
                                      : fmt::format("training data ({} rows", train->rows);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/base/utf8.h"
+#include "common/model/task.h"
 #include "worker/data/columns.h"
 
 namespace medley::worker {
@@ -22,13 +23,23 @@ std::string Row(std::string_view name, const std::string& value) {
   return fmt::format("| {} | {} |\n", name, Cell(value));
 }
 
-std::string Metrics(const std::map<std::string, double>& metrics) {
-  if (metrics.empty()) return "The job had no test data, so the quality of this model is unknown.\n";
-  std::string text = "Measured on the test data at the end of the training:\n\n| metric | value |\n|---|---|\n";
+std::string MetricRows(const std::map<std::string, double>& metrics) {
+  std::string text = "| metric | value |\n|---|---|\n";
   for (const auto& [name, value] : metrics) {
-    text += Row(name, name == "test_samples" ? fmt::format("{:.0f}", value) : fmt::format("{:.4f}", value));
+    text += Row(name, model::IsSampleCount(name) ? fmt::format("{:.0f}", value) : fmt::format("{:.4f}", value));
   }
   return text;
+}
+
+std::string Metrics(const ModelCard& card) {
+  const std::string chosen = card.chosen.empty() ? "" : card.chosen + "\n\n";
+  if (card.metrics.empty()) return chosen + "The job had no test data, so the quality of this model is unknown.\n";
+  const bool validation = card.metrics.contains("validation_samples");
+  std::string text = chosen + fmt::format("This model on the {} data{}:\n\n", validation ? "validation" : "test",
+                                          validation ? ", which chose it; the job had no test data" : "");
+  text += MetricRows(card.metrics);
+  if (card.chosen_by.empty()) return text;
+  return text + "\nOn the validation data, which chose it:\n\n" + MetricRows(card.chosen_by);
 }
 
 std::string Layers(const ExportedModel& model) {
@@ -144,10 +155,16 @@ std::string Rest(const ModelCard& card, const ExportedModel& model) {
   text += "## Data\n\n| | |\n|---|---|\n";
   text += Row("training data", fmt::format("{}, {} rows", card.spec.data.train.uri, card.rows));
   text += Row("rows left out, because they could not be parsed", std::to_string(card.bad_rows));
+  if (const auto& validation = card.spec.data.validation) {
+    text += Row("validation data", validation->fraction > 0
+                                       ? fmt::format("a fraction of {} of the rows of the training data, by seed {}",
+                                                     validation->fraction, validation->seed)
+                                       : validation->source.uri);
+  }
   if (card.spec.data.test) text += Row("test data", card.spec.data.test->uri);
   text += Row("label", LabelCell(model));
   text += Row("features", FeaturesCell(model.schema));
-  text += "\n## Quality\n\n" + Metrics(card.metrics);
+  text += "\n## Quality\n\n" + Metrics(card);
   text += "\n## Training\n\n| | |\n|---|---|\n";
   text += Row("epochs", std::to_string(training.epochs));
   text += Row("steps", fmt::format("{} of {} samples", card.origin.step, training.batch_size));

@@ -252,8 +252,8 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                                          .threads = options.threads == nullptr ? 1 : options.threads->size(),
                                          .root = options.root,
                                          .stop = options.stop}));
-  if (spec.test) {
-    MEDLEY_RETURN_IF_ERROR(CheckLabels(*spec.test, spec, data->transform().label.classes, options.root, options.stop,
+  for (const model::SourceSpec& source : model::EvaluationSources(spec)) {
+    MEDLEY_RETURN_IF_ERROR(CheckLabels(source, spec, data->transform().label.classes, options.root, options.stop,
                                        data->transform().header));
   }
   MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));

@@ -406,11 +406,11 @@ absl::StatusOr<double> GenerationRuntime::Probe(int count, base::nanoseconds pau
   return executor_->Probe(count, pause);
 }
 
-// Reading the test data takes the trainers different times, which are no part of a chunk's time. Each says when it has
+// Reading the data takes the trainers different times, which are no part of a chunk's time. Each says when it has
 // read. The coordinator halts the generation, which ends this wait, when no member makes progress.
-absl::Status GenerationRuntime::AwaitTestData(int64_t step) {
+absl::Status GenerationRuntime::AwaitData(const std::string& name, int64_t step) {
   const auto store = MakeRendezvousStore(context_.session, generation());
-  const auto key = [&](const std::string& member) { return "test-data/" + member; };
+  const auto key = [&](const std::string& member) { return name + "/" + member; };
   MEDLEY_RETURN_IF_ERROR(store->Put(key(context_.session.member), "read"));
   std::vector<std::string> keys;
   for (const pb::Peer& peer : trainers_) keys.push_back(key(peer.slot().member()));
@@ -421,17 +421,16 @@ absl::Status GenerationRuntime::AwaitTestData(int64_t step) {
   return base::Cancelled("the evaluation at step {} was stopped", step);
 }
 
-absl::StatusOr<ScoreSums> GenerationRuntime::Evaluate(const Dataset& test, int64_t step,
+absl::StatusOr<ScoreSums> GenerationRuntime::Evaluate(const Dataset& data, const std::string& name, int64_t step,
                                                       std::function<void()> progressed) {
-  if (world_ != nullptr && !test_data_read_) MEDLEY_RETURN_IF_ERROR(AwaitTestData(step));
-  test_data_read_ = true;
+  if (data_read_.insert(name).second && world_ != nullptr) MEDLEY_RETURN_IF_ERROR(AwaitData(name, step));
   const EvaluationOptions options{.scoring = {.task = context_.spec->data.schema.task,
                                               .outputs = context_.graph->Outputs(),
                                               .deviation = data_->transform().label.deviation},
                                   .chunk_timeout = context_.step_timeout,
                                   .stop = abort_.get_token(),
                                   .on_chunk = std::move(progressed)};
-  MEDLEY_ASSIGN_OR_RETURN(ScoreSums result, executor_->Evaluate(test, step, options));
+  MEDLEY_ASSIGN_OR_RETURN(ScoreSums result, executor_->Evaluate(data, step, options));
   if (world_ != nullptr) MEDLEY_RETURN_IF_ERROR(world_->Flush());
   return result;
 }

@@ -85,8 +85,10 @@ class GenerationRuntime final : public PreparedGeneration {
   // Gives up the open steps: until another one begins, nothing uses the state. Call Abort before, or this waits for
   // what peers send.
   void LoseOpenSteps();
-  // Calls `progressed` after each chunk of the test data. All trainers of a pipeline start together.
-  absl::StatusOr<ScoreSums> Evaluate(const Dataset& test, int64_t step, std::function<void()> progressed);
+  // Calls `progressed` after each chunk of the data. All trainers of a pipeline start together.
+  // `name`: of the data, for the rendezvous of those who read them.
+  absl::StatusOr<ScoreSums> Evaluate(const Dataset& data, const std::string& name, int64_t step,
+                                     std::function<void()> progressed);
   // As Executor::Probe.
   absl::StatusOr<double> Probe(int count, base::nanoseconds pause);
   std::stop_token aborted() const { return abort_.get_token(); }  // any thread
@@ -113,7 +115,7 @@ class GenerationRuntime final : public PreparedGeneration {
   int TableRank() const;  // this trainer's rank among those with tables, which push to the servers
   bool NeedsServers() const;
   WaitLimit Limit() const;
-  absl::Status AwaitTestData(int64_t step);
+  absl::Status AwaitData(const std::string& name, int64_t step);
 
   const job::v1::Prepare order_;
   const TrainerContext& context_;
@@ -130,7 +132,7 @@ class GenerationRuntime final : public PreparedGeneration {
   std::shared_ptr<TrainerState> held_;   // the state of the source generation
   std::shared_ptr<TrainerState> state_;  // the state of this generation; held_ when the operations are the same
   std::stop_source abort_;
-  bool test_data_read_ = false;  // by all trainers of the generation
+  std::set<std::string> data_read_;  // names of data that all trainers of the generation have read
   std::unique_ptr<Group> transfer_;
   std::unique_ptr<Group> world_;
   std::vector<std::unique_ptr<Group>> reducing_;  // in which gradients are added; borrowed by reducer_

@@ -146,13 +146,18 @@ class Trainer::Rep {
     pb::Evaluated evaluated;
     if (current_ == nullptr || current_->generation() != order.generation()) return evaluated;
     MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
-    if (context_.spec->data.test.has_value() && !order.only_transform()) {
+    const bool validation = order.data() == pb::EVALUATION_DATA_VALIDATION;
+    const model::DataSpec& spec = context_.spec->data;
+    if ((validation ? spec.validation.has_value() : spec.test.has_value()) && !order.only_transform()) {
       EvaluationReport report(order, *context_.clock, send_);
       const auto progressed = [&report] { report.Progressed(); };
-      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> test, TestData(progressed));
-      MEDLEY_ASSIGN_OR_RETURN(const ScoreSums scores, current_->Evaluate(*test, order.step(), progressed));
+      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
+                              validation ? ValidationData(progressed) : TestData(progressed));
+      MEDLEY_ASSIGN_OR_RETURN(
+          const ScoreSums scores,
+          current_->Evaluate(*data, validation ? "validation-data" : "test-data", order.step(), progressed));
       ToProto(scores, evaluated);
-      evaluated.set_test_digest(test->digest());
+      evaluated.set_test_digest(data->digest());
     }
     if (current_->device() == 0) {
       MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
@@ -272,9 +277,9 @@ class Trainer::Rep {
       MEDLEY_RETURN_IF_ERROR(CheckDataFit(data, load.root, CurrentMemoryRoom()));
       MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));
       // The test data are read at the end; a mistake in their labels must not cost the training.
-      if (data.test) {
-        MEDLEY_RETURN_IF_ERROR(CheckLabels(*data.test, data, train->transform().label.classes, load.root, stop,
-                                           train->transform().header));
+      for (const model::SourceSpec& source : model::EvaluationSources(data)) {
+        MEDLEY_RETURN_IF_ERROR(
+            CheckLabels(source, data, train->transform().label.classes, load.root, stop, train->transform().header));
       }
       MEDLEY_ASSIGN_OR_RETURN(*graph_, FitGraph(*context_.spec, *train, load.root));
       train_ = std::move(train);
@@ -288,15 +293,29 @@ class Trainer::Rep {
     MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
     base::MutexLock lock(data_mutex_);
     if (test_ == nullptr) {
-      LoadOptions load = load_;
-      load.stop = current_->aborted();
-      load.on_piece = std::move(progressed);
-      const model::DataSpec& data = context_.spec->data;
-      MEDLEY_ASSIGN_OR_RETURN(auto test, Dataset::Load(*data.test, data, &train->transform(), load));
-      MEDLEY_RETURN_IF_ERROR(CheckRows(*graph_, *test));
-      test_ = std::move(test);
+      MEDLEY_ASSIGN_OR_RETURN(test_, Read(*context_.spec->data.test, *train, std::move(progressed)));
     }
     return test_;
+  }
+
+  absl::StatusOr<std::shared_ptr<const Dataset>> ValidationData(std::function<void()> progressed) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
+    if (train->validation() != nullptr) return train->validation();
+    base::MutexLock lock(data_mutex_);
+    if (validation_ == nullptr) {
+      MEDLEY_ASSIGN_OR_RETURN(validation_, Read(context_.spec->data.validation->source, *train, std::move(progressed)));
+    }
+    return validation_;
+  }
+
+  absl::StatusOr<std::shared_ptr<const Dataset>> Read(const model::SourceSpec& source, const Dataset& train,
+                                                      std::function<void()> progressed) const {
+    LoadOptions load = load_;
+    load.stop = current_->aborted();
+    load.on_piece = std::move(progressed);
+    MEDLEY_ASSIGN_OR_RETURN(auto data, Dataset::Load(source, context_.spec->data, &train.transform(), load));
+    MEDLEY_RETURN_IF_ERROR(CheckRows(*graph_, *data));
+    return data;
   }
 
   // The graph of the context follows from the training data. TrainData sets it before anything reads it.
@@ -314,6 +333,7 @@ class Trainer::Rep {
   base::Mutex data_mutex_;
   std::shared_ptr<const Dataset> train_ ABSL_GUARDED_BY(data_mutex_);
   std::shared_ptr<const Dataset> test_ ABSL_GUARDED_BY(data_mutex_);
+  std::shared_ptr<const Dataset> validation_ ABSL_GUARDED_BY(data_mutex_);  // null: not read, or a part of train_
   // Only the worker thread writes these, under mutex_; so it reads them without the lock.
   base::Mutex mutex_;
   std::shared_ptr<GenerationRuntime> current_;

@@ -24,6 +24,8 @@ function facts(status) {
     fact("epoch", seen.epoch), fact("samples", seen.samplesTotal ? `${number(seen.samples, 6)} of ${number(seen.samplesTotal, 6)}` : ""),
     fact("samples/s", seen.throughput ? number(seen.throughput) : ""), fact("left", seen.eta),
     fact("training loss", seen.loss ? number(seen.loss) : ""), ...metrics,
+    fact("best model", seen.best ? `epoch ${seen.best.epoch}, step ${seen.best.step}: ${seen.best.metric} ${number(seen.best.value)} on the ${seen.best.data.toLowerCase()} data` : ""),
+    fact("exported model", seen.exported ? `the ${seen.exported.model.toLowerCase()} one: epoch ${seen.exported.epoch}, step ${seen.exported.step}` : ""),
     fact("USD/h", cost.usdPerHour === undefined ? "" : usd(cost.usdPerHour)), fact("spent", cost.spentUsd === undefined ? "" : usd(cost.spentUsd)),
     fact("saved by moves", cost.savedUsd === undefined ? "" : usd(cost.savedUsd)), fact("restarts", status.restarts || ""),
   ].filter(Boolean));
@@ -82,7 +84,7 @@ export function jobPage(job, now) {
     ...notable.map((c) => node("p", { class: "problem" }, `${c.type}, ${c.reason}: ${c.message}`)),
     facts(status),
     heading("Learning curve"),
-    shown || node("p", {}, "The test data have not been evaluated yet. spec.training.evaluation says how often they are."),
+    shown || node("p", {}, "No model has been evaluated yet. spec.training.evaluation says how often that is done."),
     ...plan(job), ...switches(status, now), ...events(job.events, now),
     heading("In words"), node("pre", { id: "explain" }, job.explain.join("\n")),
   ].filter(Boolean);

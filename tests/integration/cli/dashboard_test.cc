@@ -132,7 +132,7 @@ TEST_F(DashboardTest, ABrowserShowsJobsCurvesPlansMoneyAndEvents) {
         {{"step", 500 * i},
          {"epochs", i},
          {"loss", 0.5 - 0.1 * i},
-         {"metrics", {{"auc", 0.8 + 0.05 * i}, {"accuracy", 0.8}, {"log_loss", 0.4}, {"test_samples", 100}}}});
+         {"metrics", {{"auc", 0.8 + 0.05 * i}, {"accuracy", 0.8}, {"logLoss", 0.4}, {"test_samples", 100}}}});
   }
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"}, status);
   Json other = testing_objects::JobWithoutStatus().json();

@@ -46,16 +46,16 @@ std::string SpecJson(const JobOptions& o) {
       R"("exported": {{"uri": "file://{}"}}, "parameters": {{"embeddingRows": {}}})", o.archive, o.embedding_rows);
   return fmt::format(
       R"({{"model": {{{}{}}},
- "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}, "maxBadRows": {},
+ "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}{}, "maxBadRows": {},
    "schema": {}}},
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}{}}},
                "seed": 1{}}},
- "checkpoint": {{"interval": "{}", "keep": {}}}}})",
+ "checkpoint": {{"interval": "{}", "keep": {}}}{}}})",
       !o.archive.empty()      ? exported
       : o.layers_json.empty() ? named
                               : "\"layers\": " + o.layers_json,
-      o.model_json, o.train, test, o.max_bad_rows, o.schema, o.epochs, o.batch_size, o.optimizer, o.learning_rate,
-      schedule, o.training_json, o.checkpoint_interval, o.keep);
+      o.model_json, o.train, test, o.data_json, o.max_bad_rows, o.schema, o.epochs, o.batch_size, o.optimizer,
+      o.learning_rate, schedule, o.training_json, o.checkpoint_interval, o.keep, o.spec_fields_json);
 }
 
 bool IsOver(const pb::Observation& o) {

@@ -86,6 +86,8 @@ struct JobOptions {
   int max_bad_rows = 0;
   std::string schedule_json;                 // spec.training.optimizer.schedule; empty: absent
   std::string model_json;                    // further fields of spec.model, each with a comma before it
+  std::string data_json;                     // further fields of spec.data, each with a comma before it
+  std::string spec_fields_json;              // likewise of spec
   std::string training_json;                 // further fields of spec.training, each with a comma before it
   bool tls = true;                           // mutual, with a CA of the harness
   std::string certificate_lifetime = "24h";  // of each process

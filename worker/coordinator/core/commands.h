@@ -70,6 +70,12 @@ struct WriteManifestCommand {
   int64_t step = 0;
   job::v1::LedgerRecord ledger;
   std::vector<job::v1::CheckpointFile> files;
+  std::string best;  // folder of the best model's checkpoint, which is kept however old it is; empty: none
+};
+
+// Remove the checkpoints that are no longer kept, because the best model is another one now.
+struct PruneCommand {
+  std::string best;  // as in WriteManifestCommand
 };
 
 // A checkpoint was given up: remove its files, so that they take no room. A checkpoint with a manifest stays.
@@ -77,9 +83,10 @@ struct DiscardCheckpointCommand {
   std::string folder;
 };
 
-// The job is evaluated: write the finished model from its last checkpoint, then call OnExported.
+// The job is evaluated: write the finished model from a checkpoint, then call OnExported.
 struct ExportCommand {
-  int64_t step = 0;  // of the checkpoint
+  int64_t step = 0;    // of the checkpoint
+  std::string folder;  // of the checkpoint, which is not the newest; empty: the newest
   job::v1::FittedTransform transform;
   job::v1::Observation observation;
   plan::v1::ExecutionPlan plan;  // in force
@@ -112,7 +119,7 @@ struct HandedOverCommand {
 };
 
 using Command = std::variant<SendCommand, JournalCommand, StepCommand, DrainCommand, EvaluationCommand, RollbackCommand,
-                             FindCheckpointCommand, WriteManifestCommand, DiscardCheckpointCommand, ExportCommand,
-                             DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
+                             FindCheckpointCommand, WriteManifestCommand, PruneCommand, DiscardCheckpointCommand,
+                             ExportCommand, DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
 
 }  // namespace medley::worker

@@ -41,6 +41,11 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   if (journal.outcome() == job::v1::JOB_PHASE_FAILED) budget_.NewAttempt();
   train_digest_ = journal.train_digest();
   test_digest_ = journal.test_digest();
+  validation_digest_ = journal.validation_digest();
+  last_folder_ = journal.last_checkpoint_folder();
+  if (journal.has_best() && !options_.selection.metric.empty()) best_ = journal.best();
+  if (journal.has_test()) tested_ = journal.test();
+  if (journal.has_exported()) exported_ = journal.exported();
   if (journal.has_checkpoint_failure()) checkpoint_failure_ = journal.checkpoint_failure();
   checkpoint_failures_ = journal.checkpoint_failures();
   switches_.assign(journal.switches().begin(), journal.switches().end());

@@ -56,12 +56,13 @@ struct CheckpointSearch {
 // An evaluation that the trainers run. Outside of the class, because clang cannot construct its members inside.
 struct PendingEvaluation {
   bool AllDone() const;
-  bool last = false;                 // at the end; the finished model is written after it
+  bool last = false;  // at the end
+  job::v1::EvaluationData data = job::v1::EVALUATION_DATA_TEST;
+  bool recorded = false;             // its scores
   std::map<std::string, bool> done;  // by member
   base::SteadyTime deadline{};
   ScoreSums scores;
   std::optional<job::v1::FittedTransform> transform;
-  bool exported = false;
 };
 
 class CoordinatorCore {
@@ -221,10 +222,25 @@ class CoordinatorCore {
   void OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now);
   // Evaluates between two steps when that is due. Returns true while nothing else may follow.
   bool AdvanceEvaluation(Instant now);
-  void StartEvaluation(bool last, Instant now);
-  void RecordScores(Instant now);  // once for a step
+  void StartEvaluation(bool last, job::v1::EvaluationData data, Instant now);
+  bool KeepingBest() const;
+  void RecordScores(Instant now);  // once for an evaluation, and for a step
+  void RecordTest(const std::map<std::string, double>& metrics, Instant now);
   void EndEvaluation(Instant now);
   void CheckEvaluation(Instant now);  // its deadline
+
+  // core_best.cc: the best model
+  const job::v1::EvaluationRecord* Candidate() const;
+  bool AdvanceBest(Instant now);
+  void KeepBest(const job::v1::EvaluationRecord& record, Instant now);
+  void BestNotSaved(Instant now);
+  void RollBackBest(int64_t step);
+  void DropBest(const std::string& why);
+  void DropUnusableBest();
+  int64_t ExportedStep() const;  // of the model that the job ends with
+  int64_t StateStep() const;     // of the state that the members of active_ hold between two steps
+  void RestoreExported(Instant now);
+  bool AdvanceLastEvaluations(Instant now);
 
   // core_finish.cc: checkpoints, the finished model, the end
   void OnCheckpointed(const std::string& member, const job::v1::Checkpointed& done, Instant now);
@@ -313,10 +329,19 @@ class CoordinatorCore {
   int final_failures_ = 0;                                        // in a row, of saving the end of the job
   base::SteadyTime final_since_{};                                // the first of them
   int64_t last_checkpoint_ = 0;                                   // step of the last complete checkpoint; 0: none
+  std::string last_folder_;                                       // its folder; empty: not known
   base::SteadyTime checkpoint_at_{};                              // when the last checkpoint was started
   std::optional<PendingEvaluation> evaluation_;
+  std::optional<job::v1::BestRecord> best_;    // whose checkpoint is kept
+  std::optional<job::v1::TestRecord> tested_;  // of test data that choose no model
+  std::optional<job::v1::ExportedState> exported_;
+  int best_saves_ = 0;                   // failed attempts to save the model of the committed step, which is the best
+  int64_t unsaved_best_ = 0;             // the step of a better one that could not be saved
+  int restores_ = 0;                     // attempts to restore the exported model at the end
   std::optional<PendingExport> export_;  // outlives evaluation_ when that is given up: one write at a time
   LearningCurve curve_;
+  std::optional<job::v1::FittedTransform> transform_;  // of the training data, once an evaluation has reported it
+  bool written_ = false;                               // the finished model
 
   std::optional<job::v1::HandOverRequest> successor_;
   bool handed_over_ = false;
@@ -345,6 +370,7 @@ class CoordinatorCore {
   int64_t bad_rows_ = 0;
   std::string train_digest_;  // of the data that the job trains on; empty: not known yet
   std::string test_digest_;
+  std::string validation_digest_;
   base::SteadyTime committed_at_{};  // time of the last commit or, before it, of the generation's start
   base::SteadyTime journaled_at_{};
 };

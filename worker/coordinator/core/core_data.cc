@@ -51,12 +51,15 @@ bool CoordinatorCore::CheckTrainData(Instant now) {
   return false;
 }
 
-// Likewise for the test data. Returns false when the evaluation was given up.
+// Likewise for the data of an evaluation. Returns false when the evaluation was given up.
 bool CoordinatorCore::CheckTestData(const std::string& member, const std::string& read, Instant now) {
   if (read.empty()) return true;
-  if (test_digest_.empty()) test_digest_ = read;
-  if (read == test_digest_) return true;
-  const std::string why = Differs("test", member, options_.test_data, read, test_digest_);
+  const bool validation = evaluation_->data == job::v1::EVALUATION_DATA_VALIDATION;
+  std::string& right = validation ? validation_digest_ : test_digest_;
+  if (right.empty()) right = read;
+  if (read == right) return true;
+  const std::string why = validation ? Differs("validation", member, options_.validation_data, read, right)
+                                     : Differs("test", member, options_.test_data, read, right);
   Log(true, "refused a member: " + why);
   ReleaseWithError(member, why);
   active_->members.erase(member);

@@ -1,8 +1,9 @@
-// CoordinatorCore: evaluations on the test data, between two steps and at the end.
+// CoordinatorCore: evaluations, between two steps and at the end.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "worker/coordinator/core/core.h"
 
@@ -41,27 +42,34 @@ bool CoordinatorCore::AdvanceEvaluation(Instant now) {
       RecordScores(now);
       EndEvaluation(now);
       Journal(now);  // before a lease depends on it
-      return false;
+      return KeepingBest() && AdvanceBest(now);
     }
     return !evaluation_->last;
   }
+  if (KeepingBest() && AdvanceBest(now)) return true;
   const int64_t step = ledger_->committed();
   if (suspending_ || successor_ || step != ledger_->leased() || !curve_.IsDue(*ledger_, step)) return false;
   if (next_ && AllWarmed()) return false;  // the switch comes first
-  StartEvaluation(false, now);
+  StartEvaluation(false, options_.selection.data(), now);
   return true;
 }
 
-void CoordinatorCore::StartEvaluation(bool last, Instant now) {
+// Whether the best model is kept before training goes on. At the end it is saved anyway.
+bool CoordinatorCore::KeepingBest() const { return !suspending_ && !successor_ && !AllCommitted(); }
+
+void CoordinatorCore::StartEvaluation(bool last, job::v1::EvaluationData data, Instant now) {
   PendingEvaluation& pending = evaluation_.emplace();
   pending.last = last;
+  pending.data = data;
   pending.deadline = now.steady + options_.evaluate_timeout;
   cost_.Pause();
-  const int64_t step = ledger_->committed();
+  const int64_t step = StateStep();
   job::v1::SessionResponse message;
   message.mutable_evaluate()->set_generation(active_->generation);
   message.mutable_evaluate()->set_step(step);
-  message.mutable_evaluate()->set_only_transform(curve_.At(step) != nullptr);
+  const bool chooses = data == options_.selection.data();
+  message.mutable_evaluate()->set_only_transform(chooses && curve_.Knows(ledger_->committed()));
+  message.mutable_evaluate()->set_data(data);
   for (const auto& [name, member] : active_->members) {
     pending.done[name] = false;
     Send(member.peer, message);
@@ -69,14 +77,33 @@ void CoordinatorCore::StartEvaluation(bool last, Instant now) {
 }
 
 void CoordinatorCore::RecordScores(Instant now) {
+  if (std::exchange(evaluation_->recorded, true)) return;
+  if (evaluation_->transform) transform_ = std::move(evaluation_->transform);
+  std::map<std::string, double> metrics = MetricsOf(evaluation_->scores);
+  if (evaluation_->data != options_.selection.data()) return RecordTest(metrics, now);
   const int64_t step = ledger_->committed();
-  const std::map<std::string, double> metrics = MetricsOf(evaluation_->scores);
   if (curve_.At(step) != nullptr) return;
   if (metrics.empty()) return curve_.AddNothing(step);
+  if (options_.selection.validation) {
+    auto samples = metrics.extract("test_samples");
+    samples.key() = "validation_samples";
+    metrics.insert(std::move(samples));
+  }
   const job::v1::EvaluationRecord& record = curve_.Add(*ledger_, step, metrics, now.wall);
   commands_.push_back(EvaluationCommand{record, active_->generation});
   Log(false, Describe(*ledger_, record));
   metrics_ = metrics;
+}
+
+// The test data choose no model: they are seen once, by the exported one.
+void CoordinatorCore::RecordTest(const std::map<std::string, double>& metrics, Instant now) {
+  tested_.emplace().set_step(StateStep());
+  tested_->mutable_metrics()->insert(metrics.begin(), metrics.end());
+  std::string text;
+  for (const auto& [name, value] : metrics) text += fmt::format(" {} {:.6g},", name, value);
+  if (!text.empty()) text.pop_back();
+  Log(false, fmt::format("the exported model, of step {}, on the test data:{}", StateStep(), text));
+  Journal(now);
 }
 
 void CoordinatorCore::EndEvaluation(Instant now) {
@@ -87,7 +114,7 @@ void CoordinatorCore::EndEvaluation(Instant now) {
 
 void CoordinatorCore::OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now) {
   if (!evaluation_ || !evaluation_->done.contains(member)) return;
-  if (progress.generation() != active_->generation || progress.step() != ledger_->committed()) return;
+  if (progress.generation() != active_->generation || progress.step() != StateStep()) return;
   evaluation_->deadline = now.steady + options_.evaluate_timeout;
 }
 

@@ -55,7 +55,7 @@ void CoordinatorCore::AdvanceCheckpoint(Instant now) {
   const absl::Status reset = at.ResetTo(checkpoint_->step);
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
   commands_.push_back(WriteManifestCommand{checkpoint_->folder, active_->generation, checkpoint_->step, at.ToRecord(),
-                                           std::move(checkpoint_->files)});
+                                           std::move(checkpoint_->files), best_ ? best_->folder() : ""});
   writing_manifest_ = PendingManifest{checkpoint_->folder, checkpoint_->step, now.steady + options_.volume_timeout};
   checkpoint_.reset();
 }
@@ -68,6 +68,7 @@ void CoordinatorCore::OnManifestWritten(const std::string& folder, const absl::S
   writing_manifest_.reset();
   if (status.ok()) {
     last_checkpoint_ = step;
+    last_folder_ = folder;
     last_is_damaged_ = false;
     Saved();
     Journal(now);
@@ -100,6 +101,7 @@ void CoordinatorCore::CheckpointFailed(const std::string& why, const std::string
   }
   checkpoint_failure_->set_message(why);
   if (!folder.empty()) commands_.push_back(DiscardCheckpointCommand{folder});
+  if (mode_ == Mode::kTraining) BestNotSaved(now);
   if (mode_ != Mode::kTraining || (!suspending_ && !AllCommitted())) return;  // the next one is due as usual
   retry_at_ = now.steady + std::min<base::nanoseconds>(
                                options_.retry_wait * (int64_t{1} << std::min(final_failures_, 5)), base::seconds(30));
@@ -125,38 +127,41 @@ void CoordinatorCore::AdvanceEnding(Instant now) {
   const bool all = AllCommitted();
   if (committed != ledger_->leased() || (!suspending_ && !all)) return;
   if (checkpoint_ || writing_manifest_) return;
-  if (!saved && committed > 0) {
+  if (!saved && committed > 0 && active_->restored_step == 0) {
     if (now.steady >= retry_at_) StartCheckpoint(committed, now);
     return;
   }
   if (suspending_ && !all) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
-  if (!evaluation_) return StartEvaluation(true, now);
-  if (!evaluation_->AllDone()) return;
-  RecordScores(now);
-  if (options_.exports && !evaluation_->exported) return AdvanceExport(now);
+  if (!AdvanceLastEvaluations(now) || over()) return;
+  if (options_.exports && !written_) return AdvanceExport(now);
   EndEvaluation(now);
   Finish(job::v1::JOB_PHASE_COMPLETE, 0, curve_.StopsAt(committed).value_or("all samples are trained"), now);
 }
 
 void CoordinatorCore::AdvanceExport(Instant now) {
   if (export_ || now.steady < retry_at_) return;
-  if (!evaluation_->transform) {
+  if (!transform_) {
     return Fail("no trainer has reported the transform of the training data, without which the model cannot be used",
                 true, now);
   }
-  export_ = PendingExport{ledger_->committed(), now.steady + options_.volume_timeout};
-  commands_.push_back(ExportCommand{ledger_->committed(), *evaluation_->transform, Observe(now), active_->plan});
+  const int64_t step = ExportedStep();
+  export_ = PendingExport{step, now.steady + options_.volume_timeout};
+  commands_.push_back(ExportCommand{step, best_ ? best_->folder() : "", *transform_, Observe(now), active_->plan});
 }
 
 void CoordinatorCore::OnExported(int64_t step, const absl::Status& status, Instant now) {
   Hold(now);
   if (over() || handed_over_ || !export_ || step != export_->step) return;  // it came after the deadline
   export_.reset();
-  if (evaluation_) evaluation_->exported = status.ok();
-  if (status.ok()) Saved();
-  if (!status.ok()) {
+  if (status.ok()) {
+    written_ = evaluation_.has_value();  // otherwise the generation was halted meanwhile, and ends again
+    Saved();
+  } else if (absl::IsDataLoss(status) && best_ && best_->model().step() == step) {
+    DropBest(std::string(status.message()));
+  } else {
     // The members still hold the state of a checkpoint that was damaged since it was completed.
-    last_is_damaged_ = absl::IsDataLoss(status) && mode_ == Mode::kTraining && rewrites_++ < kMaxRewrites;
+    last_is_damaged_ =
+        absl::IsDataLoss(status) && mode_ == Mode::kTraining && StateStep() == step && rewrites_++ < kMaxRewrites;
     CheckpointFailed(std::string(status.message()), "", now);
   }
   if (!over()) Advance(now);

@@ -223,6 +223,7 @@ void CoordinatorCore::AdvanceNext(Instant now) {
   if (!next_->switching) {
     if (!AllWarmed()) return;
     if (mode_ == Mode::kTraining && (checkpoint_ || evaluation_ || ledger_->committed() != ledger_->leased())) return;
+    if (next_->restored_step > 0) return SendSwitch(next_->restored_step, now);
     if (mode_ == Mode::kTraining) return SendSwitch(ledger_->committed(), now);
     if (mode_ == Mode::kHalted) return SendSwitch(halted_step_, now);
     const int64_t step = next_->origin == job::v1::STATE_ORIGIN_CHECKPOINT ? restore_->step : 0;
@@ -284,9 +285,10 @@ void CoordinatorCore::PutInForce(Instant now) {
     at = active_->members.erase(at);
   }
   from_generation_ = active_->generation;
-  max_applied_ = active_->step;
+  max_applied_ = active_->restored_step > 0 ? ledger_->committed() : active_->step;
   found_ = false;
   restore_.reset();
+  if (active_->restored_step > 0) restores_ = 0;
   restores_older_.clear();
   failed_restores_.clear();
   losses_.clear();
@@ -299,13 +301,14 @@ void CoordinatorCore::PutInForce(Instant now) {
   BeginSlowMembers();
   Journal(now);
   commands_.push_back(FenceCommand{active_->generation});
-  Log(false, fmt::format("generation {} trains from step {}", active_->generation, active_->step));
+  Log(false, fmt::format("generation {} {} step {}", active_->generation,
+                         active_->restored_step > 0 ? "holds the exported model, of" : "trains from", active_->step));
   LeaseSteps(true, now);
   std::move(releases.begin(), releases.end(), std::back_inserter(commands_));
 }
 
 void CoordinatorCore::RecordSwitch(Instant now) {
-  if (from_generation_ == 0) return;
+  if (from_generation_ == 0 || next_->restored_step > 0) return;
   job::v1::SwitchRecord& record = switches_.emplace_back();
   record.set_from_generation(from_generation_);
   record.set_to_generation(next_->generation);

@@ -66,7 +66,7 @@ job::v1::HandedOver CoordinatorCore::Boundary(Instant now) const {
   boundary.set_term(successor_->term());
   if (adopting_) return boundary;
   // An evaluation is stopped and begins again, so its members have to halt.
-  boundary.set_at_boundary(mode_ == Mode::kTraining && !evaluation_);
+  boundary.set_at_boundary(mode_ == Mode::kTraining && !evaluation_ && active_->restored_step == 0);
   const bool attempted = active_ && ledger_ && last_attempt_.generation == active_->generation &&
                          last_attempt_.step == ledger_->committed();
   if (attempted) boundary.set_checkpoint_attempts(last_attempt_.number + 1);

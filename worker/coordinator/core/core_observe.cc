@@ -15,7 +15,7 @@ job::v1::JobPhase CoordinatorCore::Phase() const {
   if (over()) return outcome_;
   if (mode_ == Mode::kHalting || mode_ == Mode::kHalted) return job::v1::JOB_PHASE_RECOVERING;
   if (mode_ == Mode::kIdle) return from_generation_ > 0 ? job::v1::JOB_PHASE_RECOVERING : job::v1::JOB_PHASE_WAITING;
-  if (evaluation_) return job::v1::JOB_PHASE_EVALUATING;
+  if (evaluation_ || (next_ && next_->restored_step > 0)) return job::v1::JOB_PHASE_EVALUATING;
   if (next_) return next_->switching ? job::v1::JOB_PHASE_SWITCHING : job::v1::JOB_PHASE_PREPARING;
   return job::v1::JOB_PHASE_TRAINING;
 }
@@ -61,6 +61,8 @@ job::v1::Observation CoordinatorCore::Observe(Instant now) const {
   for (size_t i = curve.size() > kShownEvaluations ? curve.size() - kShownEvaluations : 0; i < curve.size(); ++i) {
     *out.add_evaluations() = curve[i];
   }
+  if (best_) *out.mutable_best() = best_->model();
+  if (exported_) *out.mutable_exported() = *exported_;
   if (active_) stage_times_.Fill(active_->plan, options_.batch_size, out);
   out.set_usd_spent(cost_.usd());
   out.set_usd_first_plan(cost_.usd_first());
@@ -118,6 +120,10 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   state.set_from_generation(from_generation_);
   if (ledger_) *state.mutable_ledger() = ledger_->ToRecord();
   state.set_last_checkpoint_step(last_checkpoint_);
+  state.set_last_checkpoint_folder(last_folder_);
+  if (best_) *state.mutable_best() = *best_;
+  if (tested_) *state.mutable_test() = *tested_;
+  if (exported_) *state.mutable_exported() = *exported_;
   state.set_restarts(restarts_);
   state.set_usd_spent(cost_.usd());
   state.set_usd_first_plan(cost_.usd_first());
@@ -127,6 +133,7 @@ job::v1::CoordinatorState CoordinatorCore::DurableState(Instant now) const {
   *state.mutable_recovery() = budget_.ToRecord();
   state.set_train_digest(train_digest_);
   state.set_test_digest(test_digest_);
+  state.set_validation_digest(validation_digest_);
   if (checkpoint_failure_) *state.mutable_checkpoint_failure() = *checkpoint_failure_;
   state.set_checkpoint_failures(checkpoint_failures_);
   for (const auto& [name, standby] : standbys_.all()) *state.add_standbys() = standby.record;

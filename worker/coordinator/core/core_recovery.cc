@@ -105,6 +105,8 @@ void CoordinatorCore::ResolveHalt(Instant now) {
     active_->members.erase(name);
   }
   if (!StateIsWhole()) return LoseState(last_interruption_, now);
+  // At the end, when only the exported model was evaluated: the last checkpoint has the state of the ledger.
+  if (StateStep() != ledger_->committed()) return LoseState(last_interruption_, now);
   int64_t t = std::numeric_limits<int64_t>::max();
   for (const auto& [name, member] : active_->members) t = std::min(t, member.applied);
   for (const auto& [name, member] : active_->members) {

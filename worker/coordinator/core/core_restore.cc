@@ -100,6 +100,7 @@ void CoordinatorCore::AdoptCheckpoint(const CheckpointPosition& newest) {
                           last_checkpoint_, newest.step));
   }
   last_checkpoint_ = newest.step;
+  last_folder_ = newest.folder;
   last_generation_ = std::max(last_generation_, newest.generation);
 }
 

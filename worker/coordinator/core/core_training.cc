@@ -98,6 +98,7 @@ void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
   agreed_.clear();
   applied_ = step;
   curve_.RollBack(step);
+  RollBackBest(step);
 }
 
 bool CoordinatorCore::AllLeased() const { return ledger_->AllLeased() || curve_.StopsAt(ledger_->committed()); }
@@ -105,7 +106,9 @@ bool CoordinatorCore::AllLeased() const { return ledger_->AllLeased() || curve_.
 bool CoordinatorCore::AllCommitted() const { return ledger_->AllCommitted() || curve_.StopsAt(ledger_->committed()); }
 
 bool CoordinatorCore::HoldLeases() const {
-  return suspending_ || successor_ || evaluation_ || (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
+  const bool keeps = KeepingBest() && Candidate() != nullptr;  // before training goes on
+  return suspending_ || successor_ || evaluation_ || keeps ||
+         (next_ && (next_->switching || (!checkpoint_ && AllWarmed())));
 }
 
 // A pipeline keeps lag + 1 steps open, and must not run dry before new leases arrive.
@@ -181,7 +184,8 @@ void CoordinatorCore::LeaseSteps(bool even_if_none, Instant now) {
 
 void CoordinatorCore::AdvanceTraining(Instant now) {
   if (next_ && next_->switching) return;
-  if (next_ && AllLeased()) AbandonNext({.text = "no further step is leased"}, std::nullopt, now);
+  if (next_ && AllLeased() && next_->restored_step == 0)
+    AbandonNext({.text = "no further step is leased"}, std::nullopt, now);
   AdvanceCheckpoint(now);
   const bool evaluating = AdvanceEvaluation(now);
   if (!evaluating) AdvanceEnding(now);

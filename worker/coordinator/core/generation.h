@@ -61,6 +61,8 @@ struct GenerationInfo {
   int64_t step = 0;       // step of its initial state; known at Switch
   int lag = 1;            // the most steps that a member has open, and can be ahead of another (Warmed.lag)
   bool averages = false;  // replicas differ, except after steps that agree
+  // Above 0: the state is that of this step, restored to be evaluated at the end. The ledger stays at the last step.
+  int64_t restored_step = 0;
   bool switching = false;
   bool recovery = false;
   Cause cause;

@@ -23,7 +23,7 @@ struct EarlyStopping {
   double min_delta = 0;
 };
 
-// When the test data are evaluated before the end. Both numbers 0: never.
+// When models are evaluated before the end. Both numbers 0: never.
 struct CurveOptions {
   int64_t every_steps = 0;
   int32_t every_epochs = 0;
@@ -35,7 +35,7 @@ class LearningCurve {
   explicit LearningCurve(CurveOptions options) : options_(std::move(options)) {}
   void Restore(std::vector<job::v1::EvaluationRecord> records) { records_ = std::move(records); }
 
-  // Whether the test data are to be evaluated at `step`, before the step after it is leased. False at the last step,
+  // Whether the model is to be evaluated at `step`, before the step after it is leased. False at the last step,
   // because the evaluation at the end follows, and at steps that have been evaluated.
   bool IsDue(const Ledger& ledger, int64_t step) const;
   // The training loss of a committed step.
@@ -46,8 +46,9 @@ class LearningCurve {
   // The result at `step`, which has not been evaluated yet.
   const job::v1::EvaluationRecord& Add(const Ledger& ledger, int64_t step, std::map<std::string, double> metrics,
                                        base::WallTime now);
-  // The evaluation at `step` had no result, because the test data have no rows. It is not due again.
+  // The evaluation at `step` had no result, because the data have no rows. It is not due again.
   void AddNothing(int64_t step) { without_result_ = step; }
+  bool Knows(int64_t step) const { return At(step) != nullptr || without_result_ == step; }
   // Forgets the results after `step`, and the losses since the last evaluation.
   void RollBack(int64_t step);
 

@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/model/model.h"
+#include "worker/coordinator/core/best_model.h"
 #include "worker/coordinator/core/learning_curve.h"
 #include "worker/coordinator/core/standbys.h"
 
@@ -24,9 +25,11 @@ struct CoreOptions {
   model::Model model;
   std::string train_data;  // where the data, and a model's file, are, for messages
   std::string test_data;
+  std::string validation_data;
   int32_t epochs = 1;      // passes over the data
   int32_t batch_size = 1;  // samples per step
   CurveOptions evaluation;
+  SelectionOptions selection;
   int lease_ahead = 8;       // steps leased beyond the committed one, >= 1
   bool checkpoints = false;  // whether there is a folder for checkpoints
   base::nanoseconds checkpoint_interval = base::seconds(60);

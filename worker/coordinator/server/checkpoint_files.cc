@@ -87,7 +87,7 @@ absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
     manifest.files.push_back({file.name(), file.bytes(), file.digest()});
   }
   MEDLEY_RETURN_IF_ERROR(store_.Complete(manifest));
-  if (const absl::Status pruned = Prune(); !pruned.ok()) {
+  if (const absl::Status pruned = Prune(command.best); !pruned.ok()) {
     log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
   }
   return absl::OkStatus();
@@ -100,22 +100,38 @@ absl::Status CheckpointFiles::Discard(const DiscardCheckpointCommand& command) {
   return volume_.files().RemoveFolder(volume_ / command.folder);
 }
 
-absl::Status CheckpointFiles::Export(const ExportModel& write, const ExportCommand& command) {
-  MEDLEY_RETURN_IF_ERROR(StillLeads());
+absl::StatusOr<CheckpointManifest> CheckpointFiles::ToExport(const ExportCommand& command) const {
+  if (!command.folder.empty()) {
+    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(volume_, command.folder);
+    if (absl::IsNotFound(manifest.status())) return base::DataLoss("{}: it has no manifest", command.folder);
+    MEDLEY_RETURN_IF_ERROR(base::Annotate(manifest.status(), command.folder));
+    if (manifest->step != command.step || manifest->model_fingerprint != options_.model_fingerprint) {
+      return base::DataLoss("{}: it is of step {} or of another model, not of step {}", command.folder, manifest->step,
+                            command.step);
+    }
+    MEDLEY_RETURN_IF_ERROR(base::Annotate(VerifyCheckpoint(volume_, *manifest), command.folder));
+    return manifest;
+  }
   MEDLEY_ASSIGN_OR_RETURN(const FoundCheckpoint found,
                           FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint, unusable_));
   if (!found.manifest || found.manifest->step != command.step) {
     return base::DataLoss("the checkpoint of step {}, from which the model is written, cannot be read: {}",
                           command.step, found.rejected.empty() ? "it does not exist" : found.rejected.front().reason);
   }
-  return write(volume_, *found.manifest, command, [this] { return StillLeads(); });
+  return *found.manifest;
 }
 
-absl::Status CheckpointFiles::Prune() {
+absl::Status CheckpointFiles::Export(const ExportModel& write, const ExportCommand& command) {
+  MEDLEY_RETURN_IF_ERROR(StillLeads());
+  MEDLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ToExport(command));
+  return write(volume_, manifest, command, [this] { return StillLeads(); });
+}
+
+absl::Status CheckpointFiles::Prune(const std::string& best) {
   MEDLEY_RETURN_IF_ERROR(StillLeads());
   std::set<std::string> distrusted;
   for (const auto& [folder, reason] : unusable_) distrusted.insert(folder);
-  const absl::Status pruned = store_.Prune(std::max(options_.keep, kLeastKept), distrusted);
+  const absl::Status pruned = store_.Prune(std::max(options_.keep, kLeastKept), distrusted, best);
   for (const std::string& reason : store_.damaged()) {
     log::Warn("a checkpoint is damaged; older ones are kept instead", {{"reason", reason}});
   }

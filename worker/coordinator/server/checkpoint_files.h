@@ -40,14 +40,17 @@ class CheckpointFiles {
   absl::Status Publish(const WriteManifestCommand& command);
   // Removes the files of a checkpoint that was given up. One with a manifest stays.
   absl::Status Discard(const DiscardCheckpointCommand& command);
-  // Lets `write` make the finished model from the newest checkpoint. Errors: DataLoss (the checkpoint of that step is
-  // lost), Aborted (a newer coordinator has claimed the job), those of `write` and of the volume.
+  // Removes the checkpoints that are not kept. Errors: those of the volume.
+  absl::Status Prune(const std::string& best);
+  // Lets `write` make the finished model from the newest checkpoint, or from that in command.folder. Errors: DataLoss
+  // (the checkpoint of that step is lost), Aborted (a newer coordinator has claimed the job), those of `write` and of
+  // the volume.
   absl::Status Export(const ExportModel& write, const ExportCommand& command);
 
  private:
   absl::Status StillLeads() const;
   absl::StatusOr<CheckpointSearch> Import();
-  absl::Status Prune();
+  absl::StatusOr<CheckpointManifest> ToExport(const ExportCommand& command) const;
 
   const CheckpointFilesOptions options_;
   const Volume volume_;

@@ -82,6 +82,7 @@ class Engine {
   void Carry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RetryJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Prune(PruneCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Discard(DiscardCheckpointCommand command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The job is over or handed over.

@@ -84,6 +84,8 @@ void Engine::Carry(Command& command) {
     LookForCheckpoint(*find);
   } else if (auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
     CompleteManifest(std::move(*manifest));
+  } else if (auto* prune = std::get_if<PruneCommand>(&command)) {
+    Prune(std::move(*prune));
   } else if (auto* discard = std::get_if<DiscardCheckpointCommand>(&command)) {
     Discard(std::move(*discard));
   } else if (auto* order = std::get_if<ExportCommand>(&command)) {
@@ -229,6 +231,17 @@ void Engine::CompleteManifest(WriteManifestCommand command) {
         };
       });
   if (!posted) log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
+}
+
+void Engine::Prune(PruneCommand command) {
+  if (!folder_) return;
+  // Best effort: what stays is removed after the next checkpoint.
+  (void)checkpoint_thread_.Post([folder = folder_, order = std::move(command)]() -> VolumeThread::Deliver {
+    if (const absl::Status status = folder->checkpoints->Prune(order.best); !status.ok()) {
+      log::Warn("removing old checkpoints failed", {{"error", base::Message(status)}});
+    }
+    return {};
+  });
 }
 
 void Engine::Discard(DiscardCheckpointCommand command) {

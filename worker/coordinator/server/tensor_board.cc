@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/task.h"
 #include "medley/tensorboard/v1/event.pb.h"
 #include "worker/coordinator/server/tf_record.h"
 
@@ -20,8 +21,7 @@ namespace pb = ::medley::tensorboard::v1;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 constexpr base::nanoseconds kLeastInterval = base::seconds(1);
-constexpr int64_t kPointsOfAll = 2000;               // a point is written when this part of the time so far has passed
-constexpr std::string_view kCount = "test_samples";  // a number of samples, not a quality
+constexpr int64_t kPointsOfAll = 2000;  // a point is written when this part of the time so far has passed
 
 // The number in the name of an event file, by which TensorBoard orders them; 0: another file.
 int64_t NumberOf(std::string_view name) {
@@ -137,7 +137,7 @@ absl::Status TensorBoard::Add(const EvaluationCommand& evaluation, base::WallTim
   if (record.has_loss()) event.Scalar("training/loss_between_evaluations", record.loss());
   const std::map<std::string, double> metrics(record.metrics().begin(), record.metrics().end());  // sorted by name
   for (const auto& [name, value] : metrics) {
-    if (name != kCount) event.Scalar("validation/" + name, value);
+    if (!model::IsSampleCount(name)) event.Scalar("validation/" + name, value);
   }
   MEDLEY_RETURN_IF_ERROR(Write(event));
   return files_.Sync(fd_);

@@ -77,6 +77,30 @@ TEST(JobTextTest, TestDataAreEvaluated) {
   EXPECT_GE(job.spec.data.max_bad_rows, 10);
 }
 
+TEST(JobTextTest, ValidationChoosesTheModel) {
+  JobInput input = Input();
+  const std::string rows = "label,c\n1,x\n0,y\n0,x\n";
+  input.validation_fraction = 0.1;
+  const Written part = Write(rows, input);
+  ASSERT_TRUE(part.spec.data.validation.has_value());
+  EXPECT_EQ(part.spec.data.validation->fraction, 0.1);
+  EXPECT_EQ(part.spec.data.validation->seed, 1U);
+  EXPECT_FALSE(part.spec.data.test.has_value());
+  EXPECT_TRUE(part.spec.training.evaluation.has_value()) << "on the validation data";
+  EXPECT_TRUE(part.spec.training.early_stopping.has_value());
+  EXPECT_THAT(part.text, HasSubstr("because they choose the model"));
+  input.validation_fraction = 0;
+  input.validation = "sub/validation.csv";
+  input.test = "test.csv";
+  const Written file = Write(rows, input);
+  EXPECT_EQ(file.spec.data.validation->source.uri, "file:///data/sub/validation.csv");
+  EXPECT_EQ(file.spec.data.validation->fraction, 0);
+  EXPECT_EQ(file.spec.data.test->uri, "file:///data/test.csv");
+  EXPECT_EQ(ValidationFraction(99), 0) << "no row can be spared";
+  EXPECT_EQ(ValidationFraction(100), 0.2);
+  EXPECT_EQ(ValidationFraction(1000), 0.1);
+}
+
 TEST(JobTextTest, NumbersAndClassesAreTasksOfTheirOwn) {
   JobInput input = Input();
   input.test = "test.csv";

@@ -47,6 +47,29 @@ TEST(SummaryTest, AGoodRunHasNoFailures) {
   EXPECT_THAT(summary.lines, Not(Contains(HasSubstr("generation 3:"))));
 }
 
+TEST(SummaryTest, SaysWhichModelWasExported) {
+  RunRecord record = Good();
+  ops::ObservedStatus& seen = record.last.observed;
+  seen.metrics = {{"auc", 0.92}, {"logLoss", 0.29}, {"test_samples", 10}};
+  seen.evaluations.resize(3);
+  seen.best = ops::BestStatus{120, 3, "logLoss", 0.28, "Validation"};
+  seen.exported = ops::ExportedStatus{"Best", 120, 3};
+  EXPECT_THAT(
+      Summarise(record, Expecting()).lines,
+      testing::AllOf(
+          Contains("exported model          the best one: step 120, epoch 3; logLoss 0.2800 on the validation data"),
+          Not(Contains(HasSubstr("warning")))));
+  seen.best->data = "Test";
+  EXPECT_THAT(Summarise(record, Expecting()).lines, Contains(HasSubstr("the test data chose the model")));
+  seen.exported = ops::ExportedStatus{"Last", 500, 5};
+  EXPECT_THAT(Summarise(record, Expecting()).lines,
+              testing::AllOf(Contains("exported model          the last one: step 500, epoch 5"),
+                             Not(Contains(HasSubstr("warning")))));
+  seen.metrics = {{"auc", 0.92}, {"logLoss", 0.29}, {"validation_samples", 10}};
+  EXPECT_THAT(Summarise(record, Expecting()).lines,
+              Contains(HasSubstr("validation auc          0.9200  (>= 0.9150 expected)")));
+}
+
 TEST(SummaryTest, AllMetricsOfTheTaskAreShown) {
   RunRecord record = Good();
   record.last.observed.metrics = {{"mse", 1234567.25}, {"mae", 900.5}, {"r2", 0.875}, {"test_samples", 500}};

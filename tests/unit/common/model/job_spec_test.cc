@@ -224,7 +224,51 @@ TEST(JobSpecTest, EvaluationsAndEarlyStoppingAreOptional) {
   EXPECT_EQ(spec->training.early_stopping->patience, 3);
   EXPECT_EQ(spec->training.early_stopping->min_delta, 0.25);
   spec->data.test.reset();
-  EXPECT_EQ(base::Message(Validate(*spec)), "spec.training.evaluation: needs spec.data.test");
+  EXPECT_EQ(base::Message(Validate(*spec)), "spec.training.evaluation: needs spec.data.validation or spec.data.test");
+  spec->data.validation.emplace().fraction = 0.2;
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+}
+
+TEST(JobSpecTest, ValidationDataAndTheExportedModel) {
+  const auto with = [](const std::string& data, const std::string& spec) {
+    std::string text = kAdult;
+    const size_t at = text.find("\"data\": {");
+    EXPECT_NE(at, std::string::npos);
+    text.insert(at + 9, data);
+    text.insert(1, spec);
+    return ParseJobSpec(text);
+  };
+  const auto part = with(R"("validation": {"fraction": 0.25, "seed": 7}, )", R"("export": "Last", )");
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_EQ(base::ToString(Validate(*part)), "OK");
+  EXPECT_EQ(part->data.validation->fraction, 0.25);
+  EXPECT_EQ(part->data.validation->seed, 7U);
+  EXPECT_FALSE(part->export_best);
+  const auto plain = with("", "");
+  EXPECT_TRUE(plain->export_best) << "the default";
+  EXPECT_NE(ProfileHash(*plain), ProfileHash(*part)) << "fewer rows are trained";
+  const auto other = with(R"("validation": {"fraction": 0.25, "seed": 8}, )", "");
+  EXPECT_NE(ProfileHash(*other), ProfileHash(*part));
+  const auto file = with(R"("validation": {"uri": "file:///data/v.csv", "format": "csv"}, )", "");
+  EXPECT_EQ(base::ToString(Validate(*file)), "OK");
+  EXPECT_EQ(ProfileHash(*plain), ProfileHash(*file));
+  for (const char* bad : {R"({"fraction": 1})", R"({"fraction": -0.1})", R"({"seed": 1})",
+                          R"({"fraction": 0.1, "uri": "file:///v", "format": "csv"})",
+                          R"({"uri": "v", "format": "csv"})", R"({"uri": "file:///v"})"}) {
+    const auto spec = with(fmt::format("\"validation\": {}, ", bad), "");
+    ASSERT_TRUE(spec.ok()) << bad;
+    EXPECT_THAT(base::Message(Validate(*spec)), ::testing::HasSubstr("spec.data.validation")) << bad;
+  }
+  EXPECT_FALSE(with("", R"("export": "First", )").ok());
+}
+
+TEST(JobSpecTest, TheModelIsChosenByTheMetricOfTheJob) {
+  JobSpec spec = *ParseJobSpec(kAdult);
+  EXPECT_EQ(SelectionMetric(spec), "auc");
+  spec.training.early_stopping = EarlyStoppingSpec{"logLoss", 1, 0};
+  EXPECT_EQ(SelectionMetric(spec), "logLoss");
+  spec.training.evaluation = EvaluationSpec{.every_epochs = 1, .metric = "accuracy"};
+  EXPECT_EQ(SelectionMetric(spec), "accuracy");
 }
 
 // kAdult with another task and label.

@@ -28,6 +28,8 @@ JobStatus Full() {
   status.observed = ObservedStatus{20874, 1203200, 2934672, 2350, "2/5", 41, 83, 0.331, 0, 2000, {{"auc", 0.902}}, {}};
   status.observed->evaluations = {{64, 1, 0.4, {{"auc", 0.89}}, "2026-01-01T00:00:00Z"},
                                   {128, 2, std::nullopt, {}, ""}};
+  status.observed->best = BestStatus{64, 1, "auc", 0.89, "Validation"};
+  status.observed->exported = ExportedStatus{"Best", 64, 1};
   status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";
@@ -40,6 +42,8 @@ JobStatus Full() {
 
 TEST(JobStatusTest, SurvivesJson) {
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).ToJson(), Full().ToJson());
+  EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->best, Full().observed->best);
+  EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->exported, Full().observed->exported);
   EXPECT_EQ(JobStatus::FromJson(kube::Json()), JobStatus());
 }
 

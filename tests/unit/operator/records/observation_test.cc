@@ -43,6 +43,7 @@ TEST(ObservationTest, ProgressIsNotNews) {
     o.epoch = 2;
     o.metrics["auc"] = 0.9;
     o.evaluations.push_back({.step = 20});
+    o.best = BestModel{20, 2, "auc", 0.9, true};
   })));
 }
 

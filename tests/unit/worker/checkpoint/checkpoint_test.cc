@@ -210,6 +210,19 @@ TEST_F(CheckpointTest, PruneKeepsTheNewest) {
   EXPECT_FALSE(fs::exists(root_ / Folder(0)));
 }
 
+// Only the best is kept beside the newest: a former one, and whatever else is old, makes room.
+TEST_F(CheckpointTest, PruneKeepsTheBest) {
+  CheckpointStore store(root_, "uid");
+  for (int64_t step : {1, 2, 3, 4, 5}) Write(step);
+  ASSERT_THAT(store.Prune(2, {}, Folder(2)), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(5, 4, 2));
+  Write(6);
+  ASSERT_THAT(store.Prune(2, {}, Folder(4)), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(6, 5, 4));
+  ASSERT_THAT(store.Prune(2, {}, Folder(6)), IsOk());
+  EXPECT_THAT(Complete(), ElementsAre(6, 5)) << "the best is one of the newest";
+}
+
 // If damaged checkpoints counted, pruning would delete the only ones that can be restored.
 TEST_F(CheckpointTest, PruneCountsOnlyWhatVerifies) {
   for (int64_t step : {1, 2, 3, 4, 5}) Write(step);

@@ -245,7 +245,7 @@ TEST(ProgramTest, ReadsTablesAsTheTrainingDid) {
   const auto quality = EvaluateQuality(model, "x.csv", Text("a,b,c,d,kind\n3,1,5,-1,cat\n1,1,1,1,dog\n"), 0);
   ASSERT_THAT(quality.status(), IsOk());
   EXPECT_EQ(quality->rows, 2);
-  EXPECT_GT(quality->metrics.at("log_loss"), 0);
+  EXPECT_GT(quality->metrics.at("logLoss"), 0);
 }
 
 TEST(ProgramTest, SaysWhatIsWrongWithAnExport) {

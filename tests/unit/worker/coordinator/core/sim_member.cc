@@ -143,13 +143,18 @@ bool Member::Work() {
   if (Apply()) return true;
   if (evaluate_ && held_ && held_->state.step == evaluate_->step()) {
     const bool last = evaluate_->step() == shared_.steps;
+    if (shared_.separate_test && evaluate_->data() == job::v1::EVALUATION_DATA_TEST)
+      shared_.tested.insert(evaluate_->step());
+    const bool scores = !evaluate_->only_transform();
     evaluate_.reset();
     for (int count : held_->state.counts) {
       if (count > 1 || (last && count != 1))
         violation = fmt::format("{}: a sample was trained {} times", slot.member(), count);
     }
     job::v1::SessionRequest answer;
-    answer.mutable_evaluated()->set_samples(1);
+    answer.mutable_evaluated()->set_samples(scores ? 1 : 0);
+    if (scores) (*answer.mutable_evaluated()->mutable_sums())["score"] = ScoreOf(held_->state.step);
+    answer.mutable_evaluated()->mutable_transform();
     Say(answer);
     return true;
   }

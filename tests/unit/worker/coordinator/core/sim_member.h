@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,7 +61,12 @@ struct Shared {
   std::map<std::string, SavedPart> parts;                      // by folder/file
   std::map<std::string, Checkpoint> checkpoints;               // complete checkpoints, by folder
   int64_t applied = 0;                                         // total number of updates
+  bool separate_test = false;                                  // the test data choose no model
+  std::set<int64_t> tested;                                    // steps whose state was evaluated on the test data
 };
+
+// What the model of a step reaches on the data that choose the best one: more is better, and the last is not the best.
+inline double ScoreOf(int64_t step) { return 100.0 - static_cast<double>(step > 15 ? step - 15 : 15 - step); }
 
 class Member {
  public:

@@ -21,6 +21,10 @@ CoreOptions MakeOptions(const WorldOptions& world) {
   options.retry_wait = base::milliseconds(100);
   options.slow_for = base::milliseconds(200);
   options.standby = {.hold = base::milliseconds(200), .interval = base::milliseconds(50)};
+  if (world.keep_best) {
+    options.selection = {.metric = "score", .validation = world.validation, .test = true};
+    options.exports = true;
+  }
   return options;
 }
 
@@ -97,6 +101,7 @@ World::World(const WorldOptions& options)
   shared_.rows = options.rows;
   shared_.epochs = options.epochs;
   shared_.lag = options.lag;
+  shared_.separate_test = options.validation;
   shared_.without_undo = options.without_undo;
   shared_.averages = options.mode != plan::v1::SYNC_MODE_FULL;
   shared_.steps = Ledger::Create(options.rows, options.epochs, options.batch)->total_steps();
@@ -153,6 +158,7 @@ void World::StartCoordinator() {
 void World::KillCoordinator() {
   core_.reset();
   manifests_.clear();
+  export_.reset();
   for (const auto& member : Living()) member->Disconnect();
 }
 
@@ -175,6 +181,7 @@ void World::HandOver() {
     if (rng_.Below(2) == 0) CompleteCheckpoint(manifest);
   }
   manifests_.clear();
+  export_.reset();
 }
 
 std::vector<std::shared_ptr<Member>> World::Living() const {
@@ -257,6 +264,11 @@ void World::Execute(const Command& command) {
     finding_ = true;
   } else if (const auto* manifest = std::get_if<WriteManifestCommand>(&command)) {
     manifests_.push_back(*manifest);
+  } else if (const auto* prune = std::get_if<PruneCommand>(&command)) {
+    if (journal_->best().folder() != prune->best) Violation("checkpoints are pruned before the best one is journaled");
+    Prune(prune->best);
+  } else if (const auto* order = std::get_if<ExportCommand>(&command)) {
+    export_ = *order;
   } else if (const auto* finish = std::get_if<FinishCommand>(&command)) {
     finished_ = finish->exit_code;
   }
@@ -273,8 +285,36 @@ void World::CompleteCheckpoint(const WriteManifestCommand& command) {
   }
   const bool fails = disturbances_left_ > 0 && !options_.only_hand_overs && rng_.Below(10) == 0;
   if (!fails) shared_.checkpoints[command.folder] = checkpoint;
+  if (!fails && options_.keep_best) Prune(command.best);
   if (!core_) return;
   core_->OnManifestWritten(command.folder, fails ? base::Internal("disk") : absl::OkStatus(), Now());
+  Execute();
+}
+
+// Keeps the newest two, and the best.
+void World::Prune(const std::string& best) {
+  std::vector<std::pair<std::pair<int64_t, int64_t>, std::string>> all;
+  for (const auto& [folder, saved] : shared_.checkpoints) all.push_back({{saved.generation, saved.step}, folder});
+  std::sort(all.rbegin(), all.rend());
+  for (size_t i = 2; i < all.size(); ++i) {
+    if (all[i].second != best) shared_.checkpoints.erase(all[i].second);
+  }
+  most_kept_ = std::max(most_kept_, std::ssize(shared_.checkpoints));
+}
+
+void World::Export() {
+  const ExportCommand order = *std::exchange(export_, std::nullopt);
+  const Checkpoint* from = nullptr;
+  for (const auto& [folder, saved] : shared_.checkpoints) {
+    const bool newer =
+        from == nullptr || std::pair(from->generation, from->step) < std::pair(saved.generation, saved.step);
+    if (order.folder.empty() ? newer : folder == order.folder) from = &saved;
+  }
+  if (from == nullptr || from->step != order.step) {
+    return Violation(fmt::format("the checkpoint of the exported step {} is lost", order.step));
+  }
+  exported_ = order.step;
+  core_->OnExported(order.step, absl::OkStatus(), Now());
   Execute();
 }
 
@@ -325,6 +365,7 @@ void World::Event() {
     return Execute();
   }
   if (what < 6 && core_) {
+    if (export_) return Export();
     if (finding_) {
       finding_ = false;
       if (disturbances_left_ > 0 && rng_.Below(10) == 0) {

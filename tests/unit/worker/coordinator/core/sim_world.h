@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct WorldOptions {
   int lag = 1;                   // of the members' schedule
   bool without_undo = false;
   plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
+  bool keep_best = false;     // by ScoreOf; the best model is exported
+  bool validation = false;    // with keep_best: the test data are evaluated once, at the end
   bool slow_members = false;  // trainers become slow and fast again; plans detect it
 };
 
@@ -46,6 +49,9 @@ class World {
   int kills() const { return kills_; }
   int hand_overs() const { return hand_overs_; }  // that were completed
   int64_t lines() const { return lines_; }
+  const std::set<int64_t>& tested() const { return shared_.tested; }
+  std::optional<int64_t> exported() const { return exported_; }  // step of the finished model
+  int64_t most_kept() const { return most_kept_; }               // checkpoints at once
 
  private:
   void Event();
@@ -60,6 +66,8 @@ class World {
   void Execute();
   void Execute(const Command& command);
   void CompleteCheckpoint(const WriteManifestCommand& command);
+  void Prune(const std::string& best);
+  void Export();
   Instant Now() const;
   std::vector<std::shared_ptr<Member>> Living() const;
   std::shared_ptr<Member> LivingPod(const std::string& name) const;
@@ -86,6 +94,9 @@ class World {
   int hand_overs_ = 0;
   bool finding_ = false;
   std::vector<WriteManifestCommand> manifests_;
+  std::optional<ExportCommand> export_;
+  std::optional<int64_t> exported_;
+  int64_t most_kept_ = 0;
   int64_t lines_ = 0;  // number of lines of steps.jsonl that were not rolled back
   std::optional<int> finished_;
   bool complete_ = false;

@@ -68,6 +68,38 @@ TEST(SimulationTest, WithEvaluationsBetweenSteps) {
   }
 }
 
+// Whatever is killed, the best of the evaluated models is exported, and the test data are seen once, by that one.
+TEST(SimulationTest, TheBestModelIsExported) {
+  int kills = 0, restarts = 0;
+  for (uint64_t seed = 7001; seed <= 7150; ++seed) {
+    const bool validation = seed % 2 == 0;
+    World world({.seed = seed,
+                 .disturbances = 10,
+                 .evaluate_every = 5,
+                 .lag = seed % 5 == 0 ? 3 : 1,
+                 .keep_best = true,
+                 .validation = validation});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    int64_t best = 0;
+    for (const job::v1::EvaluationRecord& record : world.last().evaluations()) {
+      if (best == 0 || ScoreOf(record.step()) > ScoreOf(best)) best = record.step();
+    }
+    EXPECT_EQ(best, 15) << "of 5, 10, 15, 20, 25, 30 and 32, seed " << seed;
+    ASSERT_EQ(world.exported(), best) << "seed " << seed;
+    EXPECT_EQ(world.last().exported().step(), best) << "seed " << seed;
+    EXPECT_TRUE(world.last().exported().best()) << "seed " << seed;
+    EXPECT_EQ(world.last().best().value(), ScoreOf(best)) << "seed " << seed;
+    EXPECT_EQ(world.last().metrics().at("score"), ScoreOf(best)) << "seed " << seed;
+    EXPECT_EQ(world.tested(), validation ? std::set<int64_t>{best} : std::set<int64_t>{}) << "seed " << seed;
+    EXPECT_EQ(world.last().samples_done(), 122) << "the ledger is that of the whole training, seed " << seed;
+    EXPECT_LE(world.most_kept(), 4) << "two, the best and the best before, seed " << seed;
+    kills += world.kills();
+    restarts += static_cast<int>(world.last().restarts());
+  }
+  EXPECT_GT(kills, 150);
+  EXPECT_GT(restarts, 150);
+}
+
 // Members keep several steps open, and drain before evaluations, switches, hand-overs and the end.
 TEST(SimulationTest, AsynchronousSchedules) {
   int recoveries = 0;
