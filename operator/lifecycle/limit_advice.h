@@ -1,5 +1,5 @@
-// What to do when a plan needs more units of a pool than may be used: the planner knows a number only, which may be that
-// of spec.limit, of the nodes or of a quota. Pure.
+// What to do when a plan needs more units of a pool than may be used: the planner knows a number only, which may be
+// that of spec.limit, of the nodes or of a quota. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 namespace medley::ops::lifecycle {
 
 // `words`: the planner's sentence, which advises to raise the limit. `needed`: units; `limit`: spec.limit of the pool;
-// `bound`: what bounds the units (PoolView::bound). A limit that is not the bound is not advised to be raised to what it
-// is already.
+// `bound`: what bounds the units (PoolView::bound). A limit that is not the bound is not advised to be raised to what
+// it is already.
 std::string WithLimitAdvice(std::string words, const std::string& pool, double needed, int limit,
                             const std::string& bound);
 
