@@ -8,6 +8,7 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/status.h"
+#include "scheduler-service/serve_rest/examples.h"
 
 // The proto files as descriptors that include comments (the descriptors of the generated code have none).
 MEDLEY_EMBEDDED(contracts);
@@ -123,35 +124,51 @@ json ErrorSchema() {
           {"additionalProperties", false}};
 }
 
+struct ErrorResponse {
+  int code;
+  const char* name;
+  const char* text;
+  bool only_post;
+};
+// What every operation can answer besides 200; those of POST only where a body is read.
+constexpr ErrorResponse kErrors[] = {
+    {400, "BadRequest", "The request is invalid; `field` has the path of the field.", false},
+    {401, "Unauthenticated", "A valid bearer token is required.", false},
+    {403, "Forbidden", "The request comes from a page of another site, and the service requires no token.", true},
+    {411, "LengthRequired", "Content-Length is required; chunked bodies are not supported.", true},
+    {413, "TooLarge", "The body is larger than the service allows.", true},
+    {415, "UnsupportedMediaType", "The body is neither JSON nor YAML.", true},
+    {421, "Misdirected", "The service requires no token, and the Host is not one of its names.", false},
+    {429, "Busy", "Too many requests or connections; try again after Retry-After seconds. The body may be empty.",
+     false},
+    {431, "HeaderTooLarge", "The header of the request is too large.", false},
+    {503, "Unavailable", "The service is stopping.", false},
+    {504, "DeadlineExceeded", "No answer was found in time.", false}};
+
 json ErrorResponses() {
-  const std::vector<std::pair<const char*, const char*>> errors = {
-      {"BadRequest", "The request is invalid; `field` has the path of the field."},
-      {"Unauthenticated", "A valid bearer token is required."},
-      {"LengthRequired", "Content-Length is required; chunked bodies are not supported."},
-      {"TooLarge", "The body is larger than the service allows."},
-      {"UnsupportedMediaType", "The body is neither JSON nor YAML."},
-      {"Busy", "Too many requests are being processed; try again after Retry-After seconds."},
-      {"Unavailable", "The service is stopping."},
-      {"DeadlineExceeded", "No plan was found in time."}};
   json out = json::object();
-  for (const auto& [name, text] : errors) {
-    out[name] = {{"description", text}, {"content", {{"application/json", {{"schema", Ref("schemas", "Error")}}}}}};
+  for (const ErrorResponse& error : kErrors) {
+    const json content = {{"schema", Ref("schemas", "Error")}, {"example", ErrorExample(error.code)}};
+    out[error.name] = {{"description", error.text}, {"content", {{"application/json", content}}}};
   }
-  out["Busy"]["headers"]["Retry-After"] = {{"description", "Seconds."}, {"schema", {{"type", "integer"}}}};
+  for (const char* name : {"Busy", "Unavailable"}) {
+    out[name]["headers"]["Retry-After"] = {{"description", "Seconds."}, {"schema", {{"type", "integer"}}}};
+  }
   return out;
 }
 
-json Responses(const json& schema, bool post) {
-  json out = {{"200", {{"description", "OK"}, {"content", {{"application/json", {{"schema", schema}}}}}}},
-              {"400", Ref("responses", "BadRequest")},
-              {"401", Ref("responses", "Unauthenticated")}};
-  if (!post) return out;
-  out["411"] = Ref("responses", "LengthRequired");
-  out["413"] = Ref("responses", "TooLarge");
-  out["415"] = Ref("responses", "UnsupportedMediaType");
-  out["429"] = Ref("responses", "Busy");
-  out["503"] = Ref("responses", "Unavailable");
-  out["504"] = Ref("responses", "DeadlineExceeded");
+void AddErrors(bool post, json& responses) {
+  for (const ErrorResponse& error : kErrors) {
+    if (error.only_post && !post) continue;
+    responses.emplace(std::to_string(error.code), Ref("responses", error.name));
+  }
+}
+
+json Responses(const json& schema, const json& example, bool post) {
+  json content = {{"schema", schema}};
+  if (!example.is_null()) content["example"] = example;
+  json out = {{"200", {{"description", "OK"}, {"content", {{"application/json", content}}}}}};
+  AddErrors(post, out);
   return out;
 }
 
@@ -161,19 +178,24 @@ json PlainPath(const std::string& id, const std::string& summary, const std::str
                     {"summary", summary},
                     {"responses", {{"200", {{"description", "OK"}, {"content", content}}}}}};
   if (may_fail) operation["responses"]["503"] = {{"description", "Not ready."}, {"content", content}};
+  AddErrors(false, operation["responses"]);
+  operation["responses"].erase("504");
+  if (!may_fail) operation["responses"].erase("503");
   return {{"get", operation}};
 }
 
 json Operation(const Route& route, const Descriptor& request, const Descriptor& response, const std::string& summary,
                Schemas& schemas) {
   const bool post = route.method == "POST";
+  const json examples = ExamplesOf(route.rpc);
   json operation = {{"operationId", route.rpc},
                     {"summary", summary},
                     {"parameters", json::array({Ref("parameters", "RequestId")})},
-                    {"responses", Responses(schemas.Of(response), post)}};
+                    {"responses", Responses(schemas.Of(response), examples.value("response", json()), post)}};
   if (post) {
     operation["parameters"].push_back(Ref("parameters", "RequestTimeout"));
-    const json body = {{"schema", schemas.Of(request)}};
+    json body = {{"schema", schemas.Of(request)}};
+    if (examples.contains("request")) body["example"] = examples["request"];
     operation["requestBody"] = {{"required", true},
                                 {"content", {{"application/json", body}, {"application/yaml", body}}}};
     return operation;
@@ -184,6 +206,8 @@ json Operation(const Route& route, const Descriptor& request, const Descriptor& 
     if (schema.contains("description")) parameter["description"] = schema["description"];
     schema.erase("description");
     parameter["schema"] = schema;
+    const json values = examples.value("parameters", json::object());
+    if (values.contains(request.field(i)->json_name())) parameter["example"] = values[request.field(i)->json_name()];
     operation["parameters"].push_back(parameter);
   }
   return operation;

@@ -123,6 +123,53 @@ class RoutesTest(SchemaCase):
             self.ask("GET", path)
         self.assertEqual(asked, set(self.document["paths"]))
 
+    def test_every_operation_describes_its_errors_and_has_examples_that_hold(self):
+        always = {"400", "401", "421", "429", "431"}
+        with_body = always | {"403", "411", "413", "415", "503", "504"}
+
+        def follow(value):
+            return self.document["components"]["responses"][value["$ref"].rsplit("/", 1)[1]] if "$ref" in value else value
+
+        def validate(schema, value):
+            jsonschema.Draft202012Validator({**schema, "components": self.document["components"]}).validate(value)
+        sent = 0
+        for path, methods in self.document["paths"].items():
+            for method, operation in methods.items():
+                codes = set(operation["responses"])
+                self.assertLessEqual(with_body if method == "post" else always, codes, path)
+                for code, response in operation["responses"].items():
+                    for kind, content in follow(response)["content"].items():
+                        if code != "200" and kind == "application/json":
+                            validate(content["schema"], content["example"])
+                if not path.startswith("/v1/"):
+                    continue
+                validate(operation["responses"]["200"]["content"]["application/json"]["schema"],
+                         operation["responses"]["200"]["content"]["application/json"]["example"])
+                query = "&".join(f"{p['name']}={p['example'].replace(':', '%3A')}" for p in operation["parameters"] if "example" in p)
+                body = None
+                if method == "post":
+                    self.assertEqual(set(operation["requestBody"]["content"]), {"application/json", "application/yaml"})
+                    content = operation["requestBody"]["content"]["application/json"]
+                    body = content["example"]
+                    validate(content["schema"], body)
+                self.ask(method.upper(), path + ("?" + query if query else ""), body)
+                sent += 1
+        self.assertEqual(sent, len([p for p in self.document["paths"] if p.startswith("/v1/")]))
+
+    def test_every_refusal_is_described(self):
+        """Each kind of 4xx is provoked at a route with a body and at one without."""
+        def code(method, path, headers, body=None):
+            answer = request(self.scheduler, method, path, body, headers)
+            self.check(method, path, answer)
+            return answer.code
+        for method, path in (("GET", "/v1/planners"), ("GET", "/v1/prices"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("POST", "/v1/pareto")):
+            body = "{}" if method == "POST" else None
+            self.assertEqual(code(method, path, {"Host": "evil.example"}, body), 421)
+        self.assertEqual(code("GET", "/v1/planners?x=1", {}), 400)
+        self.assertEqual(code("POST", "/v1/pareto", {"Origin": "https://evil.example"}, "{}"), 403)
+        self.assertEqual(code("POST", "/v1/pareto", {"Content-Type": "text/plain"}, "{}"), 415)
+        self.assertEqual(code("POST", "/v1/pareto", {}, "{}"), 400)
+
     def test_yaml_is_the_same_request(self):
         text = json.dumps(example())  # JSON is YAML
         as_json = self.ask("POST", "/v1/plan", text).json()

@@ -148,7 +148,7 @@ class LinkTest(unittest.TestCase):
 
     def test_a_link_that_is_opened_in_the_same_tab_replaces_the_token(self):
         self.browser.command("Page.navigate", url=self.page)
-        self.browser.wait("!document.getElementById('error')?.hidden")
+        self.browser.wait("document.getElementById('error')?.hidden === false")
         self.assertIn("token", self.browser.evaluate("document.getElementById('error').textContent"))
         self.browser.command("Page.navigate", url=self.page + "#token=" + urllib.parse.quote(self.TOKEN, safe=""))
         self.opened()
