@@ -146,6 +146,9 @@ ObservedStatus ReadObserved(const Reader& reader) {
     observed.exported =
         ExportedStatus{exported.String("model"), exported.Int("step", 0), static_cast<int>(exported.Int("epoch", 0))};
   }
+  for (const Reader& item : reader.List("course")) {
+    observed.course.push_back({item.Int("step", 0), item.Number("loss", 0), item.Number("throughput", 0)});
+  }
   return observed;
 }
 
@@ -174,6 +177,10 @@ Json ObservedJson(const ObservedStatus& observed) {
   }
   if (const auto& exported = observed.exported) {
     json["exported"] = {{"model", exported->model}, {"step", exported->step}, {"epoch", exported->epoch}};
+  }
+  for (const CoursePoint& point : observed.course) {
+    json["course"].push_back(
+        {{"step", point.step}, {"loss", Rounded(point.loss, 1e6)}, {"throughput", Rounded(point.throughput, 10)}});
   }
   return json;
 }

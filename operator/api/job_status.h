@@ -92,6 +92,13 @@ struct ExportedStatus {
   bool operator==(const ExportedStatus&) const = default;
 };
 
+struct CoursePoint {
+  int64_t step = 0;
+  double loss = 0;        // mean of the last steps, of the training
+  double throughput = 0;  // samples/s
+  bool operator==(const CoursePoint&) const = default;
+};
+
 struct ObservedStatus {
   double throughput = 0;
   int64_t samples = 0;
@@ -107,6 +114,7 @@ struct ObservedStatus {
   std::vector<EvaluationStatus> evaluations;
   std::optional<BestStatus> best;
   std::optional<ExportedStatus> exported;
+  std::vector<CoursePoint> course{};  // in the order of the steps
   bool operator==(const ObservedStatus&) const = default;
 };
 

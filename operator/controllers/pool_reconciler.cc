@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/figure.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
@@ -82,11 +83,11 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     status.usd_per_unit_hour = price->usd_per_unit_hour;
     status.price_time = price->price_time;
     status.price_source = price->source;
-    status.conditions.Set(kPricedCondition, ConditionStatus::kTrue,
-                          price->source == "spec" ? "FixedPrice" : "CatalogPrice",
-                          fmt::format("A unit {} {:g} USD per hour{}.", price->available ? "costs" : "last cost",
-                                      price->usd_per_unit_hour, price->zone.empty() ? "" : " in zone " + price->zone),
-                          generation, now);
+    status.conditions.Set(
+        kPricedCondition, ConditionStatus::kTrue, price->source == "spec" ? "FixedPrice" : "CatalogPrice",
+        fmt::format("A unit {} {} USD per hour{}.", price->available ? "costs" : "last cost",
+                    base::Figure(price->usd_per_unit_hour), price->zone.empty() ? "" : " in zone " + price->zone),
+        generation, now);
     return;
   }
   if (catalog == nullptr) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "operator/lifecycle/course.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/running.h"
 
@@ -122,7 +123,12 @@ void RecordObservation(Pass& pass) {
   const Observation& seen = *pass.observed;
   JobStatus& status = pass.memory.status.current;
   // A coordinator that has just started has not read its journal yet: older values stay.
-  if (seen.samples_total > 0 || !status.observed) status.observed = ObservedOf(seen);
+  if (seen.samples_total > 0 || !status.observed) {
+    std::vector<CoursePoint> course = status.observed ? std::move(status.observed->course) : std::vector<CoursePoint>();
+    AddToCourse({seen.step, seen.loss, seen.throughput}, course);
+    status.observed = ObservedOf(seen);
+    status.observed->course = std::move(course);
+  }
   RecordSwitches(pass, seen);
   RecordCost(seen, status);
   RecordCheckpointFailure(pass, seen);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/figure.h"
 #include "common/base/status.h"
 #include "common/model/executable.h"
 #include "common/model/placement.h"
@@ -62,8 +63,8 @@ std::string InWords(const model::Reason& reason, const UsablePools& pools) {
   std::string words = reason.message;
   if (words.empty()) {
     words =
-        fmt::format("{}{}{}: needed {:g}, available {:g}", reason.constraint,
-                    reason.resource_type.empty() ? "" : " of ", reason.resource_type, reason.needed, reason.available);
+        fmt::format("{}{}{}: needed {}, available {}", reason.constraint, reason.resource_type.empty() ? "" : " of ",
+                    reason.resource_type, base::Figure(reason.needed), base::Figure(reason.available));
   }
   words = Replaced(std::move(words), "maxCostPerHour", "maxUsdPerHour");  // as in the manifest
   const PoolView* view = pools.Find(reason.resource_type);
@@ -89,8 +90,8 @@ std::string WaitsFor(const std::vector<model::Reason>& reasons, const UsablePool
       named.resize(kMostNamed);
       named.push_back(fmt::format("and {} more", view->others.size() - kMostNamed));
     }
-    waits += fmt::format("{}{:g} units of pool {}: {} are in use by {} {}", waits.empty() ? "" : ", or for ",
-                         reason.needed, reason.resource_type, view->held_by_others,
+    waits += fmt::format("{}{} units of pool {}: {} are in use by {} {}", waits.empty() ? "" : ", or for ",
+                         base::Figure(reason.needed), reason.resource_type, view->held_by_others,
                          view->others.size() == 1 ? "job" : "jobs", fmt::join(named, ", "));
   }
   return waits;
@@ -422,9 +423,9 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   FillPlanStatus(pass);
   pass.Event(
       "PlanAccepted",
-      fmt::format("generation {} ({}): {}; {:.1f} samples/s for {:.4g} USD/h, by planner {}", record.plan.generation,
-                  reason, model::Summary(record.plan, record.layer_names), record.plan.estimate.throughput,
-                  record.plan.estimate.usd_per_hour, record.plan.provenance.planner));
+      fmt::format("generation {} ({}): {}; {} samples/s for {} USD/h, by planner {}", record.plan.generation, reason,
+                  model::Summary(record.plan, record.layer_names), base::Figure(record.plan.estimate.throughput, 5),
+                  base::Figure(record.plan.estimate.usd_per_hour), record.plan.provenance.planner));
   SetPlanned(pass);
   return true;
 }

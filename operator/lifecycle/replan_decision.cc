@@ -1,4 +1,5 @@
 #include "operator/lifecycle/replan_decision.h"
+#include "common/base/figure.h"
 
 #include <fmt/core.h>
 
@@ -59,12 +60,13 @@ MoveDecision DecideMove(const MoveInputs& in) {
   d.move_cost = move_seconds / kSecondsPerHour * candidate_price + CostOf(in.lost_samples, candidate, candidate_price);
   d.saving = d.stay - d.move_to;
   const double percent = d.stay > 0 ? 100 * d.saving / d.stay : 0;
-  const auto amount = [&](double value) { return fmt::format("{:.4g} {}", value, in.fastest ? "s" : "USD"); };
+  const auto amount = [&](double value) { return fmt::format("{} {}", base::Figure(value), in.fastest ? "s" : "USD"); };
   const std::string numbers = fmt::format(
-      "staying {} {} for the remaining {:.0f} samples; the other plan {} {}, which saves {} ({:.1f} %); the move "
+      "staying {} {} for the remaining {} samples; the other plan {} {}, which saves {} ({:.1f} %); the move "
       "itself {} {}",
-      in.fastest ? "takes" : "costs", amount(d.stay), in.remaining_samples, in.fastest ? "takes" : "costs",
-      amount(d.move_to), amount(d.saving), percent, in.fastest ? "takes" : "costs", amount(d.move_cost));
+      in.fastest ? "takes" : "costs", amount(d.stay), base::Figure(in.remaining_samples),
+      in.fastest ? "takes" : "costs", amount(d.move_to), amount(d.saving), percent, in.fastest ? "takes" : "costs",
+      amount(d.move_cost));
   if (in.same_plan) return Conclude(d, false, "SamePlan", "the present plan is still the best one");
   if (in.remaining_samples <= 0) return Conclude(d, false, "NothingLeft", "no samples are left to train");
   if (in.forced) return Conclude(d, true, "Forced", "the present plan cannot reach the goal or cannot run; " + numbers);

@@ -1,6 +1,6 @@
 // Renders one job: its state, learning curve, plan, money, switches, events, and what medley explain says.
 
-import { curve } from "./curve.js";
+import { course, curve } from "./curve.js";
 import { colourOf, duration, node, number, table, usd } from "./dom.js";
 import { badge } from "./overview.js";
 
@@ -77,12 +77,14 @@ export function jobPage(job, now) {
   const notable = (status.conditions || []).filter((c) => c.message && ((c.type === "Failed" && c.status === "True") ||
     (c.type === "Planned" && c.status !== "True") || (c.type === "PoolsUsable" && c.status === "False") ||
     (["Restarting", "Rescaling", "Suspended"].includes(c.type) && c.status === "True")));
-  const shown = curve(seen.evaluations);
+  const shown = curve(seen);
+  const trained = course(seen.course);
   return [
     node("h2", {}, `${job.namespace}/${job.name} `, badge(status.phase)),
     seen.samplesTotal ? node("progress", { max: 100, value: seen.progressPercent, "aria-label": "progress" }) : null,
-    ...notable.map((c) => node("p", { class: "problem" }, `${c.type}, ${c.reason}: ${c.message}`)),
+    ...notable.map((c) => node("p", { class: "problem" }, `${c.message} (${c.type}, ${c.reason})`)),
     facts(status),
+    trained ? heading("Training") : null, trained,
     heading("Learning curve"),
     shown || node("p", {}, "No model has been evaluated yet. spec.training.evaluation says how often that is done."),
     ...plan(job), ...switches(status, now), ...events(job.events, now),

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "common/base/file.h"
 #include "common/base/testing/temp_dir.h"
 
 namespace medley::base {

@@ -30,6 +30,7 @@ JobStatus Full() {
                                   {128, 2, std::nullopt, {}, ""}};
   status.observed->best = BestStatus{64, 1, "auc", 0.89, "Validation"};
   status.observed->exported = ExportedStatus{"Best", 64, 1};
+  status.observed->course = {{10, 0.6, 20000}, {20, 0.5, 20100.5}};
   status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";

@@ -68,7 +68,7 @@ TEST(ReplanDecisionTest, TheFastestPlanSavesSeconds) {
   EXPECT_DOUBLE_EQ(d.stay, 3600);
   EXPECT_DOUBLE_EQ(d.move_to, 1800);
   EXPECT_DOUBLE_EQ(d.move_cost, 1) << "the pause; while pods start, the job trains on";
-  EXPECT_THAT(d.sentence, HasSubstr("saves 1800 s (50.0 %)"));
+  EXPECT_THAT(d.sentence, HasSubstr("saves 1,800 s (50.0 %)"));
   in.candidate_estimated_throughput = 1000;
   in.candidate_usd_per_hour = 0.5;
   EXPECT_FALSE(DecideMove(in).move) << "cheaper, but no faster";
