@@ -134,6 +134,9 @@ TEST_F(DashboardTest, ABrowserShowsJobsCurvesPlansMoneyAndEvents) {
          {"loss", 0.5 - 0.1 * i},
          {"metrics", {{"auc", 0.8 + 0.05 * i}, {"accuracy", 0.8}, {"logLoss", 0.4}, {"test_samples", 100}}}});
   }
+  for (int i = 1; i <= 3; ++i) {
+    status["observed"]["course"].push_back({{"step", 300 * i}, {"loss", 0.7 - 0.1 * i}, {"throughput", 20000 + i}});
+  }
   PutStatus(ops::TrainingJobs(), {server_.ns(), "adult"}, status);
   Json other = testing_objects::JobWithoutStatus().json();
   other["metadata"] = {{"name", "second"}, {"namespace", server_.ns()}};
