@@ -545,6 +545,14 @@ TEST_F(RunTest, NothingToContinueIsASentence) {
 TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {
   EXPECT_EQ(RunManifest(SmallJob("adult.train.csv", "absent.csv"), {"--timeout", "110"}), "exit code 1");
   EXPECT_THAT(Output(), HasSubstr("absent.csv"));
+  // Issue 45: the cause was printed five times, and last in each sentence.
+  EXPECT_THAT(Output(), testing::ContainsRegex("\nmedley: [^\n]{0,40}absent[.]csv[^\n]*\n  [^\n]*pod [^\n]*\n"));
+  EXPECT_THAT(Output(), testing::ContainsRegex("\n  log: [^\n]*/logs/worker/0[.]log\n"));
+  size_t times = 0;
+  for (size_t at = Output().find("absent.csv"); at != std::string::npos; at = Output().find("absent.csv", at + 1))
+    ++times;
+  EXPECT_LE(times, 2u) << "once when it is seen, unless the end follows within a second, and once at the end\n"
+                       << Output();
 }
 
 // Issue 12: the job ended Complete with a log loss of 0.
