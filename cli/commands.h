@@ -10,6 +10,7 @@ class App;
 namespace medley::cli {
 
 void AddRun(CLI::App& app, int& exit_status);
+void AddSweep(CLI::App& app, int& exit_status);
 void AddTop(CLI::App& app, int& exit_status);
 void AddDashboard(CLI::App& app, int& exit_status);
 void AddLogs(CLI::App& app, int& exit_status);

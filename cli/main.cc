@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   medley::cli::AddInit(app, exit_status);
   medley::cli::AddData(app, exit_status);
   medley::cli::AddRun(app, exit_status);
+  medley::cli::AddSweep(app, exit_status);
   medley::cli::AddTop(app, exit_status);
   medley::cli::AddDashboard(app, exit_status);
   medley::cli::AddExplain(app, exit_status);

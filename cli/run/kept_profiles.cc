@@ -7,6 +7,7 @@
 
 #include "common/base/secrets.h"
 #include "common/base/status.h"
+#include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/records/record_keys.h"
 
@@ -36,7 +37,7 @@ KeptProfiles::KeptProfiles(base::Clock& clock, const Manifests& manifests, const
           fmt::format("pool {}: its profile was measured at {}; --measure measures it again", name, kept->measured));
       found.push_back(std::move(kept->config_map));
     } else {
-      missing_.push_back({name, key});
+      missing_.push_back({name, key, ops::ProfileConfigMapName(ProfileHashOfJob(manifests.job), name)});
     }
   }
   if (found.empty()) return;
@@ -59,7 +60,7 @@ void KeptProfiles::Keep(kube::Client& client) {
   if (!maps.ok()) return;
   std::erase_if(missing_, [&](const Wanted& wanted) {
     for (const kube::Object& map : maps->items) {
-      if (map.label(ops::kPoolLabel) == wanted.pool) return cache_->Keep(wanted.key, map).ok();
+      if (map.key().name == wanted.config_map) return cache_->Keep(wanted.key, map).ok();
     }
     return false;
   });

@@ -31,6 +31,7 @@ class KeptProfiles {
   struct Wanted {
     std::string pool;
     std::string key;
+    std::string config_map;  // its name
   };
   std::optional<ProfileCache> cache_;
   std::vector<Wanted> missing_;

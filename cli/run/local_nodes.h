@@ -25,8 +25,8 @@ struct LocalNodes {
 
 // Errors: InvalidArgument for an annotation that is neither "true" nor "false", and when no pool at all can be used.
 // InvalidArgument also for a pool that could not be kept off the machine's node: it selects no label, and its units ask
-// for no GPU although its class is GPU. `workers_use_gpus`: whether medley-worker was built for them. `jobs`: that run
-// at once; the node has room for the coordinator of each beside the units.
+// for no GPU although its class is GPU. `workers_use_gpus`: whether medley-worker was built for them. `jobs`: how many
+// run at once; the node has room for the coordinator of each beside the units.
 absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine,
                                     bool workers_use_gpus, int jobs = 1);
 

@@ -28,13 +28,6 @@ constexpr int kCacheFormat = 1;
 constexpr int64_t kMostProfileBytes = 8 << 20;
 constexpr size_t kMostStamps = 10'000;  // files of a folder of data
 
-std::string ProfileHashOfJob(const kube::Object& job) {
-  const auto parsed = ops::TrainingJob::FromObject(job);
-  if (!parsed.ok()) return "";
-  const auto spec = model::ParseJobSpec(kube::Dump(parsed->spec));
-  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
-}
-
 // "name:size:time", so that a file with other content has another text.
 std::string StampOf(const fs::path& file) {
   struct stat info = {};
@@ -94,6 +87,13 @@ kube::Json TemplatesOf(const kube::Object& job) {
 }
 
 }  // namespace
+
+std::string ProfileHashOfJob(const kube::Object& job) {
+  const auto parsed = ops::TrainingJob::FromObject(job);
+  if (!parsed.ok()) return "";
+  const auto spec = model::ParseJobSpec(kube::Dump(parsed->spec));
+  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
+}
 
 std::optional<fs::path> CacheFolder(const char* (*variable)(const char* name)) {
   const auto value = [&](const char* name) {

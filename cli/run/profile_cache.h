@@ -30,6 +30,9 @@ std::optional<std::filesystem::path> CacheFolder(const char* (*variable)(const c
 // A sentence about the processors of this machine: their model, number and memory.
 std::string ProcessorText();
 
+// model::ProfileHash of the job; empty: it has no valid spec.
+std::string ProfileHashOfJob(const kube::Object& job);
+
 // The file name without ".json"; empty: the job has no valid spec. `worker`: the program medley-worker. Reads the sizes
 // and times of the job's files, but not their content.
 std::string ProfileKey(const kube::Object& job, const kube::Object& pool, const std::string& processor,

@@ -34,8 +34,8 @@ struct VirtualNode {
   // Quantities by resource name ("cpu", "memory", "nvidia.com/gpu"). If cpu or memory is absent, it is unlimited; any
   // other absent resource cannot be requested.
   std::map<std::string, std::string> allocatable;
-  // What pods may request besides `allocatable`, as if the node reserved less for itself: room for pods that hold no
-  // part of the machine that users count, such as a coordinator. It is part of the node's allocatable, not of its capacity.
+  // What pods may request besides `allocatable`: room for pods that hold no part of the machine that users count, as
+  // a coordinator. It is part of the allocatable of the Node object, not of its capacity.
   std::map<std::string, std::string> besides = {};
   bool has_gpus =
       false;  // its "nvidia.com/gpu" are ProcessNodeOptions::gpus; else they stand for GPUs of other machines

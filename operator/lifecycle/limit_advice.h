@@ -7,8 +7,8 @@
 namespace medley::ops::lifecycle {
 
 // `words`: the planner's sentence, which advises to raise the limit. `needed`: units; `limit`: spec.limit of the pool;
-// `bound`: what bounds the units (PoolView::bound). A limit that is not the bound is not advised to be raised to what
-// it is already.
+// `bound`: what bounds the units (PoolView::bound). Where that is not the limit, the sentence does not ask to raise it
+// to what it is.
 std::string WithLimitAdvice(std::string words, const std::string& pool, double needed, int limit,
                             const std::string& bound);
 
