@@ -147,11 +147,13 @@ absl::Status ValidateLabels(const SchemaSpec& schema, const SourceSpec& source) 
   if (!schema.label_storage.empty() && source.format != "raw") {
     return base::InvalidArgument("{}.storage: goes with the format raw", path);
   }
-  const bool several = schema.task == Task::kRegression || schema.task == Task::kMultiLabel;
+  const bool several = schema.task == Task::kRegression || schema.task == Task::kMultiLabel ||
+                       schema.task == Task::kMultiClass;  // a class for each token
   MEDLEY_RETURN_IF_ERROR(InRange(path + ".count", schema.label_count, 1, 1 << 20));
   if (schema.label_count > 1 && !(several && source.arrays())) {
     return base::InvalidArgument(
-        "{}.count: goes with spec.model.task regression and multiLabel, and the formats idx, npy and raw", path);
+        "{}.count: goes with spec.model.task regression, multiLabel and multiClass, and the formats idx, npy and raw",
+        path);
   }
   if (!source.arrays()) return absl::OkStatus();
   const bool columns = schema.label_column >= 0 || !schema.names.label.empty() || !schema.label_columns.empty() ||

@@ -80,6 +80,7 @@ class Loader {
     ArraySource labels{
         .format = source_.format, .storage = ElementNamed(schema_.label_storage), .shape = {schema_.label_count}};
     MEDLEY_ASSIGN_OR_RETURN(labels.path, PathOf(source_.labels, options_.root));
+    if (const absl::Status fits = CheckArray(labels); !fits.ok()) return WithCount(fits);
     MEDLEY_ASSIGN_OR_RETURN(const int64_t samples, ReadArray(labels, [&](std::span<const double> values) {
                               for (const double value : values) {
                                 MEDLEY_RETURN_IF_ERROR(CheckLabel(value, rows.labels.size()));
@@ -123,6 +124,15 @@ class Loader {
   absl::Status Progress() const {
     if (options_.on_piece) options_.on_piece();
     return options_.stop.stop_requested() ? base::Cancelled("reading the arrays was stopped") : absl::OkStatus();
+  }
+
+  // Says where the number of labels goes, when the file's samples have another shape.
+  absl::Status WithCount(const absl::Status& error) const {
+    if (!absl::IsInvalidArgument(error) || schema_.task == model::Task::kBinary) return error;
+    return base::InvalidArgument(
+        "{}; spec.data.schema.label.count ({}) is the number of labels of a sample, such as "
+        "its tokens",
+        base::Message(error), schema_.label_count);
   }
 
   // All files have the same number of samples.
@@ -218,6 +228,7 @@ class Loader {
         return std::isfinite(static_cast<float>(value)) ? absl::OkStatus() : refuse("a finite number");
       case model::Task::kMultiClass: {
         const size_t classes = samples_.classes.empty() ? model::kMostClasses : samples_.classes.size();
+        if (schema_.label_count > 1 && value == kNoLabel) return absl::OkStatus();
         const bool known = value >= 0 && value < static_cast<double>(classes) && value == std::floor(value);
         return known ? absl::OkStatus() : refuse(fmt::format("the number of one of {} classes", classes));
       }

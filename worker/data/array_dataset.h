@@ -22,6 +22,10 @@ struct ArrayOptions {
   bool test = false;                 // all labels may be equal
 };
 
+// The label of a token that has no class, such as padding: it counts for no loss and no metric. For kMultiClass with
+// several labels a sample, a class for each token.
+inline constexpr float kNoLabel = -100;
+
 struct ArraySamples {
   Batch rows;                        // encoded: ids and numerics are what the model takes
   std::vector<std::string> classes;  // kMultiClass: "0", "1", ... unless they were given

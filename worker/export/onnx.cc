@@ -60,6 +60,14 @@ std::string AddLinear(const Operation& operation, const std::string& x, OnnxWrit
 void AddOnnxOutput(const ExportedModel& model, std::string x, OnnxWriter& graph) {
   const auto outputs = static_cast<int64_t>(model.graph.Outputs());
   if (model.schema.task == model::Task::kMultiClass || model.schema.task == model::Task::kMultiLabel) {
+    const int64_t tokens = model.schema.task == model::Task::kMultiClass ? model.schema.label_count : 1;
+    if (tokens > 1) {  // samples x tokens x classes
+      graph.Output("probabilities", {tokens, outputs / tokens});
+      graph.Ints("tokens", {-1, tokens, outputs / tokens});
+      x = graph.Node("Reshape", {x, "tokens"}, "logits.tokens");
+      graph.Node("Softmax", {x}, "probabilities", {{"axis", int64_t{2}}});
+      return;
+    }
     graph.Output("probabilities", {outputs});
     if (model.schema.task == model::Task::kMultiLabel) {
       graph.Node("Sigmoid", {x}, "probabilities");

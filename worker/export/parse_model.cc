@@ -330,7 +330,9 @@ absl::Status ReadTask(const Reader& root, ExportedModel& model) {
 
 // 0: any number.
 int OutputsOf(const ExportedModel& model) {
-  if (model.schema.task == model::Task::kMultiClass) return static_cast<int>(model.transform.label.classes.size());
+  if (model.schema.task == model::Task::kMultiClass) {
+    return static_cast<int>(model.transform.label.classes.size()) * model.schema.label_count;
+  }
   return model::OutputsOf(model.schema);
 }
 

@@ -42,6 +42,7 @@ absl::StatusOr<LoadedProgram> ReadExportedProgram(const LoadedModel& model) {
   spec.model.cut.depth = 0;
   spec.model.output = model.model.output;
   spec.data.schema = model.model.schema;
+  spec.data.train.format = model.model.array_format;
   LoadedProgram loaded;
   auto graph = ImportedGraph(spec, std::make_shared<const exported::Program>(std::move(program)),
                              static_cast<int>(model.model.transform.label.classes.size()));

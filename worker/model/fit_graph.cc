@@ -23,7 +23,9 @@ std::vector<std::string> ClassesOf(const model::JobSpec& spec, const Dataset& tr
 // rows / (classes x rows of the class). A class without rows has 1: no sample is of it.
 std::vector<float> Balanced(const Dataset& train, size_t classes) {
   std::vector<double> rows(classes);
-  for (const float label : train.all().labels) ++rows[static_cast<size_t>(label)];
+  for (const float label : train.all().labels) {
+    if (label >= 0) ++rows[static_cast<size_t>(label)];  // tokens may have none
+  }
   const auto occur = static_cast<double>(std::ranges::count_if(rows, [](double n) { return n > 0; }));
   std::vector<float> weights;
   for (const double n : rows) {

@@ -106,8 +106,17 @@ class Builder {
 // How many outputs the loss of the task takes; 0: any, 1 or more.
 absl::Status CheckOutputs(const model::JobSpec& spec, int64_t floats, int classes) {
   const int outputs = model::OutputsOf(spec.data.schema);
-  const int wanted = outputs > 0 ? outputs : classes;
-  if (wanted == 0 || floats == wanted) return absl::OkStatus();
+  const bool tokens = spec.data.schema.task == model::Task::kMultiClass && spec.data.train.arrays();
+  const int64_t labels = tokens ? spec.data.schema.label_count : 1;
+  const int64_t wanted = labels * (outputs > 0 ? outputs : classes);
+  if (wanted == 0 ? floats % labels == 0 : floats == wanted) return absl::OkStatus();
+  if (tokens) {
+    return base::InvalidArgument(
+        "the model has {} outputs a sample, the task multiClass with {} labels a sample and these data needs {}; for a "
+        "class for each token, spec.data.schema.label.count is the number of tokens and the model's output "
+        "[batch, tokens, classes]",
+        floats, labels, wanted);
+  }
   return base::InvalidArgument("the model has {} outputs a sample, the task {} with these data needs {}", floats,
                                model::TaskName(spec.data.schema.task), wanted);
 }

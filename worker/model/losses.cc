@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "worker/data/array_dataset.h"
 #include "worker/scores/losses.h"
 
 namespace medley::worker {
@@ -41,6 +42,23 @@ double Softmax(Floats logits, float label, const std::vector<float>& weights, fl
   return (all - static_cast<double>(logits[number])) * static_cast<double>(weight);
 }
 
+// Of several tokens, each with its classes: the mean over those that have a label.
+double SoftmaxOfTokens(Floats logits, Floats labels, const std::vector<float>& weights, float scale, float* gradient) {
+  const size_t classes = logits.size() / labels.size();
+  const auto labelled = std::ranges::count_if(labels, [](float label) { return label != kNoLabel; });
+  const float part = 1 / static_cast<float>(std::max<std::ptrdiff_t>(1, labelled));
+  double loss = 0;
+  for (size_t t = 0; t < labels.size(); ++t) {
+    float* const mine = gradient + t * classes;
+    if (labels[t] == kNoLabel) {
+      std::fill_n(mine, classes, 0.0F);
+    } else {
+      loss += Softmax(logits.subspan(t * classes, classes), labels[t], weights, scale * part, mine);
+    }
+  }
+  return loss * static_cast<double>(part);
+}
+
 double Squared(Floats outputs, Floats labels, float scale, float* gradient) {
   const float part = 1 / static_cast<float>(outputs.size());
   double loss = 0;
@@ -69,7 +87,8 @@ double LossGradient(const Operation& loss, Matrix outputs, std::span<const float
                     MutableMatrix doutputs) {
   const auto width = static_cast<size_t>(outputs.columns);
   const bool single = loss.loss == LossKind::kSoftmax || loss.loss == LossKind::kOutput;
-  const size_t per_sample = single ? 1 : width;
+  const size_t several = outputs.rows > 0 ? labels.size() / static_cast<size_t>(outputs.rows) : 1;  // of tokens
+  const size_t per_sample = loss.loss == LossKind::kSoftmax ? several : single ? 1 : width;
   double sum = 0;
   for (size_t i = 0; i < static_cast<size_t>(outputs.rows); ++i) {
     const Floats output(outputs.data + i * width, width);
@@ -86,7 +105,8 @@ double LossGradient(const Operation& loss, Matrix outputs, std::span<const float
         sum += Absolute(output, label, scale, gradient);
         break;
       case LossKind::kSoftmax:
-        sum += Softmax(output, label[0], loss.class_weights, scale, gradient);
+        sum += per_sample > 1 ? SoftmaxOfTokens(output, label, loss.class_weights, scale, gradient)
+                              : Softmax(output, label[0], loss.class_weights, scale, gradient);
         break;
       case LossKind::kOutput:
         sum += static_cast<double>(output[0]);

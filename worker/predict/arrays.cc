@@ -93,6 +93,7 @@ absl::StatusOr<int64_t> PredictArrays(const LoadedModel& model, const model::Sou
 absl::StatusOr<Quality> EvaluateArrays(const LoadedModel& model, const model::SourceSpec& source) {
   Scorer scorer({.task = model.model.schema.task,
                  .outputs = model.model.graph.Outputs(),
+                 .tokens = model.model.graph.shape.labels,
                  .deviation = model.model.transform.label.deviation});
   if (source.labels.empty() && model.model.schema.task != model::Task::kOwnLoss) {
     return base::InvalidArgument("--labels FILE: evaluating needs the labels of the samples");
@@ -100,12 +101,12 @@ absl::StatusOr<Quality> EvaluateArrays(const LoadedModel& model, const model::So
   Quality quality;
   MEDLEY_RETURN_IF_ERROR(ForEachPart(model, source, [&](const Batch& part, const std::vector<float>& logits) {
     scorer.Add(logits, part.labels);
+    quality.rows += part.samples;
     if (model.model.schema.task == model::Task::kBinary) {
       quality.positives += std::ranges::count_if(part.labels, [](float label) { return label > 0.5F; });
     }
     return absl::OkStatus();
   }));
-  quality.rows = scorer.scores().samples;
   quality.metrics = MetricsOf(scorer.scores());
   quality.metrics.erase("test_samples");
   return quality;

@@ -54,7 +54,7 @@ void PredictionLines::Append(std::span<const float> logits, std::string& text) c
       }
       break;
     case model::Task::kMultiClass:
-      AppendClass(logits, text);
+      AppendTokens(logits, text);
       break;
     case model::Task::kOwnLoss:
       AppendNumber(logits[0], text);
@@ -68,6 +68,15 @@ void PredictionLines::Append(std::span<const float> logits, std::string& text) c
       break;
   }
   text += '\n';
+}
+
+// Of each token what a sample with one label has, separated by commas.
+void PredictionLines::AppendTokens(std::span<const float> logits, std::string& text) const {
+  const size_t classes = classes_.size();
+  for (size_t first = 0; first + classes <= logits.size(); first += classes) {
+    if (first > 0) text += ',';
+    AppendClass(logits.subspan(first, classes), text);
+  }
 }
 
 void PredictionLines::AppendClass(std::span<const float> logits, std::string& text) const {

@@ -19,6 +19,7 @@ class PredictionLines {
   void Append(std::span<const float> logits, std::string& text) const;
 
  private:
+  void AppendTokens(std::span<const float> logits, std::string& text) const;
   void AppendClass(std::span<const float> logits, std::string& text) const;
 
   const ExportedModel& model_;

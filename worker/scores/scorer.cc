@@ -11,9 +11,9 @@ namespace {
 
 size_t HistogramsOf(const Scoring& scoring) {
   if (scoring.task == model::Task::kRegression || scoring.task == model::Task::kOwnLoss ||
-      scoring.outputs > Scorer::kMostHistograms)
+      scoring.classes() > Scorer::kMostHistograms)
     return 0;
-  return static_cast<size_t>(scoring.outputs);
+  return static_cast<size_t>(scoring.classes());
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ void Scorer::Add(std::span<const float> logits, std::span<const float> labels) {
         scores_.sums["loss"] += static_cast<double>(mine[0]);
         break;
       case model::Task::kMultiClass:
-        AddClass(mine, static_cast<size_t>(label[0]));
-        break;
+        AddTokens(mine, label);
+        continue;
     }
     ++scores_.samples;
   }
@@ -85,6 +85,16 @@ void Scorer::AddNumbers(std::span<const float> outputs, std::span<const float> l
     scores_.sums["mae"] += part * std::abs(error);
     scores_.sums[kLabelSum] += part * value;
     scores_.sums[kLabelSquareSum] += part * value * value;
+  }
+}
+
+// Each token counts as a sample.
+void Scorer::AddTokens(std::span<const float> logits, std::span<const float> labels) {
+  const auto classes = static_cast<size_t>(scoring_.classes());
+  for (size_t t = 0; t < labels.size(); ++t) {
+    if (labels[t] < 0) continue;
+    AddClass(logits.subspan(t * classes, classes), static_cast<size_t>(labels[t]));
+    ++scores_.samples;
   }
 }
 

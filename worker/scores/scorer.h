@@ -13,10 +13,15 @@ namespace medley::worker {
 struct Scoring {
   model::Task task = model::Task::kBinary;
   int outputs = 1;
+  int tokens = 1;  // kMultiClass: labels of one sample, each of as many classes; a negative one counts for nothing
   double deviation = 1;  // kRegression: by which the labels are standardised
 
   // The labels of one sample in batches.
-  int labels() const { return task == model::Task::kMultiLabel || task == model::Task::kRegression ? outputs : 1; }
+  int labels() const {
+    if (task == model::Task::kMultiClass) return tokens;
+    return task == model::Task::kMultiLabel || task == model::Task::kRegression ? outputs : 1;
+  }
+  int classes() const { return task == model::Task::kMultiClass ? outputs / tokens : outputs; }
 };
 
 class Scorer {
@@ -33,6 +38,7 @@ class Scorer {
   void Count(size_t histogram, double probability, bool positive);
   void AddLabels(std::span<const float> logits, std::span<const float> labels);
   void AddNumbers(std::span<const float> outputs, std::span<const float> labels);
+  void AddTokens(std::span<const float> logits, std::span<const float> labels);
   void AddClass(std::span<const float> logits, size_t label);
 
   const Scoring scoring_;

@@ -426,6 +426,7 @@ absl::StatusOr<ScoreSums> GenerationRuntime::Evaluate(const Dataset& data, const
   if (data_read_.insert(name).second && world_ != nullptr) MEDLEY_RETURN_IF_ERROR(AwaitData(name, step));
   const EvaluationOptions options{.scoring = {.task = context_.spec->data.schema.task,
                                               .outputs = context_.graph->Outputs(),
+                                              .tokens = context_.graph->shape.labels,
                                               .deviation = data_->transform().label.deviation},
                                   .chunk_timeout = context_.step_timeout,
                                   .stop = abort_.get_token(),

@@ -102,6 +102,18 @@ class Causal(nn.Module):
         return self.head(x + self.out(y))[:, -1]
 
 
+class Tokens(nn.Module):
+    """A class for each token."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(11, 8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, ids):
+        return self.head(torch.cumsum(self.embedding(ids), 1))
+
+
 class TwoInputs(nn.Module):
     def __init__(self):
         super().__init__()
@@ -168,6 +180,7 @@ MODELS = {
     "residual": (Residual, {"x": (0, (3, 8))}, "multiClass", 3),
     "encoder": (Encoder, {"ids": (20, (6,))}, "multiClass", 3),
     "causal": (Causal, {"ids": (11, (7,))}, "multiClass", 11),
+    "tokens": (Tokens, {"ids": (11, (7,))}, "multiClass", 3),
     "two-inputs": (TwoInputs, {"x": (0, (4,)), "ids": (9, (3,))}, "multiClass", 3),
     "bags": (Bags, {"ids": (40, (3,)), "more": (30, (4,))}, "multiClass", 3),
     "numbers": (Numbers, {"x": (0, (4,))}, "multiClass", 3),
@@ -197,7 +210,7 @@ def write_safetensors(path, state):
             file.write(state[name].to(torch.float32).contiguous().numpy().tobytes())
 
 
-def write_export(folder, model, inputs, task, outputs):
+def write_export(folder, model, inputs, task, outputs, tokens):
     """As the coordinator writes it: the archive with the first weights, the weights of the training beside it."""
     os.makedirs(folder)
     sample = tuple(values[:5] for values in inputs.values())
@@ -214,7 +227,7 @@ def write_export(folder, model, inputs, task, outputs):
     write_safetensors(os.path.join(folder, "model.safetensors"), model.state_dict())
     text = {"format": "medley-model", "formatVersion": 1, "model": "exported", "task": task,
             "program": {"file": "program.pt2", "format": "torch.export", "result": ""},
-            "layers": [{"name": "all", "kind": "Imported", "module": "Mixed", "inputs": [], "outputs": outputs},
+            "layers": [{"name": "all", "kind": "Imported", "module": "Mixed", "inputs": [], "outputs": outputs * tokens},
                        {"name": "loss", "kind": "Loss", "loss": {"multiClass": "crossEntropy", "regression": "mse"}.get(task, "logLoss")}]}
     if task == "multiClass":
         text["classes"] = [f"class {i}" for i in range(outputs)]
@@ -223,14 +236,14 @@ def write_export(folder, model, inputs, task, outputs):
               "inputs": [{"name": name, "type": "int64" if values.dtype == torch.int64 else "float32",
                           "shape": list(values.shape[1:]), "scale": 0.5, "mean": [0.25], "std": [2.0]}
                          for name, values in inputs.items()],
-              "arrays": {"format": "npy", "labels": 1 if task != "multiLabel" else outputs}}
+              "arrays": {"format": "npy", "labels": tokens if task != "multiLabel" else outputs}}
     for name, value in (("model", text), ("schema", schema)):
         with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
             json.dump(value, file)
 
 
 def probabilities(task, logits):
-    return {"multiClass": lambda x: torch.softmax(x, 1), "multiLabel": torch.sigmoid}.get(task, lambda x: x)(logits)
+    return {"multiClass": lambda x: torch.softmax(x, -1), "multiLabel": torch.sigmoid}.get(task, lambda x: x)(logits)
 
 
 def compare(what, expected, found):
@@ -253,10 +266,11 @@ def check(name, folder):
             stored[argument] = torch.randn(SAMPLES, *shape)
             inputs[argument] = ((stored[argument].double() * 0.5 - 0.25) / 2.0).float()
     export = os.path.join(folder, name)
-    write_export(export, model, inputs, task, outputs)
+    tokens = 7 if name == "tokens" else 1
+    write_export(export, model, inputs, task, outputs, tokens)
     model.eval()
     with torch.no_grad():
-        expected = probabilities(task, model(*inputs.values())).double().numpy()
+        expected = probabilities(task, model(*inputs.values())).double().numpy().reshape(SAMPLES, -1)
     files = []
     for argument, values in stored.items():
         path = os.path.join(folder, argument + ".npy")
@@ -267,10 +281,10 @@ def check(name, folder):
     compare(f"{name}, medley predict", expected, [[float(field) for field in line.split(",")] for line in text.split()])
     if task == "multiClass":
         labels = os.path.join(folder, "labels.npy")
-        chosen = numpy.arange(SAMPLES) % outputs
-        numpy.save(labels, chosen.astype(numpy.int64))
+        chosen = numpy.arange(SAMPLES * tokens) % outputs
+        numpy.save(labels, chosen.astype(numpy.int64).reshape((SAMPLES, tokens) if tokens > 1 else SAMPLES))
         quality = json.loads(run(medley, "evaluate", export, *files, "--labels", labels, "-o", "json"))
-        loss = -float(numpy.mean(numpy.log(expected[numpy.arange(SAMPLES), chosen])))
+        loss = -float(numpy.mean(numpy.log(expected.reshape(-1, outputs)[numpy.arange(SAMPLES * tokens), chosen])))
         compare(f"{name}, medley evaluate", numpy.array([loss]), [quality["logLoss"]])
     onnx = os.path.join(folder, name + ".onnx")
     run(medley, "onnx", export, "-o", onnx)

@@ -84,11 +84,10 @@ const absl::StatusOr<exported::Program>& ReadProgram(const std::string& name) {
   static std::map<std::string, absl::StatusOr<exported::Program>> known;
   if (const auto found = known.find(name); found != known.end()) return found->second;
   static const std::map<std::string, std::vector<torchscript::SampleInput>> kInputs = {
-      {"mlp", {{"x", false, {4}}}},
-      {"conv", {{"x", false, {1, 8, 8}}}},
-      {"tied", {{"ids", true, {5}}}},
-      {"transformer", {{"ids", true, {6}}}},
-      {"two-inputs", {{"x", false, {4}}, {"ids", true, {3}}}}};
+      {"mlp", {{"x", false, {4}}}},        {"conv", {{"x", false, {1, 8, 8}}}},
+      {"tied", {{"ids", true, {5}}}},      {"transformer", {{"ids", true, {6}}}},
+      {"lstm", {{"ids", true, {6}}}},      {"gru", {{"ids", true, {6}}}},
+      {"containers", {{"x", false, {4}}}}, {"two-inputs", {{"x", false, {4}}, {"ids", true, {3}}}}};
   const std::string script = Folder() + "../torchscript/" + name + ".pt";
   const bool is_script = std::filesystem::exists(script);
   return known
@@ -353,7 +352,8 @@ INSTANTIATE_TEST_SUITE_P(
                                          "mlp-2.7", "conv-2.7", "conv-2.8", "conv-eval", "tied-2.8", "mlp-2.9",
                                          "mlp-scripted", "mlp-traced", "conv-scripted", "conv-traced", "tied-scripted",
                                          "tied-traced", "transformer-scripted", "transformer-traced",
-                                         "two-inputs-scripted", "two-inputs-traced")),
+                                         "two-inputs-scripted", "two-inputs-traced", "lstm-scripted", "gru-scripted",
+                                         "containers-scripted")),
     CaseName);
 INSTANTIATE_TEST_SUITE_P(Places, ExportedModelTest,
                          ::testing::Combine(::testing::Values(Where::kApart, Where::kGpu),

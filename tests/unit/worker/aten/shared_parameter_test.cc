@@ -176,5 +176,48 @@ TEST(SharedParameterTest, HoldersThatAreUpdatedAtDifferentTimesAreRefused) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("share the parameter 'tokens.weight'")));
 }
 
+// A language model of which every token has a label, two in each sample none (-100): the loss is that of PyTorch's
+// ignore_index, in stages and replicas too.
+TEST(TokenLabelsTest, TrainsAsEagerPyTorch) {
+  std::ifstream file(GptFolder() + "tokens.json");
+  const nlohmann::json expected = nlohmann::json::parse(file);
+  model::JobSpec job = GptJob(GptExpected());
+  job.data.train.format = "npy";
+  job.data.schema.categorical.clear();
+  job.data.schema.label_column = -1;
+  job.data.schema.inputs = {{.name = "ids", .type = "int64", .shape = {7}}};
+  job.data.schema.label_count = 7;
+  auto program = exported::ReadArchive(GptFolder() + "tokens.pt2");
+  ASSERT_THAT(program.status(), IsOk());
+  const auto shared = std::make_shared<const exported::Program>(*std::move(program));
+  const auto graph = worker::ImportedGraph(job, shared);
+  ASSERT_THAT(graph.status(), IsOk());
+  EXPECT_EQ(graph->Outputs(), 77);
+  worker::Batch rows;
+  rows.shape = {7, 0, 7};
+  rows.samples = 12;
+  rows.ids = expected["inputs"][0]["values"].get<std::vector<int32_t>>();
+  rows.labels = expected["labels"].get<std::vector<float>>();
+  const auto data = worker::Dataset::FromBatch(std::move(rows));
+  const int count = static_cast<int>(graph->operations.size());
+  for (const Layout& layout :
+       {Layout{.stages = {{0, count}}, .shares = {{1}}},
+        Layout{.stages = {{0, 2}, {2, count}}, .shares = {{1, 1}, {2, 1}}, .micro_batches = 2}}) {
+    Layout with = WithAten(layout);
+    with.graph = [&](const model::JobSpec&) -> absl::StatusOr<Graph> { return *graph; };
+    const auto run = Train(job, worker::testing::PlanOf(with, *graph), with, *data, nullptr, 0);
+    ASSERT_THAT(run.status(), IsOk());
+    ASSERT_EQ(run->losses.size(), expected["losses"].size());
+    for (size_t i = 0; i < run->losses.size(); ++i) {
+      const double wanted = expected["losses"][i].get<double>();
+      EXPECT_NEAR(run->losses[i], wanted, kTolerance * wanted) << "step " << i + 1;
+    }
+  }
+  // Without the number of labels, the error says where it goes.
+  job.data.schema.label_count = 1;
+  EXPECT_THAT(worker::ImportedGraph(job, shared).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.data.schema.label.count")));
+}
+
 }  // namespace
 }  // namespace medley::aten

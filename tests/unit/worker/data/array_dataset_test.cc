@@ -108,6 +108,26 @@ TEST_F(ArrayDatasetTest, SeveralInputsShareARow) {
   EXPECT_THAT(refused({{"tokens", false, {3}}}), HasSubstr("another type or shape has 'tokens'"));
 }
 
+TEST_F(ArrayDatasetTest, EachTokenHasAClassOrNone) {
+  Write("tokens.npy", NpyBytes("<i8", "(2, 3)", BytesOf<int64_t>({5, 6, 7, 8, 9, 1})));
+  Write("y.npy", NpyBytes("<i8", "(2, 3)", BytesOf<int64_t>({0, -100, 2, 1, -100, -100})));
+  model::DataSpec spec;
+  spec.schema.task = model::Task::kMultiClass;
+  spec.schema.label_count = 3;
+  spec.train = {.uri = "file:///tokens.npy", .format = "npy", .labels = "file:///y.npy"};
+  spec.schema.inputs = {{.name = "tokens", .type = "int64", .shape = {3}}};
+  const auto data = Load(spec);
+  ASSERT_THAT(data, base::IsOk());
+  EXPECT_EQ((*data)->shape(), (SampleShape{3, 0, 3}));
+  EXPECT_THAT((*data)->all().labels, ElementsAre(0, kNoLabel, 2, 1, kNoLabel, kNoLabel));
+  EXPECT_THAT((*data)->transform().label.classes, ElementsAre("0", "1", "2"));
+  Write("y.npy", NpyBytes("<i8", "(2, 3)", BytesOf<int64_t>({0, -1, 2, 1, 0, 0})));
+  EXPECT_THAT(Error(spec), HasSubstr("label 1 is -1"));
+  // Without their number, the error says where it goes.
+  spec.schema.label_count = 1;
+  EXPECT_THAT(Error(spec), HasSubstr("spec.data.schema.label.count"));
+}
+
 TEST_F(ArrayDatasetTest, ReadsRecordsAndShards) {
   Write("part-1", BytesOf<float>({1, 2, 3, 4}));
   Write("part-2", BytesOf<float>({5, 6}));

@@ -131,6 +131,27 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"WeightedClasses", LossKind::kSoftmax, 3, {0.25F, 1, 4}}),
     [](const auto& tested) { return tested.param.name; });
 
+// A sample's loss is the mean over its tokens with a label.
+TEST(LossTest, TokensWithoutALabelCountForNothing) {
+  Operation loss;
+  loss.loss = LossKind::kSoftmax;
+  const std::vector<float> outputs = {1, 2, 3, 0, 5, -1, 4, 4}, labels = {1, -100, 0, 1};
+  std::vector<float> gradient(outputs.size(), 9), alone(2);
+  const double sum = LossGradient(loss, {outputs.data(), 1, 8}, labels, 0.5F, {gradient.data(), 1, 8});
+  double expected = 0;
+  for (const size_t token : {0, 2, 3}) {
+    expected += LossGradient(loss, {outputs.data() + 2 * token, 1, 2}, std::vector<float>{labels[token]}, 0.5F / 3,
+                             {alone.data(), 1, 2}) /
+                3;
+    for (size_t i = 0; i < 2; ++i) EXPECT_FLOAT_EQ(gradient[2 * token + i], alone[i]);
+  }
+  EXPECT_NEAR(sum, expected, 1e-6);
+  EXPECT_EQ(gradient[2], 0);
+  EXPECT_EQ(gradient[3], 0);
+  const std::vector<float> none(4, -100);
+  EXPECT_EQ(LossGradient(loss, {outputs.data(), 1, 8}, none, 1, {gradient.data(), 1, 8}), 0);
+}
+
 TEST(LossTest, LargeOutputsStayFinite) {
   const std::vector<float> outputs = {-20000, 3, 20000};
   std::vector<float> gradient(3);

@@ -123,5 +123,15 @@ TEST(ScorerTest, HistogramsAreBoundedTogether) {
   }
 }
 
+// A class for each token: those without a label count for nothing, each other one as a sample.
+TEST(ScorerTest, TokensCountAsSamples) {
+  Scorer tokens({.task = Task::kMultiClass, .outputs = 6, .tokens = 3});
+  tokens.Add(std::vector<float>{2, 0, 0, 1, 5, 5, 1, 0, 0, 3, 0, 1}, std::vector<float>{0, 0, -100, 1, 1, -100});
+  Scorer plain({.task = Task::kMultiClass, .outputs = 2});
+  plain.Add(std::vector<float>{2, 0, 0, 1, 1, 0, 0, 3}, std::vector<float>{0, 0, 1, 1});
+  EXPECT_EQ(tokens.scores().samples, 4);
+  EXPECT_EQ(MetricsOf(tokens.scores()), MetricsOf(plain.scores()));
+}
+
 }  // namespace
 }  // namespace medley::worker
