@@ -46,7 +46,7 @@ bool IsForValidation(double fraction, uint64_t seed, int64_t row) {
 }
 
 ParsedTable TakeValidation(const model::ValidationSpec& spec, const model::SchemaSpec& schema, ParsedTable& table) {
-  const auto labels = static_cast<size_t>(ShapeOf(schema).labels);
+  const SampleShape shape = ShapeOf(schema);  // ids have room for those of buckets
   ParsedTable taken;
   taken.header = table.header;
   int64_t first = 0;
@@ -56,9 +56,9 @@ ParsedTable TakeValidation(const model::ValidationSpec& spec, const model::Schem
     TablePiece& out = taken.pieces.emplace_back();
     out.file = piece.file;
     out.classes = piece.classes;
-    MoveRows(chosen, schema.categorical.size(), piece.rows.ids, out.rows.ids);
+    MoveRows(chosen, static_cast<size_t>(shape.fields), piece.rows.ids, out.rows.ids);
     MoveRows(chosen, schema.numeric.size(), piece.rows.numerics, out.rows.numerics);
-    MoveRows(chosen, labels, piece.rows.labels, out.rows.labels);
+    MoveRows(chosen, static_cast<size_t>(shape.labels), piece.rows.labels, out.rows.labels);
     out.rows.samples = static_cast<int>(std::ranges::count(chosen, true));
     piece.rows.samples -= out.rows.samples;
     taken.rows += out.rows.samples;

@@ -17,7 +17,7 @@ namespace medley::worker {
 // the files. Each row is put aside with the probability `fraction`, in [0, 1].
 bool IsForValidation(double fraction, uint64_t seed, int64_t row);
 
-// Moves the rows for validation out of the table. What remains keeps its order. `shape` is that of the schema.
+// Moves the rows for validation out of the table. What remains keeps its order.
 ParsedTable TakeValidation(const model::ValidationSpec& spec, const model::SchemaSpec& schema, ParsedTable& table);
 Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows);
 

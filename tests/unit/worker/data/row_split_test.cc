@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/base/testing/temp_dir.h"
 #include "worker/data/dataset.h"
+#include "worker/data/row_parser.h"
 
 namespace medley::worker {
 namespace {
@@ -26,12 +27,13 @@ class RowSplitTest : public testing::Test {
 
   // Label in column 0, then a category and a number, which tells the row.
   absl::StatusOr<std::shared_ptr<const Dataset>> Load(const std::string& text, double fraction, uint64_t seed = 1,
-                                                      int threads = 1, int64_t bad_rows = 0) {
+                                                      int threads = 1, int64_t bad_rows = 0, int buckets = 0) {
     std::ofstream(folder_ / "x.csv", std::ios::binary) << text;
     model::DataSpec spec;
     spec.schema.label_column = 0;
     spec.schema.categorical = {1};
     spec.schema.numeric = {2};
+    spec.schema.numeric_buckets = buckets;
     spec.max_bad_rows = bad_rows;
     if (fraction > 0) spec.validation.emplace() = {.fraction = fraction, .seed = seed, .source = {}};
     return Dataset::Load({"file:///x.csv", "csv"}, spec, nullptr,
@@ -73,6 +75,21 @@ TEST_F(RowSplitTest, EveryRowIsInOnePartAndTheOrderStays) {
   for (size_t i = 0; i < aside.size(); ++i) {
     EXPECT_TRUE(IsForValidation(0.2, 1, aside[i]));
     EXPECT_EQ(validation.all().labels[i], static_cast<float>(aside[i] % 2)) << "labels stay with their rows";
+  }
+}
+
+// The ids of buckets are in the rows too, after those of categories.
+TEST_F(RowSplitTest, IdsOfBucketsStayWithTheirRows) {
+  const auto data = Load(Table(1000), 0.2, 1, 2, 0, 8);
+  ASSERT_TRUE(data.ok()) << data.status();
+  for (const Dataset* part : {data->get(), (*data)->validation().get()}) {
+    const std::vector<int> rows = Rows(*part);
+    ASSERT_EQ(part->all().ids.size(), 2 * rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_EQ(part->all().ids[2 * i], HashedId(fmt::format("c{}", rows[i] % 7), 0, 1000));
+      const int bucket = part->transform().columns[0].Bucket(rows[i]);
+      EXPECT_EQ(part->all().ids[2 * i + 1], HashedId(std::to_string(bucket), 1, 1000));
+    }
   }
 }
 
