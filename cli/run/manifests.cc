@@ -29,6 +29,13 @@ void ResolveHostPaths(kube::Json& json, const std::filesystem::path& folder) {
   }
 }
 
+// Makes a spec.model.initialFrom that begins with "./" absolute.
+void ResolveInitialFrom(kube::Object& job, const std::filesystem::path& folder) {
+  const std::string from = job.String("/spec/model/initialFrom");
+  if (!from.starts_with("./") && !from.starts_with("../")) return;
+  job.mutable_json()["spec"]["model"]["initialFrom"] = (folder / from).lexically_normal().string();
+}
+
 }  // namespace
 
 absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
@@ -50,6 +57,7 @@ absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
     if (object.kind() == "ResourcePool") {
       manifests.pools.push_back(std::move(object));
     } else if (object.kind() == "TrainingJob") {
+      ResolveInitialFrom(object, folder);
       manifests.job = std::move(object);
       ++jobs;
     } else {

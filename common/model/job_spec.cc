@@ -16,6 +16,7 @@ using document::Reader;
 void ReadModel(const Reader& reader, ModelSpec& model) {
   reader.Read("name", model.name);
   reader.Read("loss", model.loss);
+  reader.Read("initialFrom", model.initial_from);
   reader.Child("exported").Read("uri", model.exported_uri);
   reader.Child("torchScript").Read("uri", model.torchscript_uri);
   const Reader cut = reader.Child("cut");

@@ -42,6 +42,7 @@ struct ModelSpec {
   std::string loss;             // regression: mse, mae; empty: mse
   std::string exported_uri;     // exported.uri: file:///models/model.pt2, instead of name and layers
   std::string torchscript_uri;  // torchScript.uri: file:///models/model.pt, instead of name and layers
+  std::string initial_from;     // initialFrom: folder of an exported model with whose weights training begins
   CutSpec cut;                  // of a model from PyTorch
   std::string output;           // of a model from PyTorch with several: which one the loss takes, by name or number
 

@@ -71,6 +71,11 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
   if (std::ranges::count(sources, true) != 1) {
     return base::InvalidArgument("spec.model: exactly one of name, layers, exported and torchScript must be given");
   }
+  const std::string& from = model.initial_from;
+  if (!from.empty() && !from.starts_with("/") && !from.starts_with("file:///")) {
+    return base::InvalidArgument(
+        "spec.model.initialFrom: '{}' is not an absolute path and does not start with file:///", from);
+  }
   if (model.imported()) return ValidateImported(model);
   if (model.cut.finest || !model.cut.modules.empty() || !model.output.empty()) {
     return base::InvalidArgument("spec.model: cut and output are for models from PyTorch");

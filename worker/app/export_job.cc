@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "worker/coordinator/server/log_files.h"
 #include "worker/data/source.h"
+#include "worker/export/initial_weights.h"
 #include "worker/export/read_program.h"
 #include "worker/model/imported_graph.h"
 
@@ -136,6 +137,8 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
     request.model.output = env.spec.model.output;
     if (data.train.arrays()) request.model.array_format = data.train.format;
   }
+  // Rows that no sample has used are those with which the job began.
+  MEDLEY_RETURN_IF_ERROR(UseInitialWeights(env.spec, "", {}, InitialParts::kTables, request.model.graph));
   ModelCard& card = request.card;
   card.origin = {env.job_name, env.job_uid, order.step, MEDLEY_VERSION};
   card.spec = env.spec;

@@ -29,6 +29,7 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
                         s->final_factor);
   }
   text += model::ClassWeightsText(t);
+  if (!spec.model.initial_from.empty()) text += "/initialFrom " + spec.model.initial_from;
   return base::HashHex(text);
 }
 

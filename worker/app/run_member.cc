@@ -11,6 +11,7 @@
 #include "worker/app/fingerprint.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
+#include "worker/export/initial_weights.h"
 #include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
 #include "worker/params/optimizer_of.h"
@@ -100,12 +101,13 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, BlockMaker make_block
 }
 
 absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, const Signals& signals) {
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(env.spec, ""));
+  MEDLEY_ASSIGN_OR_RETURN(Graph graph, ReadGraph(env.spec, ""));
+  MEDLEY_RETURN_IF_ERROR(CheckTables(graph, graph.Parameters(true)));
+  MEDLEY_RETURN_IF_ERROR(UseInitialWeights(env.spec, "", {}, InitialParts::kTables, graph));
   MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, JobTls::Make(env, clock));
   ParameterServer service(env.token, clock);
   ServerContext context;
   context.tables = graph.Parameters(true);
-  MEDLEY_RETURN_IF_ERROR(CheckTables(graph, context.tables));
   std::vector<int64_t> columns;
   for (const ParameterSpec& table : context.tables) columns.push_back(table.columns);
   const rpc::ServerOptions serve = {.host = env.pod_ip,

@@ -12,6 +12,7 @@
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
 #include "worker/data/memory_estimate.h"
+#include "worker/export/initial_weights.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
@@ -184,7 +185,10 @@ absl::StatusOr<std::vector<Costs>> TimeComputation(const StepTimerContext& conte
 }
 
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
-  MEDLEY_ASSIGN_OR_RETURN(const Graph graph, FitGraph(options.job, data, options.root));
+  MEDLEY_ASSIGN_OR_RETURN(Graph graph, FitGraph(options.job, data, options.root));
+  // For what it refuses: before a job is planned.
+  MEDLEY_RETURN_IF_ERROR(
+      UseInitialWeights(options.job, options.root, data.transform().label.classes, InitialParts::kAll, graph));
   const model::TrainingSpec& training = options.job.training;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(training));
   if (!(data.shape() == graph.shape))

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "worker/data/label_values.h"
 #include "worker/data/memory_estimate.h"
+#include "worker/export/initial_weights.h"
 #include "worker/model/fit_graph.h"
 #include "worker/trainer/background_writer.h"
 #include "worker/trainer/evaluation_report.h"
@@ -282,6 +283,8 @@ class Trainer::Rep {
             CheckLabels(source, data, train->transform().label.classes, load.root, stop, train->transform().header));
       }
       MEDLEY_ASSIGN_OR_RETURN(*graph_, FitGraph(*context_.spec, *train, load.root));
+      MEDLEY_RETURN_IF_ERROR(
+          UseInitialWeights(*context_.spec, load.root, train->transform().label.classes, InitialParts::kAll, *graph_));
       train_ = std::move(train);
       log::Info("read the training data",
                 {{"rows", std::to_string(train_->rows())}, {"bad_rows", std::to_string(train_->bad_rows())}});

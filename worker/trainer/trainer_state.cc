@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 #include "worker/checkpoint/reader.h"
+#include "worker/params/initialize.h"
 
 namespace medley::worker {
 
@@ -30,7 +31,11 @@ TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCom
                   : std::make_unique<LocalTables>(table_specs_, options_.settings.optimizer, options_.settings.seed,
                                                   options_.settings.kept_updates)) {
   std::set<int> operations;
-  for (const DenseParameter& parameter : Parameters()) operations.insert(parameter.spec.operation);
+  for (const DenseParameter& parameter : Parameters()) {
+    operations.insert(parameter.spec.operation);
+    // spec.model.initialFrom: instead of what the model has written.
+    if (parameter.spec.stored_rows.bytes != nullptr) Initialize(parameter.spec, options_.seed, parameter.weights);
+  }
   for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
   holds_.assign(operations.begin(), operations.end());
 }
