@@ -5,6 +5,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "operator/builders/credentials.h"
 #include "operator/builders/objects.h"
+#include "operator/builders/worker_env.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -209,6 +210,7 @@ class TokenTest : public KeepingTest {
     cluster_.PutObject("Secret", secret);
     for (auto& [name, pod] : before_) {
       pod["metadata"]["annotations"]["medley.dev/token"] = "0123456789abcdef";
+      SetVariable(kFingerprintVariable, "", pod["spec"]["containers"][0]);
       cluster_.PutPod(name, pod);
     }
     cluster_.SetCoordinatorToken("random");
