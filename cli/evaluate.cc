@@ -6,12 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/array_data.h"
 #include "cli/commands.h"
 #include "cli/model_data.h"
+#include "cli/table.h"
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "worker/predict/predict.h"
 
 namespace medley::cli {
@@ -31,23 +34,58 @@ struct Metric {
   const char* title;  // in text
 };
 constexpr Metric kMetrics[] = {{"auc", "auc", "AUC"},
+                               {"prAuc", "prAuc", "PR AUC"},
                                {"logLoss", "logLoss", "log loss"},
                                {"accuracy", "accuracy", "accuracy"},
+                               {"top5Accuracy", "top5Accuracy", "top 5"},
+                               {"f1", "f1", "best F1"},
+                               {"f1Threshold", "f1Threshold", "  from"},
+                               {"calibrationError", "calibrationError", "calib."},
                                {"mse", "mse", "MSE"},
+                               {"rmse", "rmse", "RMSE"},
                                {"mae", "mae", "MAE"},
                                {"r2", "r2", "R2"}};
 
-void PrintJson(const worker::Quality& quality, bool binary) {
+// The classes in the order of the confusion matrix.
+std::vector<std::string> ClassNames(const worker::ExportedModel& model) {
+  if (model.schema.task == model::Task::kMultiClass) return model.transform.label.classes;
+  const std::string& positive = model.schema.label_positive;
+  return {positive.empty() ? "0" : "other", positive.empty() ? "1" : positive};
+}
+
+// A row for each class of the label; larger matrices are in JSON only.
+void PrintConfusion(const worker::Quality& quality, const std::vector<std::string>& names) {
+  constexpr size_t kMostShown = 12;
+  if (quality.confusion.empty() || names.size() > kMostShown) return;
+  std::vector<std::string> header = {"label \\ predicted"};
+  for (const std::string& name : names) header.push_back(base::Printable(name));
+  Table table(header);
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::vector<std::string> row = {base::Printable(names[i])};
+    for (size_t j = 0; j < names.size(); ++j) row.push_back(std::to_string(quality.confusion[i * names.size() + j]));
+    table.Add(std::move(row));
+  }
+  std::printf("\n%s", table.Text().c_str());
+}
+
+void PrintJson(const worker::Quality& quality, bool binary, const std::vector<std::string>& names) {
   nlohmann::ordered_json json = {{"rows", quality.rows}};
   if (binary) json["positives"] = quality.positives;
   for (const Metric& metric : kMetrics) {
     const auto found = quality.metrics.find(metric.key);
     if (found != quality.metrics.end()) json[metric.name] = found->second;
   }
-  std::printf("%s\n", json.dump(2).c_str());
+  const size_t classes = names.size();
+  for (size_t i = 0; i < classes && !quality.confusion.empty(); ++i) {
+    const auto row = quality.confusion.begin() + static_cast<std::ptrdiff_t>(i * classes);
+    json["confusion"].push_back(
+        {{"label", names[i]}, {"predicted", std::vector(row, row + static_cast<std::ptrdiff_t>(classes))}});
+  }
+  if (!quality.confusion.empty()) json["classes"] = names;
+  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-void PrintText(const worker::Quality& quality, bool binary) {
+void PrintText(const worker::Quality& quality, bool binary, const std::vector<std::string>& names) {
   std::printf("rows      %lld", static_cast<long long>(quality.rows));
   if (binary) std::printf(", %lld of them with label 1", static_cast<long long>(quality.positives));
   std::printf("\n");
@@ -55,9 +93,17 @@ void PrintText(const worker::Quality& quality, bool binary) {
   for (const Metric& metric : kMetrics) {
     const auto found = quality.metrics.find(metric.key);
     if (found == quality.metrics.end()) continue;
-    const bool any_size = std::string_view(metric.key).starts_with("m");  // in the unit of the label, or its square
+    const std::string_view key = metric.key;
+    const bool any_size = key == "mse" || key == "rmse" || key == "mae";  // in the unit of the label, or its square
     std::printf(any_size ? "%-9s %.6g\n" : "%-9s %.4f\n", metric.title, found->second);
   }
+  if (quality.poorly_calibrated) {
+    std::printf(
+        "probabilities differ from the rates of positives by %.2f on average. Weights of classes shift them, and so\n"
+        "does too little training: use the order of the predictions rather than their size\n",
+        quality.metrics.at("calibrationError"));
+  }
+  PrintConfusion(quality, names);
 }
 
 absl::Status Run(const EvaluateOptions& options) {
@@ -66,7 +112,8 @@ absl::Status Run(const EvaluateOptions& options) {
                           EvaluateData(model, options.data, options.labels, options.max_bad_rows));
   SayBadRows(quality.bad_rows, "they are left out");
   const bool binary = model.model.schema.task == model::Task::kBinary;
-  options.output == "json" ? PrintJson(quality, binary) : PrintText(quality, binary);
+  const std::vector<std::string> names = ClassNames(model.model);
+  options.output == "json" ? PrintJson(quality, binary, names) : PrintText(quality, binary, names);
   return absl::OkStatus();
 }
 

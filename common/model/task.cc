@@ -34,9 +34,12 @@ std::optional<Task> TaskNamed(std::string_view name) {
 }
 
 std::vector<std::string> TaskMetrics(Task task) {
-  if (task == Task::kRegression) return {"mse", "mae", "r2"};
+  if (task == Task::kRegression) return {"mse", "rmse", "mae", "r2"};
   if (task == Task::kOwnLoss) return {"loss"};
-  return {"auc", "logLoss", "accuracy"};
+  std::vector<std::string> metrics = {"auc", "prAuc", "logLoss", "accuracy"};
+  if (task == Task::kBinary) metrics.insert(metrics.end(), {"f1", "calibrationError"});
+  if (task == Task::kMultiClass) metrics.emplace_back("top5Accuracy");  // of more than five classes
+  return metrics;
 }
 
 std::string DefaultMetric(Task task) {
@@ -59,7 +62,7 @@ std::string MetricKey(std::string_view name) { return name == "log_loss" ? "logL
 bool IsSampleCount(std::string_view key) { return key == "test_samples" || key == "validation_samples"; }
 
 bool ImprovesByFalling(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kFalling = {"logLoss", "mse", "mae", "loss"};
+  constexpr std::array<std::string_view, 6> kFalling = {"logLoss", "mse", "rmse", "mae", "loss", "calibrationError"};
   return std::ranges::find(kFalling, key) != kFalling.end();
 }
 

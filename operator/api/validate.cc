@@ -228,8 +228,9 @@ void CheckTask(Rules& rules, const Json& spec) {
   for (const char* const field : {"earlyStopping", "evaluation"}) {
     const std::string metric = TextAt(spec, fmt::format("/training/{}/metric", field).c_str());
     rules.Require(metric.empty() || std::ranges::find(metrics, metric) != metrics.end(),
-                  fmt::format("spec.training.{}.metric must be mse, mae or r2 for spec.model.task regression, loss for "
-                              "ownLoss, and auc, logLoss or accuracy for others",
+                  fmt::format("spec.training.{}.metric must be one of the task: auc, prAuc, logLoss and accuracy of "
+                              "classes and labels, also f1 and calibrationError of binary, top5Accuracy of multiClass; "
+                              "mse, rmse, mae and r2 of regression; loss of ownLoss",
                               field));
   }
 }

@@ -84,6 +84,11 @@ absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::str
   if (quality.rows == 0) return NoRows(name);
   quality.metrics = MetricsOf(scorer.scores());
   quality.metrics.erase("test_samples");
+  quality.confusion = scorer.scores().confusion;
+  if (model.model.schema.task == model::Task::kBinary) {
+    quality.confusion = BinaryConfusion(scorer.scores().histograms.front(), 0.5);
+    quality.poorly_calibrated = quality.metrics.at("calibrationError") > kPoorCalibration;
+  }
   return quality;
 }
 

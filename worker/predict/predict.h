@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "worker/export/read_export.h"
 #include "worker/predict/row_stream.h"
@@ -36,8 +37,12 @@ absl::StatusOr<int64_t> Predict(const LoadedModel& model, const std::string& nam
 
 struct Quality {
   int64_t rows = 0;
-  int64_t positives = 0;                  // binary: rows with label 1
-  BadRows bad_rows;                       // which were left out
+  int64_t positives = 0;  // binary: rows with label 1
+  BadRows bad_rows;       // which were left out
+  // Of binary (at probability 0.5) and multiClass: how often class i was predicted as class j, at i * classes + j.
+  // Empty for others, and for too many classes.
+  std::vector<int64_t> confusion;
+  bool poorly_calibrated = false;         // binary: probabilities are not to be read as such (kPoorCalibration)
   std::map<std::string, double> metrics;  // of the task, by the names of MetricsOf (worker/scores/scores.h)
 };
 

@@ -19,6 +19,9 @@ size_t HistogramsOf(const Scoring& scoring) {
 }  // namespace
 
 Scorer::Scorer(const Scoring& scoring) : scoring_(scoring) {
+  if (scoring.task == model::Task::kMultiClass && scoring.outputs <= kMostConfused) {
+    scores_.confusion.resize(static_cast<size_t>(scoring.outputs) * static_cast<size_t>(scoring.outputs));
+  }
   scores_.histograms.resize(HistogramsOf(scoring));
   if (scores_.histograms.empty()) return;
   // All histograms together are sent in one message, so several have fewer buckets each.
@@ -103,6 +106,12 @@ void Scorer::AddClass(std::span<const float> logits, size_t label) {
   const auto best = static_cast<size_t>(std::ranges::max_element(logits) - logits.begin());
   scores_.sums["logLoss"] += all - static_cast<double>(logits[label]);
   scores_.sums["accuracy"] += best == label ? 1 : 0;
+  if (scoring_.outputs > kTop) {
+    const auto better = std::ranges::count_if(logits, [&](float logit) { return logit > logits[label]; });
+    const auto equal = std::ranges::count(logits.first(label), logits[label]);
+    scores_.sums["top5Accuracy"] += better + equal < kTop ? 1 : 0;
+  }
+  if (scoring_.outputs <= kMostConfused) ++scores_.confusion[label * logits.size() + best];
   for (size_t i = 0; i < scores_.histograms.size(); ++i) {
     Count(i, std::exp(static_cast<double>(logits[i]) - all), i == label);
   }

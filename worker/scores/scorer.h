@@ -28,6 +28,8 @@ class Scorer {
  public:
   static constexpr int kMostBuckets = 65536;
   static constexpr int kMostHistograms = 128;  // with more classes there is no AUC
+  static constexpr int kMostConfused = 64;     // with more classes there is no confusion matrix
+  static constexpr int kTop = 5;               // of the metric top5Accuracy, which models of more classes have
 
   explicit Scorer(const Scoring& scoring);
   // Samples x outputs logits, and samples x labels() labels in the form of BatchView.

@@ -1,6 +1,7 @@
 #include "worker/scores/scores.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace medley::worker {
 namespace {
@@ -11,6 +12,20 @@ void AddCounts(const std::vector<int64_t>& from, std::vector<int64_t>& to) {
 }
 
 int64_t At(const std::vector<int64_t>& counts, size_t i) { return i < counts.size() ? counts[i] : 0; }
+
+// The mean of a score over the histograms that have one.
+void AddMean(const ScoreSums& scores, const char* name, std::optional<double> (*score)(const ScoreHistogram&),
+             std::map<std::string, double>& metrics) {
+  double sum = 0;
+  int known = 0;
+  for (const ScoreHistogram& histogram : scores.histograms) {
+    const std::optional<double> value = score(histogram);
+    if (!value) continue;
+    sum += *value;
+    ++known;
+  }
+  if (known > 0) metrics[name] = sum / known;
+}
 
 // 1 - mean squared error / variance of the labels; nullopt without the sums or when the labels do not differ.
 std::optional<double> R2(const std::map<std::string, double>& sums, double samples) {
@@ -30,6 +45,7 @@ std::optional<double> R2(const std::map<std::string, double>& sums, double sampl
 void ScoreSums::Add(const ScoreSums& other) {
   samples += other.samples;
   for (const auto& [name, sum] : other.sums) sums[name] += sum;
+  AddCounts(other.confusion, confusion);
   histograms.resize(std::max(histograms.size(), other.histograms.size()));
   for (size_t i = 0; i < other.histograms.size(); ++i) {
     AddCounts(other.histograms[i].positives, histograms[i].positives);
@@ -53,6 +69,69 @@ std::optional<double> Auc(const ScoreHistogram& histogram) {
   return pairs / count / below;
 }
 
+std::optional<double> PrAuc(const ScoreHistogram& histogram) {
+  const size_t buckets = std::max(histogram.positives.size(), histogram.negatives.size());
+  double positives = 0, negatives = 0, sum = 0;
+  for (size_t i = buckets; i-- > 0;) {
+    const auto p = static_cast<double>(At(histogram.positives, i));
+    positives += p;
+    negatives += static_cast<double>(At(histogram.negatives, i));
+    if (p > 0) sum += p * positives / (positives + negatives);
+  }
+  if (positives == 0 || negatives == 0) return std::nullopt;
+  return sum / positives;
+}
+
+std::optional<BestF1> FindBestF1(const ScoreHistogram& histogram) {
+  const size_t buckets = std::max(histogram.positives.size(), histogram.negatives.size());
+  double all = 0;
+  for (const int64_t count : histogram.positives) all += static_cast<double>(count);
+  if (all == 0) return std::nullopt;
+  double positives = 0, negatives = 0;
+  BestF1 best;
+  for (size_t i = buckets; i-- > 0;) {
+    positives += static_cast<double>(At(histogram.positives, i));
+    negatives += static_cast<double>(At(histogram.negatives, i));
+    const double f1 = 2 * positives / (all + positives + negatives);
+    if (f1 > best.f1) best = {f1, static_cast<double>(i) / static_cast<double>(buckets)};
+  }
+  return best;
+}
+
+std::optional<double> CalibrationError(const ScoreHistogram& histogram) {
+  constexpr size_t kRanges = 10;
+  struct Range {
+    double samples = 0, positives = 0, probabilities = 0;
+  };
+  std::vector<Range> ranges(kRanges);
+  const size_t buckets = std::max(histogram.positives.size(), histogram.negatives.size());
+  double samples = 0;
+  for (size_t i = 0; i < buckets; ++i) {
+    const auto p = static_cast<double>(At(histogram.positives, i));
+    const double count = p + static_cast<double>(At(histogram.negatives, i));
+    Range& range = ranges[i * kRanges / buckets];
+    range.samples += count;
+    range.positives += p;
+    range.probabilities += count * (static_cast<double>(i) + 0.5) / static_cast<double>(buckets);
+    samples += count;
+  }
+  if (samples == 0) return std::nullopt;
+  double error = 0;
+  for (const Range& range : ranges) error += std::abs(range.probabilities - range.positives);
+  return error / samples;
+}
+
+std::vector<int64_t> BinaryConfusion(const ScoreHistogram& histogram, double threshold) {
+  const size_t buckets = std::max(histogram.positives.size(), histogram.negatives.size());
+  std::vector<int64_t> confusion(4);
+  for (size_t i = 0; i < buckets; ++i) {
+    const bool predicted = static_cast<double>(i) >= threshold * static_cast<double>(buckets);
+    confusion[predicted ? 1 : 0] += At(histogram.negatives, i);
+    confusion[predicted ? 3 : 2] += At(histogram.positives, i);
+  }
+  return confusion;
+}
+
 std::map<std::string, double> MetricsOf(const ScoreSums& scores) {
   if (scores.samples == 0) return {};
   const auto samples = static_cast<double>(scores.samples);
@@ -61,15 +140,16 @@ std::map<std::string, double> MetricsOf(const ScoreSums& scores) {
     if (name != kLabelSum && name != kLabelSquareSum) metrics[name] = sum / samples;
   }
   if (const auto r2 = R2(scores.sums, samples)) metrics["r2"] = *r2;
-  double sum = 0;
-  int known = 0;
-  for (const ScoreHistogram& histogram : scores.histograms) {
-    const auto auc = Auc(histogram);
-    if (!auc) continue;
-    sum += *auc;
-    ++known;
+  if (const auto mse = metrics.find("mse"); mse != metrics.end()) metrics["rmse"] = std::sqrt(mse->second);
+  AddMean(scores, "auc", Auc, metrics);
+  AddMean(scores, "prAuc", PrAuc, metrics);
+  if (scores.histograms.size() != 1) return metrics;  // several: of classes, or labels with a threshold each
+  const ScoreHistogram& histogram = scores.histograms.front();
+  if (const auto best = FindBestF1(histogram)) {
+    metrics["f1"] = best->f1;
+    metrics["f1Threshold"] = best->threshold;
   }
-  if (known > 0) metrics["auc"] = sum / known;
+  if (const auto error = CalibrationError(histogram)) metrics["calibrationError"] = *error;
   return metrics;
 }
 

@@ -24,6 +24,9 @@ struct ScoreSums {
   int64_t samples = 0;
   std::map<std::string, double> sums;      // over the samples, by the metric whose value is their mean
   std::vector<ScoreHistogram> histograms;  // of each class or label; AUC is the mean of theirs
+  // Of at most kMostConfused classes: how often class i was predicted as class j, at i * classes + j. Empty otherwise,
+  // and in sums that a member has sent: it serves `medley evaluate`.
+  std::vector<int64_t> confusion;
 
   void Add(const ScoreSums& other);
 };
@@ -32,8 +35,32 @@ struct ScoreSums {
 // bucket count one half. nullopt when positives or negatives are absent.
 std::optional<double> Auc(const ScoreHistogram& histogram);
 
-// By name, for example "logLoss", and "test_samples". Empty when nothing was scored; without "auc" while no histogram
-// has one, and without "r2" while all labels are equal.
+// Area under the curve of precision over recall, as the mean precision over the positives (average precision): samples
+// in the same bucket count as equal. nullopt when there are no positives or no negatives.
+std::optional<double> PrAuc(const ScoreHistogram& histogram);
+
+// The largest harmonic mean of precision and recall, and the least probability that counts as positive for it.
+struct BestF1 {
+  double f1 = 0;
+  double threshold = 0;
+};
+// nullopt when there are no positives.
+std::optional<BestF1> FindBestF1(const ScoreHistogram& histogram);
+
+// The expected calibration error: the mean over the samples of the difference between the mean probability and the rate
+// of positives, in ten equal ranges of probabilities (Guo et al., "On calibration of modern neural networks", 2017).
+// nullopt without samples.
+std::optional<double> CalibrationError(const ScoreHistogram& histogram);
+
+// Above this, probabilities are not to be read as such.
+inline constexpr double kPoorCalibration = 0.05;
+
+// The confusion of a binary model whose predictions are positive from `threshold` on: true negatives, false positives,
+// false negatives, true positives.
+std::vector<int64_t> BinaryConfusion(const ScoreHistogram& histogram, double threshold);
+
+// By name, for example "logLoss", and "test_samples". Empty when nothing was scored; a metric that has no value is
+// absent, as "auc" when all labels are equal. The metrics that follow from histograms are as exact as their buckets.
 std::map<std::string, double> MetricsOf(const ScoreSums& scores);
 
 }  // namespace medley::worker

@@ -334,9 +334,10 @@ TEST(JobSpecTest, WhatDoesNotFitTheTaskIsRefused) {
               HasSubstr("go with spec.model.task binary and multiClass, and not with regression"));
   const std::string auc = R"(, "evaluation": {"everyEpochs": 1}, "earlyStopping": {"metric": "auc", "patience": 1})";
   EXPECT_EQ(problem(WithTask("multiClass", column, auc)), "");
-  EXPECT_EQ(problem(WithTask("regression", column, auc)),
-            "spec.training.earlyStopping.metric: 'auc' is not one of mse, mae, r2, the metrics of spec.model.task "
-            "regression");
+  EXPECT_EQ(
+      problem(WithTask("regression", column, auc)),
+      "spec.training.earlyStopping.metric: 'auc' is not one of mse, rmse, mae, r2, the metrics of spec.model.task "
+      "regression");
   EXPECT_EQ(problem(Replaced(WithTask("binary", column), R"("task": "binary")", R"("task": "binary", "loss": "mae")")),
             "spec.model.loss: goes with spec.model.task regression, and not with binary");
   EXPECT_EQ(problem(Replaced(WithTask("regression", column), R"("regression")", R"("regression", "loss": "huber")")),
@@ -404,7 +405,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"\"epochs\": 3", "\"earlyStopping\": {\"metric\": \"auc\", \"patience\": 1}",
              "spec.training.earlyStopping: needs spec.training.evaluation"},
         Case{"\"epochs\": 3", "\"evaluation\": {\"everyEpochs\": 1}, \"earlyStopping\": {\"metric\": \"loss\"}",
-             "spec.training.earlyStopping.metric: 'loss' is not one of auc, logLoss, accuracy"},
+             "spec.training.earlyStopping.metric: 'loss' is not one of auc, prAuc, logLoss, accuracy, f1, "
+             "calibrationError"},
         Case{"\"microBatches\": 2", "\"microBatches\": 300", "spec.training.microBatches: 300 is more"},
         Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
         Case{"/checkpoints/default-first", "default-first", "spec.checkpoint.from"},

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "common/base/rng.h"
@@ -64,7 +67,8 @@ TEST(ScorerTest, ErrorsOfARegressionAreInTheUnitOfTheLabel) {
   EXPECT_NEAR(metrics.at("mse"), (25 + 0 + 100) / 3.0, 1e-9);
   EXPECT_NEAR(metrics.at("mae"), 5, 1e-9);
   EXPECT_NEAR(metrics.at("r2"), 1 - 125 / 200.0, 1e-9);
-  EXPECT_EQ(metrics.size(), 4U);
+  EXPECT_NEAR(metrics.at("rmse"), std::sqrt(125 / 3.0), 1e-9);
+  EXPECT_EQ(metrics.size(), 5U);
 }
 
 TEST(ScorerTest, ClassesAreScoredOneAgainstTheOthers) {
@@ -75,6 +79,76 @@ TEST(ScorerTest, ClassesAreScoredOneAgainstTheOthers) {
   EXPECT_EQ(metrics.at("accuracy"), 0.75);
   // Class 0: 3 pairs of which one is a tie; class 1: all pairs; class 2: 4 pairs of which two are ties.
   EXPECT_NEAR(metrics.at("auc"), (2.5 / 3 + 1 + 3.0 / 4) / 3, 1e-9);
+}
+
+// Against the definitions, on samples with distinct scores.
+TEST(ScorerTest, PrecisionAndRecallAgreeWithTheirDefinitions) {
+  base::Rng rng(5);
+  std::vector<std::pair<float, bool>> samples;  // logit, positive
+  for (int i = 0; i < 400; ++i) {
+    const bool positive = rng.Uniform() < 0.1;
+    samples.emplace_back(static_cast<float>(rng.Uniform(-2, 2)) + (positive ? 1.5F : 0), positive);
+  }
+  std::ranges::sort(samples, std::greater());
+  std::vector<float> logits, labels;
+  double found = 0, precisions = 0, positives = 0;
+  for (const auto& [logit, positive] : samples) positives += positive ? 1 : 0;
+  double best = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    logits.push_back(samples[i].first);
+    labels.push_back(samples[i].second ? 1 : 0);
+    found += samples[i].second ? 1 : 0;
+    if (samples[i].second) precisions += found / static_cast<double>(i + 1);
+    best = std::max(best, 2 * found / (positives + static_cast<double>(i + 1)));
+  }
+  const auto metrics = Score({}, logits, labels);
+  EXPECT_NEAR(metrics.at("prAuc"), precisions / positives, 2e-3);
+  EXPECT_NEAR(metrics.at("f1"), best, 2e-3);
+  int64_t right = 0, predicted = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (1 / (1 + std::exp(-static_cast<double>(logits[i]))) < metrics.at("f1Threshold")) continue;
+    ++predicted;
+    right += labels[i] > 0.5F ? 1 : 0;
+  }
+  EXPECT_NEAR(2.0 * static_cast<double>(right) / (positives + static_cast<double>(predicted)), metrics.at("f1"), 1e-9)
+      << "the threshold is that of the best F1";
+}
+
+// A model that is right about probabilities, and one whose classes were weighted: all odds are 9 times too high.
+TEST(ScorerTest, CalibrationTellsShiftedProbabilities) {
+  base::Rng rng(6);
+  std::vector<float> logits, shifted, labels;
+  for (int i = 0; i < 20'000; ++i) {
+    const double logit = rng.Uniform(-4, 0);
+    logits.push_back(static_cast<float>(logit));
+    shifted.push_back(static_cast<float>(logit + std::log(9)));
+    labels.push_back(rng.Uniform() < 1 / (1 + std::exp(-logit)) ? 1 : 0);
+  }
+  const auto good = Score({}, logits, labels);
+  const auto bad = Score({}, shifted, labels);
+  EXPECT_LT(good.at("calibrationError"), 0.02);
+  EXPECT_GT(bad.at("calibrationError"), 0.2);
+  EXPECT_GT(bad.at("calibrationError"), kPoorCalibration);
+  EXPECT_NEAR(bad.at("auc"), good.at("auc"), 1e-3) << "the order is the same";
+  EXPECT_NEAR(bad.at("f1"), good.at("f1"), 1e-3) << "at another threshold";
+}
+
+TEST(ScorerTest, TheConfusionCountsWhatWasTakenForWhat) {
+  Scorer scorer({.task = Task::kMultiClass, .outputs = 3});
+  scorer.Add(std::vector<float>{5, 0, 0, 0, 5, 0, 0, 0, 5, 5, 0, 0}, std::vector<float>{0, 1, 2, 2});
+  EXPECT_EQ(scorer.scores().confusion, (std::vector<int64_t>{1, 0, 0, 0, 1, 0, 1, 0, 1}));
+  EXPECT_TRUE(Scorer({.task = Task::kMultiClass, .outputs = 65}).scores().confusion.empty());
+  EXPECT_EQ(BinaryConfusion({{1, 2, 0, 7}, {9, 3, 2, 1}}, 0.5), (std::vector<int64_t>{12, 3, 3, 7}));
+}
+
+TEST(ScorerTest, TheLabelIsAmongTheFirstFive) {
+  std::vector<float> logits(8);
+  for (size_t i = 0; i < 8; ++i) logits[i] = static_cast<float>(i);
+  const Scoring scoring{.task = Task::kMultiClass, .outputs = 8};
+  EXPECT_EQ(Score(scoring, logits, {3}).at("top5Accuracy"), 1);
+  EXPECT_EQ(Score(scoring, logits, {2}).at("top5Accuracy"), 0);
+  EXPECT_EQ(Score(scoring, std::vector<float>(8), {7}).at("top5Accuracy"), 0) << "a constant model knows nothing";
+  EXPECT_FALSE(Score({.task = Task::kMultiClass, .outputs = 5}, std::vector<float>(5), {0}).contains("top5Accuracy"));
 }
 
 TEST(ScorerTest, MetricsOfSeveralLabelsAreTheirMeans) {
