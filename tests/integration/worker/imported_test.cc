@@ -128,5 +128,55 @@ TEST(ImportedModelTest, TrainsTorchScript) {
   EXPECT_LT(worst, 1e-4);
 }
 
+// A language model whose output layer is its embedding, and a label for each token. Stages have the holders of the
+// shared weight apart and together; a member is killed, and a new plan restores copies from the one that others hold.
+TEST(ImportedModelTest, TrainsTiedWeightsWithALabelForEachToken) {
+  constexpr int kGptOperations = 6;  // tokens, blocks.0, blocks.1, norm, head, loss
+  const std::filesystem::path folder = base::MakeTempDir("medley-tied").value();
+  std::string tokens, labels;
+  uint32_t state = 7;
+  for (int i = 0; i < 1024 * 7; ++i) {
+    state = state * 1664525U + 1013904223U;
+    const auto token = static_cast<int32_t>((state >> 16) % 11), label = i % 5 == 0 ? -100 : (token * 3 + 1) % 11;
+    tokens.append(reinterpret_cast<const char*>(&token), sizeof token);
+    labels.append(reinterpret_cast<const char*>(&label), sizeof label);
+  }
+  ASSERT_EQ(base::WriteFileAtomic(folder / "tokens", tokens), absl::OkStatus());
+  ASSERT_EQ(base::WriteFileAtomic(folder / "labels", labels), absl::OkStatus());
+  JobOptions options = Adult();
+  options.operations = kGptOperations;
+  const std::string model =
+      (ExampleData("").parent_path().parent_path().parent_path() / "tests/data/exported/tokens.pt2").string();
+  const std::string source = R"({"format": "raw", "uri": "file://)" + (folder / "tokens").string() +
+                             R"(", "labels": "file://)" + (folder / "labels").string() + R"("})";
+  options.spec_json = R"({"model": {"exported": {"uri": "file://)" + model +
+                      R"("}, "cut": {"depth": 2}, "task": "multiClass"},
+    "data": {"train": )" +
+                      source + R"(, "test": )" + source + R"(,
+             "inputs": [{"name": "ids", "type": "int64", "shape": [7], "storage": "int32"}],
+             "schema": {"label": {"count": 7, "storage": "int32",
+                              "classes": ["0","1","2","3","4","5","6","7","8","9","10"]}}},
+    "training": {"epochs": 12, "batchSize": 64, "microBatches": 4, "clipNorm": 1, "seed": 3,
+                 "optimizer": {"name": "adam", "learningRate": 0.01}},
+    "checkpoint": {"interval": "3600s", "keep": 3}})";
+  const JobShape one{.stages = {{.end = kGptOperations, .units = 1}}};
+  const JobShape apart{.stages = {{.end = 1, .units = 2},
+                                  {.first = 1, .end = 3, .units = 1},
+                                  {.first = 3, .end = kGptOperations, .units = 2}}};
+  const Outcome alone = Train(options, one);
+  ASSERT_EQ(alone.losses.size(), 192u);
+  EXPECT_GT(alone.end.metrics().at("accuracy"), 0.6) << "the next token follows from the token";
+  EXPECT_EQ(alone.end.metrics().at("test_samples"), 1024 * 7 - (1024 * 7 + 4) / 5) << "tokens with a label";
+  for (const auto& [what, run] : {std::pair{"3 stages of 2, 1 and 2 replicas", Train(options, apart)},
+                                  std::pair{"rescaled, a member killed", Train(options, one, &apart, true)}}) {
+    const double worst = LargestDifference(alone, run);
+    std::printf("%s: largest relative difference of the loss: %.2e\n", what, worst);
+    EXPECT_LT(worst, 1e-4) << what;
+  }
+  EXPECT_EQ(alone.header.find("head.weight"), std::string::npos) << "the export has one copy";
+  EXPECT_NE(alone.header.find("tokens.weight"), std::string::npos);
+  base::RemoveTempDir(folder);
+}
+
 }  // namespace
 }  // namespace medley::worker
