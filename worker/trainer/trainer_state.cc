@@ -34,7 +34,8 @@ TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCom
   for (const DenseParameter& parameter : Parameters()) {
     operations.insert(parameter.spec.operation);
     // spec.model.initialFrom: instead of what the model has written.
-    if (parameter.spec.stored_rows.bytes != nullptr) Initialize(parameter.spec, options_.seed, parameter.weights);
+    if (parameter.spec.stored_rows.bytes != nullptr)
+      Initialize(parameter.spec, options_.settings.seed, parameter.weights);
   }
   for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
   holds_.assign(operations.begin(), operations.end());

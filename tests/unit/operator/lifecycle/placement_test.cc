@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "common/base/status.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
