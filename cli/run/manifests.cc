@@ -52,12 +52,12 @@ absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
     if (object.kind().empty() || object.api_version().empty() || object.key().name.empty()) {
       return base::InvalidArgument("{}: a YAML document has no apiVersion, kind or metadata.name", file.string());
     }
+    if (object.kind() == "TrainingJob") ResolveInitialFrom(object, folder);
     const bool ours = object.kind() == "ResourcePool" || object.kind() == "TrainingJob";
     if (ours) MEDLEY_RETURN_IF_ERROR(base::Annotate(CheckFields(object), file.string()));
     if (object.kind() == "ResourcePool") {
       manifests.pools.push_back(std::move(object));
     } else if (object.kind() == "TrainingJob") {
-      ResolveInitialFrom(object, folder);
       manifests.job = std::move(object);
       ++jobs;
     } else {

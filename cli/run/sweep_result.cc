@@ -11,7 +11,7 @@
 namespace medley::cli {
 namespace {
 
-constexpr const char* kPreferred[] = {"auc", "accuracy", "r2", "mse", "mae", "log_loss"};
+constexpr const char* kPreferred[] = {"auc", "accuracy", "r2", "mse", "mae", "logLoss"};
 constexpr size_t kLongestMessage = 160;
 
 bool IsBetter(double a, double b, const std::string& metric) {

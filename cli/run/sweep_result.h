@@ -21,7 +21,7 @@ struct TrialResult {
 };
 
 // The metric by which trials are compared: `wanted` if it is given, else that of spec.training.earlyStopping, else the
-// first of auc, accuracy, r2, mse, mae, log_loss that the evaluations have; "": none is known yet.
+// first of auc, accuracy, r2, mse, mae, logLoss that the evaluations have; "": none is known yet.
 std::string SweepMetric(const std::string& wanted, const kube::Object& job, const Snapshot& view);
 
 // Fills value, best_epoch and, for a job that is over, status and message.

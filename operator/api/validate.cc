@@ -124,14 +124,14 @@ void CheckSource(Rules& rules, const Json& spec, const std::string& source) {
     rules.Require(has("/fraction") != has("/format"),
                   "spec.data.validation.format goes with uri and files, and only with them");
     rules.Require(!has("/seed") || has("/fraction"), "spec.data.validation.seed goes with fraction");
-    if (has("/fraction")) return;
   } else {
     rules.Require(has("/uri") != has("/files"),
                   fmt::format("spec.data.{} must have exactly one of uri and files", source));
   }
   rules.Require(!has("/uri") || TextAt(spec, (pointer + "/uri").c_str()).starts_with("file:///"),
                 fmt::format("spec.data.{}.uri must begin with file:///", source));
-  rules.Require(!IsTable(spec, source) || (!has("/files") && !has("/labels")),
+  const bool table = IsTable(spec, source) && (source != "validation" || has("/format"));
+  rules.Require(!table || (!has("/files") && !has("/labels")),
                 fmt::format("spec.data.{}.files and labels go with the formats idx, npy and raw", source));
 }
 

@@ -19,8 +19,8 @@ size_t HistogramsOf(const Scoring& scoring) {
 }  // namespace
 
 Scorer::Scorer(const Scoring& scoring) : scoring_(scoring) {
-  if (scoring.task == model::Task::kMultiClass && scoring.outputs <= kMostConfused) {
-    scores_.confusion.resize(static_cast<size_t>(scoring.outputs) * static_cast<size_t>(scoring.outputs));
+  if (scoring.task == model::Task::kMultiClass && scoring.classes() <= kMostConfused) {
+    scores_.confusion.resize(static_cast<size_t>(scoring.classes()) * static_cast<size_t>(scoring.classes()));
   }
   scores_.histograms.resize(HistogramsOf(scoring));
   if (scores_.histograms.empty()) return;
@@ -106,12 +106,12 @@ void Scorer::AddClass(std::span<const float> logits, size_t label) {
   const auto best = static_cast<size_t>(std::ranges::max_element(logits) - logits.begin());
   scores_.sums["logLoss"] += all - static_cast<double>(logits[label]);
   scores_.sums["accuracy"] += best == label ? 1 : 0;
-  if (scoring_.outputs > kTop) {
+  if (scoring_.classes() > kTop) {
     const auto better = std::ranges::count_if(logits, [&](float logit) { return logit > logits[label]; });
     const auto equal = std::ranges::count(logits.first(label), logits[label]);
     scores_.sums["top5Accuracy"] += better + equal < kTop ? 1 : 0;
   }
-  if (scoring_.outputs <= kMostConfused) ++scores_.confusion[label * logits.size() + best];
+  if (scoring_.classes() <= kMostConfused) ++scores_.confusion[label * logits.size() + best];
   for (size_t i = 0; i < scores_.histograms.size(); ++i) {
     Count(i, std::exp(static_cast<double>(logits[i]) - all), i == label);
   }

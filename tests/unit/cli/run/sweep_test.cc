@@ -78,7 +78,7 @@ Snapshot ViewOf(const std::vector<double>& losses, bool complete) {
   for (size_t i = 0; i < losses.size(); ++i) {
     ops::EvaluationStatus evaluation;
     evaluation.epochs = static_cast<int>(i) + 1;
-    evaluation.metrics = {{"log_loss", losses[i]}, {"auc", 0.9}, {"test_samples", 5}};
+    evaluation.metrics = {{"logLoss", losses[i]}, {"auc", 0.9}, {"test_samples", 5}};
     view.observed.evaluations.push_back(evaluation);
   }
   return view;
@@ -92,41 +92,41 @@ std::vector<TrialResult> ResultsOf(const std::string& axis) {
 }
 
 TEST(SweepResultTest, TheMetricIsTheUsersOrThatOfTheJob) {
-  EXPECT_EQ(SweepMetric("logLoss", SweptJob(), {}), "log_loss");
+  EXPECT_EQ(SweepMetric("logLoss", SweptJob(), {}), "logLoss");
   kube::Object job = SweptJob();
   job.mutable_json()["spec"]["training"]["earlyStopping"]["metric"] = "logLoss";
-  EXPECT_EQ(SweepMetric("", job, {}), "log_loss");
+  EXPECT_EQ(SweepMetric("", job, {}), "logLoss");
   EXPECT_EQ(SweepMetric("", SweptJob(), {}), "");
   EXPECT_EQ(SweepMetric("", SweptJob(), ViewOf({0.5}, false)), "auc");
 }
 
 TEST(SweepResultTest, TheBestEvaluationCounts) {
   std::vector<TrialResult> results = ResultsOf("training.batchSize=8,16,32,64");
-  TakeResult(ViewOf({0.5, 0.3, 0.4}, true), "log_loss", results[0]);
+  TakeResult(ViewOf({0.5, 0.3, 0.4}, true), "logLoss", results[0]);
   EXPECT_EQ(results[0].value, 0.3);
   EXPECT_EQ(results[0].best_epoch, 2);
-  TakeResult(ViewOf({0.2}, false), "log_loss", results[1]);  // better, but not complete
+  TakeResult(ViewOf({0.2}, false), "logLoss", results[1]);  // better, but not complete
   results[1].status = TrialResult::Status::kRunning;
-  TakeResult(ViewOf({0.25}, true), "log_loss", results[2]);
+  TakeResult(ViewOf({0.25}, true), "logLoss", results[2]);
   Snapshot failed;
   failed.failed = true;
   failed.problem = "the loss is not a number";
-  TakeResult(failed, "log_loss", results[3]);
-  EXPECT_EQ(BestTrial(results, "log_loss"), 2U);
+  TakeResult(failed, "logLoss", results[3]);
+  EXPECT_EQ(BestTrial(results, "logLoss"), 2U);
   results[2].seconds = 12.34;
-  EXPECT_EQ(SweepTable(results, {"batchSize"}, "log_loss"),
-            "TRIAL     batchSize  log_loss  BEST EPOCH  SECONDS  STATUS\n"
-            "people-2  16         0.2000    1           -        running\n"
-            "people-3  32         0.2500    1           12.3     complete\n"
-            "people-1  8          0.3000    2           -        complete\n"
-            "people-4  64         -         -           -        failed: the loss is not a number\n");
-  const kube::Json json = SweepJson(results, "log_loss");
+  EXPECT_EQ(SweepTable(results, {"batchSize"}, "logLoss"),
+            "TRIAL     batchSize  logLoss  BEST EPOCH  SECONDS  STATUS\n"
+            "people-2  16         0.2000   1           -        running\n"
+            "people-3  32         0.2500   1           12.3     complete\n"
+            "people-1  8          0.3000   2           -        complete\n"
+            "people-4  64         -        -           -        failed: the loss is not a number\n");
+  const kube::Json json = SweepJson(results, "logLoss");
   EXPECT_EQ(json["best"], "people-3");
-  EXPECT_EQ(json["metric"], "log_loss");
+  EXPECT_EQ(json["metric"], "logLoss");
   EXPECT_EQ(json["trials"][3]["message"], "the loss is not a number");
   EXPECT_EQ(json["trials"][2]["settings"]["spec.training.batchSize"], 8);
-  EXPECT_EQ(BestTrial({results[3]}, "log_loss"), std::nullopt);
-  EXPECT_FALSE(SweepJson({results[3]}, "log_loss").contains("best"));
+  EXPECT_EQ(BestTrial({results[3]}, "logLoss"), std::nullopt);
+  EXPECT_FALSE(SweepJson({results[3]}, "logLoss").contains("best"));
 }
 
 TEST(SweepResultTest, LargerIsBetterForQualities) {
