@@ -102,6 +102,15 @@ class RunTest : public testing::Test {
     }
     return false;
   }
+  // Sends it to the processes of this run that have this program.
+  void Signal(const std::string& program, int signal) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string text = base::ReadFile(entry.path() / "cmdline").value_or("");
+      if (text.find((folder_ / "run").string()) == std::string::npos || text.find(program) == std::string::npos)
+        continue;
+      if (text.substr(0, text.find('\0')).ends_with(program)) kill(std::stoi(entry.path().filename().string()), signal);
+    }
+  }
   // Waits until no process has the run folder in its environment or command line: no pod, no program of the cluster.
   bool NoProcessIsLeft() {
     const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(60));

@@ -112,9 +112,12 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
     EXPECT_EQ(base::ReadFile(folder_ / "fetched" / name).value_or(""), expected.value_or("-")) << name;
   }
   EXPECT_THAT(Kubectl("get pods"), Not(HasSubstr("download")));
-  // Deleting a pool in use is a warning. No job uses this one any more, so its status is written by hand.
+  // Deleting a pool in use is a warning. No job uses this one any more, so its status is written by hand, while the
+  // operator, which would correct it, stands still.
+  Signal("medley-operator", SIGSTOP);
   Kubectl("patch mrp local --subresource=status --type=merge -p '{\"status\": {\"units\": {\"used\": 3}}}'");
   EXPECT_THAT(Kubectl("delete mrp local"), HasSubstr("Warning: units of ResourcePool local that jobs hold: 3"));
+  Signal("medley-operator", SIGCONT);
   const std::string edited = SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"3\"");
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "edited.yaml", edited), base::IsOk());
   EXPECT_THAT(Kubectl("apply -f " + (folder_ / "edited.yaml").string()), HasSubstr("trainingjob.medley.dev/small"));

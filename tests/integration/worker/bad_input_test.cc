@@ -61,7 +61,7 @@ TEST_F(BadInputTest, AMalformedRowWithinMaxBadRowsIsCounted) {
   EXPECT_EQ(end.samples_done(), 640);
 }
 
-// 32 MiB of text and their rows, and a process that may use 100 MiB, of which it uses 60 before it reads: without the
+// 32 MiB of text and their rows, and a process that may use 48 MiB, of which it uses 15 before it reads: without the
 // estimate it would be killed while it reads, again and again.
 TEST_F(BadInputTest, DataThatCannotFitIntoTheMemoryAreRefusedBeforeTheyAreRead) {
   const std::string rows = *base::ReadFile(data_);
@@ -69,8 +69,8 @@ TEST_F(BadInputTest, DataThatCannotFitIntoTheMemoryAreRefusedBeforeTheyAreRead) 
     std::ofstream(data_, std::ios::app) << rows;
   }
   JobOptions options = Options();
-  options.memory_limit = int64_t{100} << 20;
-  const auto refused = testing::AllOf(testing::HasSubstr("the training data ("), testing::HasSubstr("may use 100 MiB"),
+  options.memory_limit = int64_t{48} << 20;
+  const auto refused = testing::AllOf(testing::HasSubstr("the training data ("), testing::HasSubstr("may use 48 MiB"),
                                       testing::HasSubstr("give a unit of the pool more memory"));
   JobHarness job(options);
   const auto profiled = job.RunProfiler("cpu");

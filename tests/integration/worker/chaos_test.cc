@@ -66,7 +66,8 @@ TEST(ChaosTest, AsynchronousSchedulesWithoutUndoToo) {
 // Steps are reported when replicas agree, many at once; wider layers leave time for all actions before the last one.
 TEST(ChaosTest, ReplicasThatDifferToo) {
   JobOptions options = WithoutTables();
-  options.hidden = {1024, 1024};
+  const int width = base::Rounds(512, 1024);
+  options.hidden = {width, width};
   RunSeeds(options, Differing(), 1);
 }
 

@@ -139,6 +139,8 @@ class PlannersTest(unittest.TestCase):
                 self.plan(scheduler, name="matchnet-16", seconds=600,
                           genetic={"population": 1000, "generations": 1000000})))
             wait_for("candidates", lambda: self.output().count("sent a candidate") >= 3)
+            for _ in range(20):  # the service reads them meanwhile; what it has not read, the end of the connection takes along
+                self.assertEqual(scheduler.metric("medley_scheduler_requests_in_flight"), 1)
             planner.send_signal(signal.SIGKILL)
             thread.join(PATIENCE)
             own = self.plan(scheduler, name="matchnet-16", planner="exact")
