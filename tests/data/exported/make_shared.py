@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes gpt.pt2, a small language model whose output layer is its embedding, and gpt.json: of a plain training loop the
 loss of each step (cross-entropy of the last token, Adam), and the shared weight at the end; and tokens.pt2 and
-tokens.json, the same with a label for each token, of which two in each sample have none (-100). Written with PyTorch 2.11.
+tokens.json, the same with a label for each token, of which two in each sample have none (-100). Written with PyTorch 2.11;
+run ../without_paths.py on the models afterwards.
 """
 import json
 import os

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes TorchScript models that keep tensors in lists, tuples and dictionaries, and what eager PyTorch computes with them.
 
-NAME-scripted.pt here, NAME.json in ../exported, as ../exported/make.py writes it. Written with Debian's PyTorch 1.13.
+NAME-scripted.pt here, NAME.json in ../exported, as ../exported/make.py writes it. Written with Debian's PyTorch 1.13;
+run ../without_paths.py on the models afterwards.
 """
 import json
 import os
