@@ -79,6 +79,9 @@ absl::StatusOr<SweepAxis> ParseAxis(const std::string& text) {
   for (const std::string& word : SplitValues(text.substr(equals + 1))) {
     if (word.find_first_not_of(" \t") == std::string::npos) return refuse("a value is empty");
     auto value = document::Parse(word);
+    if (!value.ok() && std::string_view("[{\"'").find(word.front()) != std::string_view::npos) {
+      return refuse("the value " + word + " cannot be read: " + base::Message(value.status()));
+    }
     if (!value.ok()) value = kube::Json(word);  // a text that begins like another kind of YAML, such as >50K
     if (std::ranges::find(axis.values, *value) != axis.values.end())
       return refuse("the value " + word + " occurs twice");

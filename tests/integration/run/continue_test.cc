@@ -90,8 +90,9 @@ TEST_F(RunTest, FineTuningBeginsWithTheWeightsOfAModel) {
   const std::string model = (folder_ / "first").string();
   EXPECT_EQ(RunManifest(SmallJob(), {"--export", model}), "exit code 0") << Output();
   const std::string output = Output();
-  const std::string quality =
-      output.substr(output.find("test accuracy"), output.find("samples trained") - output.find("test accuracy"));
+  const size_t first = output.find("test accuracy"), end = output.find("exported model", first);
+  ASSERT_NE(end, std::string::npos) << output;
+  const std::string quality = output.substr(first, end - first);
   std::filesystem::remove(folder_ / "out");
   std::string job = SmallJob("model: {name: logistic}", "model: {name: logistic, initialFrom: ./first}");
   Edit(job, "batchSize: 512,", "batchSize: 256, optimizer: {name: sgd, learningRate: 1.0e-12},");
