@@ -2,7 +2,7 @@
 # cold build.
 #
 # Every file must still include what it uses, because builds with clang (fuzzers) have no precompiled headers. GCC only,
-# because of ccache. Torch's headers are not precompiled: only worker/model includes them. See
+# because of ccache. Torch's headers are not precompiled: few folders include them. See
 # docs/adr/0008-precompiled-headers.md.
 
 set(precompiled_common <absl/status/status.h> <absl/status/statusor.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm>
