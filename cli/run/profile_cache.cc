@@ -128,7 +128,10 @@ std::string ProfileKey(const kube::Object& job, const kube::Object& pool, const 
   for (const char* field : {"limit", "price", "offering", "namespaces", "scaling", "provisionTimeout"}) {
     if (spec.is_object()) spec.erase(field);
   }
-  std::string text = fmt::format("{}|{}|{}|{}|{}|", kCacheFormat, hash, processor, StampOf(worker), pool.key().name);
+  fs::path torch = worker;  // which computes models from PyTorch
+  torch += "-torch";
+  std::string text = fmt::format("{}|{}|{}|{}|{}|{}|", kCacheFormat, hash, processor, StampOf(worker), StampOf(torch),
+                                 pool.key().name);
   text += kube::Dump(spec) + kube::Dump(pool.At("/metadata/annotations")) + kube::Dump(TemplatesOf(job));
   return base::HashHex(text + DataStamps(job)) + base::HashHex("2" + text + DataStamps(job));
 }

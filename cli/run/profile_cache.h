@@ -33,8 +33,8 @@ std::string ProcessorText();
 // model::ProfileHash of the job; empty: it has no valid spec.
 std::string ProfileHashOfJob(const kube::Object& job);
 
-// The file name without ".json"; empty: the job has no valid spec. `worker`: the program medley-worker. Reads the sizes
-// and times of the job's files, but not their content.
+// The file name without ".json"; empty: the job has no valid spec. `worker`: the program medley-worker, beside which
+// medley-worker-torch may lie. Reads the sizes and times of both and of the job's files, but not their content.
 std::string ProfileKey(const kube::Object& job, const kube::Object& pool, const std::string& processor,
                        const std::filesystem::path& worker);
 

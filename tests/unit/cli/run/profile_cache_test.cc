@@ -77,6 +77,8 @@ TEST_F(ProfileCacheTest, AKeyChangesWithWhatAMeasurementDependsOn) {
   EXPECT_TRUE(keys.insert(Key(Job(), Pool())).second) << "other data";
   std::ofstream(folder_ / "worker") << "another program";
   EXPECT_TRUE(keys.insert(Key(Job(), Pool())).second) << "another program";
+  std::ofstream(folder_ / "worker-torch") << "the program for models from PyTorch";
+  EXPECT_TRUE(keys.insert(Key(Job(), Pool())).second) << "another program for models from PyTorch";
   EXPECT_EQ(Key(Job(R"({"spec": {"model": {"name": "no such model"}}})"), Pool()), "");
 }
 
