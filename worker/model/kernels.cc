@@ -93,7 +93,10 @@ void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatri
   Values to = ValuesOf(out);
   switch (activation) {
     case Activation::kRelu:
-      for (Eigen::Index i = 0; i < to.size(); ++i) to[i] = outputs[i] <= 0 ? 0 : gradients[i];
+      for (Eigen::Index i = 0; i < to.size(); ++i) {
+        const float gradient = gradients[i];  // read in any case: a read that depends on a branch is not vectorised
+        to[i] = outputs[i] <= 0 ? 0 : gradient;
+      }
       break;
     case Activation::kSigmoid:
       to = gradients * (1 - outputs) * outputs;
