@@ -9,6 +9,7 @@ test, such as a script, needs all programs, unless it is a lint, which needs not
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -40,12 +41,36 @@ def needed(build, tests):
     return sorted(targets), programs
 
 
+def programs_of(text):
+    """{test: its program} of the text of a CTestTestfile.cmake."""
+    return {name: program for name, program in re.findall(r'^add_test\((?:\[=*\[)?([^\s"\]]+)(?:\]=*\])? "([^"]+)"', text, re.M)}
+
+
+def all_programs(folder):
+    """{test: its program} of a build's folder and those below it."""
+    try:
+        with open(os.path.join(folder, "CTestTestfile.cmake"), encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return {}
+    found = programs_of(text)
+    for below in re.findall(r'^subdirs\("([^"]+)"\)', text, re.M):
+        found.update(all_programs(os.path.join(folder, below)))
+    return found
+
+
 def listed(build, arguments):
     out = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1", *arguments], capture_output=True, text=True,
                          check=False)
     if out.returncode:
         sys.exit(f"test_targets: ctest: {out.stderr.strip()}")
-    return json.loads(out.stdout)["tests"]
+    tests = json.loads(out.stdout)["tests"]
+    if any("command" not in test for test in tests):  # ctest leaves out the command of a program that is not built yet
+        programs = all_programs(build)
+        for test in tests:
+            if test["name"] in programs:
+                test.setdefault("command", [programs[test["name"]]])
+    return tests
 
 
 def slowest(report, most=10):

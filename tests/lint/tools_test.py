@@ -40,6 +40,17 @@ class NeededTest(unittest.TestCase):
         # A script that starts a test's program needs that one.
         self.assertEqual(test_targets.needed(build, [case(["/s/real-api", "run", f"{build}/tests/a_test"])]), (["a_test"], False))
 
+    def test_programs_that_are_not_built_yet_are_known(self):
+        with tempfile.TemporaryDirectory() as build:
+            os.mkdir(os.path.join(build, "below"))
+            for folder, text in (("", 'add_test(a_test "/b/tests/a_test" "--x")\nsubdirs("below")\nsubdirs("nothing")\n'),
+                                 ("below", 'add_test([=[c_test]=] "/b/tests/c")\n'
+                                           'add_test([=[e_test]=] "/b/tests/other")\nset_tests_properties(e_test)\n')):
+                with open(os.path.join(build, folder, "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
+                    file.write(text)
+            found = test_targets.all_programs(build)
+        self.assertEqual(found, {"a_test": "/b/tests/a_test", "c_test": "/b/tests/c", "e_test": "/b/tests/other"})
+
     def test_lints_need_nothing(self):
         lint = case(["/usr/bin/python3", "/s/lint.py"], "lint")
         self.assertEqual(test_targets.needed("/b", [lint, case(["python3", "x"], "script")]), ([], False))
