@@ -1,7 +1,5 @@
 #include "cli/plan_input.h"
 
-#include <absl/cleanup/cleanup.h>
-
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -12,6 +10,7 @@
 
 #include "cli/job_file.h"
 #include "cli/model/layer_table.h"
+#include "cli/planner_program.h"
 #include "common/base/file.h"
 #include "common/base/gzip.h"
 #include "common/base/log.h"
@@ -105,34 +104,6 @@ bool IsArchive(const std::string& file) {
 bool IsOwnPlanner(const model::PlanRequest& request) {
   const sched::Registry registry = sched::BuiltinPlanners();
   return request.objective == model::Objective::kCost || registry.step_time().Find(request.planner.name) != nullptr;
-}
-
-// The answer of the program medley-planner beside this one.
-absl::StatusOr<model::PlanResult> AnswerOfPlanner(const model::PlanRequest& request) {
-  std::error_code error;
-  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path program = own.parent_path() / "medley-planner";
-  if (error || !std::filesystem::exists(program)) {
-    return base::InvalidArgument(
-        "planner.name: '{}' is unknown here, and the program medley-planner is not beside this one",
-        request.planner.name);
-  }
-  scheduler::v1::PlanRequest message;
-  model::ToProto(request, message);
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / fmt::format("medley-plan-{:016x}.json", base::SystemSeed());
-  const absl::Cleanup remove = [&] { std::filesystem::remove(file, error); };
-  MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(file, model::ToJson(message)));
-  const std::string command = fmt::format("'{}' --log-level=off --answer='{}'", program.string(), file.string());
-  FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return base::Internal("{} cannot be started", program.string());
-  std::string answer;
-  char buffer[1 << 16];
-  for (size_t count = 0; (count = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) answer.append(buffer, count);
-  if (pclose(pipe) != 0) return base::InvalidArgument("planner {} of medley-planner failed", request.planner.name);
-  scheduler::v1::PlanResponse response;
-  MEDLEY_RETURN_IF_ERROR(model::ParseText(answer, response));
-  return model::FromProto(response);
 }
 
 }  // namespace
@@ -250,7 +221,7 @@ absl::StatusOr<Planned> PlanPricedRequest(PricedRequest priced, const std::strin
   const base::SystemClock clock;
   auto result = IsOwnPlanner(priced.request)
                     ? sched::MakePlan(priced.request, priced.origin, sched::BuiltinPlanners(), clock, {})
-                    : AnswerOfPlanner(priced.request);
+                    : AnswerOfPlannerProgram(OwnFolder(), priced.request);
   if (!result.ok()) return base::Annotate(result.status(), what);
   return Planned{std::move(priced.request), std::move(*result)};
 }

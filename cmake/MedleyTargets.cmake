@@ -5,6 +5,9 @@
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
 #               [TIMEOUT seconds] [PARTS 2])  # PARTS: its cases run as so many tests of ctest, side by side
 #   medley_real_api_test(NAME base_test [TIMEOUT s] [WITHOUT cases])
+#
+# A wing is a folder that is configured and not part of the default target: it has a target of its own, and sets MEDLEY_WING
+# to that name. The target builds the wing's programs and tests, and its tests have the name as a label.
 
 # The sources of a target are compiled in batches, so that headers are parsed once a batch: this takes a third of the
 # processor time of single files (docs/adr/0011). Names in anonymous namespaces must therefore be unique in a folder.
@@ -83,7 +86,11 @@ function(medley_binary)
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} medley_warnings)
   medley_use_precompiled(${A_NAME} programs)
   medley_optimize(${A_NAME})
-  set_property(GLOBAL APPEND PROPERTY MEDLEY_PROGRAMS ${A_NAME})
+  if(MEDLEY_WING)
+    add_dependencies(${MEDLEY_WING} ${A_NAME})
+  else()
+    set_property(GLOBAL APPEND PROPERTY MEDLEY_PROGRAMS ${A_NAME})
+  endif()
 endfunction()
 
 function(medley_test)
@@ -102,6 +109,10 @@ function(medley_test)
       list(APPEND A_BINARIES medley-worker-torch)  # which it becomes for models from PyTorch
     endif()
     add_dependencies(${A_NAME} ${A_BINARIES})
+  endif()
+  if(MEDLEY_WING)
+    add_dependencies(${MEDLEY_WING} ${A_NAME})
+    list(APPEND A_LABELS ${MEDLEY_WING})
   endif()
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 120)

@@ -5,7 +5,8 @@
   test_targets.py slowest BUILD REPORT                 prints the ten slowest tests of a JUnit report of ctest
 
 A test that is a program of BUILD needs that program, which has what it starts as dependencies (medley_test's BINARIES). Any other
-test, such as a script, needs all programs, unless it is a lint, which needs nothing that is built. Setups of fixtures count too.
+test, such as a script, needs all programs, or if it is a wing's (cmake/MedleyTargets.cmake) what the wing builds, unless it is
+a lint, which needs nothing that is built. Setups of fixtures count too.
 """
 import json
 import os
@@ -15,6 +16,7 @@ import sys
 import xml.etree.ElementTree
 
 NOTHING = {"lint", "script"}  # labels of tests that need nothing built
+WINGS = {"reproductions"}  # labels of the tests of a wing: names of targets
 
 
 def properties(test):
@@ -37,7 +39,10 @@ def needed(build, tests):
         labels = set(known.get("LABELS", []))
         found = {target_of(word, build) for word in test.get("command", [])} - {None}
         targets |= found
-        programs |= not found and not labels & NOTHING
+        if not found and labels & WINGS:
+            targets |= labels & WINGS
+        elif not found and not labels & NOTHING:
+            programs = True
     return sorted(targets), programs
 
 

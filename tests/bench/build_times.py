@@ -66,8 +66,7 @@ def main():
         return 1
     seconds = {name: s for name, s in objects(folder).items() if name.endswith((".o", ".gch"))}
     sources, read = includes(folder), check_build.texts(folder)
-    for goal, targets in check_build.GOALS.items():
-        found = check_build.objects(folder, targets)
+    for goal, found in check_build.own_objects(folder).items():
         print(f"{goal}: {len(found)} objects, {sum(seconds.get(name, 0) for name in found) / 60:.1f} min of compiler time, "
               f"{sum(read.get(name, 0) for name in found):.0f} MB of text")
     print(f"{len(seconds)} objects, {sum(seconds.values()) / 60:.1f} min of compiler time; the ten most expensive:")

@@ -7,6 +7,7 @@
 #include <list>
 #include <nlohmann/json.hpp>
 
+#include "cli/planner_program.h"
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -14,13 +15,12 @@
 #include "operator/records/profile_store.h"
 #include "scheduler-service/planner/planner.h"
 #include "scheduler-service/step_time/make_plan.h"
-#include "scheduler-service/step_time/problem.h"
-#include "scheduler-service/tapp/tapp_planner.h"
 
 namespace medley::bench {
 namespace {
 
 constexpr base::seconds kProfilerLimit{600};  // of a large model under a small quota
+constexpr base::seconds kPatience{3600};      // with a planner of the program medley-planner
 
 }  // namespace
 
@@ -49,16 +49,14 @@ absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, 
 absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request) {
   const sched::Registry registry = sched::BuiltinPlanners();
   const base::SystemClock clock;
-  if (request.planner.name == "tapp") {  // of medley-planner
-    MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem problem, sched::StepTimeProblem::Compile(request));
-    MEDLEY_ASSIGN_OR_RETURN(sched::StepTimeSolution solution,
-                            sched::MakeTapp({})->Solve(problem, 1, {clock, base::SteadyTime::max(), {}}));
-    if (!solution.best) return base::FailedPrecondition("tapp: no plan");
-    return *std::move(solution.best);
-  }
-  MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, sched::MakeStepTimePlan(request, registry.step_time(), clock, {}));
-  if (!result.execution_plan) return base::FailedPrecondition("{}: no plan", request.planner.name);
-  return *std::move(result.execution_plan);
+  model::PlanRequest patient = request;  // for a planner that learns
+  patient.planner.time_budget_seconds = kPatience.count();
+  absl::StatusOr<model::PlanResult> result = registry.step_time().Find(request.planner.name) != nullptr
+                                                 ? sched::MakeStepTimePlan(request, registry.step_time(), clock, {})
+                                                 : cli::AnswerOfPlannerProgram(cli::OwnFolder(), patient);
+  MEDLEY_RETURN_IF_ERROR(result.status());
+  if (!result->execution_plan) return base::FailedPrecondition("{}: no plan", request.planner.name);
+  return *std::move(result->execution_plan);
 }
 
 std::string PlacementsText(const model::ExecutionPlan& plan) {

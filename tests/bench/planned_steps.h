@@ -29,8 +29,9 @@ struct StepTimeQuestion {
 // The question of the operator for a job with spec.objective.fastest. Errors: those of TrainingJob::FromObject.
 absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, const StepTimeQuestion& question);
 
-// The plan of the request's planner, which may also be `tapp`. Errors: those of sched::MakeStepTimePlan;
-// FailedPrecondition without a plan.
+// The plan of the request's planner, which the program medley-planner in the bench's folder is asked for where the
+// planner is not one of the scheduling service. Errors: those of sched::MakeStepTimePlan and of
+// cli::AnswerOfPlannerProgram; FailedPrecondition without a plan.
 absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request);
 
 // Of each placement its operations and replicas: " 0-3 device*share ...;".

@@ -6,7 +6,7 @@
 
 Both follow from what ninja knows of a build, so they are the same on every machine, unlike seconds, which `./dev bench build`
 prints: on one machine they go with the text, at about 2.7 s of one core a MB. A goal that was not built whole is not checked.
-Precompiled headers count nothing.
+Precompiled headers count nothing. `reproductions` counts only what `everything` has not, and `everything` must have nothing of it.
 """
 import os
 import re
@@ -16,7 +16,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLE = os.path.join(ROOT, "tests/lint/build_costs.txt")
 # What a line of the table stands for, in targets of the build.
-GOALS = {"demo": ["medley", "medley-operator", "medley-scheduler", "medley-worker"], "everything": ["all"]}
+GOALS = {"demo": ["medley", "medley-operator", "medley-scheduler", "medley-worker"], "everything": ["all"], "reproductions": ["reproductions"]}
+WING = "reproductions"  # its goal, and its folder
 
 
 def texts(build):
@@ -39,6 +40,18 @@ def texts(build):
 def objects(build, targets):
     listed = subprocess.run(["ninja", "-C", build, "-t", "inputs", *targets], capture_output=True, text=True, check=True).stdout
     return {line for line in listed.split() if line.endswith(".o")}
+
+
+def own_objects(build):
+    """Goal -> its objects; of the wing those that no other goal has."""
+    found = {goal: objects(build, targets) for goal, targets in GOALS.items()}
+    found[WING] -= found["everything"]
+    return found
+
+
+def strayed(default):
+    """Sentences about objects of the wing in the default target."""
+    return [f"everything has {each}: nothing outside of {WING}/ may link it" for each in sorted(default) if each.startswith(WING + "/")]
 
 
 def read_table(text):
@@ -66,8 +79,8 @@ def grown(costs, bars):
 def main():
     build = sys.argv[1]
     read, costs, partly = texts(build), {}, []
-    for goal, targets in GOALS.items():
-        found = objects(build, targets)
+    goals = own_objects(build)
+    for goal, found in goals.items():
         if found <= set(read):
             costs[goal] = (len(found), sum(read[each] for each in found))
         else:
@@ -76,7 +89,7 @@ def main():
         print("\n".join(f"{goal} | {count} | {mb:.0f}" for goal, (count, mb) in costs.items()))
         return 0
     with open(TABLE, encoding="utf-8") as file:
-        problems = grown(costs, read_table(file.read()))
+        problems = grown(costs, read_table(file.read())) + strayed(goals["everything"])
     for problem in problems:
         print(f"tests/lint/build_costs.txt: {problem}")
     print(f"check_build: {len(costs)} goals, {len(problems)} problems" + (f"; NOT BUILT WHOLE, so not checked: {', '.join(partly)}"

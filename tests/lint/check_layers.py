@@ -45,12 +45,6 @@ ARROWS = {
                                 "scheduler-service/step_time"],
     "scheduler-service/hierarchy": ["common/base", "common/model", "scheduler-service/step_time"],
     "scheduler-service/pipeline": ["common/base", "common/model", "scheduler-service/step_time"],
-    # Neural networks of planners.
-    "scheduler-service/torch_net": ["common/base"],
-    "scheduler-service/tapp": ["common/base", "common/model", "scheduler-service/step_time",
-                               "scheduler-service/pipeline", "scheduler-service/torch_net"],
-    "scheduler-service/graph_agent": ["common/base", "common/model", "scheduler-service/graph",
-                                      "scheduler-service/step_time", "scheduler-service/torch_net"],
     # Planners of other processes: the network, but not the front ends.
     "scheduler-service/remote_planner": ["common/base", "common/document", "common/model", "common/rpc", "proto",
                                          "scheduler-service/cost", "scheduler-service/planner",
@@ -64,6 +58,21 @@ ARROWS = {
     # Prices and profiles of a request, for the service and the command line.
     "scheduler-service/prepare": ["common/base", "common/model", "scheduler-service/catalog",
                                   "scheduler-service/profile"],
+    # Papers: they use planning, and nothing outside of the wing uses them (WINGS).
+    "reproductions/torch_net": ["common/base"],
+    "reproductions/tapp": ["common/base", "common/model", "scheduler-service/step_time", "scheduler-service/pipeline",
+                           "reproductions/torch_net"],
+    "reproductions/tapp/tests": ["common/base", "common/model", "scheduler-service/pipeline", "reproductions/tapp"],
+    "reproductions/tapp/bench": ["common/base", "common/model", "proto", "scheduler-service/pipeline",
+                                 "scheduler-service/profile", "scheduler-service/simulate",
+                                 "scheduler-service/step_time", "reproductions/tapp"],
+    "reproductions/heterog": ["common/base", "common/model", "scheduler-service/graph", "scheduler-service/step_time",
+                              "reproductions/torch_net"],
+    "reproductions/heterog/tests": ["common/base", "common/model", "reproductions/heterog"],
+    "reproductions/heterog/bench": ["common/base", "reproductions/heterog"],
+    "reproductions/app": ["common/base", "common/model", "common/rpc", "proto", "scheduler-service/planner",
+                          "scheduler-service/process", "scheduler-service/serve_planner", "reproductions/heterog",
+                          "reproductions/tapp"],
     "worker": ["common/base", "common/certificates", "common/http_server", "common/model", "common/program", "common/rpc", "common/metrics", "proto", "worker"],
     "worker/params": ["common/base", "common/model"],
     # Archives of exported models, from anybody: they know nothing of jobs.
@@ -105,7 +114,7 @@ ARROWS = {
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
 HEAVY = {
-    r"torch/|ATen/|c10/": ["worker/aten", "worker/torchscript", "scheduler-service/torch_net", "tests/unit/worker/model"],
+    r"torch/|ATen/|c10/": ["worker/aten", "worker/torchscript", "reproductions/torch_net", "tests/unit/worker/model"],
     r"oneapi/": ["worker/model"],
     r"gloo/": ["worker/collective"],
     r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
@@ -113,7 +122,8 @@ HEAVY = {
     r"boost/": ["common/http_server", "operator/controllers",
                 "tests/integration/scheduler"],
     r"curl/": ["common/http_client"],
-    r"CLI/": ["operator/app", "scheduler-service/app", "scheduler-service/app_planner", "worker/app", "cli", "tests/bench", "tests/unit/cli"],
+    r"CLI/": ["operator/app", "scheduler-service/app", "worker/app", "cli", "reproductions/app",
+              "reproductions/heterog/bench", "reproductions/tapp/bench", "tests/bench", "tests/unit/cli"],
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/document"],
 }
@@ -122,7 +132,7 @@ HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-
 CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
 CUDA_FOLDERS = ["worker/device"]
 # Headers of one folder's own sources, which keep a library's types together.
-HEADER_EXCEPTIONS = {"scheduler-service/torch_net/torch.h", "worker/aten/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
+HEADER_EXCEPTIONS = {"reproductions/torch_net/torch.h", "worker/aten/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
 # Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else
 # messages stay in .cc files, behind forward declarations.
 WIRE_HEADERS = ("common/model", "scheduler-service/handlers", "worker/coordinator/core", "worker/coordinator/server",
@@ -137,7 +147,9 @@ PURE = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
-TOP = ("common", "kube", "localcluster", "operator", "scheduler-service", "worker", "cli")
+TOP = ("common", "kube", "localcluster", "operator", "scheduler-service", "worker", "cli", "reproductions")
+# Folders that the default target does not build, so that nothing outside of them, tests included, may include them.
+WINGS = ("reproductions",)
 
 
 def folder_rule(path):
@@ -173,6 +185,8 @@ def main():
                 for pattern, allowed in HEAVY.items():
                     if re.match(pattern, include) and not under(folder, allowed):
                         problems.append(f"{path}: {include} is allowed only in {', '.join(allowed)}")
+                if under(include, WINGS) and not under(path, WINGS):
+                    problems.append(f"{path}: {include} is of {include.split('/')[0]}, which only itself may include")
                 if folder in PURE and re.match(PURE[folder], include):
                     problems.append(f"{path}: {folder} is pure and must not include {include}")
                 if not path.startswith(TOP):

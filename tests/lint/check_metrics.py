@@ -8,7 +8,7 @@ import sys
 import metric_names
 
 ROOT = metric_names.ROOT
-FOLDERS = ("common/", "operator/", "scheduler-service/", "worker/", "cli/")
+FOLDERS = ("common/", "operator/", "scheduler-service/", "worker/", "cli/", "reproductions/")
 LITERAL = re.compile(r'"((?:medley|controller_runtime|workqueue|rest_client|process|leader_election)_[a-z0-9_]+)"')
 KINDS = ("counter", "gauge", "histogram", "summary")
 # Prometheus' base units are seconds, bytes and ratios, without prefixes. Machines are sold "per_hour".

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What cmake/test_targets.py and check_build.py decide."""
+"""What cmake/test_targets.py, check_build.py and ./dev test decide."""
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -51,6 +53,13 @@ class NeededTest(unittest.TestCase):
             found = test_targets.all_programs(build)
         self.assertEqual(found, {"a_test": "/b/tests/a_test", "c_test": "/b/tests/c", "e_test": "/b/tests/other"})
 
+    def test_a_script_of_a_wing_needs_the_wing_alone(self):
+        build, script = os.path.realpath("/b"), case(["/usr/bin/python3", "/s/b_test.py"], "reproductions")
+        self.assertEqual(test_targets.needed(build, [script]), (["reproductions"], False))
+        program = case([f"{build}/tests/a_test"], "reproductions")
+        self.assertEqual(test_targets.needed(build, [program]), (["a_test"], False))
+        self.assertEqual(test_targets.needed(build, [script, case(["python3", "x"])]), (["reproductions"], True))
+
     def test_lints_need_nothing(self):
         lint = case(["/usr/bin/python3", "/s/lint.py"], "lint")
         self.assertEqual(test_targets.needed("/b", [lint, case(["python3", "x"], "script")]), ([], False))
@@ -65,6 +74,20 @@ class NeededTest(unittest.TestCase):
         self.assertEqual((len(found), found[0], found[-1]), (10, (19.5, "t19"), (10.5, "t10")))
 
 
+class ChooseTest(unittest.TestCase):
+    def test_the_wing_is_left_out_unless_it_or_single_tests_are_chosen(self):
+        with open(os.path.join(HERE, "../../dev"), encoding="utf-8") as file:
+            function = re.search(r"^wing=.*?^}$", file.read(), re.M | re.S).group()
+        without, wing = ["-LE", "^reproductions$"], ["-L", "^reproductions$"]
+        for given, chosen in (([], without), (["-j", "4"], ["-j", "4", *without]), (["reproductions"], wing),
+                              (["reproductions", "-R", "tapp"], [*wing, "-R", "tapp"]), (["-R", "tapp"], ["-R", "tapp"]),
+                              (["-L", "reproductions"], ["-L", "reproductions"]), (["--rerun-failed"], ["--rerun-failed"])):
+            with self.subTest(given):
+                done = subprocess.run(["bash", "-c", function + '\nchoose_tests "$@"\nprintf "%s\\n" "${chosen[@]}"', "dev", *given],
+                                      capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout.split("\n")[:-1], chosen)
+
+
 class BuildTest(unittest.TestCase):
     BARS = check_build.read_table("# a comment\n\ndemo | 10 | 100  # why\neverything | 20 | 200\n")
 
@@ -76,6 +99,10 @@ class BuildTest(unittest.TestCase):
         self.assertEqual(check_build.grown({"demo": (11, 100.0)}, self.BARS), ["demo has 11 objects, more than 10"])
         self.assertIn("demo reads 101 MB of text, more than 100", check_build.grown({"demo": (10, 100.6)}, self.BARS)[0])
         self.assertEqual(check_build.grown({"other": (1, 1.0)}, self.BARS), ["other has no line"])
+
+    def test_the_default_target_has_nothing_of_the_wing(self):
+        self.assertEqual(check_build.strayed({"a/b.o", "tests/reproductions/c.o"}), [])
+        self.assertEqual(len(check_build.strayed({"a/b.o", "reproductions/tapp/c.o"})), 1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs all parts of graph_bench and agent_bench, and keeps what each printed: ./dev bench graph all [--folder build/graph-bench] [--small]
+"""Runs all parts of graph_bench, and keeps what each printed: ./dev bench graph all [--folder build/graph-bench] [--small]
 
 A part that is complete is not run again, so the command goes on after an interruption; a part is run again when the program or its
 arguments have changed. --small: some models and few simulations, minutes instead of hours. Exit status: 0 if every part ran.
@@ -24,11 +24,6 @@ PARTS = {  # name: arguments, and those of --small
     "order": (f"graph_bench order --calls 1000 {DATASHEETS}", f"graph_bench order --calls 60 --models vgg19 {DATASHEETS}"),
     "brute": ("graph_bench brute --brute-groups 6 --instances 200", "graph_bench brute --brute-groups 3 --instances 10"),
     "speed": ("graph_bench speed", "graph_bench speed --models vgg19"),
-    "agent-search": ("agent_bench search --calls 1000 --seeds 5", "agent_bench search --calls 60 --seeds 1 --models vgg19"),
-    "agent-train": ("agent_bench train --without vgg19,bert-24,inception_v3 --weights {folder}/unseen.pt",
-                    "agent_bench train --models resnet200 --rounds 2 --weights {folder}/unseen.small.pt"),
-    "agent-unseen": ("agent_bench unseen --calls 2000 --seeds 3 --models vgg19,inception_v3,bert-24 --weights {folder}/unseen.pt",
-                     "agent_bench unseen --calls 60 --seeds 1 --models vgg19 --weights {folder}/unseen.small.pt"),
 }
 
 
@@ -61,14 +56,14 @@ def run(name, command, path, key):
     return True
 
 
-def main():
+def main(parts, folder):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", default="build/graph-bench")
+    parser.add_argument("--folder", default=folder)
     parser.add_argument("--small", action="store_true")
     flags = parser.parse_args()
     os.makedirs(flags.folder, exist_ok=True)
     good = True
-    for name, commands in PARTS.items():
+    for name, commands in parts.items():
         command = commands[1 if flags.small else 0].format(folder=flags.folder)
         path = os.path.join(flags.folder, name + (".small" if flags.small else "") + ".txt")
         key = key_of(command)
@@ -84,4 +79,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(PARTS, "build/graph-bench")

@@ -103,8 +103,9 @@ def run(*command, **options):
 
 
 def build_images(out):
-    run(f"{ROOT}/deploy/docker/images", "--repository", "medley.local", "--tag", "test", "--raw", "--out", out)
-    return [f"{out}/{name}.tar" for name in ("operator", "scheduler", "worker")]
+    names = ("operator", "scheduler", "worker")
+    run(f"{ROOT}/deploy/docker/images", "--repository", "medley.local", "--tag", "test", "--raw", "--out", out, *names)
+    return [f"{out}/{name}.tar" for name in names]
 
 
 def start_cluster():

@@ -1,0 +1,21 @@
+// Plans of the program medley-planner, which has planners that are not linked into `medley`: those of reproductions/.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <filesystem>
+
+#include "common/model/planning.h"
+
+namespace medley::cli {
+
+// The folder of the running program; empty where the system does not say.
+std::filesystem::path OwnFolder();
+
+// Starts `folder`/medley-planner for one answer, and waits for it: it ends within the request's time budget.
+// Thread-safe. Errors: InvalidArgument where the program is not in the folder or fails (it has printed why), and those
+// of reading and writing files.
+absl::StatusOr<model::PlanResult> AnswerOfPlannerProgram(const std::filesystem::path& folder,
+                                                         const model::PlanRequest& request);
+
+}  // namespace medley::cli
