@@ -67,7 +67,7 @@ Bounds SpecOf(std::string_view file) {
     if (name != file) continue;
     const auto crd = document::Parse(text);
     MEDLEY_CHECK(crd.ok(), base::ToString(crd.status()));
-    return Bounds(crd->at("/spec/versions/0/schema/openAPIV3Schema/properties/spec"_json_pointer));
+    return Bounds(crd->at(nlohmann::json::json_pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec")));
   }
   MEDLEY_CHECK(false, "no such CRD is bundled");
 }

@@ -108,8 +108,8 @@ TEST(SchemaWordsTest, EveryOfferedValueIsSuggestedForItsMisspellings) {
   for (const auto& [name, text] : ops::BundledCrds()) {
     const auto crd = document::Parse(text);
     ASSERT_THAT(crd, base::IsOk());
-    CheckEnums(crd->at("/spec/versions/0/schema/openAPIV3Schema/properties/spec"_json_pointer), std::string(name),
-               checked);
+    CheckEnums(crd->at(nlohmann::json::json_pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec")),
+               std::string(name), checked);
   }
   EXPECT_GT(checked, 100);
 }

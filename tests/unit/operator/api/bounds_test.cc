@@ -83,8 +83,8 @@ void AddBreaches(const Json& schema, const std::string& path, const Json::json_p
 std::vector<Breach> BreachesOf(const std::string& crd) {
   std::vector<Breach> breaches;
   const Json schema = LoadYaml("deploy/crds/" + crd);
-  AddBreaches(schema.at("/spec/versions/0/schema/openAPIV3Schema/properties/spec"_json_pointer), "spec",
-              Json::json_pointer("/spec"), breaches);
+  AddBreaches(schema.at(nlohmann::json::json_pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec")),
+              "spec", Json::json_pointer("/spec"), breaches);
   return breaches;
 }
 

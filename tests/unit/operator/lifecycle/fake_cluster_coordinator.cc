@@ -92,7 +92,7 @@ bool FakeCluster::StepCoordinator() {
     return changed;
   }
   const std::string uid = kube::Object(pod->second).uid();
-  const bool keeps_journal = job["spec"].contains("/checkpoint/volume"_json_pointer);
+  const bool keeps_journal = job["spec"].contains(nlohmann::json::json_pointer("/checkpoint/volume"));
   if (!coordinator_ && keeps_journal) coordinator_ = std::exchange(journal_, std::nullopt);
   if (coordinator_ && coordinator_->pod_uid != uid && keeps_journal) {
     TakeOver(leader);

@@ -99,8 +99,8 @@ void AddPaths(const Json& schema, const Json::json_pointer& at, std::vector<Json
 std::vector<Json::json_pointer> PathsOf(const std::string& crd, const std::string& part) {
   const Json schema = LoadYaml("deploy/crds/" + crd);
   std::vector<Json::json_pointer> paths = {Json::json_pointer("/unknown")};
-  AddPaths(schema.at("/spec/versions/0/schema/openAPIV3Schema/properties"_json_pointer).at(part), Json::json_pointer(),
-           paths);
+  AddPaths(schema.at(nlohmann::json::json_pointer("/spec/versions/0/schema/openAPIV3Schema/properties")).at(part),
+           Json::json_pointer(), paths);
   return paths;
 }
 
