@@ -55,6 +55,25 @@ struct Describer {
 
 }  // namespace
 
+// Compiled here once: each of them is code for every type that the variant may hold.
+Action::Action(const Action& other) = default;
+Action::Action(Action&& other) noexcept = default;
+Action& Action::operator=(const Action& other) = default;
+Action& Action::operator=(Action&& other) noexcept = default;
+Action::~Action() = default;
+
+Answer::Answer(const Answer& other) = default;
+Answer::Answer(Answer&& other) noexcept = default;
+Answer& Answer::operator=(const Answer& other) = default;
+Answer& Answer::operator=(Answer&& other) noexcept = default;
+Answer::~Answer() = default;
+
+Effect::Effect(const Effect& other) = default;
+Effect::Effect(Effect&& other) noexcept = default;
+Effect& Effect::operator=(const Effect& other) = default;
+Effect& Effect::operator=(Effect&& other) noexcept = default;
+Effect::~Effect() = default;
+
 std::string Describe(const Action& action) { return std::visit(Describer(), action); }
 
 bool IsRead(const Action& action) {

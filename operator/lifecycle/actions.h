@@ -231,15 +231,33 @@ struct AskForPlan {
   Urgency urgency = Urgency::kReplan;
 };
 
-using Action = std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, TakeTurn, ReserveUnits, EnsureObject,
-                            CreateObject, ApplyObject, DeleteObject, PatchJob, CreatePods, DeletePods, SavePlan,
-                            Connect, SendPlan, SuspendTraining, DrainMembers, AskForPlan>;
+// One of them. A class, so that its copies, moves and destructor are compiled in one source (actions.cc), not in each.
+class Action : public std::variant<ReadPools, ReadPlan, ReadProfiles, GetObject, ReadLog, TakeTurn, ReserveUnits,
+                                   EnsureObject, CreateObject, ApplyObject, DeleteObject, PatchJob, CreatePods,
+                                   DeletePods, SavePlan, Connect, SendPlan, SuspendTraining, DrainMembers, AskForPlan> {
+ public:
+  using variant::variant;
+  Action(const Action& other);
+  Action(Action&& other) noexcept;
+  Action& operator=(const Action& other);
+  Action& operator=(Action&& other) noexcept;
+  ~Action();
+};
 
 // The Answer types above, each once.
-using Answer = std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>, ReadLog::Answer,
-                            TakeTurn::Taken, EnsureObject::Outcome, absl::Status, CreatePods::Outcomes,
-                            DeletePods::Outcome, SavePlan::Outcome, std::shared_ptr<const Observation>,
-                            SendPlan::Answer, SuspendTraining::Answer, DrainMembers::Answer, AskForPlan::Answer>;
+class Answer
+    : public std::variant<PoolsView, kube::ObjectPtr, ProfilesView, absl::StatusOr<kube::Object>, ReadLog::Answer,
+                          TakeTurn::Taken, EnsureObject::Outcome, absl::Status, CreatePods::Outcomes,
+                          DeletePods::Outcome, SavePlan::Outcome, std::shared_ptr<const Observation>, SendPlan::Answer,
+                          SuspendTraining::Answer, DrainMembers::Answer, AskForPlan::Answer> {
+ public:
+  using variant::variant;
+  Answer(const Answer& other);
+  Answer(Answer&& other) noexcept;
+  Answer& operator=(const Answer& other);
+  Answer& operator=(Answer&& other) noexcept;
+  ~Answer();
+};
 
 // One line for logs and tests: "create pods adult-0-cpu-0, adult-0-cpu-1".
 std::string Describe(const Action& action);
@@ -301,7 +319,16 @@ struct WriteLog {
   std::string error;
 };
 
-using Effect = std::variant<PublishEvent, CountRestarts, CountPlan, CountReplan, AddSpent, RecordSwitch, Disconnect,
-                            OfferObservation, ReportNewerTerm, ReportNoNode, WriteLog>;
+// A class, as Action is.
+class Effect : public std::variant<PublishEvent, CountRestarts, CountPlan, CountReplan, AddSpent, RecordSwitch,
+                                   Disconnect, OfferObservation, ReportNewerTerm, ReportNoNode, WriteLog> {
+ public:
+  using variant::variant;
+  Effect(const Effect& other);
+  Effect(Effect&& other) noexcept;
+  Effect& operator=(const Effect& other);
+  Effect& operator=(Effect&& other) noexcept;
+  ~Effect();
+};
 
 }  // namespace medley::ops::lifecycle

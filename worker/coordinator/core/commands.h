@@ -118,8 +118,18 @@ struct HandedOverCommand {
   int64_t to_term = 0;
 };
 
-using Command = std::variant<SendCommand, JournalCommand, StepCommand, DrainCommand, EvaluationCommand, RollbackCommand,
-                             FindCheckpointCommand, WriteManifestCommand, PruneCommand, DiscardCheckpointCommand,
-                             ExportCommand, DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand>;
+// One of them. A class, so that its copies, moves and destructor are compiled in one source (commands.cc), not in each.
+class Command
+    : public std::variant<SendCommand, JournalCommand, StepCommand, DrainCommand, EvaluationCommand, RollbackCommand,
+                          FindCheckpointCommand, WriteManifestCommand, PruneCommand, DiscardCheckpointCommand,
+                          ExportCommand, DropCommand, FenceCommand, LogCommand, FinishCommand, HandedOverCommand> {
+ public:
+  using variant::variant;
+  Command(const Command& other);
+  Command(Command&& other) noexcept;
+  Command& operator=(const Command& other);
+  Command& operator=(Command&& other) noexcept;
+  ~Command();
+};
 
 }  // namespace medley::worker

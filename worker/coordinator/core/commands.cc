@@ -1,0 +1,11 @@
+#include "worker/coordinator/core/commands.h"
+
+namespace medley::worker {
+
+Command::Command(const Command& other) = default;
+Command::Command(Command&& other) noexcept = default;
+Command& Command::operator=(const Command& other) = default;
+Command& Command::operator=(Command&& other) noexcept = default;
+Command::~Command() = default;
+
+}  // namespace medley::worker
