@@ -16,18 +16,6 @@ namespace {
 constexpr int kNone = -1;
 constexpr size_t kHoldersInSentence = 3;
 
-std::string Size(double bytes) {
-  constexpr double kStep = 1024;
-  if (bytes < kStep) return base::FormatDecimal(bytes, 0) + " B";
-  const char* unit = "KiB";
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
-    unit = next;
-    bytes /= kStep;
-    if (bytes < kStep) break;
-  }
-  return base::FormatDecimal(bytes, bytes < 10 ? 2 : 1) + " " + unit;
-}
-
 // What a tensor belongs to, for the sentence: one name for all micro-batches.
 struct Owner {
   const char* what = "";
@@ -316,6 +304,18 @@ class Counter {
 
 }  // namespace
 
+std::string SizeText(double bytes) {
+  constexpr double kStep = 1024;
+  if (bytes < kStep) return base::FormatDecimal(bytes, 0) + " B";
+  const char* unit = "KiB";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+    unit = next;
+    bytes /= kStep;
+    if (bytes < kStep) break;
+  }
+  return base::FormatDecimal(bytes, bytes < 10 ? 2 : 1) + " " + unit;
+}
+
 std::vector<DeviceMemory> CountMemory(const Program& program, const model::Model& model, const MemoryOptions& options) {
   return Counter(program, model, options).Count();
 }
@@ -327,10 +327,10 @@ absl::Status CheckMemory(const Program& program, const std::vector<DeviceMemory>
     std::string largest;
     for (size_t h = 0; h < std::min(memory[d].holders.size(), kHoldersInSentence); ++h) {
       const Holder& holder = memory[d].holders[h];
-      largest += fmt::format("{}{} ({})", h == 0 ? "" : ", ", holder.name, Size(holder.bytes));
+      largest += fmt::format("{}{} ({})", h == 0 ? "" : ", ", holder.name, SizeText(holder.bytes));
     }
     return base::ResourceExhausted("device {} has {} of memory, the plan needs {}; the largest parts are {}",
-                                   program.devices[d].id, Size(capacities[d]), Size(memory[d].peak), largest);
+                                   program.devices[d].id, SizeText(capacities[d]), SizeText(memory[d].peak), largest);
   }
   return absl::OkStatus();
 }

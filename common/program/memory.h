@@ -49,4 +49,7 @@ absl::Status CheckMemory(const Program& program, const std::vector<DeviceMemory>
 absl::Status CheckMemory(const Program& program, const model::Model& model, const std::vector<double>& capacities,
                          const MemoryOptions& options);
 
+// "900 MiB", "1.25 GiB".
+std::string SizeText(double bytes);
+
 }  // namespace medley::program

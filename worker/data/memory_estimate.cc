@@ -11,6 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/memory_limit.h"
 #include "common/base/status.h"
+#include "common/model/sample_bytes.h"
 #include "worker/data/array_dataset.h"
 #include "worker/data/schema.h"
 #include "worker/data/source.h"
@@ -97,11 +98,6 @@ absl::StatusOr<TextEstimate> EstimateText(const std::string& path) {
   }
 }
 
-int64_t RowBytes(const model::SchemaSpec& schema) {
-  const SampleShape shape = ShapeOf(schema);
-  return int64_t{4} * (shape.fields + shape.numerics + shape.labels);
-}
-
 // As long as not all rows are read: numbers are standardised in double (ParsedRows).
 int64_t ParsedRowBytes(const model::SchemaSpec& schema) {
   const SampleShape shape = ShapeOf(schema);
@@ -133,7 +129,7 @@ absl::StatusOr<DataMemory> EstimateTexts(const model::SourceSpec& source, const 
   }
   const int64_t other = (spec.schema.header ? static_cast<int64_t>(paths.size()) : 0) + spec.max_bad_rows;
   memory.rows = std::max<int64_t>(0, memory.rows - other);  // rows that are not kept
-  memory.kept = memory.rows * RowBytes(spec.schema);
+  memory.kept = memory.rows * model::SampleBytes(spec.schema);
   // The rows are parsed in pieces, which are then joined; the allocator keeps what is freed meanwhile.
   memory.peak = std::max(memory.kept / 10 * 18, memory.peak - other * ParsedRowBytes(spec.schema));
   return memory;
@@ -152,7 +148,7 @@ absl::StatusOr<DataMemory> EstimateMemory(const model::SourceSpec& source, const
   if (!source.arrays()) return EstimateTexts(source, spec, root);
   DataMemory memory;
   MEDLEY_ASSIGN_OR_RETURN(memory.rows, CountArraySamples(source, spec.schema, root));
-  memory.kept = memory.peak = memory.rows * RowBytes(spec.schema);
+  memory.kept = memory.peak = memory.rows * model::SampleBytes(spec.schema);
   return memory;
 }
 
@@ -176,8 +172,8 @@ absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, 
   return base::OutOfRange(
       "the {} of {} bytes{}) need at least {} of memory, but a process of this pool may use {}, of which {} are used "
       "already: give a unit of the pool more memory (spec.unit.resources.memory), or train on a part of the data",
-      both, RowBytes(spec.schema), text > 0 ? fmt::format(", read from {} of text", Gib(text)) : "", Gib(need),
-      Gib(room.limit), Gib(room.used));
+      both, model::SampleBytes(spec.schema), text > 0 ? fmt::format(", read from {} of text", Gib(text)) : "",
+      Gib(need), Gib(room.limit), Gib(room.used));
 }
 
 }  // namespace medley::worker

@@ -1,0 +1,21 @@
+// What the samples of a job take in the memory of a process that keeps them. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "common/model/data_spec.h"
+
+namespace medley::model {
+
+// Numbers of one sample, by the lists that hold them (worker/data/schema.h).
+struct SampleNumbers {
+  int fields = 0;  // categories, and buckets of numeric columns
+  int numerics = 0;
+  int labels = 1;
+};
+SampleNumbers NumbersOf(const SchemaSpec& schema);
+
+// Of a sample that is read: 4 for each number.
+int64_t SampleBytes(const SchemaSpec& schema);
+
+}  // namespace medley::model
