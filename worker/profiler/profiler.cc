@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/sample_bytes.h"
+#include "common/program/process_memory.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
 #include "worker/data/memory_estimate.h"
@@ -20,6 +23,7 @@
 #include "worker/profiler/allreduce_table.h"
 #include "worker/profiler/statistics.h"
 #include "worker/profiler/step_timer.h"
+#include "worker/profiler/used_rows.h"
 
 namespace medley::worker {
 namespace {
@@ -184,6 +188,34 @@ absl::StatusOr<std::vector<Costs>> TimeComputation(const StepTimerContext& conte
   return all;
 }
 
+// Before a part of the model is made that takes more than the process may have: no unit of the pool can train it.
+absl::Status CheckModelFits(const ProfilerOptions& options, const model::Profile& profile, const Dataset& data) {
+  program::ProcessOptions needs;
+  needs.tensors.samples = profile.profile_batch_size;
+  needs.tensors.state_factor = profile.state_factor;
+  needs.torch = options.job.model.imported();
+  needs.rows = static_cast<double>(data.rows());
+  needs.row_bytes = static_cast<double>(model::SampleBytes(options.job.data.schema));
+  const program::ProcessMemory memory = program::MemoryOfProfiler(profile.model, needs);
+  const double least = program::LeastMemory(memory, needs.torch);
+  const auto limit = static_cast<double>(CurrentMemoryRoom().limit);
+  if (least <= limit) return absl::OkStatus();
+  return base::OutOfRange(
+      "measuring the model needs at least {} of memory, but a process of this pool may use {}. It is estimated to need "
+      "{}: give a unit of the pool more memory (spec.unit.resources.memory), or train a smaller model or with a "
+      "smaller "
+      "batch",
+      program::SizeText(least), program::SizeText(limit), program::InWords(memory));
+}
+
+void AddUsedRows(const Graph& graph, const Dataset& data, model::Model& model) {
+  for (size_t i = 0; i < graph.operations.size(); ++i) {
+    if (!graph.operations[i].HasTable()) continue;
+    const int64_t rows = CountUsedRows(data.all(), graph.operations[i].parameters.front());
+    model.layers[i].attributes[program::kUsedRows] = std::to_string(rows);
+  }
+}
+
 absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, const Dataset& data) {
   MEDLEY_ASSIGN_OR_RETURN(Graph graph, FitGraph(options.job, data, options.root));
   // For what it refuses: before a job is planned.
@@ -201,6 +233,8 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   profile.state_factor = StateFactor(optimizer.kind);
   profile.samples_per_epoch = data.rows();
   profile.micro_batches = std::max(1, training.micro_batches);
+  MEDLEY_RETURN_IF_ERROR(CheckModelFits(options, profile, data));
+  AddUsedRows(graph, data, profile.model);
   const StepTimerContext context{.graph = graph,
                                  .data = data,
                                  .optimizer = optimizer,
