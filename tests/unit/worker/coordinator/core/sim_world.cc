@@ -17,7 +17,7 @@ CoreOptions MakeOptions(const WorldOptions& world) {
   options.checkpoints = world.checkpoints;
   options.checkpoint_interval = base::seconds(2);
   options.evaluation.every_steps = world.evaluate_every;
-  options.max_fruitless = 1000;
+  options.max_fruitless = world.max_fruitless;
   options.retry_wait = base::milliseconds(100);
   options.slow_for = base::milliseconds(200);
   options.standby = {.hold = base::milliseconds(200), .interval = base::milliseconds(50)};
@@ -220,8 +220,10 @@ void World::ReplacePods() {
 
 void World::Deliver(Member& member) {
   if (!core_ || member.outbox.empty()) return;
-  const job::v1::SessionRequest message = std::move(member.outbox.front());
+  job::v1::SessionRequest message = std::move(member.outbox.front());
   member.outbox.pop_front();
+  if (options_.speak) options_.speak(member.slot, message);
+  message = Transmit(std::move(message));
   core_->OnMessage(member.slot.member(), member.instance, message, Now());
   Execute();
 }
@@ -251,10 +253,10 @@ void World::Execute(const Command& command) {
     }
     const auto found = shared_.by_instance.find(send->instance);
     if (found != shared_.by_instance.end() && found->second->alive && found->second->connected) {
-      found->second->inbox.push_back(send->message);
+      found->second->inbox.push_back(Transmit(send->message));
     }
   } else if (const auto* journal = std::get_if<JournalCommand>(&command)) {
-    journal_ = journal->state;
+    journal_ = Transmit(journal->state);
   } else if (const auto* step = std::get_if<StepCommand>(&command)) {
     if (step->range.step > lines_ + 1) Violation(fmt::format("steps.jsonl: {} after {}", step->range.step, lines_));
     lines_ = std::max(lines_, step->range.step);
@@ -413,7 +415,7 @@ std::string World::Run() {
   for (int event = 0; event < options_.max_events && violation_.empty(); ++event) {
     Event();
     if (!finished_) continue;
-    if (core_) last_ = core_->Observe(Now());
+    if (core_) last_ = Transmit(core_->Observe(Now()));
     const job::v1::JobPhase outcome = journal_->outcome();
     if (*finished_ != 0) return fmt::format("the job failed: {}", journal_->message());
     if (outcome == job::v1::JOB_PHASE_COMPLETE) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -32,6 +33,11 @@ struct WorldOptions {
   bool keep_best = false;     // by ScoreOf; the best model is exported
   bool validation = false;    // with keep_best: the test data are evaluated once, at the end
   bool slow_members = false;  // trainers become slow and fast again; plans detect it
+  int max_fruitless = 1000;
+  // Changes what a member says, before it is sent; null: nothing.
+  std::function<void(const job::v1::MemberSlot&, job::v1::SessionRequest&)> speak = nullptr;
+  // The way of every message between processes, and of the journal; null: they arrive as they are.
+  std::function<void(google::protobuf::Message&)> transmit = nullptr;
 };
 
 // Makes a plan with one stage on servers and one dense stage.
@@ -46,6 +52,7 @@ class World {
   // Runs until the job is complete. Returns "", or what went wrong.
   std::string Run();
   const job::v1::Observation& last() const { return last_; }
+  int64_t newest_generation() const { return newest_generation_; }
   int kills() const { return kills_; }
   int hand_overs() const { return hand_overs_; }  // that were completed
   int64_t lines() const { return lines_; }
@@ -65,6 +72,11 @@ class World {
   void Deliver(Member& member);
   void Execute();
   void Execute(const Command& command);
+  template <typename Message>
+  Message Transmit(Message message) const {
+    if (options_.transmit) options_.transmit(message);
+    return message;
+  }
   void CompleteCheckpoint(const WriteManifestCommand& command);
   void Prune(const std::string& best);
   void Export();
