@@ -27,6 +27,8 @@ double CallBudget::Used(base::SteadyTime now) {
 bool CallBudget::Open(int open, double abandoned, base::SteadyTime now) {
   base::MutexLock lock(mutex_);
   const bool own = open < options_.own_calls && abandoned < options_.own_abandoned;
+  const bool scarce = options_.threads > 0 && Used(now) >= options_.threads / 2.0;
+  if (scarce && (open >= options_.own_scarce || abandoned >= options_.own_abandoned)) return false;
   if (!own && Used(now) >= options_.max_calls / 2.0) return false;
   ++open_;
   return true;

@@ -178,7 +178,7 @@ bool Connection::FromServer(std::string& scratch, base::SteadyTime now) {
     if (!out_.empty()) {
       size_t sent = 0;
       if (Write(out_, sent) == Io::kEnd) return false;
-      if (sent > 0) moved_ = now;
+      if (sent > 0) moved_ = drained_ = now;
       if (sent > 0) Hold(out_, std::string(out_, sent));
       if (!out_.empty()) return true;
     }
@@ -186,7 +186,7 @@ bool Connection::FromServer(std::string& scratch, base::SteadyTime now) {
     const ssize_t read = recv(server_, scratch.data(), most, 0);
     if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) return false;
     if (read < 0) return !server_ended_;
-    moved_ = now;
+    moved_ = drained_ = now;
     const std::string_view all(scratch.data(), static_cast<size_t>(read));
     meter_.FromServer(all, now);
     size_t sent = 0;

@@ -49,6 +49,10 @@ class Connection {
   base::nanoseconds paced_for(base::SteadyTime now) const {  // without a break
     return paced_ ? base::nanoseconds(now - paced_since_) : base::nanoseconds(0);
   }
+  // How long the client has read nothing of what waits for it.
+  base::nanoseconds stalled_for(base::SteadyTime now) const {
+    return out_.empty() ? base::nanoseconds(0) : base::nanoseconds(now - drained_);
+  }
   bool in_use() const { return meter_.open() > 0; }
   base::SteadyTime opened() const { return opened_; }
   base::SteadyTime moved() const { return moved_; }  // when bytes moved last
@@ -74,8 +78,9 @@ class Connection {
   base::SteadyTime moved_;
   std::string in_;  // from the client: `passed_` bytes that the server may read, then others
   size_t passed_ = 0;
-  std::string out_;  // for the client
-  bool greeted_;     // TLS is established
+  std::string out_;           // for the client
+  base::SteadyTime drained_;  // when it read of `out_`, or `out_` was empty
+  bool greeted_;              // TLS is established
   bool tls_wants_write_ = false;
   bool client_ended_ = false;
   bool server_ended_ = false;

@@ -268,15 +268,17 @@ void Front::Loop::MoveAll(std::vector<int>& ready, base::SteadyTime now) {
   count_ = static_cast<int>(entries_.size());
 }
 
-// Ends connections that have not introduced themselves in time, and those that have been paced for too long: while the
-// client's bytes are not read, nothing says that it has left.
+// Ends connections that have not introduced themselves in time, those whose clients read nothing, because the server's
+// threads wait for them, and those that have been paced for too long: while the client's bytes are not read, nothing
+// says that it has left.
 void Front::Loop::Sweep(base::SteadyTime now) {
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto at = it++;
     const Connection& connection = *at->second.connection;
     if (connection.server() < 0 && now - connection.opened() > state_.options.introduction) {
       End(at);
-    } else if (connection.paced_for(now) > state_.options.max_paced) {
+    } else if (connection.paced_for(now) > state_.options.max_paced ||
+               connection.stalled_for(now) > state_.options.max_stalled) {
       End(at);
     }
   }

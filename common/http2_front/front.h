@@ -26,6 +26,7 @@ struct FrontOptions {
   int port = 0;                    // 0: the system chooses
   int max_connections = 1024;
   base::milliseconds introduction{20000};  // longest time from a connection's begin to its first frame
+  base::milliseconds max_stalled{20000};   // longest time in which a client reads nothing of what waits for it
   base::milliseconds max_paced{10000};     // longest time without a break in which a connection waits for its meter
   CallBudget::Options budget;
   CallMeter::Limits limits;

@@ -41,6 +41,7 @@ http2_front::FrontOptions FrontOf(const ServerOptions& options) {
   http2_front::FrontOptions out{.host = options.host, .port = options.port};
   out.max_connections = options.max_connections;
   out.budget.max_calls = options.max_calls;
+  out.budget.threads = options.answers_in_threads ? options.max_threads : 0;
   out.limits.max_open = options.max_calls_per_connection;
   out.tls = TlsOf(options);
   return out;

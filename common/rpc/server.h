@@ -42,6 +42,10 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address to listen on, IPv6 without brackets; "::": all of this machine
   int port = 0;                    // 0: the system chooses, see port()
   int max_threads = 128;
+  // The services answer each call in a thread (the synchronous API): while half of max_threads are in use, the
+  // front lets each connection have few calls open, so that nobody is refused for want of a thread because a few
+  // connections flood the server. False where calls of the callback API wait in any number.
+  bool answers_in_threads = false;
   int max_message_bytes = 64 << 20;  // of a received message; a larger one gets RESOURCE_EXHAUSTED
   int max_send_bytes = 64 << 20;
   // Of gRPC's buffers for all connections, above 0. When they are used up, gRPC reads no further and ends calls with

@@ -59,11 +59,14 @@ RestOptions MakeRestOptions(const Options& options, const Address& address, cons
 // For requests that are not read yet: of callers without the token, and of those that wait for a place.
 constexpr int64_t kGrpcMemoryBytes = int64_t{64} << 20;
 constexpr int kReadAheadBytes = 16 << 10;
+constexpr int kGrpcThreads = 1024;  // calls that are open at the same time: streams, and those that wait for a place
 
 rpc::ServerOptions MakeGrpcOptions(const Options& options, const Address& address) {
   rpc::ServerOptions out;
   out.host = address.host.empty() ? "::" : address.host;  // of both families
   out.port = address.port;
+  out.max_threads = kGrpcThreads;
+  out.answers_in_threads = true;
   out.max_message_bytes = options.max_body_kib << 10;
   out.max_memory_bytes = kGrpcMemoryBytes;
   out.read_ahead_bytes = kReadAheadBytes;

@@ -50,6 +50,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
   const rpc::ServerOptions serve = {.host = options.host,
                                     .port = options.port,
                                     .max_threads = 1024,
+                                    .answers_in_threads = true,
                                     .max_message_bytes = kMaxMessageBytes,
                                     .max_memory_bytes = kMaxMemoryBytes,
                                     .read_ahead_bytes = kReadAheadBytes,

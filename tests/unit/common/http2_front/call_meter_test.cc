@@ -113,6 +113,26 @@ TEST_F(CallMeterTest, NewConnectionsWaitWhileAbandonedCallsFillTheBudget) {
   EXPECT_TRUE(budget_.HasRoom(now_));
 }
 
+// Issue 44: eight connections with sixteen calls each used up the 128 threads of a server, which then refused all.
+TEST(CallBudgetTest, ThreadsAreLeftToOthers) {
+  const base::SteadyTime now{base::seconds(1)};
+  CallBudget budget({.threads = 128});
+  int opened = 0;
+  for (int connection = 0; connection < 8; ++connection) {
+    int open = 0;
+    while (open < 1000 && budget.Open(open, 0, now)) ++open;
+    opened += open;
+  }
+  EXPECT_EQ(opened, 64 + 7 * 4) << "half, and a few calls of each further connection";
+  EXPECT_FALSE(budget.Open(4, 0, now));
+  EXPECT_TRUE(budget.Open(3, 0, now));
+  EXPECT_FALSE(budget.Open(0, 4, now)) << "it abandons its calls";
+  budget.End(40);
+  EXPECT_TRUE(budget.Open(4, 0, now)) << "threads are free again";
+  CallBudget waiting({.threads = 0});
+  for (int call = 0; call < 300; ++call) EXPECT_TRUE(waiting.Open(call % 10, 0, now));
+}
+
 TEST_F(CallMeterTest, FramesWithoutACallArePaced) {
   for (const std::string& frame :
        {Frame(kPing, 0, 0, "12345678"), Frame(kSettings, 0, 0), Frame(kPriority, 0, 1, "12345"), Frame(kData, 0, 1),
