@@ -9,6 +9,7 @@
 #include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
 #include "operator/api/training_job.h"
+#include "operator/records/memory_check.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
 
@@ -138,6 +139,7 @@ absl::StatusOr<JobPlanRequest> BuildJobPlanRequest(const JobObjects& objects, bo
   std::vector<ops::PoolOffer> offers;
   for (size_t i = 0; i < usable.pools.size(); ++i) offers.push_back({&usable.pools[i], usable.units[i]});
   job_request.request = ops::BuildPlanRequest(*job, *profile, offers, Progress(job_request.status, now));
+  ops::LimitByUnitMemory(*job, *profile, offers, job_request.request);
   if (job_request.status.plan) job_request.catalog_revision = job_request.status.plan->catalog_revision;
   if (job_request.status.finished())
     job_request.notes.push_back("the job has finished: it is planned as if it started from the beginning");

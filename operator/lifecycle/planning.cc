@@ -25,6 +25,7 @@
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/stored_plan.h"
 #include "operator/lifecycle/succession.h"
+#include "operator/records/memory_check.h"
 #include "operator/records/prediction_spread.h"
 
 namespace medley::ops::lifecycle {
@@ -71,6 +72,16 @@ std::string InWords(const model::Reason& reason, const UsablePools& pools) {
   const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
   if (about_units && view != nullptr) {
     words = WithLimitAdvice(std::move(words), view->pool.name, reason.needed, view->pool.limit, view->bound);
+  }
+  const bool of_host = view != nullptr && UnitMemory(view->pool) > 0 &&
+                       (view->pool.memory_bytes <= 0 || view->pool.memory_bytes > reason.available);
+  if (reason.constraint == "memory" && of_host && reason.message.find("spec.unit") == std::string::npos) {
+    // The planner knows what a unit has left for parameters, and not of how much.
+    words = fmt::format(
+        "a stage needs {} for parameters, gradients and optimizer state, which do not fit into a unit of pool {} with "
+        "the program and the rows of the training data: it has {} (spec.unit.resources.memory). Raise it, allow more "
+        "units (spec.limit, elasticity.maxUnits) so that stages divide the model, or train a smaller model",
+        program::SizeText(reason.needed), view->pool.name, program::SizeText(UnitMemory(view->pool)));
   }
   return words;
 }

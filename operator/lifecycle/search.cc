@@ -3,9 +3,13 @@
 #include "common/base/status.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/replanning.h"
+#include "operator/records/memory_check.h"
 
 namespace medley::ops::lifecycle {
 namespace {
+
+// Questions after a plan that does not fit into the memory of units, each with a smaller bound.
+constexpr int kMostTightened = 4;
 
 void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcome& outcome) {
   const absl::Status& status = outcome.result.status();
@@ -41,7 +45,10 @@ Urgency UrgencyOf(const PlanSearch& search) {
 
 std::shared_ptr<const model::PlanRequest> RequestFor(const TrainingJob& job, const model::Profile& profile,
                                                      const UsablePools& pools, const JobProgress& progress) {
-  return std::make_shared<const model::PlanRequest>(BuildPlanRequest(job, profile, pools.Offers(), progress));
+  const std::vector<PoolOffer> offers = pools.Offers();
+  model::PlanRequest request = BuildPlanRequest(job, profile, offers, progress);
+  LimitByUnitMemory(job, profile, offers, request);
+  return std::make_shared<const model::PlanRequest>(std::move(request));
 }
 
 // The answer when no unit exists that a plan could use. The goal cost finds it as any other contradiction.
@@ -52,6 +59,39 @@ model::PlanResult WithoutUnits(const model::PlanRequest& request) {
     result.reasons.push_back({"limit", resource.name, 1, static_cast<double>(resource.limit), ""});
   }
   return result;
+}
+
+absl::StatusOr<SearchAnswer> AskOnce(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  if (search.request->objective == model::Objective::kStepTime && search.request->cluster.devices.empty()) {
+    pass.memory.planning.search.reset();
+    return SearchAnswer{false, WithoutUnits(*search.request)};
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
+                          pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));
+  if (!outcome) {
+    pass.memory.planning.search = search;
+    return SearchAnswer{true, std::nullopt};
+  }
+  pass.memory.planning.search.reset();
+  if (outcome->result.ok()) return SearchAnswer{false, WithPrice(*outcome->result, *search.request)};
+  ExplainRefusal(pass, job, *outcome);
+  return SearchAnswer();
+}
+
+model::PlanResult WithoutPlan(model::PlanResult result, const model::Reason& reason) {
+  result.plan.reset();
+  result.execution_plan.reset();
+  result.reasons = {reason};
+  return result;
+}
+
+// The question whose answer is another plan than the one that does not fit.
+std::shared_ptr<const model::PlanRequest> Tightened(model::PlanRequest request, const MemoryShortage& shortage) {
+  if (shortage.server) request.server_memory_bytes = shortage.bound;
+  for (model::Resource& resource : request.resources) {
+    if (!shortage.server && resource.name == shortage.reason.resource_type) resource.memory_bytes = shortage.bound;
+  }
+  return std::make_shared<const model::PlanRequest>(std::move(request));
 }
 
 }  // namespace
@@ -74,6 +114,8 @@ PlanSearch WithPools(const PlanSearch& search, const TrainingJob& job, UsablePoo
   other.request = RequestFor(job, *offered->profile, offered->pools, search.progress);
   other.offered = std::move(offered);
   other.corrected = nullptr;
+  other.shortage.reset();
+  other.tightened = 0;
   return other;
 }
 
@@ -83,21 +125,27 @@ PlanSearch WithProfile(const PlanSearch& search, const TrainingJob& job, const m
   return other;
 }
 
-absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
-  if (search.request->objective == model::Objective::kStepTime && search.request->cluster.devices.empty()) {
-    pass.memory.planning.search.reset();
-    return SearchAnswer{false, WithoutUnits(*search.request)};
+absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, PlanSearch search) {
+  while (true) {
+    MEDLEY_ASSIGN_OR_RETURN(SearchAnswer answer, AskOnce(pass, job, search));
+    if (!answer.found) return answer;
+    const bool feasible = answer.found->plan && answer.found->execution_plan;
+    if (!feasible) {
+      // The planner knows of the bound, but not why it is what it is.
+      if (search.shortage) answer.found->reasons = {*search.shortage};
+      return answer;
+    }
+    const std::optional<MemoryShortage> shortage =
+        FindShortage(job, *search.offered->profile, search.offered->pools.Offers(), *answer.found->execution_plan);
+    if (!shortage) return answer;
+    search.shortage = shortage->reason;
+    const bool again = shortage->bound > 0 && ++search.tightened <= kMostTightened;
+    if (!again) {
+      answer.found = WithoutPlan(*std::move(answer.found), shortage->reason);
+      return answer;
+    }
+    search.request = Tightened(*search.request, *shortage);
   }
-  MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
-                          pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));
-  if (!outcome) {
-    pass.memory.planning.search = search;
-    return SearchAnswer{true, std::nullopt};
-  }
-  pass.memory.planning.search.reset();
-  if (outcome->result.ok()) return SearchAnswer{false, WithPrice(*outcome->result, *search.request)};
-  ExplainRefusal(pass, job, *outcome);
-  return SearchAnswer();
 }
 
 absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search) {

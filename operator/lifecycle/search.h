@@ -41,6 +41,9 @@ struct PlanSearch {
   // The answer to the question before, by which no plan reaches the goal: this one asks what uncorrected profiles
   // promise.
   std::shared_ptr<const model::PlanResult> corrected;
+  // The plan of the question before, which does not fit into the memory of units: this one has a smaller bound.
+  std::optional<model::Reason> shortage;
+  int tightened = 0;  // how often it was made smaller
 };
 
 // Of the job as it is now, for `offered`. The caller adds what a job with a plan needs.
@@ -54,7 +57,9 @@ struct SearchAnswer {
   std::optional<model::PlanResult> found;  // nullopt, and not pending: the service is unavailable or has refused; an
                                            // Event, a condition or a retry has been arranged
 };
-absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, const PlanSearch& search);
+// A plan whose processes cannot fit into the memory of their units is no answer: the planner is asked for others a few
+// times, then the answer is without a plan and has the shortage as its reason.
+absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, PlanSearch search);
 
 // Requests a pass if prices, units, pools or profiles are not as they were when the search began.
 absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search);

@@ -52,7 +52,7 @@ AskForPlan::Outcome FakeCluster::FirstPoolWithRoom(const model::PlanRequest& req
     if (resource.limit < kUnits) continue;
     model::PlanResult result;
     model::ExecutionPlan plan;
-    plan.stages = {{.operations = {{0, 1}}, .groups = {{resource.name, kUnits, 1}}}};
+    plan.stages = {{{{0, 1}}, {{resource.name, kUnits, 1}}, {{{{0, 1}}, {.kind = model::SyncKind::kAllreduce}}}}};
     plan.schedule.micro_batches = 4;
     plan.estimate.throughput = 1000;
     plan.estimate.usd_per_hour = kUnits * resource.price_per_unit_hour;

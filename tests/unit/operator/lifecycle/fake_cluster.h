@@ -68,6 +68,7 @@ class FakeCluster {
   bool cache_is_current = true;
   int64_t quota_changes = 0;
   int64_t leader_term = 0;
+  double weight_bytes = 0;                             // of the model's only layer
   std::vector<std::string> operator_keys = {"key-1"};  // of which credentials follow; the first for new jobs
   JobOptions options;
   int profiler_exit_code = 0;

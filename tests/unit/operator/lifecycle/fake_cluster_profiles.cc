@@ -10,11 +10,11 @@ namespace {
 
 using kube::Json;
 
-std::string ProfileJson(const std::string& pool) {
+std::string ProfileJson(const std::string& pool, double weight_bytes) {
   return fmt::format(
       R"({{"id": "p", "profileBatchSize": 512, "samplesPerEpoch": "1000000", "model": {{"layers": [{{"name": "fc",
-       "kind": "OTHER", "profiles": [{{"resourceType": "{}", "computeSeconds": 1}}]}}]}}}})",
-      pool);
+       "kind": "OTHER", "weightBytes": {}, "profiles": [{{"resourceType": "{}", "computeSeconds": 1}}]}}]}}}})",
+      weight_bytes, pool);
 }
 
 std::string OneLine(std::string text) {
@@ -72,7 +72,7 @@ bool FakeCluster::StepProfile(const std::string& pool) {
     TrimPod(cached);
     world.pods = {std::make_shared<const kube::Object>(std::move(cached))};
     world.log = world.pods.front()->String("/status/phase") == "Succeeded"
-                    ? "MEDLEY-PROFILE " + OneLine(ProfileJson(pool)) + "\n"
+                    ? "MEDLEY-PROFILE " + OneLine(ProfileJson(pool, weight_bytes)) + "\n"
                     : pod_log;
   }
   using Step = profiling::Decision::Step;

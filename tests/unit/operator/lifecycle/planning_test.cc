@@ -99,6 +99,76 @@ TEST(PlanningTest, WhatOtherJobsHoldWouldNotBeEnough) {
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible");
 }
 
+kube::Json UnitWithMemory(const char* quantity) {
+  return {{"spec", {{"unit", {{"resources", {{"memory", quantity}}}}}}}};
+}
+
+// Issue 44: a job whose members cannot fit started, and ran out of memory again and again.
+TEST(PlanningTest, AModelThatFitsIntoNoUnitIsRefusedBeforeAnythingIsBought) {
+  FakeCluster cluster;
+  cluster.weight_bytes = 1e9;
+  for (const char* pool : {"a", "b", "c"}) cluster.pool_patches[pool] = UnitWithMemory("512Mi");
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible");
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("a trainer of pool a needs at least"));
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("its unit has 512 MiB"));
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("parameters and optimizer state of fc (2.79 GiB)"));
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("raise spec.unit.resources.memory of pool a"));
+  EXPECT_FALSE(cluster.stored_plan().has_value());
+  EXPECT_TRUE(cluster.pods().empty()) << cluster.trace();
+  EXPECT_LT(cluster.plans_asked(), 200) << "asked again at intervals, not without end";
+  cluster.pool_patches["a"] = UnitWithMemory("16Gi");
+  EXPECT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+}
+
+TEST(PlanningTest, ThePlannerKnowsTheMemoryOfUnits) {
+  FakeCluster cluster;
+  cluster.weight_bytes = 1e9;
+  cluster.pool_patches["a"] = UnitWithMemory("512Mi");
+  cluster.planner = [](const model::PlanRequest& request) {
+    model::PlanRequest fits = request;
+    std::erase_if(fits.resources, [](const model::Resource& r) { return r.memory_bytes > 0 && r.memory_bytes < 3e9; });
+    return FakeCluster::FirstPoolWithRoom(fits);
+  };
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const PlanRecord record = cluster.stored_plan().value();
+  for (const MemberSlot& slot : record.slots) EXPECT_NE(slot.pool, "a");
+}
+
+TEST(PlanningTest, AShortageThatThePlannerFindsNamesTheUnit) {
+  FakeCluster cluster;
+  cluster.pool_patches["a"] = UnitWithMemory("512Mi");
+  cluster.planner = [](const model::PlanRequest&) {
+    return Infeasible({{"memory", "a", 784672016, 554087477.9, "use larger units"}});
+  };
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "False/Infeasible");
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("a stage needs 748.3 MiB for parameters"));
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("pool a"));
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("it has 512 MiB (spec.unit.resources.memory). Raise it"));
+  cluster.pool_patches["a"] = {{"spec", {{"memory", "100Mi"}}}};  // of a device: the planner's own words
+  cluster.PassFor(base::seconds(120));
+  EXPECT_THAT(cluster.Message(kPlannedCondition), HasSubstr("use larger units"));
+}
+
+// The planner counts less than a process needs: it is asked for another plan.
+TEST(PlanningTest, APlanThatDoesNotFitIsNoAnswer) {
+  FakeCluster cluster;
+  cluster.weight_bytes = 1e8;
+  cluster.pool_patches["a"] = UnitWithMemory("400Mi");  // 300 MB of state would fit, but not with a version to undo
+  int refused = 0;
+  cluster.planner = [&](const model::PlanRequest& request) {
+    model::PlanRequest fits = request;
+    std::erase_if(fits.resources, [](const model::Resource& r) { return r.memory_bytes > 0 && r.memory_bytes < 3e8; });
+    refused += fits.resources.size() < request.resources.size() ? 1 : 0;
+    return FakeCluster::FirstPoolWithRoom(fits);
+  };
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_GT(refused, 0);
+  const PlanRecord record = cluster.stored_plan().value();
+  for (const MemberSlot& slot : record.slots) EXPECT_NE(slot.pool, "a");
+}
+
 TEST(PlanningTest, MessagesNameTheFieldsOfTheManifest) {
   FakeCluster cluster;
   cluster.planner = [](const model::PlanRequest&) {

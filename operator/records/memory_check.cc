@@ -1,0 +1,123 @@
+#include "operator/records/memory_check.h"
+
+#include <algorithm>
+#include <map>
+
+#include "common/base/quantity.h"
+#include "common/base/status.h"
+#include "common/model/job_spec.h"
+#include "common/model/sample_bytes.h"
+#include "common/program/compile.h"
+
+namespace medley::ops {
+namespace {
+
+constexpr int64_t kMostCountedInstructions = 20'000;
+// Smaller by more than the planner's tolerance.
+constexpr double kBelow = 1 - 1e-6;
+
+const ResourcePool* FindPool(const std::vector<PoolOffer>& offers, const std::string& name) {
+  for (const PoolOffer& offer : offers) {
+    if (offer.pool->name == name) return offer.pool;
+  }
+  return nullptr;
+}
+
+// The largest stage of the pool as the planner counts it: 0 where the plan names placements instead of stages.
+double LargestStage(const model::ExecutionPlan& plan, const model::Profile& profile, const std::string& pool) {
+  double most = 0;
+  for (const model::Stage& stage : plan.stages) {
+    const bool there = std::ranges::any_of(stage.groups, [&](const auto& group) { return group.pool == pool; });
+    if (!there) continue;
+    double bytes = 0;
+    for (const model::OperationRange& range : stage.operations) {
+      for (int i = range.first; i < range.end && i < std::ssize(profile.model.layers); ++i) {
+        const model::Layer& layer = profile.model.layers[static_cast<size_t>(i)];
+        if (!model::NeedsServers(layer, pool)) bytes += layer.weight_bytes;
+      }
+    }
+    most = std::max(most, bytes * profile.state_factor);
+  }
+  return most;
+}
+
+std::string AdviceFor(const program::ProcessMemory& memory, const ResourcePool& pool, bool server) {
+  const std::string raise = fmt::format("raise spec.unit.resources.memory of pool {}", pool.name);
+  if (server) return raise + ", allow more units for parameter servers, or train with smaller tables (embeddingRows)";
+  const std::string largest = memory.parts.empty() ? "" : memory.parts.front().name;
+  if (largest == "the rows of the training data") return raise + ", or train on a part of the data";
+  if (largest.find("parameters") != std::string::npos || largest == "tables") {
+    return raise + ", or allow more units (spec.limit, elasticity.maxUnits), so that stages can divide the model";
+  }
+  return raise + ", or train with a smaller batch (spec.training.batchSize)";
+}
+
+}  // namespace
+
+program::ProcessOptions ProcessOptionsOf(const TrainingJob& job, const model::Profile& profile) {
+  program::ProcessOptions options;
+  options.tensors.samples = std::max(1, profile.profile_batch_size);
+  options.tensors.state_factor = profile.state_factor;
+  options.rows = static_cast<double>(profile.samples_per_epoch);
+  const auto spec = model::ParseJobSpec(kube::Dump(job.spec));
+  if (!spec.ok()) return options;  // the job was refused before
+  options.torch = spec->model.imported();
+  options.row_bytes = static_cast<double>(model::SampleBytes(spec->data.schema));
+  return options;
+}
+
+double UnitMemory(const ResourcePool& pool) {
+  const auto memory = pool.unit_resources.find("memory");
+  if (memory == pool.unit_resources.end()) return 0;
+  const auto bytes = base::ParseQuantity(memory->second);
+  return bytes.ok() ? std::max(0.0, *bytes) : 0;
+}
+
+void LimitByUnitMemory(const TrainingJob& job, const model::Profile& profile, const std::vector<PoolOffer>& offers,
+                       model::PlanRequest& request) {
+  if (request.objective == model::Objective::kStepTime) return;
+  const program::ProcessOptions options = ProcessOptionsOf(job, profile);
+  for (model::Resource& resource : request.resources) {
+    const ResourcePool* pool = FindPool(offers, resource.name);
+    const double room = pool == nullptr ? 0 : program::RoomForTensors(UnitMemory(*pool), options);
+    if (room > 0) resource.memory_bytes = resource.memory_bytes > 0 ? std::min(resource.memory_bytes, room) : room;
+  }
+  const ResourcePool* servers = FindPool(offers, request.server_type);
+  const double share = program::TableShare(profile.model, options);
+  if (servers == nullptr || share <= 0) return;
+  const double room = program::RoomForRows(UnitMemory(*servers));
+  if (room > 0) request.server_memory_bytes = room / share;
+}
+
+std::optional<MemoryShortage> FindShortage(const TrainingJob& job, const model::Profile& profile,
+                                           const std::vector<PoolOffer>& offers, const model::ExecutionPlan& plan) {
+  const auto program = program::Compile(plan, profile.model, kMostCountedInstructions);
+  if (!program.ok()) return std::nullopt;
+  program::ProcessOptions options = ProcessOptionsOf(job, profile);
+  options.tensors.without_undo = plan.schedule.without_undo;
+  std::vector<const ResourcePool*> pools;
+  std::vector<bool> on_gpu;
+  for (const program::Device& device : program->devices) {
+    pools.push_back(FindPool(offers, device.pool));
+    on_gpu.push_back(pools.back() != nullptr && pools.back()->cls == model::ResourceClass::kGpu);
+  }
+  const std::vector<program::ProcessMemory> needs = program::MemoryOfMembers(*program, profile.model, options, on_gpu);
+  for (size_t d = 0; d < needs.size(); ++d) {
+    const double limit = pools[d] == nullptr ? 0 : UnitMemory(*pools[d]);
+    const bool server = program->devices[d].server;
+    const double least = program::LeastMemory(needs[d], options.torch && !server);
+    if (limit <= 0 || least <= limit) continue;
+    MemoryShortage shortage{.server = server};
+    const std::string& pool = pools[d]->name;
+    if (!server) shortage.bound = LargestStage(plan, profile, pool) * kBelow;
+    shortage.reason = {
+        "memory", pool, least, limit,
+        fmt::format("a {} of pool {} needs at least {} of memory, its unit has {}. It is estimated to need {}; {}",
+                    server ? "parameter server" : "trainer", pool, program::SizeText(least), program::SizeText(limit),
+                    program::InWords(needs[d]), AdviceFor(needs[d], *pools[d], server))};
+    return shortage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,155 @@
+#include "operator/records/memory_check.h"
+
+#include <gmock/gmock.h>
+
+#include "common/base/testing/status_matchers.h"
+
+namespace medley::ops {
+namespace {
+
+using base::IsOk;
+using kube::Json;
+using testing::HasSubstr;
+
+constexpr double kMebibyte = 1 << 20;
+
+class MemoryCheckTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto job = TrainingJob::FromObject(kube::Object(Json::parse(R"({"metadata": {"name": "j"}, "spec": {
+      "model": {"name": "mlp"},
+      "data": {"train": {"uri": "file:///d.csv", "format": "csv"},
+               "schema": {"label": {"column": 3}, "numeric": [0, 1, 2]}},
+      "training": {"epochs": 3}}})")));
+    ASSERT_THAT(job, IsOk());
+    job_ = *job;
+    pool_.name = "cpu";
+    pool_.unit_resources = {{"cpu", "1"}, {"memory", "512Mi"}};
+    pool_.usd_per_unit_hour = 1;
+    profile_.profile_batch_size = 64;
+    profile_.samples_per_epoch = 1'000'000;
+    profile_.state_factor = 3;
+    for (const double size : {30.0, 60.0}) {
+      model::Layer layer;
+      layer.name = "fc" + std::to_string(profile_.model.layers.size());
+      layer.weight_bytes = size * kMebibyte;
+      layer.output_bytes = 4000;
+      layer.profiles = {{.resource_type = "cpu", .compute_seconds = 0.1}};
+      profile_.model.layers.push_back(layer);
+    }
+  }
+
+  static model::ExecutionPlan Plan(const std::vector<int>& ends) {
+    model::ExecutionPlan plan;
+    int first = 0;
+    for (const int end : ends) {
+      model::Stage stage;
+      stage.operations = {{first, end}};
+      stage.groups = {{"cpu", 1, 1}};
+      stage.syncs = {{{{first, end}}, {.kind = model::SyncKind::kAllreduce}}};
+      plan.stages.push_back(stage);
+      first = end;
+    }
+    plan.schedule = {model::ScheduleKind::kSync1F1B, 1};
+    return plan;
+  }
+  std::vector<PoolOffer> Offers() const { return {{&pool_, 4}}; }
+
+  TrainingJob job_;
+  ResourcePool pool_;
+  model::Profile profile_;
+};
+
+TEST_F(MemoryCheckTest, ReadsTheJobAndTheUnit) {
+  const program::ProcessOptions options = ProcessOptionsOf(job_, profile_);
+  EXPECT_EQ(options.tensors.samples, 64);
+  EXPECT_EQ(options.tensors.state_factor, 3);
+  EXPECT_EQ(options.rows, 1e6);
+  EXPECT_EQ(options.row_bytes, 16) << "three numbers and a label";
+  EXPECT_FALSE(options.torch);
+  EXPECT_EQ(UnitMemory(pool_), 512 * kMebibyte);
+  pool_.unit_resources.erase("memory");
+  EXPECT_EQ(UnitMemory(pool_), 0);
+}
+
+// 90 MiB of weights: 5 times as much with a version to undo.
+TEST_F(MemoryCheckTest, APlanThatFitsHasNoShortage) {
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), Plan({2})).has_value());
+  pool_.unit_resources.erase("memory");
+  profile_.model.layers[0].weight_bytes = 1e15;
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), Plan({2})).has_value()) << "a unit without a limit";
+}
+
+TEST_F(MemoryCheckTest, SaysWhatIsNeededAndWhatToDo) {
+  pool_.unit_resources["memory"] = "256Mi";
+  const auto shortage = FindShortage(job_, profile_, Offers(), Plan({2}));
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_EQ(shortage->reason.constraint, "memory");
+  EXPECT_EQ(shortage->reason.resource_type, "cpu");
+  EXPECT_EQ(shortage->reason.available, 256 * kMebibyte);
+  EXPECT_GT(shortage->reason.needed, 400 * kMebibyte);
+  EXPECT_LT(shortage->reason.needed, 600 * kMebibyte);
+  EXPECT_THAT(shortage->reason.message, HasSubstr("a trainer of pool cpu needs at least"));
+  EXPECT_THAT(shortage->reason.message, HasSubstr("its unit has 256 MiB"));
+  EXPECT_THAT(shortage->reason.message, HasSubstr("parameters and optimizer state of fc0..fc1 (270 MiB)"));
+  EXPECT_THAT(shortage->reason.message, HasSubstr("raise spec.unit.resources.memory of pool cpu"));
+  // The planner counts 3 x 90 MiB for this stage, and not as much for each of two.
+  EXPECT_LT(shortage->bound, 270 * kMebibyte);
+  EXPECT_GT(shortage->bound, 180 * kMebibyte);
+}
+
+TEST_F(MemoryCheckTest, AdviceFollowsFromTheLargestPart) {
+  pool_.unit_resources["memory"] = "256Mi";
+  profile_.model.layers[0].weight_bytes = profile_.model.layers[1].weight_bytes = 0;
+  model::Profile wide = profile_;
+  wide.model.layers[0].output_bytes = 100 * kMebibyte;
+  EXPECT_THAT(FindShortage(job_, wide, Offers(), Plan({2}))->reason.message, HasSubstr("smaller batch"));
+  model::Profile long_data = profile_;
+  long_data.samples_per_epoch = 1'000'000'000;
+  EXPECT_THAT(FindShortage(job_, long_data, Offers(), Plan({2}))->reason.message, HasSubstr("a part of the data"));
+}
+
+TEST_F(MemoryCheckTest, AGpusActivationsAreNotInTheHostsMemory) {
+  profile_.model.layers[0].output_bytes = 100 * kMebibyte;
+  EXPECT_TRUE(FindShortage(job_, profile_, Offers(), Plan({2})).has_value());
+  pool_.cls = model::ResourceClass::kGpu;
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), Plan({2})).has_value());
+}
+
+TEST_F(MemoryCheckTest, BoundsThePlanner) {
+  model::PlanRequest request;
+  request.resources = {{"cpu", model::ResourceClass::kCpu, 1, 4, 0}};
+  request.server_type = "cpu";
+  LimitByUnitMemory(job_, profile_, Offers(), request);
+  // What fits has the program and 16 MB of rows beside it; the pages of the program's file do not count.
+  EXPECT_GT(request.resources[0].memory_bytes, 450 * kMebibyte);
+  EXPECT_LT(request.resources[0].memory_bytes, 580 * kMebibyte);
+  EXPECT_EQ(request.server_memory_bytes, 0) << "no table";
+  request.resources[0].memory_bytes = 100 * kMebibyte;  // of the device
+  LimitByUnitMemory(job_, profile_, Offers(), request);
+  EXPECT_EQ(request.resources[0].memory_bytes, 100 * kMebibyte);
+  pool_.unit_resources.erase("memory");
+  request.resources[0].memory_bytes = 0;
+  LimitByUnitMemory(job_, profile_, Offers(), request);
+  EXPECT_EQ(request.resources[0].memory_bytes, 0);
+}
+
+TEST_F(MemoryCheckTest, MoreServersWhereTablesAreLarge) {
+  model::Layer& table = profile_.model.layers[0];
+  table.sparse = true;
+  table.weight_bytes = 4.0 * 16 * 1e8;
+  table.attributes = {{"rows", "100000000"}, {"dim", "16"}, {"fields", "1"}};
+  model::PlanRequest request;
+  request.resources = {{"cpu", model::ResourceClass::kCpu, 1, 4, 0}};
+  request.server_type = "cpu";
+  LimitByUnitMemory(job_, profile_, Offers(), request);
+  EXPECT_EQ(request.server_memory_bytes, 0) << "nobody knows how many rows are used";
+  table.attributes[program::kUsedRows] = "10000000";  // of 160 bytes with their entries: 1.5 GiB
+  LimitByUnitMemory(job_, profile_, Offers(), request);
+  const double servers = table.weight_bytes * profile_.state_factor / request.server_memory_bytes;
+  EXPECT_GT(servers, 2);
+  EXPECT_LT(servers, 4);
+}
+
+}  // namespace
+}  // namespace medley::ops
