@@ -4,21 +4,13 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/time.h>
 
+#include "common/base/secrets.h"
 #include "common/rpc/deadline.h"
 
 namespace medley::rpc {
 namespace {
 
 constexpr std::string_view kBearer = "Bearer ";
-
-bool EqualConstantTime(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
-}
 
 }  // namespace
 
@@ -36,7 +28,7 @@ grpc::Status Authorize(const grpc::ServerContextBase& context, std::string_view 
   }
   const std::string_view value(found->second.data(), found->second.size());
   const bool bearer = value.substr(0, kBearer.size()) == kBearer;
-  if (token.empty() || !bearer || !EqualConstantTime(value.substr(kBearer.size()), token)) {
+  if (token.empty() || !bearer || !base::SameSecret(value.substr(kBearer.size()), token)) {
     return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "the call carries a wrong token");
   }
   return grpc::Status::OK;

@@ -1,6 +1,5 @@
 #include "operator/records/record_keys.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -52,10 +51,6 @@ std::string SignatureOf(const std::string& key, const std::string& text) {
   return std::string(kVersion1) + HmacOf(key, text);
 }
 
-bool IsEqual(const std::string& a, const std::string& b) {  // in constant time
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
 // One for the process, so that several operators in it believe one another.
 const std::string& KeyOfThisProcess() {
   static const std::string key = base::RandomToken();
@@ -81,15 +76,15 @@ absl::Status RecordKeys::Check(RecordKind kind, const std::string& owner_uid, co
   if (shown.empty()) return base::PermissionDenied("ConfigMap {} has no signature of the operator", name);
   const std::string text = SignedText(kind, owner_uid, record);
   bool good = false;
-  for (const std::string& key : *keys_) good = IsEqual(shown, SignatureOf(key, text)) || good;
+  for (const std::string& key : *keys_) good = base::SameSecret(shown, SignatureOf(key, text)) || good;
   if (good) return absl::OkStatus();
   return base::PermissionDenied("ConfigMap {} was changed by another client: its signature is not the operator's",
                                 name);
 }
 
 bool RecordKeys::IsCurrent(RecordKind kind, const std::string& owner_uid, const kube::Object& record) const {
-  return IsEqual(record.annotation(kSignatureAnnotation),
-                 SignatureOf(keys_->front(), SignedText(kind, owner_uid, record)));
+  return base::SameSecret(record.annotation(kSignatureAnnotation),
+                          SignatureOf(keys_->front(), SignedText(kind, owner_uid, record)));
 }
 
 std::vector<std::string> RecordKeys::Derive(const std::vector<std::string>& purpose) const {

@@ -5,6 +5,7 @@
 
 #include "common/base/file.h"
 #include "common/base/hash.h"
+#include "common/base/secrets.h"
 #include "common/base/status.h"
 
 namespace medley::sched {
@@ -13,15 +14,6 @@ namespace {
 constexpr std::string_view kBearer = "bearer ";
 constexpr size_t kMinLength = 16;
 constexpr int64_t kMaxFileBytes = 64 << 10;
-
-bool EqualConstantTime(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
-}
 
 bool StartsWithBearer(std::string_view value) {
   return value.size() > kBearer.size() &&
@@ -33,7 +25,7 @@ bool Has(const std::vector<std::string>& tokens, std::string_view authorization)
   if (!StartsWithBearer(authorization)) return false;
   const std::string_view shown = authorization.substr(kBearer.size());
   bool has = false;
-  for (const std::string& token : tokens) has = EqualConstantTime(shown, token) || has;
+  for (const std::string& token : tokens) has = base::SameSecret(shown, token) || has;
   return has;
 }
 
