@@ -30,9 +30,11 @@ inline constexpr char kTokenAnnotation[] = "medley.dev/token";
 inline constexpr char kPoolVersionAnnotation[] = "medley.dev/pool-version";
 // In caches only, on pods that wait for a node: a hash of what they need of one (operator/capacity/unit_needs.h).
 inline constexpr char kNeedsAnnotation[] = "medley.dev/needs";
-// In caches only, on pods that name a job as their owner and that the operator has not signed
-// (builders/pod_signature.h).
+// In caches only, on pods that name a job as their owner and are not the operator's (operator/capacity/signed_pods.h):
+// it has not signed them, or they copy a pod that it has signed.
 inline constexpr char kUnsignedAnnotation[] = "medley.dev/unsigned";
+inline constexpr char kNoSignature[] = "true";
+inline constexpr char kCopiedSignature[] = "copy";
 inline constexpr char kFinalizer[] = "medley.dev/pods";
 inline constexpr char kThisOperator[] = "medley.dev/operator";  // value of spec.runPolicy.managedBy
 

@@ -8,6 +8,7 @@
 #include "kube/leader/fenced_client.h"
 #include "operator/api/resources.h"
 #include "operator/capacity/capacity_watch.h"
+#include "operator/capacity/signed_pods.h"
 #include "operator/capacity/trim.h"
 #include "operator/controllers/job_reconciler.h"
 #include "operator/controllers/job_units.h"
@@ -141,6 +142,7 @@ class OperatorApp::Graph {
   WorkQueueMetrics pool_queue_;
   WorkQueueMetrics profile_queue_;
   Controller* job_controller_raw_ = nullptr;  // for callbacks of what is created before the controller
+  SignedPods signed_pods_;
   kube::InformerFactory informers_;
   kube::Informer& jobs_;
   kube::Informer& pools_;
@@ -185,11 +187,10 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       job_queue_(registry_, "trainingjob"),
       pool_queue_(registry_, "resourcepool"),
       profile_queue_(registry_, "profile"),
+      signed_pods_(options_.job.record_keys, clock),
       informers_(
           metered_, clock, options_.seed, base::nanoseconds(0),
-          [keys = options_.job.record_keys](const kube::Resource& resource, kube::Object& object) {
-            Trim(keys, resource, object);
-          },
+          [this](const kube::Resource& resource, kube::Object& object) { Trim(signed_pods_, resource, object); },
           KindsWithManyObjects()),
       jobs_(informers_.For(TrainingJobs(), options_.ns)),
       pools_(informers_.For(ResourcePools())),
@@ -264,6 +265,7 @@ JobDeps OperatorApp::Graph::Deps() {
           clock_,
           stores,
           capacity_.view(),
+          signed_pods_,
           line_,
           outages_,
           scheduler_,
@@ -394,12 +396,13 @@ absl::Status OperatorApp::Graph::ExpectFrom(kube::Informer& informer, const KeyM
     for (const kube::Key& job : owner(pod)) expectations_.ObserveAdd(job, pod);
   };
   return informer
-      .AddHandler({.on_add = [add](const kube::ObjectPtr& pod, bool) { add(*pod); },
-                   .on_update =
-                       [add](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
-                         if (before->uid() != now->uid()) add(*now);
-                       },
-                   .on_delete = nullptr})
+      .AddHandler(
+          {.on_add = [add](const kube::ObjectPtr& pod, bool) { add(*pod); },
+           .on_update =
+               [add](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
+                 if (before->uid() != now->uid()) add(*now);
+               },
+           .on_delete = [this](const kube::ObjectPtr& pod, bool) { signed_pods_.Erased(pod->key(), pod->uid()); }})
       .status();
 }
 

@@ -1,9 +1,11 @@
 #include "operator/builders/pod_signature.h"
 
-#include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include "common/base/secrets.h"
 #include "operator/api/resources.h"
 #include "operator/builders/worker_env.h"
 
@@ -15,11 +17,15 @@ using kube::Json;
 constexpr char kSignatureVariable[] = "MEDLEY_POD_SIGNATURE";
 constexpr std::string_view kRoleFlag = "--role=";
 
-std::vector<std::string> SignaturesOf(const RecordKeys& keys, const kube::Object& pod) {
-  const PodClaims claims = ClaimsOf(pod);
+int64_t MillisecondsOf(base::WallTime time) {
+  return std::chrono::duration_cast<base::milliseconds>(time.time_since_epoch()).count();
+}
+
+std::vector<std::string> SignaturesOf(const RecordKeys& keys, const PodClaims& claims, const std::string& at,
+                                      const kube::Object& pod) {
   const auto owner = pod.controller();
   const kube::Key key = pod.key();
-  return keys.Derive({"pod", key.ns, key.name, owner ? owner->uid : "", claims.job, claims.pool, claims.role});
+  return keys.Derive({"pod", key.ns, key.name, owner ? owner->uid : "", claims.job, claims.pool, claims.role, at});
 }
 
 }  // namespace
@@ -46,18 +52,32 @@ PodClaims ClaimsOf(const kube::Object& pod) {
   return claims;
 }
 
-void SignPod(const RecordKeys& keys, kube::Object& pod) {
-  const std::string signature = SignaturesOf(keys, pod).front();
+void SignPod(const RecordKeys& keys, base::WallTime at, kube::Object& pod) {
+  const std::string time = std::to_string(MillisecondsOf(at));
+  const std::string signature = time + "." + SignaturesOf(keys, ClaimsOf(pod), time, pod).front();
   for (Json& container : pod.mutable_json()["spec"]["containers"]) {
     if (container.value("name", "") == kWorkerContainer) SetVariable(kSignatureVariable, signature, container);
   }
 }
 
-bool IsSigned(const RecordKeys& keys, const kube::Object& pod) {
-  const std::string shown = ClaimsOf(pod).signature;
-  if (shown.empty()) return false;
-  const std::vector<std::string> good = SignaturesOf(keys, pod);
-  return std::find(good.begin(), good.end(), shown) != good.end();
+std::optional<base::WallTime> SignedAt(const RecordKeys& keys, const kube::Object& pod) {
+  const PodClaims claims = ClaimsOf(pod);
+  const size_t dot = claims.signature.find('.');
+  if (dot == std::string::npos) return std::nullopt;
+  const std::string time = claims.signature.substr(0, dot);
+  const std::string digest = claims.signature.substr(dot + 1);
+  int64_t milliseconds = 0;
+  const auto [end, error] = std::from_chars(time.data(), time.data() + time.size(), milliseconds);
+  if (error != std::errc() || end != time.data() + time.size()) return std::nullopt;
+  bool good = false;
+  for (const std::string& each : SignaturesOf(keys, claims, time, pod)) good = base::SameSecret(digest, each) || good;
+  if (!good) return std::nullopt;
+  return base::WallTime(base::milliseconds(milliseconds));
+}
+
+bool IsInTime(base::WallTime signed_at, const kube::Object& pod) {
+  const auto created = base::ParseTime(pod.String("/metadata/creationTimestamp"));  // whole seconds
+  return created.ok() && *created + base::seconds(1) + kSignedAhead >= signed_at && *created <= signed_at + kSignedFor;
 }
 
 }  // namespace medley::ops

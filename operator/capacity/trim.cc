@@ -149,10 +149,10 @@ void RestoreClaims(kube::Object& pod) {
 
 }  // namespace
 
-void TrimPod(kube::Object& pod, const RecordKeys* keys) {
+void TrimPod(kube::Object& pod, SignedPods* signed_pods) {
   const bool own = BelongsToJob(pod);
   if (own) RestoreClaims(pod);
-  const bool is_unsigned = own && keys != nullptr && !IsSigned(*keys, pod);
+  const PodOrigin origin = own && signed_pods != nullptr ? signed_pods->OriginOf(pod) : PodOrigin::kOwn;
   const Json container = Folded(pod, AmountsOf(pod));
   const bool starts = own && !HasStarted(pod) && !kube::HasEnded(pod);
   Json starting = starts ? StartingFields(pod) : Json();
@@ -174,7 +174,9 @@ void TrimPod(kube::Object& pod, const RecordKeys* keys) {
   Json& status = json["status"];
   DropAnnotation(json["metadata"], kNeedsAnnotation);
   DropAnnotation(json["metadata"], kUnsignedAnnotation);
-  if (is_unsigned) json["metadata"]["annotations"][kUnsignedAnnotation] = "true";
+  if (origin != PodOrigin::kOwn) {
+    json["metadata"]["annotations"][kUnsignedAnnotation] = origin == PodOrigin::kCopy ? kCopiedSignature : kNoSignature;
+  }
   if (!own) {
     json["metadata"].erase("ownerReferences");
     json["metadata"].erase("labels");
@@ -210,12 +212,12 @@ void TrimOwn(kube::Object& object) {
              {"name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp"});
 }
 
-void Trim(const RecordKeys& keys, const kube::Resource& resource, kube::Object& object) {
+void Trim(SignedPods& own, const kube::Resource& resource, kube::Object& object) {
   if (resource == kube::resources::Services() || resource == kube::resources::NetworkPolicies() ||
       resource == kube::resources::PodDisruptionBudgets()) {
     return TrimOwn(object);
   }
-  if (resource == kube::resources::Pods()) return TrimPod(object, &keys);
+  if (resource == kube::resources::Pods()) return TrimPod(object, &own);
   if (resource == kube::resources::Nodes()) return TrimNode(object);
   TrimAny(object);
 }

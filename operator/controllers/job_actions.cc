@@ -13,6 +13,7 @@
 #include "operator/capacity/unit_needs.h"
 #include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
+#include "operator/controllers/pod_creation.h"
 #include "operator/lifecycle/stored_plan.h"
 
 namespace medley::ops {
@@ -173,13 +174,9 @@ Answer JobActions::Carry(const PatchJob& action) {
 absl::Status JobActions::CreatePod(kube::Object pod, bool avoid_noticed_nodes) {
   if (avoid_noticed_nodes) KeepOff(deps_.capacity.NodesToAvoid(deps_.capacity.Demand(pod)), pod);
   deps_.expectations.ExpectCreations(key_, 1);
-  const auto made = deps_.client.Create(kube::resources::Pods(), pod);
-  if (made.ok()) {
-    deps_.metrics.CountCreatedPods(1);
-  } else {
-    deps_.expectations.CreationObserved(key_);
-  }
-  return made.status();
+  absl::Status made = CreateSignedPod(deps_, std::move(pod));
+  if (!made.ok()) deps_.expectations.CreationObserved(key_);
+  return made;
 }
 
 Answer JobActions::Carry(const CreatePods& action) {

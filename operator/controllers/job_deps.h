@@ -9,6 +9,7 @@
 #include "kube/client.h"
 #include "operator/capacity/capacity_view.h"
 #include "operator/capacity/pool_outages.h"
+#include "operator/capacity/signed_pods.h"
 #include "operator/capacity/waiting_line.h"
 #include "operator/controllers/slow_calls.h"
 #include "operator/lifecycle/options.h"
@@ -39,6 +40,7 @@ struct JobDeps {
   base::Clock& clock;
   JobStores stores;
   CapacityView& capacity;
+  SignedPods& signed_pods;
   WaitingLine& line;
   PoolOutages& outages;
   SchedulerClient& scheduler;

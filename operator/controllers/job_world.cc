@@ -180,6 +180,11 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
     const auto owner = pod->controller();
     return pod->key().ns != object->key().ns || !owner || owner->name != object->key().name;
   });
+  const auto copies = std::stable_partition(pods.begin(), pods.end(), [](const kube::ObjectPtr& pod) {
+    return pod->annotation(kUnsignedAnnotation) != kCopiedSignature;
+  });
+  world.copies.assign(copies, pods.end());
+  pods.erase(copies, pods.end());
   ReadPaidPods(deps, PodsOfJob(pods, object->key().name, memory.planning.record), world);
   for (const kube::ObjectPtr& pod : pods) {
     if (pod->label(kRoleLabel) == ToString(Role::kProfiler)) continue;

@@ -11,11 +11,11 @@
 #include "operator/api/resources.h"
 #include "operator/api/worker_state.h"
 #include "operator/builders/objects.h"
-#include "operator/builders/pod_signature.h"
 #include "operator/builders/pods.h"
 #include "operator/capacity/unit_needs.h"
 #include "operator/controllers/job_units.h"
 #include "operator/controllers/job_world.h"
+#include "operator/controllers/pod_creation.h"
 #include "operator/lifecycle/lifecycle.h"
 #include "operator/records/profile_store.h"
 
@@ -43,9 +43,10 @@ bool IsTransient(const absl::Status& status) {
 }
 
 // Pods of all namespaces are seen, also those of jobs that another operator manages, perhaps one for another namespace.
+// The job deletes pods that copy a profiler.
 bool IsOwn(const JobDeps& deps, const kube::Object& pod) {
   const auto owner = pod.controller();
-  if (!owner) return false;
+  if (!owner || pod.annotation(kUnsignedAnnotation) == kCopiedSignature) return false;
   const kube::ObjectPtr job = deps.stores.jobs.Get({pod.key().ns, owner->name});
   return job != nullptr && job->uid() == owner->uid && ManagedByThisOperator(*job);
 }
@@ -259,13 +260,11 @@ absl::Status ProfileReconciler::CreatePod(const ProfileId& id, const profiling::
   pod.SetLabel(kProfileLabel, id.hash);
   pod.SetAnnotation(kPoolVersionAnnotation, profiling::PoolVersion(*world.pool));
   pod.SetAnnotation(kLeaderTermAnnotation, std::to_string(deps_.leader_term()));
-  SignPod(deps_.options.record_keys, pod);
-  const absl::Status made = deps_.client.Create(kube::resources::Pods(), pod).status();
+  const absl::Status made = CreateSignedPod(deps_, pod);
   if (made.ok() || kube::IsAlreadyExists(made)) {
     base::MutexLock lock(mutex_);
     unseen_[id] = world.steady;
   }
-  if (made.ok()) deps_.metrics.CountCreatedPods(1);
   if (!kube::IsAlreadyExists(made)) return made;
   const auto existing = deps_.client.Get(kube::resources::Pods(), pod.key());
   if (!existing.ok() || existing->label(kProfileLabel) == id.hash) return absl::OkStatus();  // the cache is behind

@@ -4,6 +4,7 @@
 #include "operator/lifecycle/finishing.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
+#include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/spending.h"
 #include "operator/lifecycle/stored_plan.h"
@@ -61,7 +62,8 @@ Decision Decide(const JobInput& input, const World& world, Memory memory, const 
   LoadStatus(pass);
   CountSpending(pass);
   ForgetDeletedPods(pass);
-  absl::Status status = Run(pass, input);
+  absl::Status status = DeleteCopies(pass);
+  if (status.ok()) status = Run(pass, input);
   // The status reports what was done even where a later step failed.
   if (!pass.unanswered() && !pass.object.deleting()) {
     const absl::Status written = WriteStatus(pass);

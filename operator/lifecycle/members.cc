@@ -127,6 +127,7 @@ bool IsEnding(const Observation& seen) {
 void ForgetDeletedPods(Pass& pass) {
   std::set<std::string> existing;
   for (const auto& [name, pod] : pass.world.pods) existing.insert(pod->uid());
+  for (const kube::ObjectPtr& pod : pass.world.copies) existing.insert(pod->uid());
   std::erase_if(pass.memory.members.deleted, [&](const std::string& uid) { return !existing.contains(uid); });
   std::erase_if(pass.memory.members.log_asked, [&](const auto& asked) { return !existing.contains(asked.first); });
 }

@@ -8,7 +8,6 @@
 #include "operator/api/cause.h"
 #include "operator/api/resources.h"
 #include "operator/builders/credentials.h"
-#include "operator/builders/pod_signature.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/succession.h"
@@ -89,7 +88,6 @@ absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice
       pod.SetAnnotation(kTokenAnnotation, fingerprint);
       MountCredentials(objects.secret, fingerprint, pod);
     }
-    SignPod(pass.options.record_keys, pod);
   }
   MEDLEY_ASSIGN_OR_RETURN(const CreatePods::Outcomes outcomes,
                           pass.Ask(CreatePods{pods, nodes == NodeChoice::kAvoidNoticed}));
@@ -119,6 +117,21 @@ absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods) {
   MEDLEY_ASSIGN_OR_RETURN(const DeletePods::Outcome outcome, pass.Ask(std::move(action)));
   pass.memory.members.deleted.insert(outcome.deleted.begin(), outcome.deleted.end());
   return outcome.status;
+}
+
+absl::Status DeleteCopies(Pass& pass) {
+  for (const kube::ObjectPtr& pod : pass.world.copies) {
+    if (pass.IsTerminating(*pod)) continue;
+    pass.Warning("PodCopied",
+                 fmt::format("Pod {} is a copy of a pod of the job that another client has made. It holds no "
+                             "unit, and is deleted.",
+                             pod->key().name));
+  }
+  const absl::Status deleted = DeleteSome(pass, pass.world.copies);
+  if (deleted.ok() || pass.unanswered()) return deleted;
+  pass.RequeueAfter(kAdmissionRetry);
+  pass.Warning("PodCopied", base::Message(deleted));  // the job goes on without its names
+  return absl::OkStatus();
 }
 
 absl::Status DeletePodsOf(Pass& pass, WhichPods which) {

@@ -25,6 +25,9 @@ bool IsNameLost(const Pass& pass, const std::string& name);
 
 absl::Status DeletePod(Pass& pass, const kube::Object& pod);
 absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods);
+// Deletes the pods of other users that copy pods of the job, and says so: whatever they do, the job does not wait for
+// them, and gets pods of its own.
+absl::Status DeleteCopies(Pass& pass);
 enum class WhichPods { kAll, kRunning, kRunningMembers };  // members: all but coordinators
 absl::Status DeletePodsOf(Pass& pass, WhichPods which);
 

@@ -64,6 +64,9 @@ struct World {
   base::SteadyTime steady;
   // The job's pods by name: those that its UID controls, but no profilers, which belong to profiles.
   std::map<std::string, kube::ObjectPtr> pods;
+  // Pods of other users that name the job as their owner and copy what the operator has signed for an earlier pod of
+  // their name (operator/capacity/signed_pods.h).
+  std::vector<kube::ObjectPtr> copies;
   std::map<std::string, PaidPod> paid_pods;  // by UID: `pods`, and profilers that were created for this job
   bool prices_are_known = true;              // false: the scheduling service has not answered yet
   // False while pods that this operator has created may be missing in `pods`.

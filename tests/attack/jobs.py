@@ -238,4 +238,54 @@ def edited_records(cluster, folder):
     cluster.kubectl("delete", "resourcepool", "reserved", "--wait=false")
 
 
-ATTACKS = (price, name, fifo, changed_data, exchanged_checkpoints, full_volume, edited_records)
+def units_used(cluster):
+    pool = json.loads(cluster.kubectl("get", "resourcepool", POOL["metadata"]["name"], "-o", "json"))
+    return pool.get("status", {}).get("units", {}).get("used", 0)
+
+
+def units_of_others(cluster, name):
+    """Members of other jobs in the pool that have not ended."""
+    pods = json.loads(cluster.kubectl("get", "pods", "-l", f"medley.dev/pool={POOL['metadata']['name']},medley.dev/job-name!={name}",
+                                      "-o", "json"))["items"]
+    return sum(pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") for pod in pods)
+
+
+def copied_pods(cluster, folder):
+    """Another user copies the pods of a job, and creates them again once the job has deleted its own: with the operator's signatures,
+    under their names, where no scheduler places them and a finalizer keeps them.
+    """
+    mine = own_folder(folder, "copied")
+    write_data(os.path.join(mine, "train.csv"))
+    epochs = 60
+    cluster.apply(job("copied", mine, epochs))
+    wait_for("the job trains", lambda: samples(cluster, "copied") > 0)
+    pods = json.loads(cluster.kubectl("get", "pods", "-l", "medley.dev/job-name=copied", "-o", "json"))["items"]
+    copies = [pod for pod in pods if pod["metadata"]["labels"]["medley.dev/role"] in ("trainer", "server", "coordinator")]
+    names = [pod["metadata"]["name"] for pod in copies]
+    suspend(cluster, "copied", True)
+    wait_for("the job is suspended", lambda: cluster.phase("copied") == "Suspended")
+    wait_for("its pods are deleted", lambda: not cluster.kubectl("get", "pods", "-l", "medley.dev/job-name=copied", "-o", "name"))
+    wait_for("their units are free", lambda: units_used(cluster) == units_of_others(cluster, "copied"))
+    for pod in copies:
+        for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+            pod["metadata"].pop(field, None)
+        pod["metadata"]["finalizers"] = ["example.com/keep"]
+        pod.pop("status", None)
+        pod["spec"].pop("nodeName", None)
+        pod["spec"]["nodeSelector"] = {"example.com/absent": "true"}
+    cluster.apply(*copies)
+    message = wait_for("the copies are reported", lambda: said(cluster, "copied", "is a copy of a pod", names[0]))
+    wait_for("they are deleted, but for their finalizers", lambda: all(
+        pod["metadata"].get("deletionTimestamp") for pod in json.loads(cluster.kubectl(
+            "get", "pods", "-l", "medley.dev/job-name=copied", "-o", "json"))["items"]))
+    used, others = units_used(cluster), units_of_others(cluster, "copied")
+    suspend(cluster, "copied", False)
+    wait_for("the job is complete", lambda: cluster.phase("copied") == "Complete")
+    trained = samples(cluster, "copied")
+    for each in names:
+        cluster.kubectl("patch", "pod", each, "--type=merge", "-p", json.dumps({"metadata": {"finalizers": None}}))
+    yield Row(f"copies of {len(copies)} signed pods under their names", f"{message} {used} units used, {others} by others; {trained} samples trained",
+              used == others and trained == epochs * ROWS)
+
+
+ATTACKS = (price, name, fifo, changed_data, exchanged_checkpoints, full_volume, edited_records, copied_pods)

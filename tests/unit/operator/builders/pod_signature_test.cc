@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 
 #include "operator/builders/worker_env.h"
 #include "tests/unit/operator/builders/sample_job.h"
@@ -15,6 +16,16 @@ using kube::Json;
 const RecordKeys& SigningKeys() {
   static const RecordKeys keys({std::string(32, 'a')});
   return keys;
+}
+
+constexpr base::WallTime kSigned{base::seconds(1767225600)};  // 2026-01-01T00:00:00Z
+
+void SetSignature(kube::Object& pod, const std::string& signature) {
+  SetVariable("MEDLEY_POD_SIGNATURE", signature, pod.mutable_json()["spec"]["containers"][0]);
+}
+std::string DigestOf(const kube::Object& pod) {
+  const std::string all = ClaimsOf(pod).signature;
+  return all.substr(all.find('.') + 1);
 }
 
 TEST(PodSignatureTest, IsThatOfThisPodOnly) {
@@ -32,29 +43,52 @@ TEST(PodSignatureTest, IsThatOfThisPodOnly) {
       {"no signature", [&](kube::Object& pod) { SetVariable("MEDLEY_POD_SIGNATURE", "", worker(pod)); }},
       {"part of it",
        [&](kube::Object& pod) {
-         SetVariable("MEDLEY_POD_SIGNATURE", ClaimsOf(pod).signature.substr(0, 63), worker(pod));
+         const std::string all = ClaimsOf(pod).signature;
+         SetVariable("MEDLEY_POD_SIGNATURE", all.substr(0, all.size() - 1), worker(pod));
        }},
+      {"of an earlier version", [&](kube::Object& pod) { SetSignature(pod, DigestOf(pod)); }},
+      {"another time", [&](kube::Object& pod) { SetSignature(pod, "1767225601000." + DigestOf(pod)); }},
+      {"no time", [&](kube::Object& pod) { SetSignature(pod, "." + DigestOf(pod)); }},
+      {"a time with more", [&](kube::Object& pod) { SetSignature(pod, "1767225600000 ." + DigestOf(pod)); }},
+      {"a time that is too large",
+       [&](kube::Object& pod) { SetSignature(pod, std::string(30, '9') + "." + DigestOf(pod)); }},
   };
   for (const kube::Object& made : EachKindOfPod(ReadJob(SampleJobJson()), SamplePool(), WorkerSettings())) {
     SCOPED_TRACE(made.key().name);
     kube::Object pod = made;
-    EXPECT_FALSE(IsSigned(SigningKeys(), pod));
-    SignPod(SigningKeys(), pod);
-    EXPECT_TRUE(IsSigned(SigningKeys(), pod));
-    EXPECT_FALSE(IsSigned(RecordKeys({std::string(32, 'b')}), pod));
-    EXPECT_TRUE(IsSigned(RecordKeys({std::string(32, 'b'), std::string(32, 'a')}), pod)) << "after a rotation";
+    EXPECT_EQ(SignedAt(SigningKeys(), pod), std::nullopt);
+    SignPod(SigningKeys(), kSigned, pod);
+    EXPECT_EQ(SignedAt(SigningKeys(), pod), kSigned);
+    EXPECT_EQ(SignedAt(RecordKeys({std::string(32, 'b')}), pod), std::nullopt);
+    EXPECT_EQ(SignedAt(RecordKeys({std::string(32, 'b'), std::string(32, 'a')}), pod), kSigned) << "after a rotation";
     for (const auto& [what, edit] : edits) {
       kube::Object changed = pod;
       edit(changed);
-      EXPECT_FALSE(IsSigned(SigningKeys(), changed)) << what;
+      EXPECT_EQ(SignedAt(SigningKeys(), changed), std::nullopt) << what;
     }
     // What the API server and other clients add later.
     kube::Object later = pod;
     later.mutable_json()["metadata"]["uid"] = "given by the API server";
     later.SetLabel("team", "ads");
     later.mutable_json()["spec"]["nodeName"] = "n";
-    EXPECT_TRUE(IsSigned(SigningKeys(), later));
+    EXPECT_EQ(SignedAt(SigningKeys(), later), kSigned);
   }
+}
+
+TEST(PodSignatureTest, APodIsInTimeWhenItIsCreatedAtItsSignature) {
+  const std::pair<base::nanoseconds, bool> cases[] = {{-std::chrono::hours(1), false},
+                                                      {-kSignedAhead - base::seconds(2), false},
+                                                      {-kSignedAhead, true},
+                                                      {base::seconds(0), true},
+                                                      {kSignedFor, true},
+                                                      {kSignedFor + base::seconds(1), false},
+                                                      {std::chrono::hours(1), false}};
+  for (const auto& [after, in_time] : cases) {
+    const base::WallTime created = kSigned + std::chrono::duration_cast<base::seconds>(after);
+    const kube::Object pod(Json{{"metadata", {{"creationTimestamp", base::FormatTime(created)}}}});
+    EXPECT_EQ(IsInTime(kSigned, pod), in_time) << base::ToSeconds(after) << " s after the signature";
+  }
+  EXPECT_FALSE(IsInTime(kSigned, kube::Object(Json{{"metadata", {{"name", "n"}}}}))) << "nobody knows when";
 }
 
 // Any JSON that an API server may hold: the informer reads pods of everybody.
@@ -65,7 +99,7 @@ TEST(PodSignatureTest, OddPodsAreUnsigned) {
                                {"fieldRef": {"fieldPath": "metadata.name"}}}]}]})"}) {
     kube::Object pod(kube::resources::Pods(), {"ns", "odd"});
     pod.mutable_json()["spec"] = Json::parse(spec);
-    EXPECT_FALSE(IsSigned(SigningKeys(), pod)) << spec;
+    EXPECT_EQ(SignedAt(SigningKeys(), pod), std::nullopt) << spec;
   }
 }
 

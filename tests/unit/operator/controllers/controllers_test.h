@@ -50,8 +50,8 @@ class ControllersTest : public testing::Test {
   }
   JobDeps Deps() {
     const JobStores stores{jobs_, pools_, pods_, empty_, empty_, empty_, empty_, empty_};
-    return {client_, clock_,        stores, capacity_, line_,         outages_, scheduler_, links_,
-            calls_,  observations_, board_, events_,   expectations_, metrics_, {}};
+    return {client_, clock_, stores,        capacity_, signed_pods_, line_,         outages_, scheduler_,
+            links_,  calls_, observations_, board_,    events_,      expectations_, metrics_, {}};
   }
 
   base::FakeClock clock_;
@@ -71,6 +71,8 @@ class ControllersTest : public testing::Test {
   EventRecorder events_{client_, clock_, {}};
   Expectations expectations_{clock_};
   CapacityView capacity_;
+  const RecordKeys keys_;  // those of the operator
+  SignedPods signed_pods_{keys_, clock_};
   WaitingLine line_{clock_, [](const kube::Key&, base::nanoseconds) {}};
   PoolOutages outages_;
 };

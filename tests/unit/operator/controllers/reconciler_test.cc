@@ -29,10 +29,11 @@ TEST(ReconcilerTest, E2_ADeletedObjectIsSuccessAndWritesNothing) {
   Expectations expectations(clock);
   const JobStores stores{empty, empty, empty, empty, empty, empty, empty, empty};
   CapacityView capacity;
+  SignedPods signed_pods{RecordKeys(), clock};
   WaitingLine line(clock, [](const kube::Key&, base::nanoseconds) {});
   PoolOutages outages;
-  const JobDeps deps{client, clock,        stores,   capacity, line,         outages, scheduler, links,
-                     calls,  observations, profiles, events,   expectations, metrics, {}};
+  const JobDeps deps{client, clock, stores,       capacity, signed_pods, line,         outages, scheduler,
+                     links,  calls, observations, profiles, events,      expectations, metrics, {}};
   const auto job = JobReconciler(deps).Reconcile({"ns", "absent"});
   ASSERT_THAT(job, base::IsOk());
   EXPECT_FALSE(job->requeue_after.has_value());

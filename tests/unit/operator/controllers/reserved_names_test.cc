@@ -75,6 +75,8 @@ std::vector<Attack> Attacks() {
   return attacks;
 }
 
+constexpr base::WallTime kSigned{base::seconds(1767225600)};  // 2026-01-01T00:00:00Z
+
 class ReservedNamesTest : public ControllersTest {
  protected:
   void SetUp() override {
@@ -99,7 +101,7 @@ class ReservedNamesTest : public ControllersTest {
     pod.mutable_json()["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
     pod.mutable_json()["spec"]["nodeName"] = "n";
     pod.mutable_json()["status"] = {{"phase", "Running"}};
-    SignPod(keys_, pod);
+    SignPod(keys_, kSigned, pod);
     return pod;
   }
   // A user's own pod with `metadata`, which has a copy of a member's containers.
@@ -112,11 +114,12 @@ class ReservedNamesTest : public ControllersTest {
   }
   // As the operator's informers do.
   void Put(kube::Object pod) {
-    TrimPod(pod, &keys_);
+    TrimPod(pod, &signed_pods_);
     capacity_.PutPod(pod);
     pods_.Put(std::make_shared<const kube::Object>(std::move(pod)));
   }
   void Erase(const kube::Key& pod) {
+    if (const kube::ObjectPtr known = pods_.Get(pod)) signed_pods_.Erased(pod, known->uid());
     capacity_.ErasePod(pod);
     pods_.Erase(pod);
   }
@@ -142,7 +145,6 @@ class ReservedNamesTest : public ControllersTest {
     EXPECT_EQ(ReadWorld(Deps(), victim_, {}, true).paid_pods.size(), 2u);
   }
 
-  const RecordKeys keys_;  // those of the operator
   std::shared_ptr<const ResourcePool> pool_;
   kube::ObjectPtr victim_;
 };
@@ -173,10 +175,10 @@ TEST_F(ReservedNamesTest, APodThatNamesAKnownJobAsItsOwnerHoldsNoUnit) {
                       {"ownerReferences", Owner("TrainingJob", "victim", "uid-victim", true)}};
   kube::Object other_job = Member("victim-0-cpu-7");
   other_job.mutable_json()["metadata"]["ownerReferences"] = Owner("TrainingJob", "other", "uid-other", true);
-  SignPod(keys_, other_job);
+  SignPod(keys_, kSigned, other_job);
   kube::Object other_pool = Member("victim-0-cpu-7");
   SetVariable("MEDLEY_POOL", "free", other_pool.mutable_json()["spec"]["containers"][0]);
-  SignPod(keys_, other_pool);
+  SignPod(keys_, kSigned, other_pool);
   const std::pair<const char*, std::string> signatures[] = {
       {"none", ""},
       {"one that a user makes up", std::string(64, 'a')},
@@ -185,7 +187,7 @@ TEST_F(ReservedNamesTest, APodThatNamesAKnownJobAsItsOwnerHoldsNoUnit) {
       {"of a pod of the name in another pool", ClaimsOf(other_pool).signature},
       {"with another key", [&] {
          kube::Object pod = Member("victim-0-cpu-7");
-         SignPod(RecordKeys({std::string(32, 'x')}), pod);
+         SignPod(RecordKeys({std::string(32, 'x')}), kSigned, pod);
          return ClaimsOf(pod).signature;
        }()}};
   for (const auto& [what, signature] : signatures) {
@@ -205,6 +207,52 @@ TEST_F(ReservedNamesTest, APodThatNamesAKnownJobAsItsOwnerHoldsNoUnit) {
   unit.amounts.requests = {{"cpu", 1000}};
   EXPECT_EQ(capacity_.UnitsOf(*pool_, unit).used, 3);
   EXPECT_EQ(ReadWorld(Deps(), victim_, {}, true).paid_pods.size(), 3u);
+}
+
+// The operator's pod is deleted, and another user makes one of the same name from a copy of it, with whatever else may
+// help: at once or hours later, also where no operator ran in between.
+TEST_F(ReservedNamesTest, ACopyUnderTheNameOfADeletedPodHoldsNoUnit) {
+  const kube::Object original = Member("victim-0-cpu-7");
+  for (const char* created : {"2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T09:00:00Z"}) {
+    for (const char* what : {"seen", "seen, with a finalizer", "terminating", "not scheduled"}) {
+      SCOPED_TRACE(std::string(created) + " " + what);
+      Put(original);
+      Erase(original.key());
+      kube::Object copy = original;
+      Json& json = copy.mutable_json();
+      json["metadata"]["uid"] = "uid-copy";
+      json["metadata"]["creationTimestamp"] = created;
+      copy.SetAnnotation(kUnsignedAnnotation, "");
+      if (std::string(what).ends_with("finalizer")) json["metadata"]["finalizers"] = {"evil.example/keep"};
+      if (std::string(what) == "terminating") json["metadata"]["deletionTimestamp"] = created;
+      if (std::string(what) == "not scheduled") json["spec"].erase("nodeName");
+      Put(copy);
+      ExpectNothingChanged();
+      const lifecycle::World world = ReadWorld(Deps(), victim_, {}, true);
+      ASSERT_EQ(world.copies.size(), 1u) << "so that it is deleted";
+      EXPECT_EQ(world.copies.front()->uid(), "uid-copy");
+      Erase(copy.key());
+    }
+  }
+}
+
+// Under the name of a planned member it holds the unit of the plan and no other; the job does not take it for a member.
+TEST_F(ReservedNamesTest, ACopyOfAPlannedMemberIsNoMember) {
+  kube::Object copy = Member("victim-0-cpu-0");
+  copy.mutable_json()["metadata"]["uid"] = "uid-copy";
+  copy.mutable_json()["metadata"]["creationTimestamp"] = "2026-01-01T00:00:30Z";
+  Put(copy);
+  PodDemand unit;
+  unit.amounts.requests = {{"cpu", 1000}};
+  EXPECT_EQ(capacity_.UnitsOf(*pool_, unit).used, 2);
+  lifecycle::Memory memory;
+  memory.planning.record.emplace();
+  memory.planning.record->slots = {{"victim-0-cpu-0", Role::kTrainer, "cpu", 0, 0}};
+  const lifecycle::World world = ReadWorld(Deps(), victim_, memory, false);
+  EXPECT_FALSE(world.pods.contains("victim-0-cpu-0"));
+  EXPECT_EQ(world.paid_pods.size(), 1u) << "the job pays for the other member only";
+  ASSERT_EQ(world.copies.size(), 1u);
+  EXPECT_EQ(PlacedPods(Deps(), "cpu").size(), 1u);
 }
 
 // Pods of a version that did not sign them: the plan has reserved their names.

@@ -90,26 +90,6 @@ void FakeCluster::SetSpec(const Json& merge_patch) {
   job["metadata"]["generation"] = job["metadata"]["generation"].get<int>() + 1;
 }
 
-void FakeCluster::FailPod(const std::string& name, int code) {
-  const Json ended = {
-      {"phase", code == 0 ? "Succeeded" : "Failed"},
-      {"containerStatuses", Json::array({{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", code}}}}}}})}};
-  SetPodStatus(name, ended);
-}
-
-void FakeCluster::SetPodStatus(const std::string& name, const Json& status) {
-  if (pods_.contains(name)) kube::MergePatch(pods_[name]["status"], status);
-}
-
-void FakeCluster::DeletePod(const std::string& name) { pods_.erase(name); }
-
-void FakeCluster::TerminatePod(const std::string& name, base::nanoseconds grace) {
-  if (!pods_.contains(name)) return;
-  Json& metadata = pods_[name]["metadata"];
-  metadata["deletionTimestamp"] = base::FormatTime(now() + std::chrono::duration_cast<base::WallTime::duration>(grace));
-  metadata["deletionGracePeriodSeconds"] = base::ToSeconds(grace);
-}
-
 Observation& FakeCluster::coordinator() {
   MEDLEY_CHECK(coordinator_, "the coordinator does not run");
   return coordinator_->observation;
@@ -140,6 +120,10 @@ World FakeCluster::Observe() const {
   for (const auto& [name, pod] : pods_) {
     const kube::Object object(pod);
     if (!object.controller() || object.controller()->uid != "job-1") continue;
+    if (copies.contains(object.uid())) {
+      world.copies.push_back(std::make_shared<const kube::Object>(object));
+      continue;
+    }
     PaidPod& paid = world.paid_pods[object.uid()];
     paid.created = base::ParseTime(object.String("/metadata/creationTimestamp")).value_or(now());
     if (kube::HasEnded(object)) paid.ended = paid.created;
@@ -442,7 +426,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
     pods_.erase(name);
     return true;
   }
-  if (kube::HasEnded(object)) return false;
+  if (kube::HasEnded(object) || copies.contains(object.uid())) return false;
   const std::string pool = object.label("medley.dev/pool");
   if (object.String("/spec/nodeName").empty()) {
     if (pool.empty() && coordinator_has_node) {

@@ -60,6 +60,7 @@ class FakeCluster {
   std::set<std::string> nodes_not_ready;
   std::map<std::string, kube::Json> images;  // with which no container starts: `state.waiting`
   std::set<std::string> hung_pods;           // that no kubelet ends
+  std::set<std::string> copies;              // UIDs of pods that another client has made (CopyPod)
   std::set<std::string> blocked_nodes;       // their units count as free, but no pod is bound to them
   std::set<std::string> broken_pools;        // whose members can never run a plan
   std::map<std::string, int> node_units;     // absent: two
@@ -97,9 +98,11 @@ class FakeCluster {
   void PutPod(const std::string& name, const kube::Json& pod) { pods_[name] = pod; }
   void EditObject(const std::string& kind, const std::string& name, const kube::Json& merge_patch);
   const kube::Json* FindObject(const std::string& kind, const std::string& name) const;  // null: it does not exist
-  void DeletePod(const std::string& name);                                               // at once
-  void TerminatePod(const std::string& name, base::nanoseconds grace);                   // it stays until then
-  void SetPodStatus(const std::string& name, const kube::Json& status);                  // merged
+  // Another client deletes the pod and creates one of the same name and containers, which no kubelet starts.
+  void CopyPod(const std::string& name);
+  void DeletePod(const std::string& name);                               // at once
+  void TerminatePod(const std::string& name, base::nanoseconds grace);   // it stays until then
+  void SetPodStatus(const std::string& name, const kube::Json& status);  // merged
   void SetCoordinatorToken(const std::string& token) { coordinator_->token = token; }
   Observation& coordinator();  // what it reports; it must run
   void Advance(base::nanoseconds by) { elapsed_ += by; }

@@ -68,6 +68,9 @@ bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
 
 void FakeCluster::CheckDeletion(const DeletePods& action) {
   for (const DeletePods::Target& target : action.pods) {
+    const bool is_copy = std::any_of(seen_.copies.begin(), seen_.copies.end(),
+                                     [&](const kube::ObjectPtr& pod) { return pod->uid() == target.uid; });
+    if (is_copy) continue;
     const auto seen = seen_.pods.find(target.key.name);
     if (seen == seen_.pods.end() || seen->second->uid() != target.uid)
       Violate("deletes an unknown pod " + target.key.name);

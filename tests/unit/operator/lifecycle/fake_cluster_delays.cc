@@ -1,4 +1,4 @@
-// Answers that take long.
+// What others do to the pods of the job, and answers that take long.
 #include <algorithm>
 #include <iterator>
 
@@ -21,6 +21,35 @@ struct NotYet {
 };
 
 }  // namespace
+
+void FakeCluster::FailPod(const std::string& name, int code) {
+  const kube::Json ended = {
+      {"phase", code == 0 ? "Succeeded" : "Failed"},
+      {"containerStatuses",
+       kube::Json::array({{{"name", "worker"}, {"state", {{"terminated", {{"exitCode", code}}}}}}})}};
+  SetPodStatus(name, ended);
+}
+
+void FakeCluster::SetPodStatus(const std::string& name, const kube::Json& status) {
+  if (pods_.contains(name)) kube::MergePatch(pods_[name]["status"], status);
+}
+
+void FakeCluster::DeletePod(const std::string& name) { pods_.erase(name); }
+
+void FakeCluster::CopyPod(const std::string& name) {
+  kube::Json& pod = pods_.at(name);
+  pod["metadata"]["uid"] = NewUid();
+  pod["spec"].erase("nodeName");
+  pod["status"] = {{"phase", "Pending"}};
+  copies.insert(pod["metadata"]["uid"]);
+}
+
+void FakeCluster::TerminatePod(const std::string& name, base::nanoseconds grace) {
+  if (!pods_.contains(name)) return;
+  kube::Json& metadata = pods_[name]["metadata"];
+  metadata["deletionTimestamp"] = base::FormatTime(now() + std::chrono::duration_cast<base::WallTime::duration>(grace));
+  metadata["deletionGracePeriodSeconds"] = base::ToSeconds(grace);
+}
 
 std::optional<Answer> FakeCluster::Delayed(const Action& action) {
   const std::string what = Describe(action);

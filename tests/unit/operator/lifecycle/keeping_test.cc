@@ -1,4 +1,4 @@
-// Objects of the job that another client deletes or edits.
+// Objects of the job that another client deletes, edits or copies.
 #include <gmock/gmock.h>
 
 #include "common/base/status.h"
@@ -378,6 +378,64 @@ TEST_F(KeepingTest, TheBudgetFollowsTheGenerationInForce) {
   cluster_.blocked_nodes.clear();
   cluster_.PassFor(base::seconds(20));
   EXPECT_EQ(Spec("PodDisruptionBudget", "adult")["minAvailable"], 3) << cluster_.trace();
+}
+
+// --- Pods that another client has copied from pods of the job, after it deleted these.
+
+class CopiesTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace(); }
+  void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()) << cluster_.trace(); }
+  bool Trains() { return cluster_.RunUntilTraining() && cluster_.Reason(kRunningCondition).starts_with("True"); }
+  std::string UidOf(const std::string& name) const {
+    const auto pod = cluster_.pods().find(name);
+    return pod == cluster_.pods().end() ? "" : kube::Object(pod->second).uid();
+  }
+  FakeCluster cluster_;
+};
+
+INSTANTIATE_TEST_SUITE_P(OfEachRole, CopiesTest, testing::Values("adult-0-a-0", "adult-coordinator"));
+
+TEST_P(CopiesTest, TheJobDeletesItAndTrainsOnWithAPodOfItsOwn) {
+  cluster_.CopyPod(GetParam());
+  const std::string copy = UidOf(GetParam());
+  EXPECT_TRUE(Trains()) << cluster_.trace();
+  EXPECT_NE(UidOf(GetParam()), copy);
+  EXPECT_TRUE(cluster_.HasEvent("PodCopied", GetParam()));
+}
+
+// A finalizer keeps it. The job takes another name instead of waiting.
+TEST_P(CopiesTest, ACopyThatStaysHoldsUpNoJob) {
+  cluster_.hung_pods.insert(GetParam());
+  cluster_.CopyPod(GetParam());
+  const std::string copy = UidOf(GetParam());
+  EXPECT_TRUE(Trains()) << cluster_.trace();
+  EXPECT_EQ(UidOf(GetParam()), copy) << "the finalizer keeps it";
+}
+
+// A webhook of the namespace refuses the deletion: the rest of the job goes on.
+TEST_P(CopiesTest, ACopyThatCannotBeDeletedIsReported) {
+  cluster_.CopyPod(GetParam());
+  cluster_.failures[std::string("delete pods ") + GetParam()] = absl::PermissionDeniedError("a webhook says no");
+  const PassLog pass = cluster_.Pass();
+  EXPECT_TRUE(pass.status.ok()) << pass.status;
+  EXPECT_THAT(pass.events, Contains(HasSubstr("a webhook says no")));
+  ASSERT_TRUE(pass.requeue_after.has_value());
+}
+
+// Restarts of the operator change nothing: the copy is known by what the API server says of it.
+TEST_P(CopiesTest, ARestartedOperatorDeletesItToo) {
+  cluster_.CopyPod(GetParam());
+  cluster_.RestartOperator();
+  EXPECT_TRUE(Trains()) << cluster_.trace();
+}
+
+TEST_F(CopiesTest, ADeletedJobDoesNotWaitForACopy) {
+  cluster_.CopyPod("adult-0-a-0");
+  cluster_.hung_pods.insert("adult-0-a-0");
+  cluster_.job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  cluster_.PassFor(base::seconds(60));
+  EXPECT_TRUE(cluster_.job["metadata"].value("finalizers", kube::Json::array()).empty()) << cluster_.trace();
 }
 
 }  // namespace
