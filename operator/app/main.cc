@@ -35,6 +35,7 @@ struct Flags {
   double settled_recheck = 300;
   double goal_window = 60;
   double schedule_window = 60;
+  std::string metrics_token_file, worker_metrics_token_file;
   std::string scheduler_token_file, scheduler_ca, scheduler_cert, scheduler_key;
   bool check = false;
   double check_patience = 60;
@@ -91,6 +92,11 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--http-address", o.http_address, "Address of /metrics, /healthz, /readyz")->capture_default_str();
   app.add_option("--http-port", o.http_port, "Port of /metrics, /healthz, /readyz; 0: a free port, printed on stdout")
       ->capture_default_str();
+  app.add_option("--metrics-token-file", flags.metrics_token_file,
+                 "File with the tokens, one a line, of which readers of this process's /metrics send one; empty: all "
+                 "who reach the port may read it");
+  app.add_option("--worker-metrics-token-file", flags.worker_metrics_token_file,
+                 "The same for the metrics of jobs: another token, since a scraper sends it to pods of users");
   app.add_option("--workers", o.workers, "Jobs reconciled at the same time")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
@@ -163,11 +169,22 @@ absl::StatusOr<medley::kube::ClientConfig> Configure(Flags& flags) {
   return medley::kube::LoadKubeconfig(path, flags.context);
 }
 
+absl::StatusOr<medley::http_server::Readers> ReadReaders(const std::string& file) {
+  if (file.empty()) return medley::http_server::Readers();
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, medley::base::ReadFile(file));
+  auto readers = medley::http_server::Readers::OfTokens(text);
+  if (!readers.ok()) return medley::base::Annotate(readers.status(), file);
+  return readers;
+}
+
 absl::Status ReadSecrets(const Flags& flags, medley::ops::OperatorOptions& options) {
   if (!flags.scheduler_token_file.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const std::string text, medley::base::ReadFile(flags.scheduler_token_file));
     options.scheduler_token = text.substr(0, text.find_first_of("\r\n"));
   }
+  MEDLEY_ASSIGN_OR_RETURN(options.metrics_readers, ReadReaders(flags.metrics_token_file));
+  MEDLEY_ASSIGN_OR_RETURN(const medley::http_server::Readers of_jobs, ReadReaders(flags.worker_metrics_token_file));
+  options.job.worker.metrics_token_digests = of_jobs.digests();
   if (flags.scheduler_ca.empty()) return absl::OkStatus();
   medley::rpc::ClientTls tls;
   MEDLEY_ASSIGN_OR_RETURN(tls.root_certificates, medley::base::ReadFile(flags.scheduler_ca));

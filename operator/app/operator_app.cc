@@ -250,7 +250,7 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
                            .queue_metrics = &profile_queue_,
                            .metrics = &profile_reconciles_},
                           profile_reconciler_, clock),
-      endpoints_({options_.http_address, options_.http_port},
+      endpoints_({options_.http_address, options_.http_port, options_.metrics_readers},
                  {[this] { return MetricsPage(); }, [this] { return manager_.Healthy(); },
                   [this] { return manager_.Ready(); }}) {
   job_controller_raw_ = &job_controller_;

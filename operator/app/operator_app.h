@@ -19,6 +19,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/http_server/readers.h"
 #include "common/rpc/channel.h"
 #include "kube/client.h"
 #include "kube/leader/elector.h"
@@ -35,6 +36,7 @@ struct OperatorOptions {
   std::string ns;                               // reconcile the jobs of this namespace; empty: of all
   std::string http_address = "127.0.0.1";
   int http_port = 0;  // 0: the system chooses
+  http_server::Readers metrics_readers;
   int workers = 4;    // jobs reconciled at the same time
   uint64_t seed = 1;  // of jitter; differs between processes
   // Leader election: of all replicas with the same Lease, one reconciles and the others stand by. Absent: no election.

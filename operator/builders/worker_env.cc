@@ -21,6 +21,7 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   set("MEDLEY_CHECKPOINT_DIR", identity.checkpoint_dir);
   if (identity.coordinator_term > 0) set("MEDLEY_COORDINATOR_TERM", std::to_string(identity.coordinator_term));
   set("MEDLEY_METRICS_PORT", std::to_string(settings.metrics_port));
+  if (!settings.metrics_token_digests.empty()) set("MEDLEY_METRICS_TOKEN_SHA256", settings.metrics_token_digests);
   set("TMPDIR", kTmpFolder);
   if (identity.on_gpu) {
     set("MEDLEY_DEVICE", "cuda");

@@ -15,7 +15,9 @@ namespace medley::ops {
 struct WorkerSettings {
   std::string image = "medley-worker:0.1.0";
   int listen_port = 7070;
-  int metrics_port = 0;                              // 0: off
+  int metrics_port = 0;  // 0: off
+  // Of tokens that scrapers of coordinators send (http_server::Readers::digests); empty: they need none.
+  std::string metrics_token_digests = "";
   bool tls = true;                                   // between the processes of new jobs, and with the operator
   std::string image_pull_policy = "";                // empty: Kubernetes decides by the tag
   std::vector<std::string> image_pull_secrets = {};  // names, in the job's namespace

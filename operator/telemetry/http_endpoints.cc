@@ -18,9 +18,13 @@ HttpResponse Check(const std::function<absl::Status()>& check) {
   return status.ok() ? Plain(200, "ok\n") : Plain(503, base::ToString(status) + "\n");
 }
 
-HttpResponse Route(const HttpRequest& request, const HttpEndpoints::Sources& sources) {
+HttpResponse Route(const HttpRequest& request, const http_server::Readers& readers,
+                   const HttpEndpoints::Sources& sources) {
   if (request.method != "GET" && request.method != "HEAD") return Plain(405, "GET only\n");
-  if (request.path == "/metrics") return {.content_type = metrics::kTextContentType, .body = sources.metrics()};
+  if (request.path == "/metrics") {
+    if (!readers.Allow(request)) return http_server::Readers::Refusal();
+    return {.content_type = metrics::kTextContentType, .body = sources.metrics()};
+  }
   if (request.path == "/healthz" || request.path == "/livez") return Check(sources.healthy);
   if (request.path == "/readyz") return Check(sources.ready);
   return Plain(404, "not found\n");
@@ -30,6 +34,8 @@ HttpResponse Route(const HttpRequest& request, const HttpEndpoints::Sources& sou
 
 HttpEndpoints::HttpEndpoints(Options options, Sources sources)
     : server_({.address = std::move(options.address), .port = options.port, .max_connections = 64, .max_body = 0},
-              [sources = std::move(sources)](const HttpRequest& request) { return Route(request, sources); }) {}
+              [readers = std::move(options.readers), sources = std::move(sources)](const HttpRequest& request) {
+                return Route(request, readers, sources);
+              }) {}
 
 }  // namespace medley::ops

@@ -1,4 +1,5 @@
-// /metrics, /healthz, /livez and /readyz for probes and scrapers, on common/http_server. Thread-safe.
+// /metrics, /healthz, /livez and /readyz for probes and scrapers, on common/http_server. Probes need no token.
+// Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
@@ -6,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "common/http_server/readers.h"
 #include "common/http_server/server.h"
 
 namespace medley::ops {
@@ -14,7 +16,8 @@ class HttpEndpoints {
  public:
   struct Options {
     std::string address = "127.0.0.1";
-    int port = 0;  // 0: the system chooses
+    int port = 0;                       // 0: the system chooses
+    http_server::Readers readers = {};  // of /metrics; everybody may ask for the others
   };
   // Called by several threads at once.
   struct Sources {

@@ -145,6 +145,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   }
   MEDLEY_ASSIGN_OR_RETURN(env.listen_port, Port(get, "MEDLEY_LISTEN_PORT", env.listen_port));
   MEDLEY_ASSIGN_OR_RETURN(env.metrics_port, Port(get, "MEDLEY_METRICS_PORT", env.metrics_port));
+  env.metrics_token_digests = get("MEDLEY_METRICS_TOKEN_SHA256").value_or("");
   MEDLEY_ASSIGN_OR_RETURN(env.coordinator_term, Term(get, "MEDLEY_COORDINATOR_TERM"));
   if (need == Need::kCoordinator) return env;
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_MEMBER", env.member));

@@ -35,11 +35,12 @@ struct Environment {
   std::string pod_ip;
   std::string coordinator;  // host:port
   int listen_port = 7070;
-  int metrics_port = -1;         // -1: none
-  int threads = 1;               // that compute (unit_cpus.h); main() sets it
-  int64_t coordinator_term = 0;  // of this coordinator; 0: none
-  bool share_memory = true;      // MEDLEY_SHARE_MEMORY (0 or 1): with trainers on this machine
-  bool plain_nccl = false;       // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
+  int metrics_port = -1;              // -1: none
+  std::string metrics_token_digests;  // MEDLEY_METRICS_TOKEN_SHA256: of the tokens of its readers; empty: everybody
+  int threads = 1;                    // that compute (unit_cpus.h); main() sets it
+  int64_t coordinator_term = 0;       // of this coordinator; 0: none
+  bool share_memory = true;           // MEDLEY_SHARE_MEMORY (0 or 1): with trainers on this machine
+  bool plain_nccl = false;            // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
   DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
   std::filesystem::path checkpoint_root;
   std::string continue_from;  // path of spec.checkpoint.from; empty: none

@@ -69,6 +69,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));
   options.learning_rate = [optimizer](int64_t step) { return double{optimizer.AtStep(step).learning_rate}; };
   options.metrics_port = env.metrics_port;
+  options.metrics_token_digests = env.metrics_token_digests;
   options.export_model = ExporterOf(env, *graph, options.instance);
   return RunCoordinator(std::move(options), clock, signals.stop());
 }

@@ -174,6 +174,23 @@ answer, so that checksums match what is written. */}}
 {{- toJson (index .Values "_tokens") -}}
 {{- end -}}
 
+{{- define "medley.metrics.tokenSecret" -}}
+{{ .Values.metrics.token.existingSecret | default (printf "%s-metrics-token" (include "medley.operator.name" .)) }}
+{{- end -}}
+
+{{/* The data of the Secret with the tokens of those who read metrics, which upgrades keep. */}}
+{{- define "medley.generated.metricsTokens" -}}
+{{- if not (hasKey .Values "_metricsTokens") -}}
+{{- $there := lookup "v1" "Secret" .Release.Namespace (include "medley.metrics.tokenSecret" .) | default dict -}}
+{{- $tokens := dict -}}
+{{- range list .Values.metrics.token.key .Values.metrics.token.jobsKey -}}
+{{- $_ := set $tokens . (dig "data" . "" $there | default (randAlphaNum 48 | b64enc)) -}}
+{{- end -}}
+{{- $_ := set .Values "_metricsTokens" $tokens -}}
+{{- end -}}
+{{- toJson (index .Values "_metricsTokens") -}}
+{{- end -}}
+
 {{- define "medley.generated.ca" -}}
 {{- if not (hasKey .Values "_ca") -}}
 {{- $there := lookup "v1" "Secret" .Release.Namespace (include "medley.scheduler.caSecret" .) | default dict -}}
@@ -190,6 +207,9 @@ answer, so that checksums match what is written. */}}
 {{/* A program reads its Secrets when it starts, so a new Secret must restart it. */}}
 {{- define "medley.secrets.checksum" -}}
 {{- $parts := list -}}
+{{- if and .Values.metrics.token.enabled (not .Values.metrics.token.existingSecret) -}}
+{{- $parts = append $parts (include "medley.generated.metricsTokens" .) -}}
+{{- end -}}
 {{- if .Values.scheduler.enabled -}}
 {{- if not .Values.scheduler.token.existingSecret -}}{{- $parts = append $parts (include "medley.generated.tokens" .) -}}{{- end -}}
 {{- if and (eq (include "medley.scheduler.tlsMode" .) "generated") (not .Values.scheduler.tls.caSecret) -}}

@@ -232,6 +232,7 @@ class RenderTest(unittest.TestCase):
                 (["--set-json", 'scheduler.prices.files={"a.csv":"x"}'], "no feed reads them"),
                 (["--set-json", 'scheduler.planners=[{"name":"Mine","address":"a:1"}]'], "does not match pattern"),
                 (["--set-json", 'scheduler.planners=[{"name":"mine"}]'], "missing property 'address'"),
+                (["--set", "metrics.token.enabled=true,metrics.token.jobsKey=token"], "key and jobsKey must differ"),
                 (["--set", "operator.serviceAccount.create=false"], "operator.serviceAccount.name is needed")):
             with self.subTest(arguments=arguments):
                 self.assertIn(sentence, self.refused(*arguments))
@@ -264,6 +265,28 @@ class RenderTest(unittest.TestCase):
                 flags = container(find(objects, "Deployment", "medley-operator"))["args"]
                 self.assertEqual([f.split("=")[1] for f in flags if f.startswith("--metrics-namespace=")],
                                  [of_jobs] if of_jobs else [])
+
+    def test_readers_of_metrics_send_tokens_where_they_are_enabled(self):
+        """Pods of users are sent another token than the operator; without tokens there is neither Secret nor flag."""
+        monitors = "metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true"
+        for arguments, secret, keys in (
+                ("metrics.token.enabled=true", "medley-operator-metrics-token", ("token", "jobs-token")),
+                ("metrics.token.enabled=true,metrics.token.existingSecret=mine,metrics.token.jobsKey=jobs", "mine", ("token", "jobs")),
+                ("metrics.token.enabled=false", None, None)):
+            with self.subTest(arguments=arguments):
+                _, objects = render("--set", monitors + "," + arguments)
+                made = [o for o in objects if o["kind"] == "Secret" and o["metadata"]["name"].endswith("metrics-token")]
+                self.assertEqual(len(made), int(secret == "medley-operator-metrics-token"))
+                if made:
+                    self.assertEqual(len({made[0]["data"][key] for key in keys}), 2)
+                flags = [f for f in container(find(objects, "Deployment", "medley-operator"))["args"] if "metrics-token-file" in f]
+                sent = [find(objects, "ServiceMonitor", "medley-operator")["spec"]["endpoints"][0].get("authorization"),
+                        find(objects, "PodMonitor", "medley-worker")["spec"]["podMetricsEndpoints"][0].get("authorization")]
+                self.assertEqual(sent, [{"credentials": {"name": secret, "key": key}} for key in keys] if secret else [None, None])
+                self.assertEqual(flags, [f"--metrics-token-file=/etc/medley/metrics-token/{keys[0]}",
+                                         f"--worker-metrics-token-file=/etc/medley/metrics-token/{keys[1]}"] if secret else [])
+                service = find(objects, "ServiceMonitor", "medley-scheduler")["spec"]["endpoints"][0]
+                self.assertIn("authorization", service)
 
     def test_alerts_and_dashboards_are_what_the_files_say(self):
         _, objects = render("--set", "metrics.prometheusRule.enabled=true,metrics.dashboards.enabled=true")

@@ -172,9 +172,9 @@ class Cluster:
 
 
 class Prometheus:
-    """Debian's Prometheus on a free port. Targets can be added while it runs."""
+    """Debian's Prometheus on a free port. Targets can be added while it runs. `scrapes`: further scrape configurations."""
 
-    def __init__(self, processes, folder, rules):
+    def __init__(self, processes, folder, rules, scrapes=()):
         self.processes, self.folder, self.port = processes, folder, None
         self.targets = os.path.join(folder, "targets.json")
         self.entries = []
@@ -187,7 +187,7 @@ scrape_configs:
 - job_name: medley
   honor_labels: true  # the labels namespace and job name a TrainingJob
   file_sd_configs: [{{files: [{self.targets}], refresh_interval: 1s}}]
-""")
+""" + "".join(f"- {json.dumps(scrape)}\n" for scrape in scrapes))
         self.start()
         wait_for("prometheus", self.ready)
 

@@ -89,21 +89,24 @@ std::string MetricsText(const job::v1::Observation& seen) {
 }
 
 absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Start(const std::string& host, int port,
+                                                                http_server::Readers readers,
                                                                 std::function<job::v1::Observation()> observe) {
-  std::unique_ptr<MetricsPage> page(new MetricsPage(host, port, std::move(observe)));
+  std::unique_ptr<MetricsPage> page(new MetricsPage(host, port, std::move(readers), std::move(observe)));
   const absl::Status started = page->server_.Start();
   if (!started.ok()) return base::Annotate(started, "serving metrics");
   return page;
 }
 
-MetricsPage::MetricsPage(const std::string& host, int port, std::function<job::v1::Observation()> observe)
+MetricsPage::MetricsPage(const std::string& host, int port, http_server::Readers readers,
+                         std::function<job::v1::Observation()> observe)
     : server_({.address = host, .port = port, .max_connections = 64, .max_body = 0},
-              [observe = std::move(observe)](const HttpRequest& request) -> HttpResponse {
+              [readers = std::move(readers), observe = std::move(observe)](const HttpRequest& request) -> HttpResponse {
                 const bool known = request.method == "GET" || request.method == "HEAD";
                 if (!known) return {.code = 405, .content_type = "text/plain", .body = "GET only\n"};
                 if (request.path != "/metrics") {
                   return {.code = 404, .content_type = "text/plain", .body = "the page is /metrics\n"};
                 }
+                if (!readers.Allow(request)) return http_server::Readers::Refusal();
                 return {.content_type = metrics::kTextContentType, .body = MetricsText(observe())};
               }) {}
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "common/http_server/readers.h"
 #include "common/http_server/server.h"
 #include "medley/job/v1/coordinator.pb.h"
 
@@ -19,11 +20,13 @@ class MetricsPage {
  public:
   // `port` 0: the system chooses. `observe` is called by several threads at once. Errors: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<MetricsPage>> Start(const std::string& host, int port,
+                                                            http_server::Readers readers,
                                                             std::function<job::v1::Observation()> observe);
   int port() const { return server_.port(); }
 
  private:
-  MetricsPage(const std::string& host, int port, std::function<job::v1::Observation()> observe);
+  MetricsPage(const std::string& host, int port, http_server::Readers readers,
+              std::function<job::v1::Observation()> observe);
 
   http_server::HttpServer server_;
 };

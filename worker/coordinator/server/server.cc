@@ -58,8 +58,10 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
                                     .keepalive_interval = options.keepalive_interval};
   MEDLEY_ASSIGN_OR_RETURN(state->server, rpc::Server::Start(serve, {state->coordinator.get(), state->member.get()}));
   if (options.metrics_port >= 0) {
-    MEDLEY_ASSIGN_OR_RETURN(
-        state->metrics, MetricsPage::Start(options.host, options.metrics_port, [&engine] { return engine.Observe(); }));
+    MEDLEY_ASSIGN_OR_RETURN(http_server::Readers readers,
+                            http_server::Readers::OfDigests(options.metrics_token_digests));
+    MEDLEY_ASSIGN_OR_RETURN(state->metrics, MetricsPage::Start(options.host, options.metrics_port, std::move(readers),
+                                                               [&engine] { return engine.Observe(); }));
   }
   log::Info("the coordinator listens", {{"address", state->server->address()}});
   return std::unique_ptr<CoordinatorServer>(new CoordinatorServer(std::move(state)));

@@ -56,7 +56,8 @@ struct CoordinatorOptions {
   std::string continue_from;
   bool tensor_board = false;                          // write event files of TensorBoard; needs checkpoint_root
   std::function<double(int64_t step)> learning_rate;  // of a step, for TensorBoard; unset: not written
-  int metrics_port = -1;  // port of Prometheus' /metrics; -1: none, 0: the system chooses one
+  int metrics_port = -1;              // port of Prometheus' /metrics; -1: none, 0: the system chooses one
+  std::string metrics_token_digests;  // of its readers' tokens (http_server::Readers); empty: everybody
   // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);
   // Of pings to members, so that one on a dead machine is lost within half a minute (rpc::ServerOptions).

@@ -210,5 +210,12 @@ TEST_F(PodTemplatesTest, AUnitOfAPoolCountsItsTemplate) {
   EXPECT_EQ(spec["containers"][0]["resources"]["requests"]["cpu"], "4");
 }
 
+// Pods are read by many, so they have the digests of the tokens only.
+TEST_F(PodTemplatesTest, CoordinatorsKnowTheDigestsOfTokensThatReadTheirMetrics) {
+  EXPECT_EQ(Env(Pods()["coordinator"], "MEDLEY_METRICS_TOKEN_SHA256"), "");
+  settings_.metrics_token_digests = std::string(64, 'a');
+  EXPECT_EQ(Env(Pods()["coordinator"], "MEDLEY_METRICS_TOKEN_SHA256"), std::string(64, 'a'));
+}
+
 }  // namespace
 }  // namespace medley::ops

@@ -11,9 +11,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // The whole response to a request without a body.
-std::string Ask(int port, const std::string& target, const std::string& method = "GET") {
+std::string Ask(int port, const std::string& target, const std::string& method = "GET", const std::string& more = "") {
   http_server::RawClient client(port);
-  client.Send(method + " " + target + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.Send(method + " " + target + " HTTP/1.1\r\nHost: x\r\n" + more + "\r\n");
   return client.Response();
 }
 
@@ -45,6 +45,25 @@ TEST(HttpEndpointsTest, MetricsAndChecks) {
               base::StatusIs(absl::StatusCode::kUnavailable, HasSubstr(std::to_string(endpoints.port()))));
   endpoints.Stop();
   endpoints.Stop();
+}
+
+// Probes need none: the kubelet has no token.
+TEST(HttpEndpointsTest, MetricsNeedATokenWhereOneIsSet) {
+  auto readers = http_server::Readers::OfTokens("0123456789abcdef\n");
+  ASSERT_THAT(readers, base::IsOk());
+  HttpEndpoints endpoints({.readers = *readers}, {[] { return std::string("medley_secret 1\n"); },
+                                                  [] { return absl::OkStatus(); }, [] { return absl::OkStatus(); }});
+  ASSERT_THAT(endpoints.Start(), base::IsOk());
+  for (const char* more : {"", "Authorization: Bearer 0123456789abcdeg\r\n", "Authorization: 0123456789abcdef\r\n"}) {
+    const std::string answer = Ask(endpoints.port(), "/metrics", "GET", more);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 401")) << more;
+    EXPECT_THAT(answer, testing::Not(HasSubstr("medley_secret")));
+  }
+  const std::string right = "Authorization: Bearer 0123456789abcdef\r\n";
+  EXPECT_THAT(Ask(endpoints.port(), "/metrics", "GET", right), HasSubstr("medley_secret 1"));
+  for (const char* probe : {"/healthz", "/livez", "/readyz"}) {
+    EXPECT_THAT(Ask(endpoints.port(), probe), StartsWith("HTTP/1.1 200")) << probe;
+  }
 }
 
 }  // namespace

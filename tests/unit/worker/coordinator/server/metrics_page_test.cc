@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/common/http_server/raw_client.h"
+
 namespace medley::worker {
 namespace {
 
@@ -25,6 +27,21 @@ TEST(MetricsPageTest, CountsSlowTrainers) {
   EXPECT_THAT(MetricsText(seen), HasSubstr("\nmedley_coordinator_left_out_members 0\n"));
   seen.add_left_out()->set_member("job-0-a-1");
   EXPECT_THAT(MetricsText(seen), HasSubstr("\nmedley_coordinator_left_out_members 1\n"));
+}
+
+TEST(MetricsPageTest, NeedsATokenWhereOneIsSet) {
+  auto readers = http_server::Readers::OfTokens("0123456789abcdef");
+  ASSERT_TRUE(readers.ok());
+  const auto page = MetricsPage::Start("127.0.0.1", 0, *readers, [] { return job::v1::Observation(); });
+  ASSERT_TRUE(page.ok()) << page.status();
+  const auto ask = [&](const std::string& more) {
+    http_server::RawClient client((*page)->port());
+    client.Send("GET /metrics HTTP/1.1\r\nHost: x\r\n" + more + "\r\n");
+    return client.Response();
+  };
+  EXPECT_THAT(ask(""), AllOf(HasSubstr("401"), Not(HasSubstr("medley_"))));
+  EXPECT_THAT(ask("Authorization: Bearer 0123456789abcdeg\r\n"), AllOf(HasSubstr("401"), Not(HasSubstr("medley_"))));
+  EXPECT_THAT(ask("Authorization: Bearer 0123456789abcdef\r\n"), HasSubstr("medley_coordinator_"));
 }
 
 }  // namespace
