@@ -38,6 +38,8 @@ void ChangeFile(const fs::path& file, uint64_t how, uint64_t where) {
   }
 }
 
+constexpr base::nanoseconds kLongestStart = base::seconds(120);
+
 constexpr const char* kHow[] = {"cut off", "removed", "a byte changed", "a folder instead",
                                 "a link to nothing instead"};
 
@@ -46,6 +48,9 @@ constexpr const char* kHow[] = {"cut off", "removed", "a byte changed", "a folde
 void Chaos::Begin() {
   job_.StartCoordinator(term_);
   job_.Apply(shapes_[0], "start");
+  // Else a job that starts slowly, as one that loads LibTorch, would have no checkpoint while the chaos lasts.
+  const base::SteadyTime end = clock_.Steady() + kLongestStart;
+  while (damage_ && Complete().empty() && !job_.Ended() && clock_.Steady() < end) Wait(0, true);
 }
 
 void Chaos::Act() {
@@ -69,15 +74,17 @@ void Chaos::Act() {
       break;
     case 2:
     case 3:
-      Stop(AnyMember());
+      if (const std::string member = AnyMember(); !member.empty()) Stop(member);
       break;
     case 4:
     case 5:
       Apply("chaos");
       break;
     default:
-      job_.Kill(AnyMember());
-      ++counts_.kills;
+      if (const std::string member = AnyMember(); !member.empty()) {
+        job_.Kill(member);
+        ++counts_.kills;
+      }
   }
   Wait(random_.Below(1200), true);
 }
@@ -92,9 +99,9 @@ void Chaos::Wait(uint64_t milliseconds, bool poll) {
 }
 
 std::string Chaos::AnyMember() {
-  job_.Poll();
+  EXPECT_TRUE(job_.Poll()) << "a process failed for good" << job_.AllLogs();
   const std::vector<std::string> members = job_.Running();
-  return members[random_.Below(members.size())];
+  return members.empty() ? "" : members[random_.Below(members.size())];
 }
 
 void Chaos::KillCoordinator() {
