@@ -28,12 +28,14 @@ void ReadModel(const Reader& reader, ModelSpec& model) {
   parameters.Read("embeddingDim", model.embedding_dim);
   parameters.Read("embeddingRows", model.embedding_rows);
   parameters.Read("hidden", model.hidden);
+  parameters.Read("dropout", model.dropout);
   for (const Reader& layer : reader.List("layers")) {
     LayerSpec& spec = model.layers.emplace_back();
     layer.Read("name", spec.name);
     layer.Read("kind", spec.kind);
     layer.Read("out", spec.out);
     layer.Read("activation", spec.activation);
+    layer.Read("fraction", spec.fraction);
   }
 }
 
@@ -67,6 +69,7 @@ void ReadTraining(const Reader& reader, TrainingSpec& training) {
   if (optimizer.Has("momentum")) optimizer.Read("momentum", training.momentum.emplace());
   optimizer.Read("nesterov", training.nesterov);
   if (optimizer.Has("weightDecay")) optimizer.Read("weightDecay", training.weight_decay.emplace());
+  if (optimizer.Has("rowDecay")) optimizer.Read("rowDecay", training.row_decay.emplace());
   if (optimizer.Has("epsilon")) optimizer.Read("epsilon", training.epsilon.emplace());
   if (optimizer.Has("schedule")) {
     const Reader schedule = optimizer.Child("schedule");

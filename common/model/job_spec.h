@@ -21,9 +21,10 @@ namespace medley::model {
 // One layer of spec.model.layers.
 struct LayerSpec {
   std::string name;
-  std::string kind;        // Embedding, FullyConnected, Loss
+  std::string kind;        // Embedding, FullyConnected, Dropout, Loss
   int out = 0;             // FullyConnected: units; Embedding: dimension
   std::string activation;  // relu, sigmoid, tanh or empty
+  double fraction = 0;     // Dropout: of the outputs of the layer before, which training sets to 0
 };
 
 // How an exported model is divided into operations: worker/cut/cut.h.
@@ -38,6 +39,7 @@ struct ModelSpec {
   int embedding_dim = 16;                     // parameters.embeddingDim
   int64_t embedding_rows = 65536;             // parameters.embeddingRows: hash buckets of the shared table
   std::vector<int> hidden = {400, 400, 400};  // parameters.hidden
+  double dropout = 0;                         // parameters.dropout: of the outputs of each hidden layer, in [0, 1)
   std::vector<LayerSpec> layers;
   std::string loss;             // regression: mse, mae; empty: mse
   std::string exported_uri;     // exported.uri: file:///models/model.pt2, instead of name and layers
@@ -86,14 +88,15 @@ struct TrainingSpec {
   int micro_batches = 4;
   std::string optimizer = "adagrad";  // adagrad, adam, adamw, rmsprop, sgd
   double learning_rate = 0.05;
-  std::optional<double> beta1;           // adam, adamw; absent: 0.9
-  std::optional<double> beta2;           // adam, adamw; absent: 0.999
-  std::optional<double> alpha;           // rmsprop; absent: 0.99
-  std::optional<double> epsilon;         // all but sgd; absent: 1e-8, adagrad 1e-10
-  std::optional<double> momentum;        // sgd and rmsprop; absent: 0
-  bool nesterov = false;                 // sgd with momentum
-  std::optional<double> weight_decay;    // absent: 0.01 for adamw, else 0
-  std::optional<double> clip_norm;       // largest norm of the gradient of all parameters; absent: none
+  std::optional<double> beta1;         // adam, adamw; absent: 0.9
+  std::optional<double> beta2;         // adam, adamw; absent: 0.999
+  std::optional<double> alpha;         // rmsprop; absent: 0.99
+  std::optional<double> epsilon;       // all but sgd; absent: 1e-8, adagrad 1e-10
+  std::optional<double> momentum;      // sgd and rmsprop; absent: 0
+  bool nesterov = false;               // sgd with momentum
+  std::optional<double> weight_decay;  // absent: 0.01 for adamw, else 0
+  std::optional<double> row_decay;     // of rows of embedding tables, in the steps that use them; absent: weight_decay
+  std::optional<double> clip_norm;     // largest norm of the gradient of all parameters; absent: none
   std::optional<ScheduleSpec> schedule;  // absent: the learning rate is constant
   std::string precision = "float32";
   uint64_t seed = 1;

@@ -19,18 +19,46 @@ namespace {
 constexpr int kMaxWidth = 1 << 20;
 constexpr int64_t kMaxRows = int64_t{1} << 31;
 
+absl::Status ValidateFraction(const std::string& path, double fraction) {
+  if (fraction >= 0 && fraction < 1) return absl::OkStatus();
+  return base::InvalidArgument("{}: {} is not in [0, 1)", path, fraction);
+}
+
+// A Dropout belongs to the layer before it.
+absl::Status ValidateDropout(const std::vector<LayerSpec>& layers, size_t i, const std::string& path) {
+  const LayerSpec& layer = layers[i];
+  if (layer.kind != "Dropout") {
+    if (layer.fraction == 0) return absl::OkStatus();
+    return base::InvalidArgument("{}.fraction: goes with the kind Dropout, and not with {}", path, layer.kind);
+  }
+  MEDLEY_RETURN_IF_ERROR(ValidateFraction(path + ".fraction", layer.fraction));
+  if (layer.out != 0 || !layer.activation.empty()) {
+    return base::InvalidArgument(
+        "{}: a Dropout has no out and no activation: its outputs are those of the layer before", path);
+  }
+  if (i == 0 || layers[i - 1].kind == "Dropout") {
+    return base::InvalidArgument("{}.kind: a Dropout must follow an Embedding or a FullyConnected layer", path);
+  }
+  if (i + 1 < layers.size() && layers[i + 1].kind != "Loss") return absl::OkStatus();
+  return base::InvalidArgument("{}.kind: a Dropout cannot be the last layer before the Loss", path);
+}
+
 absl::Status ValidateLayers(const std::vector<LayerSpec>& layers, const SchemaSpec& schema) {
   std::set<std::string> names;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];
     const std::string path = fmt::format("spec.model.layers[{}]", i);
-    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", layer.kind, std::array{"Embedding", "FullyConnected", "Loss"}));
+    MEDLEY_RETURN_IF_ERROR(
+        OneOf(path + ".kind", layer.kind, std::array{"Embedding", "FullyConnected", "Dropout", "Loss"}));
     if (layer.name.empty()) return base::InvalidArgument("{}.name: is required", path);
     if (!names.insert(layer.name).second) {
       return base::InvalidArgument("{}.name: '{}' is the name of another layer", path, layer.name);
     }
     MEDLEY_RETURN_IF_ERROR(OneOf(path + ".activation", layer.activation, std::array{"", "relu", "sigmoid", "tanh"}));
-    if (layer.kind != "Loss") MEDLEY_RETURN_IF_ERROR(InRange(path + ".out", layer.out, 1, kMaxWidth));
+    MEDLEY_RETURN_IF_ERROR(ValidateDropout(layers, i, path));
+    if (layer.kind != "Loss" && layer.kind != "Dropout") {
+      MEDLEY_RETURN_IF_ERROR(InRange(path + ".out", layer.out, 1, kMaxWidth));
+    }
     if (layer.kind == "Embedding" && i != 0) {
       return base::InvalidArgument("{}.kind: an Embedding can only be the first layer", path);
     }
@@ -75,6 +103,12 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
   if (!from.empty() && !from.starts_with("/") && !from.starts_with("file:///")) {
     return base::InvalidArgument(
         "spec.model.initialFrom: '{}' is not an absolute path and does not start with file:///", from);
+  }
+  MEDLEY_RETURN_IF_ERROR(ValidateFraction("spec.model.parameters.dropout", model.dropout));
+  if (model.dropout > 0 && (model.name.empty() || model.name == "logistic")) {
+    return base::InvalidArgument(
+        "spec.model.parameters.dropout: goes with the hidden layers of ctrdnn, mlp, residual and two-tower; among "
+        "spec.model.layers, use layers of the kind Dropout");
   }
   if (model.imported()) return ValidateImported(model);
   if (model.cut.finest || !model.cut.modules.empty() || !model.output.empty()) {
@@ -227,6 +261,9 @@ absl::Status ValidateOptimizer(const TrainingSpec& training) {
   if (training.weight_decay && !(*training.weight_decay >= 0 && *training.weight_decay <= 1)) {
     return base::InvalidArgument("{}.weightDecay: {} is not in [0, 1]", path, *training.weight_decay);
   }
+  if (training.row_decay && !(*training.row_decay >= 0 && *training.row_decay <= 1)) {
+    return base::InvalidArgument("{}.rowDecay: {} is not in [0, 1]", path, *training.row_decay);
+  }
   return training.schedule ? ValidateSchedule(*training.schedule) : absl::OkStatus();
 }
 
@@ -238,12 +275,15 @@ bool HasTables(const ModelSpec& model) {
 // Rows of embedding tables that a step does not use stay as they are, which these would change.
 absl::Status ValidateRows(const JobSpec& spec) {
   const TrainingSpec& training = spec.training;
-  const bool moves = training.optimizer == "adamw" || training.optimizer == "rmsprop" ||
-                     training.momentum.value_or(0) > 0 || training.weight_decay.value_or(0) > 0;
-  if (!moves || !HasTables(spec.model)) return absl::OkStatus();
+  const bool has_tables = HasTables(spec.model);
+  if (training.row_decay && !has_tables && !spec.model.imported()) {
+    return base::InvalidArgument("spec.training.optimizer.rowDecay: needs a model with embedding tables");
+  }
+  const bool moves = training.optimizer == "rmsprop" || training.momentum.value_or(0) > 0;
+  if (!moves || !has_tables) return absl::OkStatus();
   return base::InvalidArgument(
-      "spec.training.optimizer: adamw, rmsprop, momentum and weightDecay need a model without embedding tables: mlp, "
-      "one from PyTorch, or layers without Embedding");
+      "spec.training.optimizer: rmsprop and momentum need a model without embedding tables: mlp, one from PyTorch, or "
+      "layers without Embedding");
 }
 
 absl::Status ValidateClipping(const JobSpec& spec) {
@@ -335,6 +375,7 @@ std::string ProfileHash(const JobSpec& spec) {
                                  fmt::join(model.hidden, ","));
   for (const LayerSpec& layer : model.layers) {
     text += fmt::format("|{}:{}:{}:{}", layer.name, layer.kind, layer.out, layer.activation);
+    if (layer.kind == "Dropout") text += fmt::format(":{}", layer.fraction);
   }
   // A profile also contains the samples per epoch, so the data source is part of the hash.
   text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", spec.data.train.uri, schema.label_column,
@@ -346,6 +387,7 @@ std::string ProfileHash(const JobSpec& spec) {
                         model.exported_uri.empty() ? model.torchscript_uri : model.exported_uri, model.cut.depth,
                         model.cut.finest, fmt::join(model.cut.modules, ","), model.output);
   }
+  if (model.dropout > 0) text += fmt::format("|dropout {}", model.dropout);
   if (spec.training.clip_norm) text += "|clips";
   if (const auto& validation = spec.data.validation; validation && validation->fraction > 0) {
     text += fmt::format("|validation {} {}", validation->fraction, validation->seed);  // fewer rows are trained

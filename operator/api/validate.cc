@@ -98,11 +98,19 @@ void CheckModel(Rules& rules, const Json& object, const Json& spec) {
                 "spec.model.task ownLoss is for models from PyTorch");
   rules.Require(count({"/model/cut/depth", "/model/cut/modules", "/model/cut/finest"}) <= 1,
                 "spec.model.cut must have at most one of depth, modules and finest");
-  for (const Json& layer : At(spec, "/model/layers")) {
-    if (TextAt(layer, "/kind") == "Loss" || Number(layer, "/out", 0) > 0) continue;
-    rules.Require(false, "a layer of spec.model.layers needs out, its number of outputs, unless its kind is Loss");
-    break;
-  }
+  const std::string name = TextAt(spec, "/model/name");
+  rules.Require(Number(spec, "/model/parameters/dropout", 0) == 0 || (!name.empty() && name != "logistic"),
+                "spec.model.parameters.dropout goes with the hidden layers of ctrdnn, mlp, residual and two-tower");
+  const Json& layers = At(spec, "/model/layers");
+  const auto is = [](const Json& layer, const char* kind) { return TextAt(layer, "/kind") == kind; };
+  rules.Require(std::ranges::all_of(layers,
+                                    [&](const Json& layer) {
+                                      return is(layer, "Loss") || is(layer, "Dropout") || Number(layer, "/out", 0) > 0;
+                                    }),
+                "a layer of spec.model.layers needs out, its number of outputs, unless its kind is Dropout or Loss");
+  rules.Require(
+      std::ranges::all_of(layers, [&](const Json& layer) { return is(layer, "Dropout") == Has(layer, "/fraction"); }),
+      "fraction of a layer of spec.model.layers goes with the kind Dropout, and only with it");
 }
 
 // Rows of a table, or else arrays.
@@ -262,12 +270,12 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   const Json& nesterov = At(spec, "/training/optimizer/nesterov");
   rules.Require(!nesterov.is_boolean() || !nesterov.get<bool>() || (optimizer == "sgd" && momentum > 0),
                 "spec.training.optimizer.nesterov needs sgd with a momentum greater than 0");
-  const bool moves = optimizer == "adamw" || optimizer == "rmsprop" || momentum > 0 ||
-                     Number(spec, "/training/optimizer/weightDecay", 0) > 0;
+  rules.Require(!Has(spec, "/training/optimizer/rowDecay") || HasTables(spec) || FromPyTorch(spec),
+                "spec.training.optimizer.rowDecay needs a model with embedding tables");
   rules.Require(
-      !moves || !HasTables(spec),
-      "spec.training.optimizer adamw, rmsprop, momentum and weightDecay need a model without embedding tables: "
-      "mlp, one from PyTorch, or layers without Embedding");
+      (optimizer != "rmsprop" && momentum <= 0) || !HasTables(spec),
+      "spec.training.optimizer rmsprop and momentum need a model without embedding tables: mlp, one from PyTorch, or "
+      "layers without Embedding");
   const bool clips = Has(spec, "/training/clipNorm");
   rules.Require(
       !clips || !HasTables(spec),

@@ -21,6 +21,7 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
   if (t.beta2) text += fmt::format("/beta2 {}", *t.beta2);
   if (t.momentum) text += fmt::format("/momentum {} {}", *t.momentum, t.nesterov);
   if (t.weight_decay) text += fmt::format("/weightDecay {}", *t.weight_decay);
+  if (t.row_decay) text += fmt::format("/rowDecay {}", *t.row_decay);
   if (t.alpha) text += fmt::format("/alpha {}", *t.alpha);
   if (t.clip_norm) text += fmt::format("/clipNorm {}", *t.clip_norm);
   if (t.epsilon) text += fmt::format("/epsilon {}", *t.epsilon);

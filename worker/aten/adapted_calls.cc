@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "worker/aten/random.h"
+#include "worker/model/random.h"
 
 namespace medley::aten {
 namespace {
@@ -23,7 +23,7 @@ Tensor MaskFor(const RunContext& context, int call, const Tensor& like, int axis
   const int64_t rows = axis < 0 ? 1 : context.samples;
   const auto each = static_cast<size_t>(rows == 0 ? 0 : mask.numel() / rows);
   for (int64_t row = 0; row < rows; ++row) {
-    DropoutMask(
+    worker::DropoutMask(
         {.seed = context.seed, .call = call, .step = context.step, .sample = axis < 0 ? 0 : context.first_sample + row},
         1 - dropped, {mask.data_ptr<float>() + row * static_cast<int64_t>(each), each});
   }

@@ -176,6 +176,7 @@ std::string Rest(const ModelCard& card, const ExportedModel& model) {
     text += Row("momentum", fmt::format("{}{}", *training.momentum, training.nesterov ? ", Nesterov's" : ""));
   }
   if (training.weight_decay) text += Row("weight decay", fmt::format("{}", *training.weight_decay));
+  if (training.row_decay) text += Row("weight decay of rows", fmt::format("{}", *training.row_decay));
   if (training.epsilon) text += Row("epsilon", fmt::format("{}", *training.epsilon));
   text += Row("seed", std::to_string(training.seed));
   text += Row("cost", fmt::format("{:.4f} USD for the units of trainers and parameter servers", card.usd));

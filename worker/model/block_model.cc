@@ -11,6 +11,7 @@
 #include "worker/model/gradient_sums.h"
 #include "worker/model/kernels.h"
 #include "worker/model/losses.h"
+#include "worker/model/random.h"
 
 namespace medley::worker {
 namespace {
@@ -18,9 +19,11 @@ namespace {
 // The inputs and outputs of one micro-batch, kept from its forward to its backward pass.
 struct MicroBatchState {
   int slot = 0;
+  int64_t first_sample = 0;  // within the step's whole batch
   BatchView features;
   std::vector<const float*> inputs;              // of the block
   std::vector<AlignedFloats> outputs;            // one per operation; of the loss: the gradient of its input
+  std::vector<AlignedFloats> undropped;          // one per operation, of those with KeepsUndropped
   std::vector<std::span<const float>> returned;  // of the block
 };
 
@@ -59,6 +62,12 @@ void PassFirst(std::span<float> weights, size_t outputs) {
   for (size_t i = 0; i < outputs; ++i) weights[i * outputs + i] = 1;
 }
 
+// Whether the gradient of the activation needs the outputs as they were before dropout.
+bool KeepsUndropped(const Operation& operation) {
+  return operation.dropout > 0 &&
+         (operation.activation == Activation::kSigmoid || operation.activation == Activation::kTanh);
+}
+
 absl::Status CheckValues(const char* what, const std::vector<BlockValue>& expected, Values values, int samples) {
   if (values.size() != expected.size()) {
     return base::InvalidArgument("the block needs {} values as {}, got {}", expected.size(), what, values.size());
@@ -82,6 +91,7 @@ class BlockModel::Rep {
         shape_(graph.shape),
         operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
         first_(range.first),
+        seed_(seed),
         block_(ShapeOfBlock(graph, range)),
         dense_(DenseSpecs(operations_), optimizer, seed, kept_updates) {
     size_t next = 0;
@@ -95,10 +105,8 @@ class BlockModel::Rep {
           ++next;
         }
       }
-      if (operation.pass_first) {
-        PassFirst(dense_.Weights(first_dense_.back()), static_cast<size_t>(operation.output_width));
-      }
     }
+    KeepFixedRows();
     Open(0);
     infer_.outputs.resize(operations_.size());
     touched_.resize(operations_.size());
@@ -116,6 +124,7 @@ class BlockModel::Rep {
       MicroBatchState& batch = open.micro_batches.emplace_back();
       batch.slot = shape.slot;
       batch.outputs.resize(operations_.size());
+      batch.undropped.resize(operations_.size());
     }
     open.loss_sum = 0;
     open.loss_samples = 0;
@@ -129,6 +138,12 @@ class BlockModel::Rep {
     to.gradients.Grow(to.floats);
     std::ranges::copy(values, to.rows.data());
     std::ranges::fill(to.gradients.First(to.floats), 0.0F);
+  }
+
+  void Update(const Optimizer& optimizer) {
+    Gradients();
+    dense_.ApplyUpdate(optimizer);
+    KeepFixedRows();
   }
 
   absl::Status CheckSizes(const BatchView& features, Values inputs) const;
@@ -161,6 +176,15 @@ class BlockModel::Rep {
  private:
   static constexpr int64_t kNoStep = -1;
 
+  // A weight decay would change them, though their gradient is 0.
+  void KeepFixedRows() {
+    for (size_t i = 0; i < operations_.size(); ++i) {
+      if (operations_[i].pass_first) {
+        PassFirst(dense_.Weights(first_dense_[i]), static_cast<size_t>(operations_[i].output_width));
+      }
+    }
+  }
+
   OpenStep& Open(int slot) {
     while (open_.size() <= static_cast<size_t>(slot)) open_.emplace_back().rows.resize(tables_.size());
     return open_[static_cast<size_t>(slot)];
@@ -181,6 +205,10 @@ class BlockModel::Rep {
   size_t PlaceOf(const Source& source) const {
     return source.inside ? source.index : operations_.size() + source.index;
   }
+  // Multiplies values or gradients of an operation's output by its mask.
+  void Drop(const MicroBatchState& batch, size_t index, MutableMatrix values);
+  // The gradient in a buffer that may be written.
+  Gradient Writable(Gradient gradient, size_t floats);
   // Each takes the gradient of an operation's output, with its buffer, and gives those of its inputs.
   void BackEmbedding(size_t index, const MicroBatchState& batch, Gradient gradient);
   void BackFullyConnected(size_t index, const MicroBatchState& batch, Gradient gradient);
@@ -191,6 +219,7 @@ class BlockModel::Rep {
   const SampleShape shape_;
   const std::vector<Operation> operations_;
   const int first_;  // index of the first operation in the model
+  const uint64_t seed_;
   const BlockShape block_;
   std::vector<size_t> first_dense_;  // index of each operation's first dense parameter
   std::vector<size_t> table_of_;     // index of each embedding's table
@@ -238,6 +267,20 @@ void BlockModel::Rep::Embed(const MicroBatchState& batch, size_t index, MutableM
                    operations_[index].sum_fields, out);
 }
 
+void BlockModel::Rep::Drop(const MicroBatchState& batch, size_t index, MutableMatrix values) {
+  constexpr int64_t kWork = 16;  // of a value, as arithmetic of the layers
+  const double keep = 1 - operations_[index].dropout;
+  const Draw draw{
+      .seed = seed_, .call = first_ + static_cast<int32_t>(index), .step = step(batch.slot).step, .sample = 0};
+  threads_->ForEach(values.rows, kWork * values.columns, [&](int64_t first, int64_t end) {
+    Draw of_row = draw;
+    for (int64_t row = first; row < end; ++row) {
+      of_row.sample = batch.first_sample + row;
+      DropOut(of_row, keep, {values.data + row * values.columns, static_cast<size_t>(values.columns)});
+    }
+  });
+}
+
 Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, Values inputs, bool training) {
   batch.features = features;
   batch.inputs.clear();
@@ -274,6 +317,13 @@ Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, V
       case OperationKind::kImported:
         break;  // Create has refused it
     }
+    if (training && operation.dropout > 0) {
+      if (KeepsUndropped(operation)) {
+        batch.undropped[i].Grow(samples * width);
+        std::ranges::copy(batch.outputs[i].First(samples * width), batch.undropped[i].data());
+      }
+      Drop(batch, i, out);
+    }
   }
   if (samples == 0) return batch.returned;
   for (size_t k = 0; k < block_.outputs.size(); ++k) {
@@ -285,7 +335,19 @@ Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, V
   return batch.returned;
 }
 
+Gradient BlockModel::Rep::Writable(Gradient gradient, size_t floats) {
+  if (gradient.buffer >= 0) return gradient;
+  const Gradient copy = gradients_.New(floats);
+  std::copy_n(gradient.data, floats, gradients_.Memory(copy));
+  return copy;
+}
+
 void BlockModel::Rep::BackEmbedding(size_t index, const MicroBatchState& batch, Gradient gradient) {
+  if (operations_[index].dropout > 0) {
+    const int64_t samples = batch.features.samples, width = operations_[index].output_width;
+    gradient = Writable(gradient, static_cast<size_t>(samples * width));
+    Drop(batch, index, {gradients_.Memory(gradient), samples, width});
+  }
   TableRows& rows = open_[static_cast<size_t>(batch.slot)].rows[table_of_[index]];
   const int64_t columns = tables_[table_of_[index]].columns;
   EmbeddingBackward(IdsOf(batch, index), operations_[index].sum_fields,
@@ -300,9 +362,14 @@ void BlockModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& ba
   if (operation.activation != Activation::kNone) {
     const Gradient dy = gradient;
     if (dy.buffer < 0) gradient = gradients_.New(static_cast<size_t>(samples * operation.output_width));
-    ActivationBackward(operation.activation, {batch.outputs[index].data(), samples, operation.output_width},
+    const AlignedFloats& outputs = KeepsUndropped(operation) ? batch.undropped[index] : batch.outputs[index];
+    ActivationBackward(operation.activation, {outputs.data(), samples, operation.output_width},
                        {dy.data, samples, operation.output_width},
                        {gradients_.Memory(gradient), samples, operation.output_width});
+  }
+  if (operation.dropout > 0) {
+    gradient = Writable(gradient, static_cast<size_t>(samples * operation.output_width));
+    Drop(batch, index, {gradients_.Memory(gradient), samples, operation.output_width});
   }
   const Matrix dz{gradient.data, samples, operation.output_width};
   const ParameterSpec& spec = operation.parameters.front();
@@ -415,7 +482,9 @@ void BlockModel::SetRows(int slot, int table, std::span<const float> rows) { rep
 
 absl::StatusOr<Values> BlockModel::Forward(Pass pass, const BatchView& features, Values inputs) try {
   MEDLEY_RETURN_IF_ERROR(rep_->CheckSizes(features, inputs));
-  return rep_->Run(rep_->micro_batch(pass), features, inputs, /*training=*/true);
+  MicroBatchState& batch = rep_->micro_batch(pass);
+  batch.first_sample = pass.first_sample;
+  return rep_->Run(batch, features, inputs, /*training=*/true);
 } catch (const std::exception& error) {
   return base::Internal("forward pass of micro-batch {}: {}", pass.micro, error.what());
 }
@@ -440,8 +509,7 @@ double BlockModel::LossSum(int slot) const { return rep_->step(slot).loss_sum; }
 int64_t BlockModel::LossSamples(int slot) const { return rep_->step(slot).loss_samples; }
 
 absl::Status BlockModel::ApplyUpdate(const Optimizer& optimizer) {
-  rep_->Gradients();
-  rep_->dense().ApplyUpdate(optimizer);
+  rep_->Update(optimizer);
   return absl::OkStatus();
 }
 std::array<std::span<float>, 2> BlockModel::Newest() { return rep_->dense().Newest(); }

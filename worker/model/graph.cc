@@ -66,6 +66,15 @@ class GraphBuilder {
     graph_.operations.push_back(std::move(operation));
   }
 
+  // Of the outputs of the operation that was added before.
+  void Dropout(double fraction) { graph_.operations.back().dropout = fraction; }
+
+  // A hidden layer of a named model.
+  void Hidden(std::string name, int out, double dropout) {
+    FullyConnected(std::move(name), out, Activation::kRelu);
+    Dropout(dropout);
+  }
+
   // Adds or multiplies the outputs of `other` and of the last operation, which are equally wide.
   void Combine(std::string name, OperationKind kind, int other) {
     Operation operation;
@@ -97,11 +106,12 @@ class GraphBuilder {
 };
 
 // The hidden layers of `residual`: the output of each addition goes on.
-void BuildResidual(const std::vector<int>& hidden, GraphBuilder& graph) {
+void BuildResidual(const model::ModelSpec& spec, GraphBuilder& graph) {
+  const std::vector<int>& hidden = spec.hidden;
   int trunk = -1;  // what the next addition adds
   int since = 0;   // layers after it
   for (size_t i = 0; i < hidden.size(); ++i) {
-    graph.FullyConnected(fmt::format("fc{}", i + 1), hidden[i], Activation::kRelu);
+    graph.Hidden(fmt::format("fc{}", i + 1), hidden[i], spec.dropout);
     if (trunk >= 0 && ++since < 2) continue;
     if (trunk >= 0 && graph.Width(trunk) == hidden[i]) {
       graph.Combine(fmt::format("add{}", i + 1), OperationKind::kAdd, trunk);
@@ -121,7 +131,7 @@ void BuildTowers(const model::ModelSpec& spec, GraphBuilder& graph) {
                     tower == 1 ? Fields{0, first} : Fields{first, fields - first}, tower == 2);
     int number = 0;
     for (const int width : spec.hidden) {
-      graph.FullyConnected(fmt::format("fc{}_{}", tower, ++number), width, Activation::kRelu);
+      graph.Hidden(fmt::format("fc{}_{}", tower, ++number), width, spec.dropout);
     }
   }
   graph.Combine("product", OperationKind::kMultiply, other);
@@ -137,11 +147,11 @@ void BuildNamed(const model::ModelSpec& spec, int outputs, LossKind loss, GraphB
                       graph.AllFields());
     }
     if (spec.name == "residual") {
-      BuildResidual(spec.hidden, graph);
+      BuildResidual(spec, graph);
     } else if (!logistic) {
       int number = 0;
       for (const int width : spec.hidden) {
-        graph.FullyConnected(fmt::format("fc{}", ++number), width, Activation::kRelu);
+        graph.Hidden(fmt::format("fc{}", ++number), width, spec.dropout);
       }
     }
   }
@@ -162,6 +172,8 @@ void BuildLayers(const model::ModelSpec& spec, LossKind loss, GraphBuilder& grap
       graph.Embedding(layer.name, layer.out, spec.embedding_rows, false, graph.AllFields());
     } else if (layer.kind == "FullyConnected") {
       graph.FullyConnected(layer.name, layer.out, ActivationOf(layer.activation));
+    } else if (layer.kind == "Dropout") {
+      graph.Dropout(layer.fraction);
     } else {
       graph.Loss(layer.name, loss);
     }

@@ -10,6 +10,8 @@
 //              others and the numeric features; their product, element by element | fc_out | loss
 //   spec.model.layers: [Embedding] FullyConnected... Loss
 //
+// Dropout is no operation of its own: it belongs to the operation before it, as activations do. Those of hidden layers
+// have it in the named models.
 // The last fully connected layer has as many outputs as the task needs: 1, or one for each class or label.
 #pragma once
 
@@ -52,6 +54,7 @@ struct Operation {
   std::string module_kind;      // exported: the class of the module, "Linear"
   double flops = 0;             // exported: of the forward pass of a sample
   Activation activation = Activation::kNone;
+  double dropout = 0;       // part of the outputs that training sets to 0, in [0, 1); others are divided by 1 - dropout
   bool sum_fields = false;  // embedding: add a sample's rows instead of concatenating them
   bool pass_first = false;  // fully connected: input i < outputs has the fixed weight 1 to output i, 0 to the others
   LossKind loss = LossKind::kLogistic;

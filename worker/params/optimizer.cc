@@ -198,6 +198,12 @@ Optimizer Optimizer::AtStep(int64_t step) const {
   return out;
 }
 
+Optimizer Optimizer::ForRows() const {
+  Optimizer out = *this;
+  out.weight_decay = row_decay.value_or(weight_decay);
+  return out;
+}
+
 double StateFactor(OptimizerKind kind) { return 2 + static_cast<double>(StateFloats(kind)); }
 
 size_t StateFloats(OptimizerKind kind) {

@@ -11,8 +11,10 @@
 //   AdamW:   Adam of w * (1 - lr * weight decay)                       (Loshchilov, Hutter 2019; torch.optim.AdamW)
 //
 // With a weight decay, g of all but AdamW is g + weight decay * w.
+// That of rows of embedding tables may be another one (ForRows).
 //
-// Rows that a step does not touch are skipped. In SGD and Adagrad that changes nothing, because their gradient is zero.
+// Rows that a step does not touch are skipped. In SGD and Adagrad without a weight decay that changes nothing, because
+// their gradient is zero.
 // In Adam the moments of such a row keep their values, as in torch.optim.SparseAdam and LazyAdam of TensorFlow. The t
 // of the bias correction is the number of the job's step for dense parameters and for rows, as in SparseAdam, with its
 // one count for a table: so a row needs no count of its own, and an undo, a restart or a move of rows changes nothing.
@@ -22,6 +24,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -43,13 +46,16 @@ struct Optimizer {
   float momentum = 0;     // mu of kMomentum and kRmspropMomentum, in (0, 1)
   bool nesterov = false;  // kMomentum
   float weight_decay = 0;
-  float clip_norm = 0;      // the largest norm of all gradients together, applied by the executor; 0: none
-  float initial_state = 0;  // value of every element of the optimizer state before the first step
+  std::optional<float> row_decay;  // weight decay of rows of embedding tables; absent: weight_decay
+  float clip_norm = 0;             // the largest norm of all gradients together, applied by the executor; 0: none
+  float initial_state = 0;         // value of every element of the optimizer state before the first step
 
   RateSchedule schedule;
 
   // This optimizer with the learning rate and the bias correction of `step` >= 1.
   Optimizer AtStep(int64_t step) const;
+  // This optimizer for rows of embedding tables.
+  Optimizer ForRows() const;
   bool operator==(const Optimizer&) const = default;
 };
 

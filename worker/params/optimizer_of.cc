@@ -17,6 +17,7 @@ absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
     optimizer.nesterov = training.nesterov;
   }
   if (training.weight_decay) optimizer.weight_decay = static_cast<float>(*training.weight_decay);
+  if (training.row_decay) optimizer.row_decay = static_cast<float>(*training.row_decay);
   if (training.epsilon) optimizer.epsilon = static_cast<float>(*training.epsilon);
   if (!training.schedule) return optimizer;
   const model::ScheduleSpec& spec = *training.schedule;

@@ -92,7 +92,7 @@ absl::Status LocalTables::Push(int64_t step, std::span<const TableKeys> tables,
     return base::InvalidArgument("got {} floats of gradient for {} rows of {} columns", gradients[i].size(),
                                  tables[i].keys.size(), columns);
   }
-  const Optimizer optimizer = optimizer_.AtStep(step);
+  const Optimizer optimizer = optimizer_.ForRows().AtStep(step);
   const bool full = step_ - undo_limit_ == kept_updates_;
   for (size_t i = 0; i < tables.size(); ++i) {
     Table& table = *Find(tables[i].operation);

@@ -82,7 +82,7 @@ absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradien
 void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients, int64_t step) {
   RowTable& t = tables_[table];
   const size_t columns = t.columns();
-  const Optimizer optimizer = optimizer_.AtStep(step);
+  const Optimizer optimizer = optimizer_.ForRows().AtStep(step);
   std::vector<uint32_t> rows;  // rows with a gradient, in the order of their first one
   std::vector<float> sums;
   for (const GradientView& view : gradients) {

@@ -170,8 +170,8 @@ TEST(JobSpecTest, TheConstantsOfAnOptimizerAreItsOwn) {
            {R"("name": "sgd", "momentum": 1)", "momentum: 1 is not in [0, 1)"},
            {R"("name": "sgd", "nesterov": true)", "nesterov: needs sgd with a momentum above 0"},
            {R"("name": "sgd", "weightDecay": 2)", "weightDecay: 2 is not in [0, 1]"},
+           {R"("name": "sgd", "weightDecay": 0.1, "rowDecay": -1)", "rowDecay: -1 is not in [0, 1]"},
            {R"("name": "sgd", "momentum": 0.9)", "need a model without embedding tables"},
-           {R"("name": "adamw")", "need a model without embedding tables"},
            {R"("name": "rmsprop")", "need a model without embedding tables"},
            {R"("name": "sgd", "alpha": 0.9)", "alpha: only rmsprop has it"},
            {R"("name": "adadelta")", "'adadelta' is not one of adagrad, adam, adamw, rmsprop, sgd"}}) {
@@ -428,6 +428,59 @@ TEST(JobSpecTest, LayersAreAChainThatEndsInTheLoss) {
   JobSpec twice = *spec;
   twice.model.layers[1].kind = "Embedding";
   EXPECT_THAT(base::Message(Validate(twice)), HasSubstr("spec.model.layers[1].kind"));
+}
+
+TEST(JobSpecTest, DropoutFollowsALayer) {
+  const auto with = [](const std::string& model) {
+    return ParseJobSpec(Replaced(kAdult, "\"name\": \"ctrdnn\"", model));
+  };
+  const auto layers = [&](const std::string& drop) {
+    return with(R"("layers": [{"name": "emb", "kind": "Embedding", "out": 4}, )" + drop +
+                R"({"name": "fc", "kind": "FullyConnected", "out": 1}, {"name": "loss", "kind": "Loss"}])");
+  };
+  const std::string half = R"({"name": "d", "kind": "Dropout", "fraction": 0.5}, )";
+  const absl::StatusOr<JobSpec> spec = layers(half);
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->model.layers[1].fraction, 0.5);
+  EXPECT_NE(ProfileHash(*spec), ProfileHash(*layers(Replaced(half, "0.5", "0.25"))));
+  const std::string two = Replaced(half, "\"d\"", "\"e\"");
+  for (const auto& [drop, message] : std::map<std::string, std::string>{
+           {Replaced(half, "0.5", "1"), "spec.model.layers[1].fraction: 1 is not in [0, 1)"},
+           {Replaced(half, "0.5", "-0.5"), "spec.model.layers[1].fraction: -0.5 is not in [0, 1)"},
+           {half + two, "spec.model.layers[2].kind: a Dropout must follow an Embedding or a FullyConnected layer"},
+           {Replaced(half, "0.5", "0.5, \"out\": 4"), "a Dropout has no out and no activation"},
+           {R"({"name": "d", "kind": "FullyConnected", "out": 3, "fraction": 0.5}, )",
+            "spec.model.layers[1].fraction: goes with the kind Dropout, and not with FullyConnected"}}) {
+    EXPECT_THAT(base::Message(Validate(*layers(drop))), HasSubstr(message)) << drop;
+  }
+  JobSpec last = *layers("");
+  last.model.layers.insert(last.model.layers.begin() + 2, spec->model.layers[1]);
+  EXPECT_THAT(base::Message(Validate(last)), HasSubstr("a Dropout cannot be the last layer before the Loss"));
+  last.model.layers.erase(last.model.layers.begin() + 2);
+  last.model.layers.insert(last.model.layers.begin(), spec->model.layers[1]);
+  EXPECT_THAT(base::Message(Validate(last)), HasSubstr("a Dropout must follow"));
+
+  JobSpec named = *ParseJobSpec(kAdult);
+  named.model.dropout = 0.3;
+  EXPECT_EQ(base::ToString(Validate(named)), "OK");
+  EXPECT_NE(ProfileHash(named), ProfileHash(*ParseJobSpec(kAdult)));
+  named.model.dropout = 1;
+  EXPECT_EQ(base::Message(Validate(named)), "spec.model.parameters.dropout: 1 is not in [0, 1)");
+  named.model.dropout = 0.3;
+  named.model.name = "logistic";
+  EXPECT_THAT(base::Message(Validate(named)), HasSubstr("spec.model.parameters.dropout: goes with the hidden layers"));
+}
+
+TEST(JobSpecTest, WeightsDecayAlsoBesideTables) {
+  JobSpec spec = *ParseJobSpec(kAdult);
+  spec.training.weight_decay = 0.01;
+  spec.training.row_decay = 0.1;
+  EXPECT_EQ(base::ToString(Validate(spec)), "OK");
+  spec.training.optimizer = "adamw";
+  EXPECT_EQ(base::ToString(Validate(spec)), "OK");
+  spec.model.name = "mlp";
+  EXPECT_EQ(base::Message(Validate(spec)), "spec.training.optimizer.rowDecay: needs a model with embedding tables");
 }
 
 TEST(JobSpecTest, ProfileHashSeesWhatChangesTheCost) {

@@ -30,6 +30,8 @@ TEST(FingerprintTest, WhatChangesTheParametersChangesBothHashes) {
            [](JobSpec& s) { s.training.beta1 = 0.8; },
            [](JobSpec& s) { s.training.beta2 = 0.99; },
            [](JobSpec& s) { s.training.epsilon = 1e-7; },
+           [](JobSpec& s) { s.training.row_decay = 0; },
+           [](JobSpec& s) { s.model.dropout = 0.1; },
            [](JobSpec& s) { s.training.seed = 2; },
            [](JobSpec& s) { s.data.schema.task = model::Task::kRegression; },
            [](JobSpec& s) { s.data.schema.label_columns = {1}, s.data.schema.task = model::Task::kMultiLabel; },

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "worker/data/schema.h"
+#include "worker/model/random.h"
 
 namespace medley::worker {
 namespace {
@@ -23,7 +24,8 @@ constexpr uint64_t kSeed = 3;
 
 constexpr int kClasses = 3;
 
-model::JobSpec Job(const std::string& name, const std::string& activation, model::Task task = model::Task::kBinary) {
+model::JobSpec Job(const std::string& name, const std::string& activation, model::Task task = model::Task::kBinary,
+                   double dropout = 0) {
   model::JobSpec job;
   job.model.embedding_dim = kDim;
   job.model.embedding_rows = kRows;
@@ -43,7 +45,13 @@ model::JobSpec Job(const std::string& name, const std::string& activation, model
                         {"b", "FullyConnected", 4, ""},  // two linear layers in a row
                         {"c", "FullyConnected", model::OutputsOf(job.data.schema), ""},
                         {"l", "Loss", 0, ""}};
+    if (dropout > 0) {
+      for (const std::ptrdiff_t at : {3, 2, 1}) {
+        job.model.layers.insert(job.model.layers.begin() + at, {"d" + std::to_string(at), "Dropout", 0, "", dropout});
+      }
+    }
   } else {
+    job.model.dropout = dropout;
     job.model.hidden = {5, 4};
     if (name == "residual") job.model.hidden = {5, 4, 5, 3, 5};
   }
@@ -82,8 +90,8 @@ double RunPass(BlockModel& model, const Batch& batch, std::span<const float> row
   }
   for (int first = 0, micro = 0; first < kSamples; first += size, ++micro) {
     const int count = std::min(size, kSamples - first);
-    EXPECT_TRUE(model.Forward({0, micro}, batch.View(first, count), {}).ok());
-    EXPECT_TRUE(model.Backward({0, micro}, {}).ok());
+    EXPECT_TRUE(model.Forward({0, micro, first}, batch.View(first, count), {}).ok());
+    EXPECT_TRUE(model.Backward({0, micro, first}, {}).ok());
   }
   return model.LossSum(0) / kSamples;
 }
@@ -97,13 +105,14 @@ struct Case {
   std::string name;
   std::string activation;
   model::Task task = model::Task::kBinary;
+  double dropout = 0;
 };
 
 class GradientTest : public ::testing::TestWithParam<Case> {};
 
 // The gradient must be between the slopes to the left and to the right, which differ at the kink of a ReLU.
 TEST_P(GradientTest, AgreesWithFiniteDifferences) {
-  const model::JobSpec job = Job(GetParam().name, GetParam().activation, GetParam().task);
+  const model::JobSpec job = Job(GetParam().name, GetParam().activation, GetParam().task, GetParam().dropout);
   const Graph graph = *BuildGraph(job);
   const std::unique_ptr<BlockModel> model = Whole(graph);
   const Batch batch = Samples(job.data.schema);
@@ -158,7 +167,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"mlp", "", model::Task::kMultiClass}, Case{"", "tanh", model::Task::kMultiClass},
                       Case{"logistic", "", model::Task::kMultiClass}, Case{"logistic", "", model::Task::kMultiLabel},
                       Case{"ctrdnn", "", model::Task::kMultiLabel}, Case{"residual", ""}, Case{"two-tower", ""},
-                      Case{"two-tower", "", model::Task::kMultiClass}));
+                      Case{"two-tower", "", model::Task::kMultiClass}, Case{"", "tanh", model::Task::kBinary, 0.3},
+                      Case{"", "sigmoid", model::Task::kBinary, 0.5}, Case{"", "relu", model::Task::kRegression, 0.3},
+                      Case{"", "", model::Task::kBinary, 0.5}, Case{"residual", "", model::Task::kBinary, 0.3},
+                      Case{"two-tower", "", model::Task::kBinary, 0.2}));
 
 TEST(BlockModelTest, MicroBatchesAddUp) {
   const Graph graph = *BuildGraph(Job("", "tanh"));
@@ -215,8 +227,9 @@ std::vector<float> GradientsOfBlocks(const Graph& graph, const std::vector<model
 
 // However a model is cut into blocks, it computes the same.
 TEST(BlockModelTest, BlocksEqualTheWholeModel) {
-  for (const char* name : {"", "residual", "two-tower"}) {
-    const model::JobSpec job = Job(name, "relu");
+  for (const auto& [name, dropout] :
+       {std::pair("", 0.0), {"residual", 0.0}, {"two-tower", 0.0}, {"", 0.3}, {"residual", 0.3}, {"two-tower", 0.3}}) {
+    const model::JobSpec job = Job(name, "relu", model::Task::kBinary, dropout);
     const Graph graph = *BuildGraph(job);
     const int count = static_cast<int>(graph.operations.size());
     const std::unique_ptr<BlockModel> whole = Whole(graph);
@@ -238,6 +251,65 @@ TEST(BlockModelTest, BlocksEqualTheWholeModel) {
       }
     }
   }
+}
+
+// The masks are those of DropoutMask (random.h) by seed, operation, step and sample.
+TEST(BlockModelTest, DropsOutByStepAndSampleAndOnlyInTraining) {
+  model::JobSpec job = Job("mlp", "");
+  job.model.dropout = 0.5;
+  const Graph graph = *BuildGraph(job);
+  EXPECT_EQ(graph.operations[0].dropout, 0.5);
+  EXPECT_EQ(graph.operations[2].dropout, 0) << "the output layer";
+  const std::unique_ptr<BlockModel> model = *BlockModel::Create(graph, {0, 2}, *MakeOptimizer("sgd", 0.1), kSeed);
+  const std::unique_ptr<BlockModel> without =
+      *BlockModel::Create(*BuildGraph(Job("mlp", "")), {0, 2}, *MakeOptimizer("sgd", 0.1), kSeed);
+  Batch batch = Samples();
+  const auto outputs = [&](BlockModel& of, int64_t step, int first, int count, bool infer) {
+    of.BeginStep({.step = step, .version = 0, .global_samples = kSamples});
+    BatchView view = batch.View(first, count);
+    const absl::StatusOr<Values> found = infer ? of.Infer(view, {}) : of.Forward({0, 0, first}, view, {});
+    EXPECT_THAT(found, base::IsOk());
+    return std::vector<float>((*found)[0].begin(), (*found)[0].end());
+  };
+  const std::vector<float> all = outputs(*model, 1, 0, kSamples, false);
+  const std::vector<float> some = outputs(*model, 1, 4, 3, false);
+  const size_t width = all.size() / kSamples;
+  EXPECT_EQ(some, std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(4 * width),
+                                     all.begin() + static_cast<std::ptrdiff_t>(7 * width)))
+      << "the place in the step's batch decides";
+  EXPECT_EQ(all, outputs(*model, 1, 0, kSamples, false)) << "a step that is repeated";
+  EXPECT_NE(all, outputs(*model, 2, 0, kSamples, false));
+  EXPECT_EQ(outputs(*model, 2, 0, kSamples, true), outputs(*without, 2, 0, kSamples, true))
+      << "predictions drop nothing";
+  const std::unique_ptr<BlockModel> first = *BlockModel::Create(graph, {0, 1}, *MakeOptimizer("sgd", 0.1), kSeed);
+  const std::vector<float> dropped = outputs(*first, 7, 0, kSamples, false);
+  std::vector<float> expected = outputs(*first, 7, 0, kSamples, true);
+  const size_t units = expected.size() / kSamples;
+  for (size_t sample = 0; sample < kSamples; ++sample) {
+    std::vector<float> mask(units);
+    DropoutMask({.seed = kSeed, .call = 0, .step = 7, .sample = static_cast<int64_t>(sample)}, 0.5, mask);
+    for (size_t i = 0; i < units; ++i) expected[sample * units + i] *= mask[i];
+  }
+  EXPECT_EQ(dropped, expected);
+}
+
+// The rows that pass a sum of embeddings on have fixed weights.
+TEST(BlockModelTest, WeightsDecayButNotThoseThatAreFixed) {
+  const Graph graph = *BuildGraph(Job("logistic", "", model::Task::kMultiClass));
+  const std::unique_ptr<BlockModel> model = Whole(graph);
+  Optimizer optimizer = *MakeOptimizer("sgd", 0.1);
+  optimizer.weight_decay = 0.5F;
+  const Batch batch = Samples(Job("logistic", "", model::Task::kMultiClass).data.schema);
+  const std::vector<float> before(model->Newest()[0].begin(), model->Newest()[0].end());
+  RunPass(*model, batch, Rows(kClasses), kSamples);
+  const std::vector<float> gradients(model->Gradients().begin(), model->Gradients().end());
+  ASSERT_TRUE(model->ApplyUpdate(optimizer).ok());
+  constexpr size_t kFixed = kClasses * kClasses;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const float expected = i < kFixed ? before[i] : before[i] - 0.1F * (gradients[i] + 0.5F * before[i]);
+    EXPECT_FLOAT_EQ(model->Newest()[0][i], expected) << i;
+  }
+  EXPECT_EQ(before[0], 1);
 }
 
 TEST(BlockModelTest, UndoesOneStepAndNoMore) {

@@ -77,6 +77,29 @@ TEST_F(LossCurveTest, BucketsReducedDuringTheBackwardPass) {
   ExpectSame(Run(Job(), {{{0, 1}, {1, 5}}, {{1, 1}, {1, 1}}, 4, model::ScheduleKind::kSync1F1B, 1}));
 }
 
+// Masks are a function of step and sample, so plans do not change them.
+TEST_F(LossCurveTest, Dropout) {
+  model::JobSpec job = Job();
+  for (const std::ptrdiff_t at : {3, 2, 1}) {
+    job.model.layers.insert(job.model.layers.begin() + at, {"drop" + std::to_string(at), "Dropout", 0, "", 0.3});
+  }
+  const std::vector<double> one = Run(job, {{{0, 5}}, {{1.0}}}, 40);
+  EXPECT_NE(one, std::vector<double>(reference_.begin(), reference_.begin() + 40));
+  ExpectSame(Run(job, {{{0, 1}, {1, 3}, {3, 5}}, {{1}, {0.2, 0.5, 0.3}, {3, 1}}, 3}, 40), one);
+  ExpectSame(Run(job, {{{0, 5}}, {{1, 1, 1}}, 1}, 40), one);
+}
+
+TEST_F(LossCurveTest, RowsDecay) {
+  model::JobSpec job = Job();
+  job.training.optimizer = "adamw";
+  job.training.learning_rate = 0.003;
+  job.training.row_decay = 0.5;
+  const std::vector<double> one = Run(job, {{{0, 5}}, {{1.0}}}, 40);
+  ExpectSame(Run(job, {{{0, 1}, {1, 3}, {3, 5}}, {{1}, {0.2, 0.5, 0.3}, {3, 1}}, 3}, 40), one);
+  job.training.row_decay = 0;
+  EXPECT_NE(Run(job, {{{0, 5}}, {{1.0}}}, 40), one);
+}
+
 TEST_F(LossCurveTest, ReluInShort) {
   model::JobSpec job = Job();
   job.model.layers.clear();

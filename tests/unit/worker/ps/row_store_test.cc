@@ -75,8 +75,7 @@ TEST(RowStoreTest, AnUpdateThatIsRepeatedHasTheSameRate) {
 }
 
 // The bias correction belongs to the step, and a row has two moments: also after an undo and a move to another shard.
-TEST(RowStoreTest, AdamGivesTheBitsOfLocalTables) {
-  const Optimizer adam = MakeOptimizer("adam", 0.01).value();
+void ExpectTheBitsOfLocalTables(const Optimizer& adam) {
   ParameterSpec spec = Spec();
   spec.rows = 40;
   std::deque<RowStore> shards;
@@ -122,6 +121,35 @@ TEST(RowStoreTest, AdamGivesTheBitsOfLocalTables) {
   store = &other;
   for (int64_t step = 11; step <= 20; ++step) update(step);
   expect_equal(20);
+}
+
+TEST(RowStoreTest, AdamGivesTheBitsOfLocalTables) { ExpectTheBitsOfLocalTables(MakeOptimizer("adam", 0.01).value()); }
+
+TEST(RowStoreTest, DecayGivesTheBitsOfLocalTables) {
+  for (const char* name : {"sgd", "adagrad", "adam", "adamw"}) {
+    SCOPED_TRACE(name);
+    Optimizer optimizer = MakeOptimizer(name, 0.01).value();
+    optimizer.weight_decay = 0.5F;
+    ExpectTheBitsOfLocalTables(optimizer);
+    optimizer.row_decay = 0.25F;
+    ExpectTheBitsOfLocalTables(optimizer);
+  }
+}
+
+// By hand: w' = w (1 - rate x decay) - rate x gradient in the steps that use the row, also when its gradient is 0.
+TEST(RowStoreTest, RowsDecayInTheStepsThatUseThem) {
+  Optimizer optimizer{.kind = OptimizerKind::kSgd, .learning_rate = 0.5F, .weight_decay = 0.9F};
+  optimizer.row_decay = 0.2F;
+  RowStore store({Spec()}, optimizer, kSeed);
+  const float used = Read(store, {5})[0], other = Read(store, {6})[0];
+  ASSERT_THAT(Update(store, 1, {5}, 0), IsOk());
+  EXPECT_FLOAT_EQ(Read(store, {5})[0], used * 0.9F);
+  EXPECT_EQ(Read(store, {6})[0], other) << "no step used it";
+  ASSERT_THAT(Update(store, 2, {6}, 1), IsOk());
+  EXPECT_FLOAT_EQ(Read(store, {5})[0], used * 0.9F);
+  EXPECT_FLOAT_EQ(Read(store, {6})[0], other * 0.9F - 0.5F);
+  ASSERT_THAT(store.UndoTo(1), IsOk());
+  EXPECT_EQ(Read(store, {6})[0], other);
 }
 
 TEST(RowStoreTest, AnUpdateIsTheOptimizersAndIsUndoneExactlyOnce) {

@@ -1,10 +1,10 @@
-#include "worker/aten/random.h"
+#include "worker/model/random.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace medley::aten {
+namespace medley::worker {
 namespace {
 
 // The known answers of the authors' Random123 library for philox4x32 with 10 rounds.
@@ -44,4 +44,4 @@ TEST(DropoutMaskTest, EverySampleStepAndCallHasItsOwn) {
 }
 
 }  // namespace
-}  // namespace medley::aten
+}  // namespace medley::worker
