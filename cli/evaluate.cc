@@ -38,6 +38,7 @@ constexpr Metric kMetrics[] = {{"auc", "auc", "AUC"},
                                {"logLoss", "logLoss", "log loss"},
                                {"accuracy", "accuracy", "accuracy"},
                                {"top5Accuracy", "top5Accuracy", "top 5"},
+                               {"balancedAccuracy", "balancedAccuracy", "balanced"},
                                {"f1", "f1", "best F1"},
                                {"f1Threshold", "f1Threshold", "  from"},
                                {"calibrationError", "calibrationError", "calib."},
@@ -71,6 +72,7 @@ void PrintConfusion(const worker::Quality& quality, const std::vector<std::strin
 void PrintJson(const worker::Quality& quality, bool binary, const std::vector<std::string>& names) {
   nlohmann::ordered_json json = {{"rows", quality.rows}};
   if (binary) json["positives"] = quality.positives;
+  if (quality.weighted) json["weighted"] = true;
   for (const Metric& metric : kMetrics) {
     const auto found = quality.metrics.find(metric.key);
     if (found != quality.metrics.end()) json[metric.name] = found->second;
@@ -88,6 +90,7 @@ void PrintJson(const worker::Quality& quality, bool binary, const std::vector<st
 void PrintText(const worker::Quality& quality, bool binary, const std::vector<std::string>& names) {
   std::printf("rows      %lld", static_cast<long long>(quality.rows));
   if (binary) std::printf(", %lld of them with label 1", static_cast<long long>(quality.positives));
+  if (quality.weighted) std::printf("; the metrics count each with its weight");
   std::printf("\n");
   if (binary && !quality.metrics.contains("auc")) std::printf("AUC       undefined: all rows are of one class\n");
   for (const Metric& metric : kMetrics) {
@@ -95,7 +98,8 @@ void PrintText(const worker::Quality& quality, bool binary, const std::vector<st
     if (found == quality.metrics.end()) continue;
     const std::string_view key = metric.key;
     const bool any_size = key == "mse" || key == "rmse" || key == "mae";  // in the unit of the label, or its square
-    std::printf(any_size ? "%-9s %.6g\n" : "%-9s %.4f\n", metric.title, found->second);
+    const char* const title = key == "f1" && !binary ? "macro F1" : metric.title;
+    std::printf(any_size ? "%-9s %.6g\n" : "%-9s %.4f\n", title, found->second);
   }
   if (quality.poorly_calibrated) {
     std::printf(

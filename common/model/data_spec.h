@@ -45,8 +45,11 @@ struct ColumnNames {
   std::vector<std::string> categorical;
   std::vector<std::string> numeric;
   std::vector<std::string> labels;
+  std::string weight;
 
-  bool empty() const { return label.empty() && categorical.empty() && numeric.empty() && labels.empty(); }
+  bool empty() const {
+    return label.empty() && categorical.empty() && numeric.empty() && labels.empty() && weight.empty();
+  }
 };
 
 // The columns of the data. Column indices count from 0; that of a named column is -1 until a header is read
@@ -59,6 +62,9 @@ struct SchemaSpec {
   std::string label_positive;
   // kMultiClass: the names of the classes, in the order of their numbers; empty: those of the training data, sorted.
   std::vector<std::string> label_classes;
+  // kRegression, label.transform: Log1p: the model learns log(1 + label), so labels are above -1.
+  bool label_log = false;
+  int weight_column = -1;  // spec.data.weight: the weights of the rows, finite and >= 0; -1: each has weight 1
   std::vector<int> categorical;
   std::vector<int> numeric;
   // Of each numeric column; empty: all are numbers. The columns of schema.dates are in `numeric` once for each part.

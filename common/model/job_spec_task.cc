@@ -33,6 +33,13 @@ absl::Status ValidateClasses(const SchemaSpec& schema) {
 }
 
 absl::Status ValidateLabel(const SchemaSpec& schema, bool arrays) {
+  if (schema.label_log && (schema.task != Task::kRegression || arrays)) {
+    return base::InvalidArgument(
+        "spec.data.schema.label.transform: Log1p goes with spec.model.task regression and the formats csv and tsv");
+  }
+  if (arrays && (schema.weight_column >= 0 || !schema.names.weight.empty())) {
+    return base::InvalidArgument("spec.data.weight: goes with the formats csv and tsv");
+  }
   if (arrays) return ValidateClasses(schema);
   if (schema.task == Task::kOwnLoss && (schema.label_column >= 0 || !schema.names.label.empty())) {
     return base::InvalidArgument(

@@ -159,6 +159,9 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
   if (schema.task != Task::kMultiLabel && schema.task != Task::kOwnLoss) {
     MEDLEY_RETURN_IF_ERROR(use("spec.data.schema.label.column", schema.label_column, {schema.names.label}, 0));
   }
+  if (schema.weight_column != -1 || !schema.names.weight.empty()) {
+    MEDLEY_RETURN_IF_ERROR(use("spec.data.weight", schema.weight_column, {schema.names.weight}, 0));
+  }
   for (size_t i = 0; i < schema.label_columns.size(); ++i) {
     MEDLEY_RETURN_IF_ERROR(
         use(fmt::format("spec.data.schema.label.columns[{}]", i), schema.label_columns[i], schema.names.labels, i));

@@ -168,6 +168,14 @@ void ReadData(const document::Reader& reader, DataSpec& data) {
   ReadColumns(label, "columns", data.schema.label_columns, data.schema.names.labels);
   label.Read("positive", data.schema.label_positive);
   data.schema.label_classes = label.Strings("classes");
+  const std::string transform = label.String("transform", "None");
+  if (transform != "None" && transform != "Log1p") {
+    label.Fail("transform", "'" + transform + "' is not one of None, Log1p");
+  }
+  data.schema.label_log = transform == "Log1p";
+  if (reader.Has("weight")) {
+    ReadColumn(reader, "weight", reader.Raw("weight"), data.schema.weight_column, data.schema.names.weight);
+  }
   ReadColumns(schema, "categorical", data.schema.categorical, data.schema.names.categorical);
   ReadColumns(schema, "numeric", data.schema.numeric, data.schema.names.numeric);
   schema.Read("numericBuckets", data.schema.numeric_buckets);

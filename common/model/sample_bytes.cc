@@ -26,7 +26,8 @@ SampleNumbers NumbersOf(const SchemaSpec& schema) {
 
 int64_t SampleBytes(const SchemaSpec& schema) {
   const SampleNumbers numbers = NumbersOf(schema);
-  return int64_t{4} * (numbers.fields + numbers.numerics + numbers.labels);
+  const bool weighed = schema.weight_column >= 0 || !schema.names.weight.empty();
+  return int64_t{4} * (numbers.fields + numbers.numerics + numbers.labels + (weighed ? 1 : 0));
 }
 
 }  // namespace medley::model

@@ -37,8 +37,9 @@ std::vector<std::string> TaskMetrics(Task task) {
   if (task == Task::kRegression) return {"mse", "rmse", "mae", "r2"};
   if (task == Task::kOwnLoss) return {"loss"};
   std::vector<std::string> metrics = {"auc", "prAuc", "logLoss", "accuracy"};
-  if (task == Task::kBinary) metrics.insert(metrics.end(), {"f1", "calibrationError"});
-  if (task == Task::kMultiClass) metrics.emplace_back("top5Accuracy");  // of more than five classes
+  if (task == Task::kBinary) metrics.insert(metrics.end(), {"f1", "balancedAccuracy", "calibrationError"});
+  // The last one of more than five classes.
+  if (task == Task::kMultiClass) metrics.insert(metrics.end(), {"f1", "balancedAccuracy", "top5Accuracy"});
   return metrics;
 }
 

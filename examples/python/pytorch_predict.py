@@ -30,6 +30,7 @@ for layer in model["layers"]:
 task = model.get("task", "binary")
 if task == "regression":
     x = model["label"]["mean"] + model["label"]["deviation"] * x
+    x = torch.expm1(x) if model["label"].get("transform") == "log1p" else x
 else:  # probabilities of label 1, of each class or of each label
     x = torch.softmax(x, 1) if task == "multiClass" else torch.sigmoid(x)
 for row in x.tolist():

@@ -204,6 +204,14 @@ void CheckData(Rules& rules, const Json& spec) {
   const auto share = [](const std::set<std::string>& a, const std::set<std::string>& b) {
     return std::ranges::any_of(a, [&](const std::string& column) { return b.contains(column); });
   };
+  const Json& weight = At(spec, "/data/weight");
+  rules.Require(weight.is_null() || IsTable(spec, "train"), "spec.data.weight goes with the formats csv and tsv");
+  const std::string column = kube::Dump(weight);
+  rules.Require(weight.is_null() || !(categorical.contains(column) || numeric.contains(column) ||
+                                      dates.contains(column) || labels.contains(column)),
+                "spec.data.weight must not be a column of spec.data.schema");
+  rules.Require(weight.is_null() || weight.is_number_integer() || At(spec, "/data/schema/header") == true,
+                "spec.data.weight names a column, which needs spec.data.schema.header: true");
   rules.Require(!share(labels, categorical), "spec.data.schema.categorical must not hold the label's column");
   rules.Require(!share(labels, numeric), "spec.data.schema.numeric must not hold the label's column");
   rules.Require(!share(categorical, numeric), "a column of spec.data.schema must not be both categorical and numeric");
@@ -224,6 +232,10 @@ void CheckTask(Rules& rules, const Json& spec) {
                 "spec.data.schema.label.columns go with spec.model.task multiLabel, and only with it");
   rules.Require(!Has(spec, "/data/schema/label/positive") || task == "binary",
                 "spec.data.schema.label.positive goes with spec.model.task binary");
+  const std::string transform = TextAt(spec, "/data/schema/label/transform");
+  rules.Require(
+      transform.empty() || transform == "None" || (task == "regression" && IsTable(spec, "train")),
+      "spec.data.schema.label.transform Log1p goes with spec.model.task regression and the formats csv and tsv");
   rules.Require(!Has(spec, "/data/schema/label/classes") || task == "multiClass",
                 "spec.data.schema.label.classes go with spec.model.task multiClass");
   rules.Require(!Has(spec, "/training/classWeights") || task == "binary" || task == "multiClass",
@@ -235,11 +247,13 @@ void CheckTask(Rules& rules, const Json& spec) {
   const std::vector<std::string> metrics = model::TaskMetrics(model::TaskNamed(task).value_or(model::Task::kBinary));
   for (const char* const field : {"earlyStopping", "evaluation"}) {
     const std::string metric = TextAt(spec, fmt::format("/training/{}/metric", field).c_str());
-    rules.Require(metric.empty() || std::ranges::find(metrics, metric) != metrics.end(),
-                  fmt::format("spec.training.{}.metric must be one of the task: auc, prAuc, logLoss and accuracy of "
-                              "classes and labels, also f1 and calibrationError of binary, top5Accuracy of multiClass; "
-                              "mse, rmse, mae and r2 of regression; loss of ownLoss",
-                              field));
+    rules.Require(
+        metric.empty() || std::ranges::find(metrics, metric) != metrics.end(),
+        fmt::format("spec.training.{}.metric must be one of the task: auc, prAuc, logLoss and accuracy of "
+                    "classes and labels, also f1 and balancedAccuracy of classes, calibrationError of binary, "
+                    "top5Accuracy of multiClass; "
+                    "mse, rmse, mae and r2 of regression; loss of ownLoss",
+                    field));
   }
 }
 

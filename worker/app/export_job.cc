@@ -32,6 +32,8 @@ absl::StatusOr<Transform> TransformOf(const job::v1::FittedTransform& message, c
   const double deviation = exact ? label.exact_deviation() : static_cast<double>(label.deviation());
   transform.label.mean = exact ? label.exact_mean() : static_cast<double>(label.mean());
   if (deviation > 0) transform.label.deviation = deviation;
+  transform.label.log = label.log();
+  if (message.weight_mean() > 0) transform.weight_mean = message.weight_mean();
   transform.label.classes = {label.classes().begin(), label.classes().end()};
   for (const job::v1::FittedColumn& column : message.columns()) {
     NumericTransform& to = transform.columns.emplace_back();

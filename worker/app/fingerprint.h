@@ -30,6 +30,11 @@ inline std::string ModelFingerprint(const model::JobSpec& spec) {
                         s->final_factor);
   }
   text += model::ClassWeightsText(t);
+  const model::SchemaSpec& schema = spec.data.schema;
+  if (schema.label_log) text += "/log";
+  if (schema.weight_column >= 0 || !schema.names.weight.empty()) {
+    text += fmt::format("/weight {}:{}", schema.weight_column, schema.names.weight);
+  }
   if (!spec.model.initial_from.empty()) text += "/initialFrom " + spec.model.initial_from;
   return base::HashHex(text);
 }

@@ -398,8 +398,9 @@ absl::StatusOr<Values> AtenBlock::Rep::Forward(Pass pass, const BatchView& featu
   MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> logits, Logits(micro));
   const auto outputs = static_cast<int64_t>(result_->crossing->floats);
   micro.loss_gradient.Grow(logits.size());
-  open.loss_sum += LossGradient(operations_.back(), {logits.data(), features.samples, outputs}, features.labels,
-                                Scale(open.shape), {micro.loss_gradient.data(), features.samples, outputs});
+  open.loss_sum +=
+      LossGradient(operations_.back(), {logits.data(), features.samples, outputs}, features.labels, Scale(open.shape),
+                   {micro.loss_gradient.data(), features.samples, outputs}, features.weights);
   open.loss_samples += features.samples;
   return micro.returned;
 }

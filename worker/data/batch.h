@@ -24,6 +24,7 @@ struct BatchView {
   std::span<const float> numerics;  // samples x numerics
   // samples x labels: 0 or 1; Task::kMultiClass: the number of the class; Task::kRegression: the standardised number.
   std::span<const float> labels;
+  std::span<const float> weights;  // of the samples, whose mean over the training data is 1; empty: each has weight 1
 };
 
 struct Batch {
@@ -32,6 +33,7 @@ struct Batch {
   std::vector<int32_t> ids;
   std::vector<float> numerics;
   std::vector<float> labels;
+  std::vector<float> weights;  // samples, or none
 
   // Samples [first, first + count).
   BatchView View(int first, int count) const {
@@ -40,7 +42,7 @@ struct Batch {
                                        static_cast<size_t>(n) * static_cast<size_t>(width));
     };
     return {count, at(ids, shape.fields, first, count), at(numerics, shape.numerics, first, count),
-            at(labels, shape.labels, first, count)};
+            at(labels, shape.labels, first, count), at(weights, weights.empty() ? 0 : 1, first, count)};
   }
 };
 

@@ -53,6 +53,7 @@ absl::Status CheckOnce(const model::SchemaSpec& schema, const std::string& path)
   }
   columns.insert(columns.end(), schema.label_columns.begin(), schema.label_columns.end());
   if (schema.label_column >= 0) columns.push_back(schema.label_column);
+  if (schema.weight_column >= 0) columns.push_back(schema.weight_column);
   std::ranges::sort(columns);
   const auto twice = std::ranges::adjacent_find(columns);
   if (twice == columns.end()) return absl::OkStatus();
@@ -77,6 +78,8 @@ absl::StatusOr<model::SchemaSpec> FindColumns(const model::SchemaSpec& schema, c
   model::SchemaSpec found = schema;
   const bool lacks = label_may_lack && !schema.names.label.empty() && !names.Has(schema.names.label);
   if (!lacks) MEDLEY_RETURN_IF_ERROR(names.Find(schema.names.label, found.label_column));
+  const std::string& weight = schema.names.weight;
+  if (!label_may_lack || names.Has(weight)) MEDLEY_RETURN_IF_ERROR(names.Find(weight, found.weight_column));
   if (!label_may_lack) MEDLEY_RETURN_IF_ERROR(names.Find(schema.names.labels, found.label_columns));
   MEDLEY_RETURN_IF_ERROR(names.Find(schema.names.categorical, found.categorical));
   MEDLEY_RETURN_IF_ERROR(names.Find(schema.names.numeric, found.numeric));
@@ -102,6 +105,7 @@ absl::Status CompareHeaders(const model::SchemaSpec& schema, const std::vector<s
   };
   if (labels) {
     MEDLEY_RETURN_IF_ERROR(compare(schema.label_column));
+    MEDLEY_RETURN_IF_ERROR(compare(schema.weight_column));
     for (const int column : schema.label_columns) MEDLEY_RETURN_IF_ERROR(compare(column));
   }
   for (const int column : schema.categorical) MEDLEY_RETURN_IF_ERROR(compare(column));
@@ -111,6 +115,10 @@ absl::Status CompareHeaders(const model::SchemaSpec& schema, const std::vector<s
 
 std::string LabelColumnText(const model::SchemaSpec& schema) {
   return schema.names.label.empty() ? std::to_string(schema.label_column) : fmt::format("'{}'", schema.names.label);
+}
+
+std::string WeightColumnText(const model::SchemaSpec& schema) {
+  return schema.names.weight.empty() ? std::to_string(schema.weight_column) : fmt::format("'{}'", schema.names.weight);
 }
 
 }  // namespace medley::worker

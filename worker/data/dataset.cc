@@ -54,8 +54,13 @@ Transform Fit(const ParsedTable& table, const model::SchemaSpec& schema, LabelTr
     for (const TablePiece& piece : table.pieces) {
       values.insert(values.end(), piece.rows.labels.begin(), piece.rows.labels.end());
     }
-    transform.label = FitLabel(values);
+    transform.label = FitLabel(values, schema.label_log);
   }
+  double weights = 0;
+  for (const TablePiece& piece : table.pieces) {
+    for (const double weight : piece.rows.weights) weights += weight / static_cast<double>(table.rows);
+  }
+  if (weights > 0) transform.weight_mean = weights;
   const size_t width = schema.numeric.size();
   for (size_t c = 0; c < width; ++c) {
     values.clear();
@@ -77,6 +82,7 @@ Batch EncodeAll(ParsedTable& table, const Transform& transform, const model::Sch
   rows.ids.reserve(count(rows.shape.fields));
   rows.numerics.reserve(count(rows.shape.numerics));
   rows.labels.reserve(count(rows.shape.labels));
+  if (HasWeights(schema)) rows.weights.reserve(count(1));
   for (TablePiece& piece : table.pieces) {
     encoder.Encode(piece.rows, rows);
     piece.rows = {};
@@ -101,6 +107,16 @@ bool HasLabel(const ParsedTable& table, double label) {
   return std::ranges::any_of(table.pieces, [&](const TablePiece& piece) {
     return std::ranges::find(piece.rows.labels, label) != piece.rows.labels.end();
   });
+}
+
+// Some row must count.
+absl::Status CheckWeights(const ParsedTable& table, const std::string& path, const model::SchemaSpec& schema) {
+  if (!HasWeights(schema)) return absl::OkStatus();
+  for (const TablePiece& piece : table.pieces) {
+    if (std::ranges::any_of(piece.rows.weights, [](double weight) { return weight > 0; })) return absl::OkStatus();
+  }
+  return base::InvalidArgument("{}: the weight in column {} (spec.data.weight) is 0 in every row", path,
+                               WeightColumnText(schema));
 }
 
 // The table's status, or an error that names the values of the label column when these are why rows cannot be used.
@@ -178,6 +194,8 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
   if (transform == nullptr && spec.schema.task != model::Task::kOwnLoss) {
     MEDLEY_RETURN_IF_ERROR(CheckDiffer(table, at.path, spec.schema, label.classes));
   }
+  MEDLEY_RETURN_IF_ERROR(CheckWeights(table, at.path, spec.schema));
+  if (aside) MEDLEY_RETURN_IF_ERROR(CheckWeights(*aside, at.path + " (spec.data.validation)", spec.schema));
   std::shared_ptr<Dataset> data(new Dataset());
   data->bad_rows_ = table.bad_rows;
   data->transform_ = transform != nullptr ? *transform : Fit(table, spec.schema, std::move(label));
@@ -232,11 +250,13 @@ void Dataset::Gather(std::span<const int64_t> indices, Batch& batch) const {
   batch.ids.resize(indices.size() * fields);
   batch.numerics.resize(indices.size() * width);
   batch.labels.resize(indices.size() * labels);
+  batch.weights.resize(rows_.weights.empty() ? 0 : indices.size());
   for (size_t i = 0; i < indices.size(); ++i) {
     const size_t row = static_cast<size_t>(indices[i]);
     std::copy_n(rows_.ids.data() + row * fields, fields, batch.ids.data() + i * fields);
     std::copy_n(rows_.numerics.data() + row * width, width, batch.numerics.data() + i * width);
     std::copy_n(rows_.labels.data() + row * labels, labels, batch.labels.data() + i * labels);
+    if (!batch.weights.empty()) batch.weights[i] = rows_.weights[row];
   }
 }
 

@@ -28,6 +28,7 @@ std::string DigestOf(const Batch& rows, const std::vector<std::string>& classes)
   hasher.Add(BytesOf(rows.ids));
   hasher.Add(BytesOf(rows.numerics));
   hasher.Add(BytesOf(rows.labels));
+  hasher.Add(BytesOf(rows.weights));
   return hasher.Hex();
 }
 
@@ -43,6 +44,7 @@ std::string DigestOf(const std::vector<TablePiece>& pieces, const SampleShape& s
   for (const TablePiece& piece : pieces) hasher.Add(BytesOf(piece.rows.ids));
   for (const TablePiece& piece : pieces) add(piece.rows.numerics);
   for (const TablePiece& piece : pieces) add(piece.rows.labels);
+  for (const TablePiece& piece : pieces) hasher.Add(BytesOf(piece.rows.weights));
   const size_t width = transform.columns.size();
   for (size_t c = 0; c < width; ++c) {
     const NumericTransform& column = transform.columns[c];
@@ -53,7 +55,7 @@ std::string DigestOf(const std::vector<TablePiece>& pieces, const SampleShape& s
       hasher.Add(BytesOf(values));
     }
   }
-  if (NeedsDouble(transform.label.mean, transform.label.deviation)) {
+  if (transform.label.log || NeedsDouble(transform.label.mean, transform.label.deviation)) {
     for (const TablePiece& piece : pieces) hasher.Add(BytesOf(piece.rows.labels));
   }
   return hasher.Hex();

@@ -38,8 +38,9 @@ void FeatureEncoder::Encode(ParsedRows& from, Batch& to) const {
   to.labels.reserve(to.labels.size() + from.labels.size());
   const LabelTransform& label = transform_.label;
   for (const double value : from.labels) {
-    to.labels.push_back(static_cast<float>(standardises_labels_ ? (value - label.mean) / label.deviation : value));
+    to.labels.push_back(standardises_labels_ ? label.Standardize(value) : static_cast<float>(value));
   }
+  for (const double weight : from.weights) to.weights.push_back(static_cast<float>(weight / transform_.weight_mean));
   to.samples += from.samples;
 }
 

@@ -88,6 +88,11 @@ absl::Status LabelReader::Number(std::string_view text, std::vector<double>& lab
   double label = 0;
   MEDLEY_RETURN_IF_ERROR(values_.ReadNumber(text, schema_.label_column, label));
   if (std::isnan(label)) return base::InvalidArgument("column {}: the label is missing", schema_.label_column);
+  if (schema_.label_log && label <= -1) {
+    return base::InvalidArgument(
+        "column {}: the label {} is not above -1, so spec.data.schema.label.transform Log1p has no logarithm of it",
+        schema_.label_column, base::Printable(text));
+  }
   labels.push_back(label);
   return absl::OkStatus();
 }

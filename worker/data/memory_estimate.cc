@@ -101,7 +101,7 @@ absl::StatusOr<TextEstimate> EstimateText(const std::string& path) {
 // As long as not all rows are read: numbers are standardised in double (ParsedRows).
 int64_t ParsedRowBytes(const model::SchemaSpec& schema) {
   const SampleShape shape = ShapeOf(schema);
-  return int64_t{4} * shape.fields + int64_t{8} * (shape.numerics + shape.labels);
+  return int64_t{4} * shape.fields + int64_t{8} * (shape.numerics + shape.labels + (HasWeights(schema) ? 1 : 0));
 }
 
 absl::StatusOr<DataMemory> EstimateTexts(const model::SourceSpec& source, const model::DataSpec& spec,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -13,6 +14,8 @@
 namespace medley::worker {
 namespace {
 
+constexpr double kMostWeight = 1e15;
+
 absl::Status ReadId(std::string_view text, int column, int32_t& id) {
   const std::string_view digits = Trim(text);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
@@ -20,10 +23,18 @@ absl::Status ReadId(std::string_view text, int column, int32_t& id) {
   return base::InvalidArgument("column {}: '{}' is no whole number from 0 to 2^31 - 1", column, base::Printable(text));
 }
 
+absl::Status ReadWeight(const ValueReader& values, std::string_view text, int column, double& weight) {
+  MEDLEY_RETURN_IF_ERROR(values.ReadNumber(text, column, weight));
+  if (std::isnan(weight)) return base::InvalidArgument("column {}: the weight is missing", column);
+  if (weight >= 0 && weight <= kMostWeight) return absl::OkStatus();
+  return base::InvalidArgument("column {}: the weight '{}' is not between 0 and {:g}", column, base::Printable(text),
+                               kMostWeight);
+}
+
 }  // namespace
 
 size_t ColumnsOf(const model::SchemaSpec& schema) {
-  int last = schema.label_column;
+  int last = std::max(schema.label_column, schema.weight_column);
   for (const int column : schema.label_columns) last = std::max(last, column);
   for (const int column : schema.categorical) last = std::max(last, column);
   for (const int column : schema.numeric) last = std::max(last, column);
@@ -89,7 +100,12 @@ absl::Status RowParser::Append(std::string_view record, ParsedRows& rows) {
       ids_.push_back(HashedId(value(column), static_cast<int>(field), embedding_rows_));
     }
   }
+  double weight = 1;
+  if (schema_.weight_column >= 0) {
+    MEDLEY_RETURN_IF_ERROR(ReadWeight(values_, value(schema_.weight_column), schema_.weight_column, weight));
+  }
   MEDLEY_RETURN_IF_ERROR(labels_.Append(fields_, rows.labels));
+  if (schema_.weight_column >= 0) rows.weights.push_back(weight);
   rows.ids.insert(rows.ids.end(), ids_.begin(), ids_.end());
   rows.ids.resize(rows.ids.size() + static_cast<size_t>(shape_.fields) - schema_.categorical.size());
   rows.numerics.insert(rows.numerics.end(), numbers_.begin(), numbers_.end());

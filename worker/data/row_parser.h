@@ -26,6 +26,7 @@ struct ParsedRows {
   std::vector<int32_t> ids;
   std::vector<double> numerics;  // NaN: missing
   std::vector<double> labels;
+  std::vector<double> weights;  // samples, or none
 };
 
 // The least number of columns that the schema needs.

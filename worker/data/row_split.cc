@@ -59,6 +59,7 @@ ParsedTable TakeValidation(const model::ValidationSpec& spec, const model::Schem
     MoveRows(chosen, static_cast<size_t>(shape.fields), piece.rows.ids, out.rows.ids);
     MoveRows(chosen, schema.numeric.size(), piece.rows.numerics, out.rows.numerics);
     MoveRows(chosen, static_cast<size_t>(shape.labels), piece.rows.labels, out.rows.labels);
+    MoveRows(chosen, piece.rows.weights.empty() ? 0 : 1, piece.rows.weights, out.rows.weights);
     out.rows.samples = static_cast<int>(std::ranges::count(chosen, true));
     piece.rows.samples -= out.rows.samples;
     taken.rows += out.rows.samples;
@@ -74,6 +75,7 @@ Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows) {
   MoveRows(chosen, static_cast<size_t>(rows.shape.fields), rows.ids, taken.ids);
   MoveRows(chosen, static_cast<size_t>(rows.shape.numerics), rows.numerics, taken.numerics);
   MoveRows(chosen, static_cast<size_t>(rows.shape.labels), rows.labels, taken.labels);
+  MoveRows(chosen, rows.weights.empty() ? 0 : 1, rows.weights, taken.weights);
   taken.samples = static_cast<int>(std::ranges::count(chosen, true));
   rows.samples -= taken.samples;
   return taken;

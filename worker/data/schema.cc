@@ -11,4 +11,6 @@ SampleShape ShapeOf(const model::SchemaSpec& schema) {
   return {numbers.fields, numbers.numerics, numbers.labels};
 }
 
+bool HasWeights(const model::SchemaSpec& schema) { return schema.weight_column >= 0 || !schema.names.weight.empty(); }
+
 }  // namespace medley::worker

@@ -9,4 +9,7 @@ namespace medley::worker {
 // The fields are the categorical columns, followed by the numeric ones when schema.numeric_buckets > 0.
 SampleShape ShapeOf(const model::SchemaSpec& schema);
 
+// Whether rows have weights: spec.data.weight.
+bool HasWeights(const model::SchemaSpec& schema);
+
 }  // namespace medley::worker

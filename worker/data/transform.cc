@@ -99,9 +99,20 @@ NumericTransform FitNumeric(std::span<const double> values, int buckets) {
   return transform;
 }
 
-LabelTransform FitLabel(std::span<const double> labels) {
-  const Moments moments = MomentsOf(labels, [](double x) { return x; });
+float LabelTransform::Standardize(double label) const {
+  return static_cast<float>(((log ? std::log1p(label) : label) - mean) / deviation);
+}
+
+double LabelTransform::Number(double output) const {
+  const double number = mean + deviation * output;
+  constexpr double kMostExponent = 700;
+  return log ? std::expm1(std::min(number, kMostExponent)) : number;
+}
+
+LabelTransform FitLabel(std::span<const double> labels, bool log) {
+  const Moments moments = MomentsOf(labels, [log](double x) { return log ? std::log1p(x) : x; });
   LabelTransform label;
+  label.log = log;
   label.mean = moments.mean;
   if (moments.deviation > 0) label.deviation = moments.deviation;
   return label;

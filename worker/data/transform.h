@@ -25,17 +25,23 @@ struct NumericTransform {
   int Bucket(double x) const;         // edges.size() + 1 for a missing value
 };
 
-// What the numbers of labels mean. Task::kRegression: label = mean + deviation * the model's output.
+// What the numbers of labels mean. Task::kRegression: label = mean + deviation * the model's output; with `log` that is
+// log(1 + label).
 struct LabelTransform {
   double mean = 0;
   double deviation = 1;              // above 0
   std::vector<std::string> classes;  // Task::kMultiClass: the name of class 0, 1, ...
+  bool log = false;
+
+  float Standardize(double label) const;  // the model's output that means this label; with `log` it is above -1
+  double Number(double output) const;     // the label that an output means; with `log` at least -1 and finite
 };
 
 struct Transform {
   std::vector<NumericTransform> columns;  // in the order of schema.numeric
   LabelTransform label;
   std::vector<std::string> header;  // names of all columns of the training data; empty without a header
+  double weight_mean = 1;           // of the training data's weights, which are divided by it
   // The numbers were rounded to float32 before they were transformed, as in models that earlier versions trained.
   bool single_precision = false;
 };
@@ -47,7 +53,8 @@ bool NeedsDouble(double mean, double deviation);
 // edges. Deterministic.
 NumericTransform FitNumeric(std::span<const double> values, int buckets);
 
-// Mean and deviation of the labels of Task::kRegression. `labels` is not empty. Deterministic.
-LabelTransform FitLabel(std::span<const double> labels);
+// Mean and deviation of the labels of Task::kRegression, with `log` of log(1 + label). `labels` is not empty.
+// Deterministic.
+LabelTransform FitLabel(std::span<const double> labels, bool log = false);
 
 }  // namespace medley::worker

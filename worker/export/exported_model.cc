@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/base/utf8.h"
 #include "worker/data/number.h"
+#include "worker/data/schema.h"
 
 namespace medley::worker {
 namespace {
@@ -112,6 +113,10 @@ void AddLabel(const ExportedModel& model, Json& json) {
   const LabelTransform& label = model.transform.label;
   if (model.schema.task == model::Task::kRegression) {
     json["label"] = {{"mean", label.mean}, {"deviation", label.deviation}};
+    if (label.log) {
+      json["label"]["transform"] = "log1p";
+      json["output"] = "the number: exp(mean + deviation x the output of the last operation) - 1";
+    }
   }
   if (model.schema.task == model::Task::kMultiClass) AddNames(label.classes, "classes", "classBytes", json);
   if (model.schema.task == model::Task::kMultiLabel) json["labelColumns"] = model.schema.label_columns;
@@ -274,6 +279,10 @@ std::string SchemaJson(const ExportedModel& model) {
                {"numericBuckets", schema.numeric_buckets},
                {"hash", {{"function", "XXH3-64"}, {"seed", "the index of the field"}, {"rows", model.embedding_rows}}}};
   if (schema.day_first) json["dayFirst"] = true;
+  if (HasWeights(schema)) {
+    json["weight"] = ColumnJson(schema.weight_column, schema.names.weight);
+    json["weight"]["mean"] = model.transform.weight_mean;
+  }
   // By which data with other columns at these numbers are found.
   if (!model.transform.header.empty()) AddNames(model.transform.header, "headerNames", "headerBytes", json);
   if (!inputs.empty()) json["inputs"] = std::move(inputs);

@@ -8,6 +8,7 @@
 #include "common/base/utf8.h"
 #include "common/model/task.h"
 #include "worker/data/columns.h"
+#include "worker/data/schema.h"
 
 namespace medley::worker {
 namespace {
@@ -100,7 +101,8 @@ std::string LabelCell(const ExportedModel& model) {
   }
   switch (schema.task) {
     case model::Task::kRegression:
-      return fmt::format("column {}; mean {:g}, deviation {:g}", LabelColumnText(schema), label.mean, label.deviation);
+      return fmt::format("column {}; {}mean {:g}, deviation {:g}", LabelColumnText(schema),
+                         label.log ? "of log(1 + label): " : "", label.mean, label.deviation);
     case model::Task::kMultiClass: {
       constexpr size_t kMostNamed = 20;
       const size_t named = std::min(kMostNamed, label.classes.size());
@@ -163,6 +165,7 @@ std::string Rest(const ModelCard& card, const ExportedModel& model) {
   }
   if (card.spec.data.test) text += Row("test data", card.spec.data.test->uri);
   text += Row("label", LabelCell(model));
+  if (HasWeights(model.schema)) text += Row("weights of rows", "column " + WeightColumnText(model.schema));
   text += Row("features", FeaturesCell(model.schema));
   text += "\n## Quality\n\n" + Metrics(card);
   text += "\n## Training\n\n| | |\n|---|---|\n";

@@ -83,6 +83,11 @@ void AddOnnxOutput(const ExportedModel& model, std::string x, OnnxWriter& graph)
     graph.Scalar("label.mean", static_cast<float>(label.mean));
     x = graph.Node("Mul", {x, "label.deviation"}, "label.scaled");
     x = graph.Node("Add", {x, "label.mean"}, "label.value");
+    if (label.log) {
+      graph.Scalar("label.one", 1);
+      x = graph.Node("Exp", {x}, "label.exponential");
+      x = graph.Node("Sub", {x, "label.one"}, "label.number");
+    }
     if (outputs > 1) {
       graph.Output("value", {outputs});
       graph.Node("Identity", {x}, "value");

@@ -240,6 +240,16 @@ double Precise(double number, const Transform& transform) {
   return transform.single_precision ? static_cast<double>(static_cast<float>(number)) : number;
 }
 
+absl::Status ReadWeight(const Reader& weight, ExportedModel& model) {
+  model::SchemaSpec& schema = model.schema;
+  schema.names.weight = weight.String("name");
+  schema.weight_column = static_cast<int>(weight.Int("column", -1));
+  MEDLEY_RETURN_IF_ERROR(CheckColumn(weight, weight.Int("column", -1), schema.names.weight.empty() ? 0 : -1));
+  model.transform.weight_mean = weight.Number("mean", 1);
+  if (model.transform.weight_mean > 0) return absl::OkStatus();
+  return base::InvalidArgument("{}.mean: must be above 0", weight.path());
+}
+
 absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
   model::SchemaSpec& schema = model.schema;
@@ -260,6 +270,7 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
     return base::InvalidArgument("{}.names: has {} names for {} columns", label.path(), schema.names.labels.size(),
                                  schema.label_columns.size());
   }
+  if (root.Has("weight")) MEDLEY_RETURN_IF_ERROR(ReadWeight(root.Child("weight"), model));
   schema.missing = root.Strings("moreMissing");
   schema.day_first = root.Bool("dayFirst", false);
   model.transform.single_precision = root.String("precision", "float32") == "float32";
@@ -314,6 +325,11 @@ absl::Status ReadTask(const Reader& root, ExportedModel& model) {
   model.transform.label.mean = Precise(label.Number("mean", 0), model.transform);
   model.transform.label.deviation = Precise(label.Number("deviation", 1), model.transform);
   if (!(model.transform.label.deviation > 0)) return base::InvalidArgument("label.deviation: must be above 0");
+  const std::string transform = label.String("transform");
+  if (!transform.empty() && (transform != "log1p" || *task != model::Task::kRegression)) {
+    return base::InvalidArgument("label.transform: '{}' is unknown for task {}", transform, name);
+  }
+  model.transform.label.log = model.schema.label_log = !transform.empty();
   if (*task == model::Task::kMultiClass) {
     MEDLEY_RETURN_IF_ERROR(ReadNames(root, "classes", "classBytes", model.transform.label.classes));
     const size_t classes = model.transform.label.classes.size();

@@ -237,7 +237,7 @@ absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, Values input
   const size_t samples = static_cast<size_t>(features.samples);
   const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
   if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
-      !is(features.labels.size(), shape_.labels)) {
+      !is(features.labels.size(), shape_.labels) || !is(features.weights.size(), features.weights.empty() ? 0 : 1)) {
     return base::InvalidArgument(
         "the batch of {} samples has {} ids, {} numerics and {} labels, which do not match the model", samples,
         features.ids.size(), features.numerics.size(), features.labels.size());
@@ -311,7 +311,7 @@ Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, V
         break;
       case OperationKind::kLoss:
         if (!training) break;
-        open.loss_sum += LossGradient(operation, InputOf(batch, i), features.labels, open.scale, out);
+        open.loss_sum += LossGradient(operation, InputOf(batch, i), features.labels, open.scale, out, features.weights);
         open.loss_samples += features.samples;
         break;
       case OperationKind::kImported:

@@ -83,8 +83,8 @@ double Absolute(Floats outputs, Floats labels, float scale, float* gradient) {
 
 }  // namespace
 
-double LossGradient(const Operation& loss, Matrix outputs, std::span<const float> labels, float scale,
-                    MutableMatrix doutputs) {
+double LossGradient(const Operation& loss, Matrix outputs, std::span<const float> labels, float step_scale,
+                    MutableMatrix doutputs, std::span<const float> weights) {
   const auto width = static_cast<size_t>(outputs.columns);
   const bool single = loss.loss == LossKind::kSoftmax || loss.loss == LossKind::kOutput;
   const size_t several = outputs.rows > 0 ? labels.size() / static_cast<size_t>(outputs.rows) : 1;  // of tokens
@@ -94,25 +94,29 @@ double LossGradient(const Operation& loss, Matrix outputs, std::span<const float
     const Floats output(outputs.data + i * width, width);
     const Floats label = labels.subspan(i * per_sample, per_sample);
     float* const gradient = doutputs.data + i * width;
+    const float weight = weights.empty() ? 1 : weights[i];
+    const float scale = step_scale * weight;
+    double mine = 0;
     switch (loss.loss) {
       case LossKind::kLogistic:
-        sum += Logistic(output, label, loss.class_weights, scale, gradient);
+        mine = Logistic(output, label, loss.class_weights, scale, gradient);
         break;
       case LossKind::kSquared:
-        sum += Squared(output, label, scale, gradient);
+        mine = Squared(output, label, scale, gradient);
         break;
       case LossKind::kAbsolute:
-        sum += Absolute(output, label, scale, gradient);
+        mine = Absolute(output, label, scale, gradient);
         break;
       case LossKind::kSoftmax:
-        sum += per_sample > 1 ? SoftmaxOfTokens(output, label, loss.class_weights, scale, gradient)
+        mine = per_sample > 1 ? SoftmaxOfTokens(output, label, loss.class_weights, scale, gradient)
                               : Softmax(output, label[0], loss.class_weights, scale, gradient);
         break;
       case LossKind::kOutput:
-        sum += static_cast<double>(output[0]);
+        mine = static_cast<double>(output[0]);
         gradient[0] = scale;
         break;
     }
+    sum += mine * static_cast<double>(weight);
   }
   return sum;
 }

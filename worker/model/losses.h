@@ -15,9 +15,9 @@ namespace medley::worker {
 //   kSoftmax   cross-entropy; the label is the number of the class
 //   kOutput    the output; one output, labels are ignored
 //
-// The loss of a sample is multiplied by the weight of its class: class_weights[label] of kSoftmax and of kLogistic with
-// one output. Empty: 1.
+// The loss of a sample is multiplied by its weight, one of `weights` or 1, and by the weight of its class:
+// class_weights[label] of kSoftmax and of kLogistic with one output. Empty: 1.
 double LossGradient(const Operation& loss, Matrix outputs, std::span<const float> labels, float scale,
-                    MutableMatrix doutputs);
+                    MutableMatrix doutputs, std::span<const float> weights = {});
 
 }  // namespace medley::worker

@@ -283,7 +283,7 @@ absl::Status Executor::Rep::Forward(const Instruction& instruction, Running& run
   MEDLEY_ASSIGN_OR_RETURN(const Values outputs, running.evaluation ? compute.Infer(features, inputs)
                                                                    : compute.Forward(pass, features, inputs));
   if (running.evaluation && compute.IsLast()) {
-    running.scorer->Add(outputs.front(), features.labels);
+    running.scorer->Add(outputs.front(), features.labels, features.weights);
   } else {
     values_.SetOutputs(instruction.block, running.At(micro), outputs);
   }

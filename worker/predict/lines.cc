@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "worker/scores/losses.h"
 
@@ -16,8 +17,10 @@ void AppendNumber(float number, std::string& text) {
 
 // The number that an output means, with the digits of float32 where these are enough to tell labels apart.
 void AppendLabel(const LabelTransform& label, double output, std::string& text) {
-  const double number = label.mean + label.deviation * output;
-  if (!NeedsDouble(label.mean, label.deviation)) return AppendNumber(static_cast<float>(number), text);
+  const double number = label.Number(output);
+  const bool coarse = std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max());
+  if (coarse && (label.log || !NeedsDouble(label.mean, label.deviation)))
+    return AppendNumber(static_cast<float>(number), text);
   char digits[32];
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }

@@ -70,11 +70,18 @@ absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::str
                    max_bad_rows.value_or(model.model.max_bad_rows));
   Scorer scorer({.task = model.model.schema.task,
                  .outputs = model.model.graph.Outputs(),
-                 .deviation = model.model.transform.label.deviation});
+                 .deviation = model.model.transform.label.deviation,
+                 .mean = model.model.transform.label.mean,
+                 .log = model.model.transform.label.log});
   Quality quality;
+  std::vector<int64_t> confusion(4);  // of rows, whatever their weights are
   MEDLEY_RETURN_IF_ERROR(ForEachBatch(model, stream, [&](const Batch& batch, const std::vector<float>& logits) {
-    if (batch.samples > 0) scorer.Add(logits, batch.labels);
+    if (batch.samples > 0) scorer.Add(logits, batch.labels, batch.weights);
+    quality.weighted = quality.weighted || !batch.weights.empty();
     if (model.model.schema.task == model::Task::kBinary) {
+      for (size_t i = 0; i < batch.labels.size(); ++i) {
+        ++confusion[(batch.labels[i] > 0.5F ? 2 : 0) + (logits[i] >= 0 ? 1 : 0)];
+      }
       quality.positives += std::ranges::count_if(batch.labels, [](float label) { return label > 0.5F; });
     }
     return absl::OkStatus();
@@ -82,11 +89,12 @@ absl::StatusOr<Quality> EvaluateQuality(const LoadedModel& model, const std::str
   quality.bad_rows = {stream.bad_rows(), stream.first_bad()};
   quality.rows = scorer.scores().samples;
   if (quality.rows == 0) return NoRows(name);
+  if (!(scorer.scores().weight > 0)) return base::InvalidArgument("{}: the weight of every row is 0", name);
   quality.metrics = MetricsOf(scorer.scores());
   quality.metrics.erase("test_samples");
   quality.confusion = scorer.scores().confusion;
   if (model.model.schema.task == model::Task::kBinary) {
-    quality.confusion = BinaryConfusion(scorer.scores().histograms.front(), 0.5);
+    quality.confusion = std::move(confusion);
     quality.poorly_calibrated = quality.metrics.at("calibrationError") > kPoorCalibration;
   }
   return quality;

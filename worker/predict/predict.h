@@ -42,6 +42,7 @@ struct Quality {
   // Of binary (at probability 0.5) and multiClass: how often class i was predicted as class j, at i * classes + j.
   // Empty for others, and for too many classes.
   std::vector<int64_t> confusion;
+  bool weighted = false;  // by spec.data.weight: the metrics count each row with its weight, `confusion` does not
   bool poorly_calibrated = false;         // binary: probabilities are not to be read as such (kPoorCalibration)
   std::map<std::string, double> metrics;  // of the task, by the names of MetricsOf (worker/scores/scores.h)
 };

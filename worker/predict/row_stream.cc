@@ -76,6 +76,8 @@ absl::Status RowStream::ReadHeader(std::string_view record) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, HeaderNames(record, delimiter_, name_));
   const bool ignored = labels_ == Labels::kIgnored;
   MEDLEY_RETURN_IF_ERROR(CompareHeaders(schema_, training_header_, "the training data", names, name_, !ignored));
+  // Data without weights are evaluated without them.
+  if (std::ranges::find(names, schema_.names.weight) == names.end()) schema_.names.weight.clear();
   MEDLEY_ASSIGN_OR_RETURN(schema_, FindColumns(schema_, names, name_, ignored));
   columns_ = names.size();
   return absl::OkStatus();
@@ -86,6 +88,7 @@ absl::Status RowStream::BeginRows(std::string_view first) {
   if (labels_ == Labels::kIgnored) {
     schema_.label_column = -1;
     schema_.label_columns.clear();
+    schema_.weight_column = -1;
   }
   const size_t least = ColumnsOf(schema_);
   CsvFields fields;
@@ -122,10 +125,12 @@ absl::Status RowStream::Next(int most, Batch& rows) {
   rows.ids.clear();
   rows.numerics.clear();
   rows.labels.clear();
+  rows.weights.clear();
   parsed_.samples = 0;
   parsed_.ids.clear();
   parsed_.numerics.clear();
   parsed_.labels.clear();
+  parsed_.weights.clear();
   skipped_.assign(1, 0);
   if (line_ == 1 && !schema_.header) MEDLEY_RETURN_IF_ERROR(LookAhead());
   std::string_view record;

@@ -28,16 +28,16 @@ void AddMean(const ScoreSums& scores, const char* name, std::optional<double> (*
 }
 
 // 1 - mean squared error / variance of the labels; nullopt without the sums or when the labels do not differ.
-std::optional<double> R2(const std::map<std::string, double>& sums, double samples) {
+std::optional<double> R2(const std::map<std::string, double>& sums, double weight) {
   const auto error = sums.find("mse");
   const auto label = sums.find(kLabelSum);
   const auto square = sums.find(kLabelSquareSum);
   if (error == sums.end() || label == sums.end() || square == sums.end()) return std::nullopt;
-  const double mean = label->second / samples;
-  const double variance = square->second / samples - mean * mean;
+  const double mean = label->second / weight;
+  const double variance = square->second / weight - mean * mean;
   // Below this, the variance is the rounding error of the difference.
-  if (!(variance > 1e-12 * std::max(square->second / samples, 1e-300))) return std::nullopt;
-  return 1 - error->second / samples / variance;
+  if (!(variance > 1e-12 * std::max(square->second / weight, 1e-300))) return std::nullopt;
+  return 1 - error->second / weight / variance;
 }
 
 }  // namespace
@@ -46,6 +46,10 @@ void ScoreSums::Add(const ScoreSums& other) {
   samples += other.samples;
   for (const auto& [name, sum] : other.sums) sums[name] += sum;
   AddCounts(other.confusion, confusion);
+  weight += other.weight;
+  AddCounts(other.classes.right, classes.right);
+  AddCounts(other.classes.predicted, classes.predicted);
+  AddCounts(other.classes.actual, classes.actual);
   histograms.resize(std::max(histograms.size(), other.histograms.size()));
   for (size_t i = 0; i < other.histograms.size(); ++i) {
     AddCounts(other.histograms[i].positives, histograms[i].positives);
@@ -121,6 +125,29 @@ std::optional<double> CalibrationError(const ScoreHistogram& histogram) {
   return error / samples;
 }
 
+std::optional<double> BalancedAccuracy(const ClassCounts& counts) {
+  double sum = 0;
+  int classes = 0;
+  for (size_t i = 0; i < counts.actual.size(); ++i) {
+    if (counts.actual[i] <= 0) continue;
+    sum += static_cast<double>(At(counts.right, i)) / static_cast<double>(counts.actual[i]);
+    ++classes;
+  }
+  return classes == 0 ? std::nullopt : std::optional(sum / classes);
+}
+
+std::optional<double> MacroF1(const ClassCounts& counts) {
+  double sum = 0;
+  int classes = 0;
+  for (size_t i = 0; i < std::max(counts.actual.size(), counts.predicted.size()); ++i) {
+    const auto both = static_cast<double>(At(counts.actual, i)) + static_cast<double>(At(counts.predicted, i));
+    if (!(both > 0)) continue;
+    sum += 2 * static_cast<double>(At(counts.right, i)) / both;
+    ++classes;
+  }
+  return classes == 0 ? std::nullopt : std::optional(sum / classes);
+}
+
 std::vector<int64_t> BinaryConfusion(const ScoreHistogram& histogram, double threshold) {
   const size_t buckets = std::max(histogram.positives.size(), histogram.negatives.size());
   std::vector<int64_t> confusion(4);
@@ -132,19 +159,35 @@ std::vector<int64_t> BinaryConfusion(const ScoreHistogram& histogram, double thr
   return confusion;
 }
 
+namespace {
+
+// Of a binary model whose predictions are 1 from the probability 0.5 on.
+ClassCounts ClassesOf(const ScoreHistogram& histogram) {
+  const std::vector<int64_t> confusion = BinaryConfusion(histogram, 0.5);
+  return {.right = {confusion[0], confusion[3]},
+          .predicted = {confusion[0] + confusion[2], confusion[1] + confusion[3]},
+          .actual = {confusion[0] + confusion[1], confusion[2] + confusion[3]}};
+}
+
+}  // namespace
+
 std::map<std::string, double> MetricsOf(const ScoreSums& scores) {
   if (scores.samples == 0) return {};
   const auto samples = static_cast<double>(scores.samples);
+  const double weight = scores.weight > 0 ? scores.weight : samples;
   std::map<std::string, double> metrics = {{"test_samples", samples}};
   for (const auto& [name, sum] : scores.sums) {
-    if (name != kLabelSum && name != kLabelSquareSum) metrics[name] = sum / samples;
+    if (name != kLabelSum && name != kLabelSquareSum) metrics[name] = sum / weight;
   }
-  if (const auto r2 = R2(scores.sums, samples)) metrics["r2"] = *r2;
+  if (const auto r2 = R2(scores.sums, weight)) metrics["r2"] = *r2;
+  if (const auto f1 = MacroF1(scores.classes)) metrics["f1"] = *f1;
+  if (const auto accuracy = BalancedAccuracy(scores.classes)) metrics["balancedAccuracy"] = *accuracy;
   if (const auto mse = metrics.find("mse"); mse != metrics.end()) metrics["rmse"] = std::sqrt(mse->second);
   AddMean(scores, "auc", Auc, metrics);
   AddMean(scores, "prAuc", PrAuc, metrics);
   if (scores.histograms.size() != 1) return metrics;  // several: of classes, or labels with a threshold each
   const ScoreHistogram& histogram = scores.histograms.front();
+  if (const auto accuracy = BalancedAccuracy(ClassesOf(histogram))) metrics["balancedAccuracy"] = *accuracy;
   if (const auto best = FindBestF1(histogram)) {
     metrics["f1"] = best->f1;
     metrics["f1Threshold"] = best->threshold;

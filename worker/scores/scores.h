@@ -20,6 +20,18 @@ struct ScoreHistogram {
   std::vector<int64_t> negatives;
 };
 
+// Samples by class: those of the class that were predicted so, all that were predicted so, all of the class. Of a model
+// of several classes.
+struct ClassCounts {
+  std::vector<int64_t> right;
+  std::vector<int64_t> predicted;
+  std::vector<int64_t> actual;
+};
+
+// Sums over samples with weights count each sample with its weight. Counts are whole numbers, so that the order of
+// additions does not matter: then they are in units of 1 / kWeightUnits, and only their ratios mean something.
+inline constexpr double kWeightUnits = 1 << 16;
+
 struct ScoreSums {
   int64_t samples = 0;
   std::map<std::string, double> sums;      // over the samples, by the metric whose value is their mean
@@ -27,6 +39,8 @@ struct ScoreSums {
   // Of at most kMostConfused classes: how often class i was predicted as class j, at i * classes + j. Empty otherwise,
   // and in sums that a member has sent: it serves `medley evaluate`.
   std::vector<int64_t> confusion;
+  double weight = 0;  // of all samples: the sum of their weights; 0: their number
+  ClassCounts classes = {};
 
   void Add(const ScoreSums& other);
 };
@@ -58,6 +72,12 @@ inline constexpr double kPoorCalibration = 0.05;
 // The confusion of a binary model whose predictions are positive from `threshold` on: true negatives, false positives,
 // false negatives, true positives.
 std::vector<int64_t> BinaryConfusion(const ScoreHistogram& histogram, double threshold);
+
+// The mean over the classes of the recall, and of the harmonic mean of precision and recall, 0 where that of a class is
+// not defined (both as in scikit-learn). Classes that no sample has count for nothing, but in F1 if they are predicted.
+// nullopt without counts.
+std::optional<double> BalancedAccuracy(const ClassCounts& counts);
+std::optional<double> MacroF1(const ClassCounts& counts);
 
 // By name, for example "logLoss", and "test_samples". Empty when nothing was scored; a metric that has no value is
 // absent, as "auc" when all labels are equal. The metrics that follow from histograms are as exact as their buckets.

@@ -427,7 +427,9 @@ absl::StatusOr<ScoreSums> GenerationRuntime::Evaluate(const Dataset& data, const
   const EvaluationOptions options{.scoring = {.task = context_.spec->data.schema.task,
                                               .outputs = context_.graph->Outputs(),
                                               .tokens = context_.graph->shape.labels,
-                                              .deviation = data_->transform().label.deviation},
+                                              .deviation = data_->transform().label.deviation,
+                                              .mean = data_->transform().label.mean,
+                                              .log = data_->transform().label.log},
                                   .chunk_timeout = context_.step_timeout,
                                   .stop = abort_.get_token(),
                                   .on_chunk = std::move(progressed)};

@@ -32,6 +32,8 @@ pb::FittedTransform ToProto(const Transform& transform) {
   }
   message.mutable_header()->Assign(transform.header.begin(), transform.header.end());
   message.set_double_precision(true);
+  message.set_weight_mean(transform.weight_mean);
+  message.mutable_label()->set_log(transform.label.log);
   message.mutable_label()->set_exact_mean(transform.label.mean);
   message.mutable_label()->set_exact_deviation(transform.label.deviation);
   message.mutable_label()->mutable_classes()->Assign(transform.label.classes.begin(), transform.label.classes.end());
@@ -40,6 +42,10 @@ pb::FittedTransform ToProto(const Transform& transform) {
 
 void ToProto(const ScoreSums& scores, pb::Evaluated& message) {
   message.set_samples(scores.samples);
+  message.set_weight(scores.weight);
+  message.mutable_right()->Assign(scores.classes.right.begin(), scores.classes.right.end());
+  message.mutable_predicted()->Assign(scores.classes.predicted.begin(), scores.classes.predicted.end());
+  message.mutable_actual()->Assign(scores.classes.actual.begin(), scores.classes.actual.end());
   message.mutable_sums()->insert(scores.sums.begin(), scores.sums.end());
   for (const ScoreHistogram& histogram : scores.histograms) {
     pb::ScoreHistogram& to = *message.add_histograms();

@@ -22,6 +22,10 @@ std::string Describe(const Ledger& ledger, const job::v1::EvaluationRecord& reco
 
 ScoreSums FromProto(const job::v1::Evaluated& part) {
   ScoreSums scores{.samples = part.samples(), .sums = {part.sums().begin(), part.sums().end()}, .histograms = {}};
+  scores.weight = part.has_weight() ? part.weight() : static_cast<double>(part.samples());
+  scores.classes = {{part.right().begin(), part.right().end()},
+                    {part.predicted().begin(), part.predicted().end()},
+                    {part.actual().begin(), part.actual().end()}};
   for (const job::v1::ScoreHistogram& histogram : part.histograms()) {
     scores.histograms.push_back({{histogram.positives().begin(), histogram.positives().end()},
                                  {histogram.negatives().begin(), histogram.negatives().end()}});

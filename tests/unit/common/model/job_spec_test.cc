@@ -406,7 +406,7 @@ INSTANTIATE_TEST_SUITE_P(
              "spec.training.earlyStopping: needs spec.training.evaluation"},
         Case{"\"epochs\": 3", "\"evaluation\": {\"everyEpochs\": 1}, \"earlyStopping\": {\"metric\": \"loss\"}",
              "spec.training.earlyStopping.metric: 'loss' is not one of auc, prAuc, logLoss, accuracy, f1, "
-             "calibrationError"},
+             "balancedAccuracy, calibrationError"},
         Case{"\"microBatches\": 2", "\"microBatches\": 300", "spec.training.microBatches: 300 is more"},
         Case{"\"1m30s\"", "\"soon\"", "spec.checkpoint.interval"},
         Case{"/checkpoints/default-first", "default-first", "spec.checkpoint.from"},
@@ -481,6 +481,33 @@ TEST(JobSpecTest, WeightsDecayAlsoBesideTables) {
   EXPECT_EQ(base::ToString(Validate(spec)), "OK");
   spec.model.name = "mlp";
   EXPECT_EQ(base::Message(Validate(spec)), "spec.training.optimizer.rowDecay: needs a model with embedding tables");
+}
+
+TEST(JobSpecTest, WeightsOfRowsAreAColumnOfTheirOwn) {
+  const auto with = [](const std::string& weight) {
+    return ParseJobSpec(Replaced(kAdult, "\"maxBadRows\"", "\"weight\": " + weight + ", \"maxBadRows\""));
+  };
+  const absl::StatusOr<JobSpec> spec = with("15");
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_EQ(spec->data.schema.weight_column, 15);
+  EXPECT_EQ(base::Message(Validate(*with("4"))), "spec.data.schema.numeric[2]: column 4 is used twice in the schema");
+  EXPECT_EQ(base::Message(Validate(*with("14"))), "spec.data.weight: column 14 is used twice in the schema");
+  EXPECT_EQ(base::Message(Validate(*with("\"w\""))),
+            "spec.data.weight: 'w' is a name, which needs spec.data.schema.header: true");
+  EXPECT_FALSE(with("1.5").ok());
+}
+
+TEST(JobSpecTest, ALogarithmIsOfARegression) {
+  const auto spec = ParseJobSpec(WithTask("regression", R"({"column": 14, "transform": "Log1p"})"));
+  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
+  EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
+  EXPECT_TRUE(spec->data.schema.label_log);
+  EXPECT_FALSE(ParseJobSpec(WithTask("regression", R"({"column": 14, "transform": "None"})"))->data.schema.label_log);
+  EXPECT_THAT(base::Message(Validate(*ParseJobSpec(WithTask("multiClass", R"({"column": 14, "transform": "Log1p"})")))),
+              HasSubstr("spec.data.schema.label.transform: Log1p goes with spec.model.task regression"));
+  EXPECT_EQ(base::Message(ParseJobSpec(WithTask("regression", R"({"column": 14, "transform": "sqrt"})")).status()),
+            "spec.data.schema.label.transform: 'sqrt' is not one of None, Log1p");
 }
 
 TEST(JobSpecTest, ProfileHashSeesWhatChangesTheCost) {

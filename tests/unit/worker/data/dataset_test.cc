@@ -375,5 +375,67 @@ TEST(AdultTest, HasAllItsRows) {
   EXPECT_EQ(std::count(labels.begin(), labels.end(), 1.0F), 3846);
 }
 
+TEST_F(DatasetTest, WeightsOfRowsAreDividedByTheirMean) {
+  spec_.schema.weight_column = 3;
+  const auto train = Load("1,a,3,4\n0,b,5,0\n1,c,6,2\n");
+  ASSERT_TRUE(train.ok()) << base::ToString(train.status());
+  EXPECT_EQ((*train)->all().weights, (std::vector<float>{2, 0, 1}));
+  EXPECT_EQ((*train)->transform().weight_mean, 2);
+  Batch batch;
+  (*train)->Gather(std::vector<int64_t>{2, 0}, batch);
+  EXPECT_EQ(batch.weights, (std::vector<float>{1, 2}));
+  EXPECT_EQ(batch.View(1, 1).weights.size(), 1U);
+  const auto test = Load("1,a,3,1\n0,b,5,1\n", &(*train)->transform());
+  ASSERT_TRUE(test.ok()) << base::ToString(test.status());
+  EXPECT_EQ((*test)->all().weights, (std::vector<float>{0.5F, 0.5F}));
+  EXPECT_NE((*Load("1,a,3,4\n0,b,5,0\n1,c,6,1\n"))->digest(), (*train)->digest());
+  for (const char* wrong : {"-1", "many", "", "NA", "inf", "1e16"}) {
+    EXPECT_THAT(Error(fmt::format("1,a,3,1\n0,b,5,{}\n", wrong)), HasSubstr("x.csv:2: column 3: ")) << wrong;
+  }
+  EXPECT_THAT(Error("1,a,3,1\n0,b,5,-0.5\n"), HasSubstr("column 3: the weight '-0.5' is not between 0 and 1e+15"));
+  EXPECT_THAT(Error("1,a,3,1\n0,b,5,NA\n"), HasSubstr("column 3: the weight is missing"));
+  EXPECT_THAT(Error("1,a,3,0\n0,b,5,0\n"),
+              HasSubstr("x.csv: the weight in column 3 (spec.data.weight) is 0 in every row"));
+  spec_.max_bad_rows = 1;
+  const auto left = Load("1,a,3,1\n0,b,5,-1\n0,c,5,3\n");
+  ASSERT_TRUE(left.ok()) << base::ToString(left.status());
+  EXPECT_EQ((*left)->all().weights, (std::vector<float>{0.5F, 1.5F}));
+}
+
+TEST_F(DatasetTest, RowsForValidationKeepTheirWeights) {
+  spec_.schema.weight_column = 2;  // also the number
+  spec_.validation.emplace().fraction = 0.5;
+  std::string text;
+  for (int i = 1; i <= 200; ++i) text += fmt::format("{},a,{}\n", i % 2, i);
+  const auto data = Load(text);
+  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
+  const NumericTransform& column = (*data)->transform().columns[0];
+  double mean = 0;
+  for (const float weight : (*data)->all().weights)
+    mean += static_cast<double>(weight) / static_cast<double>((*data)->rows());
+  EXPECT_NEAR(mean, 1, 1e-6);
+  for (const Batch* rows : {&(*data)->all(), &(*data)->validation()->all()}) {
+    ASSERT_EQ(rows->weights.size(), static_cast<size_t>(rows->samples));
+    for (size_t i = 0; i < rows->weights.size(); ++i) {
+      const double number = static_cast<double>(rows->numerics[i]) / column.inverse_deviation + column.mean;
+      EXPECT_NEAR(static_cast<double>(rows->weights[i]) * (*data)->transform().weight_mean, number, 1e-3);
+    }
+  }
+}
+
+TEST_F(DatasetTest, LabelsOfALogarithmAreAboveMinusOne) {
+  spec_.schema.task = model::Task::kRegression;
+  spec_.schema.label_log = true;
+  const auto train = Load("0,a,1\n6.38905609893065,b,2\n");  // log(1 + label): 0 and 2
+  ASSERT_TRUE(train.ok()) << base::ToString(train.status());
+  EXPECT_EQ((*train)->all().labels, (std::vector<float>{-1, 1}));
+  EXPECT_TRUE((*train)->transform().label.log);
+  EXPECT_NEAR((*train)->transform().label.Number(0), std::exp(1.0) - 1, 1e-12);
+  EXPECT_NEAR((*train)->transform().label.Number(1), 6.38905609893065, 1e-12);
+  EXPECT_THAT(Error("0,a,1\n-1,b,2\n"),
+              HasSubstr("x.csv:2: column 0: the label -1 is not above -1, so spec.data.schema.label.transform Log1p"));
+  EXPECT_TRUE(Load("0,a,1\n-0.999,b,2\n").ok());
+}
+
 }  // namespace
 }  // namespace medley::worker

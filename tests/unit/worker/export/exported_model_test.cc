@@ -183,6 +183,36 @@ TEST(ExportedModelTest, EveryTaskIsReadBackAsItWasWritten) {
   }
 }
 
+TEST(ExportedModelTest, LogarithmsAndWeightsAreReadBack) {
+  ExportedModel model = Model("mlp", model::Task::kRegression);
+  model.transform.label.log = true;
+  model.schema.weight_column = 7;
+  model.transform.weight_mean = 0.1;
+  const std::string json = ModelJson(model, {}), schema = SchemaJson(model);
+  auto read = ParseExportedModel(json, schema);
+  ASSERT_THAT(read, IsOk()) << json;
+  EXPECT_TRUE(read->transform.label.log);
+  EXPECT_TRUE(read->schema.label_log);
+  EXPECT_EQ(read->schema.weight_column, 7);
+  EXPECT_EQ(read->transform.weight_mean, 0.1);
+  EXPECT_THAT(json, HasSubstr("exp(mean + deviation x"));
+  EXPECT_THAT(ParseExportedModel(Replaced(json, "\"log1p\"", "\"sqrt\""), schema),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("label.transform: 'sqrt' is unknown")));
+  EXPECT_THAT(ParseExportedModel(json, Replaced(schema, "\"mean\": 0.1\n", "\"mean\": 0\n")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("weight.mean: must be above 0")));
+  model.schema.weight_column = -1;
+  model.schema.names.weight = "w \"1\"";
+  read = ParseExportedModel(json, SchemaJson(model));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->schema.names.weight, "w \"1\"");
+  EXPECT_EQ(read->schema.weight_column, -1);
+  const ExportedModel plain = Model("mlp", model::Task::kRegression);
+  read = ParseExportedModel(ModelJson(plain, {}), SchemaJson(plain));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_FALSE(read->transform.label.log);
+  EXPECT_EQ(read->schema.weight_column, -1);
+}
+
 // JSON holds no bytes that are not text.
 TEST(ExportedModelTest, ClassesInAnotherEncodingAreReadBackAsTheyWere) {
   ExportedModel model = Model("mlp", model::Task::kMultiClass);

@@ -165,5 +165,27 @@ TEST(LossTest, LargeOutputsStayFinite) {
   for (const float x : gradient) EXPECT_TRUE(std::isfinite(x));
 }
 
+// As PyTorch's losses with weights: each sample's loss and gradient times its weight.
+TEST(LossTest, WeightsOfSamplesMultiplyLossAndGradient) {
+  const std::vector<float> outputs = {1, 2, 3, 0, 5, -1, 4, 4, 0}, weights = {0.5F, 0, 3};
+  for (const LossKind kind : {LossKind::kLogistic, LossKind::kSquared, LossKind::kAbsolute, LossKind::kSoftmax}) {
+    Operation loss;
+    loss.loss = kind;
+    const size_t width = kind == LossKind::kSoftmax ? 1 : 3;
+    if (kind == LossKind::kSoftmax) loss.class_weights = {1, 2, 0.5F};
+    std::vector<float> labels(3 * width), gradient(9), alone(3);
+    for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<float>(i % 2);
+    const double sum = LossGradient(loss, {outputs.data(), 3, 3}, labels, 0.25F, {gradient.data(), 3, 3}, weights);
+    double expected = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const std::span<const float> label = std::span(labels).subspan(i * width, width);
+      expected += static_cast<double>(weights[i]) *
+                  LossGradient(loss, {outputs.data() + 3 * i, 1, 3}, label, 0.25F, {alone.data(), 1, 3});
+      for (size_t k = 0; k < 3; ++k) EXPECT_FLOAT_EQ(gradient[3 * i + k], weights[i] * alone[k]);
+    }
+    EXPECT_NEAR(sum, expected, 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace medley::worker

@@ -100,6 +100,26 @@ TEST_F(LossCurveTest, RowsDecay) {
   EXPECT_NE(Run(job, {{{0, 5}}, {{1.0}}}, 40), one);
 }
 
+// Adult's column fnlwgt is how many people a row stands for.
+TEST_F(LossCurveTest, WeightsOfRows) {
+  model::JobSpec job = Job();
+  std::erase(job.data.schema.numeric, 2);
+  job.data.schema.weight_column = 2;
+  const auto data = *Dataset::Load(job.data.train, job.data, nullptr, {.embedding_rows = job.model.embedding_rows});
+  const auto run = [&](const Layout& layout) {
+    const absl::StatusOr<RunOutcome> outcome = Train(job, layout, *data, data.get(), 30);
+    EXPECT_TRUE(outcome.ok()) << base::ToString(outcome.status());
+    return *outcome;
+  };
+  const RunOutcome one = run({{{0, 5}}, {{1.0}}});
+  const RunOutcome other = run({{{0, 1}, {1, 3}, {3, 5}}, {{1}, {0.2, 0.5, 0.3}, {3, 1}}, 3});
+  ExpectSame(other.losses, one.losses);
+  EXPECT_NEAR(other.auc, one.auc, 1e-4);
+  job.data.schema.weight_column = -1;
+  const auto plain = *Dataset::Load(job.data.train, job.data, nullptr, {.embedding_rows = job.model.embedding_rows});
+  EXPECT_NE(Train(job, {{{0, 5}}, {{1.0}}}, *plain, nullptr, 30)->losses, one.losses);
+}
+
 TEST_F(LossCurveTest, ReluInShort) {
   model::JobSpec job = Job();
   job.model.layers.clear();

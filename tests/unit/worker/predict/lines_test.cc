@@ -25,6 +25,9 @@ TEST(PredictionLinesTest, RegressionIsInTheUnitOfTheLabel) {
   model.schema.task = model::Task::kRegression;
   model.transform.label = {.mean = 20, .deviation = 10};
   EXPECT_EQ(Line(model, {-1.5F}), "5\n");
+  model.transform.label = {.mean = std::log(8.0), .deviation = std::log(2.0), .log = true};
+  EXPECT_EQ(Line(model, {0}), "7\n");
+  EXPECT_EQ(Line(model, {1}), "15\n");
 }
 
 TEST(PredictionLinesTest, AClassIsAFieldOfACsvFileWithItsProbability) {

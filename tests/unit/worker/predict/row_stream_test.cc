@@ -116,6 +116,28 @@ TEST(RowStreamTest, LabelsAreReadAsInTraining) {
   EXPECT_THAT(rows.labels, ElementsAre(0.5F));
 }
 
+TEST(RowStreamTest, WeightsAreReadWithTheLabels) {
+  ExportedModel model = Model();
+  model.schema = {.categorical = {-1}, .numeric = {-1}, .header = true};
+  model.schema.names = {.label = "bought", .categorical = {"country"}, .numeric = {"age"}, .weight = "w"};
+  model.transform.weight_mean = 4;
+  Batch rows;
+  RowStream weighted(model, RowStream::Labels::kRequired, "data.csv", Pieces("w,country,age,bought\n2,DE,3,1\n", 100));
+  ASSERT_THAT(weighted.Next(2, rows), IsOk());
+  EXPECT_THAT(rows.weights, ElementsAre(0.5F));
+  EXPECT_THAT(
+      DrainText("w,country,age,bought\n-2,DE,3,1\n", RowStream::Labels::kRequired, model),
+      StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:2: column 0: the weight '-2' is not between 0 and 1e+15"));
+  for (const auto labels : {RowStream::Labels::kRequired, RowStream::Labels::kIgnored}) {
+    RowStream without(model, labels, "data.csv", Pieces("country,age,bought\nDE,3,1\n", 100));
+    ASSERT_THAT(without.Next(2, rows), IsOk());
+    EXPECT_TRUE(rows.weights.empty());
+  }
+  RowStream ignored(model, RowStream::Labels::kIgnored, "data.csv", Pieces("w,country,age\n-2,DE,3\n", 100));
+  ASSERT_THAT(ignored.Next(2, rows), IsOk());
+  EXPECT_TRUE(rows.weights.empty());
+}
+
 TEST(RowStreamTest, ErrorsNameTheLine) {
   EXPECT_THAT(DrainText("a,3,1\nb,5,0\nc,1\n"),
               StatusIs(absl::StatusCode::kInvalidArgument, "data.csv:3: expected 3 columns, found 2"));

@@ -207,5 +207,74 @@ TEST(ScorerTest, TokensCountAsSamples) {
   EXPECT_EQ(MetricsOf(tokens.scores()), MetricsOf(plain.scores()));
 }
 
+// A weight of 2 is the same as the row twice, and one of 0 the same as no row.
+TEST(ScorerTest, WeightsCountLikeRepeatedRows) {
+  base::Rng rng(11);
+  for (const Scoring& scoring :
+       {Scoring{}, Scoring{.task = Task::kRegression, .deviation = 3, .mean = 1},
+        Scoring{.task = Task::kRegression, .deviation = 0.5, .mean = 2, .log = true},
+        Scoring{.task = Task::kMultiClass, .outputs = 7}, Scoring{.task = Task::kMultiLabel, .outputs = 3}}) {
+    const auto outputs = static_cast<size_t>(scoring.outputs), width = static_cast<size_t>(scoring.labels());
+    std::vector<float> logits, labels, weights, many_logits, many_labels;
+    for (int i = 0; i < 200; ++i) {
+      std::vector<float> logit(outputs), label(width);
+      for (float& x : logit) x = static_cast<float>(rng.Uniform(-2, 2));
+      for (float& x : label) {
+        x = scoring.task == Task::kRegression ? static_cast<float>(rng.Uniform(-2, 2))
+                                              : static_cast<float>(rng.Below(outputs == 7 ? 7 : 2));
+      }
+      const auto times = static_cast<int>(rng.Below(4));
+      logits.insert(logits.end(), logit.begin(), logit.end());
+      labels.insert(labels.end(), label.begin(), label.end());
+      weights.push_back(0.125F * static_cast<float>(times));  // only ratios matter
+      for (int t = 0; t < times; ++t) {
+        many_logits.insert(many_logits.end(), logit.begin(), logit.end());
+        many_labels.insert(many_labels.end(), label.begin(), label.end());
+      }
+    }
+    Scorer whole(scoring), first(scoring), second(scoring);
+    whole.Add(logits, labels, weights);
+    const auto part = [&](Scorer& scorer, size_t from, size_t count) {
+      scorer.Add(std::span(logits).subspan(from * outputs, count * outputs),
+                 std::span(labels).subspan(from * width, count * width), std::span(weights).subspan(from, count));
+    };
+    part(first, 0, 130);
+    part(second, 130, 70);
+    ScoreSums sums = second.scores();
+    sums.Add(first.scores());
+    std::map<std::string, double> expected = Score(scoring, many_logits, many_labels);
+    expected["test_samples"] = 200;
+    const auto added = MetricsOf(sums), found = MetricsOf(whole.scores());
+    ASSERT_EQ(found.size(), expected.size());
+    for (const auto& [name, value] : expected) {
+      EXPECT_NEAR(found.at(name), value, 1e-9) << name;
+      EXPECT_NEAR(added.at(name), value, 1e-9) << name;
+    }
+    EXPECT_NE(Score(scoring, logits, labels).at(scoring.task == Task::kRegression ? "mse" : "logLoss"),
+              found.at(scoring.task == Task::kRegression ? "mse" : "logLoss"));
+  }
+}
+
+// What scikit-learn's f1_score(average="macro") and balanced_accuracy_score give.
+TEST(ScorerTest, MeansOverTheClasses) {
+  const Scoring scoring{.task = Task::kMultiClass, .outputs = 4};  // no sample has the last class
+  const auto metrics = Score(scoring, {5, 0, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0, 5, 0, 0, 0}, {0, 1, 2, 2});
+  EXPECT_NEAR(metrics.at("f1"), (2.0 / 3 + 1 + 2.0 / 3) / 3, 1e-12);
+  EXPECT_NEAR(metrics.at("balancedAccuracy"), (1 + 1 + 0.5) / 3, 1e-12);
+  EXPECT_NEAR(Score(scoring, {5, 0, 0, 0, 0, 0, 0, 5}, {0, 0}).at("f1"), (2.0 / 3 + 0) / 2, 1e-12) << "0 if predicted";
+  EXPECT_NEAR(Score(scoring, {5, 0, 0, 0, 0, 0, 0, 5}, {0, 0}).at("balancedAccuracy"), 0.5, 1e-12);
+  EXPECT_NEAR(Score({}, {1, 1, -1, 1}, {1, 0, 0, 0}).at("balancedAccuracy"), (1 + 1.0 / 3) / 2, 1e-12);
+}
+
+TEST(ScorerTest, ErrorsOfALogarithmAreInTheUnitOfTheLabel) {
+  const Scoring scoring{.task = Task::kRegression, .deviation = 2, .mean = 1, .log = true};
+  const auto output = [](double label) { return static_cast<float>((std::log1p(label) - 1) / 2); };
+  const auto metrics = Score(scoring, {output(12), output(20), output(30)}, {output(10), output(20), output(36)});
+  EXPECT_NEAR(metrics.at("mse"), (4 + 36) / 3.0, 1e-3);
+  EXPECT_NEAR(metrics.at("mae"), 8 / 3.0, 1e-4);
+  EXPECT_NEAR(metrics.at("r2"), 1 - 40 / 344.0, 1e-4);
+  EXPECT_TRUE(std::isfinite(Score(scoring, {400}, {0}).at("mae")));
+}
+
 }  // namespace
 }  // namespace medley::worker
