@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "cli/data/embedding_dim.h"
 #include "cli/format.h"
 
 namespace medley::cli {
@@ -293,6 +294,14 @@ std::string DataText(const JobInput& input, const TableGuess& table, const Label
          fmt::format("    volume: {{hostPath: {{path: {}}}, mountPath: /data}}\n", Quoted(input.folder.string()));
 }
 
+int EmbeddingDimOf(const TableGuess& table, const LabelGuess& label) {
+  std::vector<int64_t> values;
+  for (const ColumnGuess* column : ColumnsOf(table, label, ColumnType::kCategorical)) {
+    values.push_back(std::ssize(column->values));
+  }
+  return SharedEmbeddingDim(values);
+}
+
 std::string TrainingText(const JobInput& input, model::Task task) {
   std::string text = fmt::format(
       "  training:\n"
@@ -323,8 +332,8 @@ std::string JobText(const JobInput& input, const TableGuess& table, const LabelG
       "kind: TrainingJob\n"
       "metadata: {{name: {}}}\n"
       "spec:\n"
-      "  model: {{name: ctrdnn, {}parameters: {{embeddingDim: 8, embeddingRows: 65536, hidden: [64, 32]}}}}\n",
-      input.name, TaskField(label.task));
+      "  model: {{name: ctrdnn, {}parameters: {{embeddingDim: {}, embeddingRows: 65536, hidden: [64, 32]}}}}\n",
+      input.name, TaskField(label.task), EmbeddingDimOf(table, label));
   text += DataText(input, table, label) + TrainingText(input, label.task);
   return text +
          "  # objective: {deadline: 30m, maxUsdPerHour: \"1\"}   # goals; the cheapest plan within them is chosen\n"

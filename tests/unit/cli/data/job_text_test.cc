@@ -64,6 +64,13 @@ TEST(JobTextTest, IsAJobThatReadsTheColumns) {
   EXPECT_THAT(job.text, HasSubstr("resources: {cpu: 500m, memory: 1638Mi}"));
 }
 
+TEST(JobTextTest, EmbeddingsAreAsWideAsTheLargestColumnNeeds) {
+  std::string data = "few,many,label\n";
+  for (int i = 0; i < 400; ++i) data += fmt::format("f{},m{},{}\n", i % 3, i % 100, i % 2);
+  EXPECT_EQ(Write(data, Input()).spec.model.embedding_dim, 24);
+  EXPECT_EQ(Write("few,number,label\na,1,0\nb,2,1\na,4,0\nb,8,1\n", Input()).spec.model.embedding_dim, 4);
+}
+
 TEST(JobTextTest, TestDataAreEvaluated) {
   JobInput input = Input();
   input.test = "sub/test.csv";
