@@ -9,6 +9,7 @@
 #include "worker/app/fingerprint.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
+#include "worker/app/trained_settings.h"
 #include "worker/coordinator/server/server.h"
 #include "worker/model/imported_graph.h"
 #include "worker/params/optimizer_of.h"
@@ -65,6 +66,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.continue_from = env.continue_from;
   options.model_fingerprint = ModelFingerprint(env.spec);
+  options.model_settings = TrainedSettings(env.spec_json, env.spec);
   options.tensor_board = env.spec.training.tensor_board;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));
   options.learning_rate = [optimizer](int64_t step) { return double{optimizer.AtStep(step).learning_rate}; };

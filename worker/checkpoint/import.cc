@@ -12,6 +12,7 @@
 
 #include "common/base/status.h"
 #include "worker/checkpoint/reader.h"
+#include "worker/checkpoint/settings.h"
 
 namespace medley::worker {
 namespace {
@@ -35,8 +36,7 @@ absl::StatusOr<Origin> ReadOne(const fs::path& from, const Volume& parent, const
   if (absl::IsDataLoss(manifest.status())) return Refuse(from, base::Message(manifest.status()));
   MEDLEY_RETURN_IF_ERROR(manifest.status());
   if (!job.model_fingerprint.empty() && manifest->model_fingerprint != job.model_fingerprint) {
-    return Refuse(from, fmt::format("its model fingerprint is {}, this job's is {}", manifest->model_fingerprint,
-                                    job.model_fingerprint));
+    return Refuse(from, WhyOtherSettings(manifest->settings, job.settings));
   }
   const absl::Status verified = VerifyCheckpoint(parent, *manifest);
   if (absl::IsDataLoss(verified)) return Refuse(from, base::Message(verified));
@@ -46,7 +46,7 @@ absl::StatusOr<Origin> ReadOne(const fs::path& from, const Volume& parent, const
 
 // Of a job's folder, its newest.
 absl::StatusOr<Origin> ReadNewest(const fs::path& from, const Volume& volume, const ImportingJob& job) {
-  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(volume, "", job.model_fingerprint);
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(volume, "", job.model_fingerprint, {}, job.settings);
   if (absl::IsNotFound(found.status())) return Refuse(from, "the folder does not exist");
   MEDLEY_RETURN_IF_ERROR(found.status());
   if (found->manifest) return Origin{volume, *found->manifest};

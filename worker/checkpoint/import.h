@@ -18,6 +18,7 @@ struct ImportingJob {
   std::string uid;
   std::string model_fingerprint;  // the checkpoint must have the same; empty: any
   int32_t epochs = 1;             // of this job; more than the checkpoint has trained
+  std::string settings;           // as CheckpointManifest::settings, for what a refusal says
 };
 
 // `from` is the folder of a job on a volume or of one of its checkpoints; a trailing slash is ignored. Of a job, the

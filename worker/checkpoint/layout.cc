@@ -9,6 +9,7 @@
 #include "common/base/hasher.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
+#include "worker/checkpoint/settings.h"
 
 namespace medley::worker {
 namespace {
@@ -104,6 +105,7 @@ std::string ToJson(const CheckpointManifest& manifest) {
       {"ledger", {{"rows", manifest.rows}, {"dataEpochs", manifest.data_epochs}, {"batchSize", manifest.batch_size}}},
       {"folder", manifest.folder},
       {"files", files}};
+  if (!manifest.settings.empty() && manifest.settings.size() <= kMaxSettings) json["settings"] = manifest.settings;
   if (!manifest.origin_uid.empty()) {
     json["origin"] = {{"jobUid", manifest.origin_uid}, {"generation", manifest.origin_generation}};
   }
@@ -157,6 +159,7 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
     if (!plain) return base::DataLoss("manifest: '{}' is not a plain file name", file.name.substr(0, kMaxFileName));
     if (!names.insert(file.name).second) return base::DataLoss("manifest: the file {} is named twice", file.name);
   }
+  if (json.contains("settings")) MEDLEY_RETURN_IF_ERROR(Get(json, "settings", manifest.settings));
   if (const auto origin = json.find("origin"); origin != json.end()) {
     if (!origin->is_object()) return base::DataLoss("manifest: the field origin is not an object");
     MEDLEY_RETURN_IF_ERROR(Get(*origin, "jobUid", manifest.origin_uid));

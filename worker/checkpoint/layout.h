@@ -43,6 +43,9 @@ struct CheckpointManifest {
   int32_t batch_size = 0;
   std::string folder;  // "step-N-eG", relative to the root
   std::vector<CheckpointFileEntry> files;
+  // The parts of the job's spec that the fingerprint covers, as a JSON object, by which a refusal names what differs;
+  // empty: an earlier version wrote it. At most kMaxSettings (settings.h).
+  std::string settings;
   // The job and generation that wrote the files of an imported checkpoint; an empty uid: those above.
   std::string origin_uid;
   int64_t origin_generation = 0;

@@ -204,9 +204,15 @@ absl::StatusOr<std::string> FileDigest(Files& files, const std::filesystem::path
   return hasher.Hex();
 }
 
+struct WantedCheckpoint {
+  std::string_view job_uid;            // empty: any
+  std::string_view model_fingerprint;  // empty: any
+  const std::string& settings;
+};
+
 // Reads the manifest of `folder` and decides whether this job can restore the checkpoint.
-absl::Status Examine(const Volume& volume, const std::string& folder, std::string_view job_uid,
-                     std::string_view model_fingerprint, CheckpointManifest& manifest, RejectedCheckpoint::Why& why) {
+absl::Status Examine(const Volume& volume, const std::string& folder, const WantedCheckpoint& wanted,
+                     CheckpointManifest& manifest, RejectedCheckpoint::Why& why) {
   using Why = RejectedCheckpoint::Why;
   absl::StatusOr<CheckpointManifest> read = ReadManifest(volume, folder);
   if (absl::IsNotFound(read.status())) {
@@ -218,13 +224,12 @@ absl::Status Examine(const Volume& volume, const std::string& folder, std::strin
   MEDLEY_RETURN_IF_ERROR(read.status());
   manifest = *std::move(read);
   why = Why::kForeign;
-  if (!job_uid.empty() && manifest.job_uid != job_uid) {
+  if (!wanted.job_uid.empty() && manifest.job_uid != wanted.job_uid) {
     return base::FailedPrecondition("it belongs to the job with uid {}", manifest.job_uid);
   }
   why = Why::kUnusable;
-  if (!model_fingerprint.empty() && manifest.model_fingerprint != model_fingerprint) {
-    return base::FailedPrecondition("its model fingerprint is {}, this job's is {}", manifest.model_fingerprint,
-                                    model_fingerprint);
+  if (!wanted.model_fingerprint.empty() && manifest.model_fingerprint != wanted.model_fingerprint) {
+    return base::FailedPrecondition("{}", WhyOtherSettings(manifest.settings, wanted.settings));
   }
   const absl::Status verified = VerifyCheckpoint(volume, manifest);
   if (!absl::IsDataLoss(verified)) why = Why::kUnreadable;
@@ -292,7 +297,8 @@ absl::StatusOr<std::vector<CheckpointName>> ListCheckpointFolders(const Volume& 
 
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const Volume& volume, std::string_view job_uid,
                                                std::string_view model_fingerprint,
-                                               const std::map<std::string, std::string>& unusable) {
+                                               const std::map<std::string, std::string>& unusable,
+                                               const std::string& settings) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, ListCheckpointFolders(volume));
   FoundCheckpoint found;
   for (const CheckpointName& name : names) {
@@ -303,7 +309,7 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const Volume& volume, std::string
     }
     CheckpointManifest manifest;
     RejectedCheckpoint::Why why{};
-    const absl::Status status = Examine(volume, folder, job_uid, model_fingerprint, manifest, why);
+    const absl::Status status = Examine(volume, folder, {job_uid, model_fingerprint, settings}, manifest, why);
     if (status.ok()) {
       found.manifest = std::move(manifest);
       return found;

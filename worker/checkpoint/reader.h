@@ -72,9 +72,11 @@ struct FoundCheckpoint {
 };
 
 // Finds the newest checkpoint of this job and model that is complete and undamaged. An empty uid or fingerprint matches
-// any. `unusable`: folders that are rejected without a look, with the reason. Errors: those of ListCheckpointFolders.
+// any. `unusable`: folders that are rejected without a look, with the reason. `settings`: of this job, as
+// CheckpointManifest::settings, for what the reasons say. Errors: those of ListCheckpointFolders.
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const Volume& volume, std::string_view job_uid,
                                                std::string_view model_fingerprint,
-                                               const std::map<std::string, std::string>& unusable = {});
+                                               const std::map<std::string, std::string>& unusable = {},
+                                               const std::string& settings = {});
 
 }  // namespace medley::worker

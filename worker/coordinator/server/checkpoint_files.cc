@@ -32,8 +32,9 @@ CheckpointPosition PositionOf(const CheckpointManifest& manifest) {
 
 absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCommand& command) {
   using Why = RejectedCheckpoint::Why;
-  MEDLEY_ASSIGN_OR_RETURN(const FoundCheckpoint found,
-                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint, command.unusable));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const FoundCheckpoint found,
+      FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint, command.unusable, options_.settings));
   unusable_ = command.unusable;
   CheckpointSearch search;
   for (const RejectedCheckpoint& rejected : found.rejected) {
@@ -54,8 +55,8 @@ absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCom
 
 absl::StatusOr<CheckpointSearch> CheckpointFiles::Import() {
   CheckpointSearch search;
-  const absl::StatusOr<CheckpointManifest> copied =
-      ImportCheckpoint(volume_, options_.from, {options_.job_uid, options_.model_fingerprint, options_.epochs});
+  const absl::StatusOr<CheckpointManifest> copied = ImportCheckpoint(
+      volume_, options_.from, {options_.job_uid, options_.model_fingerprint, options_.epochs, options_.settings});
   if (absl::IsFailedPrecondition(copied.status())) {
     search.refused = base::Message(copied.status());
     return search;
@@ -77,6 +78,7 @@ absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
   CheckpointManifest manifest;
   manifest.job_uid = options_.job_uid;
   manifest.model_fingerprint = options_.model_fingerprint;
+  manifest.settings = options_.settings;
   manifest.generation = command.generation;
   manifest.step = command.step;
   manifest.rows = command.ledger.rows();
@@ -112,8 +114,9 @@ absl::StatusOr<CheckpointManifest> CheckpointFiles::ToExport(const ExportCommand
     MEDLEY_RETURN_IF_ERROR(base::Annotate(VerifyCheckpoint(volume_, *manifest), command.folder));
     return manifest;
   }
-  MEDLEY_ASSIGN_OR_RETURN(const FoundCheckpoint found,
-                          FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint, unusable_));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const FoundCheckpoint found,
+      FindCheckpoint(volume_, options_.job_uid, options_.model_fingerprint, unusable_, options_.settings));
   if (!found.manifest || found.manifest->step != command.step) {
     return base::DataLoss("the checkpoint of step {}, from which the model is written, cannot be read: {}",
                           command.step, found.rejected.empty() ? "it does not exist" : found.rejected.front().reason);

@@ -24,7 +24,8 @@ struct CheckpointFilesOptions {
   int keep = 3;      // at least kLeastKept are kept
   std::string from;  // path of the checkpoint or job to continue from; empty: none
   int32_t epochs = 1;
-  Claim claim;  // of this coordinator, which writes nothing after a newer one
+  Claim claim;           // of this coordinator, which writes nothing after a newer one
+  std::string settings;  // CheckpointManifest::settings
 };
 
 class CheckpointFiles {

@@ -71,7 +71,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
 absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(const Lead& lead, std::stop_token stop) {
   const Volume& root = options_.checkpoint_root;
   const CheckpointFilesOptions files{options_.core.job_uid,  options_.model_fingerprint, options_.keep_checkpoints,
-                                     options_.continue_from, options_.core.epochs,       claim_};
+                                     options_.continue_from, options_.core.epochs,       claim_,
+                                     options_.model_settings};
   const auto folder = std::make_shared<Folder>();
   const auto open = [folder, root, files, lead, options = options_, now = clock_.Now()]() -> absl::Status {
     MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, lead.claim));

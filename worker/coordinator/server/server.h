@@ -51,7 +51,8 @@ struct CoordinatorOptions {
   Volume checkpoint_root;
   int keep_checkpoints = 3;
   std::string model_fingerprint;
-  ExportModel export_model;  // unset, or without checkpoint_root: no model is written
+  std::string model_settings;  // what it covers (CheckpointManifest::settings)
+  ExportModel export_model;    // unset, or without checkpoint_root: no model is written
   // Folder of another job or of one of its checkpoints, to continue from when this job has none. Empty: none.
   std::string continue_from;
   bool tensor_board = false;                          // write event files of TensorBoard; needs checkpoint_root

@@ -1,0 +1,34 @@
+#include "worker/checkpoint/settings.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/document/difference.h"
+#include "common/document/parse.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr document::Limits kSettingsLimits{.bytes = kMaxSettings, .depth = 64, .values = size_t{1} << 17};
+
+// Null: there are none.
+nlohmann::json ParsedSettings(const std::string& text) {
+  auto parsed = document::ParseJson(text, kSettingsLimits);
+  return parsed.ok() && parsed->is_object() ? *std::move(parsed) : nlohmann::json();
+}
+
+}  // namespace
+
+std::string WhyOtherSettings(const std::string& stored, const std::string& own) {
+  const nlohmann::json before = ParsedSettings(stored), after = ParsedSettings(own);
+  std::vector<document::Difference> differences;
+  if (!before.is_null() && !after.is_null()) differences = document::Differences(before, after, "spec");
+  if (differences.empty()) {
+    return "its model, its data or its training are not those of this job, and it does not say which: another version "
+           "of Medley wrote it";
+  }
+  return "it was trained with other settings: " + document::Sentence(differences, "in the checkpoint", "in this job") +
+         ". Only the epochs, the evaluations and how the job is planned may be others";
+}
+
+}  // namespace medley::worker
