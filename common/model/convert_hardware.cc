@@ -1,6 +1,7 @@
 #include <cmath>
 #include <set>
 
+#include "common/base/closest.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/hardware.h"
@@ -27,8 +28,8 @@ absl::Status Check(const Hardware& hardware, const std::string& path) {
   if (hardware.flops.count("fp32") == 0) return base::InvalidArgument("{}.flops.fp32: must be given", path);
   for (const auto& [precision, value] : hardware.flops) {
     if (kPrecisions.count(precision) == 0) {
-      return base::InvalidArgument("{}.flops.{}: must be one of fp64, fp32, tf32, fp16, bf16, fp8, int8", path,
-                                   precision);
+      return base::InvalidArgument("{}.flops.{}: must be one of fp64, fp32, tf32, fp16, bf16, fp8, int8{}", path,
+                                   precision, base::DidYouMean(precision, {kPrecisions.begin(), kPrecisions.end()}));
     }
     MEDLEY_RETURN_IF_ERROR(CheckFigure(hardware, "flops." + precision, value, path));
   }

@@ -3,6 +3,9 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -59,16 +62,40 @@ absl::Status CheckInteger(const json& value, const std::string& path) {
   return absl::OkStatus();
 }
 
+// Which of the values a text means, also without the words that all of them begin with: "one-ring" means
+// HIERARCHY_ONE_RING. `prefix`: these words. "": none is close.
+std::string MeantValue(std::string word, const std::vector<std::string>& names, const std::string& prefix) {
+  std::ranges::replace(word, '-', '_');
+  std::ranges::replace(word, ' ', '_');
+  if (std::string meant = base::Closest(word, names); !meant.empty()) return meant;
+  std::vector<std::string> ends;
+  for (const std::string& name : names) {
+    if (name.starts_with(prefix)) ends.push_back(name.substr(prefix.size()));
+  }
+  const std::string end = base::Closest(word, ends);
+  return end.empty() ? "" : prefix + end;
+}
+
 absl::Status CheckEnum(const json& value, const FieldDescriptor& field, const std::string& path) {
-  if (value.is_string()) {
-    const auto& name = value.get_ref<const std::string&>();
-    if (field.enum_type()->FindValueByName(name) != nullptr) return absl::OkStatus();
+  const google::protobuf::EnumDescriptor& type = *field.enum_type();
+  if (value.is_string() && type.FindValueByName(value.get_ref<const std::string&>()) != nullptr) {
+    return absl::OkStatus();
   }
-  std::string names;
-  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
-    names += (i > 0 ? ", " : "") + field.enum_type()->value(i)->name();
+  constexpr std::string_view kUnspecified = "UNSPECIFIED";
+  std::vector<std::string> names;
+  std::string prefix;
+  for (int i = 0; i < type.value_count(); ++i) {
+    const std::string& name = type.value(i)->name();
+    if (name.ends_with(kUnspecified)) {
+      prefix = name.substr(0, name.size() - kUnspecified.size());
+    } else {
+      names.push_back(name);
+    }
   }
-  return Expect(path, "one of " + names, value);
+  const std::string meant = value.is_string() ? MeantValue(value.get_ref<const std::string&>(), names, prefix) : "";
+  const absl::Status wrong = Expect(path, fmt::format("one of {}", fmt::join(names, ", ")), value);
+  if (meant.empty()) return wrong;
+  return base::InvalidArgument("{}; did you mean `{}`?", base::Message(wrong), meant);
 }
 
 absl::Status TreeCheck::Single(const json& value, const FieldDescriptor& field, const std::string& path) {

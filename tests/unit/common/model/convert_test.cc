@@ -16,7 +16,9 @@ namespace medley::model {
 namespace {
 
 using base::StatusIs;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 constexpr char kYaml[] = R"(model:
@@ -100,6 +102,14 @@ TEST(ConvertTest, RefusalsNameThePath) {
   EXPECT_THAT(Parse("planner: {schedule: FAST}"), StatusIs(kInvalid, HasSubstr("planner.schedule: must be one of")));
   EXPECT_THAT(Parse("planner: {sync: {hierarchy: HIERARCHY_TREE}}"),
               StatusIs(kInvalid, HasSubstr("planner.sync.hierarchy: must be one of")));
+  for (const char* meant : {"HIERARCHY_ONERING", "one-ring", "One Ring", "one_rign"}) {
+    EXPECT_THAT(Parse(std::string("planner: {sync: {hierarchy: ") + meant + "}}"),
+                StatusIs(kInvalid, AllOf(HasSubstr("planner.sync.hierarchy: must be one of HIERARCHY_AUTO, "),
+                                         HasSubstr("; did you mean `HIERARCHY_ONE_RING`?"))));
+  }
+  EXPECT_THAT(Parse("objective: steptime"), StatusIs(kInvalid, HasSubstr("did you mean `OBJECTIVE_STEP_TIME`?")));
+  EXPECT_THAT(Parse("objective: cheap"), StatusIs(kInvalid, Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(Parse("objective: cheap"), StatusIs(kInvalid, Not(HasSubstr("UNSPECIFIED"))));
   EXPECT_THAT(Parse("planner: {name: 3}"), StatusIs(kInvalid, HasSubstr("planner.name: must be a string")));
   EXPECT_THAT(Parse("{\"profileId\": \"a\", \"profileId\": \"b\"}"),
               StatusIs(kInvalid, "profileId: is given twice, at line 1, column 30"));
