@@ -1,9 +1,9 @@
 #include "cli/run/failure.h"
 
 #include <algorithm>
-#include <system_error>
 
 #include "cli/once.h"
+#include "cli/run/pod_logs.h"
 
 namespace medley::cli {
 namespace {
@@ -22,34 +22,6 @@ bool Names(const std::string& message, const std::string& pod) {
     if (begins && (end == message.size() || !IsWord(message[end]))) return true;
   }
   return false;
-}
-
-struct PodLog {
-  std::string pod;
-  fs::path file;
-  fs::file_time_type written;
-};
-
-// Folders are named NAMESPACE_POD_UID (localcluster/node).
-std::vector<PodLog> AllLogs(const fs::path& run_folder) {
-  std::vector<PodLog> logs;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run_folder / "node" / "pods", error)) {
-    const std::string name = entry.path().filename().string();
-    const size_t first = name.find('_');
-    const size_t last = name.rfind('_');
-    if (first == std::string::npos || last <= first) continue;
-    std::error_code missing;
-    for (const auto& file : fs::directory_iterator(entry.path() / "logs" / "worker", missing)) {
-      std::error_code unread;
-      const auto written = fs::last_write_time(file.path(), unread);
-      if (!unread) logs.push_back({name.substr(first + 1, last - first - 1), file.path(), written});
-    }
-  }
-  std::sort(logs.begin(), logs.end(), [](const PodLog& a, const PodLog& b) {
-    return a.written != b.written ? a.written < b.written : a.file < b.file;
-  });
-  return logs;
 }
 
 }  // namespace

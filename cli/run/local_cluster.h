@@ -53,6 +53,7 @@ class LocalCluster {
   void Stop();
 
   kube::Client& client() { return *client_; }
+  const std::filesystem::path& run_folder() const { return options_.run_folder; }
   std::filesystem::path kubeconfig() const { return options_.run_folder / "kubeconfig"; }
   PriceService price_service() const { return {.address = scheduler_grpc_, .token = scheduler_token_, .ca = ""}; }
   std::filesystem::path claims() const { return options_.run_folder / "node" / "claims"; }  // of the process node

@@ -4,6 +4,7 @@
 
 #include "cli/cluster/job_plan_request.h"
 #include "cli/run/goal.h"
+#include "cli/run/pod_logs.h"
 #include "cli/run/view.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
@@ -30,7 +31,8 @@ Observer::Observer(base::Clock& clock, LocalCluster& cluster, kube::Key job, con
       job_(std::move(job)),
       scenario_(scenario),
       folder_(std::move(scenario_folder)),
-      start_(clock.Steady()) {}
+      start_(clock.Steady()),
+      next_look_(start_) {}
 
 double Observer::Seconds() const { return base::ToSeconds(clock_.Steady() - start_); }
 
@@ -60,11 +62,23 @@ absl::Status Observer::Step(RunRecord& record) {
   NotePlan(view);
   NoteMoves(view, record);
   NoteCurve(view);
+  NoteReading(view);
   if (view.problem != problem_) {
     problem_ = view.problem;
     if (!problem_.empty()) messages_.Warn(Seconds(), problem_);
   }
   return Act(view, record);
+}
+
+void Observer::NoteReading(const Snapshot& view) {
+  constexpr base::nanoseconds kBetweenLooks = base::seconds(2);
+  const base::SteadyTime now = clock_.Steady();
+  if (view.observed.samples > 0 || view.complete || view.failed || now < next_look_) return;
+  next_look_ = now + kBetweenLooks;
+  const std::string line = ReadingLine(cluster_.run_folder());
+  if (line.empty() || line == reading_) return;
+  reading_ = line;
+  Say(line);
 }
 
 absl::Status Observer::ReadEvents() {

@@ -43,6 +43,8 @@ class Observer {
   void NotePlan(const Snapshot& view);
   void NoteCurve(const Snapshot& view);
   void NoteMoves(const Snapshot& view, RunRecord& record);
+  // How far the data are read, before the first step.
+  void NoteReading(const Snapshot& view);
   void Say(std::string line);
   double Seconds() const;
 
@@ -58,6 +60,8 @@ class Observer {
   std::string plan_shown_;
   int64_t last_generation_ = 0;
   int64_t last_evaluation_ = 0;  // its step
+  base::SteadyTime next_look_;   // into the logs
+  std::string reading_;          // the last line that was shown
   std::string problem_;
   std::set<std::string> seen_events_;
   Messages messages_;

@@ -108,6 +108,7 @@ class Loader {
       const auto count = static_cast<size_t>(CountOf(input.shape));
       const bool integers = input.type != "float32";
       size_t& first = integers ? ids : numerics;
+      first_input_ = &input == &schema_.inputs.front();
       MEDLEY_RETURN_IF_ERROR(Annotated(
           input, integers ? ReadIntegers(file, first, count) : ReadFloats(file, Conversion(input), first, count)));
       first += count;
@@ -194,6 +195,7 @@ class Loader {
               }
             }
           }
+          if (options_.progress != nullptr && first_input_) options_.progress->Parsed(static_cast<int64_t>(read));
           return Progress();
         }));
     return Count(samples, file.path);
@@ -258,7 +260,8 @@ class Loader {
   const model::SchemaSpec& schema_;
   const ArrayOptions& options_;
   ArraySamples samples_;
-  bool counted_ = false;  // rows.samples is known
+  bool counted_ = false;      // rows.samples is known
+  bool first_input_ = false;  // the input that is being read counts the rows
   std::string counted_in_;
 };
 

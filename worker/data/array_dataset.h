@@ -11,6 +11,7 @@
 
 #include "common/model/data_spec.h"
 #include "worker/data/batch.h"
+#include "worker/data/read_progress.h"
 
 namespace medley::worker {
 
@@ -18,6 +19,7 @@ struct ArrayOptions {
   std::string root;  // prefix for the paths of file:// URIs
   std::stop_token stop;
   std::function<void()> on_piece;    // called after each piece of about 1 MiB; may be empty
+  ReadProgress* progress = nullptr;  // may be null
   std::vector<std::string> classes;  // of the training data, for a test set; empty: those of the schema, if any
   bool test = false;                 // all labels may be equal
 };

@@ -174,6 +174,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
                              .threads = options.threads,
                              .stop = options.stop,
                              .on_piece = options.on_piece,
+                             .progress = options.progress,
                              .classes = label.classes,
                              .header = {},
                              .max_bad_rows = spec.max_bad_rows};
@@ -218,7 +219,8 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::LoadFromArrays(const mod
                                                                        const model::DataSpec& spec,
                                                                        const Transform* transform,
                                                                        const LoadOptions& options) {
-  ArrayOptions arrays{.root = options.root, .stop = options.stop, .on_piece = options.on_piece};
+  ArrayOptions arrays{
+      .root = options.root, .stop = options.stop, .on_piece = options.on_piece, .progress = options.progress};
   arrays.test = transform != nullptr;
   if (transform != nullptr) arrays.classes = transform->label.classes;
   MEDLEY_ASSIGN_OR_RETURN(ArraySamples samples, LoadArrays(source, spec.schema, arrays));

@@ -16,16 +16,18 @@
 
 #include "common/model/job_spec.h"
 #include "worker/data/batch.h"
+#include "worker/data/read_progress.h"
 #include "worker/data/transform.h"
 
 namespace medley::worker {
 
 struct LoadOptions {
-  int64_t embedding_rows = 65536;  // categorical values are hashed into [0, embedding_rows)
-  int threads = 1;                 // number of parser threads
-  std::string root;                // prefix for the paths of file:// URIs
-  std::stop_token stop;            // ends the load with Cancelled
-  std::function<void()> on_piece;  // called by the parser threads after each MiB of the file
+  int64_t embedding_rows = 65536;    // categorical values are hashed into [0, embedding_rows)
+  int threads = 1;                   // number of parser threads
+  std::string root;                  // prefix for the paths of file:// URIs
+  std::stop_token stop;              // ends the load with Cancelled
+  std::function<void()> on_piece;    // called by the parser threads after each MiB of the file
+  ReadProgress* progress = nullptr;  // which the load tells how far it is; may be null
 };
 
 class Dataset {

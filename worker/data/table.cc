@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <span>
@@ -79,6 +80,7 @@ std::vector<TablePiece> ParseText(std::string_view text, const TableFile& file, 
         for (auto [piece, number] = list.Next(); !piece.empty(); std::tie(piece, number) = list.Next()) {
           pieces.emplace_back(number, ParsePiece(piece, file, options));
           if (options.on_piece) options.on_piece();
+          if (options.progress != nullptr) options.progress->Parsed(pieces.back().second.rows.samples);
         }
       });
     }
@@ -91,6 +93,13 @@ std::vector<TablePiece> ParseText(std::string_view text, const TableFile& file, 
     }
   }
   return all;
+}
+
+// 0 of a file that cannot be read: reading it says why.
+int64_t BytesOf(const std::string& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
 }
 
 // Counts the rows of the table and finds its first bad one. `before`: lines before the rows of each file.
@@ -125,8 +134,13 @@ absl::StatusOr<ParsedTable> ParseTable(const SourceFile& source, const model::Sc
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(source.path));
   ParsedTable table;
   int64_t header_lines = 0;
+  std::function<void(int64_t)> on_read;
+  if (options.progress != nullptr) {
+    for (const std::string& path : paths) options.progress->Expect(BytesOf(path));
+    on_read = [&](int64_t bytes) { options.progress->Read(bytes); };
+  }
   for (size_t i = 0; i < paths.size(); ++i) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string file, ReadText(paths[i]));
+    MEDLEY_ASSIGN_OR_RETURN(const std::string file, ReadText(paths[i], 0, on_read));
     std::string_view text = file;
     model::SchemaSpec found = schema;
     size_t width = 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/model/job_spec.h"
+#include "worker/data/read_progress.h"
 #include "worker/data/row_parser.h"
 #include "worker/data/source.h"
 
@@ -22,6 +23,7 @@ struct TableOptions {
   int threads = 1;
   std::stop_token stop;
   std::function<void()> on_piece;    // called by the threads after each MiB
+  ReadProgress* progress = nullptr;  // may be null
   std::vector<std::string> classes;  // of the training data, where they are known
   std::vector<std::string> header;   // of the training data; empty: of the first file
   int64_t max_bad_rows = 0;

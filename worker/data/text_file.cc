@@ -21,6 +21,7 @@ namespace medley::worker {
 namespace {
 
 constexpr size_t kBlock = size_t{1} << 18;
+constexpr size_t kReadAtOnce = size_t{1} << 22;
 constexpr int kGzip = 16 + MAX_WBITS;          // window bits of zlib for gzip only
 constexpr size_t kLookedAt = size_t{1} << 16;  // bytes by which the encoding is found
 
@@ -192,13 +193,15 @@ absl::StatusOr<size_t> TextFile::Read(char* to, size_t bytes) {
 int64_t TextFile::consumed() const { return state_->consumed; }
 bool TextFile::compressed() const { return state_->gzip; }
 
-absl::StatusOr<std::string> ReadText(const std::string& path, size_t most) {
+absl::StatusOr<std::string> ReadText(const std::string& path, size_t most,
+                                     const std::function<void(int64_t bytes)>& on_read) {
   if (most == 0) most = static_cast<size_t>(base::MemoryLimit() / 10 * 9);
   MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   std::string text;
   size_t end = 0;
+  int64_t said = 0;
   size_t room = error ? kBlock : static_cast<size_t>(size) + 1;
   while (true) {
     room = std::min(room, most - std::min(most, 2 * end));  // the text is copied when it grows
@@ -209,9 +212,15 @@ absl::StatusOr<std::string> ReadText(const std::string& path, size_t most) {
           path, end);
     }
     text.resize(end + room);
-    MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data() + end, room));
-    end += bytes;
-    if (bytes < room) break;
+    while (room > 0) {
+      const size_t wanted = std::min(room, kReadAtOnce);
+      MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data() + end, wanted));
+      end += bytes;
+      room -= bytes;
+      if (on_read) on_read(file.consumed() - std::exchange(said, file.consumed()));
+      if (bytes < wanted) break;
+    }
+    if (room > 0) break;
     room = std::max(end, kBlock);
   }
   text.resize(end);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,8 +45,10 @@ class TextFile {
 inline constexpr size_t kLongestLine = size_t{1} << 26;
 
 // Reads a whole file. `most`: bytes of memory, also while the text grows; 0: nine tenths of what this process may use.
+// `on_read` is called with the number of bytes of the file that were read since the last call, some MiB or fewer.
 // Errors: those of TextFile; OutOfRange when the text, decompressed, needs more: a retry would not help.
-absl::StatusOr<std::string> ReadText(const std::string& path, size_t most = 0);
+absl::StatusOr<std::string> ReadText(const std::string& path, size_t most = 0,
+                                     const std::function<void(int64_t bytes)>& on_read = {});
 
 // Calls `row` for each record of a table and the number of its first line, from 1, until it returns false. Holds only
 // some of the file in memory. Errors: those of TextFile; InvalidArgument for a record of more than 64 MiB.

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/sample_bytes.h"
@@ -284,12 +285,15 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
   const model::DataSpec& spec = options.job.data;
   MEDLEY_RETURN_IF_ERROR(CheckDataFit(spec, options.root, CurrentMemoryRoom()));
+  ReadProgress progress("the training data", *options.clock, [](const std::string& line) { log::Info(line); });
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
                           Dataset::Load(spec.train, spec, nullptr,
                                         {.embedding_rows = options.job.model.embedding_rows,
                                          .threads = options.threads == nullptr ? 1 : options.threads->size(),
                                          .root = options.root,
-                                         .stop = options.stop}));
+                                         .stop = options.stop,
+                                         .on_piece = {},
+                                         .progress = &progress}));
   for (const model::SourceSpec& source : model::EvaluationSources(spec)) {
     MEDLEY_RETURN_IF_ERROR(CheckLabels(source, spec, data->transform().label.classes, options.root, options.stop,
                                        data->transform().header));

@@ -282,6 +282,8 @@ class Trainer::Rep {
       load.stop = stop;
       const model::DataSpec& data = context_.spec->data;
       MEDLEY_RETURN_IF_ERROR(CheckDataFit(data, load.root, CurrentMemoryRoom()));
+      ReadProgress progress("the training data", *context_.clock, [](const std::string& line) { log::Info(line); });
+      load.progress = &progress;
       MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));
       // The test data are read at the end; a mistake in their labels must not cost the training.
       for (const model::SourceSpec& source : model::EvaluationSources(data)) {
@@ -322,6 +324,9 @@ class Trainer::Rep {
     LoadOptions load = load_;
     load.stop = current_->aborted();
     load.on_piece = std::move(progressed);
+    ReadProgress progress("the data of an evaluation", *context_.clock,
+                          [](const std::string& line) { log::Info(line); });
+    load.progress = &progress;
     MEDLEY_ASSIGN_OR_RETURN(auto data, Dataset::Load(source, context_.spec->data, &train.transform(), load));
     MEDLEY_RETURN_IF_ERROR(CheckRows(*graph_, *data));
     return data;
