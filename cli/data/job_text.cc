@@ -139,7 +139,21 @@ int BatchSize(int64_t rows) {
   return batch;
 }
 
-int Epochs(int64_t rows) { return rows < 10'000 ? 20 : rows < 200'000 ? 10 : 3; }
+// The most: training ends earlier when the validation data say so.
+int Epochs(int64_t rows) { return rows < 200'000 ? 20 : rows < 2'000'000 ? 10 : 3; }
+
+// Ranges of each number. More of them follow the data more closely, and need more rows to do so; of two classes the
+// rarer one counts, because the rows of the other tell little without it. Chosen by the data of `./dev bench templates`
+// with other seeds (docs/adr/0059).
+int Buckets(int64_t rows, const LabelGuess& label) {
+  constexpr double kEnough = 15'000;
+  double informative = static_cast<double>(rows);
+  if (label.task == model::Task::kBinary && label.positives + label.negatives > 0) {
+    const double rate = static_cast<double>(label.positives) / static_cast<double>(label.positives + label.negatives);
+    informative *= 4 * rate * (1 - rate);
+  }
+  return informative < kEnough ? 16 : 32;
+}
 
 std::string PoolText(const JobInput& input) {
   const double cpu = std::max(0.1, std::floor((input.cpus - kCoordinatorCpu) / kUnits * 10) / 10);
@@ -230,7 +244,7 @@ bool IsDayFirst(const std::vector<const ColumnGuess*>& dates) {
   return std::ranges::any_of(dates, [](const ColumnGuess* date) { return date->day_first; });
 }
 
-std::string SchemaText(const TableGuess& table, const LabelGuess& label) {
+std::string SchemaText(const TableGuess& table, const LabelGuess& label, int buckets) {
   const auto categorical = ColumnsOf(table, label, ColumnType::kCategorical);
   const auto numeric = ColumnsOf(table, label, ColumnType::kNumeric);
   const auto dates = ColumnsOf(table, label, ColumnType::kDate);
@@ -246,7 +260,9 @@ std::string SchemaText(const TableGuess& table, const LabelGuess& label) {
   if (IsDayFirst(dates)) text += "      dayFirst: true\n";
   text += MissingText(table, label);
   if (!numeric.empty() || !dates.empty()) {
-    text += "      numericBuckets: 32   # numbers are also divided into 32 ranges, each with weights of its own\n";
+    text += fmt::format(
+        "      numericBuckets: {}   # numbers are also divided into {} ranges, each with weights of its own\n", buckets,
+        buckets);
   }
   return text + LeftOutText(table, label);
 }
@@ -282,7 +298,7 @@ std::string DataText(const JobInput& input, const TableGuess& table, const Label
                   "line):\n    # ";
     text += source("test", "FILE").substr(4);
   }
-  text += SchemaText(table, label);
+  text += SchemaText(table, label, Buckets(input.rows, label));
   if (input.bad_rows > 0) {
     const double share =
         static_cast<double>(input.bad_rows) / static_cast<double>(std::max<int64_t>(1, input.sample_rows));
@@ -308,7 +324,7 @@ std::string TrainingText(const JobInput& input, model::Task task) {
       "    epochs: {}         # passes over the data\n"
       "    batchSize: {}\n"
       "    microBatches: 2\n"
-      "    optimizer: {{name: adagrad, learningRate: 0.02}}\n",
+      "    optimizer: {{name: adagrad, learningRate: 0.01}}\n",
       Epochs(input.rows), BatchSize(input.rows));
   if (!Evaluates(input)) return text;
   return text +
