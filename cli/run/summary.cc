@@ -58,6 +58,13 @@ void CheckMetrics(const std::map<std::string, double>& metrics, const std::map<s
     }
     summary.lines.push_back(line);
   }
+  constexpr double kPoorCalibration = 0.05;  // as worker/scores/scores.h
+  if (const auto error = metrics.find("calibrationError"); error != metrics.end() && error->second > kPoorCalibration) {
+    summary.lines.push_back(fmt::format(
+        "{:<23} probabilities differ from the rates of positives by {:.2f} on average, as weights of classes or too "
+        "little training make them: use the order of the predictions rather than their size",
+        "warning", error->second));
+  }
   for (const auto& [name, bound] : expected) {
     if (metrics.contains(name)) continue;
     summary.failures.push_back(fmt::format("the scenario expects {}, but it was not measured", name));

@@ -45,6 +45,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
       .metric = env.spec.export_best ? model::MetricKey(model::SelectionMetric(env.spec)) : std::string(),
       .validation = env.spec.data.validation.has_value(),
       .test = env.spec.data.test.has_value()};
+  options.core.weighs_classes = env.spec.training.class_weights.has_value();
   options.core.epochs = env.spec.training.epochs;
   options.core.batch_size = env.spec.training.batch_size;
   options.core.evaluation = EvaluationOf(env.spec.training);

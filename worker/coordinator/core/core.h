@@ -225,6 +225,7 @@ class CoordinatorCore {
   void StartEvaluation(bool last, job::v1::EvaluationData data, Instant now);
   bool KeepingBest() const;
   void RecordScores(Instant now);  // once for an evaluation, and for a step
+  void WarnOfCalibration(const std::map<std::string, double>& metrics);
   void RecordTest(const std::map<std::string, double>& metrics, Instant now);
   void EndEvaluation(Instant now);
   void CheckEvaluation(Instant now);  // its deadline
@@ -332,7 +333,8 @@ class CoordinatorCore {
   std::string last_folder_;                                       // its folder; empty: not known
   base::SteadyTime checkpoint_at_{};                              // when the last checkpoint was started
   std::optional<PendingEvaluation> evaluation_;
-  std::optional<job::v1::BestRecord> best_;    // whose checkpoint is kept
+  std::optional<job::v1::BestRecord> best_;  // whose checkpoint is kept
+  bool warned_of_calibration_ = false;
   std::optional<job::v1::TestRecord> tested_;  // of test data that choose no model
   std::optional<job::v1::ExportedState> exported_;
   int best_saves_ = 0;                   // failed attempts to save the model of the committed step, which is the best

@@ -96,7 +96,18 @@ void CoordinatorCore::RecordScores(Instant now) {
   const job::v1::EvaluationRecord& record = curve_.Add(*ledger_, step, metrics, now.wall);
   commands_.push_back(EvaluationCommand{record, active_->generation});
   Log(false, Describe(*ledger_, record));
+  WarnOfCalibration(metrics);
   metrics_ = metrics;
+}
+
+// Once: the weights stay what they are.
+void CoordinatorCore::WarnOfCalibration(const std::map<std::string, double>& metrics) {
+  const auto error = metrics.find("calibrationError");
+  if (!options_.weighs_classes || error == metrics.end() || error->second <= kPoorCalibration) return;
+  if (std::exchange(warned_of_calibration_, true)) return;
+  Log(true, fmt::format("probabilities differ from the rates of positives by {:.2f} on average, because "
+                        "spec.training.classWeights shift them: use the order of the predictions, not their size",
+                        error->second));
 }
 
 // The test data choose no model: they are seen once, by the exported one.
@@ -107,6 +118,7 @@ void CoordinatorCore::RecordTest(const std::map<std::string, double>& metrics, I
   for (const auto& [name, value] : metrics) text += fmt::format(" {} {:.6g},", name, value);
   if (!text.empty()) text.pop_back();
   Log(false, fmt::format("the exported model, of step {}, on the test data:{}", StateStep(), text));
+  WarnOfCalibration(metrics);
   Journal(now);
 }
 

@@ -30,8 +30,9 @@ struct CoreOptions {
   int32_t batch_size = 1;  // samples per step
   CurveOptions evaluation;
   SelectionOptions selection;
-  int lease_ahead = 8;       // steps leased beyond the committed one, >= 1
-  bool checkpoints = false;  // whether there is a folder for checkpoints
+  bool weighs_classes = false;  // spec.training.classWeights shift the probabilities of a binary model
+  int lease_ahead = 8;          // steps leased beyond the committed one, >= 1
+  bool checkpoints = false;     // whether there is a folder for checkpoints
   base::nanoseconds checkpoint_interval = base::seconds(60);
   bool exports = false;  // whether the shell writes the finished model; needs checkpoints
 

@@ -122,5 +122,14 @@ TEST(SummaryTest, NothingTrainedIsNotComplete) {
   EXPECT_THAT(Summarise(record, Scenario()).failures, Contains(HasSubstr("0 samples trained")));
 }
 
+TEST(SummaryTest, SaysWhenProbabilitiesAreNotToBeReadAsSuch) {
+  RunRecord record = Good();
+  record.last.observed.metrics["calibrationError"] = 0.04;
+  EXPECT_THAT(Summarise(record, Expecting()).lines, Not(Contains(HasSubstr("probabilities differ"))));
+  record.last.observed.metrics["calibrationError"] = 0.23;
+  EXPECT_THAT(Summarise(record, Expecting()).lines,
+              Contains(HasSubstr("probabilities differ from the rates of positives by 0.23 on average")));
+}
+
 }  // namespace
 }  // namespace medley::cli

@@ -1,6 +1,7 @@
 // Tests how the state machine evaluates between two steps, and how it stops early.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "tests/unit/worker/coordinator/core/core_fixture.h"
@@ -180,6 +181,50 @@ TEST_F(EvaluationCoreTest, TheEndIsPartOfTheCurve) {
   EXPECT_EQ(Seen().evaluations(2).step(), 30);
   EXPECT_EQ(Seen().evaluations(2).epochs(), 3);
 }
+
+// Of ten samples with the probability 0.95, one is positive: as weights of classes make it.
+class CalibrationCoreTest : public EvaluationCoreTest {
+ protected:
+  // How often the log says so after two evaluations.
+  int64_t Warnings(bool weighs_classes) {
+    CoreOptions options = Options();
+    options.epochs = 3;
+    options.evaluation = {.every_epochs = 1};
+    options.weighs_classes = weighs_classes;
+    std::destroy_at(&core_);
+    std::construct_at(&core_, options, Now(), std::nullopt);
+    for (const int64_t step : {10, 20}) {
+      TrainTo(step);
+      for (const job::v1::MemberSlot& slot : plan_.slots()) {
+        job::v1::SessionRequest message;
+        job::v1::Evaluated& evaluated = *message.mutable_evaluated();
+        if (slot.role() == job::v1::MEMBER_ROLE_TRAINER && slot.stage() == 1) Score(evaluated);
+        Say(slot.member(), message);
+      }
+      EXPECT_EQ(Seen().evaluations_size(), step / 10);
+    }
+    return std::ranges::count_if(logs_, [](const std::string& line) {
+      return line.find("spec.training.classWeights shift them") != std::string::npos;
+    });
+  }
+
+  static void Score(job::v1::Evaluated& evaluated) {
+    evaluated.set_samples(10);
+    (*evaluated.mutable_sums())["logLoss"] = 1;
+    job::v1::ScoreHistogram& histogram = *evaluated.add_histograms();
+    for (int bucket = 0; bucket < 10; ++bucket) {
+      histogram.add_positives(bucket == 9 ? 1 : 0);
+      histogram.add_negatives(bucket == 9 ? 9 : 0);
+    }
+  }
+};
+
+TEST_F(CalibrationCoreTest, WarnsOnceThatWeightsOfClassesShiftProbabilities) {
+  EXPECT_EQ(Warnings(true), 1);
+  EXPECT_THAT(logs_, Contains(HasSubstr("probabilities differ from the rates of positives by 0.85 on average")));
+}
+
+TEST_F(CalibrationCoreTest, SaysNothingWithoutWeights) { EXPECT_EQ(Warnings(false), 0); }
 
 }  // namespace
 }  // namespace medley::worker
