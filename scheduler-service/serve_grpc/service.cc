@@ -26,7 +26,8 @@ constexpr size_t kMaxTenantBytes = 253;
 // Messages that are received at the same time.
 constexpr int kReceiving = 8;
 constexpr int kReceivingOfOperator = 2;
-constexpr int kWaitToReceive = 64;
+constexpr int kWaitToReceive =
+    1000;  // about as many as the server has threads: it refuses nobody who would wait briefly
 constexpr base::seconds kReceivingWait{5};
 
 std::string_view Metadata(const grpc::ServerContext& context, const char* name) {
