@@ -2,7 +2,7 @@
 //
 // memory.h counts the tensors of a plan on its devices. A process needs more: its program, the rows of the data, copies
 // that it makes for checkpoints and evaluations. The numbers were measured (docs/design/memory.md): for models without
-// operations from PyTorch an estimate is 0.9 to 1.3 times the peak of resident memory. What PyTorch keeps between its
+// operations from PyTorch an estimate is 0.85 to 1.1 times the peak of resident memory. What PyTorch keeps between its
 // own passes is not known, so there it is less.
 #pragma once
 
