@@ -130,6 +130,69 @@ void Attention(const RunContext& context, int call, int axis, Stack& stack) {
   stack = {at::matmul(weights, value)};
 }
 
+struct RecurrentSettings {
+  bool biases = true;
+  int64_t count = 1;  // layers
+  bool training = false;
+  bool both = false;  // directions
+  bool batch_first = false;
+};
+
+std::vector<Tensor> Lstm(const Tensor& x, const std::vector<Tensor>& states, const std::vector<Tensor>& weights,
+                         const RecurrentSettings& s) {
+  auto [output, hidden, cell] = at::lstm(x, states, weights, s.biases, s.count, 0, s.training, s.both, s.batch_first);
+  return {output, hidden, cell};
+}
+std::vector<Tensor> Gru(const Tensor& x, const std::vector<Tensor>& states, const std::vector<Tensor>& weights,
+                        const RecurrentSettings& s) {
+  auto [output, hidden] = at::gru(x, states[0], weights, s.biases, s.count, 0, s.training, s.both, s.batch_first);
+  return {output, hidden};
+}
+std::vector<Tensor> RnnTanh(const Tensor& x, const std::vector<Tensor>& states, const std::vector<Tensor>& weights,
+                            const RecurrentSettings& s) {
+  auto [output, hidden] = at::rnn_tanh(x, states[0], weights, s.biases, s.count, 0, s.training, s.both, s.batch_first);
+  return {output, hidden};
+}
+std::vector<Tensor> RnnRelu(const Tensor& x, const std::vector<Tensor>& states, const std::vector<Tensor>& weights,
+                            const RecurrentSettings& s) {
+  auto [output, hidden] = at::rnn_relu(x, states[0], weights, s.biases, s.count, 0, s.training, s.both, s.batch_first);
+  return {output, hidden};
+}
+
+// Layers of an LSTM, a GRU or an RNN, between which values are dropped: a layer after the other, so that their masks
+// are those of Dropout, and none in an evaluation. `kLayers` computes the layers that it is given: (output, states...).
+template <auto kLayers>
+void Recurrent(const RunContext& context, int call, int axis, Stack& stack) {
+  constexpr int kCallsBetween = 1 << 20;  // the masks of two layers are as those of two calls
+  Tensor x = stack[0].toTensor();
+  const bool listed = stack[1].isList();
+  const std::vector<Tensor> states = listed ? stack[1].toTensorVector() : std::vector<Tensor>{stack[1].toTensor()};
+  const std::vector<Tensor> weights = stack[2].toTensorVector();
+  const int64_t layers = stack[4].toInt(), directions = stack[7].toBool() ? 2 : 1;
+  const double dropped = stack[5].toDouble();
+  const int64_t at_once = context.training && dropped > 0 ? 1 : layers;
+  const int64_t each = std::ssize(weights) / layers;
+  std::vector<std::vector<Tensor>> found(states.size());
+  for (int64_t layer = 0; layer < layers; layer += at_once) {
+    std::vector<Tensor> begin;
+    for (const Tensor& state : states) begin.push_back(state.narrow(0, layer * directions, at_once * directions));
+    const auto first = weights.begin() + layer * each;
+    std::vector<Tensor> results = kLayers(x, begin, std::vector<Tensor>(first, first + at_once * each),
+                                          {.biases = stack[3].toBool(),
+                                           .count = at_once,
+                                           .training = context.training,
+                                           .both = stack[7].toBool(),
+                                           .batch_first = stack[8].toBool()});
+    x = results[0];
+    for (size_t i = 0; i < found.size(); ++i) found[i].push_back(results[i + 1]);
+    if (layer + at_once >= layers) break;
+    x = dropped >= 1 ? at::zeros_like(x)
+                     : x * MaskFor(context, call + kCallsBetween * static_cast<int>(layer + 1), x, axis, dropped);
+  }
+  stack = {x};
+  for (const std::vector<Tensor>& parts : found) stack.push_back(parts.size() == 1 ? parts[0] : at::cat(parts, 0));
+}
+
 void RmsNorm(const RunContext&, int, int, Stack& stack) {
   const Tensor input = stack[0].toTensor();
   std::vector<int64_t> axes;
@@ -153,6 +216,8 @@ const AdaptedCall* FindAdapted(std::string_view target, bool known) {
   const std::string_view call = target.substr(kAten.size());
   static const Names kNorm = {"input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"};
   static const Names kNormNoTraining = {"input", "weight", "bias", "running_mean", "running_var", "momentum", "eps"};
+  static const Names kRecurrent = {"input",   "hx",    "params",        "has_biases", "num_layers",
+                                   "dropout", "train", "bidirectional", "batch_first"};
   static const std::map<std::string_view, AdaptedCall> kAlways = {
       {"dropout.default", {{"input", "p", "train"}, {}, Dropout}},
       {"dropout_.default", {{"self", "p", "train"}, {}, DropoutInPlace}},
@@ -166,6 +231,10 @@ const AdaptedCall* FindAdapted(std::string_view target, bool known) {
       {"_native_batch_norm_legit.default", {kNorm, {}, BatchNormLegit}},
       {"_native_batch_norm_legit_no_training.default", {kNormNoTraining, {}, BatchNormNoTraining}},
       {"native_batch_norm.default", {kNorm, {}, BatchNormLegit}},
+      {"lstm.input", {kRecurrent, {}, Recurrent<Lstm>}},
+      {"gru.input", {kRecurrent, {}, Recurrent<Gru>}},
+      {"rnn_tanh.input", {kRecurrent, {}, Recurrent<RnnTanh>}},
+      {"rnn_relu.input", {kRecurrent, {}, Recurrent<RnnRelu>}},
       {"view.default", {{"self", "size"}, {}, View}},
       {"scaled_dot_product_attention.default",
        {{"query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa"},

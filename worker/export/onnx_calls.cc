@@ -336,8 +336,10 @@ OnnxConverter FindOnnxConverter(std::string_view call) {
   };
   if (const auto found = kKnown.find(call); found != kKnown.end()) return found->second;
   if (Unary().contains(call)) return AddUnary;
-  const OnnxConverter layer = FindOnnxLayerConverter(call);
-  return layer != nullptr ? layer : FindOnnxShapeConverter(call);
+  for (const auto find : {FindOnnxLayerConverter, FindOnnxRecurrentConverter}) {
+    if (const OnnxConverter layer = find(call); layer != nullptr) return layer;
+  }
+  return FindOnnxShapeConverter(call);
 }
 
 }  // namespace medley::worker

@@ -406,6 +406,14 @@ std::string OnnxConversion::Add(std::string_view type, const std::vector<std::st
   return graph_.Node(type, std::span<const std::string>(inputs), New(), attributes);
 }
 
+std::vector<std::string> OnnxConversion::AddSeveral(std::string_view type, const std::vector<std::string>& inputs,
+                                                    size_t outputs, const std::vector<OnnxAttribute>& attributes) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs; ++i) names.push_back(New());
+  graph_.Nodes(type, inputs, names, attributes);
+  return names;
+}
+
 std::string OnnxConversion::Constant(const std::vector<int64_t>& values) {
   const std::string name = New();
   graph_.Ints(name, values);

@@ -70,6 +70,9 @@ class OnnxConversion {
   std::string With(std::string_view type, const std::string& a, double b) {
     return Add(type, {a, Scalar(b, Result().type)});
   }
+  // An operator with several outputs.
+  std::vector<std::string> AddSeveral(std::string_view type, const std::vector<std::string>& inputs, size_t outputs,
+                                      const std::vector<OnnxAttribute>& attributes);
   std::string Constant(const std::vector<int64_t>& values);
   std::string Scalar(double value, exported::ScalarType type);  // without axes
   std::string Cast(const std::string& value, exported::ScalarType from, exported::ScalarType to);

@@ -16,13 +16,17 @@ OnnxMessage ValueInfo(std::string_view name, int type, const std::vector<int64_t
 
 OnnxMessage AttributeOf(const OnnxAttribute& attribute) {
   // AttributeProto.AttributeType
-  constexpr int kFloatType = 1, kIntType = 2, kStringType = 3, kIntsType = 7;
+  constexpr int kFloatType = 1, kIntType = 2, kStringType = 3, kIntsType = 7, kStringsType = 8;
   OnnxMessage message;
   message.Text(1, attribute.name);
   if (const auto* value = std::get_if<int64_t>(&attribute.value)) return message.Int(3, *value).Int(20, kIntType);
   if (const auto* value = std::get_if<float>(&attribute.value)) return message.Float(2, *value).Int(20, kFloatType);
   if (const auto* value = std::get_if<std::string>(&attribute.value))
     return message.Text(4, *value).Int(20, kStringType);
+  if (const auto* values = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    for (const std::string& value : *values) message.Text(9, value);
+    return message.Int(20, kStringsType);
+  }
   for (const int64_t value : std::get<std::vector<int64_t>>(attribute.value)) message.Int(8, value);
   return message.Int(20, kIntsType);
 }
@@ -80,12 +84,18 @@ void OnnxWriter::Scalar(std::string_view name, float value) {
 
 std::string OnnxWriter::Node(std::string_view type, std::span<const std::string> inputs, std::string output,
                              std::initializer_list<OnnxAttribute> attributes) {
+  Nodes(type, inputs, {&output, 1}, {attributes.begin(), attributes.size()});
+  return output;
+}
+
+void OnnxWriter::Nodes(std::string_view type, std::span<const std::string> inputs, std::span<const std::string> outputs,
+                       std::span<const OnnxAttribute> attributes) {
   OnnxMessage node;
   for (const std::string& input : inputs) node.Text(1, input);
-  node.Text(2, output).Text(3, output).Text(4, type);
+  for (const std::string& output : outputs) node.Text(2, output);
+  node.Text(3, outputs.front()).Text(4, type);
   for (const OnnxAttribute& attribute : attributes) node.Sub(5, AttributeOf(attribute));
   graph_.Sub(1, node);
-  return output;
 }
 
 void OnnxWriter::Metadata(std::string_view key, std::string_view value) {

@@ -34,7 +34,7 @@ inline constexpr int kOnnxBool = 9;
 
 struct OnnxAttribute {
   std::string_view name;
-  std::variant<int64_t, float, std::string, std::vector<int64_t>> value;
+  std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<std::string>> value;
 };
 
 class OnnxWriter {
@@ -55,6 +55,9 @@ class OnnxWriter {
                    std::initializer_list<OnnxAttribute> attributes = {}) {
     return Node(type, std::span(inputs.begin(), inputs.size()), std::move(output), attributes);
   }
+  // With several outputs. The inputs of the node that are not given are "".
+  void Nodes(std::string_view type, std::span<const std::string> inputs, std::span<const std::string> outputs,
+             std::span<const OnnxAttribute> attributes);
   void Metadata(std::string_view key, std::string_view value);
   size_t bytes() const { return graph_.bytes().size(); }
   // The bytes of the file.

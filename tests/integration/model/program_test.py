@@ -165,8 +165,39 @@ class Regression(nn.Module):
         return F.softplus(F.rms_norm(self.fc(x) * x, [5])).sum(1, keepdim=True)
 
 
+class Recurrent(nn.Module):
+    """Layers of several kinds, with and without a state of their own, and cells step by step."""
+
+    def __init__(self, layer, width, cell=None, state=False):
+        super().__init__()
+        self.layer, self.cell, self.state, self.lstm = layer, cell, state, isinstance(layer, nn.LSTM)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        x = x if self.layer.batch_first else x.transpose(0, 1)
+        if self.state:
+            rows = self.layer.num_layers * (2 if self.layer.bidirectional else 1)
+            samples = x.shape[0] if self.layer.batch_first else x.shape[1]
+            begin = torch.full((rows, samples, self.layer.hidden_size), 0.25)
+            y, last = self.layer(x, (begin, begin * 2) if self.lstm else begin)
+        else:
+            y, last = self.layer(x)
+        y = y if self.layer.batch_first else y.transpose(0, 1)
+        # torch.export of PyTorch 2.11 gives the states of an LSTM an axis that they do not have.
+        states = [part.reshape(-1, y.shape[0], self.layer.hidden_size) for part in (last if self.lstm else (last, last))]
+        hidden, memory = states
+        z = torch.cat([y.mean(1), hidden[-1] + memory[0]], 1)
+        if self.cell is not None:
+            carried = self.cell(y[:, 0])
+            for step in range(1, 4):
+                carried = self.cell(y[:, step], carried)
+            z = torch.cat([z, carried[1] if self.lstm else carried], 1)
+        return self.head(z)
+
+
 # The model, its inputs (name: integers below, shape), and its task with the number of outputs.
 X = {"x": (0, (5,))}
+STEPS = {"x": (0, (4, 5))}
 MODELS = {
     "mlp": (lambda: Mlp(nn.ReLU()), X, "multiClass", 3),
     "mlp-gelu": (lambda: Mlp(nn.GELU()), X, "multiClass", 3),
@@ -185,6 +216,15 @@ MODELS = {
     "bags": (Bags, {"ids": (40, (3,)), "more": (30, (4,))}, "multiClass", 3),
     "numbers": (Numbers, {"x": (0, (4,))}, "multiClass", 3),
     "regression": (Regression, X, "regression", 1),
+    "lstm": (lambda: Recurrent(nn.LSTM(5, 6, batch_first=True), 12), STEPS, "multiClass", 3),
+    "lstm-deep": (lambda: Recurrent(nn.LSTM(5, 4, 3, dropout=0.3, bidirectional=True), 12, state=True), STEPS, "multiClass", 3),
+    "lstm-cell": (lambda: Recurrent(nn.LSTM(5, 4, bias=False), 14, nn.LSTMCell(4, 6)), STEPS, "multiClass", 3),
+    "gru": (lambda: Recurrent(nn.GRU(5, 6, 2), 12, state=True), STEPS, "multiClass", 3),
+    "gru-both": (lambda: Recurrent(nn.GRU(5, 4, bias=False, batch_first=True, bidirectional=True), 12), STEPS, "multiClass", 3),
+    "gru-cell": (lambda: Recurrent(nn.GRU(5, 4), 14, nn.GRUCell(4, 6)), STEPS, "multiClass", 3),
+    "rnn": (lambda: Recurrent(nn.RNN(5, 4, bidirectional=True), 18, nn.RNNCell(8, 6)), STEPS, "multiClass", 3),
+    "rnn-relu": (lambda: Recurrent(nn.RNN(5, 4, 2, nonlinearity="relu"), 14, nn.RNNCell(4, 6, nonlinearity="relu")), STEPS,
+                 "multiClass", 3),
 }
 
 

@@ -123,7 +123,8 @@ std::vector<Fixture> AllFixtures() {
           {"tied", {Integers("ids", {5})}},
           {"transformer", {Integers("ids", {6})}},
           {"two-inputs", {Floats("x", {4}), Integers("ids", {3})}},
-          {"sparse", {Integers("ids", {3}), Integers("more", {4})}}};
+          {"sparse", {Integers("ids", {3}), Integers("more", {4})}},
+          {"recurrent", {Floats("x", {4, 3})}}};
 }
 
 model::SchemaSpec SchemaOf(const Fixture& fixture, const nlohmann::json& expected) {
@@ -164,7 +165,8 @@ TEST(ProgramTest, OutputsEqualEagerPyTorch) {
     ASSERT_THAT(compute.status(), IsOk());
     std::vector<float> found;
     ASSERT_THAT((*compute)->Logits(BatchOf(expected), found), IsOk());
-    const auto wanted = outputs[fixture.name].get<std::vector<double>>();
+    const auto wanted =
+        (expected.contains("outputs") ? expected["outputs"] : outputs[fixture.name]).get<std::vector<double>>();
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t i = 0; i < found.size(); ++i) {
       EXPECT_NEAR(static_cast<double>(found[i]), wanted[i], kTolerance * std::max(1.0, std::abs(wanted[i]))) << i;
@@ -274,6 +276,16 @@ TEST(ProgramTest, ModelsOfEarlierVersionsAreRefusedWithTheWayOut) {
   made.Write(kModelFile, text.dump());
   EXPECT_THAT(ReadExport(made.folder()).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("load_state_dict")));
+}
+
+TEST(ProgramTest, RecurrentLayersAreThoseOfOnnx) {
+  const Fixture fixture{"recurrent", {Floats("x", {4, 3})}};
+  const Export made(fixture.name, Fixtures() + "recurrent.pt2", SchemaOf(fixture, ReadJson(fixture.name)));
+  const auto onnx = ToOnnx(made.Load());
+  ASSERT_THAT(onnx.status(), IsOk());
+  for (const char* part : {"LSTM", "GRU", "bidirectional", "linear_before_reset", "hidden_size"}) {
+    EXPECT_THAT(*onnx, HasSubstr(part));
+  }
 }
 
 TEST(ProgramTest, OnnxRefusesWithOperatorAndModule) {
