@@ -43,7 +43,7 @@ spec:
       categorical: [1, 3, 6, 8, 9, 13]
       numeric: [0, 2, 4, 10, 11]
       numericBuckets: 8
-    volume: {hostPath: {path: FOLDER}, mountPath: /data}
+    volume: {hostPath: {path: FOLDER}, mountPath: /data}MORE
   training: {epochs: 4, batchSize: 64, microBatches: 1}
   objective: {maxUsdPerHour: "2"}
 """
@@ -52,11 +52,14 @@ ADULT = {"formatVersion": 1, "delimiter": ",", "header": False, "label": {"colum
          "missing": ["", "?", "NULL", "NA"], "numericBuckets": 0, "hash": {"rows": 512}}
 
 
-# Jobs that `medley run` trains: task, label, a metric, outputs. Hours a week (of which 7 in 15 are 40), status in marriage.
+# Jobs that `medley run` trains: task, label, a metric, outputs, more of spec.data. Hours a week (of which 7 in 15 are 40),
+# status in marriage.
 TRAINED = {
-    "small": ("binary", '{column: 14, positive: ">50K"}', "auc", 1),
-    "hours": ("regression", "{column: 12}", "r2", 1),
-    "status": ("multiClass", "{column: 5}", "accuracy", 7),
+    "small": ("binary", '{column: 14, positive: ">50K"}', "auc", 1, ""),
+    "weighted": ("binary", '{column: 14, positive: ">50K"}', "logLoss", 1, "\n    weight: 12"),
+    "hours": ("regression", "{column: 12}", "r2", 1, ""),
+    "logarithm": ("regression", "{column: 12, transform: Log1p}", "mae", 1, ""),
+    "status": ("multiClass", "{column: 5}", "balancedAccuracy", 7, ""),
 }
 
 
@@ -232,9 +235,9 @@ def main():
             write_export(export, [dict(layer) for layer in layers], categorical, task, label)
             check(name, export, data, folder, layers[-2]["outputs"])
         check_classes(os.path.join(folder, "classes"), data)
-        for name, (task, label, metric, outputs) in TRAINED.items():
+        for name, (task, label, metric, outputs, more) in TRAINED.items():
             with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
-                job = JOB.replace("FOLDER", folder).replace("NAME", name)
+                job = JOB.replace("FOLDER", folder).replace("NAME", name).replace("MORE", more)
                 file.write(job.replace("TASK", task).replace("LABEL", label))
             output = run(os.path.join(BIN, "medley"), "run", "job.yaml", "--plain", cwd=folder)
             if f"\ntest {metric} " not in output:
