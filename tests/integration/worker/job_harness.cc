@@ -475,17 +475,23 @@ pb::Observation JobHarness::Observe() {
   return read ? response.observation() : pb::Observation();
 }
 
-pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout) {
+pb::Observation JobHarness::Wait(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout,
+                                 bool from_progress) {
   base::SystemClock clock;
   timeout = base::Patience(timeout);
-  const base::SteadyTime end = clock.Steady() + timeout;
+  base::SteadyTime end = clock.Steady() + timeout;
   pb::Observation last;
+  int64_t most_samples = 0;
   bool asked_again = false;
   while (clock.Steady() < end) {
     Poll();
     const pb::Observation now = Observe();
     if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = now;
     if (done(last)) return last;
+    if (from_progress && last.samples_done() > most_samples) {
+      most_samples = last.samples_done();
+      end = clock.Steady() + timeout;
+    }
     if (asked_again && now.phase() != pb::JOB_PHASE_UNSPECIFIED && !IsOver(now)) break;  // it had ended too early
     // A coordinator that has written its last observation ends. Where this client had just left, nobody read it:
     // another process reads in the journal that the job is over, and how.
@@ -497,12 +503,16 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
     }
     clock.SleepFor(base::milliseconds(20), {});
   }
-  ADD_FAILURE() << "not in " << timeout.count() << " s, or the coordinator ended; last: " << last.ShortDebugString()
-                << AllLogs();
+  ADD_FAILURE() << "not in " << timeout.count() << (from_progress ? " s without progress" : " s")
+                << ", or the coordinator ended; last: " << last.ShortDebugString() << AllLogs();
   return last;
 }
 
-pb::Observation JobHarness::WaitForEnd(base::seconds timeout) { return WaitFor(IsOver, timeout); }
+pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout) {
+  return Wait(done, timeout, false);
+}
+
+pb::Observation JobHarness::WaitForEnd(base::seconds timeout) { return Wait(IsOver, timeout, true); }
 
 JobHistory JobHarness::History() const {
   JobHistory history;
