@@ -1,4 +1,4 @@
-# A copy of nlohmann/json.hpp without its literals ("..."_json and "..."_json_pointer), which no file uses. They are inline
+# A copy of nlohmann/json.hpp without its literals ("..."_json and "..."_json_pointer), which no file needs. They are inline
 # functions, so GCC instantiates the parser and the serializer for them in every object that includes the header, also
 # through a precompiled one: 0.5 s of an object's compile time. The rest of the header is unchanged, and where the text to
 # leave out is not found (another version of the library), the library's own header is used. docs/adr/0008-precompiled-headers.md.

@@ -204,8 +204,7 @@ absl::Status CheckModelFits(const ProfilerOptions& options, const model::Profile
   return base::OutOfRange(
       "measuring the model needs at least {} of memory, but a process of this pool may use {}. It is estimated to need "
       "{}: give a unit of the pool more memory (spec.unit.resources.memory), or train a smaller model or with a "
-      "smaller "
-      "batch",
+      "smaller batch",
       program::SizeText(least), program::SizeText(limit), program::InWords(memory));
 }
 
