@@ -4,7 +4,7 @@
 - Every link of every page and README leads to a file, a folder or a heading of the tree, or to another host.
 - Every block of docs/, README.md and CONTRIBUTING.md is fenced and has a language. A block of commands is run by
   docs_use_test or has `<!-- not run: REASON -->` above it. Only pages that docs_use_test runs may have the former.
-- mkdocs.yml names every page once.
+- mkdocs.yml names every page once, and docs/index.md links every page but the decisions (docs/adr).
 """
 import os
 import re
@@ -57,6 +57,15 @@ def check_navigation():
         yield f"mkdocs.yml: docs/{name} is named twice or does not exist"
 
 
+def check_index():
+    index = "docs/index.md"
+    linked = {os.path.normpath(os.path.join("docs", target.partition("#")[0])) for _, target in pages.Page(index).links()}
+    for path in tree.all_files():
+        if path.startswith("docs/") and path.endswith(".md") and path not in linked | {index}:
+            if not re.match(r"docs/adr/\d{4}-", path):
+                yield f"{index}: lists all pages, but not {path}"
+
+
 def main():
     problems, cache, count, run, marked = [], {}, 0, 0, 0
     written = pages.written_pages()
@@ -69,7 +78,7 @@ def main():
             commands = [block for block in page.blocks if block.is_commands()]
             marked += sum(block.not_run is not None for block in commands)
             run += sum(block.not_run is None for block in commands)
-    problems += check_navigation()
+    problems += [*check_navigation(), *check_index()]
     print("\n".join(problems + [f"links_test: {count} pages, {run} command blocks that docs_use_test runs, "
                                 f"{marked} marked as not run, {len(problems)} problems"]))
     return 1 if problems or run == 0 else 0

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks the arrows of docs/design/architecture.md from #include lines, and where heavy headers may appear.
 
-Every source folder may include itself and the folders listed for it; nothing else of the tree. The build checks the same
-arrows at link time (one target a folder).
+Every source folder has a row and may include itself and the folders that the row names; nothing else of the tree. The rows
+are what the code does: an arrow that no file uses is a problem too, and so is a circle. check_maps.py draws the page's map
+from them. The build checks the same arrows at link time (one target a folder).
 """
 import os
 import re
@@ -10,7 +11,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# folder -> folders (prefixes) that it may include. The longest matching folder decides.
+# folder -> folders that it may include. Each name means that folder alone, with its fakes in testing/, and not what lies
+# below it.
 ARROWS = {
     "common/base": [],
     # Readers of text, HTTP: they know nothing of what passes through them.
@@ -23,14 +25,50 @@ ARROWS = {
     # What a plan means; pure.
     "common/program": ["common/base", "common/model"],
     "kube": ["common/base"],
+    "kube/cache": ["common/base", "kube"],
+    "kube/leader": ["common/base", "kube"],
+    "kube/queue": ["common/base", "kube"],
     "kube/client": ["common/base", "common/document", "common/http_client", "kube"],
-    "common/rpc": ["common/base", "common/http2_front", "common/model"],
-    "common/metrics": ["common/base", "common/model"],
+    "common/rpc": ["common/base", "common/http2_front"],
+    "common/metrics": ["common/base"],
     # A Kubernetes API server and a node on one machine; must not know Medley's types.
-    "localcluster": ["common/base", "common/document", "common/http_client", "common/http_server", "kube"],
-    "operator": ["common", "kube", "proto", "operator"],
-    "scheduler-service": ["common/base", "common/certificates", "common/document", "common/http_server", "common/model",
-                          "common/program", "common/rpc", "common/metrics", "proto", "scheduler-service"],
+    "localcluster": ["common/base", "kube"],
+    "localcluster/apiserver": ["common/base", "common/document", "common/http_client", "common/http_server", "kube",
+                               "localcluster"],
+    "localcluster/node": ["common/base", "kube", "kube/cache", "kube/queue", "localcluster"],
+    "operator/app": ["common/base", "common/http_server", "common/metrics", "common/model", "common/rpc", "proto",
+                     "kube", "kube/cache", "kube/client", "kube/leader", "operator/api", "operator/capacity",
+                     "operator/controllers", "operator/planning", "operator/profiling", "operator/records",
+                     "operator/runtime", "operator/telemetry"],
+    "operator/capacity": ["common/base", "kube", "operator/api", "operator/builders", "operator/records",
+                          "operator/runtime"],
+    "operator/controllers": ["common/base", "common/model", "kube", "kube/cache", "operator/api", "operator/builders",
+                             "operator/capacity", "operator/lifecycle", "operator/planning", "operator/profiling",
+                             "operator/records", "operator/runtime", "operator/telemetry"],
+    "operator/planning": ["common/base", "common/certificates", "common/model", "common/rpc", "proto", "kube",
+                          "operator/api", "operator/records"],
+    "operator/runtime": ["common/base", "kube", "kube/cache", "kube/leader", "kube/queue"],
+    "operator/telemetry": ["common/base", "common/http_server", "common/metrics", "kube", "kube/queue",
+                           "operator/runtime"],
+    "scheduler-service/app": ["common/base", "common/certificates", "common/rpc", "scheduler-service/catalog",
+                              "scheduler-service/feeds", "scheduler-service/handlers", "scheduler-service/process",
+                              "scheduler-service/remote_planner", "scheduler-service/serve_grpc",
+                              "scheduler-service/serve_rest", "scheduler-service/web"],
+    "scheduler-service/catalog": ["common/base", "common/document", "common/metrics", "common/model", "proto"],
+    "scheduler-service/handlers": ["common/base", "common/metrics", "common/model", "common/program", "proto",
+                                   "scheduler-service/catalog", "scheduler-service/online", "scheduler-service/planner",
+                                   "scheduler-service/prepare", "scheduler-service/profile",
+                                   "scheduler-service/simulate"],
+    "scheduler-service/online": ["common/base", "common/model", "scheduler-service/cost", "scheduler-service/planner",
+                                 "scheduler-service/policy_net"],
+    "scheduler-service/process": ["common/base"],
+    "scheduler-service/serve_grpc": ["common/base", "common/rpc", "proto", "scheduler-service/handlers"],
+    "scheduler-service/serve_planner": ["common/base", "common/model", "common/rpc", "proto",
+                                        "scheduler-service/handlers", "scheduler-service/planner",
+                                        "scheduler-service/serve_grpc"],
+    "scheduler-service/serve_rest": ["common/base", "common/document", "common/http_server", "common/metrics",
+                                     "common/model", "scheduler-service/handlers"],
+    "scheduler-service/web": ["common/base", "common/document", "scheduler-service/serve_rest"],
     # The planner does no I/O: no rpc, no metrics, no catalog.
     "scheduler-service/cost": ["common/base", "common/model"],
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
@@ -40,76 +78,98 @@ ARROWS = {
                                   "scheduler-service/step_time", "scheduler-service/graph",
                                   "scheduler-service/hierarchy", "scheduler-service/pipeline"],
     # Planners of the goal step time: each family knows only what they share.
-    "scheduler-service/step_time": ["common/base", "common/model", "common/program", "scheduler-service/simulate"],
+    "scheduler-service/step_time": ["common/base", "common/model", "scheduler-service/simulate"],
     "scheduler-service/graph": ["common/base", "common/model", "scheduler-service/simulate",
                                 "scheduler-service/step_time"],
     "scheduler-service/hierarchy": ["common/base", "common/model", "scheduler-service/step_time"],
     "scheduler-service/pipeline": ["common/base", "common/model", "scheduler-service/step_time"],
     # Planners of other processes: the network, but not the front ends.
     "scheduler-service/remote_planner": ["common/base", "common/document", "common/model", "common/rpc", "proto",
-                                         "scheduler-service/cost", "scheduler-service/planner",
-                                         "scheduler-service/provision", "scheduler-service/step_time"],
+                                         "scheduler-service/planner", "scheduler-service/provision",
+                                         "scheduler-service/step_time"],
     # Time and memory of a program: pure.
     "scheduler-service/simulate": ["common/base", "common/model", "common/program"],
-    "scheduler-service/feeds": ["common/base", "common/document", "common/http_client", "common/model", "common/metrics",
+    "scheduler-service/feeds": ["common/base", "common/document", "common/http_client", "common/model",
                                 "scheduler-service/catalog"],
     # Datasheets, analytic profiles, calibration: also pure.
-    "scheduler-service/profile": ["common/base", "common/model", "scheduler-service/cost"],
+    "scheduler-service/profile": ["common/base", "common/model"],
     # Prices and profiles of a request, for the service and the command line.
-    "scheduler-service/prepare": ["common/base", "common/model", "scheduler-service/catalog",
-                                  "scheduler-service/profile"],
+    "scheduler-service/prepare": ["common/model", "scheduler-service/catalog", "scheduler-service/profile"],
     # Papers: they use planning, and nothing outside of the wing uses them (WINGS).
     "reproductions/torch_net": ["common/base"],
-    "reproductions/tapp": ["common/base", "common/model", "scheduler-service/step_time", "scheduler-service/pipeline",
+    "reproductions/tapp": ["common/base", "scheduler-service/pipeline", "scheduler-service/step_time",
                            "reproductions/torch_net"],
-    "reproductions/tapp/tests": ["common/base", "common/model", "scheduler-service/pipeline", "reproductions/tapp"],
+    "reproductions/tapp/tests": ["common/base", "scheduler-service/pipeline", "reproductions/tapp"],
     "reproductions/tapp/bench": ["common/base", "common/model", "proto", "scheduler-service/pipeline",
                                  "scheduler-service/profile", "scheduler-service/simulate",
                                  "scheduler-service/step_time", "reproductions/tapp"],
-    "reproductions/heterog": ["common/base", "common/model", "scheduler-service/graph", "scheduler-service/step_time",
+    "reproductions/heterog": ["common/base", "scheduler-service/graph", "scheduler-service/step_time",
                               "reproductions/torch_net"],
-    "reproductions/heterog/tests": ["common/base", "common/model", "reproductions/heterog"],
+    "reproductions/heterog/tests": ["reproductions/heterog"],
     "reproductions/heterog/bench": ["common/base", "reproductions/heterog"],
     "reproductions/app": ["common/base", "common/model", "common/rpc", "proto", "scheduler-service/planner",
                           "scheduler-service/process", "scheduler-service/serve_planner", "reproductions/heterog",
                           "reproductions/tapp"],
-    "worker": ["common/base", "common/certificates", "common/http_server", "common/model", "common/program", "common/rpc", "common/metrics", "proto", "worker"],
+    "worker/app": ["common/base", "common/certificates", "common/http_server", "common/model", "common/rpc",
+                   "worker/aten", "worker/collective", "worker/coordinator/server", "worker/data", "worker/device",
+                   "worker/export", "worker/exported", "worker/file_server", "worker/model", "worker/params",
+                   "worker/predict", "worker/profiler", "worker/ps", "worker/sandbox", "worker/torchscript",
+                   "worker/trainer"],
+    "worker/coordinator/core": ["common/base", "common/model", "common/program", "proto", "worker/scores"],
+    "worker/coordinator/server": ["common/base", "common/http_server", "common/metrics", "common/model", "common/rpc",
+                                  "proto", "worker/checkpoint", "worker/claim", "worker/coordinator/core"],
+    "worker/file_server": ["common/base", "common/http_server"],
+    "worker/profiler": ["common/base", "common/model", "common/program", "proto", "worker/data", "worker/export",
+                        "worker/model", "worker/params", "worker/pipeline"],
+    "worker/ps": ["common/base", "common/rpc", "proto", "worker/params", "worker/pipeline"],
+    "worker/trainer": ["common/base", "common/model", "common/program", "common/rpc", "proto", "worker/checkpoint",
+                       "worker/claim", "worker/collective", "worker/data", "worker/device", "worker/export",
+                       "worker/model", "worker/params", "worker/pipeline", "worker/ps"],
     "worker/params": ["common/base", "common/model"],
     # Archives of exported models, from anybody: they know nothing of jobs.
     "worker/exported": ["common/base"],
     "worker/sandbox": ["common/base"],
     "worker/torchscript": ["common/base", "worker/exported"],
     "worker/cut": ["common/base", "worker/exported"],
-    "worker/model": ["common/base", "common/model", "common/program", "worker/cut", "worker/data", "worker/exported",
-                     "worker/params", "worker/pipeline", "worker/scores", "worker/torchscript"],
+    "worker/model": ["common/base", "common/model", "worker/cut", "worker/data", "worker/exported", "worker/params",
+                     "worker/pipeline", "worker/scores", "worker/torchscript"],
     # Of GPUs, and of groups of processes; not of tensors.
-    "worker/device": ["common/base", "common/model", "worker/collective"],
+    "worker/device": ["common/base", "worker/collective"],
     "worker/aten": ["common/base", "common/model", "worker/cut", "worker/data", "worker/device", "worker/exported", "worker/model", "worker/params",
                     "worker/pipeline"],
-    "worker/scores": ["common/base", "common/model"],
+    "worker/scores": ["common/model"],
     "worker/data": ["common/base", "common/model"],
     "worker/collective": ["common/base", "common/model"],
-    "worker/pipeline": ["common/base", "common/model", "common/program", "worker/params", "worker/data", "worker/scores"],
-    "worker/checkpoint": ["common/base", "common/document", "common/model", "worker/params"],
+    "worker/pipeline": ["common/base", "common/program", "worker/data", "worker/params", "worker/scores"],
+    "worker/checkpoint": ["common/base", "common/document"],
     "worker/claim": ["common/base", "worker/checkpoint"],
     # Linked by `medley`, which has no LibTorch: of worker/model only the graph.
     "worker/export": ["common/base", "common/document", "common/model", "worker/checkpoint", "worker/cut", "worker/data",
                       "worker/exported", "worker/model", "worker/params", "worker/torchscript"],
-    "worker/predict": ["common/base", "common/model", "worker/data", "worker/export", "worker/scores"],
-    "cli": ["common", "kube", "localcluster", "proto", "operator/api", "operator/records",
-            "scheduler-service/cost", "scheduler-service/provision", "scheduler-service/simulate",
-            "scheduler-service/planner", "scheduler-service/profile", "scheduler-service/catalog",
-            "scheduler-service/prepare", "worker/checkpoint", "worker/claim", "worker/cut", "worker/data", "worker/export", "worker/exported",
-            "worker/torchscript", "worker/predict"],
+    "worker/predict": ["common/base", "worker/data", "worker/export", "worker/scores"],
+    "cli": ["common/base", "common/document", "common/model", "common/program", "common/rpc", "proto", "kube/client",
+            "localcluster/node", "operator/api", "operator/records", "scheduler-service/catalog",
+            "scheduler-service/planner", "scheduler-service/prepare", "scheduler-service/profile",
+            "scheduler-service/simulate", "worker/cut", "worker/data", "worker/export", "worker/exported",
+            "worker/predict", "worker/torchscript", "cli/cluster", "cli/dashboard", "cli/data", "cli/download",
+            "cli/model", "cli/run"],
+    "cli/cluster": ["common/base", "common/model", "kube", "kube/client", "operator/api", "operator/records", "cli"],
+    "cli/dashboard": ["common/base", "common/http_server", "common/model", "proto", "operator/api", "cli",
+                      "cli/cluster"],
+    "cli/data": ["common/base", "common/model", "worker/data", "cli"],
+    "cli/download": ["common/base", "common/document", "kube", "operator/api", "cli/cluster", "cli/run"],
+    "cli/model": ["common/base", "common/model", "worker/cut", "cli"],
+    "cli/run": ["common/base", "common/document", "common/model", "kube", "kube/client", "localcluster/apiserver",
+                "localcluster/node", "operator/api", "operator/records", "scheduler-service/planner",
+                "worker/checkpoint", "worker/claim", "cli", "cli/cluster", "cli/dashboard"],
     "operator/api": ["common/base", "common/document", "common/model", "kube"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/certificates", "common/model", "common/program", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/certificates", "common/model", "kube", "operator/api", "operator/records"],
-    "operator/profiling": ["common/base", "common/model", "kube", "operator/api", "operator/records",
-                           "operator/builders"],
+    "operator/profiling": ["common/base", "kube", "operator/api", "operator/builders", "operator/records"],
     # The life of a job is a pure function: values of Kubernetes objects, but no client and no cache (see PURE).
-    "operator/lifecycle": ["common/base", "common/model", "common/program", "kube", "operator/api", "operator/records",
-                           "operator/builders"],
+    "operator/lifecycle": ["common/base", "common/model", "kube", "operator/api", "operator/builders",
+                           "operator/records"],
 }
 
 # third-party prefix -> folders that may include it in any file; HEADER_FREE may not appear in headers at all.
@@ -150,14 +210,38 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
 TOP = ("common", "kube", "localcluster", "operator", "scheduler-service", "worker", "cli", "reproductions")
 # Folders that the default target does not build, so that nothing outside of them, tests included, may include them.
 WINGS = ("reproductions",)
+# Commands use the tables and options beside main.cc, which registers the commands.
+CIRCLES = ("cli",)
 
 
-def folder_rule(path):
-    best = ""
-    for folder in ARROWS:
-        if (path + "/").startswith(folder + "/") and len(folder) > len(best):
-            best = folder
-    return best
+def owner(folder):
+    """The folder whose row counts: fakes for tests belong to what they stand for."""
+    return folder.removesuffix("/testing")
+
+
+def circles(arrows):
+    """Folders that reach themselves, each as one problem. Two folders of one top in CIRCLES may."""
+    problems = []
+    for start in arrows:
+        paths, seen = [[start]], set()
+        while paths:
+            path = paths.pop()
+            for target in arrows.get(path[-1], ()):
+                if target == start and start == min(path) and not all(p.split("/")[0] in CIRCLES for p in path):
+                    problems.append(f"{' -> '.join([*path, start])}: folders must not form a circle")
+                if target not in seen and target != start:
+                    seen.add(target)
+                    paths.append([*path, target])
+    return problems
+
+
+def table_problems(arrows, used):
+    """`used`: {folder: folders that its files include}. What the rows say and no file does, or the other way round."""
+    problems = [f"{folder}: no row in ARROWS of tests/lint/check_layers.py" for folder in used if folder not in arrows]
+    problems += [f"ARROWS: {folder} has no sources" for folder in arrows if folder not in used]
+    problems += [f"ARROWS: no file of {folder} includes {target}: delete the arrow"
+                 for folder in arrows if folder in used for target in arrows[folder] if target not in used[folder]]
+    return problems + circles(arrows)
 
 
 def under(path, prefixes):
@@ -166,6 +250,7 @@ def under(path, prefixes):
 
 def main():
     problems = []
+    used = {}
     files = 0
     for base, folders, names in os.walk(ROOT):
         folders[:] = [f for f in folders if f not in (".git", "build") and not f.startswith("build-")]
@@ -174,6 +259,9 @@ def main():
                 continue
             path = os.path.relpath(os.path.join(base, name), ROOT)
             folder = os.path.dirname(path)
+            rule = owner(folder)
+            if path.startswith(TOP):
+                used.setdefault(rule, set())
             files += 1
             text = open(os.path.join(ROOT, path), encoding="utf-8").read()
             if not under(folder, CUDA_FOLDERS):
@@ -191,21 +279,26 @@ def main():
                     problems.append(f"{path}: {folder} is pure and must not include {include}")
                 if not path.startswith(TOP):
                     continue  # tests may include any folder
-                rule = folder_rule(folder)
+                allowed = ARROWS.get(rule, ())
                 if include.startswith("medley/"):
                     if name.endswith(".h") and include.endswith(".grpc.pb.h"):
                         problems.append(f"{path}: header includes {include}; services stay in the .cc (docs/adr/0010)")
                     if name.endswith(".h") and folder not in WIRE_HEADERS and path not in WIRE_EXCEPTIONS:
                         problems.append(f"{path}: header includes {include}; keep it in the .cc (docs/adr/0010)")
-                    if not under("proto", ARROWS[rule]) and path not in WIRE_EXCEPTIONS:
-                        problems.append(f"{path}: {rule} must not include the wire form ({include})")
+                    if path not in WIRE_EXCEPTIONS:
+                        used[rule].add("proto")
+                        if "proto" not in allowed:
+                            problems.append(f"{path}: {rule} must not include the wire form ({include})")
                     continue
                 if not include.startswith(TOP):
                     continue
-                target = os.path.dirname(include)
-                if under(target, [rule]) or under(target, ARROWS[rule]):
+                target = owner(os.path.dirname(include))
+                if target == rule:
                     continue
-                problems.append(f"{path}: {rule} must not include {include}")
+                used[rule].add(target)
+                if target not in allowed:
+                    problems.append(f"{path}: {rule} must not include {include}")
+    problems += table_problems(ARROWS, used)
     for problem in problems:
         print(problem)
     print(f"check_layers: {files} files, {len(problems)} problems")

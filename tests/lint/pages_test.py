@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""What the lints of generated pages and of tables decide, on small examples."""
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import check_layers  # noqa: E402
+import check_maps  # noqa: E402
+
+
+class ArrowsTest(unittest.TestCase):
+    ARROWS = {"a": [], "b": ["a"], "c": ["a", "b"]}
+
+    def test_a_table_that_says_what_the_code_does_is_fine(self):
+        self.assertEqual(check_layers.table_problems(self.ARROWS, {"a": set(), "b": {"a"}, "c": {"a", "b"}}), [])
+
+    def test_each_difference_is_named(self):
+        for used, problem in (({"a": set(), "b": {"a"}, "c": {"a"}}, "no file of c includes b"),
+                              ({"a": set(), "b": {"a"}}, "c has no sources"),
+                              ({"a": set(), "b": {"a"}, "c": {"a", "b"}, "c/d": set()}, "c/d: no row")):
+            with self.subTest(problem):
+                found = check_layers.table_problems(self.ARROWS, used)
+                self.assertEqual(len(found), 1)
+                self.assertIn(problem, found[0])
+
+    def test_a_circle_of_any_length_is_found_once(self):
+        self.assertEqual(check_layers.circles(self.ARROWS), [])
+        self.assertEqual(len(check_layers.circles({"a": ["b"], "b": ["a"]})), 1)
+        self.assertEqual(len(check_layers.circles({"a": ["b"], "b": ["c"], "c": ["d"], "d": ["b"]})), 1)
+        self.assertEqual(check_layers.circles({"cli": ["cli/run"], "cli/run": ["cli"]}), [])
+
+    def test_fakes_belong_to_what_they_stand_for(self):
+        self.assertEqual(check_layers.owner("kube/client/testing"), "kube/client")
+        self.assertEqual(check_layers.owner("kube/client"), "kube/client")
+
+
+class MapTest(unittest.TestCase):
+    def test_the_first_sentence(self):
+        for text, sentence in (("# a\n\nPurpose: reads `x.h` and\nprices. More.\n", "Reads `x.h` and prices."),
+                               ("# a\nKeeps [rows](b.md).\n\nMore.", "Keeps rows."), ("# a\n**Purpose.** Sums. B", "Sums."),
+                               ("# a\n<!-- note -->\nAll of ADR 0.5 and e.g. this. Then", "All of ADR 0.5 and e.g. this."),
+                               ("# a\n\n| file | what |\n|---|---|\n", None), ("# a\n\n- one\n", None), ("# a\n", None),
+                               ("# a\n\n**Data in:** x. **Data out:** y.\n", None), ("# a\n\nno end\n", None), ("text.\n", None)):
+            with self.subTest(text):
+                self.assertEqual(check_maps.first_sentence(text), sentence)
+
+    def test_folders_of_tests_have_no_row(self):
+        paths = ["kube/a.h", "kube/client/testing/b.h", "reproductions/t/tests/c.cc", "tests/unit/d.cc", "cli/README.md"]
+        self.assertEqual(check_maps.folders_of(paths), ["kube", "proto"])
+
+    def test_a_readme_that_is_missing_or_says_nothing_is_a_problem(self):
+        texts = {"a/README.md": "# a\nDoes a.\n", "b/README.md": "# b\n", "c/README.md": "# c\n" + "long " * 50 + ".\n"}
+        sentences, problems = check_maps.read_sentences(["a", "b", "c", "d"], texts.get)
+        self.assertEqual(sentences, {"a": "Does a."})
+        self.assertEqual([p.split("/")[0].split(":")[0] for p in problems], ["b", "c", "d"])
+
+    def test_rows_stand_in_the_order_of_the_arrows(self):
+        arrows = {"kube/b": ["kube/z"], "kube/z": ["common/base"], "kube/a": ["kube/b"]}
+        made = check_maps.section({f: f"Is {f}." for f in arrows}, arrows)
+        self.assertLess(made.index("Is kube/z."), made.index("Is kube/b."))
+        self.assertLess(made.index("Is kube/b."), made.index("Is kube/a."))
+        self.assertIn("| Is kube/b. | `kube/z` |", made)
+        page = f"before\n{check_maps.BEGIN}\nold\n{check_maps.END}\nafter\n"
+        self.assertEqual(check_maps.replaced(check_maps.replaced(page, made), made), check_maps.replaced(page, made))
+        self.assertIsNone(check_maps.replaced("nothing", made))
+
+
+if __name__ == "__main__":
+    unittest.main()
