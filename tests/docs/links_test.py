@@ -4,7 +4,7 @@
 - Every link of every page and README leads to a file, a folder or a heading of the tree, or to another host.
 - Every block of docs/, README.md and CONTRIBUTING.md is fenced and has a language. A block of commands is run by
   docs_use_test or has `<!-- not run: REASON -->` above it. Only pages that docs_use_test runs may have the former.
-- mkdocs.yml names every page once, and docs/index.md links every page but the decisions (docs/adr).
+- mkdocs.yml names every page once, and docs/index.md links every page but the decisions, which docs/adr/README.md lists.
 """
 import os
 import re

@@ -7,6 +7,7 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import check_decisions  # noqa: E402
 import check_layers  # noqa: E402
 import check_maps  # noqa: E402
 
@@ -66,6 +67,33 @@ class MapTest(unittest.TestCase):
         page = f"before\n{check_maps.BEGIN}\nold\n{check_maps.END}\nafter\n"
         self.assertEqual(check_maps.replaced(check_maps.replaced(page, made), made), check_maps.replaced(page, made))
         self.assertIsNone(check_maps.replaced("nothing", made))
+
+
+class DecisionsTest(unittest.TestCase):
+    NAMES = ["0002-two.md", "0007-seven.md", "0009-nine.md"]
+
+    def read(self, status, name="0002-two.md", title="2. Two", date="2026-11-29"):
+        return check_decisions.read_head(name, f"# {title}\n\n*{date}. {status}.*\n\n**Context.** x\n", self.NAMES)
+
+    def test_a_head_has_number_date_and_status(self):
+        for status in ("Accepted", "Superseded by [7](0007-seven.md)", "Accepted, changed by [7](0007-seven.md) and [9](0009-nine.md)"):
+            with self.subTest(status):
+                self.assertEqual(self.read(status), ((2, "Two", "2026-11-29", status), []))
+
+    def test_what_is_wrong_is_named(self):
+        for changes, problem in (({"status": "Fine"}, "none of the forms"), ({"status": "Accepted", "title": "3. Two"}, "number 3"),
+                                 ({"status": "Accepted", "date": "2026-13-01"}, "no date"),
+                                 ({"status": "Superseded by [8](0008-eight.md)"}, "no decision 8"),
+                                 ({"status": "Superseded by [9](0007-seven.md)"}, "no decision 9"),
+                                 ({"status": "Superseded by [2](0002-two.md)"}, "no later decision")):
+            with self.subTest(problem):
+                self.assertIn(problem, " ".join(self.read(**changes)[1]))
+        self.assertIn("does not begin", check_decisions.read_head("0002-two.md", "# 2. Two\n\n**Context.**", self.NAMES)[1][0])
+
+    def test_the_list_has_a_row_for_each(self):
+        heads = {name: self.read("Accepted", name, f"{int(name[:4])}. Title")[0] for name in self.NAMES}
+        self.assertEqual(len(check_decisions.table(heads).splitlines()), 2 + len(self.NAMES))
+        self.assertIn("| 7 | [Title](0007-seven.md) | 2026-11-29 | Accepted |", check_decisions.table(heads))
 
 
 if __name__ == "__main__":

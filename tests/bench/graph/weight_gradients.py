@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How much earlier gradients of weights could be complete if those of inputs were separate operations (docs/adr/0034).
+"""How much earlier gradients of weights could be complete if those of inputs were separate operations (docs/graph-planning.md).
 
 weight_gradients.py [FOLDER]     # examples/graphs. Needs python3-yaml. The forward pass and both gradients count as equal thirds.
 """
