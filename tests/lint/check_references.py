@@ -17,6 +17,7 @@ import os
 import re
 import sys
 
+import check_status
 import tree
 
 ALLOWED = "tests/lint/references_allowed.txt"
@@ -75,6 +76,8 @@ class Tree:
             except UnicodeDecodeError:
                 continue
             self.words.update(re.findall(r"[A-Za-z_]\w*", text))
+            if os.path.basename(path) == "CMakeLists.txt":  # names that loops put together
+                self.words.update(check_status.tests_of(text))
             self.flags.update(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
             self.flags.update("--no-" + f[2:] for f in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
         self.flags.update("--" + m for path in files if path.endswith(".py")

@@ -10,6 +10,7 @@ sys.path.insert(0, HERE)
 import check_decisions  # noqa: E402
 import check_layers  # noqa: E402
 import check_maps  # noqa: E402
+import check_status  # noqa: E402
 
 
 class ArrowsTest(unittest.TestCase):
@@ -94,6 +95,29 @@ class DecisionsTest(unittest.TestCase):
         heads = {name: self.read("Accepted", name, f"{int(name[:4])}. Title")[0] for name in self.NAMES}
         self.assertEqual(len(check_decisions.table(heads).splitlines()), 2 + len(self.NAMES))
         self.assertIn("| 7 | [Title](0007-seven.md) | 2026-11-29 | Accepted |", check_decisions.table(heads))
+
+
+class StatusTest(unittest.TestCase):
+    def test_names_of_tests_in_loops_are_known(self):
+        cmake = ('foreach(part a b)\n  add_test(NAME x_${part}_test COMMAND y)\nendforeach()\nmedley_test(NAME c_test SRCS c.cc)\n'
+                 'function(f)\n  medley_test(NAME ${A}_d_test)\nendfunction()\n')
+        self.assertEqual(check_status.tests_of(cmake), {"x_a_test", "x_b_test", "c_test"})
+
+    def test_names_of_benches(self):
+        dev = ('case $1 in\n  bench)\n    [ "${2:-}" != build ] || exec x\n    case "${2:-}" in\n      agent | tapp) x ;;\n      *) y ;;\n'
+               '    esac\n    case "${2:-}" in graph|rewards)\n      z ;;\n    esac ;;\n  lint) x ;;\n')
+        run = 'x\nSECTIONS = {"pause": pause, "plan_a": f}\nGROUPS = {"plan": ["plan_a"]}\n'
+        self.assertEqual(check_status.benches_of(dev, run), {"build", "agent", "tapp", "graph", "rewards", "pause", "plan_a", "plan"})
+
+    def test_a_row_names_a_test_that_exists(self):
+        page = ("# x\n| a | b |\n\n## Works\n\n| what | shown by |\n|---|---|\n| one `code` | `a_test`, `./dev bench pause` |\n| two | nothing |\n"
+                "| three | `b_test` |\n\n## Not yet\n| no | `c_test` |\n")
+        rows = check_status.rows_of(page)
+        self.assertEqual([number for number, _ in rows], [8, 9, 10])
+        problems = check_status.problems_of(rows, {"a_test", "./dev bench pause", "code"}.__contains__)
+        self.assertEqual(len(problems), 2)
+        self.assertIn(":9: a row that names no test", problems[0])
+        self.assertIn(":10: there is no test and no bench b_test", problems[1])
 
 
 if __name__ == "__main__":
