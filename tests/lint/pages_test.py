@@ -8,6 +8,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import check_decisions  # noqa: E402
+import check_figures  # noqa: E402
 import check_layers  # noqa: E402
 import check_maps  # noqa: E402
 import check_status  # noqa: E402
@@ -95,6 +96,35 @@ class DecisionsTest(unittest.TestCase):
         heads = {name: self.read("Accepted", name, f"{int(name[:4])}. Title")[0] for name in self.NAMES}
         self.assertEqual(len(check_decisions.table(heads).splitlines()), 2 + len(self.NAMES))
         self.assertIn("| 7 | [Title](0007-seven.md) | 2026-11-29 | Accepted |", check_decisions.table(heads))
+
+
+class FiguresTest(unittest.TestCase):
+    RECORDS = [{"section": "A", "figure": f, "measured": "1 s", "bar": "< 2 s", "reached": True, "command": "x", "machine": "m",
+                "date": "2026-11-21"} for f in ("one", "two")]
+    BENCH = {"machine": {"processors": "2 x P", "load_before": 0.25}, "at": "2026-12-01T10:00:00+00:00", "figures": [
+        {"figure": "two", "measured": "3 s", "bar": "< 2 s", "command": "y", "reached": False, "details": {}},
+        {"figure": "one", "measured": "not measured: no program", "bar": "", "command": "x", "reached": False, "details": {}},
+        {"figure": "three", "measured": "4", "bar": "", "command": "z", "reached": True, "details": {}}]}
+
+    def test_what_was_measured_again_replaces_the_figure_and_keeps_its_place(self):
+        found = check_figures.taken(self.RECORDS, self.BENCH)
+        self.assertEqual([r["figure"] for r in found], ["one", "two", "three"])
+        self.assertEqual(found[0], self.RECORDS[0])
+        self.assertEqual((found[1]["section"], found[1]["measured"], found[1]["date"]), ("A", "3 s", "2026-12-01"))
+        self.assertEqual(found[1]["machine"], "2 x P, load 0.2 before")
+        self.assertEqual(found[2]["section"], check_figures.NEW_SECTION)
+        self.assertEqual(check_figures.problems_of(found), [])
+
+    def test_a_row_has_machine_and_date_and_says_when_its_bar_is_missed(self):
+        made = check_figures.section(check_figures.taken(self.RECORDS, self.BENCH))
+        self.assertIn("| one | 1 s | < 2 s | `x` | m | 2026-11-21 |", made)
+        self.assertIn("| two | 3 s (**bar missed**) |", made)
+
+    def test_incomplete_and_repeated_records_are_problems(self):
+        for change in ({"date": ""}, {"date": "2026-02-30"}, {"machine": " "}, {"command": None}, {"reached": "yes"}, {"bar": None},
+                       {"figure": "two"}):
+            with self.subTest(change):
+                self.assertEqual(len(check_figures.problems_of([{**self.RECORDS[0], **change}, self.RECORDS[1]])), 1)
 
 
 class StatusTest(unittest.TestCase):
