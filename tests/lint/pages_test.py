@@ -11,6 +11,7 @@ import check_decisions  # noqa: E402
 import check_figures  # noqa: E402
 import check_layers  # noqa: E402
 import check_maps  # noqa: E402
+import check_sizes  # noqa: E402
 import check_status  # noqa: E402
 
 
@@ -125,6 +126,35 @@ class FiguresTest(unittest.TestCase):
                        {"figure": "two"}):
             with self.subTest(change):
                 self.assertEqual(len(check_figures.problems_of([{**self.RECORDS[0], **change}, self.RECORDS[1]])), 1)
+
+
+class SizesTest(unittest.TestCase):
+    LISTED = check_sizes.read_list("# why\n450 a/long.cc\n230 a/long.h\n")
+
+    def problems(self, **changes):
+        return check_sizes.problems_of({"a/long.cc": 450, "a/long.h": 230, "a/fits.cc": 400, "a/fits.h": 200, **changes}, self.LISTED)
+
+    def test_what_is_listed_with_its_size_is_fine(self):
+        self.assertEqual(self.LISTED, {"a/long.cc": 450, "a/long.h": 230})
+        self.assertEqual(self.problems(), [])
+
+    def test_the_list_only_shrinks(self):
+        for change, problem in (({"a/long.cc": 451}, "may not grow"), ({"a/new.cc": 401}, "more than 400"), ({"a/new.h": 201}, "more than 200"),
+                                ({"a/long.cc": 449}, "only 449 lines"), ({"a/long.h": 200}, "need not be listed")):
+            with self.subTest(problem):
+                found = self.problems(**change)
+                self.assertEqual(len(found), 1)
+                self.assertIn(problem, found[0])
+        self.assertIn("does not exist", check_sizes.problems_of({"a/long.cc": 450}, self.LISTED)[0])
+
+    def test_writing_never_adds_or_raises(self):
+        self.assertEqual(check_sizes.shrunk({"a/long.cc": 440, "a/long.h": 200, "a/new.cc": 500}, self.LISTED), {"a/long.cc": 440})
+        self.assertEqual(check_sizes.shrunk({"a/long.cc": 460, "a/long.h": 231}, self.LISTED), self.LISTED)
+
+    def test_tests_have_another_limit(self):
+        for path in ("tests/unit/a_test.cc", "reproductions/tapp/tests/a.cc", "kube/client/testing/a.h", "a.py"):
+            self.assertIsNone(check_sizes.limit_of(path))
+        self.assertEqual((check_sizes.limit_of("worker/a.cc"), check_sizes.limit_of("worker/a.h")), (400, 200))
 
 
 class StatusTest(unittest.TestCase):
