@@ -5,6 +5,7 @@
 - Every block of docs/, README.md and CONTRIBUTING.md is fenced and has a language. A block of commands is run by
   docs_use_test or has `<!-- not run: REASON -->` above it. Only pages that docs_use_test runs may have the former.
 - mkdocs.yml names every page once, and docs/index.md links every page but the decisions, which docs/adr/README.md lists.
+- Each page of a paper has a section about what is missing.
 """
 import os
 import re
@@ -66,6 +67,14 @@ def check_index():
                 yield f"{index}: lists all pages, but not {path}"
 
 
+def check_papers():
+    """A page of a paper says what is missing."""
+    for path in tree.all_files():
+        if path in ("docs/graph-planning.md", "docs/design/planning-paper.md") or re.match(r"docs/papers/[^/]+\.md$", path):
+            if "missing" not in pages.Page(path).anchors():
+                yield f"{path}: a page of a paper ends with '## Missing'"
+
+
 def main():
     problems, cache, count, run, marked = [], {}, 0, 0, 0
     written = pages.written_pages()
@@ -78,7 +87,7 @@ def main():
             commands = [block for block in page.blocks if block.is_commands()]
             marked += sum(block.not_run is not None for block in commands)
             run += sum(block.not_run is None for block in commands)
-    problems += [*check_navigation(), *check_index()]
+    problems += [*check_navigation(), *check_index(), *check_papers()]
     print("\n".join(problems + [f"links_test: {count} pages, {run} command blocks that docs_use_test runs, "
                                 f"{marked} marked as not run, {len(problems)} problems"]))
     return 1 if problems or run == 0 else 0
