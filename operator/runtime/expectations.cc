@@ -14,27 +14,11 @@ void Expectations::ExpectCreations(const kube::Key& parent, int count) {
   open.since = clock_.Steady();
 }
 
-void Expectations::ExpectDeletion(const kube::Key& parent, const std::string& child_uid) {
-  base::MutexLock lock(mutex_);
-  Open& open = open_[parent];
-  open.deletions.insert(child_uid);
-  open.since = clock_.Steady();
-}
-
 void Expectations::CreationObserved(const kube::Key& parent) {
   base::MutexLock lock(mutex_);
   const auto it = open_.find(parent);
   if (it == open_.end()) return;
-  it->second.creations = std::max(0, it->second.creations - 1);
-  if (it->second.creations == 0 && it->second.deletions.empty()) open_.erase(it);
-}
-
-void Expectations::DeletionObserved(const kube::Key& parent, const std::string& child_uid) {
-  base::MutexLock lock(mutex_);
-  const auto it = open_.find(parent);
-  if (it == open_.end()) return;
-  it->second.deletions.erase(child_uid);
-  if (it->second.creations == 0 && it->second.deletions.empty()) open_.erase(it);
+  if (--it->second.creations <= 0) open_.erase(it);
 }
 
 bool Expectations::Satisfied(const kube::Key& parent) const {
@@ -49,19 +33,7 @@ void Expectations::Forget(const kube::Key& parent) {
 }
 
 void Expectations::ObserveAdd(const kube::Key& parent, const kube::Object& child) {
-  if (child.deleting()) {
-    DeletionObserved(parent, child.uid());
-  } else {
-    CreationObserved(parent);
-  }
-}
-
-void Expectations::ObserveUpdate(const kube::Key& parent, const kube::Object& child) {
-  if (child.deleting()) DeletionObserved(parent, child.uid());
-}
-
-void Expectations::ObserveDelete(const kube::Key& parent, const kube::Object& child) {
-  DeletionObserved(parent, child.uid());
+  if (!child.deleting()) CreationObserved(parent);
 }
 
 SlowStartResult SlowStart(int count, const std::function<absl::Status(int)>& create, int burst) {

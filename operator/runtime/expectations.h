@@ -1,9 +1,8 @@
-// A guard against stale caches: the creations and deletions that a controller has sent and its cache does not show yet
-// (as Kubernetes' controller_utils.go and kueue's expectations). Thread-safe.
+// A guard against stale caches: the creations that a controller has sent and its cache does not show yet (as in
+// Kubernetes' controller_utils.go and kueue's expectations). Deletions carry a UID and need none. Thread-safe.
 //
 //   expectations.ExpectCreations(job, 3);   // then create; each failed create: CreationObserved(job)
-//   expectations.ExpectDeletion(job, uid);  // then delete; failed delete: DeletionObserved(job, uid)
-//   informer: on_add -> CreationObserved(owner); on_delete, or deletionTimestamp -> DeletionObserved
+//   informer: on_add -> ObserveAdd(owner, child)
 //   if (!expectations.Satisfied(job)) write the status only: the cache is stale.
 #pragma once
 
@@ -11,8 +10,6 @@
 
 #include <functional>
 #include <map>
-#include <set>
-#include <string>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -26,25 +23,19 @@ class Expectations {
 
   // Adds to the open expectations of `parent`.
   void ExpectCreations(const kube::Key& parent, int count);
-  void ExpectDeletion(const kube::Key& parent, const std::string& child_uid);
   // The cache shows a new child, or a creation failed or was skipped. The count never drops below zero.
   void CreationObserved(const kube::Key& parent);
-  // A child is terminating or deleted (each UID counts once), or its deletion failed.
-  void DeletionObserved(const kube::Key& parent, const std::string& child_uid);
   // True when no expectation is open, or when the open ones are older than the timeout.
   bool Satisfied(const kube::Key& parent) const;
   // Drops all expectations of a parent that was deleted.
   void Forget(const kube::Key& parent);
 
-  // For the handlers of an informer. A child that is first seen terminating counts as deleted, not as created.
+  // For the handler of an informer. A child that is first seen terminating does not count as created.
   void ObserveAdd(const kube::Key& parent, const kube::Object& child);
-  void ObserveUpdate(const kube::Key& parent, const kube::Object& child);
-  void ObserveDelete(const kube::Key& parent, const kube::Object& child);
 
  private:
   struct Open {
     int creations = 0;
-    std::set<std::string> deletions;
     base::SteadyTime since;
   };
   base::Clock& clock_;

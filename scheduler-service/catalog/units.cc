@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace medley::sched {
@@ -114,23 +113,5 @@ SplitPrice SplitSpot(double spot, double on_demand, const Shape& shape, const Ba
 }
 
 double WholeGpus(const Shape& shape) { return shape.gpus * shape.gpu_fraction; }
-
-double MarginalPerGpu(double price, const Shape& shape) { return WholeGpus(shape) > 0 ? price / WholeGpus(shape) : 0; }
-
-double MarginalPerCore(double price, const Shape& shape) { return shape.vcpus > 0 ? price / shape.vcpus : 0; }
-
-std::optional<double> MigFraction(std::string_view profile) {
-  int slices = 0;
-  const auto [end, error] = std::from_chars(profile.data(), profile.data() + profile.size(), slices);
-  const std::string_view rest(end, static_cast<size_t>(profile.data() + profile.size() - end));
-  if (error != std::errc() || slices < 1 || slices > 7 || rest.substr(0, 2) != "g.") return std::nullopt;
-  return slices / 7.0;
-}
-
-double SharedFraction(int replicas) { return replicas > 1 ? 1.0 / replicas : 1; }
-
-double MemoryFraction(double memory_bytes, double whole_gpu_bytes) {
-  return whole_gpu_bytes > 0 && memory_bytes > 0 ? std::min(1.0, memory_bytes / whole_gpu_bytes) : 1;
-}
 
 }  // namespace medley::sched

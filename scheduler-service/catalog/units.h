@@ -7,8 +7,8 @@
 // on-demand price. A spot price is split in the proportions of the on-demand price: subtracting on-demand cores from a
 // spot price would give wrong results (V100: 0.04 instead of 0.46 USD/h).
 //
-// Which price to use depends on the purpose. A planner that buys instances for their GPUs pays for the whole instance
-// (MarginalPerGpu). Charging several users of one instance needs the split, whose parts add up to the price.
+// Which price to use depends on the purpose. A planner that buys instances for their GPUs pays for the whole instance.
+// Charging several users of one instance needs the split, whose parts add up to the price.
 // All functions are pure. Prices are in USD per hour; a GiB is 2^30 bytes.
 #pragma once
 
@@ -55,14 +55,5 @@ SplitPrice SplitSpot(double spot, double on_demand, const Shape& shape, const Ba
 
 // The number of whole GPUs of the instance: gpus * gpu_fraction.
 double WholeGpus(const Shape& shape);
-// The instance's price divided by its GPUs (cores); 0 if it has none.
-double MarginalPerGpu(double price, const Shape& shape);
-double MarginalPerCore(double price, const Shape& shape);
-
-// The share of a whole GPU: for a MIG profile ("1g.5gb", "3g.20gb": slices/7; nullopt for any other text), for one of
-// `replicas` that time-slice a GPU, and for a virtual GPU by its memory.
-std::optional<double> MigFraction(std::string_view profile);
-double SharedFraction(int replicas);
-double MemoryFraction(double memory_bytes, double whole_gpu_bytes);
 
 }  // namespace medley::sched

@@ -36,9 +36,4 @@ class HardwareCatalog {
   std::vector<Hardware> hardware_;  // in the file's order
 };
 
-// Creates `count` fictitious machines for scale tests. Machine i is a copy of the catalog's machine i (modulo its size)
-// with flops, bandwidths, memory and overhead each multiplied by a factor that is log-uniform in [1/2, 2]. Names are
-// "NAME-I". The same seed gives the same machines. Empty if `count` <= 0.
-std::vector<Hardware> PerturbHardware(const HardwareCatalog& catalog, int count, uint64_t seed);
-
 }  // namespace medley::sched

@@ -48,20 +48,7 @@ TEST_F(ExpectationsTest, F1_ExpireAfterFiveMinutesAndGoWithTheParent) {
   EXPECT_TRUE(expectations_.Satisfied(kJob));
 }
 
-TEST_F(ExpectationsTest, F2_DeletionTimestampAndDeleteCountOnce) {
-  expectations_.ExpectDeletion(kJob, "1");
-  expectations_.ExpectDeletion(kJob, "2");
-  expectations_.ObserveUpdate(kJob, Child("1", true));
-  expectations_.ObserveDelete(kJob, Child("1", true));
-  EXPECT_FALSE(expectations_.Satisfied(kJob));
-  expectations_.ObserveUpdate(kJob, Child("2"));  // not terminating
-  EXPECT_FALSE(expectations_.Satisfied(kJob));
-  expectations_.DeletionObserved(kJob, "2");  // its delete failed
-  EXPECT_TRUE(expectations_.Satisfied(kJob));
-}
-
 TEST_F(ExpectationsTest, F2_AChildFirstSeenTerminatingIsNoCreation) {
-  expectations_.ExpectDeletion(kJob, "1");
   expectations_.ExpectCreations(kJob, 1);
   expectations_.ObserveAdd(kJob, Child("1", true));
   EXPECT_FALSE(expectations_.Satisfied(kJob));

@@ -90,22 +90,6 @@ TEST(UnitsTest, PartsAddUp) {
   }
 }
 
-TEST(UnitsTest, SlicesAndShares) {
-  EXPECT_DOUBLE_EQ(*MigFraction("1g.5gb"), 1.0 / 7);
-  EXPECT_DOUBLE_EQ(*MigFraction("3g.20gb"), 3.0 / 7);
-  EXPECT_FALSE(MigFraction("8g.1gb"));
-  EXPECT_FALSE(MigFraction("g.5gb"));
-  EXPECT_FALSE(MigFraction("1x"));
-  EXPECT_DOUBLE_EQ(SharedFraction(4), 0.25);
-  EXPECT_EQ(SharedFraction(0), 1);
-  EXPECT_DOUBLE_EQ(MemoryFraction(3 * kGib, 24 * kGib), 0.125);  // g6f.large, an eighth of an L4
-  Shape eighth = Machine(2, 8, 1);
-  eighth.gpu_fraction = 0.125;
-  EXPECT_DOUBLE_EQ(MarginalPerGpu(0.2, eighth), 1.6);  // per whole GPU
-  EXPECT_EQ(MarginalPerGpu(0.2, Machine(2, 8)), 0);
-  EXPECT_DOUBLE_EQ(MarginalPerCore(0.192, Machine(4, 16)), 0.048);
-}
-
 TEST(UnitsTest, BaseFamilies) {
   for (const char* type : {"c5.xlarge", "m7i.large", "r6g.metal", "m5.24xlarge"}) {
     EXPECT_TRUE(IsBaseFamily("aws", type)) << type;
