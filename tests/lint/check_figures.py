@@ -6,11 +6,13 @@
     tests/lint/check_figures.py --take FILE   first takes what `./dev bench` measured, from build/bench.json
 
 A record has section, figure, measured, bar (may be empty), reached, command, machine and date. A figure that is taken replaces
-the one of the same name, whose bar and section stay; git has what was measured before.
+the one of the same name, whose section stays; git has what was measured before. README's five answers may only have numbers that
+a record or the output of the demo has.
 """
 import datetime
 import json
 import os
+import re
 import sys
 
 import tree
@@ -19,6 +21,7 @@ RECORDS, PAGE = "tests/bench/bench.json", "docs/design/figures.md"
 BEGIN, END = "<!-- figures: made by ./dev pages -->", "<!-- end of figures -->"
 TEXTS = ("section", "figure", "measured", "command", "machine", "date")
 NEW_SECTION = "Other"
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def problems_of(records):
@@ -56,6 +59,15 @@ def taken(records, bench):
     return out
 
 
+def unmeasured(readme, measured):
+    """Numbers in README's measured answers that neither the texts `measured` nor the demo's output below have."""
+    answers, rest = readme.split("| question | measured answer | where |")[1].split("\n\n", 1)
+    known = " ".join([*measured, *re.findall(r"```text.*?```", rest, re.S)])
+    numbers = {float(n.replace(",", "")) for n in NUMBER.findall(known)}
+    return [f"README.md: the answer '{line.split('|')[1].strip()}' has {n}, which no record of {RECORDS} has"
+            for line in answers.strip().split("\n")[1:] for n in NUMBER.findall(line.split("|")[2]) if float(n.replace(",", "")) not in numbers]
+
+
 def cell(text):
     return text.replace("|", "\\|")
 
@@ -81,6 +93,7 @@ def main():
             json.dump({"figures": records}, file, indent=1, ensure_ascii=False)
             file.write("\n")
     problems = problems_of(records)
+    problems += unmeasured(tree.read("README.md"), [record["measured"] for record in records])
     if not problems:
         page = tree.read(PAGE)
         made = page.split(BEGIN)[0] + BEGIN + "\n" + section(records) + "\n" + END + page.split(END)[-1]

@@ -121,6 +121,13 @@ class FiguresTest(unittest.TestCase):
         self.assertIn("| one | 1 s | < 2 s | `x` | m | 2026-11-21 |", made)
         self.assertIn("| two | 3 s (**bar missed**) |", made)
 
+    def test_an_answer_of_the_readme_may_only_have_measured_numbers(self):
+        readme = ("x\n\n| question | measured answer | where |\n|---|---|---|\n| fast? | 1 s, 1,000 times | x |\n| true? | 7 % and 3 % | x |\n\n"
+                  "```text\nit took 7 s\n```\n")
+        found = check_figures.unmeasured(readme, ["1.0 s of 1,000"])
+        self.assertEqual(len(found), 1)
+        self.assertIn("the answer 'true?' has 3,", found[0])
+
     def test_incomplete_and_repeated_records_are_problems(self):
         for change in ({"date": ""}, {"date": "2026-02-30"}, {"machine": " "}, {"command": None}, {"reached": "yes"}, {"bar": None},
                        {"figure": "two"}):
