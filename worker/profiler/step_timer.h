@@ -2,7 +2,7 @@
 //
 // The operations run in the order of a step: all forward passes, all backward passes in reverse, then all updates. One
 // that is repeated alone seems faster than it is in a step, probably because it still finds its parameters in the
-// caches of the processor (docs/adr/0037-layers-are-measured-in-the-order-of-a-step.md). The functions share no state.
+// caches of the processor (docs/design/profiles.md). The functions share no state.
 #pragma once
 
 #include <absl/status/statusor.h>
