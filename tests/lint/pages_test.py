@@ -7,6 +7,7 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import check_dead  # noqa: E402
 import check_decisions  # noqa: E402
 import check_figures  # noqa: E402
 import check_layers  # noqa: E402
@@ -162,6 +163,24 @@ class SizesTest(unittest.TestCase):
         for path in ("tests/unit/a_test.cc", "reproductions/tapp/tests/a.cc", "kube/client/testing/a.h", "a.py"):
             self.assertIsNone(check_sizes.limit_of(path))
         self.assertEqual((check_sizes.limit_of("worker/a.cc"), check_sizes.limit_of("worker/a.h")), (400, 200))
+
+
+class DeadTest(unittest.TestCase):
+    def found(self, header, source="", user="", test="Used(); Shut(); Open();"):
+        return [name for _, name in check_dead.dead({"kube/a.h": header, "kube/a.cc": source, "kube/b.cc": user, "tests/a_test.cc": test})]
+
+    def test_what_only_a_test_calls_is_found(self):
+        self.assertEqual(self.found("// Used() is.\nbool Used(int a);\n", "bool Used(int a) { return a; }"), ["Used"])
+        self.assertEqual(self.found("class A {\n  int Open() const { return 1; }\n};\n"), ["Open"])
+        self.assertEqual(self.found("std::vector<int> Shut(std::span<const int> all,\n int b);", "std::vector<int> Shut() {}", "// Shut()"), ["Shut"])
+
+    def test_what_a_program_or_a_bench_calls_is_not(self):
+        self.assertEqual(self.found("bool Used(int a);", "bool Used(int a) { return a; }", "x = Used(1);"), [])
+        self.assertEqual(self.found("bool Used(int a);", "bool Used(int a) { return a; }\nvoid B() { Used(1); }"), [])
+        self.assertEqual(self.found("class A {\n  int Open() const { return 1; }\n};\n", "a.Open();"), [])
+        self.assertEqual(self.found("bool Used(int a);\ninline bool Two() { return Used(2); }", "bool Used() {}", "Two();"), [])
+        self.assertEqual(self.found("template <typename T>\nbool Two(T t) {\n  return t.Parse(1);\n}", "", "Two();"), [])
+        self.assertEqual(check_dead.dead({"kube/a.h": "bool Used();", "tests/bench/b.cc": "Used();"}), [])
 
 
 class StatusTest(unittest.TestCase):
