@@ -10,60 +10,17 @@
 
 #include <absl/status/statusor.h>
 
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "worker/coordinator/core/agreements.h"
 #include "worker/coordinator/core/commands.h"
 #include "worker/coordinator/core/generation.h"
-#include "worker/coordinator/core/learning_curve.h"
-#include "worker/coordinator/core/ledger.h"
-#include "worker/coordinator/core/meter.h"
-#include "worker/coordinator/core/options.h"
-#include "worker/coordinator/core/recovery_budget.h"
 #include "worker/coordinator/core/roster.h"
-#include "worker/coordinator/core/slow_members.h"
-#include "worker/coordinator/core/standbys.h"
-#include "worker/scores/scores.h"
+#include "worker/coordinator/core/state.h"
 
 namespace medley::worker {
-
-// A checkpoint that can be restored.
-struct CheckpointPosition {
-  std::string folder;
-  int64_t generation = 0;  // that wrote it
-  int64_t step = 0;
-  job::v1::LedgerRecord ledger;
-};
-
-// What the shell found when it looked for checkpoints.
-struct CheckpointSearch {
-  std::optional<CheckpointPosition> newest;  // the newest that verifies
-  std::vector<std::string> rejected;         // why newer checkpoints of this job cannot be restored
-  bool unreadable = false;                   // one of them could not be read, which may pass
-  struct Incomplete {
-    int64_t step = 0;
-    std::string reason;
-  };
-  std::vector<Incomplete> incomplete;  // newer folders without a manifest: never completed, or the manifest is lost
-  std::string refused;  // why the job cannot continue from the checkpoint that it names; empty: it can, or names none
-};
-
-// An evaluation that the trainers run. Outside of the class, because clang cannot construct its members inside.
-struct PendingEvaluation {
-  bool AllDone() const;
-  bool last = false;  // at the end
-  job::v1::EvaluationData data = job::v1::EVALUATION_DATA_TEST;
-  bool recorded = false;             // its scores
-  std::map<std::string, bool> done;  // by member
-  base::SteadyTime deadline{};
-  ScoreSums scores;
-  std::optional<job::v1::FittedTransform> transform;
-};
 
 class CoordinatorCore {
  public:
@@ -107,19 +64,15 @@ class CoordinatorCore {
 
   // False: every connected member leaves, or none is connected.
   bool any_member_stays() const;
-  bool handed_over() const { return handed_over_; }                               // further input has no effect
-  int64_t successor_term() const { return successor_ ? successor_->term() : 0; }  // 0: nobody takes over
-  bool over() const { return outcome_ != job::v1::JOB_PHASE_UNSPECIFIED; }
-  int64_t active_generation() const { return active_ ? active_->generation : 0; }
-  const std::optional<Ledger>& ledger() const { return ledger_; }
+  bool handed_over() const { return state_.hand_over.handed_over; }  // further input has no effect
+  int64_t successor_term() const {
+    return state_.hand_over.successor ? state_.hand_over.successor->term() : 0;
+  }  // 0: nobody takes over
+  bool over() const { return state_.ending.over(); }
+  int64_t active_generation() const { return state_.generations.active ? state_.generations.active->generation : 0; }
+  const std::optional<Ledger>& ledger() const { return state_.training.ledger; }
 
  private:
-  enum class Mode {
-    kIdle,      // no member holds the state
-    kTraining,  // the active generation trains
-    kHalting,   // the survivors of the active generation are asked to halt
-    kHalted     // the survivors have halted; their state is at halted_step_
-  };
   // core.cc: inputs
   absl::Status AcceptTerm(int64_t leader_term, Instant now);
   void PlanOut(const std::vector<std::string>& members, Instant now);
@@ -143,7 +96,7 @@ class CoordinatorCore {
   RosterFit FitWith(const job::v1::ApplyPlanRequest& request, Use use, bool standbys) const;
   void StartGeneration(const job::v1::ApplyPlanRequest& request, RosterFit fit, job::v1::StateOrigin origin,
                        Cause cause, Instant now);
-  Cause PlanCause() const { return {job::v1::SWITCH_CAUSE_PLAN, desired_->reason(), ""}; }
+  Cause PlanCause() const { return {job::v1::SWITCH_CAUSE_PLAN, state_.plans.desired->reason(), ""}; }
   void SendPrepare(job::v1::StateOrigin origin);
   // `weight`: how the interruption counts; nullopt: it is a decision, and does not.
   void AbandonNext(const Cause& why, std::optional<RecoveryBudget::Weight> weight, Instant now);
@@ -274,106 +227,8 @@ class CoordinatorCore {
   void Log(bool warning, std::string message) { commands_.push_back(LogCommand{warning, std::move(message)}); }
   const ConnectedMember* Connected(const job::v1::Peer& peer) const;
 
-  const CoreOptions options_;
   std::vector<Command> commands_;
-
-  std::map<std::string, ConnectedMember> members_;
-  std::optional<job::v1::ApplyPlanRequest> desired_;
-  std::optional<job::v1::ApplyPlanRequest> first_plan_;
-  std::optional<GenerationInfo> active_;  // its members hold the state
-  std::optional<GenerationInfo> next_;    // the generation being prepared
-  // The last plan, when a member of it can never run it. desired_ is then the plan in force.
-  std::optional<job::v1::RefusedPlan> refused_;
-  std::optional<Ledger> ledger_;
-  Mode mode_ = Mode::kIdle;
-  int64_t leader_term_ = 0;  // the newest term served
-  int64_t last_generation_ = 0;
-  int64_t from_generation_ = 0;  // the last generation that was in force; 0: none yet
-
-  bool finding_ = false;                       // a FindCheckpointCommand has no result yet
-  base::SteadyTime find_deadline_{};           // for its result
-  int failed_searches_ = 0;                    // searches in a row that ended with an error
-  bool found_ = false;                         // restore_ has the result of a FindCheckpointCommand
-  std::optional<CheckpointPosition> restore_;  // nullopt: start from the seed
-  std::string restores_older_;                 // why restore_ is not the newest; empty: it is
-  // Checkpoints that verify but could not be restored, by folder.
-  struct Unrestorable {
-    std::string reason;
-    bool damaged = true;  // false: it could not be read, which may pass
-  };
-  std::map<std::string, Unrestorable> unrestorable_;
-  std::map<std::string, int> failed_restores_;  // by folder, of those that may be restored yet
-  int64_t halted_step_ = 0;                     // the survivors' step in Mode::kHalted
-  int64_t max_applied_ = 0;                     // highest step that any member applied, for lost_steps
-  int64_t drain_ = 0;                           // the last step at which the members were asked to drain; or 0
-  base::SteadyTime halt_deadline_{};
-  base::SteadyTime waiting_since_{};  // since when no generation could start
-  base::SteadyTime retry_at_{};
-  Cause last_interruption_;
-  RecoveryBudget budget_{options_.max_fruitless};
-  int64_t restarts_ = 0;
-
-  Agreements agreements_;
-  std::set<int64_t> agreed_;  // leased steps after which replicas agree, not yet committed; empty unless they differ
-  base::SteadyTime agreed_at_{};  // when the last of them was leased
-  int64_t applied_ = 0;           // the highest step that every member has applied, >= committed
-
-  std::optional<PendingCheckpoint> checkpoint_;
-  std::optional<PendingManifest> writing_manifest_;
-  CheckpointAttempt last_attempt_;
-  bool wants_checkpoint_ = false;   // one is due, when replicas agree
-  bool checkpoint_wanted_ = false;  // a member without replacement leaves: checkpoint as soon as possible
-  std::optional<job::v1::CheckpointFailure> checkpoint_failure_;  // since the last success
-  int64_t checkpoint_failures_ = 0;                               // since the job's start
-  bool last_is_damaged_ = false;                                  // the last checkpoint, while members hold its state
-  int rewrites_ = 0;                                              // of a last checkpoint that was damaged, at the end
-  int final_failures_ = 0;                                        // in a row, of saving the end of the job
-  base::SteadyTime final_since_{};                                // the first of them
-  int64_t last_checkpoint_ = 0;                                   // step of the last complete checkpoint; 0: none
-  std::string last_folder_;                                       // its folder; empty: not known
-  base::SteadyTime checkpoint_at_{};                              // when the last checkpoint was started
-  std::optional<PendingEvaluation> evaluation_;
-  std::optional<job::v1::BestRecord> best_;  // whose checkpoint is kept
-  bool warned_of_calibration_ = false;
-  std::optional<job::v1::TestRecord> tested_;  // of test data that choose no model
-  std::optional<job::v1::ExportedState> exported_;
-  int best_saves_ = 0;                   // failed attempts to save the model of the committed step, which is the best
-  int64_t unsaved_best_ = 0;             // the step of a better one that could not be saved
-  int restores_ = 0;                     // attempts to restore the exported model at the end
-  std::optional<PendingExport> export_;  // outlives evaluation_ when that is given up: one write at a time
-  LearningCurve curve_;
-  std::optional<job::v1::FittedTransform> transform_;  // of the training data, once an evaluation has reported it
-  bool written_ = false;                               // the finished model
-
-  std::optional<job::v1::HandOverRequest> successor_;
-  bool handed_over_ = false;
-  // The job was handed over to this coordinator between two steps: it trains on as soon as all members have come. Only
-  // in Mode::kHalting.
-  std::optional<job::v1::HandedOver> adopting_;
-  base::SteadyTime adopt_deadline_{};
-
-  bool suspending_ = false;
-  base::SteadyTime suspend_deadline_{};
-  job::v1::JobPhase outcome_ = job::v1::JOB_PHASE_UNSPECIFIED;
-  bool retryable_ = true;
-  int64_t final_generation_ = 0;  // the generation in force at the end
-  int64_t final_plan_ = 0;        // and the generation of its plan
-  std::string message_;
-  std::map<std::string, double> metrics_;
-  std::vector<job::v1::SwitchRecord> switches_;
-
-  std::map<int64_t, std::pair<double, int64_t>> losses_;  // by uncommitted step: (sum of losses, samples)
-  RecentMean loss_;
-  ThroughputMeter throughput_;
-  StageMeter stage_times_;
-  SlowMembers slow_;   // how fast the trainers of the generation in force are
-  Standbys standbys_;  // slow trainers: those that stand by, and those of active_ that the next generation leaves out
-  CostMeter cost_;
-  int64_t bad_rows_ = 0;
-  std::string train_digest_;  // of the data that the job trains on; empty: not known yet
-  std::string test_digest_;
-  std::string validation_digest_;
-  base::SteadyTime committed_at_{};  // time of the last commit or, before it, of the generation's start
+  CoreState state_;
   base::SteadyTime journaled_at_{};
 };
 

@@ -21,114 +21,125 @@ std::string Describe(const job::v1::BestModel& best) {
 
 // The record of the committed step, when its model is better than the one that is kept and has yet to be kept.
 const job::v1::EvaluationRecord* CoordinatorCore::Candidate() const {
-  if (!options_.checkpoints || options_.selection.metric.empty() || !ledger_) return nullptr;
-  const job::v1::EvaluationRecord* record = curve_.At(ledger_->committed());
-  if (record == nullptr || record->step() == unsaved_best_) return nullptr;
-  return IsBetter(options_.selection.metric, *record, best_ ? &best_->model() : nullptr) ? record : nullptr;
+  if (!state_.options.checkpoints || state_.options.selection.metric.empty() || !state_.training.ledger) return nullptr;
+  const job::v1::EvaluationRecord* record = state_.evaluation.curve.At(state_.training.ledger->committed());
+  if (record == nullptr || record->step() == state_.best.unsaved) return nullptr;
+  return IsBetter(state_.options.selection.metric, *record, state_.best.kept ? &state_.best.kept->model() : nullptr)
+             ? record
+             : nullptr;
 }
 
 // Keeps the model of the committed step when it is the best so far. Returns true while its checkpoint is not complete:
 // no step is leased until then, so whatever is lost, the members or the checkpoint have its state.
 bool CoordinatorCore::AdvanceBest(Instant now) {
   const job::v1::EvaluationRecord* record = Candidate();
-  if (record == nullptr || ledger_->leased() != record->step()) return false;
-  if (last_checkpoint_ == record->step() && !last_is_damaged_ && !last_folder_.empty()) {
+  if (record == nullptr || state_.training.ledger->leased() != record->step()) return false;
+  if (state_.checkpoints.last_step == record->step() && !state_.checkpoints.last_is_damaged &&
+      !state_.checkpoints.last_folder.empty()) {
     KeepBest(*record, now);
     return false;
   }
-  if (checkpoint_ || writing_manifest_ || now.steady < retry_at_) return true;
+  if (state_.checkpoints.pending || state_.checkpoints.writing || now.steady < state_.recovery.retry_at) return true;
   StartCheckpoint(record->step(), now);
   return true;
 }
 
 void CoordinatorCore::KeepBest(const job::v1::EvaluationRecord& record, Instant now) {
-  best_.emplace();
-  *best_->mutable_model() = BestOf(options_.selection, record);
-  best_->set_folder(last_folder_);
-  best_saves_ = 0;
-  Log(false, "kept the best model so far, of " + Describe(best_->model()));
+  state_.best.kept.emplace();
+  *state_.best.kept->mutable_model() = BestOf(state_.options.selection, record);
+  state_.best.kept->set_folder(state_.checkpoints.last_folder);
+  state_.best.saves = 0;
+  Log(false, "kept the best model so far, of " + Describe(state_.best.kept->model()));
   Journal(now);
-  commands_.push_back(PruneCommand{last_folder_});
+  commands_.push_back(PruneCommand{state_.checkpoints.last_folder});
 }
 
 // A checkpoint could not be written while the best model waits for it. After a few attempts the job trains on.
 void CoordinatorCore::BestNotSaved(Instant now) {
   const job::v1::EvaluationRecord* record = Candidate();
   if (record == nullptr || AllCommitted()) return;
-  retry_at_ = std::max(retry_at_, now.steady + options_.retry_wait * (int64_t{1} << best_saves_));
-  if (++best_saves_ < kMostSaves) return;
-  best_saves_ = 0;
-  unsaved_best_ = record->step();
-  Log(true,
-      fmt::format("the model of step {} is the best so far, but could not be saved in {} attempts: {}", record->step(),
-                  kMostSaves, best_ ? fmt::format("that of step {} is kept", best_->model().step()) : "none is kept"));
+  state_.recovery.retry_at =
+      std::max(state_.recovery.retry_at, now.steady + state_.options.retry_wait * (int64_t{1} << state_.best.saves));
+  if (++state_.best.saves < kMostSaves) return;
+  state_.best.saves = 0;
+  state_.best.unsaved = record->step();
+  Log(true, fmt::format("the model of step {} is the best so far, but could not be saved in {} attempts: {}",
+                        record->step(), kMostSaves,
+                        state_.best.kept ? fmt::format("that of step {} is kept", state_.best.kept->model().step())
+                                         : "none is kept"));
 }
 
 // The state is set back to `step`: what was evaluated later is trained again.
 void CoordinatorCore::RollBackBest(int64_t step) {
-  if (best_ && best_->model().step() > step) best_.reset();
-  if (tested_ && tested_->step() > step) tested_.reset();
-  if (unsaved_best_ > step) unsaved_best_ = 0;
+  if (state_.best.kept && state_.best.kept->model().step() > step) state_.best.kept.reset();
+  if (state_.evaluation.tested && state_.evaluation.tested->step() > step) state_.evaluation.tested.reset();
+  if (state_.best.unsaved > step) state_.best.unsaved = 0;
 }
 
 void CoordinatorCore::DropBest(const std::string& why) {
   Log(true, fmt::format("the best model, of step {}, cannot be used, and the last one is exported: {}",
-                        best_->model().step(), why));
-  best_.reset();
-  unsaved_best_ = ledger_->committed();  // the last model does not become the best because that is lost
-  restores_ = 0;
+                        state_.best.kept->model().step(), why));
+  state_.best.kept.reset();
+  state_.best.unsaved =
+      state_.training.ledger->committed();  // the last model does not become the best because that is lost
+  state_.best.restores = 0;
 }
 
 // A member could not restore the checkpoint of the best model.
 void CoordinatorCore::DropUnusableBest() {
-  if (!best_) return;
-  const auto found = unrestorable_.find(best_->folder());
-  if (found != unrestorable_.end()) DropBest(found->second.reason);
+  if (!state_.best.kept) return;
+  const auto found = state_.restoring.unrestorable.find(state_.best.kept->folder());
+  if (found != state_.restoring.unrestorable.end()) DropBest(found->second.reason);
 }
 
-int64_t CoordinatorCore::ExportedStep() const { return best_ ? best_->model().step() : ledger_->committed(); }
+int64_t CoordinatorCore::ExportedStep() const {
+  return state_.best.kept ? state_.best.kept->model().step() : state_.training.ledger->committed();
+}
 
 int64_t CoordinatorCore::StateStep() const {
-  return active_->restored_step > 0 ? active_->restored_step : ledger_->committed();
+  return state_.generations.active->restored_step > 0 ? state_.generations.active->restored_step
+                                                      : state_.training.ledger->committed();
 }
 
 // Restores the exported model as a generation, so that the test data are evaluated with it. The ledger stays.
 void CoordinatorCore::RestoreExported(Instant now) {
-  if (now.steady < retry_at_) return;
+  if (now.steady < state_.recovery.retry_at) return;
   const int64_t step = ExportedStep();
-  if (restores_++ >= kMostRestores) {
-    if (best_) return DropBest(fmt::format("it could not be restored in {} attempts", kMostRestores));
+  if (state_.best.restores++ >= kMostRestores) {
+    if (state_.best.kept) return DropBest(fmt::format("it could not be restored in {} attempts", kMostRestores));
     return Fail("the last model could not be restored for the evaluation on the test data", true, now);
   }
-  RosterFit fit = Fit(active_->request, Use::kAll);
+  RosterFit fit = Fit(state_.generations.active->request, Use::kAll);
   if (!fit.covers) return;  // a member is missing, and its loss is about to be known
-  Ledger at = *ledger_;
+  Ledger at = *state_.training.ledger;
   const absl::Status reset = at.ResetTo(step);
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
-  restore_ = CheckpointPosition{best_ ? best_->folder() : last_folder_, 0, step, at.ToRecord()};
-  evaluation_.reset();
-  const job::v1::ApplyPlanRequest request = active_->request;
+  state_.restoring.position = CheckpointPosition{
+      state_.best.kept ? state_.best.kept->folder() : state_.checkpoints.last_folder, 0, step, at.ToRecord()};
+  state_.evaluation.pending.reset();
+  const job::v1::ApplyPlanRequest request = state_.generations.active->request;
   StartGeneration(request, std::move(fit), job::v1::STATE_ORIGIN_CHECKPOINT,
                   {job::v1::SWITCH_CAUSE_PLAN,
                    fmt::format("the exported model, of step {}, is evaluated on the test data", step), ""},
                   now);
-  next_->restored_step = step;
+  state_.generations.next->restored_step = step;
 }
 
 // Takes the next step to the end of a job whose samples are trained and saved. Returns true when every evaluation has
 // been made.
 bool CoordinatorCore::AdvanceLastEvaluations(Instant now) {
-  if (evaluation_ && !evaluation_->AllDone()) return false;
-  if (evaluation_) RecordScores(now);
-  const int64_t committed = ledger_->committed();
-  if (!curve_.Knows(committed) && active_->restored_step == 0) {
-    StartEvaluation(true, options_.selection.data(), now);
+  if (state_.evaluation.pending && !state_.evaluation.pending->AllDone()) return false;
+  if (state_.evaluation.pending) RecordScores(now);
+  const int64_t committed = state_.training.ledger->committed();
+  if (!state_.evaluation.curve.Knows(committed) && state_.generations.active->restored_step == 0) {
+    StartEvaluation(true, state_.options.selection.data(), now);
     return false;
   }
   if (AdvanceBest(now)) return false;
   DropUnusableBest();
   const int64_t step = ExportedStep();
-  if (options_.selection.separate_test() && (!tested_ || tested_->step() != step)) {
+  if (state_.options.selection.separate_test() &&
+      (!state_.evaluation.tested || state_.evaluation.tested->step() != step)) {
     if (StateStep() != step) {
       RestoreExported(now);
     } else {
@@ -136,21 +147,24 @@ bool CoordinatorCore::AdvanceLastEvaluations(Instant now) {
     }
     return false;
   }
-  if (!evaluation_) {  // for the transform
-    StartEvaluation(true, options_.selection.data(), now);
+  if (!state_.evaluation.pending) {  // for the transform
+    StartEvaluation(true, state_.options.selection.data(), now);
     return false;
   }
-  if (options_.selection.separate_test()) {
-    metrics_ = {tested_->metrics().begin(), tested_->metrics().end()};
-  } else if (best_) {
-    metrics_ = {best_->model().metrics().begin(), best_->model().metrics().end()};
-  } else if (const job::v1::EvaluationRecord* last = curve_.At(committed)) {
-    metrics_ = {last->metrics().begin(), last->metrics().end()};
+  if (state_.options.selection.separate_test()) {
+    state_.evaluation.metrics = {state_.evaluation.tested->metrics().begin(),
+                                 state_.evaluation.tested->metrics().end()};
+  } else if (state_.best.kept) {
+    state_.evaluation.metrics = {state_.best.kept->model().metrics().begin(),
+                                 state_.best.kept->model().metrics().end()};
+  } else if (const job::v1::EvaluationRecord* last = state_.evaluation.curve.At(committed)) {
+    state_.evaluation.metrics = {last->metrics().begin(), last->metrics().end()};
   }
-  job::v1::ExportedState& exported = exported_.emplace();
+  job::v1::ExportedState& exported = state_.best.exported.emplace();
   exported.set_step(step);
-  exported.set_best(best_.has_value());
-  exported.set_epochs(static_cast<int32_t>(step / (ledger_->total_steps() / ledger_->epochs())));
+  exported.set_best(state_.best.kept.has_value());
+  exported.set_epochs(
+      static_cast<int32_t>(step / (state_.training.ledger->total_steps() / state_.training.ledger->epochs())));
   return true;
 }
 

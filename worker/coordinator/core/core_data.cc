@@ -19,24 +19,24 @@ std::string Differs(const char* which, const std::string& member, const std::str
 }  // namespace
 
 // Of the first generation, the first trainer's data are right. Later, those of the journal are. Returns false when
-// next_ was given up or the job has failed.
+// state_.generations.next was given up or the job has failed.
 bool CoordinatorCore::CheckTrainData(Instant now) {
-  std::string right = train_digest_;
+  std::string right = state_.data.train_digest;
   std::vector<std::pair<std::string, std::string>> wrong;  // member, sentence
   bool some_right = false;
-  for (const job::v1::Peer& peer : next_->peers) {
+  for (const job::v1::Peer& peer : state_.generations.next->peers) {
     const std::string& name = peer.slot().member();
-    const std::string& read = next_->members.at(name).data_digest;
+    const std::string& read = state_.generations.next->members.at(name).data_digest;
     if (read.empty()) continue;  // a parameter server, or a trainer without data
     if (right.empty()) right = read;
     some_right |= read == right;
-    if (read != right) wrong.emplace_back(name, Differs("training", name, options_.train_data, read, right));
+    if (read != right) wrong.emplace_back(name, Differs("training", name, state_.options.train_data, read, right));
   }
   if (wrong.empty()) {
-    train_digest_ = right;  // journaled when the generation is in force
+    state_.data.train_digest = right;  // journaled when the generation is in force
     return true;
   }
-  if (!active_ && !some_right) {
+  if (!state_.generations.active && !some_right) {
     Fail(wrong.front().second, false, now);
     return false;
   }
@@ -54,15 +54,15 @@ bool CoordinatorCore::CheckTrainData(Instant now) {
 // Likewise for the data of an evaluation. Returns false when the evaluation was given up.
 bool CoordinatorCore::CheckTestData(const std::string& member, const std::string& read, Instant now) {
   if (read.empty()) return true;
-  const bool validation = evaluation_->data == job::v1::EVALUATION_DATA_VALIDATION;
-  std::string& right = validation ? validation_digest_ : test_digest_;
+  const bool validation = state_.evaluation.pending->data == job::v1::EVALUATION_DATA_VALIDATION;
+  std::string& right = validation ? state_.data.validation_digest : state_.data.test_digest;
   if (right.empty()) right = read;
   if (read == right) return true;
-  const std::string why = validation ? Differs("validation", member, options_.validation_data, read, right)
-                                     : Differs("test", member, options_.test_data, read, right);
+  const std::string why = validation ? Differs("validation", member, state_.options.validation_data, read, right)
+                                     : Differs("test", member, state_.options.test_data, read, right);
   Log(true, "refused a member: " + why);
   ReleaseWithError(member, why);
-  active_->members.erase(member);
+  state_.generations.active->members.erase(member);
   LoseHolder({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, member}, now);
   return false;
 }

@@ -40,71 +40,78 @@ bool PendingEvaluation::AllDone() const {
 }
 
 bool CoordinatorCore::AdvanceEvaluation(Instant now) {
-  if (over() || mode_ != Mode::kTraining) return false;
-  if (evaluation_) {
-    if (!evaluation_->last && evaluation_->AllDone()) {
+  if (over() || state_.generations.mode != Mode::kTraining) return false;
+  if (state_.evaluation.pending) {
+    if (!state_.evaluation.pending->last && state_.evaluation.pending->AllDone()) {
       RecordScores(now);
       EndEvaluation(now);
       Journal(now);  // before a lease depends on it
       return KeepingBest() && AdvanceBest(now);
     }
-    return !evaluation_->last;
+    return !state_.evaluation.pending->last;
   }
   if (KeepingBest() && AdvanceBest(now)) return true;
-  const int64_t step = ledger_->committed();
-  if (suspending_ || successor_ || step != ledger_->leased() || !curve_.IsDue(*ledger_, step)) return false;
-  if (next_ && AllWarmed()) return false;  // the switch comes first
-  StartEvaluation(false, options_.selection.data(), now);
+  const int64_t step = state_.training.ledger->committed();
+  if (state_.ending.suspending || state_.hand_over.successor || step != state_.training.ledger->leased() ||
+      !state_.evaluation.curve.IsDue(*state_.training.ledger, step))
+    return false;
+  if (state_.generations.next && AllWarmed()) return false;  // the switch comes first
+  StartEvaluation(false, state_.options.selection.data(), now);
   return true;
 }
 
 // Whether the best model is kept before training goes on. At the end it is saved anyway.
-bool CoordinatorCore::KeepingBest() const { return !suspending_ && !successor_ && !AllCommitted(); }
+bool CoordinatorCore::KeepingBest() const {
+  return !state_.ending.suspending && !state_.hand_over.successor && !AllCommitted();
+}
 
 void CoordinatorCore::StartEvaluation(bool last, job::v1::EvaluationData data, Instant now) {
-  PendingEvaluation& pending = evaluation_.emplace();
+  PendingEvaluation& pending = state_.evaluation.pending.emplace();
   pending.last = last;
   pending.data = data;
-  pending.deadline = now.steady + options_.evaluate_timeout;
-  cost_.Pause();
+  pending.deadline = now.steady + state_.options.evaluate_timeout;
+  state_.meters.cost.Pause();
   const int64_t step = StateStep();
   job::v1::SessionResponse message;
-  message.mutable_evaluate()->set_generation(active_->generation);
+  message.mutable_evaluate()->set_generation(state_.generations.active->generation);
   message.mutable_evaluate()->set_step(step);
-  const bool chooses = data == options_.selection.data();
-  message.mutable_evaluate()->set_only_transform(chooses && curve_.Knows(ledger_->committed()));
+  const bool chooses = data == state_.options.selection.data();
+  message.mutable_evaluate()->set_only_transform(chooses &&
+                                                 state_.evaluation.curve.Knows(state_.training.ledger->committed()));
   message.mutable_evaluate()->set_data(data);
-  for (const auto& [name, member] : active_->members) {
+  for (const auto& [name, member] : state_.generations.active->members) {
     pending.done[name] = false;
     Send(member.peer, message);
   }
 }
 
 void CoordinatorCore::RecordScores(Instant now) {
-  if (std::exchange(evaluation_->recorded, true)) return;
-  if (evaluation_->transform) transform_ = std::move(evaluation_->transform);
-  std::map<std::string, double> metrics = MetricsOf(evaluation_->scores);
-  if (evaluation_->data != options_.selection.data()) return RecordTest(metrics, now);
-  const int64_t step = ledger_->committed();
-  if (curve_.At(step) != nullptr) return;
-  if (metrics.empty()) return curve_.AddNothing(step);
-  if (options_.selection.validation) {
+  if (std::exchange(state_.evaluation.pending->recorded, true)) return;
+  if (state_.evaluation.pending->transform)
+    state_.evaluation.transform = std::move(state_.evaluation.pending->transform);
+  std::map<std::string, double> metrics = MetricsOf(state_.evaluation.pending->scores);
+  if (state_.evaluation.pending->data != state_.options.selection.data()) return RecordTest(metrics, now);
+  const int64_t step = state_.training.ledger->committed();
+  if (state_.evaluation.curve.At(step) != nullptr) return;
+  if (metrics.empty()) return state_.evaluation.curve.AddNothing(step);
+  if (state_.options.selection.validation) {
     auto samples = metrics.extract("test_samples");
     samples.key() = "validation_samples";
     metrics.insert(std::move(samples));
   }
-  const job::v1::EvaluationRecord& record = curve_.Add(*ledger_, step, metrics, now.wall);
-  commands_.push_back(EvaluationCommand{record, active_->generation});
-  Log(false, Describe(*ledger_, record));
+  const job::v1::EvaluationRecord& record =
+      state_.evaluation.curve.Add(*state_.training.ledger, step, metrics, now.wall);
+  commands_.push_back(EvaluationCommand{record, state_.generations.active->generation});
+  Log(false, Describe(*state_.training.ledger, record));
   WarnOfCalibration(metrics);
-  metrics_ = metrics;
+  state_.evaluation.metrics = metrics;
 }
 
 // Once: the weights stay what they are.
 void CoordinatorCore::WarnOfCalibration(const std::map<std::string, double>& metrics) {
   const auto error = metrics.find("calibrationError");
-  if (!options_.weighs_classes || error == metrics.end() || error->second <= kPoorCalibration) return;
-  if (std::exchange(warned_of_calibration_, true)) return;
+  if (!state_.options.weighs_classes || error == metrics.end() || error->second <= kPoorCalibration) return;
+  if (std::exchange(state_.evaluation.warned_of_calibration, true)) return;
   Log(true, fmt::format("probabilities differ from the rates of positives by {:.2f} on average, because "
                         "spec.training.classWeights shift them: use the order of the predictions, not their size",
                         error->second));
@@ -112,8 +119,8 @@ void CoordinatorCore::WarnOfCalibration(const std::map<std::string, double>& met
 
 // The test data choose no model: they are seen once, by the exported one.
 void CoordinatorCore::RecordTest(const std::map<std::string, double>& metrics, Instant now) {
-  tested_.emplace().set_step(StateStep());
-  tested_->mutable_metrics()->insert(metrics.begin(), metrics.end());
+  state_.evaluation.tested.emplace().set_step(StateStep());
+  state_.evaluation.tested->mutable_metrics()->insert(metrics.begin(), metrics.end());
   std::string text;
   for (const auto& [name, value] : metrics) text += fmt::format(" {} {:.6g},", name, value);
   if (!text.empty()) text.pop_back();
@@ -123,37 +130,37 @@ void CoordinatorCore::RecordTest(const std::map<std::string, double>& metrics, I
 }
 
 void CoordinatorCore::EndEvaluation(Instant now) {
-  evaluation_.reset();
-  throughput_.Reset(now.steady);
-  committed_at_ = now.steady;  // the evaluation was no pause of a switch, and no stall
+  state_.evaluation.pending.reset();
+  state_.meters.throughput.Reset(now.steady);
+  state_.training.committed_at = now.steady;  // the evaluation was no pause of a switch, and no stall
 }
 
 void CoordinatorCore::OnEvaluating(const std::string& member, const job::v1::Evaluating& progress, Instant now) {
-  if (!evaluation_ || !evaluation_->done.contains(member)) return;
-  if (progress.generation() != active_->generation || progress.step() != StateStep()) return;
-  evaluation_->deadline = now.steady + options_.evaluate_timeout;
+  if (!state_.evaluation.pending || !state_.evaluation.pending->done.contains(member)) return;
+  if (progress.generation() != state_.generations.active->generation || progress.step() != StateStep()) return;
+  state_.evaluation.pending->deadline = now.steady + state_.options.evaluate_timeout;
 }
 
 void CoordinatorCore::OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now) {
-  if (!evaluation_) return;
-  const auto found = evaluation_->done.find(member);
-  if (found == evaluation_->done.end() || found->second) return;
+  if (!state_.evaluation.pending) return;
+  const auto found = state_.evaluation.pending->done.find(member);
+  if (found == state_.evaluation.pending->done.end() || found->second) return;
   if (!CheckTestData(member, part.test_digest(), now)) return;
   found->second = true;
-  evaluation_->deadline = now.steady + options_.evaluate_timeout;
-  evaluation_->scores.Add(FromProto(part));
-  if (part.has_transform()) evaluation_->transform = part.transform();
+  state_.evaluation.pending->deadline = now.steady + state_.options.evaluate_timeout;
+  state_.evaluation.pending->scores.Add(FromProto(part));
+  if (part.has_transform()) state_.evaluation.pending->transform = part.transform();
 }
 
 void CoordinatorCore::CheckEvaluation(Instant now) {
-  if (!evaluation_ || now.steady < evaluation_->deadline) return;
-  if (evaluation_->AllDone()) return;  // the finished model is being written, which has its own deadline
+  if (!state_.evaluation.pending || now.steady < state_.evaluation.pending->deadline) return;
+  if (state_.evaluation.pending->AllDone()) return;  // the finished model is being written, which has its own deadline
   std::vector<std::string> unfinished;
-  for (const auto& [name, done] : evaluation_->done) {
+  for (const auto& [name, done] : state_.evaluation.pending->done) {
     if (!done) unfinished.push_back(name);
   }
   const std::string why = fmt::format("the evaluation made no progress for {:.0f} s; unfinished members: {}",
-                                      base::ToSeconds(options_.evaluate_timeout), fmt::join(unfinished, ", "));
+                                      base::ToSeconds(state_.options.evaluate_timeout), fmt::join(unfinished, ", "));
   BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, unfinished.empty() ? "" : unfinished.front()}, now);
 }
 

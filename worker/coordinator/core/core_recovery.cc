@@ -29,109 +29,110 @@ RecoveryBudget::Weight WeightOf(job::v1::SwitchCause cause) {
 // Records the cause that users are shown. Peers often notice a loss before the lost member's session ends, or fail
 // again because of it. Their broken exchange is an effect, so it does not replace the loss as the cause.
 void CoordinatorCore::Blame(const Cause& why) {
-  const bool effect =
-      why.kind == job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN && last_interruption_.kind == job::v1::SWITCH_CAUSE_MEMBER_LOST;
-  if (mode_ == Mode::kTraining || !effect) last_interruption_ = why;
+  const bool effect = why.kind == job::v1::SWITCH_CAUSE_EXCHANGE_BROKEN &&
+                      state_.recovery.cause.kind == job::v1::SWITCH_CAUSE_MEMBER_LOST;
+  if (state_.generations.mode == Mode::kTraining || !effect) state_.recovery.cause = why;
 }
 
 void CoordinatorCore::BeginHalt(const Cause& why, Instant now, bool counted) {
-  Log(true, fmt::format("generation {} stops at step {}: {}", active_->generation, ledger_->committed(), why.text));
+  Log(true, fmt::format("generation {} stops at step {}: {}", state_.generations.active->generation,
+                        state_.training.ledger->committed(), why.text));
   Blame(why);
-  if (mode_ == Mode::kTraining) ++restarts_;
+  if (state_.generations.mode == Mode::kTraining) ++state_.recovery.restarts;
   if (!counted) {
-    budget_.Interrupted(WeightOf(why.kind));
-    retry_at_ = now.steady + budget_.Pause(options_.retry_wait);
+    state_.recovery.budget.Interrupted(WeightOf(why.kind));
+    state_.recovery.retry_at = now.steady + state_.recovery.budget.Pause(state_.options.retry_wait);
   }
-  if (next_) {
+  if (state_.generations.next) {
     job::v1::SessionResponse message;
-    message.mutable_abandon()->set_generation(next_->generation);
-    for (const auto& [name, member] : next_->members) {
-      const bool holder = active_->members.contains(name);
+    message.mutable_abandon()->set_generation(state_.generations.next->generation);
+    for (const auto& [name, member] : state_.generations.next->members) {
+      const bool holder = state_.generations.active->members.contains(name);
       if (!holder && Connected(member.peer) != nullptr) Send(member.peer, message);
     }
-    next_.reset();
+    state_.generations.next.reset();
   }
-  checkpoint_.reset();
-  evaluation_.reset();
-  mode_ = Mode::kHalting;
-  halt_deadline_ = now.steady + options_.halt_timeout;
-  for (auto& [name, member] : active_->members) HaltMember(member);
+  state_.checkpoints.pending.reset();
+  state_.evaluation.pending.reset();
+  state_.generations.mode = Mode::kHalting;
+  state_.generations.halt_deadline = now.steady + state_.options.halt_timeout;
+  for (auto& [name, member] : state_.generations.active->members) HaltMember(member);
 }
 
 void CoordinatorCore::HaltMember(GenerationMember& member) {
   member.halted = false;
   job::v1::SessionResponse message;
-  message.mutable_halt()->set_generation(active_->generation);
+  message.mutable_halt()->set_generation(state_.generations.active->generation);
   Send(member.peer, message);
 }
 
 void CoordinatorCore::OnHalted(const std::string& member, const job::v1::Halted& halted, Instant /*now*/) {
-  if (mode_ != Mode::kHalting || halted.generation() != active_->generation) return;
-  const auto found = active_->members.find(member);
-  if (found == active_->members.end()) return;
+  if (state_.generations.mode != Mode::kHalting || halted.generation() != state_.generations.active->generation) return;
+  const auto found = state_.generations.active->members.find(member);
+  if (found == state_.generations.active->members.end()) return;
   found->second.halted = true;
   found->second.applied = halted.applied_step();
   found->second.undo_to = halted.undo_to_step();
-  max_applied_ = std::max(max_applied_, halted.applied_step());
+  state_.training.max_applied = std::max(state_.training.max_applied, halted.applied_step());
 }
 
 bool CoordinatorCore::StateIsWhole() const {
   std::set<std::string> survivors;
-  for (const auto& [name, member] : active_->members) survivors.insert(name);
-  return StateSurvives(active_->plan, active_->peers, survivors);
+  for (const auto& [name, member] : state_.generations.active->members) survivors.insert(name);
+  return StateSurvives(state_.generations.active->plan, state_.generations.active->peers, survivors);
 }
 
 // Once all survivors have answered or timed out: determines the state's step and whether the state is complete.
 void CoordinatorCore::ResolveHalt(Instant now) {
-  if (adopting_ && now.steady < adopt_deadline_) return;
+  if (state_.hand_over.adopting && now.steady < state_.hand_over.adopt_deadline) return;
   StopAdopting({job::v1::SWITCH_CAUSE_COORDINATOR_RESTARTED, "members did not follow to the new coordinator", ""});
-  const bool late = now.steady >= halt_deadline_;
+  const bool late = now.steady >= state_.generations.halt_deadline;
   bool pending = false;
   std::vector<std::string> lost;
-  for (const auto& [name, member] : active_->members) {
+  for (const auto& [name, member] : state_.generations.active->members) {
     if (member.halted) continue;
     if (late) lost.push_back(name);
     pending = true;
   }
   if (pending && !late) return;
   for (const std::string& name : lost) {
-    const job::v1::Peer& peer = active_->members.at(name).peer;
+    const job::v1::Peer& peer = state_.generations.active->members.at(name).peer;
     if (Connected(peer) != nullptr) {
       Log(true, name + " did not halt in time and is treated as lost");
       commands_.push_back(DropCommand{name, peer.instance()});
-      members_.erase(name);
+      state_.members.all.erase(name);
     }
     Blame({job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " did not halt in time", name});
-    active_->members.erase(name);
+    state_.generations.active->members.erase(name);
   }
-  if (!StateIsWhole()) return LoseState(last_interruption_, now);
+  if (!StateIsWhole()) return LoseState(state_.recovery.cause, now);
   // At the end, when only the exported model was evaluated: the last checkpoint has the state of the ledger.
-  if (StateStep() != ledger_->committed()) return LoseState(last_interruption_, now);
+  if (StateStep() != state_.training.ledger->committed()) return LoseState(state_.recovery.cause, now);
   int64_t t = std::numeric_limits<int64_t>::max();
-  for (const auto& [name, member] : active_->members) t = std::min(t, member.applied);
-  for (const auto& [name, member] : active_->members) {
+  for (const auto& [name, member] : state_.generations.active->members) t = std::min(t, member.applied);
+  for (const auto& [name, member] : state_.generations.active->members) {
     if (member.undo_to > t) {
       const std::string why =
           fmt::format("{} has applied step {} and cannot roll back to step {}", name, member.applied, t);
       return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, name}, now);
     }
   }
-  if (t < ledger_->committed() || t > ledger_->total_steps()) {
-    const std::string why =
-        fmt::format("the survivors can only continue from step {}, but step {} is committed", t, ledger_->committed());
+  if (t < state_.training.ledger->committed() || t > state_.training.ledger->total_steps()) {
+    const std::string why = fmt::format("the survivors can only continue from step {}, but step {} is committed", t,
+                                        state_.training.ledger->committed());
     return LoseState({job::v1::SWITCH_CAUSE_MEMBER_FAULT, why, ""}, now);
   }
-  SetLedger(t, active_->generation);
-  halted_step_ = t;
-  mode_ = Mode::kHalted;
-  waiting_since_ = now.steady;
-  GiveUp(last_interruption_, now);
+  SetLedger(t, state_.generations.active->generation);
+  state_.generations.halted_step = t;
+  state_.generations.mode = Mode::kHalted;
+  state_.recovery.waiting_since = now.steady;
+  GiveUp(state_.recovery.cause, now);
 }
 
 bool CoordinatorCore::GiveUp(const Cause& why, Instant now) {
-  if (!budget_.spent()) return false;
+  if (!state_.recovery.budget.spent()) return false;
   Fail(fmt::format("gave up after {} interruptions without progress beyond step {}; the last one: {}",
-                   budget_.interruptions(), budget_.furthest_step(), why.text),
+                   state_.recovery.budget.interruptions(), state_.recovery.budget.furthest_step(), why.text),
        true, now);
   return true;
 }
@@ -139,121 +140,128 @@ bool CoordinatorCore::GiveUp(const Cause& why, Instant now) {
 void CoordinatorCore::LoseState(const Cause& why, Instant now) {
   Log(true, fmt::format("part of the state is lost ({}): rolling back to the last checkpoint", why.text));
   Blame(why);
-  if (next_) AbandonNext(why, std::nullopt, now);  // BeginHalt has counted it
+  if (state_.generations.next) AbandonNext(why, std::nullopt, now);  // BeginHalt has counted it
   if (over()) return;
-  from_generation_ = std::max(from_generation_, active_->generation);
-  active_.reset();
-  checkpoint_.reset();
-  mode_ = Mode::kIdle;
-  found_ = false;
-  waiting_since_ = now.steady;
+  state_.generations.from = std::max(state_.generations.from, state_.generations.active->generation);
+  state_.generations.active.reset();
+  state_.checkpoints.pending.reset();
+  state_.generations.mode = Mode::kIdle;
+  state_.restoring.found = false;
+  state_.recovery.waiting_since = now.steady;
   Journal(now);
   GiveUp(why, now);
 }
 
 // Starts a generation from the survivors' state, with the first choice of plan and members that covers every stage.
 void CoordinatorCore::AdvanceHalted(Instant now) {
-  if (next_ || now.steady < retry_at_) return;
-  const std::pair<const job::v1::ApplyPlanRequest*, Use> choices[] = {{&active_->request, Use::kHolders},
-                                                                      {&*desired_, Use::kStaying},
-                                                                      {&active_->request, Use::kStaying},
-                                                                      {&*desired_, Use::kAll},
-                                                                      {&active_->request, Use::kAll}};
+  if (state_.generations.next || now.steady < state_.recovery.retry_at) return;
+  const std::pair<const job::v1::ApplyPlanRequest*, Use> choices[] = {
+      {&state_.generations.active->request, Use::kHolders},
+      {&*state_.plans.desired, Use::kStaying},
+      {&state_.generations.active->request, Use::kStaying},
+      {&*state_.plans.desired, Use::kAll},
+      {&state_.generations.active->request, Use::kAll}};
   for (const auto& [request, use] : choices) {
     RosterFit fit = Fit(*request, use);
     if (fit.covers) {
       const job::v1::ApplyPlanRequest copy = *request;
-      return StartGeneration(copy, std::move(fit), job::v1::STATE_ORIGIN_PEERS, last_interruption_, now);
+      return StartGeneration(copy, std::move(fit), job::v1::STATE_ORIGIN_PEERS, state_.recovery.cause, now);
     }
   }
 }
 
 // Starts a generation while no member holds the state: from the seed, or from a checkpoint.
 void CoordinatorCore::AdvanceIdle(Instant now) {
-  if (next_) return;
-  if (suspending_) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
-  if (!desired_ || now.steady < retry_at_) return;
-  RosterFit fit = Fit(*desired_, Use::kStaying);
-  if (!fit.covers) fit = Fit(*desired_, Use::kAll);  // a leaving member is better than none
-  const base::nanoseconds patience = from_generation_ > 0 ? options_.fold_in_wait : options_.member_wait;
-  const bool late = fit.covers && now.steady - waiting_since_ >= patience;
+  if (state_.generations.next) return;
+  if (state_.ending.suspending) return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, state_.ending.message, now);
+  if (!state_.plans.desired || now.steady < state_.recovery.retry_at) return;
+  RosterFit fit = Fit(*state_.plans.desired, Use::kStaying);
+  if (!fit.covers) fit = Fit(*state_.plans.desired, Use::kAll);  // a leaving member is better than none
+  const base::nanoseconds patience =
+      state_.generations.from > 0 ? state_.options.fold_in_wait : state_.options.member_wait;
+  const bool late = fit.covers && now.steady - state_.recovery.waiting_since >= patience;
   if (!fit.full() && !late && !OnlyLeaversMissing(fit)) return;
-  if (options_.checkpoints && !found_) {
-    if (finding_) return;
-    finding_ = true;
-    find_deadline_ = now.steady + options_.volume_timeout;
-    FindCheckpointCommand find{.reject_unreadable = failed_searches_ >= options_.max_searches};
-    for (const auto& [folder, why] : unrestorable_) find.unusable[folder] = why.reason;
+  if (state_.options.checkpoints && !state_.restoring.found) {
+    if (state_.restoring.finding) return;
+    state_.restoring.finding = true;
+    state_.restoring.find_deadline = now.steady + state_.options.volume_timeout;
+    FindCheckpointCommand find{.reject_unreadable = state_.restoring.failed_searches >= state_.options.max_searches};
+    for (const auto& [folder, why] : state_.restoring.unrestorable) find.unusable[folder] = why.reason;
     commands_.push_back(std::move(find));
     return;
   }
-  const bool restore = restore_.has_value();
+  const bool restore = state_.restoring.position.has_value();
   // Without an interruption this is a first start, or the job resumes after a suspension.
-  const bool interrupted = from_generation_ > 0 && !last_interruption_.text.empty();
-  Cause cause = interrupted ? last_interruption_ : PlanCause();
-  if (restore && !restores_older_.empty()) cause.text += "; " + restores_older_;
-  const job::v1::ApplyPlanRequest request = *desired_;
+  const bool interrupted = state_.generations.from > 0 && !state_.recovery.cause.text.empty();
+  Cause cause = interrupted ? state_.recovery.cause : PlanCause();
+  if (restore && !state_.restoring.why_older.empty()) cause.text += "; " + state_.restoring.why_older;
+  const job::v1::ApplyPlanRequest request = *state_.plans.desired;
   StartGeneration(request, std::move(fit), restore ? job::v1::STATE_ORIGIN_CHECKPOINT : job::v1::STATE_ORIGIN_INITIAL,
                   std::move(cause), now);
 }
 
 void CoordinatorCore::CheckDeadlines(Instant now) {
-  if (suspending_ && now.steady >= suspend_deadline_) {
+  if (state_.ending.suspending && now.steady >= state_.ending.suspend_deadline) {
     Log(true, "suspended without a checkpoint of the last steps, because it was not written in time");
-    return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, message_, now);
+    return Finish(job::v1::JOB_PHASE_SUSPENDED, 0, state_.ending.message, now);
   }
-  if (mode_ != Mode::kTraining && desired_ && !next_ && !finding_ && mode_ != Mode::kHalting &&
-      now.steady - waiting_since_ > options_.member_wait) {
-    const double waited = base::ToSeconds(options_.member_wait);
-    const std::string& cause = last_interruption_.text;
+  if (state_.generations.mode != Mode::kTraining && state_.plans.desired && !state_.generations.next &&
+      !state_.restoring.finding && state_.generations.mode != Mode::kHalting &&
+      now.steady - state_.recovery.waiting_since > state_.options.member_wait) {
+    const double waited = base::ToSeconds(state_.options.member_wait);
+    const std::string& cause = state_.recovery.cause.text;
     return Fail(fmt::format("no generation could start for {:.0f} s; missing members: {}{}", waited,
                             fmt::join(MissingMembers(), ", "), cause.empty() ? "" : "; the last cause: " + cause),
                 true, now);
   }
-  if (finding_ && now.steady >= find_deadline_) {
+  if (state_.restoring.finding && now.steady >= state_.restoring.find_deadline) {
     return Fail(
         fmt::format("the checkpoint volume did not answer within {:.0f} s while it was searched for a checkpoint",
-                    base::ToSeconds(options_.volume_timeout)),
+                    base::ToSeconds(state_.options.volume_timeout)),
         true, now);
   }
-  if (writing_manifest_ && now.steady >= writing_manifest_->deadline) {
-    const std::string folder = writing_manifest_->folder;  // a copy: the call below resets it
+  if (state_.checkpoints.writing && now.steady >= state_.checkpoints.writing->deadline) {
+    const std::string folder = state_.checkpoints.writing->folder;  // a copy: the call below resets it
     OnManifestWritten(folder,
                       base::DeadlineExceeded("the checkpoint volume did not answer within {:.0f} s",
-                                             base::ToSeconds(options_.volume_timeout)),
+                                             base::ToSeconds(state_.options.volume_timeout)),
                       now);
     if (over()) return;
   }
-  if (export_ && now.steady >= export_->deadline) {
-    OnExported(export_->step,
+  if (state_.ending.exporting && now.steady >= state_.ending.exporting->deadline) {
+    OnExported(state_.ending.exporting->step,
                base::DeadlineExceeded("writing the model: the volume did not answer within {:.0f} s",
-                                      base::ToSeconds(options_.volume_timeout)),
+                                      base::ToSeconds(state_.options.volume_timeout)),
                now);
     if (over()) return;
   }
-  if (next_ && now.steady >= next_->deadline) {
+  if (state_.generations.next && now.steady >= state_.generations.next->deadline) {
     std::vector<std::string> late;
-    for (const auto& [name, member] : next_->members) {
-      if (next_->switching ? !member.ready : !member.warmed) late.push_back(name);
+    for (const auto& [name, member] : state_.generations.next->members) {
+      if (state_.generations.next->switching ? !member.ready : !member.warmed) late.push_back(name);
     }
-    const char* what = next_->switching ? "ready" : "warm";
+    const char* what = state_.generations.next->switching ? "ready" : "warm";
     const std::string why = fmt::format("members that were not {} in time: {}", what, fmt::join(late, ", "));
     if (!late.empty())
       AbandonNext({job::v1::SWITCH_CAUSE_TIMEOUT, why, late.front()}, RecoveryBudget::Weight::kFault, now);
   }
-  if (over() || mode_ != Mode::kTraining) return;
-  if (checkpoint_ && !checkpoint_->waiting.empty() && now.steady >= checkpoint_->deadline) {
-    const std::string why = fmt::format("the checkpoint of step {} was not written in time; missing parts: {}",
-                                        checkpoint_->step, fmt::join(checkpoint_->waiting, ", "));
-    const std::string folder = checkpoint_->folder;
-    checkpoint_.reset();
+  if (over() || state_.generations.mode != Mode::kTraining) return;
+  if (state_.checkpoints.pending && !state_.checkpoints.pending->waiting.empty() &&
+      now.steady >= state_.checkpoints.pending->deadline) {
+    const std::string why =
+        fmt::format("the checkpoint of step {} was not written in time; missing parts: {}",
+                    state_.checkpoints.pending->step, fmt::join(state_.checkpoints.pending->waiting, ", "));
+    const std::string folder = state_.checkpoints.pending->folder;
+    state_.checkpoints.pending.reset();
     if (AllCommitted()) return Fail(why, true, now);
     CheckpointFailed(why, folder, now);
   }
   CheckEvaluation(now);
-  if (mode_ != Mode::kTraining) return;
-  if (ledger_->leased() > ledger_->committed() && now.steady - committed_at_ > options_.stall_timeout) {
-    const std::string why = fmt::format("no step was committed for {:.0f} s", base::ToSeconds(options_.stall_timeout));
+  if (state_.generations.mode != Mode::kTraining) return;
+  if (state_.training.ledger->leased() > state_.training.ledger->committed() &&
+      now.steady - state_.training.committed_at > state_.options.stall_timeout) {
+    const std::string why =
+        fmt::format("no step was committed for {:.0f} s", base::ToSeconds(state_.options.stall_timeout));
     BeginHalt({job::v1::SWITCH_CAUSE_TIMEOUT, why, ""}, now);
   }
 }

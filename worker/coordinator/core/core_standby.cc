@@ -99,78 +99,84 @@ const job::v1::MemberSlot* SlotOf(const job::v1::ApplyPlanRequest& request, cons
 }  // namespace
 
 bool CoordinatorCore::StandsBy(const std::string& member) const {
-  const auto found = members_.find(member);
-  const Standby* standby = standbys_.Find(member);
-  return found != members_.end() && standby != nullptr && !standby->may_return && !found->second.released &&
+  const auto found = state_.members.all.find(member);
+  const Standby* standby = state_.standing_by.standbys.Find(member);
+  return found != state_.members.all.end() && standby != nullptr && !standby->may_return && !found->second.released &&
          standby->record.instance() == found->second.hello.instance();
 }
 
 void CoordinatorCore::RestoreStandbys(const job::v1::CoordinatorState& journal, Instant now) {
-  standbys_.Restore(journal, now.steady);
+  state_.standing_by.standbys.Restore(journal, now.steady);
   const plan::v1::ExecutionPlan& plan = journal.active().plan();
   for (const job::v1::StandbyRecord& record : journal.standbys()) {
     if (record.stage() < 0 || record.stage() >= plan.stages_size()) continue;
-    slow_.Restore(PolicyOf(plan),
-                  {record.member(), record.instance(), record.pool(), record.stage(), record.share(),
-                   OperationsOf(plan.stages(record.stage()))},
-                  record.usual_seconds());
+    state_.standing_by.slow.Restore(PolicyOf(plan),
+                                    {record.member(), record.instance(), record.pool(), record.stage(), record.share(),
+                                     OperationsOf(plan.stages(record.stage()))},
+                                    record.usual_seconds());
   }
 }
 
 // The generation in force begins to train.
 void CoordinatorCore::BeginSlowMembers() {
-  std::vector<TrainerPlace> places = PlacesOf(active_->plan, active_->peers);
-  std::erase_if(places, [&](const TrainerPlace& place) { return !active_->members.contains(place.member); });
-  slow_.Begin(PolicyOf(active_->plan), std::move(places),
-              [&](const std::string& member) { return standbys_.Find(member) != nullptr; });
+  std::vector<TrainerPlace> places = PlacesOf(state_.generations.active->plan, state_.generations.active->peers);
+  std::erase_if(places,
+                [&](const TrainerPlace& place) { return !state_.generations.active->members.contains(place.member); });
+  state_.standing_by.slow.Begin(
+      PolicyOf(state_.generations.active->plan), std::move(places),
+      [&](const std::string& member) { return state_.standing_by.standbys.Find(member) != nullptr; });
 }
 
 // Whoever writes a checkpoint meanwhile is not slow.
 void CoordinatorCore::AddStepTime(const GenerationMember& member, double seconds, Instant now) {
   const std::string& name = member.peer.slot().member();
-  if (!checkpoint_ || !checkpoint_->waiting.contains(name)) slow_.Add(name, seconds, now.steady);
+  if (!state_.checkpoints.pending || !state_.checkpoints.pending->waiting.contains(name))
+    state_.standing_by.slow.Add(name, seconds, now.steady);
 }
 
 // Marks the trainers that are to be left out next. They are planned out by ConsiderSamePlan, or by a recovery before.
 void CoordinatorCore::MarkSlowMembers(Instant now) {
   std::map<int, int> standing_by;  // by stage
-  for (const auto& [name, standby] : standbys_.all()) {
-    const job::v1::MemberSlot* slot = SlotOf(active_->request, name);
-    if (slot != nullptr && StandsBy(name) && !active_->members.contains(name)) ++standing_by[slot->stage()];
-    if (active_->members.contains(name)) return;  // those that are marked first
+  for (const auto& [name, standby] : state_.standing_by.standbys.all()) {
+    const job::v1::MemberSlot* slot = SlotOf(state_.generations.active->request, name);
+    if (slot != nullptr && StandsBy(name) && !state_.generations.active->members.contains(name))
+      ++standing_by[slot->stage()];
+    if (state_.generations.active->members.contains(name)) return;  // those that are marked first
   }
-  const std::vector<TrainerPlace> places = PlacesOf(active_->plan, active_->peers);
-  for (const SlowTrainer& slow : slow_.ToLeaveOut(standing_by, now.steady)) {
-    const GenerationMember& member = active_->members.at(slow.member);
+  const std::vector<TrainerPlace> places = PlacesOf(state_.generations.active->plan, state_.generations.active->peers);
+  for (const SlowTrainer& slow : state_.standing_by.slow.ToLeaveOut(standing_by, now.steady)) {
+    const GenerationMember& member = state_.generations.active->members.at(slow.member);
     const ConnectedMember* connected = Connected(member.peer);
     if (connected == nullptr || connected->leaving) continue;
     const auto place = std::ranges::find(places, slow.member, &TrainerPlace::member);
-    standbys_.Add(RecordOf(slow, member.peer, place == places.end() ? 1 : place->share, now.wall), now.steady);
+    state_.standing_by.standbys.Add(RecordOf(slow, member.peer, place == places.end() ? 1 : place->share, now.wall),
+                                    now.steady);
   }
 }
 
 // Plans out the marked trainers of the generation in force. `fit`: the members of the next one. Returns whether it did.
 bool CoordinatorCore::LeaveOutSlow(const RosterFit& fit, Instant now) {
   std::vector<job::v1::StandbyRecord> marked;  // those that slowed down most first
-  for (const auto& [name, standby] : standbys_.all()) {
-    if (active_->members.contains(name)) marked.push_back(standby.record);
+  for (const auto& [name, standby] : state_.standing_by.standbys.all()) {
+    if (state_.generations.active->members.contains(name)) marked.push_back(standby.record);
   }
   std::ranges::stable_sort(marked, std::greater(), SlowdownOf);
   std::erase_if(marked, [&](const job::v1::StandbyRecord& record) {
     const bool used = std::ranges::any_of(
         fit.peers, [&](const job::v1::Peer& peer) { return peer.slot().member() == record.member(); });
-    if (used || !fit.covers) standbys_.Remove(record.member(), now.steady);  // the others cannot train without it
+    if (used || !fit.covers)
+      state_.standing_by.standbys.Remove(record.member(), now.steady);  // the others cannot train without it
     return used || !fit.covers;
   });
   if (marked.empty()) return false;
-  StartGeneration(active_->request, fit, job::v1::STATE_ORIGIN_PEERS,
+  StartGeneration(state_.generations.active->request, fit, job::v1::STATE_ORIGIN_PEERS,
                   {job::v1::SWITCH_CAUSE_MEMBER_SLOW, LeftOutText(marked), marked.front().member()}, now);
   return true;
 }
 
 // Why a member takes part that the generation in force does not have.
 Cause CoordinatorCore::ReturnCause(const std::string& newcomer) const {
-  const Standby* standby = standbys_.Find(newcomer);
+  const Standby* standby = state_.standing_by.standbys.Find(newcomer);
   if (standby == nullptr || !standby->may_return) {
     return {job::v1::SWITCH_CAUSE_MEMBER_RETURNED, newcomer + " came back", newcomer};
   }
@@ -183,59 +189,68 @@ Cause CoordinatorCore::ReturnCause(const std::string& newcomer) const {
 // A generation is in force: members with a part in it do not stand by, and those without a slot in any plan leave.
 void CoordinatorCore::UpdateStandbys(Instant now) {
   std::vector<std::string> back, gone;
-  for (const auto& [name, standby] : standbys_.all()) {
-    if (active_->members.contains(name)) {
+  for (const auto& [name, standby] : state_.standing_by.standbys.all()) {
+    if (state_.generations.active->members.contains(name)) {
       back.push_back(name);
-    } else if (SlotOf(active_->request, name) == nullptr && SlotOf(*desired_, name) == nullptr) {
+    } else if (SlotOf(state_.generations.active->request, name) == nullptr &&
+               SlotOf(*state_.plans.desired, name) == nullptr) {
       gone.push_back(name);
     }
   }
-  for (const std::string& name : back) standbys_.Remove(name, now.steady);
+  for (const std::string& name : back) state_.standing_by.standbys.Remove(name, now.steady);
   for (const std::string& name : gone) ReleaseStandby(name, "the new generation has no place for this member", now);
 }
 
 void CoordinatorCore::ReleaseStandby(const std::string& member, const std::string& why, Instant now) {
-  const auto found = members_.find(member);
-  if (found != members_.end() && !found->second.released && standbys_.Has(member, found->second.hello.instance())) {
+  const auto found = state_.members.all.find(member);
+  if (found != state_.members.all.end() && !found->second.released &&
+      state_.standing_by.standbys.Has(member, found->second.hello.instance())) {
     found->second.released = true;
     job::v1::SessionResponse release;
     release.mutable_release()->set_reason(why);
     commands_.push_back(SendCommand{member, found->second.hello.instance(), std::move(release)});
   }
-  standbys_.Remove(member, now.steady);
+  state_.standing_by.standbys.Remove(member, now.steady);
 }
 
 void CoordinatorCore::OnProbed(const std::string& member, const job::v1::Probed& probed, Instant now) {
-  const Standby* standby = standbys_.Find(member);
+  const Standby* standby = state_.standing_by.standbys.Find(member);
   if (standby == nullptr) return;
   if (!probed.error().empty()) Log(true, fmt::format("{} cannot measure how fast it is: {}", member, probed.error()));
-  const job::v1::MemberSlot* slot = active_ ? SlotOf(active_->request, member) : nullptr;
-  const double slowness = slot == nullptr ? 1 : slow_.Reference(slot->stage(), slot->pool(), member);
-  standbys_.OnProbed(member, probed, slowness, now.steady);
+  const job::v1::MemberSlot* slot =
+      state_.generations.active ? SlotOf(state_.generations.active->request, member) : nullptr;
+  const double slowness = slot == nullptr ? 1 : state_.standing_by.slow.Reference(slot->stage(), slot->pool(), member);
+  state_.standing_by.standbys.OnProbed(member, probed, slowness, now.steady);
 }
 
 // Between generations nobody is probed: members that prepare one have other work.
 void CoordinatorCore::SendProbes(Instant now) {
-  if (mode_ != Mode::kTraining || next_ || successor_ || suspending_) return;
+  if (state_.generations.mode != Mode::kTraining || state_.generations.next || state_.hand_over.successor ||
+      state_.ending.suspending)
+    return;
   std::map<std::string, std::string> connected;
-  for (const auto& [name, standby] : standbys_.all()) {
-    const auto found = members_.find(name);
-    if (found == members_.end() || found->second.released || active_->members.contains(name)) continue;
+  for (const auto& [name, standby] : state_.standing_by.standbys.all()) {
+    const auto found = state_.members.all.find(name);
+    if (found == state_.members.all.end() || found->second.released ||
+        state_.generations.active->members.contains(name))
+      continue;
     connected[name] = found->second.hello.instance();
   }
-  for (const DueProbe& probe : standbys_.Due(connected, now.steady)) {
+  for (const DueProbe& probe : state_.standing_by.standbys.Due(connected, now.steady)) {
     job::v1::SessionResponse message;
     message.mutable_probe()->set_id(probe.id);
-    message.mutable_probe()->set_count(options_.batch_size);
-    const job::v1::StandbyRecord& record = standbys_.Find(probe.member)->record;
-    message.mutable_probe()->set_pause_seconds(stage_times_.CommSeconds(record.stage(), record.pool()));
+    message.mutable_probe()->set_count(state_.options.batch_size);
+    const job::v1::StandbyRecord& record = state_.standing_by.standbys.Find(probe.member)->record;
+    message.mutable_probe()->set_pause_seconds(state_.meters.stage_times.CommSeconds(record.stage(), record.pool()));
     commands_.push_back(SendCommand{probe.member, probe.instance, std::move(message)});
   }
 }
 
 void CoordinatorCore::FillLeftOut(job::v1::Observation& out) const {
-  for (const auto& [name, standby] : standbys_.all()) {
-    if (!members_.contains(name) || (active_ && active_->members.contains(name))) continue;
+  for (const auto& [name, standby] : state_.standing_by.standbys.all()) {
+    if (!state_.members.all.contains(name) ||
+        (state_.generations.active && state_.generations.active->members.contains(name)))
+      continue;
     job::v1::LeftOutMember& member = *out.add_left_out();
     member.set_member(name);
     member.set_reason(LeftOutText(standby.record));

@@ -103,4 +103,12 @@ class CostMeter {
   int64_t first_samples_ = 0;
 };
 
+// What the job measures of itself.
+struct Meters {
+  RecentMean loss;
+  ThroughputMeter throughput;
+  StageMeter stage_times;
+  CostMeter cost;
+};
+
 }  // namespace medley::worker
