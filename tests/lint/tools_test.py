@@ -12,6 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../cmake")]
 import check_build  # noqa: E402
 import check_images  # noqa: E402
+import check_walls  # noqa: E402
 import test_targets  # noqa: E402
 
 
@@ -30,6 +31,23 @@ class ImagesTest(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(len(check_images.check({"Dockerfile": text})), problems)
         self.assertEqual(len(check_images.check({"a": f"FROM {one}", "b": f"FROM {other}"})), 1)
+
+
+class WallsTest(unittest.TestCase):
+    HEADERS = {"a.h": "struct AState {\n  int x = 0;\n};\n", "b.h": "struct BState {};\n", "all.h": "struct AllState {};\n"}
+
+    def test_a_concern_changes_its_own_state(self):
+        for path, line, problems in (("a.cc", "void F(AState& own, const AllState& view) { own.x = view.b.y; }", 0),
+                                     ("a.cc", "void F(BState& other);", 1), ("a.cc", "void F(AllState& all);", 1),
+                                     ("b.h", "void F(const AState& a, BState& own);", 0),
+                                     ("core.cc", "  AState& a = all_.a;", 1), ("core.cc", "  all_.a.x = 1;", 1),
+                                     ("core.cc", "  ++all_.a.x;", 1), ("core.cc", "  all_.a.list.clear();", 1),
+                                     ("core.cc", "  all_.a.next->x += 2;", 1), ("core.cc", "  if (all_.a.x == 1) F(all_.a, all_);", 0),
+                                     ("core.cc", "  const AState& a = all_.a;  // all_.a.x = 1", 0),
+                                     ("core.cc", "  all_.a.y->set_z(1);", 1)):
+            with self.subTest(line):
+                text = self.HEADERS.get(path, "") + line
+                self.assertEqual(len(check_walls.check(self.HEADERS | {path: text}, "AllState", r"all_")), problems)
 
 
 class NeededTest(unittest.TestCase):

@@ -43,7 +43,7 @@ struct GenerationMember {
   bool warmed = false;
   bool ready = false;
   bool halted = false;
-  int64_t applied = 0;
+  int64_t applied = 0;  // as it said when it halted
   int64_t undo_to = 0;
   int64_t rows = 0;
   std::string data_digest;

@@ -1,5 +1,9 @@
-// Which checkpoint the job continues from.
+// Which checkpoint the job continues from, and what happens when none can be restored.
+//
+// Data in: what the shell found, faults of members that restore. A checkpoint that is damaged is tried once.
 #pragma once
+
+#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <map>
@@ -9,8 +13,11 @@
 
 #include "common/base/clock.h"
 #include "medley/job/v1/journal.pb.h"
+#include "worker/coordinator/core/effects.h"
 
 namespace medley::worker {
+
+struct CoreState;
 
 // A checkpoint that can be restored.
 struct CheckpointPosition {
@@ -49,4 +56,28 @@ struct RestoringState {
   std::map<std::string, int> failed_restores;  // by folder, of those that may be restored yet
 };
 
+namespace restoring {
+
+// Whether the volume has not answered for too long.
+Request CheckDeadline(const CoreState& view, base::SteadyTime now);
+
+void Search(RestoringState& own, const CoreState& view, base::SteadyTime now, Effects& out);
+void SearchAgain(RestoringState& own);  // before the next generation starts from a checkpoint
+void Restored(RestoringState& own);     // a generation is in force
+void TakePosition(RestoringState& own, CheckpointPosition position);
+
+struct SearchResult {
+  Request request;
+  std::optional<base::nanoseconds> retry_after;  // the search has failed
+  bool adopted = false;                          // the job continues from `position`
+};
+// Precondition: `own.finding`.
+SearchResult OnFound(RestoringState& own, const CoreState& view, const absl::StatusOr<CheckpointSearch>& found,
+                     Effects& out);
+// A checkpoint that verifies may be damaged later, or for one member only. The job never tries the same one without
+// end: damage counts at once, another error when it repeats.
+Request OnFault(RestoringState& own, const CoreState& view, const std::string& member, const job::v1::Fault& fault,
+                Effects& out);
+
+}  // namespace restoring
 }  // namespace medley::worker

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "worker/coordinator/core/checkpoints.h"
+#include "worker/coordinator/core/choices.h"
 #include "worker/coordinator/core/data_check.h"
 #include "worker/coordinator/core/ending.h"
 #include "worker/coordinator/core/evaluations.h"
@@ -24,11 +25,13 @@
 namespace medley::worker {
 
 struct CoreState {
-  explicit CoreState(CoreOptions given)
+  CoreState(CoreOptions given, base::SteadyTime now)
       : options(std::move(given)),
         recovery(options.max_fruitless),
         evaluation(options.evaluation),
-        standing_by(options) {}
+        standing_by(options) {
+    recovery.waiting_since = training.committed_at = checkpoints.started_at = now;
+  }
 
   const CoreOptions options;
   MembersState members;
