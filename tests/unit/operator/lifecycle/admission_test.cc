@@ -34,8 +34,7 @@ TEST_P(SpecTest, IsRefusedBeforeAnythingRuns) {
 }
 
 TEST_P(SpecTest, AnEditIsRefusedAndARunningJobGoesOn) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const int plans = cluster.plans_asked();
   cluster.SetSpec(Json::parse(GetParam().patch));
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
@@ -53,8 +52,7 @@ INSTANTIATE_TEST_SUITE_P(All, SpecTest,
                          [](const auto& each) { return each.param.name; });
 
 TEST(AdmissionTest, ARefusalIsWithdrawnWithTheEditAlsoWhileNothingIsPlanned) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.SetSpec({{"runPolicy", {{"suspend", true}}}});
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   cluster.SetSpec({{"objective", {{"minThroughput", "fast"}}}});
@@ -79,8 +77,7 @@ TEST(AdmissionTest, AJobThatWaitsForItsTurnSaysSoAfterARefusal) {
 
 // A spec of a wrong type gives no TrainingJob at all; one that is finished is still cleaned up.
 TEST(AdmissionTest, AFinishedJobWithAnUnreadableSpecIsCleanedUp) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.coordinator().phase = JobPhase::kFailed;
   cluster.Pass();
   cluster.SetSpec({{"runPolicy", {{"ttlSecondsAfterFinished", "soon"}}}});
@@ -92,8 +89,7 @@ TEST(AdmissionTest, AFinishedJobWithAnUnreadableSpecIsCleanedUp) {
 
 // The plan is stored in the cluster, so an operator that has just started knows it as well.
 TEST(AdmissionTest, ARefusedEditDoesNotStopAJobWhenTheOperatorRestarts) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.SetSpec({{"model", {{"name", "resnet"}}}});
   cluster.RestartOperator();
   cluster.FailPod("adult-0-a-1", 137);
@@ -137,8 +133,7 @@ TEST_P(PoolTest, AJobWithoutUsablePoolsSaysWhich) {
 
 // A running job keeps its plan, and its condition Planned does not change with every pass.
 TEST_P(PoolTest, ARunningJobKeepsItsPlanQuietly) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const std::set<std::string> pods = cluster.pod_names();
   GetParam().arrange(cluster);
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
@@ -166,8 +161,7 @@ TEST_P(LeftOutPoolTest, AJobRunsOnTheOthers) {
 }
 
 TEST_P(LeftOutPoolTest, ARunningJobStillLeavesASpotNode) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   GetParam().arrange(cluster);
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_EQ(cluster.Reason(kPoolsUsableCondition), GetParam().reason);
@@ -176,7 +170,7 @@ TEST_P(LeftOutPoolTest, ARunningJobStillLeavesASpotNode) {
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_EQ(cluster.stored_plan()->plan.generation, 2);
   EXPECT_EQ(cluster.Reason(kRunningCondition), "True/GenerationCommitted");
-  for (const auto& [name, pod] : cluster.pods()) EXPECT_NE(pod["spec"].value("nodeName", ""), "a-0");
+  for (const auto& [name, pod] : cluster.pods()) EXPECT_NE(pod.String("/spec/nodeName"), "a-0");
 }
 
 INSTANTIATE_TEST_SUITE_P(

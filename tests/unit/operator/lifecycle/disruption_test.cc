@@ -23,8 +23,7 @@ struct NoticeCase {
 class NoticeTest : public testing::TestWithParam<NoticeCase> {};
 
 TEST_P(NoticeTest, TheSamePlanMovesToOtherNodes) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   GetParam().happens(cluster);
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_TRUE(cluster.HasEvent(GetParam().reason, GetParam().sign)) << cluster.trace();
@@ -53,8 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A trainer that the coordinator has left out: for a while it may become fast again, then another replaces it.
 TEST(DisruptionTest, ATrainerThatStaysSlowIsReplaced) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.coordinator().left_out = {{"adult-0-a-1", base::FormatTime(cluster.Observe().now)}};
   EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.slow_patience);
   EXPECT_EQ(cluster.stored_plan()->plan.generation, 1);
@@ -69,8 +67,7 @@ TEST(DisruptionTest, ATrainerThatStaysSlowIsReplaced) {
 }
 
 TEST(DisruptionTest, WithoutAFreeUnitASlowTrainerStays) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.failures["reserve 2 units"] = base::ResourceExhausted("bounded by spec.limit of pool a");
   cluster.coordinator().left_out = {{"adult-0-a-1", base::FormatTime(cluster.Observe().now - base::seconds(3600))}};
   cluster.PassFor(base::seconds(300));
@@ -84,8 +81,7 @@ TEST(DisruptionTest, WithoutAFreeUnitASlowTrainerStays) {
 
 // A slow rack may have more trainers than there are free units.
 TEST(DisruptionTest, AsManySlowTrainersAreReplacedAsThereAreUnits) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.most_new_pods = 1;
   const std::string since = base::FormatTime(cluster.Observe().now - base::seconds(3600));
   cluster.coordinator().left_out = {{"adult-0-a-0", since}, {"adult-0-a-1", since}};
@@ -99,8 +95,7 @@ TEST(DisruptionTest, AsManySlowTrainersAreReplacedAsThereAreUnits) {
 }
 
 TEST(DisruptionTest, ANodeThatIsBrieflyNotReadyIsNotLeft) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.nodes_not_ready = {"a-0"};
   EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.schedule_window);
   cluster.nodes_not_ready.clear();
@@ -110,8 +105,7 @@ TEST(DisruptionTest, ANodeThatIsBrieflyNotReadyIsNotLeft) {
 }
 
 TEST(DisruptionTest, WithoutRoomInThePoolAnotherPlanIsForced) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.noticed_nodes = {"a-0", "a-1"};
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "SpotNotice: move (Forced)")) << cluster.trace();

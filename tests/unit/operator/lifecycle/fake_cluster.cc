@@ -43,8 +43,6 @@ absl::Status CheckPod(const kube::Object& pod) {
   return base::InvalidArgument("Pod \"{}\" is invalid: {}: {}", pod.key().name, errors[0].field, errors[0].what);
 }
 
-std::string PhaseOf(const Json& pod) { return kube::Object(pod).String("/status/phase"); }
-
 }  // namespace
 
 AskForPlan::Outcome FakeCluster::FirstPoolWithRoom(const model::PlanRequest& request) {
@@ -81,6 +79,15 @@ FakeCluster::FakeCluster() {
   pools = {{"a", {}}, {"b", {}}, {"c", {}}};
 }
 
+FakeCluster FakeCluster::Training() {
+  static const FakeCluster kTraining = [] {
+    FakeCluster cluster;
+    MEDLEY_CHECK(cluster.RunUntilTraining(), cluster.trace());
+    return cluster;
+  }();
+  return kTraining;
+}
+
 base::WallTime FakeCluster::now() const {
   return base::WallTime(base::seconds(1'700'000'000)) + std::chrono::duration_cast<base::WallTime::duration>(elapsed_);
 }
@@ -112,13 +119,22 @@ void FakeCluster::RestartOperator() {
   trace_.push_back("--- the operator restarts");
 }
 
+kube::ObjectPtr FakeCluster::Cached(const std::string& id, const Json& json) const {
+  CachedObject& cached = cache_[id];
+  if (cached.object == nullptr || cached.json != json) {
+    kube::Object object(json);
+    if (id.starts_with("Pod/")) TrimPod(object);  // as the operator's informers do
+    cached = {json, std::make_shared<const kube::Object>(std::move(object))};
+  }
+  return cached.object;
+}
+
 World FakeCluster::Observe() const {
   World world;
   world.now = now();
   world.steady = base::SteadyTime(base::seconds(1000) + elapsed_);
   world.leader_term = leader_term;
-  for (const auto& [name, pod] : pods_) {
-    const kube::Object object(pod);
+  for (const auto& [name, object] : pods_) {
     if (!object.controller() || object.controller()->uid != "job-1") continue;
     if (copies.contains(object.uid())) {
       world.copies.push_back(std::make_shared<const kube::Object>(object));
@@ -130,9 +146,7 @@ World FakeCluster::Observe() const {
     const auto pool = pools.find(object.label(kPoolLabel));
     if (pool != pools.end()) paid.usd_per_hour = pool->second.price.value_or(0);
     if (object.label(kRoleLabel) == "profiler") continue;
-    kube::Object cached = object;
-    TrimPod(cached);  // as the operator's informers do
-    world.pods[name] = std::make_shared<const kube::Object>(std::move(cached));
+    world.pods[name] = Cached("Pod/" + name, object.json());
     const std::string node = object.String("/spec/nodeName");
     if (noticed_nodes.contains(node)) world.node_notices[node] = Notice{Notice::Kind::kSpot, true, "taint spot"};
     if (nodes_not_ready.contains(node)) world.nodes_not_ready.insert(node);
@@ -144,10 +158,10 @@ World FakeCluster::Observe() const {
        {"Service/adult-coordinator", "NetworkPolicy/adult", "PodDisruptionBudget/adult", "ConfigMap/adult-spec"}) {
     const auto found = objects_.find(id);
     if (found == objects_.end()) continue;
-    world.objects[found->second["kind"]] = std::make_shared<const kube::Object>(found->second);
+    world.objects[found->second["kind"]] = Cached(id, found->second);
   }
   const Json* plan = FindObject("ConfigMap", "adult-plan");
-  if (plan != nullptr) world.stored_plan = std::make_shared<const kube::Object>(*plan);
+  if (plan != nullptr) world.stored_plan = Cached("ConfigMap/adult-plan", *plan);
   world.connection = connection_;
   if (connection_) world.observed = Talks() ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
   world.stored_status = job.value("status", Json());
@@ -200,9 +214,13 @@ struct FakeCluster::Hand {
   Answer operator()(const GetObject& action) const {
     const std::string name = action.key.name;
     if (action.resource.kind == "Secret") ++cluster.secrets_read;
-    const auto& from = action.resource.kind == "Pod" ? cluster.pods_ : cluster.objects_;
-    const auto found = from.find(action.resource.kind == "Pod" ? name : action.resource.kind + "/" + name);
-    if (found == from.end()) return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
+    if (action.resource.kind == "Pod" && cluster.pods_.contains(name)) {
+      return absl::StatusOr<kube::Object>(cluster.pods_.at(name));
+    }
+    const auto found = cluster.objects_.find(action.resource.kind + "/" + name);
+    if (found == cluster.objects_.end()) {
+      return absl::StatusOr<kube::Object>(base::NotFound("{} {}", action.resource.kind, name));
+    }
     return absl::StatusOr<kube::Object>(kube::Object(found->second));
   }
   Answer operator()(const ReadLog&) const { return ReadLog::Answer(cluster.pod_log); }
@@ -267,7 +285,7 @@ struct FakeCluster::Hand {
     for (const DeletePods::Target& target : action.pods) {
       outcome.deleted.insert(target.uid);
       const auto pod = cluster.pods_.find(target.key.name);
-      if (pod == cluster.pods_.end() || kube::Object(pod->second).uid() != target.uid) continue;
+      if (pod == cluster.pods_.end() || pod->second.uid() != target.uid) continue;
       cluster.TerminatePod(target.key.name, base::seconds(1));
     }
     return outcome;
@@ -410,16 +428,18 @@ PassLog FakeCluster::Pass() {
   return log;
 }
 
-void FakeCluster::PassFor(base::nanoseconds time, base::nanoseconds every) {
-  for (base::nanoseconds run{0}; run < time; run += every) {
+void FakeCluster::PassFor(base::nanoseconds time, std::optional<base::nanoseconds> every) {
+  const base::nanoseconds usual = base::seconds(time < std::chrono::minutes(5) ? 1 : 5);
+  const base::nanoseconds step = every.value_or(usual);
+  for (base::nanoseconds run{0}; run < time; run += step) {
     StepCluster();
     Pass();
-    Advance(every);
+    Advance(step);
   }
 }
 
-bool FakeCluster::StepPod(const std::string& name, Json& pod) {
-  const kube::Object object(pod);
+bool FakeCluster::StepPod(const std::string& name, kube::Object& object) {
+  Json& pod = object.mutable_json();
   if (object.deleting()) {
     const auto due = base::ParseTime(object.String("/metadata/deletionTimestamp"));
     if (!due.ok() || *due > now() || hung_pods.contains(name)) return false;
@@ -439,7 +459,7 @@ bool FakeCluster::StepPod(const std::string& name, Json& pod) {
       if (pool.empty()) break;  // the coordinator
       const std::string candidate = pool + "-" + node;
       const auto bound = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
-        return other.second["spec"].value("nodeName", "") == candidate && !kube::HasEnded(kube::Object(other.second));
+        return other.second.String("/spec/nodeName") == candidate && !kube::HasEnded(other.second);
       });
       const bool takes_pods = !noticed_nodes.contains(candidate) && !nodes_not_ready.contains(candidate) &&
                               !blocked_nodes.contains(candidate);
@@ -478,7 +498,7 @@ absl::Status FakeCluster::AddPod(const kube::Object& pod) {
   made["metadata"]["uid"] = NewUid();
   made["metadata"]["creationTimestamp"] = base::FormatTime(now());
   made["status"] = {{"phase", "Pending"}};
-  pods_[pod.key().name] = std::move(made);
+  pods_[pod.key().name] = kube::Object(std::move(made));
   return absl::OkStatus();
 }
 
@@ -526,6 +546,12 @@ std::set<std::string> FakeCluster::pod_names() const {
   return names;
 }
 
+std::map<std::string, Json> FakeCluster::pods_as_json() const {
+  std::map<std::string, Json> found;
+  for (const auto& [name, pod] : pods_) found[name] = pod.json();
+  return found;
+}
+
 std::string FakeCluster::Reason(const char* condition) const {
   const JobStatus current = status();
   const Condition* found = current.conditions.Find(condition);
@@ -549,30 +575,6 @@ std::optional<PlanRecord> FakeCluster::stored_plan() const {
   if (map == objects_.end()) return std::nullopt;
   auto record = ReadPlanRecord(kube::Object(map->second));
   return record.ok() ? std::optional(*std::move(record)) : std::nullopt;
-}
-
-std::string FakeCluster::Digest() const {
-  std::string digest;
-  std::map<std::string, int> counts;
-  for (const auto& [name, pod] : pods_) {
-    const kube::Object object(pod);
-    ++counts[fmt::format("{} on pool '{}', {}{}", object.label(kRoleLabel), object.label("medley.dev/pool"),
-                         PhaseOf(pod), object.deleting() ? ", terminating" : "")];
-  }
-  for (const auto& [what, count] : counts) digest += fmt::format("{} x {}\n", count, what);
-  if (const auto plan = stored_plan()) {
-    digest += "plan " + model::Summary(plan->plan, plan->layer_names) + "\n";
-  }
-  for (const auto& [id, object] : objects_) digest += id + "\n";
-  const JobStatus current = status();
-  for (const Condition& condition : current.conditions.all()) {
-    // Why the last rescale or restart happened depends on what came last.
-    const bool history = condition.type == kRescalingCondition || condition.type == kRestartingCondition;
-    if (history && condition.status != ConditionStatus::kTrue) continue;
-    digest += fmt::format("{} {} {}\n", condition.type, ToString(condition.status), history ? "" : condition.reason);
-  }
-  digest += fmt::format("{} replicas\n", current.replicas);
-  return digest;
 }
 
 std::string FakeCluster::trace() const {

@@ -39,6 +39,8 @@ class FakeCluster {
 
   // A job "adult" of two units and three pools, a, b and c, with two nodes each: "a-0", "a-1", ...
   FakeCluster();
+  // One whose job trains: RunUntilTraining of it, as it is constructed, which a process does once.
+  static FakeCluster Training();
 
   // --- What tests change.
   kube::Json job;  // the TrainingJob with its status
@@ -95,7 +97,7 @@ class FakeCluster {
   // What another client does to an object of the job, as in ("Service", "adult-coordinator").
   void EraseObject(const std::string& kind, const std::string& name) { objects_.erase(kind + "/" + name); }
   void PutObject(const std::string& kind, const kube::Json& object) { Store(kind, object); }
-  void PutPod(const std::string& name, const kube::Json& pod) { pods_[name] = pod; }
+  void PutPod(const std::string& name, const kube::Json& pod) { pods_[name] = kube::Object(pod); }
   void EditObject(const std::string& kind, const std::string& name, const kube::Json& merge_patch);
   const kube::Json* FindObject(const std::string& kind, const std::string& name) const;  // null: it does not exist
   // Another client deletes the pod and creates one of the same name and containers, which no kubelet starts.
@@ -117,11 +119,12 @@ class FakeCluster {
   // two hours; trace() tells.
   bool Settle();
   bool RunUntilTraining();  // Settle, and the job trains
-  void PassFor(base::nanoseconds time,
-               base::nanoseconds every = base::seconds(1));  // a step and a pass `every` so often
+  // A step and a pass `every` so often: by default every second, and every five seconds of five minutes and more.
+  void PassFor(base::nanoseconds time, std::optional<base::nanoseconds> every = std::nullopt);
 
   // --- What tests look at.
-  const std::map<std::string, kube::Json>& pods() const { return pods_; }
+  const std::map<std::string, kube::Object>& pods() const { return pods_; }
+  std::map<std::string, kube::Json> pods_as_json() const;
   std::set<std::string> pod_names() const;
   // The Secret of a job that the first of `operator_keys` was used for.
   std::string SecretName() const;
@@ -162,7 +165,7 @@ class FakeCluster {
 
   std::string NewUid() { return "uid-" + std::to_string(++uids_); }
   base::WallTime now() const;
-  bool StepPod(const std::string& name, kube::Json& pod);
+  bool StepPod(const std::string& name, kube::Object& pod);
   bool StepProfile(const std::string& pool);
   absl::Status AddPod(const kube::Object& pod);  // InvalidArgument as an API server says
   PoolOutages::Placed PlacedPods(const std::string& pool) const;
@@ -173,6 +176,8 @@ class FakeCluster {
   profiling::World ObserveProfile(const std::string& pool) const;
   bool MayWantProfiles() const;
   const JobInput& InputNow() const;  // valid until the job changes
+  // What the operator's informers hold of an object: the same one as before while `json` is the same.
+  kube::ObjectPtr Cached(const std::string& id, const kube::Json& json) const;
   bool StepCoordinator();
   std::string leader_pod() const;
   void TakeOver(const std::string& leader);
@@ -191,14 +196,14 @@ class FakeCluster {
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);
   void CheckTerm(const kube::Object& created);
-  bool HasReasonToDelete(const kube::Json& pod) const;
+  bool HasReasonToDelete(const kube::Object& pod) const;
   void Violate(const std::string& what);
   // The answer that says that the answer has not come yet. nullopt: it has come, or the action has no delay.
   std::optional<Answer> Delayed(const Action& action);
   // Drops the answers that two passes did not ask for, as SlowCalls does.
   void DropUnwanted();
 
-  std::map<std::string, kube::Json> pods_;     // by name
+  std::map<std::string, kube::Object> pods_;   // by name
   std::map<std::string, kube::Json> objects_;  // by "Kind/name"; no pods
   std::optional<Coordinator> coordinator_;
   std::optional<Coordinator> journal_;  // of the last one, for one that takes over
@@ -207,7 +212,11 @@ class FakeCluster {
   std::map<std::string, profiling::Memory> profile_memories_;  // by pool
   std::map<std::string, ProfileProgress> open_profiles_;       // by pool
   std::set<std::string> measured_;                             // pools whose profile is stored
-  PoolOutages outages_;
+  struct Outages : PoolOutages {
+    Outages() = default;
+    Outages(const Outages& /*other*/) : PoolOutages() {}  // reads them in the statuses of the pools
+  };
+  Outages outages_;
   std::map<std::string, std::vector<PoolOutage>> stored_outages_;  // in the statuses of pools
   std::set<int64_t> terms_;                                        // of all coordinators that were created
   std::set<std::string> reserved_;
@@ -230,6 +239,11 @@ class FakeCluster {
   };
   mutable std::optional<ReadInput> read_;
   mutable std::map<std::string, ReadPool> read_pools_;
+  struct CachedObject {
+    kube::Json json;  // as the cluster has it
+    kube::ObjectPtr object;
+  };
+  mutable std::map<std::string, CachedObject> cache_;
   Memory memory_;
   World seen_;  // of the pass that runs
   base::nanoseconds elapsed_{0};

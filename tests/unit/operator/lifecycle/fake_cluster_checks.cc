@@ -1,4 +1,4 @@
-// What must hold of every action of a pass, and what another client does.
+// What must hold of every action of a pass, what must be equal after it, and what another client does.
 #include <algorithm>
 
 #include "operator/api/names.h"
@@ -28,13 +28,14 @@ bool FakeCluster::WantsSuspension() const {
 }
 
 void FakeCluster::CheckAction(const Action& action) {
-  const JobStatus current = status();
-  const bool stopped = current.finished() || current.conditions.IsTrue(kSuspendedCondition) ||
-                       job["metadata"].contains("deletionTimestamp");
   const bool starts = std::holds_alternative<CreatePods>(action) || std::holds_alternative<AskForPlan>(action) ||
                       std::holds_alternative<SavePlan>(action) || std::holds_alternative<SendPlan>(action);
-  const bool resumed = !WantsSuspension() && !current.finished() && !job["metadata"].contains("deletionTimestamp");
-  if (stopped && starts && !resumed) Violate("a job that has ended or is suspended does: " + Describe(action));
+  const bool deleted = job["metadata"].contains("deletionTimestamp");
+  const JobStatus current = starts ? status() : JobStatus();
+  const bool suspended = current.conditions.IsTrue(kSuspendedCondition) && WantsSuspension();
+  if (starts && (deleted || current.finished() || suspended)) {
+    Violate("a job that has ended or is suspended does: " + Describe(action));
+  }
   if (const auto* create = std::get_if<CreatePods>(&action)) {
     std::set<std::string> names;
     for (const kube::Object& pod : create->pods) {
@@ -47,17 +48,16 @@ void FakeCluster::CheckAction(const Action& action) {
   if (const auto* deletion = std::get_if<DeletePods>(&action)) CheckDeletion(*deletion);
 }
 
-bool FakeCluster::HasReasonToDelete(const kube::Json& pod) const {
-  const kube::Object object(pod);
+bool FakeCluster::HasReasonToDelete(const kube::Object& object) const {
   if (!IsMember(object) || WorkerHasEnded(object) || object.String("/status/phase") != "Running") return true;
   if (job["metadata"].contains("deletionTimestamp") || status().finished()) return true;
   if (WantsSuspension()) return true;
   if (Reason(kSuspendedCondition) == "Unknown/Suspending") return true;  // and the coordinator has stopped
   // Without a coordinator that trains, the job is restarted or at its end.
   const auto leader = pods_.find(leader_pod());
-  const bool leads = leader != pods_.end() && !kube::Object(leader->second).deleting() &&
-                     kube::Object(leader->second).String("/status/phase") == "Running" && coordinator_ &&
-                     coordinator_->pod_uid == kube::Object(leader->second).uid();
+  const bool leads = leader != pods_.end() && !leader->second.deleting() &&
+                     leader->second.String("/status/phase") == "Running" && coordinator_ &&
+                     coordinator_->pod_uid == leader->second.uid();
   if (!leads || !coordinator_->plan || !connection_ || !Obeys(object)) return true;
   const JobPhase phase = coordinator_->observation.phase;
   if (phase == JobPhase::kComplete || phase == JobPhase::kFailed) return true;
@@ -75,7 +75,7 @@ void FakeCluster::CheckDeletion(const DeletePods& action) {
     if (seen == seen_.pods.end() || seen->second->uid() != target.uid)
       Violate("deletes an unknown pod " + target.key.name);
     const auto pod = pods_.find(target.key.name);
-    if (pod == pods_.end() || kube::Object(pod->second).uid() != target.uid) continue;
+    if (pod == pods_.end() || pod->second.uid() != target.uid) continue;
     if (!HasReasonToDelete(pod->second)) Violate("deletes a member of the generation in force: " + target.key.name);
   }
 }
@@ -85,6 +85,29 @@ std::string FakeCluster::WhyPlanIsRefused(const std::string& known_version) cons
   if (found == nullptr || kube::Object(*found).resource_version() == known_version) return "";
   const absl::Status genuine = options.record_keys.Check(RecordKind::kPlan, "job-1", kube::Object(*found));
   return genuine.ok() ? "" : base::Message(genuine);
+}
+
+std::string FakeCluster::Digest() const {
+  std::string digest;
+  std::map<std::string, int> counts;
+  for (const auto& [name, object] : pods_) {
+    ++counts[fmt::format("{} on pool '{}', {}{}", object.label(kRoleLabel), object.label("medley.dev/pool"),
+                         object.String("/status/phase"), object.deleting() ? ", terminating" : "")];
+  }
+  for (const auto& [what, count] : counts) digest += fmt::format("{} x {}\n", count, what);
+  if (const auto plan = stored_plan()) {
+    digest += "plan " + model::Summary(plan->plan, plan->layer_names) + "\n";
+  }
+  for (const auto& [id, object] : objects_) digest += id + "\n";
+  const JobStatus current = status();
+  for (const Condition& condition : current.conditions.all()) {
+    // Why the last rescale or restart happened depends on what came last.
+    const bool history = condition.type == kRescalingCondition || condition.type == kRestartingCondition;
+    if (history && condition.status != ConditionStatus::kTrue) continue;
+    digest += fmt::format("{} {} {}\n", condition.type, ToString(condition.status), history ? "" : condition.reason);
+  }
+  digest += fmt::format("{} replicas\n", current.replicas);
+  return digest;
 }
 
 }  // namespace medley::ops::lifecycle

@@ -11,13 +11,10 @@
 namespace medley::ops::lifecycle {
 namespace {
 
-bool RunsNow(const kube::Json& pod) {
-  const kube::Object object(pod);
-  return !object.deleting() && object.String("/status/phase") == "Running";
-}
+bool RunsNow(const kube::Object& pod) { return !pod.deleting() && pod.String("/status/phase") == "Running"; }
 
-std::string MountedSecret(const kube::Json& pod) {
-  for (const kube::Json& volume : pod["spec"]["volumes"]) {
+std::string MountedSecret(const kube::Object& pod) {
+  for (const kube::Json& volume : pod.At("/spec/volumes")) {
     if (volume["name"] == "credentials") return volume["secret"]["secretName"];
   }
   return "";
@@ -42,9 +39,8 @@ void FakeCluster::CheckTerm(const kube::Object& created) {
 std::string FakeCluster::leader_pod() const {
   std::string leader = "adult-coordinator";
   int64_t newest = -1;
-  for (const auto& [name, pod] : pods_) {
-    const kube::Object object(pod);
-    const bool lives = RunsNow(pod) && !nodes_not_ready.contains(object.String("/spec/nodeName"));
+  for (const auto& [name, object] : pods_) {
+    const bool lives = RunsNow(object) && !nodes_not_ready.contains(object.String("/spec/nodeName"));
     if (object.label(kRoleLabel) != "coordinator" || !lives || TermOf(object) <= newest) continue;
     newest = TermOf(object);
     leader = name;
@@ -55,7 +51,7 @@ std::string FakeCluster::leader_pod() const {
 bool FakeCluster::TalksToLeader() const {
   const auto leader = pods_.find(leader_pod());
   if (!Talks() || leader == pods_.end()) return false;
-  return connection_->address.starts_with(kube::Object(leader->second).String("/status/podIP") + ":");
+  return connection_->address.starts_with(leader->second.String("/status/podIP") + ":");
 }
 
 bool FakeCluster::Obeys(const kube::Object& member) const {
@@ -64,10 +60,9 @@ bool FakeCluster::Obeys(const kube::Object& member) const {
 
 // The members follow, and the former coordinator exits.
 void FakeCluster::TakeOver(const std::string& leader) {
-  coordinator_->pod_uid = kube::Object(pods_.at(leader)).uid();
-  for (auto& [name, pod] : pods_) {
-    const kube::Object object(pod);
-    if (object.label(kRoleLabel) != "coordinator" || name == leader || !RunsNow(pod)) continue;
+  coordinator_->pod_uid = pods_.at(leader).uid();
+  for (const auto& [name, object] : pods_) {
+    if (object.label(kRoleLabel) != "coordinator" || name == leader || !RunsNow(object)) continue;
     if (nodes_not_ready.contains(object.String("/spec/nodeName"))) continue;  // nobody hears of it
     SetPodStatus(
         name, {{"containerStatuses",
@@ -78,7 +73,7 @@ void FakeCluster::TakeOver(const std::string& leader) {
 
 bool FakeCluster::Runs(const std::string& member) const {
   const auto pod = pods_.find(member);
-  return pod != pods_.end() && RunsNow(pod->second) && connection_ && Obeys(kube::Object(pod->second));
+  return pod != pods_.end() && RunsNow(pod->second) && connection_ && Obeys(pod->second);
 }
 
 bool FakeCluster::StepCoordinator() {
@@ -91,7 +86,7 @@ bool FakeCluster::StepCoordinator() {
     coordinator_.reset();
     return changed;
   }
-  const std::string uid = kube::Object(pod->second).uid();
+  const std::string uid = pod->second.uid();
   const bool keeps_journal = job["spec"].contains(nlohmann::json::json_pointer("/checkpoint/volume"));
   if (!coordinator_ && keeps_journal) coordinator_ = std::exchange(journal_, std::nullopt);
   if (coordinator_ && coordinator_->pod_uid != uid && keeps_journal) {

@@ -31,13 +31,13 @@ void FakeCluster::FailPod(const std::string& name, int code) {
 }
 
 void FakeCluster::SetPodStatus(const std::string& name, const kube::Json& status) {
-  if (pods_.contains(name)) kube::MergePatch(pods_[name]["status"], status);
+  if (pods_.contains(name)) kube::MergePatch(pods_[name].mutable_json()["status"], status);
 }
 
 void FakeCluster::DeletePod(const std::string& name) { pods_.erase(name); }
 
 void FakeCluster::CopyPod(const std::string& name) {
-  kube::Json& pod = pods_.at(name);
+  kube::Json& pod = pods_.at(name).mutable_json();
   pod["metadata"]["uid"] = NewUid();
   pod["spec"].erase("nodeName");
   pod["status"] = {{"phase", "Pending"}};
@@ -46,7 +46,7 @@ void FakeCluster::CopyPod(const std::string& name) {
 
 void FakeCluster::TerminatePod(const std::string& name, base::nanoseconds grace) {
   if (!pods_.contains(name)) return;
-  kube::Json& metadata = pods_[name]["metadata"];
+  kube::Json& metadata = pods_[name].mutable_json()["metadata"];
   metadata["deletionTimestamp"] = base::FormatTime(now() + std::chrono::duration_cast<base::WallTime::duration>(grace));
   metadata["deletionGracePeriodSeconds"] = base::ToSeconds(grace);
 }

@@ -42,9 +42,8 @@ kube::Object FakeCluster::PoolObject(const std::string& name) const {
 
 PoolOutages::Placed FakeCluster::PlacedPods(const std::string& pool) const {
   PoolOutages::Placed placed;
-  for (const auto& [name, pod] : pods_) {
-    if (kube::ValueAt(pod, "/metadata/labels/medley.dev~1pool") != pool) continue;
-    const kube::Object object(pod);
+  for (const auto& [name, object] : pods_) {
+    if (object.label("medley.dev/pool") != pool) continue;
     if (object.String("/spec/nodeName").empty()) continue;
     placed[object.uid()] = PinnedZone(DemandOf(object));
   }

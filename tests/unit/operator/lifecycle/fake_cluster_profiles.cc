@@ -54,8 +54,7 @@ profiling::World FakeCluster::ObserveProfile(const std::string& pool) const {
   world.job = input.job;
   world.pool = *valid;
   world.free_units = FreeUnits(pool, "");
-  for (const auto& [name, pod] : pods_) {
-    const kube::Object object(pod);
+  for (const auto& [name, object] : pods_) {
     if (object.label("medley.dev/pool") != pool || object.deleting()) continue;
     --world.free_units;
   }
@@ -68,9 +67,7 @@ bool FakeCluster::StepProfile(const std::string& pool) {
   if (measured_.contains(pool) && !pods_.contains(name)) return false;
   profiling::World world = ObserveProfile(pool);
   if (const auto pod = pods_.find(name); pod != pods_.end()) {
-    kube::Object cached(pod->second);
-    TrimPod(cached);
-    world.pods = {std::make_shared<const kube::Object>(std::move(cached))};
+    world.pods = {Cached("Pod/" + name, pod->second.json())};
     world.log = world.pods.front()->String("/status/phase") == "Succeeded"
                     ? "MEDLEY-PROFILE " + OneLine(ProfileJson(pool, weight_bytes)) + "\n"
                     : pod_log;

@@ -13,9 +13,8 @@ using testing::IsEmpty;
 
 class FinishingTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace(); }
   void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
-  FakeCluster cluster_;
+  FakeCluster cluster_ = FakeCluster::Training();
 };
 
 TEST_F(FinishingTest, SuspendTakesACheckpointAndGivesUpPodsAndPlan) {

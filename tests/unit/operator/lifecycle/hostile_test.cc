@@ -187,8 +187,7 @@ void ReactForAWhile(FakeCluster& cluster, std::mt19937& random) {
 std::string StateOf(const FakeCluster& cluster) {
   std::string state;
   std::map<std::string, int> pods;
-  for (const auto& [name, pod] : cluster.pods()) {
-    const kube::Object object(pod);
+  for (const auto& [name, object] : cluster.pods()) {
     ++pods[object.label(kRoleLabel) + " " + object.String("/status/phase") + (object.deleting() ? " terminating" : "")];
   }
   for (const auto& [what, count] : pods) state += fmt::format("{} {}\n", count, what);

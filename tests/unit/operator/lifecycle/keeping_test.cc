@@ -20,10 +20,7 @@ using testing::Not;
 
 class KeepingTest : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
-    cluster_.PassFor(base::seconds(70));  // everything has been looked at once
-  }
+  void SetUp() override { cluster_.PassFor(base::seconds(70)); }  // everything has been looked at once
   void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
   Json Spec(const std::string& kind, const std::string& name) {
     const Json* object = cluster_.FindObject(kind, name);
@@ -33,7 +30,7 @@ class KeepingTest : public testing::Test {
     return static_cast<int>(std::count_if(cluster_.events().begin(), cluster_.events().end(),
                                           [&](const auto& event) { return event.find(part) != std::string::npos; }));
   }
-  FakeCluster cluster_;
+  FakeCluster cluster_ = FakeCluster::Training();
 };
 
 TEST_F(KeepingTest, NothingIsWrittenWhileNobodyTouchesAnything) {
@@ -190,11 +187,11 @@ class TokenTest : public KeepingTest {
  protected:
   void SetUp() override {
     KeepingTest::SetUp();
-    before_ = cluster_.pods();
+    before_ = cluster_.pods_as_json();
   }
   void ExpectItTrainsAsBefore() {
     EXPECT_EQ(CountEvents("TokenLost"), 0) << cluster_.trace();
-    EXPECT_EQ(cluster_.pods(), before_);
+    EXPECT_EQ(cluster_.pods_as_json(), before_);
     cluster_.coordinator().samples_done += 5;  // the operator hears it only with the right token
     cluster_.PassFor(base::seconds(60));
     ASSERT_TRUE(cluster_.status().observed);
@@ -238,7 +235,7 @@ TEST_F(TokenTest, AJobKeepsThePreviousKey) {
   EXPECT_FALSE(cluster_.Has("Secret", cluster_.SecretName())) << "only jobs without pods take the new key";
   cluster_.DeletePod("adult-0-a-1");
   ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
-  const Json made = cluster_.pods().at("adult-0-a-1");
+  const Json made = cluster_.pods().at("adult-0-a-1").json();
   EXPECT_THAT(made.dump(), HasSubstr("\"secretName\":\"" + secret + "\""));
 }
 
@@ -249,19 +246,19 @@ TEST_F(TokenTest, ATokenOfAnEarlierOperatorIsUsedWhereItMayBeRead) {
   EXPECT_FALSE(cluster_.Has("Secret", cluster_.SecretName()));
   cluster_.DeletePod("adult-0-a-1");
   ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
-  EXPECT_THAT(cluster_.pods().at("adult-0-a-1").dump(), HasSubstr("\"secretName\":\"adult-token\""));
-  EXPECT_EQ(cluster_.pods().at("adult-0-a-0"), before_.at("adult-0-a-0"));
+  EXPECT_THAT(cluster_.pods().at("adult-0-a-1").json().dump(), HasSubstr("\"secretName\":\"adult-token\""));
+  EXPECT_EQ(cluster_.pods().at("adult-0-a-0").json(), before_.at("adult-0-a-0"));
 }
 
 TEST_F(TokenTest, ATokenOfAnEarlierOperatorThatMayNotBeReadIsLost) {
   cluster_.failures["get Secret"] = base::PermissionDenied("secrets is forbidden");
   MakeEarlier();
   EXPECT_EQ(CountEvents("TokenLost"), 1) << cluster_.trace();
-  EXPECT_EQ(cluster_.pods(), before_);
+  EXPECT_EQ(cluster_.pods_as_json(), before_);
   cluster_.DeletePod("adult-0-a-1");
   ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace();
   for (const auto& [name, pod] : cluster_.pods()) {
-    EXPECT_NE(pod.at("metadata").at("uid"), before_.at(name).at("metadata").at("uid"));
+    EXPECT_NE(pod.uid(), before_.at(name).at("metadata").at("uid"));
   }
 }
 
@@ -279,14 +276,12 @@ class LostTokenTest : public TokenTest {
     cluster_.PassFor(base::seconds(120));
     ASSERT_TRUE(cluster_.HasEvent("TokenLost", "cannot derive or read")) << cluster_.trace();
   }
-  bool Replaced(const std::string& pod) {
-    return cluster_.pods().at(pod)["metadata"]["uid"] != before_.at(pod)["metadata"]["uid"];
-  }
+  bool Replaced(const std::string& pod) { return cluster_.pods().at(pod).uid() != before_.at(pod)["metadata"]["uid"]; }
 };
 
 TEST_F(LostTokenTest, AJobTrainsOnUntilItsEnd) {
   EXPECT_EQ(CountEvents("TokenLost"), 1);
-  EXPECT_EQ(cluster_.pods(), before_);
+  EXPECT_EQ(cluster_.pods_as_json(), before_);
   EXPECT_EQ(cluster_.Reason(kRunningCondition), "True/GenerationCommitted");
   cluster_.FailPod("adult-coordinator", 0);
   cluster_.PassFor(base::seconds(10));
@@ -384,14 +379,13 @@ TEST_F(KeepingTest, TheBudgetFollowsTheGenerationInForce) {
 
 class CopiesTest : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override { ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace(); }
   void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()) << cluster_.trace(); }
   bool Trains() { return cluster_.RunUntilTraining() && cluster_.Reason(kRunningCondition).starts_with("True"); }
   std::string UidOf(const std::string& name) const {
     const auto pod = cluster_.pods().find(name);
-    return pod == cluster_.pods().end() ? "" : kube::Object(pod->second).uid();
+    return pod == cluster_.pods().end() ? "" : pod->second.uid();
   }
-  FakeCluster cluster_;
+  FakeCluster cluster_ = FakeCluster::Training();
 };
 
 INSTANTIATE_TEST_SUITE_P(OfEachRole, CopiesTest, testing::Values("adult-0-a-0", "adult-coordinator"));

@@ -21,8 +21,7 @@ TEST(LifecycleTest, TheFirstPassMakesTheObjects) {
 }
 
 TEST(LifecycleTest, AJobIsProfiledPlannedAndRun) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   EXPECT_EQ(cluster.pod_names(), (std::set<std::string>{"adult-0-a-0", "adult-0-a-1", "adult-coordinator"}));
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound");
   EXPECT_EQ(cluster.Reason(kPodsReadyCondition), "True/AllRunning");
@@ -34,8 +33,7 @@ TEST(LifecycleTest, AJobIsProfiledPlannedAndRun) {
 }
 
 TEST(LifecycleTest, ACompleteJobIsCleanedUp) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.coordinator().phase = JobPhase::kComplete;
   EXPECT_THAT(cluster.Pass().actions,
               ElementsAre("patch status", "delete pods adult-0-a-0, adult-0-a-1", "patch status"));
@@ -46,8 +44,7 @@ TEST(LifecycleTest, ACompleteJobIsCleanedUp) {
 }
 
 TEST(LifecycleTest, AJobThatStoppedEarlySaysWhy) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.coordinator().phase = JobPhase::kComplete;
   cluster.coordinator().stopped_early = true;
   cluster.coordinator().message = "stopped early at step 200: auc has not improved";
@@ -79,8 +76,7 @@ TEST(LifecycleTest, ConditionsOfOtherControllersStay) {
 }
 
 TEST(LifecycleTest, ACheckpointThatCannotBeWrittenIsAConditionAndAnEventButNoRestart) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   EXPECT_EQ(cluster.status().conditions.Find(kCheckpointFailingCondition), nullptr);
   cluster.coordinator().last_checkpoint_step = 40;
   cluster.coordinator().checkpoint_failure = {"2026-11-23T07:00:00Z", "dense-e1-t0.mck: No space left on device",
@@ -104,8 +100,7 @@ TEST(LifecycleTest, ACheckpointThatCannotBeWrittenIsAConditionAndAnEventButNoRes
 }
 
 TEST(LifecycleTest, AnotherLeaderDoesNotCountTheSpentMoneyAgain) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.Advance(std::chrono::minutes(30));
   cluster.Pass();  // writes the status
   const double before = cluster.status().cost->spent_usd;
@@ -180,8 +175,7 @@ TEST(LifecycleTest, AFailedActionEndsThePassWithItsErrorAndIsTriedAgain) {
 }
 
 TEST(LifecycleTest, AnotherJobOfTheSameNameDoesNotGetTheMemory) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.job["metadata"]["uid"] = "job-2";
   cluster.job.erase("status");
   const PassLog pass = cluster.Pass();

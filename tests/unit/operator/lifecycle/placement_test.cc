@@ -188,8 +188,7 @@ TEST(OutageTest, AnEditOfThePoolEndsIt) {
 }
 
 TEST(PlacementTest, AJobThatTrainsGoesBackToItsPlan) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   for (const char* node : {"b-0", "b-1"}) cluster.blocked_nodes.insert(node);
   cluster.pools["c"].limit = 0;
   // Pool b is cheaper by far; without b no plan is found.

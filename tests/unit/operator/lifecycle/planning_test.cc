@@ -39,8 +39,7 @@ TEST_P(AnswerTest, OfTheFirstPlanIsTheConditionPlanned) {
 }
 
 TEST_P(AnswerTest, OfAReplanLeavesTheRunningPlan) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const std::string before = cluster.Digest();
   cluster.planner = [](const model::PlanRequest&) { return GetParam().outcome; };
   cluster.SetSpec({{"objective", {{"maxUsdPerHour", "1"}}}});
@@ -233,8 +232,7 @@ TEST(PlanningTest, APlanWhoseUnitsOthersGotIsPlannedAgain) {
 }
 
 TEST(PlanningTest, AReplanWhoseUnitsAreNotFreeLeavesThePlan) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const std::string before = cluster.Digest();
   cluster.pools["a"].price = 100;
   cluster.pools["b"].price = 1;
@@ -316,8 +314,7 @@ TEST(PlanningTest, AJobIsPlannedAfterThoseAheadOfIt) {
 }
 
 TEST(PlanningTest, UnitsAreReservedAgainAfterARestartAndReleasedAtTheEnd) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const std::set<std::string> members = {"adult-0-a-0", "adult-0-a-1"};
   cluster.RestartOperator();
   cluster.Pass();
@@ -335,8 +332,7 @@ TEST(PlanningTest, UnitsAreReservedAgainAfterARestartAndReleasedAtTheEnd) {
 
 // Another operator has stored a plan meanwhile: the job goes on with that one.
 TEST(PlanningTest, ThePlanOfAnotherOperatorCounts) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   PlanRecord theirs = *cluster.memory().planning.record;
   theirs.plan.generation = 9;
   const JobInput input = cluster.Input();
@@ -354,8 +350,7 @@ TEST(PlanningTest, ThePlanOfAnotherOperatorCounts) {
 }
 
 TEST(PlanningTest, AnUnreadablePlanIsMadeAgain) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.memory() = Memory();
   const JobInput input = cluster.Input();
   const World world = cluster.Observe();

@@ -32,7 +32,7 @@ using Event = std::pair<std::string, std::function<void(FakeCluster&)>>;
 std::string Member(const FakeCluster& cluster, size_t number) {
   std::vector<std::string> members;
   for (const auto& [name, pod] : cluster.pods()) {
-    if (kube::Object(pod).label(kRoleLabel) == "trainer") members.push_back(name);
+    if (pod.label(kRoleLabel) == "trainer") members.push_back(name);
   }
   return members.empty() ? "" : members[number % members.size()];
 }

@@ -78,8 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.name; });
 
 TEST(ReplanningTest, AMemberThatCannotBeScheduledIsPlannedElsewhere) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.DeletePod("adult-0-a-1");
   cluster.Pass();
   const kube::Json waits = {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}};
@@ -104,8 +103,7 @@ TEST(ReplanningTest, NoPlanForLoweredUnitsIsAskedForOnce) {
 }
 
 TEST(ReplanningTest, AGoalThatIsReachedAsMeasuredIsNotRefusedByAPrediction) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const double measured = cluster.coordinator().throughput;
   ASSERT_GT(measured, 0);
   cluster.planner = [](const model::PlanRequest&) {
@@ -206,8 +204,7 @@ TEST_F(CooldownTest, AnotherLeaderDoesNotReplanWhatIgnoresPrices) {
 }
 
 TEST(ReplanningTest, AServiceThatIsUnavailableIsAskedAgain) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.planner = [](const model::PlanRequest&) { return AskForPlan::Outcome{base::Unavailable("down"), true}; };
   cluster.pools.erase("a");
   EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.scheduler_retry);
@@ -257,8 +254,7 @@ TEST(ReplanningTest, AZoneWithoutNodesIsAvoidedForLongerEachTime) {
 }
 
 TEST(ReplanningTest, ASettledJobNeedsFewerPasses) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   EXPECT_EQ(cluster.Pass().requeue_after, cluster.options.settled_recheck);
 }
 

@@ -36,8 +36,7 @@ struct RestartCase {
 class CountedRestartTest : public testing::TestWithParam<RestartCase> {};
 
 TEST_P(CountedRestartTest, OnlyTheProgramsOwnFailureCounts) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   GetParam().happens(cluster);
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_EQ(cluster.status().restarts, 1);
@@ -175,13 +174,12 @@ TEST(DisruptedMemberTest, DisruptionsAreNoFailures) {
 
 // A node with a full disk evicts every pod that is put on it.
 TEST(DisruptedMemberTest, APodThatIsLostAgainAndAgainIsReplacedEverMoreSlowly) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const auto lost_for_a_minute = [&] {
     int evictions = 0;
     for (int second = 0; second < 60; ++second) {
       const auto pod = cluster.pods().find("adult-0-a-1");
-      if (pod != cluster.pods().end() && kube::Object(pod->second).String("/status/phase") == "Running") {
+      if (pod != cluster.pods().end() && pod->second.String("/status/phase") == "Running") {
         cluster.SetPodStatus("adult-0-a-1", {{"phase", "Failed"}, {"reason", "Evicted"}});
         ++evictions;
       }

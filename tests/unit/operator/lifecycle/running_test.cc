@@ -18,9 +18,8 @@ using testing::Not;
 
 class RunningTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(cluster_.RunUntilTraining()) << cluster_.trace(); }
   void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
-  FakeCluster cluster_;
+  FakeCluster cluster_ = FakeCluster::Training();
 };
 
 struct EndCase {
@@ -32,8 +31,7 @@ struct EndCase {
 class MemberEndTest : public testing::TestWithParam<EndCase> {};
 
 TEST_P(MemberEndTest, IsReplacedUnderItsName) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const std::string before = cluster.Digest();
   cluster.SetPodStatus("adult-0-a-1", GetParam().status);
   EXPECT_THAT(cluster.Pass().actions, Contains("delete pods adult-0-a-1"));
@@ -109,7 +107,7 @@ TEST_F(RunningTest, ProgressForgetsEarlierFailures) {
 TEST_F(RunningTest, TheAddressOfAnIpv6CoordinatorHasBrackets) {
   cluster_.SetPodStatus("adult-coordinator", {{"podIP", "fd00::7"}});
   ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
-  EXPECT_EQ(CoordinatorOf(kube::Object(cluster_.pods().at("adult-0-a-1"))), "[fd00::7]:7070");
+  EXPECT_EQ(CoordinatorOf(cluster_.pods().at("adult-0-a-1")), "[fd00::7]:7070");
 }
 
 TEST_F(RunningTest, MembersAreNotCreatedFromAStaleCache) {
@@ -176,8 +174,7 @@ struct CoordinatorCase {
 class CoordinatorTest : public testing::TestWithParam<CoordinatorCase> {};
 
 TEST_P(CoordinatorTest, WhatBecameOfTheCoordinator) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   GetParam().happens(cluster);
   cluster.Pass();
   EXPECT_EQ(cluster.Reason(GetParam().condition), GetParam().reason) << cluster.trace();

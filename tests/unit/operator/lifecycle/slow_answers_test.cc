@@ -215,8 +215,7 @@ TEST_F(SlowAnswersTest, PodsStayUntilTheCheckpointOfASuspension) {
 // The coordinator ends when it has suspended; that must not count as the end of training.
 TEST_F(SlowAnswersTest, ASuspensionThatNobodyWantsAnyMoreIsCarriedToItsEnd) {
   for (const bool restart : {false, true}) {
-    FakeCluster cluster;
-    ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+    FakeCluster cluster = FakeCluster::Training();
     cluster.delays["suspend training"] = kSlow;
     cluster.SetSpec({{"runPolicy", {{"suspend", true}}}});
     cluster.Pass();

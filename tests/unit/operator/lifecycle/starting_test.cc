@@ -174,8 +174,8 @@ TEST_F(StartingTest, ANewOperatorFailsNoJobThatTrains) {
 TEST_F(StartingTest, AnEditThatIsRefusedReplacesNothing) {
   Break();
   cluster_.PassFor(base::seconds(30));
-  const auto uid = [&] { return cluster_.pods().at("adult-coordinator").at("metadata").at("uid"); };
-  const Json before = uid();
+  const auto uid = [&] { return cluster_.pods().at("adult-coordinator").uid(); };
+  const std::string before = uid();
   cluster_.SetSpec({{"template", {{"spec", {{"restartPolicy", "Always"}}}}}});
   cluster_.PassFor(base::seconds(30));
   EXPECT_EQ(uid(), before);

@@ -71,8 +71,7 @@ TEST(StoredPlanTest, APlanOfAnotherClientIsNotReadBack) {
   };
   for (const auto& [what, edit] : edits) {
     SCOPED_TRACE(what);
-    FakeCluster cluster;
-    ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+    FakeCluster cluster = FakeCluster::Training();
     const std::set<std::string> pods = cluster.pod_names();
     cluster.EditObject("ConfigMap", "adult-plan", edit(cluster));
     cluster.RestartOperator();
@@ -99,8 +98,7 @@ TEST(StoredPlanTest, ARunningOperatorWritesItsPlanAgain) {
   };
   for (const auto& [what, attack] : attacks) {
     SCOPED_TRACE(what);
-    FakeCluster cluster;
-    ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+    FakeCluster cluster = FakeCluster::Training();
     cluster.Advance(base::seconds(10));
     const Json data = (*StoredPlan(cluster))["data"];
     const std::set<std::string> pods = cluster.pod_names();
@@ -117,8 +115,7 @@ TEST(StoredPlanTest, ARunningOperatorWritesItsPlanAgain) {
 
 // Two clients that disagree make no hot loop.
 TEST(StoredPlanTest, APlanThatIsEditedAgainAndAgainIsWrittenAfterGrowingPauses) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.Advance(base::seconds(10));
   int writes = 0;
   for (int second = 0; second < 120; ++second) {
@@ -134,8 +131,7 @@ TEST(StoredPlanTest, APlanThatIsEditedAgainAndAgainIsWrittenAfterGrowingPauses) 
 
 // Signed and well, but of the job before this one, or of no use: it is checked like a plan of the planner.
 TEST(StoredPlanTest, APlanThatIsReadBackIsCheckedLikeANewOne) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const PlanRecord good = *cluster.memory().planning.record;
   ASSERT_THAT(CheckPlanRecord(good, "adult", "job-1"), IsOk());
   using Edit = std::function<void(PlanRecord&)>;
@@ -169,8 +165,7 @@ TEST(StoredPlanTest, APlanThatIsReadBackIsCheckedLikeANewOne) {
 }
 
 TEST(StoredPlanTest, ASignedPlanThatIsInvalidIsMadeAnew) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   PlanRecord record = *cluster.memory().planning.record;
   record.slots[0].pool = "c";
   kube::Object map = PlanConfigMap(*cluster.Input().job, record);
@@ -183,8 +178,7 @@ TEST(StoredPlanTest, ASignedPlanThatIsInvalidIsMadeAnew) {
 
 // Pods of the plan that was not believed must not keep the next one from their units forever.
 TEST(StoredPlanTest, PodsWithoutAPlanMakeRoomForTheNextOne) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.EraseObject("ConfigMap", "adult-plan");
   cluster.RestartOperator();
   const JobInput input = cluster.Input();
@@ -203,8 +197,7 @@ TEST(StoredPlanTest, PodsWithoutAPlanMakeRoomForTheNextOne) {
 }
 
 TEST(StoredPlanTest, AProfileOfAnotherClientIsMeasuredAgain) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   const std::string hash = cluster.Input().profile_hash;
   const std::string name = "medley-profile-" + hash + "-a";
   ASSERT_NE(cluster.FindObject("ConfigMap", name), nullptr);

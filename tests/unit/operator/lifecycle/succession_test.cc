@@ -26,13 +26,11 @@ class SuccessionTest : public testing::Test {
   }
   void TearDown() override { EXPECT_THAT(cluster_.violations(), IsEmpty()); }
   std::string UidOf(const std::string& pod) const {
-    return cluster_.pods().contains(pod) ? kube::Object(cluster_.pods().at(pod)).uid() : "";
+    return cluster_.pods().contains(pod) ? cluster_.pods().at(pod).uid() : "";
   }
   // The second coordinator runs and has the job; no pass has seen it.
   void StepUntilHandedOver() {
-    const auto handed_over = [&] {
-      return ExitCode(kube::Object(cluster_.pods().at(kFirst)), "lastState") == kSuperseded;
-    };
+    const auto handed_over = [&] { return ExitCode(cluster_.pods().at(kFirst), "lastState") == kSuperseded; };
     for (int i = 0; i < 10 && !handed_over(); ++i) cluster_.StepCluster();
     ASSERT_TRUE(handed_over()) << cluster_.trace();
   }
@@ -280,8 +278,7 @@ TEST(EarlierJobTest, PodsOnADeadNodeDoNotHoldAJobOfTheSameName) {
 
 // The node dies after a restart has deleted the pods, and before its kubelet confirms it.
 TEST(SuccessionWithoutCheckpointsTest, ANodeThatDiesDuringARestartDoesNotHoldTheJob) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.hung_pods = {kFirst};
   cluster.coordinator().phase = JobPhase::kFailed;
   cluster.coordinator().retryable = true;
@@ -294,8 +291,7 @@ TEST(SuccessionWithoutCheckpointsTest, ANodeThatDiesDuringARestartDoesNotHoldThe
 }
 
 TEST(SuccessionWithoutCheckpointsTest, ANodeThatDiesDuringASuspensionDoesNotHoldTheJob) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.hung_pods = {kFirst};
   cluster.SetSpec({{"runPolicy", {{"suspend", true}}}});
   cluster.Pass();
@@ -307,8 +303,7 @@ TEST(SuccessionWithoutCheckpointsTest, ANodeThatDiesDuringASuspensionDoesNotHold
 }
 
 TEST(SuccessionWithoutCheckpointsTest, ADeadNodeRestartsTheJobUnderAnotherName) {
-  FakeCluster cluster;
-  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  FakeCluster cluster = FakeCluster::Training();
   cluster.nodes_not_ready = {"control-0"};
   cluster.TerminatePod(kFirst, base::seconds(30));
   cluster.hung_pods = {kFirst};

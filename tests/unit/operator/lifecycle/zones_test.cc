@@ -190,8 +190,8 @@ TEST(ZonesTest, PodsThatMoveWithinAZoneStayPinned) {
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
   EXPECT_EQ(PlaceOf(cluster), "a/z0");
   for (const auto& [name, pod] : cluster.pods()) {
-    if (kube::Object(pod).label("medley.dev/pool") != "a") continue;
-    EXPECT_EQ(pod["spec"]["nodeName"], "a-0") << name;
+    if (pod.label("medley.dev/pool") != "a") continue;
+    EXPECT_EQ(pod.String("/spec/nodeName"), "a-0") << name;
   }
 }
 
