@@ -17,6 +17,8 @@ ARROWS = {
     "common/base": [],
     # Readers of text, HTTP: they know nothing of what passes through them.
     "common/document": ["common/base"],
+    # Expressions over JSON: no schema, no Kubernetes.
+    "common/cel": ["common/base"],
     "common/http_client": ["common/base"],
     "common/http_server": ["common/base"],
     "common/http2_front": ["common/base"],
