@@ -20,13 +20,6 @@ find_package(benchmark REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
-# Debian's gloo has no usable CMake package, so find its library and headers.
-find_library(GLOO_LIBRARY gloo REQUIRED)
-find_path(GLOO_INCLUDE gloo/allreduce.h REQUIRED)
-add_library(medley_gloo INTERFACE)
-target_include_directories(medley_gloo SYSTEM INTERFACE ${GLOO_INCLUDE})
-target_link_libraries(medley_gloo INTERFACE ${GLOO_LIBRARY} Threads::Threads)
-
 # LibTorch: Debian's 1.13, or with -DMEDLEY_TORCH=DIR a newer one: the folder torch of an installed wheel of PyTorch, or an
 # unpacked LibTorch. Only worker/aten and worker/torchscript may link it (tests/lint/check_layers.py).
 set(MEDLEY_TORCH "" CACHE PATH "A LibTorch of PyTorch 2.7 or newer instead of Debian's: a folder with include/ and lib/")
@@ -60,12 +53,12 @@ else()
                         "have the C++ ABI of Debian 12")
   endif()
   message(STATUS "LibTorch ${TORCH_VERSION} of ${MEDLEY_TORCH}")
-  # The wheel's libraries let symbols out of the oneDNN, gloo, protobuf and libstdc++ that are linked into them: Debian's
-  # oneDNN fails, its gloo and protobuf call functions of other versions, and std::filesystem::remove_all crashes, unless
-  # Debian's libraries come first. tests/gpu/pack checks whose symbols a program gets.
+  # The wheel's libraries let symbols out of the oneDNN, protobuf and libstdc++ that are linked into them: Debian's oneDNN
+  # fails, its protobuf calls functions of another version, and std::filesystem::remove_all crashes, unless Debian's
+  # libraries come first. tests/gpu/pack checks whose symbols a program gets.
   find_library(DNNL_LIBRARY dnnl REQUIRED)
   find_library(protobuf protobuf REQUIRED NO_CACHE)
-  target_link_options(medley_torch INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,${DNNL_LIBRARY},${GLOO_LIBRARY},${protobuf},--pop-state)
+  target_link_options(medley_torch INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,${DNNL_LIBRARY},${protobuf},--pop-state)
   target_link_libraries(medley_torch INTERFACE ${MEDLEY_TORCH}/lib/libtorch.so ${MEDLEY_TORCH}/lib/libtorch_cpu.so
                                                ${MEDLEY_TORCH}/lib/libc10.so)
   target_link_options(medley_torch INTERFACE -Wl,-rpath,${MEDLEY_TORCH}/lib)

@@ -6,7 +6,7 @@ docs/design/collectives.md. AUTO follows a table that is measured before over th
   tests/bench/allreduce.py [--rounds 5] [--seconds 0.3] [--no-tls] [--docs]
 
 Needs build/bin/allreduce_bench. Writes build/allreduce.json. The algorithms take turns, so other load meets all of them;
-of each, the median round counts. "ring" without TLS is gloo's own.
+of each, the median round counts.
 """
 import argparse
 import json
@@ -116,7 +116,7 @@ def plot(found):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" font-family="sans-serif" font-size="12">',
            "<title>Bandwidth of allreduce algorithms over loopback, by size</title>",
            f'<rect width="{width}" height="{HEIGHT}" fill="white"/>']
-    labels = {"ring": "ring (gloo)", "auto": "AUTO", MEMORY: "shared memory"}
+    labels = {"auto": "AUTO", MEMORY: "shared memory"}
     for i, algorithm in enumerate(ALGORITHMS + (MEMORY,)):
         label = labels.get(algorithm, algorithm)
         x = LEFT + i * 132

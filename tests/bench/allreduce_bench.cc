@@ -1,4 +1,4 @@
-// Measures an allreduce among processes of this machine, over loopback, in plain text (gloo) or with TLS.
+// Measures an allreduce among processes of this machine, over loopback, in plain text or with TLS.
 //
 //   allreduce_bench [--ranks 2] [--bytes 4096] [--algorithm ring] [--profile FILE] [--tls] [--shared-memory]
 //     [--seconds 1]

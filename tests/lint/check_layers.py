@@ -178,7 +178,6 @@ ARROWS = {
 HEAVY = {
     r"torch/|ATen/|c10/": ["worker/aten", "worker/torchscript", "reproductions/torch_net", "tests/unit/worker/model"],
     r"oneapi/": ["worker/model"],
-    r"gloo/": ["worker/collective"],
     r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
     r"Eigen/": ["scheduler-service/policy_net", "scheduler-service/planner", "worker/model"],
     r"boost/": ["common/http_server", "operator/controllers",
@@ -189,7 +188,7 @@ HEAVY = {
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/document"],
 }
-HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|gloo/|Eigen/|curl/|yaml-cpp/|boost/"
+HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|Eigen/|curl/|yaml-cpp/|boost/"
 # Types and calls of CUDA and NCCL, also those that other headers bring along. LibTorch's at::kCUDA is neither.
 CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
 CUDA_FOLDERS = ["worker/device"]

@@ -1,4 +1,4 @@
-// A CommunicationProbe that uses the runtime's own transports: gloo between ranks, and a parameter-server shard
+// A CommunicationProbe that uses the runtime's own transports: a group between ranks, and a parameter-server shard
 // over gRPC, all on this machine's address. So the measured times include the protocols, as they do in a step of a
 // job.
 //
@@ -27,7 +27,7 @@ struct RuntimeProbeOptions {
 
 class RuntimeProbe final : public CommunicationProbe {
  public:
-  // `clock` is borrowed. Errors: gloo's and gRPC's, when the two ranks or the shard cannot connect.
+  // `clock` is borrowed. Errors: the group's and gRPC's, when the two ranks or the shard cannot connect.
   static absl::StatusOr<std::unique_ptr<RuntimeProbe>> Create(const RuntimeProbeOptions& options,
                                                               const base::Clock& clock);
   ~RuntimeProbe() override;

@@ -6,7 +6,7 @@
 //
 //   centralized         the root adds all; m (n-1) bytes each into and out of it
 //   ring                2 (n-1) rounds, in each a rank sends m/n bytes
-//   recursive doubling  log2(n) rounds of m bytes (not gloo's halving-doubling, which sends parts)
+//   recursive doubling  log2(n) rounds of m bytes (not halving-doubling, which sends parts)
 //   linear              m bytes from each rank to the next, and back; adds in rank order, as one process would
 //   hierarchical        any of these in groups, then among the groups' first ranks, then a broadcast in groups
 #pragma once

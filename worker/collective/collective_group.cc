@@ -6,7 +6,8 @@ namespace medley::worker {
 
 absl::Status CollectiveGroup::AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) {
   if (size() == 1 || values.empty()) return absl::OkStatus();
-  return Guarded(fmt::format("allreduce of {} values", values.size()), [&] { return Sum(values, algorithm); });
+  return Guarded(fmt::format("allreduce of {} values", values.size()),
+                 [&] { return SumOver(messages(), values, algorithm); });
 }
 
 absl::Status CollectiveGroup::AllreduceSum(std::span<float> values, std::span<const model::ReduceLevel> levels,

@@ -1,4 +1,4 @@
-// What all groups do alike: their collectives, as sequences of messages (algorithms.h).
+// The collectives of a group over messages, as sequences of messages (algorithms.h).
 #pragma once
 
 #include <absl/functional/function_ref.h>
@@ -47,10 +47,6 @@ class CollectiveGroup : public Group {
   // Runs `body`, unless the group is closed. Its error closes the group. Returns Aborted where the group is or was
   // closed, and Unavailable from the call that closed it.
   virtual absl::Status Guarded(const std::string& what, absl::FunctionRef<absl::Status()> body) = 0;
-  // The sum over all ranks, where a transport can do better than with messages.
-  virtual absl::Status Sum(std::span<float> values, model::AllreduceAlgorithm algorithm) {
-    return SumOver(messages(), values, algorithm);
-  }
   absl::Status CheckPeer(int peer) const;
   const std::string& Name(int rank) const { return options_.members[static_cast<size_t>(rank)]; }
   const GroupOptions& options() const { return options_; }

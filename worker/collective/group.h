@@ -1,8 +1,8 @@
 // A fixed set of processes that exchange spans of memory, point to point and in collectives. Knows no tensors.
 //
-// With GroupOptions::tls every connection is encrypted, and only processes of the job take part (tls_group.h). Without
-// it, gloo's TCP transport is used: a full mesh with one I/O thread. Results do not depend on timing, because each
-// algorithm adds in an order that only (ranks, size) determines.
+// With GroupOptions::tls every connection is encrypted, and only processes of the job take part. Without it these are
+// the same connections in plain text (mesh_group.h). Results do not depend on timing, because each algorithm adds in an
+// order that only (ranks, size) determines.
 //
 // A group closes for good at its first error: a broken connection closes the group, which breaks the group's other
 // connections. So every member learns at once that one was lost, and none waits for its timeout. A rank that destroys
@@ -38,7 +38,7 @@ struct GroupOptions {
   base::milliseconds rendezvous_timeout{120000};  // longest wait for the other members to register in the store
   base::milliseconds connect_timeout{3000};       // for one connection, once both ends have registered; not stoppable
   base::milliseconds timeout{60000};              // longest wait for a peer in any later call
-  std::optional<GroupTls> tls;                    // nullopt: plain text over gloo
+  std::optional<GroupTls> tls;                    // nullopt: plain text
   bool share_memory = false;                      // where all can (shared_memory_group.h); the same on all ranks
   bool may_share_memory = true;                   // false: this rank keeps all from it
 };
@@ -55,7 +55,7 @@ class Group {
   virtual int size() const = 0;
 
   // Replaces `values` with their sum over all ranks; sizes must agree. Every rank gets the same bits. algorithms.h
-  // describes the algorithms; kAuto is kRing, and over gloo that of all ranks is gloo's own.
+  // describes the algorithms; kAuto is kRing.
   virtual absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm algorithm) = 0;
   // The sum over groups of ranks, innermost first. A rank that no group contains must not call it. `root` adds where a
   // level is centralized and its group contains it, else the first of the group. Errors: InvalidArgument for a rank

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <set>
 #include <string>
@@ -24,6 +25,8 @@
 #include "common/base/mutex.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
+#include "worker/collective/plain_stream.h"
+#include "worker/collective/tls_stream.h"
 
 namespace medley::worker {
 namespace {
@@ -111,6 +114,23 @@ void SetOptions(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+// Begins a stream on a connected socket, which it owns from now on; `client`: this end has connected.
+using StartStream =
+    std::function<absl::StatusOr<std::unique_ptr<PeerStream>>(int socket, bool client, const Patience&)>;
+
+absl::StatusOr<StartStream> StarterOf(const GroupOptions& options) {
+  if (!options.tls.has_value()) {
+    return [](int socket, bool, const Patience&) -> absl::StatusOr<std::unique_ptr<PeerStream>> {
+      return MakePlainStream(socket);
+    };
+  }
+  MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<TlsContext> context, TlsContext::Make(*options.tls));
+  return [context = std::move(context)](int socket, bool client,
+                                        const Patience& patience) -> absl::StatusOr<std::unique_ptr<PeerStream>> {
+    return TlsStream::Start(socket, client, context, patience);
+  };
+}
+
 // The first bytes of the connecting rank: the number that the accepting one has published, and its own rank.
 struct Hello {
   uint64_t nonce = 0;
@@ -152,16 +172,11 @@ std::string AddressOf(const sockaddr_storage& storage) {
 // one can be a member all the same, behind a proxy.
 class Acceptor {
  public:
-  Acceptor(const GroupOptions& options, std::shared_ptr<TlsContext> context, uint64_t nonce,
-           std::set<std::string> hosts)
-      : options_(options),
-        context_(std::move(context)),
-        nonce_(nonce),
-        hosts_(std::move(hosts)),
-        streams_(options.members.size()) {}
+  Acceptor(const GroupOptions& options, const StartStream& start, uint64_t nonce, std::set<std::string> hosts)
+      : options_(options), start_(start), nonce_(nonce), hosts_(std::move(hosts)), streams_(options.members.size()) {}
 
-  absl::StatusOr<std::vector<std::unique_ptr<TlsStream>>> Accept(const Socket& listener, base::SteadyTime deadline,
-                                                                 const std::stop_token& stop) {
+  absl::StatusOr<std::vector<std::unique_ptr<PeerStream>>> Accept(const Socket& listener, base::SteadyTime deadline,
+                                                                  const std::stop_token& stop) {
     std::list<Handshake> handshakes;
     std::jthread accepting([&](const std::stop_token& own_stop) {
       while (AwaitSocket(listener.get(), POLLIN, {deadline, own_stop}, "the wait for the other members").ok()) {
@@ -226,7 +241,7 @@ class Acceptor {
     }
   }
   void Take(int socket, const Patience& patience) {
-    auto stream = TlsStream::Start(socket, false, context_, patience);
+    auto stream = start_(socket, false, patience);
     if (!stream.ok()) return;
     Hello hello;
     if (!(*stream)->Read(std::as_writable_bytes(std::span(&hello, 1)), &patience).ok()) return;
@@ -244,21 +259,20 @@ class Acceptor {
   }
 
   const GroupOptions& options_;
-  const std::shared_ptr<TlsContext> context_;
+  const StartStream& start_;
   const uint64_t nonce_;
   const std::set<std::string> hosts_;  // of the other members
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::vector<std::unique_ptr<TlsStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<PeerStream>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::StatusOr<std::unique_ptr<TlsStream>> ConnectTo(const GroupOptions& options, const std::string& address,
-                                                     const std::shared_ptr<TlsContext>& context,
-                                                     const Patience& patience) {
+absl::StatusOr<std::unique_ptr<PeerStream>> ConnectTo(const GroupOptions& options, const std::string& address,
+                                                      const StartStream& start, const Patience& patience) {
   MEDLEY_ASSIGN_OR_RETURN(const Listener listener, ParseListener(address));
   MEDLEY_ASSIGN_OR_RETURN(Socket socket, Dial(options.address, listener.host, listener.port, patience));
   SetOptions(socket.get());
-  MEDLEY_ASSIGN_OR_RETURN(auto stream, TlsStream::Start(socket.Release(), true, context, patience));
+  MEDLEY_ASSIGN_OR_RETURN(auto stream, start(socket.Release(), true, patience));
   const Hello hello{listener.nonce, static_cast<uint64_t>(options.rank)};
   MEDLEY_RETURN_IF_ERROR(stream->Write(std::as_bytes(std::span(&hello, 1))));
   return stream;
@@ -266,11 +280,12 @@ absl::StatusOr<std::unique_ptr<TlsStream>> ConnectTo(const GroupOptions& options
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::unique_ptr<TlsStream>>> ConnectMesh(const GroupOptions& options, KeyValueStore& store,
-                                                                    const std::stop_token& stop) {
-  const auto key = [&](size_t rank) { return fmt::format("{}/tls/{}", options.name, rank); };
+absl::StatusOr<std::vector<std::unique_ptr<PeerStream>>> ConnectMesh(const GroupOptions& options, KeyValueStore& store,
+                                                                     const std::stop_token& stop) {
+  const char* const transport = options.tls.has_value() ? "tls" : "plain";
+  const auto key = [&](size_t rank) { return fmt::format("{}/{}/{}", options.name, transport, rank); };
   const auto own = static_cast<size_t>(options.rank);
-  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> context, TlsContext::Make(*options.tls));
+  MEDLEY_ASSIGN_OR_RETURN(const StartStream start, StarterOf(options));
   uint16_t port = 0;
   MEDLEY_ASSIGN_OR_RETURN(const Socket listener, Listen(options.address, SOMAXCONN, port));
   const uint64_t nonce = base::SystemSeed();
@@ -280,9 +295,9 @@ absl::StatusOr<std::vector<std::unique_ptr<TlsStream>>> ConnectMesh(const GroupO
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, store.Get(keys, options.rendezvous_timeout, stop));
   // A rank accepts when it is connected to those below it, which wait for it: the last may wait for all.
   const base::SteadyTime deadline = After(options.connect_timeout * static_cast<int>(options.members.size()));
-  std::vector<std::unique_ptr<TlsStream>> smaller(own);
+  std::vector<std::unique_ptr<PeerStream>> smaller(own);
   for (size_t rank = 0; rank < own; ++rank) {
-    auto stream = ConnectTo(options, addresses[rank], context, {deadline, stop});
+    auto stream = ConnectTo(options, addresses[rank], start, {deadline, stop});
     if (!stream.ok()) return base::Annotate(stream.status(), options.members[rank]);
     smaller[rank] = *std::move(stream);
   }
@@ -291,7 +306,7 @@ absl::StatusOr<std::vector<std::unique_ptr<TlsStream>>> ConnectMesh(const GroupO
     MEDLEY_ASSIGN_OR_RETURN(const Listener other, ParseListener(addresses[rank]));
     hosts.insert(other.host);
   }
-  auto streams = Acceptor(options, context, nonce, std::move(hosts)).Accept(listener, deadline, stop);
+  auto streams = Acceptor(options, start, nonce, std::move(hosts)).Accept(listener, deadline, stop);
   if (streams.ok()) std::move(smaller.begin(), smaller.end(), streams->begin());
   return streams;
 }

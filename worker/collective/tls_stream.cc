@@ -33,18 +33,6 @@ std::string Reason() {
 
 }  // namespace
 
-absl::Status AwaitSocket(int socket, short events, const Patience& patience, std::string_view what) {
-  constexpr int kSliceMilliseconds = 100;  // between looks at the stop token
-  while (true) {
-    if (patience.stop.stop_requested()) return base::Cancelled("{} was stopped", what);
-    if (base::SystemClock().Steady() >= patience.deadline) return base::DeadlineExceeded("{} took too long", what);
-    pollfd poll{socket, events, 0};
-    const int ready = ::poll(&poll, 1, kSliceMilliseconds);
-    if (ready > 0) return absl::OkStatus();
-    if (ready < 0 && errno != EINTR) return base::Unavailable("{}: {}", what, std::strerror(errno));
-  }
-}
-
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(const GroupTls& tls) {
   auto made = TryMake(tls);
   return made.ok() ? std::move(made) : TryMake(tls);  // the file may have been replaced between two looks at it
@@ -101,12 +89,7 @@ absl::StatusOr<int> TlsStream::Repeat(std::string_view what, const Patience* pat
       if (error == SSL_ERROR_ZERO_RETURN) return base::OutOfRange("{}: the peer has left", what);
       if (wanted == 0) return base::Unavailable("{}: {}", what, Reason());
     }
-    if (patience != nullptr) {
-      MEDLEY_RETURN_IF_ERROR(AwaitSocket(socket_, wanted, *patience, what));
-    } else {
-      pollfd poll{socket_, wanted, 0};
-      if (::poll(&poll, 1, -1) < 0 && errno != EINTR) return base::Unavailable("{}: {}", what, std::strerror(errno));
-    }
+    MEDLEY_RETURN_IF_ERROR(AwaitSocket(socket_, wanted, patience, what));
   }
 }
 
@@ -158,7 +141,7 @@ absl::Status TlsStream::Write(std::span<const std::byte> bytes, const Patience* 
   return absl::OkStatus();
 }
 
-void TlsStream::Leave(base::SteadyTime deadline) {
+void TlsStream::Leave(std::span<const std::byte>, base::SteadyTime deadline) {
   const Patience patience{deadline, {}};
   // 0: sent, and not answered yet.
   (void)Repeat("leaving", &patience, [](ssl_st* ssl) {

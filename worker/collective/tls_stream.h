@@ -1,20 +1,17 @@
-// One encrypted connection between two processes of a job (TLS 1.3), both of which show a certificate of the job's CA.
-//
-// One thread may read and another write at the same time; any thread may call Shutdown. Errors: Unavailable with the
-// cause, DeadlineExceeded, Cancelled. The process must ignore SIGPIPE: OpenSSL writes to a connection that has broken.
+// A connection that is encrypted (TLS 1.3), and both ends of which show a certificate of the job's CA.
 #pragma once
 
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 
-#include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "worker/collective/peer_stream.h"
 
 struct ssl_ctx_st;
 struct ssl_st;
@@ -43,31 +40,17 @@ class TlsContext {
   const GroupTls tls_;
 };
 
-// How long a call may wait.
-struct Patience {
-  base::SteadyTime deadline;
-  std::stop_token stop;  // looked at every 100 ms
-};
-
-// Waits until the socket is ready for `events` of poll(2). Errors, in which `what` names the wait: DeadlineExceeded,
-// Cancelled.
-absl::Status AwaitSocket(int socket, short events, const Patience& patience, std::string_view what);
-
-class TlsStream {
+class TlsStream final : public PeerStream {
  public:
   // Shakes hands on a connected socket, which it owns from now on; `client`: this end has connected.
   static absl::StatusOr<std::unique_ptr<TlsStream>> Start(int socket, bool client, std::shared_ptr<TlsContext> context,
                                                           const Patience& patience);
-  ~TlsStream();
+  ~TlsStream() override;
 
-  // All of `bytes`. Ends with an error when the connection broke or Shutdown was called. Without `patience` it waits
-  // until then. OutOfRange: the peer has called Leave; the bytes are those before that.
-  absl::Status Read(std::span<std::byte> bytes, const Patience* patience = nullptr);
-  absl::Status Write(std::span<const std::byte> bytes, const Patience* patience = nullptr);
-  // Tells the peer that no more will come, then ends as Shutdown does. No other thread may be writing.
-  void Leave(base::SteadyTime deadline);
-  // Ends all running and later calls. To the peer the connection is broken.
-  void Shutdown();
+  absl::Status Read(std::span<std::byte> bytes, const Patience* patience = nullptr) override;
+  absl::Status Write(std::span<const std::byte> bytes, const Patience* patience = nullptr) override;
+  void Leave(std::span<const std::byte> farewell, base::SteadyTime deadline) override;  // by TLS's close_notify
+  void Shutdown() override;
 
  private:
   TlsStream(int socket, std::shared_ptr<TlsContext> context);

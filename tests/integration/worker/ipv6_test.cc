@@ -1,5 +1,5 @@
 // A job whose processes have only IPv6 addresses: coordinator, trainers of two stages, parameter servers. Calls between
-// them go by gRPC to "[::1]:PORT", tensors by gloo.
+// them go by gRPC to "[::1]:PORT", tensors over plain connections.
 #include <gmock/gmock.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// A group whose connections are encrypted and authenticated with the job's certificates (GroupOptions::tls).
+// A group over a mesh of streams (mesh.h), encrypted and authenticated or in plain text.
 //
 // Each pair of ranks has one connection; the rank that is larger connects. A reading thread for each peer puts messages
 // where a receiver waits for them, or keeps them until one does; a sending thread for each peer sends what Send has
@@ -14,7 +14,7 @@
 
 namespace medley::worker {
 
-absl::StatusOr<std::unique_ptr<Group>> ConnectTlsGroup(const GroupOptions& options, KeyValueStore& store,
-                                                       std::stop_token stop);
+absl::StatusOr<std::unique_ptr<Group>> ConnectMeshGroup(const GroupOptions& options, KeyValueStore& store,
+                                                        std::stop_token stop);
 
 }  // namespace medley::worker

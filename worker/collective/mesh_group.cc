@@ -1,4 +1,4 @@
-#include "worker/collective/tls_group.h"
+#include "worker/collective/mesh_group.h"
 
 #include <algorithm>
 #include <deque>
@@ -20,6 +20,7 @@ namespace {
 // The top byte of a tag separates messages of the caller from those of collectives.
 constexpr uint64_t kUserTags = uint64_t{0x40} << 56;
 constexpr uint64_t kCollectiveTag = uint64_t{0x41} << 56;
+constexpr uint64_t kFarewellTag = uint64_t{0x42} << 56;  // no more will come; without bytes
 constexpr size_t kMaxQueuedMessages = 1024;
 constexpr size_t kMaxQueuedBytes = size_t{256} << 20;  // of all peers
 constexpr size_t kMaxArrivedBytes = size_t{64} << 20;  // of one peer, before a receiver
@@ -50,7 +51,7 @@ struct Receiver {
 
 // Each thread waits for a condition of its own: a message wakes those that it concerns, however many peers there are.
 struct Peer {
-  std::unique_ptr<TlsStream> stream;
+  std::unique_ptr<PeerStream> stream;
   base::Mutex write_mutex;                                         // a message is written as a whole
   std::vector<std::byte> first_record;                             // guarded by write_mutex
   base::CondVar to_read;                                           // something was received, or has a receiver
@@ -68,9 +69,9 @@ absl::Status Whole(absl::Status read) {
   return absl::IsOutOfRange(read) ? base::Unavailable("{}", base::Message(read)) : read;
 }
 
-class TlsGroup final : public CollectiveGroup {
+class MeshGroup final : public CollectiveGroup {
  public:
-  TlsGroup(GroupOptions given, std::vector<std::unique_ptr<TlsStream>> streams)
+  MeshGroup(GroupOptions given, std::vector<std::unique_ptr<PeerStream>> streams)
       : CollectiveGroup(std::move(given)), peers_(options().members.size()) {
     for (size_t i = 0; i < peers_.size(); ++i) peers_[i].stream = std::move(streams[i]);
   }
@@ -83,12 +84,12 @@ class TlsGroup final : public CollectiveGroup {
         threads_.emplace_back([this, i] { Write(i); });
       }
     } catch (const std::system_error& error) {
-      Close(error.what());
+      CloseFor(error.what());
       return base::ResourceExhausted("starting two threads for each of {} peers: {}", peers_.size() - 1, error.what());
     }
     return absl::OkStatus();
   }
-  ~TlsGroup() override {
+  ~MeshGroup() override {
     Leave();
     threads_.clear();  // joins them
   }
@@ -99,13 +100,19 @@ class TlsGroup final : public CollectiveGroup {
     return Ended("receive from " + Name(from), ReceiveMessage(from, kUserTags | tag, bytes));
   }
   absl::Status Flush() override;
-  void Close(std::string_view why) override;
+  void Close(std::string_view why) override {
+    {
+      base::MutexLock lock(mutex_);
+      reported_ = true;  // who closes the group knows
+    }
+    CloseFor(why);
+  }
 
  private:
   // Those of collectives; they are written in the caller's thread.
   class CollectiveMessages final : public Messages {
    public:
-    explicit CollectiveMessages(TlsGroup& group) : group_(group) {}
+    explicit CollectiveMessages(MeshGroup& group) : group_(group) {}
     int rank() const override { return group_.rank(); }
     int size() const override { return group_.size(); }
     absl::Status Send(int to, std::span<const std::byte> bytes) override { return group_.WriteCollective(to, bytes); }
@@ -123,7 +130,7 @@ class TlsGroup final : public CollectiveGroup {
     std::span<float> Scratch(size_t count) override { return scratch_.Get(count); }
 
    private:
-    TlsGroup& group_;
+    MeshGroup& group_;
     ScratchMemory scratch_;
   };
 
@@ -157,6 +164,8 @@ class TlsGroup final : public CollectiveGroup {
   absl::Status End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience);
   // The error of a call: of one that failed first, the group's end; of later ones, why it is closed.
   absl::Status Ended(const std::string& what, absl::Status status);
+  // Ends the connections, running calls and later ones.
+  void CloseFor(std::string_view why);
   // Ends the connections so that the others, which may still need one another, lose only this rank.
   void Leave();
   void Read(size_t peer);
@@ -177,7 +186,7 @@ class TlsGroup final : public CollectiveGroup {
   std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
-absl::Status TlsGroup::Ended(const std::string& what, absl::Status status) {
+absl::Status MeshGroup::Ended(const std::string& what, absl::Status status) {
   if (status.ok()) return status;
   bool first = false;
   {
@@ -186,14 +195,14 @@ absl::Status TlsGroup::Ended(const std::string& what, absl::Status status) {
     reported_ = true;
   }
   if (first) {
-    Close(fmt::format("{} failed: {}", what, base::Message(status)));
+    CloseFor(fmt::format("{} failed: {}", what, base::Message(status)));
     return base::Unavailable("{} in group {}: {}", what, options().name, base::Message(status));
   }
   base::MutexLock lock(mutex_);
   return base::Aborted("{}: group {} is closed: {}", what, options().name, why_);
 }
 
-absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> bytes) {
+absl::Status MeshGroup::Send(int to, uint64_t tag, std::span<const std::byte> bytes) {
   MEDLEY_RETURN_IF_ERROR(CheckPeer(to));
   if (bytes.size() > kMaxMessageBytes) {
     return base::InvalidArgument("a message of {} bytes; at most {} are possible", bytes.size(), kMaxMessageBytes);
@@ -222,7 +231,7 @@ absl::Status TlsGroup::Send(int to, uint64_t tag, std::span<const std::byte> byt
   return Ended("send to " + Name(to), status);
 }
 
-absl::Status TlsGroup::Flush() {
+absl::Status MeshGroup::Flush() {
   absl::Status status;
   {
     base::MutexLock lock(mutex_);
@@ -239,7 +248,7 @@ absl::Status TlsGroup::Flush() {
   return Ended("flush", status);
 }
 
-absl::Status TlsGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
+absl::Status MeshGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
   Peer& peer = At(from);
   base::MutexLock lock(mutex_);
   const auto arrived = peer.arrived.find(tag);
@@ -263,7 +272,7 @@ absl::Status TlsGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
   return absl::OkStatus();
 }
 
-absl::Status TlsGroup::End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience) {
+absl::Status MeshGroup::End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience) {
   Peer& peer = At(from);
   base::MutexLock lock(mutex_);
   const bool ended = receiver.changed.WaitFor(mutex_, {}, patience, [&] {
@@ -286,7 +295,7 @@ absl::Status TlsGroup::End(int from, uint64_t tag, Receiver& receiver, base::nan
   return base::Unavailable("{}: the connection broke", Name(from));
 }
 
-void TlsGroup::Read(size_t index) {
+void MeshGroup::Read(size_t index) {
   Peer& peer = peers_[index];
   absl::Status status;
   do {
@@ -300,15 +309,16 @@ void TlsGroup::Read(size_t index) {
     }
     if (!closed_) lost_ = options().members[index];
   }
-  Close(fmt::format("{}: {}", options().members[index], base::Message(status)));
+  CloseFor(fmt::format("{}: {}", options().members[index], base::Message(status)));
 }
 
 // OutOfRange: the peer has left, between two messages.
-absl::Status TlsGroup::ReadMessage(Peer& peer) {
+absl::Status MeshGroup::ReadMessage(Peer& peer) {
   Header header;
   const std::span<std::byte> head = std::as_writable_bytes(std::span(&header, 1));
   MEDLEY_RETURN_IF_ERROR(peer.stream->Read(head.first(1)));
   MEDLEY_RETURN_IF_ERROR(Whole(peer.stream->Read(head.subspan(1))));
+  if (header.tag == kFarewellTag) return base::OutOfRange("the peer has left");
   if (header.size > kMaxMessageBytes) return base::DataLoss("a message of {} bytes", header.size);
   Receiver* receiver = nullptr;
   {
@@ -366,7 +376,7 @@ absl::Status TlsGroup::ReadMessage(Peer& peer) {
   return read;
 }
 
-void TlsGroup::Write(size_t index) {
+void MeshGroup::Write(size_t index) {
   Peer& peer = peers_[index];
   std::vector<std::byte> message;
   while (true) {
@@ -394,12 +404,12 @@ void TlsGroup::Write(size_t index) {
       base::MutexLock lock(mutex_);
       if (peer.left) continue;  // it does not want the message
     }
-    return Close(fmt::format("{}: {}", options().members[index], base::Message(written)));
+    return CloseFor(fmt::format("{}: {}", options().members[index], base::Message(written)));
   }
 }
 
-void TlsGroup::Leave() {
-  std::vector<TlsStream*> in_order;
+void MeshGroup::Leave() {
+  std::vector<PeerStream*> in_order;
   {
     base::MutexLock lock(mutex_);
     if (closed_) return;
@@ -416,10 +426,11 @@ void TlsGroup::Leave() {
     WakeAll();
   }
   const base::SteadyTime deadline = base::SystemClock().Steady() + base::seconds(1);
-  for (TlsStream* stream : in_order) stream->Leave(deadline);
+  const Header farewell{kFarewellTag, 0};
+  for (PeerStream* stream : in_order) stream->Leave(std::as_bytes(std::span(&farewell, 1)), deadline);
 }
 
-void TlsGroup::Close(std::string_view why) {
+void MeshGroup::CloseFor(std::string_view why) {
   base::MutexLock lock(mutex_);
   if (closed_) return;
   closed_ = true;
@@ -431,7 +442,7 @@ void TlsGroup::Close(std::string_view why) {
 }
 
 // The group is closed, or a peer has left.
-void TlsGroup::WakeAll() {
+void MeshGroup::WakeAll() {
   written_.NotifyAll();
   for (Peer& peer : peers_) {
     peer.to_read.NotifyAll();
@@ -444,11 +455,13 @@ void TlsGroup::WakeAll() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Group>> ConnectTlsGroup(const GroupOptions& options, KeyValueStore& store,
-                                                       std::stop_token stop) {
+absl::StatusOr<std::unique_ptr<Group>> ConnectMeshGroup(const GroupOptions& options, KeyValueStore& store,
+                                                        std::stop_token stop) {
+  if (options.members.size() == 1)
+    return std::make_unique<MeshGroup>(options, std::vector<std::unique_ptr<PeerStream>>(1));
   auto streams = ConnectMesh(options, store, stop);
   if (!streams.ok()) return base::Annotate(streams.status(), fmt::format("connecting group {}", options.name));
-  auto group = std::make_unique<TlsGroup>(options, *std::move(streams));
+  auto group = std::make_unique<MeshGroup>(options, *std::move(streams));
   MEDLEY_RETURN_IF_ERROR(group->Start());
   return group;
 }
