@@ -115,7 +115,8 @@ class Problem {
   std::vector<Prefix> prefix_;  // by type
 };
 
-// Groups a schedule (the type of each layer) into stages: maximal runs of layers with the same type, units 0.
+// Groups a schedule (the type of each layer) into stages, one for each maximal run of layers with the same type, units
+// 0. A plan may cut such runs.
 std::vector<StageChoice> StagesOf(const std::vector<int>& schedule);
 
 inline constexpr double kTolerance = 1e-9;  // relative, for every constraint on a real number

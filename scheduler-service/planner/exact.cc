@@ -12,6 +12,7 @@ namespace medley::sched {
 namespace {
 
 constexpr int kSeedPoints = 8;
+constexpr int kCutSeedPoints = 2;  // of a schedule whose types are given
 
 // Keeps the cheapest plan that was offered.
 class Cheapest final : public Goal {
@@ -80,6 +81,16 @@ class Exact final : public Planner {
 };
 
 }  // namespace
+
+std::optional<Provisioned> CheapestCuts(const Problem& problem, const std::vector<int>& schedule,
+                                        const Budget& budget) {
+  const Budget quiet = budget.Quiet();
+  Cheapest cheapest(problem, quiet);
+  if (auto uncut = ProvisionExact(problem, StagesOf(schedule))) cheapest.Offer(*std::move(uncut));
+  IntervalSearch search(problem, quiet, cheapest, SearchOrder::kLeastBoundFirst, &schedule);
+  search.Seed(kCutSeedPoints);
+  return cheapest.Answer(search.Run()).best;
+}
 
 std::unique_ptr<Planner> MakeExact() {
   return std::make_unique<Exact>("exact", "the global optimum over schedules and units, with a proof");

@@ -1,5 +1,6 @@
 // Greedy planner: puts every layer on the type where its work on one unit costs least. Then it repeatedly applies the
-// change of a single layer that saves most, until none saves. It proves nothing and may end in a local optimum.
+// change of a single layer that saves most, until none saves, and finds the best cuts of runs of one type. It proves
+// nothing and may end in a local optimum.
 #include <limits>
 
 #include "scheduler-service/planner/planners.h"
@@ -24,6 +25,11 @@ class Greedy final : public Planner {
     }
     if (solution.best) budget.Report(*solution.best);
     while (Improve(problem, budget, schedule, solution)) {
+    }
+    if (auto cut = CheapestCuts(problem, schedule, budget);
+        cut && (!solution.best || cut->score.cost < solution.best->score.cost)) {
+      solution.best = std::move(cut);
+      budget.Report(*solution.best);
     }
     solution.complete = !budget.Spent();
     return solution;

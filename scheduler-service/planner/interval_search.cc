@@ -19,12 +19,13 @@ double After(double x) { return std::nextafter(x, kInfinity); }
 
 }  // namespace
 
-IntervalSearch::IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order)
+IntervalSearch::IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order,
+                               const std::vector<int>* schedule)
     : problem_(problem),
       budget_(budget),
       goal_(goal),
       order_(order),
-      dp_(problem, budget),
+      dp_(problem, budget, schedule),
       relaxation_(dp_.graph()),
       low_(std::max(problem.RequiredThroughput(), dp_.SlowestThroughput())),
       high_(dp_.FastestThroughput()),

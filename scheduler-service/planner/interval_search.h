@@ -31,7 +31,9 @@ enum class SearchOrder { kLeastBoundFirst, kFastestFirst };
 
 class IntervalSearch {
  public:
-  IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order);
+  // With `schedule`, the type of each layer, only plans that keep it. Everything must outlive the search.
+  IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order,
+                 const std::vector<int>* schedule = nullptr);
 
   // The interval of throughputs that plans may have; empty (low > high) if no stage is possible.
   double low() const { return low_; }

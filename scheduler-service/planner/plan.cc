@@ -44,11 +44,18 @@ Solution OneStage(const Problem& problem, model::PlanResult& result) {
   return solution;
 }
 
-void AddAlternatives(const Problem& problem, model::PlanResult& result) {
+// The cheapest plan on one type, in any number of stages unless `one_stage`.
+std::optional<Provisioned> BestOnType(const Problem& problem, int t, bool one_stage, const Budget& budget) {
+  const auto layers = static_cast<size_t>(problem.layers());
+  if (one_stage || layers * (layers + 1) / 2 > static_cast<size_t>(kMostPossibleStages)) return SingleType(problem, t);
+  return CheapestCuts(problem, std::vector<int>(layers, t), budget);
+}
+
+void AddAlternatives(const Problem& problem, bool one_stage, const Budget& budget, model::PlanResult& result) {
   for (int t = 0; t < problem.types(); ++t) {
     model::Alternative alternative;
     alternative.label = problem.type(t).name + " only";
-    if (const auto plan = SingleType(problem, t)) {
+    if (const auto plan = BestOnType(problem, t, one_stage, budget)) {
       alternative.plan = Evaluate(problem, plan->stages).plan;
     } else {
       alternative.reasons = WhyNotSingleType(problem, t);
@@ -228,7 +235,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }
   result.policy = solution.policy;
-  AddAlternatives(problem, result);
+  AddAlternatives(problem, differ, budget, result);
   result.complete = solution.complete && planner->deterministic() && !budget.Spent();
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
   return result;

@@ -42,6 +42,8 @@ class Budget {
     const double left = base::ToSeconds(deadline_ - now);
     return {clock_, now + base::FromSeconds(std::max(left * fraction, 0.0)), stop_, on_incumbent_};
   }
+  // The same without a listener: for a search that serves another one.
+  Budget Quiet() const { return {clock_, deadline_, stop_}; }
   // Until the deadline, in seconds; at least 0, and infinite without a deadline.
   double RemainingSeconds() const {
     if (deadline_ == base::SteadyTime::max()) return kInfinity;

@@ -18,8 +18,11 @@ std::unique_ptr<Planner> MakeRlRnn();
 std::unique_ptr<Planner> MakeBayesian();
 std::unique_ptr<Planner> MakeGenetic();
 
-// The cheapest plan that puts every layer on type `t`.
+// The cheapest plan of one stage, on type `t`.
 std::optional<Provisioned> SingleType(const Problem& problem, int t);
+// The cheapest plan found in the budget that has each layer on the type that `schedule` says. A run of layers of one
+// type may be several stages. nullopt: there is none, or none was found in time.
+std::optional<Provisioned> CheapestCuts(const Problem& problem, const std::vector<int>& schedule, const Budget& budget);
 std::vector<StageChoice> WholeModelOn(const Problem& problem, int t);
 
 }  // namespace medley::sched

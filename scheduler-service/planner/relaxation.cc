@@ -100,18 +100,18 @@ void Relaxation::Weigh() {
 
 void Relaxation::Backward() {
   to_go_.assign(At(problem_.layers()) + 1, {});
-  to_go_.back().least = to_go_.back().second = 0;
+  to_go_.back().least = 0;
   for (size_t i = arcs_.size(); i-- > 0;) {
     const Arc& arc = arcs_[i];
-    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].Without(arc.type), arc.type, static_cast<int>(i));
+    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].least, static_cast<int>(i));
   }
 }
 
 void Relaxation::Forward() {
   so_far_.assign(At(problem_.layers()) + 1, {});
-  so_far_[0].least = so_far_[0].second = 0;
+  so_far_[0].least = 0;
   for (const Arc& arc : arcs_) {
-    so_far_[At(arc.last + 1)].Offer(so_far_[At(arc.first)].Without(arc.type) + arc.weight, arc.type, arc.stage);
+    so_far_[At(arc.last + 1)].Offer(so_far_[At(arc.first)].least + arc.weight, arc.stage);
   }
 }
 
@@ -123,12 +123,10 @@ double Relaxation::PathBound() const {
 
 std::vector<int> Relaxation::Path() const {
   std::vector<int> path;
-  int type = -1;
   for (int layer = 0; layer < problem_.layers();) {
-    const int i = to_go_[At(layer)].StageWithout(type);
+    const int i = to_go_[At(layer)].stage;
     if (i < 0) return {};
     path.push_back(i);
-    type = arcs_[At(i)].type;
     layer = arcs_[At(i)].last + 1;
   }
   return path;
@@ -218,8 +216,7 @@ void Relaxation::Eliminate(double cutoff, std::vector<int>& active) {
   Forward();
   size_t kept = 0;
   for (const Arc& arc : arcs_) {
-    const double path =
-        so_far_[At(arc.first)].Without(arc.type) + arc.weight + to_go_[At(arc.last + 1)].Without(arc.type);
+    const double path = so_far_[At(arc.first)].least + arc.weight + to_go_[At(arc.last + 1)].least;
     if (path + constant_ - 1e-12 * (path + std::abs(constant_)) < cutoff) active[kept++] = arc.stage;
   }
   active.resize(kept);

@@ -70,9 +70,9 @@ class Relaxation {
   // The cost of servers is either linear in the load of the path, or that of the units that every path needs at least.
   bool linear_servers_ = true;
   int least_servers_ = 0;
-  double server_rate_ = 0;               // cost of least_servers_
-  double constant_ = 0;                  // constant part of the bound: servers minus multipliers * limits
-  std::vector<TwoBest> to_go_, so_far_;  // by layer
+  double server_rate_ = 0;                // cost of least_servers_
+  double constant_ = 0;                   // constant part of the bound: servers minus multipliers * limits
+  std::vector<LeastSum> to_go_, so_far_;  // by layer
 };
 
 }  // namespace medley::sched

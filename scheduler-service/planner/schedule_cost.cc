@@ -6,6 +6,7 @@
 
 #include "common/base/hash.h"
 #include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 constexpr size_t kMostKnown = 1 << 18;
 constexpr int kUnbounded = 1'000'000'000;
 constexpr double kLeast = 1e-12;
+constexpr double kNearlyBest = 1.15;  // cost over the best, uncut, up to which the cuts of a schedule are searched
+constexpr int kMostCutInfeasible = 64;
+constexpr int64_t kMostCutEffort = 4'000'000;  // possible stages, some seconds
 
 // Logarithm of the ratio by which `needed` exceeds `available`; 0 if it does not.
 double Over(double needed, double available) {
@@ -59,7 +63,12 @@ double ScheduleCost::Of(const std::vector<int>& schedule) {
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   ++provisioned_;
   double value = 0;
-  if (auto plan = ProvisionExact(problem_, StagesOf(schedule))) {
+  const std::vector<StageChoice> runs = StagesOf(schedule);
+  auto plan = ProvisionExact(problem_, runs);
+  if (WorthCutting(runs, plan)) {
+    if (auto cut = CheapestCuts(problem_, schedule, *budget_)) plan = std::move(cut);
+  }
+  if (plan) {
     value = std::log(std::max(plan->score.cost, kLeast));
     if (!best_ || plan->score.cost < best_->score.cost) {
       best_ = std::move(plan);
@@ -72,6 +81,14 @@ double ScheduleCost::Of(const std::vector<int>& schedule) {
   if (known_.size() >= kMostKnown) known_.clear();
   known_.emplace(key, value);
   return value;
+}
+
+bool ScheduleCost::WorthCutting(const std::vector<StageChoice>& stages, const std::optional<Provisioned>& uncut) {
+  if (budget_ == nullptr || stages.size() == static_cast<size_t>(problem_.layers())) return false;
+  const bool near = uncut && (!best_ || uncut->score.cost < best_->score.cost * kNearlyBest);
+  if (!near && (uncut || best_ || ++cut_infeasible_ > kMostCutInfeasible)) return false;
+  for (const StageChoice& s : stages) cut_effort_ += int64_t{s.last - s.first + 1} * (s.last - s.first + 2) / 2;
+  return cut_effort_ <= kMostCutEffort;
 }
 
 double ScheduleCost::Grade(const std::vector<int>& schedule) const {

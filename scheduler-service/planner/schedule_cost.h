@@ -1,6 +1,7 @@
 // Evaluates schedules for planners that search by evaluating many of them. The units of a schedule are optimal, results
 // are cached, and infeasible schedules get a cost that grows with the violation, so that a search moves towards
-// feasible ones.
+// feasible ones. A run of layers of one type is one stage; where that costs nearly as little as the best schedule, or
+// nothing is feasible yet, the run's cheapest cuts are searched too (with a budget only).
 //
 // Not thread-safe. The problem must outlive it, and the budget, if any, to which it reports each cheapest plan so far.
 // The cache is bounded: it is cleared when it is full.
@@ -37,6 +38,7 @@ class ScheduleCost {
 
  private:
   double Grade(const std::vector<int>& schedule) const;
+  bool WorthCutting(const std::vector<StageChoice>& stages, const std::optional<Provisioned>& uncut);
 
   const Problem& problem_;
   const Budget* budget_;
@@ -44,6 +46,8 @@ class ScheduleCost {
   std::optional<Provisioned> best_;
   std::vector<int> best_schedule_;
   int64_t provisioned_ = 0;
+  int cut_infeasible_ = 0;  // schedules that were cut although a stage for each run is infeasible
+  int64_t cut_effort_ = 0;  // possible stages of the schedules that were cut
 };
 
 }  // namespace medley::sched

@@ -17,8 +17,8 @@ size_t At(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
-ScheduleDp::ScheduleDp(const Problem& problem, const Budget& budget)
-    : problem_(problem), budget_(budget), graph_(problem) {}
+ScheduleDp::ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule)
+    : problem_(problem), budget_(budget), graph_(problem, schedule) {}
 
 void ScheduleDp::Prepare(double x) { Prepare(x, graph_.All(), std::vector<double>(At(problem_.types()) + 1, 0)); }
 
@@ -52,10 +52,10 @@ void ScheduleDp::Prepare(double x, const std::vector<int>& active, std::vector<d
 
 void ScheduleDp::ComputeToGo() {
   to_go_.assign(At(problem_.layers()) + 1, {});
-  to_go_.back().least = to_go_.back().second = 0;
+  to_go_.back().least = 0;
   for (size_t i = arcs_.size(); i-- > 0;) {
     const Arc& arc = arcs_[i];
-    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].Without(arc.type), arc.type, 0);
+    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].least, 0);
   }
 }
 
@@ -135,15 +135,8 @@ void ScheduleDp::DropDominated(int layer) {
   for (size_t i = 0; i < order.size(); ++i) labels[i] = order[i].second;
   size_t kept = 0;
   for (const int label : labels) {
-    const int type = labels_[At(label)].type;
-    int by = -1;  // the type of a label that dominates this one
     bool dropped = false;
-    for (size_t i = 0; i < kept && !dropped; ++i) {
-      const int other = labels_[At(labels[i])].type;
-      if (other == by || !Dominates(labels[i], label, layer)) continue;
-      dropped = other == type || by >= 0;
-      by = other;
-    }
+    for (size_t i = 0; i < kept && !dropped; ++i) dropped = Dominates(labels[i], label, layer);
     if (!dropped) labels[kept++] = label;
   }
   labels.resize(kept);
@@ -152,9 +145,8 @@ void ScheduleDp::DropDominated(int layer) {
 void ScheduleDp::KeepBest(int layer, int width) {
   std::vector<int>& labels = frontier_[At(layer)];
   if (labels.size() <= At(width)) return;
-  const auto promise = [&](int i) { return labels_[At(i)].weight + to_go_[At(layer)].Without(labels_[At(i)].type); };
   std::nth_element(labels.begin(), labels.begin() + width, labels.end(), [&](int a, int b) {
-    const double one = promise(a), other = promise(b);
+    const double one = labels_[At(a)].weight, other = labels_[At(b)].weight;
     return one != other ? one < other : a < b;
   });
   labels.resize(At(width));
@@ -162,10 +154,9 @@ void ScheduleDp::KeepBest(int layer, int width) {
 
 void ScheduleDp::Extend(int label, const Arc& arc, double cutoff) {
   const Label& from = labels_[At(label)];
-  if (arc.type == from.type) return;
   Label next;
   next.weight = from.weight + arc.weight;
-  const double rest = to_go_[At(arc.last + 1)].Without(arc.type);
+  const double rest = to_go_[At(arc.last + 1)].least;
   const double whole = next.weight + rest;
   if (!(whole + constant_ - 1e-12 * (whole - constant_) < cutoff)) return;
   next.hourly = from.hourly + arc.hourly;
@@ -174,7 +165,6 @@ void ScheduleDp::Extend(int label, const Arc& arc, double cutoff) {
   next.exact = from.exact || arc.exact;
   next.arc = static_cast<int>(&arc - arcs_.data());
   next.parent = label;
-  next.type = arc.type;
   const int index = static_cast<int>(labels_.size());
   labels_.push_back(next);
   used_.resize(used_.size() + tracked_.size());

@@ -5,8 +5,7 @@
 // uses and its server load. A label is dropped if
 // - its cost plus a lower bound of the remaining cost (a Lagrangian bound, see relaxation.h) reaches the cutoff,
 // - the units that it uses and still needs exceed a limit, or
-// - it is dominated: a label whose last stage has the same type, or two labels of other types, are at least as good in
-//   all components. (Neighbouring stages differ in type, and one of the two labels can precede whatever type is next.)
+// - it is dominated: another label is at least as good in all components.
 // A limit becomes a component of the labels only after a solution has violated it, because most limits are not binding.
 // A plan may be faster than x. It is then charged as if it ran at x. Hence the hourly price D(x) of the result does not
 // decrease as x grows, and it is a lower bound for all plans with throughput >= x.
@@ -22,7 +21,8 @@ namespace medley::sched {
 
 class ScheduleDp {
  public:
-  ScheduleDp(const Problem& problem, const Budget& budget);
+  // With `schedule`, only plans that keep it (StageGraph).
+  ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule = nullptr);
 
   enum class Outcome { kFound, kNone, kStopped };
   struct Answer {
@@ -63,7 +63,6 @@ class ScheduleDp {
     bool exact = false;
     int arc = -1;
     int parent = -1;
-    int type = -1;
   };
   // The fewest and the most units that a path from a layer to the end may use; indexed by layer.
   struct Rest {
@@ -102,7 +101,7 @@ class ScheduleDp {
   std::vector<double> multipliers_;
   std::vector<Arc> arcs_;
   std::vector<size_t> arcs_from_;  // [layer]: index of its first arc; the last entry is arcs_.size()
-  std::vector<TwoBest> to_go_;     // least weights from a layer to the end, by layer
+  std::vector<LeastSum> to_go_;    // least weights from a layer to the end, by layer
   double constant_ = 0;            // -multipliers * limits
   bool exactly_ = false;           // argument of the current Solve
   std::vector<Rest> rest_;         // by tracked component

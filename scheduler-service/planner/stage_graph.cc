@@ -17,12 +17,15 @@ absl::Status StageGraph::CheckSize(const Problem& problem) {
       layers, problem.types(), stages, kMostPossibleStages);
 }
 
-StageGraph::StageGraph(const Problem& problem) : problem_(problem) {
+StageGraph::StageGraph(const Problem& problem, const std::vector<int>* schedule) : problem_(problem) {
+  const auto keeps = [&](int layer, int t) {
+    return schedule == nullptr || (*schedule)[static_cast<size_t>(layer)] == t;
+  };
   const int layers = problem.layers();
   for (int first = 0; first < layers; ++first) {
     for (int t = 0; t < problem.types(); ++t) {
       if (problem.limit(t) < problem.min_units()) continue;
-      for (int last = first; last < layers && problem.Allowed(first, last, t); ++last) {
+      for (int last = first; last < layers && keeps(last, t) && problem.Allowed(first, last, t); ++last) {
         PossibleStage s{first, last, t};
         s.terms = problem.Terms(first, last, t);
         s.load = problem.Servers(first, last, t);

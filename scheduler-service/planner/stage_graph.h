@@ -1,7 +1,7 @@
 // All stages that a plan of the problem may have, as the edges of a graph from layer to layer.
 //
-// A schedule is a path from the first layer to the last in which neighbouring stages differ in type. Immutable and
-// thread-safe. The problem must outlive it. Size: layers^2 / 2 * types.
+// A plan is a path from the first layer to the last; neighbouring stages may be of one type. Immutable and thread-safe.
+// The problem must outlive it. Size: layers^2 / 2 * types.
 #pragma once
 
 #include <absl/status/status.h>
@@ -33,7 +33,8 @@ class StageGraph {
   // InvalidArgument if the problem may have more than kMostPossibleStages stages.
   static absl::Status CheckSize(const Problem& problem);
 
-  explicit StageGraph(const Problem& problem);
+  // With `schedule`, the type of each layer, only the stages of plans that keep it.
+  explicit StageGraph(const Problem& problem, const std::vector<int>* schedule = nullptr);
 
   const Problem& problem() const { return problem_; }
   // Ordered by (first, type, last). Does not contain stages on types whose limit is below minUnits.
@@ -57,30 +58,16 @@ class StageGraph {
   bool has_servers_ = false;
 };
 
-// The least sum of weights to (or from) a layer, and the least one whose adjacent stage has another type. Both are
-// needed because neighbouring stages must differ in type.
-struct TwoBest {
+// The least sum of weights to (or from) a layer, and the stage adjacent to that layer on this path; the caller defines
+// the stage's number.
+struct LeastSum {
   double least = std::numeric_limits<double>::infinity();
-  double second = std::numeric_limits<double>::infinity();  // of another type than `least`
-  int type = -1;
-  int stage = -1;  // the stage adjacent to this layer on the least path; the caller defines the number
-  int second_stage = -1;
+  int stage = -1;
 
-  double Without(int t) const { return t == type ? second : least; }
-  int StageWithout(int t) const { return t == type ? second_stage : stage; }
-  void Offer(double value, int of_type, int of_stage) {
-    if (value < least) {
-      if (of_type != type) {
-        second = least;
-        second_stage = stage;
-      }
-      least = value;
-      type = of_type;
-      stage = of_stage;
-    } else if (of_type != type && value < second) {
-      second = value;
-      second_stage = of_stage;
-    }
+  void Offer(double value, int of_stage) {
+    if (!(value < least)) return;
+    least = value;
+    stage = of_stage;
   }
 };
 

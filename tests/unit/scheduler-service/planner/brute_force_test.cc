@@ -11,10 +11,11 @@
 namespace medley::sched {
 namespace {
 
-// The environment variable MEDLEY_INSTANCES=N sets another number.
+// The environment variable MEDLEY_INSTANCES=N sets a larger number.
 uint64_t Instances() {
+  constexpr uint64_t kLeast = 300;
   const char* wanted = std::getenv("MEDLEY_INSTANCES");
-  return wanted == nullptr ? 1000 : std::max(1000UL, std::strtoul(wanted, nullptr, 10));
+  return wanted == nullptr ? kLeast : std::max<uint64_t>(kLeast, std::strtoul(wanted, nullptr, 10));
 }
 
 struct Lifting {
@@ -66,6 +67,9 @@ class BruteForceTest : public testing::Test {
     std::vector<int> stages(static_cast<size_t>(problem.types()), 0);
     for (const StageChoice& s : best.stages) ++stages[static_cast<size_t>(s.type)];
     same_type_ += *std::max_element(stages.begin(), stages.end()) > 1 ? 1 : 0;
+    bool neighbours = false;
+    for (size_t i = 1; i < best.stages.size(); ++i) neighbours |= best.stages[i].type == best.stages[i - 1].type;
+    neighbours_ += neighbours ? 1 : 0;
     const std::vector<int> used = UnitsByType(problem, best.stages, best.score.server_units);
     for (int t = 0; t < problem.types(); ++t) {
       const size_t at = static_cast<size_t>(t);
@@ -78,7 +82,7 @@ class BruteForceTest : public testing::Test {
 
   base::FakeClock clock_;
   std::map<std::string, int> binds_;
-  int several_ = 0, servers_ = 0, same_type_ = 0, coupled_ = 0;
+  int several_ = 0, servers_ = 0, same_type_ = 0, neighbours_ = 0, coupled_ = 0;
 };
 
 TEST_F(BruteForceTest, ExactCostsWhatBruteForceCosts) {
@@ -108,18 +112,18 @@ TEST_F(BruteForceTest, ExactCostsWhatBruteForceCosts) {
   std::printf("seeds 1..%d: %d feasible, largest relative difference %.1e\n", static_cast<int>(instances), feasible,
               worst);
   std::printf(
-      "share with several stages %.1f %%, a type in several stages %.1f %%, whose limit is used up "
-      "%.1f %%, "
-      "servers %.1f %%\n",
-      share * several_, share * same_type_, share * coupled_, share * servers_);
+      "share with several stages %.1f %%, a type in several stages %.1f %%, in neighbours %.1f %%, whose limit is used "
+      "up %.1f %%, servers %.1f %%\n",
+      share * several_, share * same_type_, share * neighbours_, share * coupled_, share * servers_);
   for (const auto& [name, count] : binds_) std::printf("binds %s %.1f %%\n", name.c_str(), share * count);
   // Check that the instances cover all cases.
-  EXPECT_GE(feasible, 600);
-  EXPECT_GE(several_, 200);
-  EXPECT_GE(same_type_, 50);
-  EXPECT_GE(coupled_, 15);
-  EXPECT_GE(servers_, 100);
-  for (const Lifting& lifting : Liftings()) EXPECT_GE(binds_[lifting.name], 10) << lifting.name;
+  EXPECT_GE(share * feasible, 60);
+  EXPECT_GE(share * several_, 20);
+  EXPECT_GE(share * same_type_, 5);
+  EXPECT_GE(share * neighbours_, 5);
+  EXPECT_GE(share * coupled_, 1.5);
+  EXPECT_GE(share * servers_, 10);
+  for (const Lifting& lifting : Liftings()) EXPECT_GE(share * binds_[lifting.name], 1) << lifting.name;
 }
 
 }  // namespace

@@ -21,11 +21,10 @@ std::vector<Provisioned> AllPlans(const Problem& problem) {
   const std::function<void(int)> from = [&](int layer) {
     if (layer == problem.layers()) {
       const Score score = ScoreOf(problem, stages);
-      if (Evaluate(problem, stages).violations.empty()) plans.push_back({stages, score});
+      if (KeepsConstraints(problem, stages, score)) plans.push_back({stages, score});
       return;
     }
     for (int t = 0; t < problem.types(); ++t) {
-      if (!stages.empty() && stages.back().type == t) continue;
       for (int last = layer; last < problem.layers() && problem.Allowed(layer, last, t); ++last) {
         for (int units = problem.min_units(); units <= problem.limit(t); ++units) {
           stages.push_back({layer, last, t, units});
