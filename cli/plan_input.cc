@@ -103,7 +103,7 @@ bool IsArchive(const std::string& file) {
 // Whether the planner is one of this program; others are those of medley-planner.
 bool IsOwnPlanner(const model::PlanRequest& request) {
   const sched::Registry registry = sched::BuiltinPlanners();
-  return request.objective == model::Objective::kCost || registry.step_time().Find(request.planner.name) != nullptr;
+  return !request.on_devices() || registry.step_time().Find(request.planner.name) != nullptr;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ absl::StatusOr<ProgramInput> InputOf(const Planned& planned) {
     return base::FailedPrecondition("no plan is feasible{}", why);
   }
   ProgramInput input{*planned.result.execution_plan, {}, {}, {}};
-  if (planned.request.objective == model::Objective::kStepTime) {
+  if (planned.request.on_devices()) {
     MEDLEY_ASSIGN_OR_RETURN(input.links, sched::ClusterLinks::Make(planned.request.cluster));
   }
   input.profile = model::ProfileOf(planned.request);

@@ -135,6 +135,18 @@ absl::Status CheckLinks(const Cluster& cluster) {
 
 }  // namespace
 
+Cluster ClusterOf(const Cluster& cluster, std::vector<Device> devices) {
+  std::set<std::string> names;
+  for (const Device& device : devices) {
+    for (Name& name : NamesOf(device)) names.insert(std::move(name.text));
+  }
+  Cluster out{std::move(devices), {}};
+  for (const ClusterLink& link : cluster.links) {
+    if (names.contains(link.from) && names.contains(link.to)) out.links.push_back(link);
+  }
+  return out;
+}
+
 absl::StatusOr<LinkTable> LinkTable::Make(const Cluster& cluster) {
   MEDLEY_RETURN_IF_ERROR(CheckDevices(cluster.devices));
   MEDLEY_RETURN_IF_ERROR(CheckLinks(cluster));

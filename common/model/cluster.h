@@ -29,6 +29,9 @@ struct Cluster {
   bool operator==(const Cluster&) const = default;
 };
 
+// The cluster with some of its devices only, and the links that name one of them at each end.
+Cluster ClusterOf(const Cluster& cluster, std::vector<Device> devices);
+
 inline constexpr int kMaxClusterDevices = 1024;
 inline constexpr int kMaxClusterLinks = 100'000;
 

@@ -175,15 +175,41 @@ void ClusterToProto(const Cluster& cluster, pb::Cluster& out) {
 }
 
 absl::Status ObjectiveFromProto(const pb::PlanRequest& in, PlanRequest& out) {
-  if (in.objective() != pb::OBJECTIVE_UNSPECIFIED && in.objective() != pb::OBJECTIVE_STEP_TIME) {
-    return base::InvalidArgument("objective: unknown value {}", static_cast<int>(in.objective()));
+  switch (in.objective()) {
+    case pb::OBJECTIVE_UNSPECIFIED:
+      out.objective = Objective::kCost;
+      break;
+    case pb::OBJECTIVE_STEP_TIME:
+      out.objective = Objective::kStepTime;
+      break;
+    case pb::OBJECTIVE_COST_PER_HOUR:
+      out.objective = Objective::kCostPerHour;
+      break;
+    case pb::OBJECTIVE_TIME:
+      out.objective = Objective::kTime;
+      break;
+    default:
+      return base::InvalidArgument("objective: unknown value {}", static_cast<int>(in.objective()));
   }
-  if (in.objective() == pb::OBJECTIVE_STEP_TIME) out.objective = Objective::kStepTime;
   for (const plan::v1::Device& device : in.cluster().devices()) out.cluster.devices.push_back(FromProto(device));
   for (const pb::ClusterLink& link : in.cluster().links()) {
     out.cluster.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
   }
   return absl::OkStatus();
+}
+
+pb::Objective ObjectiveToProto(Objective objective) {
+  switch (objective) {
+    case Objective::kCost:
+      return pb::OBJECTIVE_UNSPECIFIED;
+    case Objective::kStepTime:
+      return pb::OBJECTIVE_STEP_TIME;
+    case Objective::kCostPerHour:
+      return pb::OBJECTIVE_COST_PER_HOUR;
+    case Objective::kTime:
+      return pb::OBJECTIVE_TIME;
+  }
+  return pb::OBJECTIVE_UNSPECIFIED;
 }
 
 void StepTimeToProto(const StepTimePlan& plan, pb::StepTimePlan& out) {
@@ -198,16 +224,32 @@ void StepTimeToProto(const StepTimePlan& plan, pb::StepTimePlan& out) {
     to.set_label(alternative.label);
     to.set_seconds(alternative.seconds);
     to.set_failure(alternative.failure);
+    to.set_usd_per_hour(alternative.usd_per_hour);
   }
   out.set_explanation(plan.explanation);
+  out.set_usd_per_hour(plan.usd_per_hour);
+  out.set_usd_per_step(plan.usd_per_step);
+  out.set_seconds_to_end(plan.seconds_to_end);
+  out.set_usd(plan.usd);
+  out.set_choices(plan.choices);
 }
 
 StepTimePlan StepTimeFromProto(const pb::StepTimePlan& in) {
-  StepTimePlan plan{
-      in.seconds(), in.throughput(), in.lower_bound_seconds(), in.model_seconds(), in.simulated(), in.repaired(),
-      {},           in.explanation()};
+  StepTimePlan plan{.seconds = in.seconds(),
+                    .throughput = in.throughput(),
+                    .lower_bound_seconds = in.lower_bound_seconds(),
+                    .model_seconds = in.model_seconds(),
+                    .simulated = in.simulated(),
+                    .repaired = in.repaired(),
+                    .alternatives = {},
+                    .explanation = in.explanation(),
+                    .usd_per_hour = in.usd_per_hour(),
+                    .usd_per_step = in.usd_per_step(),
+                    .seconds_to_end = in.seconds_to_end(),
+                    .usd = in.usd(),
+                    .choices = in.choices()};
   for (const pb::StepTimeAlternative& from : in.alternatives()) {
-    plan.alternatives.push_back({from.label(), from.seconds(), from.failure()});
+    plan.alternatives.push_back({from.label(), from.seconds(), from.failure(), from.usd_per_hour()});
   }
   return plan;
 }
@@ -266,7 +308,7 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   out.set_profile_id(request.profile_id);
   out.set_simulate(request.simulate);
   for (const AllreduceMeasurement& measured : request.allreduces) ToProto(measured, *out.add_allreduces());
-  if (request.objective == Objective::kStepTime) out.set_objective(pb::OBJECTIVE_STEP_TIME);
+  out.set_objective(ObjectiveToProto(request.objective));
   if (request.cluster != Cluster{}) ClusterToProto(request.cluster, *out.mutable_cluster());
 }
 
@@ -280,7 +322,7 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
   request.server_memory_bytes = in.server_memory_bytes();
   MEDLEY_ASSIGN_OR_RETURN(request.planner, OptionsFromProto(in.planner()));
   MEDLEY_RETURN_IF_ERROR(ObjectiveFromProto(in, request));
-  if (request.planner.name.empty()) request.planner.name = request.objective == Objective::kCost ? "exact" : "auto";
+  if (request.planner.name.empty()) request.planner.name = request.on_devices() ? "auto" : "exact";
   request.profile_id = in.profile_id();
   request.simulate = in.simulate();
   for (int i = 0; i < in.allreduces_size(); ++i) {
@@ -345,6 +387,8 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
   out.set_planning_seconds(result.planning_seconds);
   out.set_seed(result.seed);
   out.set_lower_bound_usd(result.lower_bound_usd.value_or(0));
+  out.set_lower_bound_usd_per_hour(result.lower_bound_usd_per_hour.value_or(0));
+  out.set_lower_bound_seconds(result.lower_bound_seconds.value_or(0));
   out.set_gap(result.plan ? result.gap.value_or(1) : 0);
   out.set_catalog_revision(result.catalog_revision);
   google::protobuf::Timestamp time;
@@ -373,10 +417,14 @@ absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
   result.planner = in.planner();
   result.planning_seconds = in.planning_seconds();
   result.seed = in.seed();
-  if (in.has_plan() && in.lower_bound_usd() > 0) {
-    result.lower_bound_usd = in.lower_bound_usd();
+  const auto bound = [&](double value, std::optional<double>& to) {
+    if (!in.has_plan() || !(value > 0)) return;
+    to = value;
     result.gap = in.gap();
-  }
+  };
+  bound(in.lower_bound_usd(), result.lower_bound_usd);
+  bound(in.lower_bound_usd_per_hour(), result.lower_bound_usd_per_hour);
+  bound(in.lower_bound_seconds(), result.lower_bound_seconds);
   result.catalog_revision = in.catalog_revision();
   if (in.has_price_time()) result.price_time = TimeFromProto(in.price_time());
   if (in.has_execution_plan()) {

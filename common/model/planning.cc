@@ -154,11 +154,11 @@ absl::Status CheckResources(const PlanRequest& request, std::set<std::string>& n
   return absl::OkStatus();
 }
 
-// The devices of a cluster need nothing but their layers' times: no prices, limits or servers.
+// The devices of a cluster need the times of all layers, and no servers.
 absl::Status CheckCluster(const PlanRequest& request, const std::set<std::string>& names) {
-  if (request.objective == Objective::kCost) {
-    if (request.cluster == Cluster{}) return absl::OkStatus();
-    return base::InvalidArgument("cluster: only with objective OBJECTIVE_STEP_TIME");
+  if (!request.on_devices()) {
+    if (request.cluster.links.empty()) return absl::OkStatus();
+    return base::InvalidArgument("cluster.devices: must not be empty where there are links");
   }
   std::set<std::string> pools;
   for (size_t d = 0; d < request.cluster.devices.size(); ++d) {
@@ -174,7 +174,7 @@ absl::Status CheckCluster(const PlanRequest& request, const std::set<std::string
       if (NeedsServers(layer, pool)) {
         return base::InvalidArgument(
             "model.layers[{}].profiles: objective OBJECTIVE_STEP_TIME needs a model without parameter servers, and "
-            "serverSeconds is above 0 for pool '{}'",
+            "serverSeconds is above 0 for pool '{}'; OBJECTIVE_TIME without a cluster plans stages with servers",
             l, pool);
       }
       const auto known = [&](const LayerProfile& p) { return p.resource_type == pool; };
@@ -204,7 +204,10 @@ absl::Status Validate(const Training& training) { return CheckTraining(training)
 
 absl::Status Validate(const PlanRequest& request) {
   MEDLEY_RETURN_IF_ERROR(CheckModel(request.model));
-  MEDLEY_RETURN_IF_ERROR(CheckTraining(request.training, request.objective == Objective::kCost));
+  // Of a step, the seconds are known without the number of samples, and so is what an hour costs.
+  const bool needs_samples = !request.on_devices() || request.objective == Objective::kCost ||
+                             request.constraints.deadline_seconds > 0 || request.constraints.budget_usd > 0;
+  MEDLEY_RETURN_IF_ERROR(CheckTraining(request.training, needs_samples));
   MEDLEY_RETURN_IF_ERROR(CheckConstraints(request.constraints));
   std::set<std::string> names;
   MEDLEY_RETURN_IF_ERROR(CheckResources(request, names));
@@ -268,10 +271,6 @@ absl::Status Validate(const PlanRequest& request) {
     return base::InvalidArgument(
         "planner.sync.hierarchy: BY_POOL needs the mode FULL: replicas that differ are all in one pool, so they would "
         "agree in every step");
-  }
-  if (sync.hierarchy > Grouping::kPool && request.objective != Objective::kStepTime) {
-    return base::InvalidArgument(
-        "planner.sync.hierarchy: BY_LINKS, EQUAL_POWER, RANDOM and ONE_RING need objective OBJECTIVE_STEP_TIME");
   }
   if (request.planner.max_staleness < 0 || (request.planner.max_staleness > 0 && !asynchronous)) {
     return base::InvalidArgument("planner.maxStaleness: must be 0, or greater than 0 with ASYNC_1F1B, is {}",

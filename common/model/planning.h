@@ -123,9 +123,10 @@ struct PlannerOptions {
   bool asynchronous() const { return schedule == ScheduleKind::kAsync1F1B; }
 };
 
-// What a plan is to be good at: the least cost under the constraints, or the fewest seconds of a step on the devices of
-// a cluster, whatever they cost.
-enum class Objective { kCost, kStepTime };
+// What a plan is to be good at, under the constraints: the least USD for the samples that are left, the fewest seconds
+// of a step on the devices of a cluster, the least USD per hour, or the fewest seconds to the end. The steps that are
+// left are the same for every plan of a cluster, so kTime asks there for the same plan as kStepTime.
+enum class Objective { kCost, kStepTime, kCostPerHour, kTime };
 
 struct PlanRequest {
   Model model;
@@ -139,11 +140,12 @@ struct PlanRequest {
   bool simulate = false;  // fill in Estimate::simulated_throughput
   std::vector<AllreduceMeasurement> allreduces;
   Objective objective = Objective::kCost;
-  Cluster cluster;  // with kStepTime
+  Cluster cluster;  // needed with kStepTime; with it, plans name devices, and the simulator judges them
+  bool on_devices() const { return objective == Objective::kStepTime || !cluster.devices.empty(); }
 };
 
 // Checks all that planners rely on: sizes, ranges, and that names are unique and known. Errors: InvalidArgument naming
-// the JSON path of the first invalid field. It does not check feasibility. With kStepTime every layer must have a
+// the JSON path of the first invalid field. It does not check feasibility. With a cluster every layer must have a
 // profile for every pool of the cluster, no layer may need parameter servers, and LinkTable::Make checks the links.
 absl::Status Validate(const PlanRequest& request);
 // These check only the model and only the training.
@@ -216,7 +218,7 @@ struct Prediction {
   bool operator==(const Prediction&) const = default;
 };
 
-// The answer to a request with Objective::kStepTime. Seconds are those of a step in steady state.
+// The answer to a request with a cluster. Seconds are those of a step in steady state.
 struct StepTimePlan {
   double seconds = 0;  // by the simulator
   double throughput = 0;
@@ -227,11 +229,17 @@ struct StepTimePlan {
   struct Alternative {
     std::string label;
     double seconds = 0;
-    std::string failure;  // why there is no such plan, instead of seconds
+    std::string failure;      // why there is no such plan, instead of seconds
+    double usd_per_hour = 0;  // 0: unknown
     bool operator==(const Alternative&) const = default;
   };
   std::vector<Alternative> alternatives;
-  std::string explanation;  // one fact a line
+  std::string explanation;    // one fact a line
+  double usd_per_hour = 0;    // of the devices of the plan; 0: one of them has no price
+  double usd_per_step = 0;    // the same for a step
+  double seconds_to_end = 0;  // of the samples that are left; 0: the request does not say how many
+  double usd = 0;             // for them; 0: unknown
+  int choices = 0;  // choices of devices that were planned on, because of the constraints; 0: all devices only
   bool operator==(const StepTimePlan&) const = default;
 };
 
@@ -243,7 +251,9 @@ struct PlanResult {
   double planning_seconds = 0;
   uint64_t seed = 0;
   std::optional<double> lower_bound_usd;
-  std::optional<double> gap;  // (cost - lower_bound_usd) / cost
+  std::optional<double> gap;                       // of the objective: (value - bound) / value
+  std::optional<double> lower_bound_usd_per_hour;  // instead of lower_bound_usd, with kCostPerHour
+  std::optional<double> lower_bound_seconds;       // the same, with kTime
   int64_t catalog_revision = 0;
   std::string price_time;  // RFC 3339 or empty
   std::optional<ExecutionPlan> execution_plan;

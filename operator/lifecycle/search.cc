@@ -62,7 +62,7 @@ model::PlanResult WithoutUnits(const model::PlanRequest& request) {
 }
 
 absl::StatusOr<SearchAnswer> AskOnce(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
-  if (search.request->objective == model::Objective::kStepTime && search.request->cluster.devices.empty()) {
+  if (search.request->on_devices() && search.request->cluster.devices.empty()) {
     pass.memory.planning.search.reset();
     return SearchAnswer{false, WithoutUnits(*search.request)};
   }

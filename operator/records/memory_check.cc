@@ -75,7 +75,7 @@ double UnitMemory(const ResourcePool& pool) {
 
 void LimitByUnitMemory(const TrainingJob& job, const model::Profile& profile, const std::vector<PoolOffer>& offers,
                        model::PlanRequest& request) {
-  if (request.objective == model::Objective::kStepTime) return;
+  if (request.on_devices()) return;
   const program::ProcessOptions options = ProcessOptionsOf(job, profile);
   for (model::Resource& resource : request.resources) {
     const ResourcePool* pool = FindPool(offers, resource.name);

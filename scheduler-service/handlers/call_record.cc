@@ -31,9 +31,10 @@ void CallRecord::Answered(std::string_view method, const Call& call, const absl:
 }
 
 void CallRecord::Planned(const model::PlanResult& result) const {
+  const bool feasible = result.plan || result.step_time;
   metrics_
       .GetCounter("medley_plans_total", "Planning requests answered",
-                  {{"planner", result.planner}, {"feasible", result.plan ? "true" : "false"}})
+                  {{"planner", result.planner}, {"feasible", feasible ? "true" : "false"}})
       .Increment();
   metrics_
       .GetHistogram("medley_planning_seconds", "Time spent planning", metrics::LatencyBounds(),
@@ -41,11 +42,11 @@ void CallRecord::Planned(const model::PlanResult& result) const {
       .Observe(result.planning_seconds);
   if (result.gap) {
     metrics_
-        .GetHistogram("medley_plan_gap_ratio", "Proven distance from the optimum, relative to the plan's cost",
+        .GetHistogram("medley_plan_gap_ratio", "Proven distance from the optimum, relative to the plan's value",
                       {0, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1}, {{"planner", result.planner}})
         .Observe(*result.gap);
   }
-  if (!result.plan) Infeasible(result.reasons);
+  if (!feasible) Infeasible(result.reasons);
 }
 
 void CallRecord::Infeasible(const std::vector<model::Reason>& reasons) const {

@@ -52,7 +52,8 @@ Cost CostOf(const pb::PlanRequest& in) {
   Cost cost = BySize(in);
   const std::string_view planner = in.planner().name();
   const bool quick = std::find(kQuickPlanners.begin(), kQuickPlanners.end(), planner) != kQuickPlanners.end();
-  if (!quick || in.objective() == pb::OBJECTIVE_STEP_TIME || in.planner().time_budget_seconds() > kCheapBudgetSeconds) {
+  const bool on_devices = in.objective() == pb::OBJECTIVE_STEP_TIME || in.cluster().devices_size() > 0;
+  if (!quick || on_devices || in.planner().time_budget_seconds() > kCheapBudgetSeconds) {
     cost.cost = CostClass::kExpensive;
   } else if (cost.cost == CostClass::kTiny && in.simulate()) {
     cost.cost = CostClass::kCheap;  // the plan may be much larger than the request

@@ -58,7 +58,7 @@ absl::StatusOr<Handlers::ToSimulate> Handlers::PrepareSimulation(const pb::Simul
   if (out.profile.profile_batch_size < 1) {
     return base::InvalidArgument("request.training.profileBatchSize: must be at least 1 to be simulated");
   }
-  if (request.objective == model::Objective::kStepTime) {
+  if (request.on_devices()) {
     MEDLEY_ASSIGN_OR_RETURN(out.links, ClusterLinks::Make(request.cluster));
   }
   for (const model::Resource& resource : request.resources) out.unit_memory[resource.name] = resource.memory_bytes;

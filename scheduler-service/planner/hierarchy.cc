@@ -25,10 +25,10 @@ void AddGroups(const std::string& pool, int first, int units, int groups, model:
 
 std::vector<model::HierarchyLevel> MakeHierarchy(model::Grouping grouping, const std::vector<model::Group>& pools,
                                                  const std::map<std::string, int>& first) {
-  if (grouping == model::Grouping::kNone) return {};
+  if (grouping == model::Grouping::kNone || grouping == model::Grouping::kOneRing) return {};
   int replicas = 0;
   for (const model::Group& pool : pools) replicas += pool.units;
-  if (grouping == model::Grouping::kAuto && replicas < kFewestGrouped) return {};
+  if (grouping != model::Grouping::kPool && replicas < kFewestGrouped) return {};
   const double size = std::round(std::sqrt(replicas));
   model::HierarchyLevel level;
   for (const model::Group& pool : pools) {

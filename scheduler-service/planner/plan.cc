@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "scheduler-service/planner/evaluator.h"
 #include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planner/objectives.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/program_fit.h"
 #include "scheduler-service/planner/reasons.h"
@@ -25,27 +26,32 @@ std::string Names(const Registry& registry) {
   return names;
 }
 
-// The cheapest plan of one stage: replicas that differ hold the whole model.
+// The best plan of one stage: replicas that differ hold the whole model.
 Solution OneStage(const Problem& problem, model::PlanResult& result) {
+  const model::Objective objective = problem.request().objective;
   Solution solution;
   solution.planner = "one-stage";
   solution.complete = true;
   for (int t = 0; t < problem.types(); ++t) {
-    const std::optional<Provisioned> plan = SingleType(problem, t);
-    if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) solution.best = plan;
+    const std::optional<Provisioned> plan = SingleTypeFor(problem, t, objective);
+    const bool better =
+        plan && solution.best && ValueOf(problem, *plan, objective) < ValueOf(problem, *solution.best, objective);
+    if (plan && (!solution.best || better)) solution.best = plan;
     if (plan) continue;
     const std::vector<model::Reason> why = WhyNotSingleType(problem, t);
     result.reasons.insert(result.reasons.end(), why.begin(), why.end());
   }
   if (!solution.best) return solution;
   result.reasons.clear();
-  solution.lower_bound = solution.best->score.cost;
+  if (objective == model::Objective::kCost) solution.lower_bound = solution.best->score.cost;
   solution.notes.push_back("replicas that differ hold the whole model: only plans of one stage were compared");
   return solution;
 }
 
-// The cheapest plan on one type, in any number of stages unless `one_stage`.
+// The best plan on one type: the cheapest in any number of stages unless `one_stage`, that of another objective in one.
 std::optional<Provisioned> BestOnType(const Problem& problem, int t, bool one_stage, const Budget& budget) {
+  const model::Objective objective = problem.request().objective;
+  if (objective != model::Objective::kCost) return SingleTypeFor(problem, t, objective);
   const auto layers = static_cast<size_t>(problem.layers());
   if (one_stage || layers * (layers + 1) / 2 > static_cast<size_t>(kMostPossibleStages)) return SingleType(problem, t);
   return CheapestCuts(problem, std::vector<int>(layers, t), budget);
@@ -117,9 +123,19 @@ void NoteMissingGroups(const model::Synchronisation& how, const model::Execution
       if (!sync.sync.hierarchy.empty()) return;
     }
   }
+  if (how.hierarchy == model::Grouping::kOneRing) return;
   notes.push_back(how.hierarchy == model::Grouping::kPool
                       ? "replicas form no groups by pool: each stage with replicas is in one pool"
                       : "replicas form no groups: no stage has 4 replicas");
+}
+
+// The proven bound of an objective other than the least USD.
+void AddBound(const Problem& problem, const Provisioned& plan, double bound, model::PlanResult& result) {
+  const model::Objective objective = problem.request().objective;
+  const double value = ValueOf(problem, plan, objective);
+  (objective == model::Objective::kTime ? result.lower_bound_seconds : result.lower_bound_usd_per_hour) = bound;
+  result.gap = value > 0 ? (value - bound) / value : 0;
+  result.execution_plan->provenance.gap = *result.gap;
 }
 
 void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin& origin, model::PlanResult& result) {
@@ -187,15 +203,24 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
 }  // namespace
 
 absl::Status CheckGoalIsCost(const model::PlanRequest& request) {
-  if (request.objective == model::Objective::kCost) return absl::OkStatus();
-  return base::InvalidArgument("objective: OBJECTIVE_STEP_TIME is only for plans, which need no prices");
+  if (request.objective == model::Objective::kCost && !request.on_devices()) return absl::OkStatus();
+  return base::InvalidArgument(
+      "objective: only plans have another objective than the least USD, as OBJECTIVE_STEP_TIME, or a cluster");
 }
 
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
                                            const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline) {
-  if (request.objective == model::Objective::kStepTime) {
-    return MakeStepTimePlan(request, registry.step_time(), clock, std::move(stop), deadline);
+  if (request.on_devices()) {
+    MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result,
+                            MakeStepTimePlan(request, registry.step_time(), clock, std::move(stop), deadline));
+    result.catalog_revision = origin.catalog_revision;
+    result.price_time = origin.price_time;
+    if (result.execution_plan) {
+      result.execution_plan->provenance.catalog_revision = origin.catalog_revision;
+      result.execution_plan->provenance.price_time = origin.price_time;
+    }
+    return result;
   }
   const base::SteadyTime begin = clock.Steady();
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
@@ -203,6 +228,12 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   if (planner == nullptr) {
     return base::InvalidArgument("planner.name: '{}' is unknown; known planners: {}", request.planner.name,
                                  Names(registry));
+  }
+  if (request.objective != model::Objective::kCost && planner->name() != "auto" && planner->name() != "exact") {
+    return base::InvalidArgument(
+        "planner.name: planner {} minimises USD; the least USD per hour and the fewest seconds of plans of stages are "
+        "found by planners auto and exact",
+        planner->name());
   }
   model::PlanResult result;
   result.planner = request.planner.name;
@@ -220,17 +251,28 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop,
                       rank ? OnIncumbent([&](const Provisioned& plan) { found.Add(plan); }) : OnIncumbent());
   const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
+  const bool cheapest = request.objective == model::Objective::kCost;
   Solution solution;
+  std::optional<double> bound;
   if (differ) {
     solution = OneStage(problem, result);
+  } else if (!cheapest) {
+    MEDLEY_ASSIGN_OR_RETURN(ObjectiveSolution best, SolveForObjective(problem, request.objective, budget));
+    solution = std::move(best.solution);
+    bound = best.bound;
   } else {
     MEDLEY_ASSIGN_OR_RETURN(solution, planner->Solve(problem, request.planner.seed, budget));
   }
-  if (rank && solution.best) ChooseAgain(problem, found, *MakeEvaluator(request.planner.evaluator, stop), solution);
+  if (rank && !cheapest) {
+    solution.notes.push_back("the simulator chooses only among plans for the least USD: the cost model chose this one");
+  } else if (rank && solution.best) {
+    ChooseAgain(problem, found, *MakeEvaluator(request.planner.evaluator, stop), solution);
+  }
   if (!solution.planner.empty()) result.planner = solution.planner;
   result.notes = solution.notes;
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
+    if (result.plan && bound) AddBound(problem, *solution.best, *bound, result);
   } else if (!differ) {
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
   }

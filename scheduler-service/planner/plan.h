@@ -19,10 +19,11 @@ struct PriceOrigin {
   std::string price_time;  // RFC 3339 or empty
 };
 
-// Errors: InvalidArgument for a request whose objective is not cost.
+// Errors: InvalidArgument for a request whose objective is not the least USD, or which is on devices.
 absl::Status CheckGoalIsCost(const model::PlanRequest& request);
 
-// Runs the planner that the request names; with Objective::kStepTime as step_time/make_plan.h says. Returns its plan
+// Runs the planner that the request names; on devices as step_time/make_plan.h says. For the least USD per hour and the
+// fewest seconds of plans of stages, the search of `exact` (objectives.h). Returns its plan
 // with alternatives and the execution plan, or the reasons why there is none. Prices must be filled in; a resource
 // without a price makes the request infeasible (constraint "price"). At the end of the time budget, at `deadline` or
 // when `stop` is requested, returns the best plan found so far. Unless the time ran out or the planner is not

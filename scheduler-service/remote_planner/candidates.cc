@@ -103,7 +103,7 @@ absl::Status StepTimeCandidates::Score(const planner::v1::SolveResponse& respons
   plan.estimate = {};
   plan.provenance = {};
   const auto seconds = evaluator_.Seconds(plan);
-  if (absl::IsResourceExhausted(seconds.status())) {
+  if (absl::IsResourceExhausted(seconds.status()) || absl::IsFailedPrecondition(seconds.status())) {
     CountInfeasible();
     return absl::OkStatus();
   }

@@ -141,7 +141,7 @@ class PlannerService final : public pb::PlannerService::Service {
       return base::InvalidArgument("budgetSeconds: must be above 0 and at most {}, is {}", kMaxBudgetSeconds, seconds);
     }
     MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, model::FromProto(in.request()));
-    if (request.objective == model::Objective::kStepTime) {
+    if (request.on_devices()) {
       return SolveStepTime(std::move(request), in.seed(), seconds, std::move(stop), send, out);
     }
     const Planner* planner = planners_.Find(request.planner.name);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "scheduler-service/step_time/figures.h"
 
 namespace medley::sched {
 namespace {
@@ -14,8 +15,14 @@ constexpr int64_t kMostInstructions = 200'000;  // of a step
 }  // namespace
 
 absl::StatusOr<double> StepTimeEvaluator::Seconds(const model::ExecutionPlan& plan) {
+  MEDLEY_RETURN_IF_ERROR(CheckBounds(problem_.request().constraints, problem_, plan));
   MEDLEY_ASSIGN_OR_RETURN(const PlanSimulation simulated, Simulated(plan, 0));
-  return measure_ ? measure_(plan) : simulated.simulation.seconds_per_step;
+  double seconds = simulated.simulation.seconds_per_step;
+  if (measure_) {
+    MEDLEY_ASSIGN_OR_RETURN(seconds, measure_(plan));
+  }
+  MEDLEY_RETURN_IF_ERROR(CheckBounds(problem_.request().constraints, problem_, plan, seconds));
+  return seconds;
 }
 
 absl::StatusOr<PlanSimulation> StepTimeEvaluator::Timeline(const model::ExecutionPlan& plan) {

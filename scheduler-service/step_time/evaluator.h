@@ -21,8 +21,9 @@ class StepTimeEvaluator {
       : problem_(problem), stop_(limits.stop()), measure_(limits.measure()) {}
 
   // Seconds of a step of the plan in steady state. Errors: ResourceExhausted where a device lacks memory, naming it, or
-  // for a plan that is too large to simulate it beside others; those of program::Compile; Cancelled. A plan that can be
-  // simulated may be measured, with the errors of that.
+  // for a plan that is too large to simulate it beside others; FailedPrecondition for one that breaks a bound of the
+  // problem's request, with the figures; those of program::Compile; Cancelled. A plan that can be simulated may be
+  // measured, with the errors of that.
   absl::StatusOr<double> Seconds(const model::ExecutionPlan& plan);
   // The simulation with the timeline of its last steps, never a measurement. Errors: as Seconds.
   absl::StatusOr<PlanSimulation> Timeline(const model::ExecutionPlan& plan);

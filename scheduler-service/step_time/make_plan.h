@@ -1,4 +1,4 @@
-// From a request with Objective::kStepTime to its answer.
+// From a request for a plan on devices (PlanRequest::on_devices) to its answer.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,9 +11,11 @@
 
 namespace medley::sched {
 
-// Runs the planner that the request names, checks its plan and times it once more. Returns the plan with the
-// alternatives that a user compares (the fastest single device, all devices with equal shares), or the reasons why none
-// fits. At the end of the time budget, at `deadline` or when `stop` is requested, returns the best plan found so far.
+// Runs the planner that the request names on the devices that its objective and bounds allow (choose.h), and times the
+// plan once more. Returns the plan with the alternatives that a user compares (the fastest single device, all devices
+// with equal shares), or the reasons why none keeps the bounds. Prices must be filled in; devices without a price are a
+// reason where the objective or a bound is about money (constraint "price"). At the end of the time budget, at
+// `deadline` or when `stop` is requested, returns the best plan found so far.
 // Errors: InvalidArgument (invalid request, unknown planner). Thread-safe.
 absl::StatusOr<model::PlanResult> MakeStepTimePlan(const model::PlanRequest& request, const StepTimeRegistry& planners,
                                                    const base::Clock& clock, std::stop_token stop,

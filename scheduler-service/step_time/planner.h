@@ -45,6 +45,11 @@ class SearchLimits {
     if (deadline_ == base::SteadyTime::max()) return kForever;
     return std::max(base::ToSeconds(deadline_ - clock_.Steady()), 0.0);
   }
+  // The same, but at most `seconds` from now, and nobody listens.
+  SearchLimits Within(double seconds) const {
+    const base::SteadyTime end = clock_.Steady() + base::FromSeconds(std::min(seconds, 1e6));
+    return {clock_, std::min(deadline_, end), stop_, {}, measure_};
+  }
   bool Spent() const { return stop_.stop_requested() || clock_.Steady() >= deadline_; }
   const std::stop_token& stop() const { return stop_; }
   const Measure& measure() const { return measure_; }  // empty: the simulator

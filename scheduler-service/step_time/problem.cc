@@ -40,7 +40,10 @@ absl::StatusOr<StepTimeProblem> StepTimeProblem::Compile(model::PlanRequest requ
     const model::Device& device = out.device(d);
     out.index_[device.id] = d;
     const auto resource = std::ranges::find(out.request_.resources, device.pool, &model::Resource::name);
-    out.memory_.push_back(resource == out.request_.resources.end() ? 0 : resource->memory_bytes);
+    const bool listed = resource != out.request_.resources.end();
+    out.memory_.push_back(listed ? resource->memory_bytes : 0);
+    out.prices_.push_back(listed ? resource->price_per_unit_hour : 0);
+    out.quota_parts_.push_back(parts.contains(device.pool) ? parts.at(device.pool) : 1);
     std::vector<double>& kept = out.activations_.emplace_back(1);
     for (const model::Layer& layer : model.layers) {
       const auto times = std::ranges::find(layer.profiles, device.pool, &model::LayerProfile::resource_type);
@@ -55,7 +58,7 @@ absl::StatusOr<StepTimeProblem> StepTimeProblem::Compile(model::PlanRequest requ
       MEDLEY_ASSIGN_OR_RETURN(const double whole,
                               ComputeSeconds(out.profile_, parts, l, device.pool, 1, out.samples()));
       // Where a CPU quota holds a unit up, its seconds are those of the long run.
-      const double part = parts.contains(device.pool) ? parts.at(device.pool) : 1;
+      const double part = out.quota_parts_.back();
       const Work work{none / part, (whole - none) / part};
       const double saved =
           MicroBatchesCost(out.profile_, l, device.pool) * out.samples() / out.profile_.profile_batch_size;

@@ -1,4 +1,4 @@
-// The question of planners that minimise the seconds of a step on a fixed set of devices. Immutable, thread-safe.
+// A question about a fixed set of devices, whose plans the simulator judges. Immutable, thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,7 +18,7 @@ inline constexpr double kForever = std::numeric_limits<double>::infinity();
 
 class StepTimeProblem {
  public:
-  // `request`: valid (model::Validate) with Objective::kStepTime. Errors: InvalidArgument naming the field: those of
+  // `request`: valid (model::Validate), on devices. Errors: InvalidArgument naming the field: those of
   // LinkTable::Make; a batch below one sample; clipping by the norm of all gradients with an asynchronous schedule.
   static absl::StatusOr<StepTimeProblem> Compile(model::PlanRequest request);
 
@@ -41,6 +41,10 @@ class StepTimeProblem {
   double CardSecondsPerByte(int d) const { return cards_[static_cast<size_t>(d)]; }
   // Of a device; 0: no limit.
   double MemoryBytes(int d) const { return memory_[static_cast<size_t>(d)]; }
+
+  double UsdPerHour(int d) const { return prices_[static_cast<size_t>(d)]; }  // of a device; 0: unknown
+  // The part of each second in which a CPU quota lets a device compute; 1: always.
+  double QuotaPart(int d) const { return quota_parts_[static_cast<size_t>(d)]; }
 
   // Seconds of layers [first, end) on a device, forward, backward and update, for a share s of the samples of a step:
   // fixed + s * variable. Without waiting for others.
@@ -82,7 +86,7 @@ class StepTimeProblem {
   std::map<std::string, int> index_;
   std::vector<std::vector<int>> inputs_;
   model::LinkTable links_;
-  std::vector<double> memory_;
+  std::vector<double> memory_, prices_, quota_parts_;  // by device
   std::vector<double> cards_;
   std::vector<std::vector<Work>> work_, least_;   // by device: sums of the layers before
   std::vector<Work> whole_;                       // by device

@@ -62,7 +62,11 @@ export function placements(plan, layers) {
 export function stepSummary(answer) {
   const plan = answer.stepTime;
   const bound = plan.lowerBoundSeconds > 0 ? `; no plan takes less than ${number(plan.lowerBoundSeconds * 1000)} ms` : "";
-  return `${number(plan.seconds * 1000)} ms a step, ${number(plan.throughput)} samples/s, by the simulator${bound}. Planned by ` +
+  const money = [plan.usdPerHour > 0 ? `${usd(plan.usdPerHour)} an hour` : "",
+    plan.secondsToEnd > 0 ? `${plan.usd > 0 ? usd(plan.usd) + " in " : ""}${duration(plan.secondsToEnd)} to the end` : ""]
+    .filter((text) => text).join(", ");
+  return `${number(plan.seconds * 1000)} ms a step, ${number(plan.throughput)} samples/s, by the simulator${bound}. ` +
+    `${money ? money + ". " : ""}Planned by ` +
     `${answer.planner} in ${number(answer.planningSeconds * 1000, 3)} ms.` + answer.notes.map((note) => ` Note: ${note}.`).join("");
 }
 
@@ -72,8 +76,8 @@ export function explanation(text) {
 }
 
 export function stepAlternatives(list) {
-  return table("Compared with other plans", [["Plan"], ["Step (ms)", true], [""]],
-    list.map((a) => [a.label, a.failure ? "" : number(a.seconds * 1000), a.failure ?? ""]));
+  return table("Compared with other plans", [["Plan"], ["Step (ms)", true], ["USD/h", true], [""]],
+    list.map((a) => [a.label, a.failure ? "" : number(a.seconds * 1000), a.usdPerHour > 0 ? usd(a.usdPerHour) : "", a.failure ?? ""]));
 }
 
 export function reasons(list, title) {

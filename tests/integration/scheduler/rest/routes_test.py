@@ -29,6 +29,46 @@ class RoutesTest(SchemaCase):
         self.assertTrue(error["message"])
         return answer
 
+    def test_every_objective_goes_with_every_bound(self):
+        """On devices and without: the answer keeps the bound, or names it with figures."""
+        layers = [{"name": f"fc{i}", "kind": "FULLY_CONNECTED", "outputBytes": 400, "weightBytes": 4e4, "profiles": [
+            {"resourceType": pool, "computeSeconds": seconds, "computeParallel": 1, "commParallel": 1}
+            for pool, seconds in (("fast", 0.01), ("slow", 0.04))]} for i in range(3)]
+        question = {"model": {"name": "dense", "layers": layers},
+                    "training": {"profileBatchSize": 64, "samplesPerEpoch": 64e5, "stateFactor": 3},
+                    "resources": [{"name": "fast", "class": "GPU", "pricePerUnitHour": 3, "limit": 4},
+                                  {"name": "slow", "class": "CPU", "pricePerUnitHour": 1, "limit": 4}]}
+        cluster = {"devices": [{"id": f"{pool}-{i}", "pool": pool} for pool in ("fast", "slow") for i in range(3)],
+                   "links": [{"from": "*", "to": "*", "latencySeconds": 1e-5, "bytesPerSecond": 1e10}]}
+        bounds = {"minThroughput": (1000, 1e9), "maxCostPerHour": (5, 0.5), "deadlineSeconds": (7200, 1),
+                  "budgetUsd": (4, 0.01), "minUnits": (1, 50), "maxUnits": (2, None)}
+        for on_devices in (True, False):
+            for objective in ("UNSPECIFIED", "COST_PER_HOUR", "TIME") + (("STEP_TIME",) if on_devices else ()):
+                for bound, (loose, tight) in bounds.items():
+                    asked = {**question, "objective": "OBJECTIVE_" + objective,
+                             **({"cluster": cluster, "planner": {"name": "hierarchy"}} if on_devices else {})}
+                    with self.subTest(objective=objective, bound=bound, on_devices=on_devices):
+                        made = self.ask("POST", "/v1/plan", {**asked, "constraints": {bound: loose}}).json()
+                        self.assertTrue(made["feasible"], made["reasons"])
+                        figures = made["stepTime"] if on_devices else made["plan"]
+                        hourly = figures["usdPerHour" if on_devices else "costPerHour"]
+                        usd = figures["usd" if on_devices else "costUsd"]
+                        end = figures["secondsToEnd" if on_devices else "executionSeconds"]
+                        units = len(made["executionPlan"]["devices"]) if on_devices else \
+                            sum(stage["units"] for stage in made["plan"]["stages"])
+                        self.assertAlmostEqual(usd, hourly * end / 3600, delta=1e-6 * usd)
+                        kept = {"minThroughput": figures["throughput"] >= 1000, "maxCostPerHour": hourly <= 5 + 1e-6,
+                                "deadlineSeconds": end <= 7200 * (1 + 1e-6), "budgetUsd": usd <= 4 * (1 + 1e-6),
+                                "minUnits": units >= 1, "maxUnits": units <= 2}
+                        self.assertTrue(kept[bound], figures)
+                        if tight is None:
+                            continue
+                        none = self.ask("POST", "/v1/plan", {**asked, "constraints": {bound: tight}}).json()
+                        self.assertFalse(none["feasible"])
+                        self.assertIn(bound.removesuffix("Seconds").removesuffix("Usd"),
+                                      [reason["constraint"] for reason in none["reasons"]])
+                        self.assertRegex(none["reasons"][0]["message"], "[0-9].*: (lower|raise|allow) ?(it to)? ?[0-9.]+")
+
     def test_the_description_is_valid(self):
         with open(os.path.join(HERE, "openapi-3.1.schema.json"), encoding="utf-8") as file:
             schema = json.load(file)

@@ -3,40 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/planner/pareto_proto.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
+#include "tests/unit/scheduler-service/planner/all_plans.h"
 #include "tests/unit/scheduler-service/planner/scale_request.h"
 
 namespace medley::sched {
 namespace {
-
-// Enumerates all feasible plans.
-std::vector<Provisioned> AllPlans(const Problem& problem) {
-  std::vector<Provisioned> plans;
-  std::vector<StageChoice> stages;
-  const std::function<void(int)> from = [&](int layer) {
-    if (layer == problem.layers()) {
-      const Score score = ScoreOf(problem, stages);
-      if (KeepsConstraints(problem, stages, score)) plans.push_back({stages, score});
-      return;
-    }
-    for (int t = 0; t < problem.types(); ++t) {
-      for (int last = layer; last < problem.layers() && problem.Allowed(layer, last, t); ++last) {
-        for (int units = problem.min_units(); units <= problem.limit(t); ++units) {
-          stages.push_back({layer, last, t, units});
-          from(last + 1);
-          stages.pop_back();
-        }
-      }
-    }
-  };
-  from(0);
-  return plans;
-}
 
 bool NoWorse(const Score& a, const Score& b) {
   return a.cost <= b.cost * (1 + 1e-9) && a.throughput >= b.throughput * (1 - 1e-9);

@@ -130,8 +130,10 @@ TEST(MakeStepTimePlanTest, RefusesWhatIsNoQuestion) {
       [](auto& r) {
         r.objective = model::Objective::kCost;
         r.training.samples_per_epoch = 1;
+        r.cluster.devices.clear();
       },
-      "cluster: only with objective");
+      "cluster.devices: must not be empty where there are links");
+  refused([](auto& r) { r.constraints.deadline_seconds = 60; }, "training.samplesPerEpoch: samplesPerEpoch * epochs");
   model::PlanRequest request = ClusterRequest({1}, {1});
   request.planner.name = "exact-cost";
   const base::SystemClock clock;
