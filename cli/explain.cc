@@ -160,7 +160,7 @@ bool IsFile(const std::string& argument) {
 // it.
 bool HasPlanFlags(const PlanFlags& flags) {
   return !flags.prices.empty() || !flags.planner.empty() || !flags.profile.empty() || !flags.hardware.empty() ||
-         flags.seed.has_value();
+         !flags.options.empty() || flags.seed.has_value();
 }
 
 int RunJob(const ClusterFlags& flags, const std::string& job, bool json) {

@@ -11,6 +11,8 @@
 #include "cli/output_file.h"
 #include "cli/plan_input.h"
 #include "cli/plan_pareto.h"
+#include "cli/planner_list.h"
+#include "cli/planner_program.h"
 #include "cli/simulation.h"
 #include "cli/table.h"
 #include "common/base/quantity.h"
@@ -145,7 +147,7 @@ void PrintTable(const Planned& planned) {
 absl::Status SavePolicy(const std::string& file, Planned& planned) {
   if (file.empty()) return absl::OkStatus();
   if (planned.result.policy.empty()) {
-    return base::InvalidArgument("--save-policy: planner {} has no policy; use --planner rl-lstm or rl-rnn",
+    return base::InvalidArgument("--save-policy: planner {} has no policy; use --planner rl-lstm",
                                  planned.result.planner);
   }
   MEDLEY_RETURN_IF_ERROR(WriteOutput(file, planned.result.policy));
@@ -168,6 +170,16 @@ absl::StatusOr<std::string> DevicesOf(const Planned& planned, const TimelineFile
   MEDLEY_ASSIGN_OR_RETURN(const sched::PlanSimulation simulated, SimulateInput(input, {}, files));
   MEDLEY_RETURN_IF_ERROR(WriteTimeline("medley plan", simulated, input, files));
   return DeviceTable(simulated);
+}
+
+int PrintPlanners(const std::string& output) {
+  const auto list = ListPlanners();
+  if (!list.ok()) return Fail(list.status());
+  std::fputs((output == "table" ? PlannersText(*list) : Encoded(*list, output)).c_str(), stdout);
+  if (output == "table" && !HasPlannerProgram(OwnFolder())) {
+    std::printf("\nThe program medley-planner has more, those of papers: ./dev programs reproductions builds it.\n");
+  }
+  return 0;
 }
 
 int RunPlan(const PlanFlags& flags, const TimelineFiles& files) {
@@ -240,18 +252,21 @@ void AddPlan(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<PlanFlags>();
   const auto cluster = std::make_shared<ClusterFlags>();
   const auto from = std::make_shared<std::string>();
+  const auto planners = std::make_shared<bool>(false);
   CLI::Option* file = command->add_option(
       "file", flags->file,
       "file with a planning request, YAML or JSON (docs/design/planning.md), - reads standard input; or, with "
       "--profile, a job file with its pools, as for medley run");
   command->add_option("--from", *from, "plan for this TrainingJob of a cluster instead of a file")->excludes(file);
   AddPlanFlags(*command, *flags);
+  command->add_flag("--planners", *planners, "list the planners, what they take and their options, and plan nothing")
+      ->excludes(file);
   command
       ->add_option("-o,--output", flags->output,
                    "table, json or yaml; with --from also request: print the planning request")
       ->check(CLI::IsMember({"table", "json", "yaml", "request"}))
       ->capture_default_str();
-  command->add_option("--policy", flags->policy, "file with a trained policy to start from (planners rl-lstm, rl-rnn)");
+  command->add_option("--policy", flags->policy, "file with a trained policy to start from (planner rl-lstm)");
   command->add_flag("--inference-only", flags->inference_only, "use the policy without training it further")
       ->needs("--policy");
   command->add_option("--save-policy", flags->save_policy,
@@ -276,11 +291,13 @@ void AddPlan(CLI::App& app, int& exit_status) {
   command->add_option("--svg", pareto->svg, "with --pareto: file to write a drawing to; -: standard output")
       ->needs(front);
   AddClusterFlags(*command, *cluster);
-  command->callback([flags, cluster, from, timeline, pareto, &exit_status] {
+  command->callback([flags, cluster, from, planners, timeline, pareto, &exit_status] {
     const absl::Status opened =
         OpenStandardOutput({&flags->save_policy, &timeline->svg, &timeline->trace, &pareto->svg});
     if (!opened.ok()) {
       exit_status = Fail(opened);
+    } else if (*planners) {
+      exit_status = PrintPlanners(flags->output);
     } else if (!from->empty()) {
       const auto status = PlanJob(*flags, *cluster, *from);
       exit_status = status.ok() ? *status : Fail(status.status());

@@ -1,7 +1,10 @@
 #include "cli/plan_input.h"
 
+#include <absl/strings/numbers.h>
+
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -40,12 +43,33 @@ absl::Status UseProfile(const std::string& file, model::PlanRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status UsePolicy(const PlanFlags& flags, model::RecurrentOptions& options) {
+absl::Status UsePolicy(const PlanFlags& flags, model::PolicyOptions& options) {
   if (!flags.policy.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(options.policy, base::ReadFile(flags.policy, kMaxBytes));
+    MEDLEY_ASSIGN_OR_RETURN(options.trained, base::ReadFile(flags.policy, kMaxBytes));
   }
   options.inference_only = options.inference_only || flags.inference_only;
   options.return_policy = options.return_policy || !flags.save_policy.empty();
+  return absl::OkStatus();
+}
+
+// Values as in YAML: true, false, a number, or else a text.
+absl::Status UseOptions(const std::vector<std::string>& flags, model::OptionValues& options) {
+  for (const std::string& flag : flags) {
+    const size_t equals = flag.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return base::InvalidArgument("--option {}: must be NAME=VALUE; medley plan --planners lists the options", flag);
+    }
+    const std::string text = flag.substr(equals + 1);
+    model::OptionValue& value = options[flag.substr(0, equals)];
+    double number = 0;
+    if (text == "true" || text == "false") {
+      value = text == "true";
+    } else if (absl::SimpleAtod(text, &number) && std::isfinite(number)) {
+      value = number;
+    } else {
+      value = text;
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -100,10 +124,26 @@ bool IsArchive(const std::string& file) {
   return file != "-" && in.read(head, 2) && head[0] == 'P' && head[1] == 'K';
 }
 
-// Whether the planner is one of this program; others are those of medley-planner.
-bool IsOwnPlanner(const model::PlanRequest& request) {
+// By a planner of this program, or else of medley-planner.
+absl::StatusOr<model::PlanResult> Answer(const PricedRequest& priced) {
+  const base::SystemClock clock;
   const sched::Registry registry = sched::BuiltinPlanners();
-  return !request.on_devices() || registry.step_time().Find(request.planner.name) != nullptr;
+  const absl::Status own = registry.CheckName(priced.request.planner.name, priced.request.on_devices());
+  if (own.ok()) return sched::MakePlan(priced.request, priced.origin, registry, clock, {});
+  if (!HasPlannerProgram(OwnFolder())) {
+    return base::InvalidArgument(
+        "{}. More planners, those of papers, are in the program medley-planner, which is not in "
+        "{}: ./dev programs reproductions builds it",
+        base::Message(own), OwnFolder().string());
+  }
+  MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, AnswerOfPlannerProgram(OwnFolder(), priced.request));
+  result.catalog_revision = priced.origin.catalog_revision;
+  result.price_time = priced.origin.price_time;
+  if (result.execution_plan) {
+    result.execution_plan->provenance.catalog_revision = priced.origin.catalog_revision;
+    result.execution_plan->provenance.price_time = priced.origin.price_time;
+  }
+  return result;
 }
 
 }  // namespace
@@ -125,13 +165,11 @@ absl::StatusOr<model::Profile> ReadProfile(const std::string& file) {
 }
 
 void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
-  std::string planners;
-  const sched::Registry registry = sched::BuiltinPlanners();
-  for (const auto& planner : registry.planners())
-    planners += (planners.empty() ? "" : ", ") + std::string(planner->name());
-  planners += "; with --devices: tapp, tapp-paper, graph-agent, graph-agent-paper";
-  for (const auto& planner : registry.step_time().planners()) planners += ", " + std::string(planner->name());
-  command.add_option("--planner", flags.planner, "planner to use instead of the request's: " + planners);
+  command.add_option("--planner", flags.planner,
+                     "planner to use instead of the request's (medley plan --planners lists them)");
+  command.add_option("--option", flags.options, "NAME=VALUE: an option of the planner; may be given several times")
+      ->take_all()
+      ->allow_extra_args(false);
   command.add_option(
       "--devices", flags.devices,
       "file with resources and a cluster, but no model: plan the model of FILE (a layer table, a profile, or "
@@ -183,7 +221,8 @@ absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request) 
   if (!flags.profile.empty()) MEDLEY_RETURN_IF_ERROR(UseProfile(flags.profile, request));
   if (!flags.planner.empty()) request.planner.name = flags.planner;
   if (flags.seed) request.planner.seed = *flags.seed;
-  return UsePolicy(flags, request.planner.recurrent);
+  MEDLEY_RETURN_IF_ERROR(UseOptions(flags.options, request.planner.options));
+  return UsePolicy(flags, request.planner.policy);
 }
 
 absl::StatusOr<PricedRequest> ReadPricedRequest(const PlanFlags& flags) {
@@ -218,10 +257,7 @@ absl::StatusOr<Planned> PlanFile(const PlanFlags& flags) {
 }
 
 absl::StatusOr<Planned> PlanPricedRequest(PricedRequest priced, const std::string& what) {
-  const base::SystemClock clock;
-  auto result = IsOwnPlanner(priced.request)
-                    ? sched::MakePlan(priced.request, priced.origin, sched::BuiltinPlanners(), clock, {})
-                    : AnswerOfPlannerProgram(OwnFolder(), priced.request);
+  auto result = Answer(priced);
   if (!result.ok()) return base::Annotate(result.status(), what);
   return Planned{std::move(priced.request), std::move(*result)};
 }

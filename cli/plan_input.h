@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/model/planning.h"
 #include "scheduler-service/planner/plan.h"
@@ -17,15 +18,16 @@ class App;
 namespace medley::cli {
 
 struct PlanFlags {
-  std::string file;         // "-": standard input
-  std::string prices;       // price file for resources of the request that have no price
-  std::string planner;      // empty: the planner that the file names
-  std::string profile;      // profile whose model replaces the file's
-  std::string hardware;     // datasheets that replace the built-in ones
-  std::string devices;      // file with resources and a cluster: plans for the fewest seconds of a step on them
-  int depth = 1;            // with `devices` and a model from PyTorch: how finely it is cut
-  std::string policy;       // trained policy to start from
-  std::string save_policy;  // file to write the policy to after planning
+  std::string file;      // "-": standard input
+  std::string prices;    // price file for resources of the request that have no price
+  std::string planner;   // empty: the planner that the file names
+  std::string profile;   // profile whose model replaces the file's
+  std::string hardware;  // datasheets that replace the built-in ones
+  std::string devices;   // file with resources and a cluster: plans for the fewest seconds of a step on them
+  int depth = 1;         // with `devices` and a model from PyTorch: how finely it is cut
+  std::vector<std::string> options;  // NAME=VALUE, of the planner
+  std::string policy;                // trained policy to start from
+  std::string save_policy;           // file to write the policy to after planning
   bool inference_only = false;
   std::optional<uint64_t> seed;
   std::string output = "table";
@@ -43,7 +45,8 @@ struct PricedRequest {
 // Reads the request of flags.file and applies the flags. Errors name the file and the field's path.
 absl::StatusOr<PricedRequest> ReadPricedRequest(const PlanFlags& flags);
 
-// Applies the flags that change a request: profile, planner, seed, policy.
+// Applies the flags that change a request: profile, planner, options, seed, policy. Errors: InvalidArgument for an
+// option that is not NAME=VALUE.
 absl::Status AdjustRequest(const PlanFlags& flags, model::PlanRequest& request);
 // Prepares the request as the scheduling service does (scheduler-service/prepare), with the prices of --prices and the
 // datasheets of --hardware. `origin` is where prices that the request already has come from.

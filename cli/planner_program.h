@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <filesystem>
+#include <string>
 
 #include "common/model/planning.h"
 
@@ -11,6 +12,13 @@ namespace medley::cli {
 
 // The folder of the running program; empty where the system does not say.
 std::filesystem::path OwnFolder();
+
+// Whether medley-planner is in the folder.
+bool HasPlannerProgram(const std::filesystem::path& folder);
+
+// The planners of `folder`/medley-planner, those of this program among them, as a ListPlannersResponse in JSON. Errors:
+// NotFound where the program is not in the folder; Internal.
+absl::StatusOr<std::string> ListOfPlannerProgram(const std::filesystem::path& folder);
 
 // Starts `folder`/medley-planner for one answer, and waits for it: it ends within the request's time budget.
 // Thread-safe. Errors: InvalidArgument where the program is not in the folder or fails (it has printed why), and those

@@ -71,12 +71,6 @@ pb::Hierarchy GroupingToProto(Grouping grouping) {
       return pb::HIERARCHY_BY_POOL;
     case Grouping::kLinks:
       return pb::HIERARCHY_BY_LINKS;
-    case Grouping::kEqualPower:
-      return pb::HIERARCHY_EQUAL_POWER;
-    case Grouping::kRandom:
-      return pb::HIERARCHY_RANDOM;
-    case Grouping::kOneRing:
-      return pb::HIERARCHY_ONE_RING;
   }
   return pb::HIERARCHY_UNSPECIFIED;
 }
@@ -91,18 +85,41 @@ absl::StatusOr<Grouping> GroupingFromProto(pb::Hierarchy hierarchy, std::string_
       return Grouping::kPool;
     case pb::HIERARCHY_BY_LINKS:
       return Grouping::kLinks;
-    case pb::HIERARCHY_EQUAL_POWER:
-      return Grouping::kEqualPower;
-    case pb::HIERARCHY_RANDOM:
-      return Grouping::kRandom;
-    case pb::HIERARCHY_ONE_RING:
-      return Grouping::kOneRing;
     default:
       return base::InvalidArgument("{}: unknown value {}", path, static_cast<int>(hierarchy));
   }
 }
 
-void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
+void OptionsToProto(const OptionValues& options, google::protobuf::Struct& out) {
+  for (const auto& [name, value] : options) {
+    google::protobuf::Value& to = (*out.mutable_fields())[name];
+    if (const auto* truth = std::get_if<bool>(&value)) to.set_bool_value(*truth);
+    if (const auto* number = std::get_if<double>(&value)) to.set_number_value(*number);
+    if (const auto* text = std::get_if<std::string>(&value)) to.set_string_value(*text);
+  }
+}
+
+absl::StatusOr<OptionValues> OptionsFromProto(const google::protobuf::Struct& in) {
+  OptionValues out;
+  for (const auto& [name, value] : in.fields()) {
+    switch (value.kind_case()) {
+      case google::protobuf::Value::kBoolValue:
+        out[name] = value.bool_value();
+        break;
+      case google::protobuf::Value::kNumberValue:
+        out[name] = value.number_value();
+        break;
+      case google::protobuf::Value::kStringValue:
+        out[name] = value.string_value();
+        break;
+      default:
+        return base::InvalidArgument("planner.options.{}: must be a number, a text, true or false", name);
+    }
+  }
+  return out;
+}
+
+void PlannerToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.set_name(options.name);
   out.set_seed(options.seed);
   out.set_time_budget_seconds(options.time_budget_seconds);
@@ -118,24 +135,16 @@ void OptionsToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
     out.mutable_sync()->mutable_anomaly()->set_threshold(options.sync.anomaly_threshold);
   }
   out.mutable_sync()->set_hierarchy(GroupingToProto(options.sync.hierarchy));
-  pb::RecurrentOptions& recurrent = *out.mutable_recurrent();
-  recurrent.set_rounds(options.recurrent.rounds);
-  recurrent.set_samples_per_round(options.recurrent.samples_per_round);
-  recurrent.set_hidden_units(options.recurrent.hidden_units);
-  recurrent.set_learning_rate(options.recurrent.learning_rate);
-  recurrent.set_baseline_decay(options.recurrent.baseline_decay);
-  recurrent.set_policy(options.recurrent.policy);
-  recurrent.set_policy_name(options.recurrent.policy_name);
-  recurrent.set_inference_only(options.recurrent.inference_only);
-  recurrent.set_return_policy(options.recurrent.return_policy);
-  out.mutable_genetic()->set_population(options.genetic.population);
-  out.mutable_genetic()->set_generations(options.genetic.generations);
-  out.mutable_genetic()->set_mutation_rate(options.genetic.mutation_rate);
-  out.mutable_bayesian()->set_evaluations(options.bayesian.evaluations);
-  out.mutable_bayesian()->set_initial_samples(options.bayesian.initial_samples);
+  if (!options.options.empty()) OptionsToProto(options.options, *out.mutable_options());
+  if (options.policy == PolicyOptions{}) return;
+  pb::PolicyOptions& policy = *out.mutable_policy();
+  policy.set_trained(options.policy.trained);
+  policy.set_name(options.policy.name);
+  policy.set_inference_only(options.policy.inference_only);
+  policy.set_return_policy(options.policy.return_policy);
 }
 
-absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
+absl::StatusOr<PlannerOptions> PlannerFromProto(const pb::PlannerOptions& in) {
   PlannerOptions out;
   out.name = in.name();
   out.seed = in.seed();
@@ -154,12 +163,8 @@ absl::StatusOr<PlannerOptions> OptionsFromProto(const pb::PlannerOptions& in) {
     return base::InvalidArgument("planner.evaluator: unknown value {}", static_cast<int>(in.evaluator()));
   }
   if (in.evaluator() == pb::EVALUATOR_SIMULATOR) out.evaluator = EvaluatorKind::kSimulator;
-  const pb::RecurrentOptions& recurrent = in.recurrent();
-  out.recurrent = {recurrent.rounds(),        recurrent.samples_per_round(), recurrent.hidden_units(),
-                   recurrent.learning_rate(), recurrent.baseline_decay(),    recurrent.policy(),
-                   recurrent.policy_name(),   recurrent.inference_only(),    recurrent.return_policy()};
-  out.genetic = {in.genetic().population(), in.genetic().generations(), in.genetic().mutation_rate()};
-  out.bayesian = {in.bayesian().evaluations(), in.bayesian().initial_samples()};
+  MEDLEY_ASSIGN_OR_RETURN(out.options, OptionsFromProto(in.options()));
+  out.policy = {in.policy().trained(), in.policy().name(), in.policy().inference_only(), in.policy().return_policy()};
   return out;
 }
 
@@ -304,7 +309,7 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   for (const Resource& resource : request.resources) ToProto(resource, *out.add_resources());
   out.set_server_type(request.server_type);
   out.set_server_memory_bytes(request.server_memory_bytes);
-  OptionsToProto(request.planner, *out.mutable_planner());
+  PlannerToProto(request.planner, *out.mutable_planner());
   out.set_profile_id(request.profile_id);
   out.set_simulate(request.simulate);
   for (const AllreduceMeasurement& measured : request.allreduces) ToProto(measured, *out.add_allreduces());
@@ -320,7 +325,7 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
   MEDLEY_RETURN_IF_ERROR(ResourcesFromProto(in.resources(), request.resources));
   request.server_type = in.server_type();
   request.server_memory_bytes = in.server_memory_bytes();
-  MEDLEY_ASSIGN_OR_RETURN(request.planner, OptionsFromProto(in.planner()));
+  MEDLEY_ASSIGN_OR_RETURN(request.planner, PlannerFromProto(in.planner()));
   MEDLEY_RETURN_IF_ERROR(ObjectiveFromProto(in, request));
   if (request.planner.name.empty()) request.planner.name = request.on_devices() ? "auto" : "exact";
   request.profile_id = in.profile_id();

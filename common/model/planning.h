@@ -6,8 +6,10 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "common/model/cluster.h"
@@ -64,34 +66,23 @@ struct Constraints {  // 0: not constrained
   int max_units = 0;  // maximum trainers of all stages together
 };
 
-// Options of planners that train a policy over layers by REINFORCE (HeterPS, Algorithm 1). 0: the planner's default.
-struct RecurrentOptions {
-  int rounds = 0;             // updates of the policy
-  int samples_per_round = 0;  // schedules sampled for one update
-  int hidden_units = 0;
-  double learning_rate = 0;
-  double baseline_decay = 0;    // decay of the moving average of rewards, in (0, 1)
-  std::string policy;           // a trained policy to start from (bytes), or empty
-  std::string policy_name;      // name of a policy kept by the service to start from, or empty
-  bool inference_only = false;  // do not train `policy` further
+// A trained policy, for planners that learn one.
+struct PolicyOptions {
+  std::string trained;          // a policy to start from (bytes), or empty
+  std::string name;             // of a policy kept by the service to start from, or empty
+  bool inference_only = false;  // do not train `trained` further
   bool return_policy = false;   // put the final policy into PlanResult::policy
+  bool operator==(const PolicyOptions&) const = default;
 };
 
-struct GeneticOptions {  // 0: the planner's default
-  int population = 0;
-  int generations = 0;
-  double mutation_rate = 0;  // per layer, in (0, 1]
-};
-
-struct BayesianOptions {  // 0: the planner's default
-  int evaluations = 0;
-  int initial_samples = 0;
-};
+// Options of the named planner, which alone knows and checks them (scheduler-service/options).
+using OptionValue = std::variant<bool, double, std::string>;
+using OptionValues = std::map<std::string, OptionValue>;
 
 // Groups of replicas that the planner forms in every stage (Sync::hierarchy): none, of about the square root of their
 // number within a pool, or one for each pool of the stage. With Objective::kStepTime the planner `hierarchy` forms them
-// among devices: kNone and kAuto, the fastest; kPool, by pool; the rest are for that goal only (scheduler.proto).
-enum class Grouping { kNone, kAuto, kPool, kLinks, kEqualPower, kRandom, kOneRing };
+// among devices: kNone and kAuto, the fastest; kPool, by pool; kLinks, for that goal only, by links and power.
+enum class Grouping { kNone, kAuto, kPool, kLinks };
 
 // How replicas synchronise. Other modes than kFull need one stage that holds the whole model, without parameter
 // servers.
@@ -117,9 +108,8 @@ struct PlannerOptions {
   int max_staleness = 0;  // kAsync1F1B: the most versions by which a gradient may be late; 0: no limit
   Synchronisation sync;
   EvaluatorKind evaluator = EvaluatorKind::kCostModel;
-  RecurrentOptions recurrent;
-  GeneticOptions genetic;
-  BayesianOptions bayesian;
+  OptionValues options;
+  PolicyOptions policy;
   bool asynchronous() const { return schedule == ScheduleKind::kAsync1F1B; }
 };
 
@@ -260,7 +250,7 @@ struct PlanResult {
   std::vector<Alternative> alternatives;
   std::vector<Resource> resources;       // those of the request, with prices filled in
   std::optional<Prediction> prediction;  // nullopt: nothing was observed yet
-  std::string policy;                    // bytes; set if RecurrentOptions::return_policy
+  std::string policy;                    // bytes; set if PolicyOptions::return_policy
   std::vector<std::string> notes;        // sentences, for example why the plan is not of the requested planner
   // Not in the proto. False if the time budget or the caller ended planning early, or if the planner is not
   // deterministic: another run may find another plan.

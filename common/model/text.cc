@@ -37,9 +37,37 @@ class TreeCheck {
   absl::Status Single(const json& value, const FieldDescriptor& field, const std::string& path);
   absl::Status Map(const json& value, const FieldDescriptor& field, const std::string& path);
   absl::Status Field(const json& value, const FieldDescriptor& field, const std::string& path);
+  // Of a google.protobuf.Struct, whose meaning others check: each value is an object of its own in memory.
+  absl::Status Free(const json& value);
+  absl::Status CountOne();
 
   int objects_ = 0;
 };
+
+// What was a field or a value of an enum once (`reserved` in the proto files), and what a request says instead.
+struct Moved {
+  std::string_view of, name, instead;
+};
+constexpr std::string_view kOptionsOfPlanners =
+    "options of a planner are now in planner.options, by their own names, and a trained policy is in planner.policy "
+    "(trained, name, inferenceOnly, returnPolicy): GET /v1/planners and medley plan --planners list them";
+constexpr std::string_view kGroupsOfThesis = "the planner thesis-groups of medley-planner has such groups";
+constexpr Moved kMoved[] = {
+    {"medley.scheduler.v1.PlannerOptions", "recurrent", kOptionsOfPlanners},
+    {"medley.scheduler.v1.PlannerOptions", "genetic", kOptionsOfPlanners},
+    {"medley.scheduler.v1.PlannerOptions", "bayesian", kOptionsOfPlanners},
+    {"medley.scheduler.v1.Hierarchy", "HIERARCHY_EQUAL_POWER", kGroupsOfThesis},
+    {"medley.scheduler.v1.Hierarchy", "HIERARCHY_RANDOM", kGroupsOfThesis},
+    {"medley.scheduler.v1.Hierarchy", "HIERARCHY_ONE_RING", kGroupsOfThesis},
+};
+
+// "": it never was.
+std::string_view InsteadOf(std::string_view of, std::string_view name) {
+  for (const Moved& moved : kMoved) {
+    if (moved.of == of && moved.name == name) return moved.instead;
+  }
+  return "";
+}
 
 absl::Status Expect(const std::string& path, std::string_view what, const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -91,6 +119,11 @@ absl::Status CheckEnum(const json& value, const FieldDescriptor& field, const st
     } else {
       names.push_back(name);
     }
+  }
+  const std::string_view instead =
+      value.is_string() ? InsteadOf(type.full_name(), value.get_ref<const std::string&>()) : "";
+  if (!instead.empty()) {
+    return base::InvalidArgument("{}: {} is no longer a value: {}", path, value.get_ref<const std::string&>(), instead);
   }
   const std::string meant = value.is_string() ? MeantValue(value.get_ref<const std::string&>(), names, prefix) : "";
   const absl::Status wrong = Expect(path, fmt::format("one of {}", fmt::join(names, ", ")), value);
@@ -156,19 +189,33 @@ std::vector<std::string> Names(const Descriptor& type) {
   return names;
 }
 
+absl::Status TreeCheck::CountOne() {
+  if (++objects_ <= kMaxObjects) return absl::OkStatus();
+  return base::InvalidArgument("the document has more than {} objects: split it, or leave out what is not used",
+                               kMaxObjects);
+}
+
+absl::Status TreeCheck::Free(const json& value) {
+  MEDLEY_RETURN_IF_ERROR(CountOne());
+  if (!value.is_structured()) return absl::OkStatus();
+  for (const json& item : value) MEDLEY_RETURN_IF_ERROR(Free(item));
+  return absl::OkStatus();
+}
+
 absl::Status TreeCheck::Message(const json& value, const Descriptor& type, const std::string& path) {
   if (type.full_name() == "google.protobuf.Timestamp") {
     return value.is_string() ? absl::OkStatus() : Expect(path, "an RFC 3339 time", value);
   }
   if (!value.is_object()) return Expect(path.empty() ? "the document" : path, "an object", value);
-  if (++objects_ > kMaxObjects) {
-    return base::InvalidArgument("the document has more than {} objects: split it, or leave out what is not used",
-                                 kMaxObjects);
-  }
+  if (type.full_name() == "google.protobuf.Struct") return Free(value);
+  MEDLEY_RETURN_IF_ERROR(CountOne());
   std::set<const FieldDescriptor*> seen;
   for (const auto& [key, item] : value.items()) {
     const std::string here = path.empty() ? key : path + "." + key;
     const FieldDescriptor* field = FindField(type, key);
+    if (const std::string_view instead = InsteadOf(type.full_name(), key); field == nullptr && !instead.empty()) {
+      return base::InvalidArgument("{}: is no longer a field: {}", here, instead);
+    }
     if (field == nullptr) return base::InvalidArgument("{}: unknown field{}", here, base::DidYouMean(key, Names(type)));
     if (!seen.insert(field).second) return base::InvalidArgument("{}: is given twice", here);
     MEDLEY_RETURN_IF_ERROR(Field(item, *field, here));

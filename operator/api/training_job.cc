@@ -64,10 +64,7 @@ model::ScheduleKind ParseSchedule(const std::string& text) {
 }
 
 constexpr std::pair<std::string_view, model::Grouping> kHierarchies[] = {
-    {"Auto", model::Grouping::kAuto},     {"Pool", model::Grouping::kPool},
-    {"ByLinks", model::Grouping::kLinks}, {"EqualPower", model::Grouping::kEqualPower},
-    {"Random", model::Grouping::kRandom}, {"OneRing", model::Grouping::kOneRing},
-};
+    {"Auto", model::Grouping::kAuto}, {"Pool", model::Grouping::kPool}, {"ByLinks", model::Grouping::kLinks}};
 
 model::Synchronisation ReadSync(const Reader& reader) {
   model::Synchronisation sync;

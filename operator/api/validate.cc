@@ -359,9 +359,7 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   rules.Require(TextAt(spec, "/training/sync/hierarchy") != "Pool" || mode.empty() || mode == "Full",
                 "spec.training.sync.hierarchy Pool needs the mode Full: replicas that differ are all in one pool");
   const std::string hierarchy = TextAt(spec, "/training/sync/hierarchy");
-  rules.Require(fastest || (hierarchy != "ByLinks" && hierarchy != "EqualPower" && hierarchy != "Random" &&
-                            hierarchy != "OneRing"),
-                "spec.training.sync.hierarchy ByLinks, EqualPower, Random and OneRing need spec.objective.fastest");
+  rules.Require(fastest || hierarchy != "ByLinks", "spec.training.sync.hierarchy ByLinks needs spec.objective.fastest");
   rules.Require(asynchronous || Number(spec, "/planner/parallelism/maxStaleness", 0) == 0,
                 "spec.planner.parallelism.maxStaleness goes with the schedule ASYNC_1F1B");
   const double budget = Seconds(spec, "/planner/timeBudget");

@@ -12,6 +12,10 @@ int main(int argc, char** argv) {
   medley::reproductions::app::PlannerProgramOptions options;
   if (const auto code = ParseOptions(argc, argv, options)) return *code;
   medley::log::Configure("planner", medley::log::ParseLevel(options.log_level));
+  if (options.list) {
+    medley::reproductions::app::PrintPlanners();
+    return 0;
+  }
   if (!options.answer.empty()) {
     const absl::Status status = medley::reproductions::app::AnswerOnce(options.answer);
     if (!status.ok()) std::fprintf(stderr, "medley-planner: %s\n", medley::base::Message(status).c_str());

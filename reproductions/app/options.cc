@@ -30,6 +30,7 @@ std::optional<int> ParseOptions(int argc, char** argv, PlannerProgramOptions& o)
   app.add_flag("--insecure", o.insecure, "allow listening on non-loopback addresses without TLS and token");
   app.add_option("--answer", o.answer,
                  "answer the planning request in this file on standard output, and exit; - reads standard input");
+  app.add_flag("--list", o.list, "print the planners and what they take on standard output, as JSON, and exit");
   app.add_option("--log-level", o.log_level, "debug, info, warn, error, off")->capture_default_str();
   try {
     app.parse(argc, argv);

@@ -20,6 +20,7 @@ struct PlannerProgramOptions {
   std::string token_file;
   bool insecure = false;
   std::string log_level = "info";
+  bool list = false;   // print the planners instead of serving
   std::string answer;  // file with one request to answer instead of serving
 };
 

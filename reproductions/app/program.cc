@@ -13,6 +13,7 @@
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "reproductions/heterog/agent.h"
 #include "reproductions/tapp/tapp_planner.h"
+#include "scheduler-service/planner/list_proto.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/process/address.h"
 #include "scheduler-service/serve_planner/planner_service.h"
@@ -46,9 +47,9 @@ rpc::ServerOptions MakePlannerServerOptions(const PlannerProgramOptions& options
 // The planners of the scheduling service, and those of the reproductions.
 sched::Registry AllPlanners() {
   sched::Registry planners = sched::BuiltinPlanners();
-  planners.step_time().Add(tapp::MakeTapp());
-  planners.step_time().Add(tapp::MakeTapp({.paper = true, .polish = 0}));
-  for (auto& planner : heterog::MakeGraphAgentPlanners()) planners.step_time().Add(std::move(planner));
+  planners.Add(tapp::MakeTapp());
+  planners.Add(tapp::MakeTapp({.paper = true, .polish = 0}));
+  for (auto& planner : heterog::MakeGraphAgentPlanners()) planners.Add(std::move(planner));
   return planners;
 }
 
@@ -68,13 +69,18 @@ absl::Status AnswerOnce(const std::string& file) {
   return absl::OkStatus();
 }
 
+void PrintPlanners() {
+  scheduler::v1::ListPlannersResponse list;
+  sched::ToProto(AllPlanners(), list);
+  std::fputs(model::ToJson(list).c_str(), stdout);
+}
+
 absl::Status Serve(const PlannerProgramOptions& options, const std::function<void()>& wait_for_end) {
   MEDLEY_ASSIGN_OR_RETURN(const sched::Address address, sched::ParseAddress(options.listen, "--listen"));
   MEDLEY_RETURN_IF_ERROR(CheckPlannerSecurity(options, address));
   const sched::Registry planners = AllPlanners();
-  const bool known = planners.Find(options.planner) != nullptr || planners.step_time().Find(options.planner) != nullptr;
-  if (!known) {
-    return base::InvalidArgument("--planner: '{}' is unknown", options.planner);
+  if (planners.step_time().Find(options.planner) == nullptr) {
+    MEDLEY_RETURN_IF_ERROR(planners.CheckName(options.planner, /*on_devices=*/false, "--planner"));
   }
   sched::PlannerServiceOptions service_options{
       .default_planner = planners.Find(options.planner) != nullptr ? options.planner : "auto", .tokens = {}};

@@ -14,6 +14,9 @@ namespace medley::reproductions::app {
 // JSON. Prices and profiles must be filled in. Errors: those of MakePlan, and of reading.
 absl::Status AnswerOnce(const std::string& file);
 
+// Prints the planners on standard output, a ListPlannersResponse in JSON.
+void PrintPlanners();
+
 // Serves until `wait_for_end` returns. Then refuses new requests, waits for running ones for the grace period, stops
 // the remaining ones (they answer with their best plan), and returns. Errors: an address in use, an invalid option or
 // file.

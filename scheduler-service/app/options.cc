@@ -24,8 +24,7 @@ void AddServing(CLI::App& app, Options& o) {
                  "directory for corrections and policies, kept across restarts; requests may use the policies in "
                  "policies/NAME.policy by name");
   app.add_flag("--learn-online", o.learn_online,
-               "train the policies of rl-lstm and rl-rnn on observations; requests select them with "
-               "policyName: online");
+               "train the policies of rl-lstm on observations; requests select them with planner.policy.name: online");
   app.add_option("--poll-seconds", o.poll_seconds, "seconds between checks of the price file")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();

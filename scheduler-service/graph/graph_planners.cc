@@ -141,6 +141,7 @@ class GraphPlanner final : public StepTimePlanner {
       : name_(name), description_(description), options_(options), search_(std::move(search)), compares_(compares) {}
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
+  Takes takes() const override { return {.graphs = true, .asynchronous = false}; }
   absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
                                          const SearchLimits& limits) const override {
     if (problem.asynchronous()) {

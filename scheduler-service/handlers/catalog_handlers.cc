@@ -5,6 +5,7 @@
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/planner/list_proto.h"
 
 namespace medley::sched {
 
@@ -18,18 +19,7 @@ constexpr int64_t kMostSeconds = 4102444800;  // 1970 to 2100; also the bound fo
 
 absl::Status Handlers::ListPlanners(const pb::ListPlannersRequest&, Call& call, pb::ListPlannersResponse& out) {
   return Read("ListPlanners", call, [&] {
-    for (const auto& planner : context_.planners.planners()) {
-      pb::PlannerInfo& info = *out.add_planners();
-      info.set_name(std::string(planner->name()));
-      info.set_description(std::string(planner->description()));
-      info.set_proves_optimality(planner->proves_optimality());
-    }
-    for (const auto& planner : context_.planners.step_time().planners()) {
-      pb::PlannerInfo& info = *out.add_planners();
-      info.set_name(std::string(planner->name()));
-      info.set_description(std::string(planner->description()));
-      info.set_objective(pb::OBJECTIVE_STEP_TIME);
-    }
+    ToProto(context_.planners, out);
     return absl::OkStatus();
   });
 }

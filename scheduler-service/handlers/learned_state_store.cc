@@ -81,17 +81,17 @@ void LearnedStateStore::TrainPolicies(std::stop_token stop) {
 }
 
 absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request, std::string_view tenant) const {
-  model::RecurrentOptions& recurrent = request.planner.recurrent;
-  if (recurrent.policy_name.empty() || !recurrent.policy.empty()) return absl::OkStatus();
-  if (const PolicyStore::Policy policy = policies_.Find(recurrent.policy_name)) {
-    recurrent.policy = *policy;
+  model::PolicyOptions& policy_options = request.planner.policy;
+  if (policy_options.name.empty() || !policy_options.trained.empty()) return absl::OkStatus();
+  if (const PolicyStore::Policy policy = policies_.Find(policy_options.name)) {
+    policy_options.trained = *policy;
     return absl::OkStatus();
   }
   const absl::Status online =
       learner_ == nullptr ? base::NotFound("disabled (--learn-online is not set)") : learner_->Resolve(request, tenant);
   if (online.ok()) return online;
-  return base::InvalidArgument("planner.recurrent.policyName: '{}' is unknown; policy files: {}; online policies: {}",
-                               recurrent.policy_name, policies_.Names(), base::Message(online));
+  return base::InvalidArgument("planner.policy.name: '{}' is unknown; policy files: {}; online policies: {}",
+                               policy_options.name, policies_.Names(), base::Message(online));
 }
 
 void LearnedStateStore::Save() {

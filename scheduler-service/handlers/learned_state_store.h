@@ -36,7 +36,7 @@ class LearnedStateStore {
   // Updates the corrections at once and queues the observation for training in Run. The prices of the observation's
   // request must be filled in. `tenant`: who reports it.
   absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::string_view tenant);
-  // Replaces planner.recurrent.policyName by the bytes of that policy: one of policies(), or one that was trained
+  // Replaces planner.policy.name by the bytes of that policy: one of policies(), or one that was trained
   // online on observations of the tenant ("online" is the one for the request's model). Errors: InvalidArgument listing
   // the known names.
   absl::Status ResolvePolicy(model::PlanRequest& request, std::string_view tenant) const;

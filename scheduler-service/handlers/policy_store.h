@@ -1,4 +1,4 @@
-// Trained policies that requests may use by name (planner.recurrent.policyName): the files NAME.policy in a folder,
+// Trained policies that requests may use by name (planner.policy.name): the files NAME.policy in a folder,
 // written by `medley plan --save-policy`.
 //
 // Thread-safe. The planner that uses a policy checks its bytes.

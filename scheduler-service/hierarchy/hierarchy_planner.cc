@@ -39,12 +39,6 @@ Formation FormationOf(model::Grouping grouping) {
       return Formation::kPools;
     case model::Grouping::kLinks:
       return Formation::kLinks;
-    case model::Grouping::kEqualPower:
-      return Formation::kEqualPower;
-    case model::Grouping::kRandom:
-      return Formation::kRandom;
-    case model::Grouping::kOneRing:
-      return Formation::kOneRing;
   }
   return Formation::kBest;
 }
@@ -240,6 +234,7 @@ class HierarchyPlanner final : public StepTimePlanner {
   std::string_view description() const override {
     return "replicas of the whole model that add in groups of groups, and which devices are worth having (Wang 2023)";
   }
+  Takes takes() const override { return {.graphs = true, .asynchronous = false}; }
   absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
                                          const SearchLimits& limits) const override {
     if (problem.asynchronous()) {

@@ -20,8 +20,6 @@ PolicyTrainerOptions OptionsOf(const OnlineLearner::Options& o) {
   return {o.most_schedules, o.first_rounds, o.rounds, o.hidden_units};
 }
 
-bool IsElman(const model::PlanRequest& request) { return request.planner.name == "rl-rnn"; }
-
 // The type of each layer. Validate has checked that the stages cover all layers.
 absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model::JobObservation& observation) {
   std::vector<int> schedule(static_cast<size_t>(problem.layers()), -1);
@@ -67,16 +65,14 @@ std::string OnlineLearner::NameOf(const model::PlanRequest& request) {
   for (const model::Layer& layer : request.model.layers) {
     shape += fmt::format("{}\n{}\n{}\n{}\n", layer.kind, layer.input_bytes, layer.output_bytes, layer.weight_bytes);
   }
-  return fmt::format("{}/{}/{}", IsElman(request) ? "rl-rnn" : "rl-lstm", request.model.name.substr(0, kMostName / 2),
-                     base::HashHex(shape));
+  return fmt::format("rl-lstm/{}/{}", request.model.name.substr(0, kMostName / 2), base::HashHex(shape));
 }
 
 std::unique_ptr<PolicyTrainer> OnlineLearner::NewTrainer(const Problem& problem) const {
   const model::PlanRequest& request = problem.request();
-  auto trainer = std::make_unique<PolicyTrainer>(
-      OptionsOf(options_), IsElman(request) ? policy_net::CellKind::kElman : policy_net::CellKind::kLstm);
-  if (!request.planner.recurrent.policy.empty()) {
-    auto policy = policy_net::PolicyFromBytes(request.planner.recurrent.policy);
+  auto trainer = std::make_unique<PolicyTrainer>(OptionsOf(options_), policy_net::CellKind::kLstm);
+  if (!request.planner.policy.trained.empty()) {
+    auto policy = policy_net::PolicyFromBytes(request.planner.policy.trained);
     if (policy.ok()) trainer->WarmStart(problem, std::move(*policy));
   }
   return trainer;
@@ -139,15 +135,15 @@ absl::StatusOr<std::string> OnlineLearner::Policy(std::string_view name, std::st
   }
   std::string names;
   for (const std::string& known : Names(tenant)) names += (names.empty() ? "" : ", ") + known;
-  return base::NotFound("planner.recurrent.policyName: '{}' is unknown; known policies: {}", name,
+  return base::NotFound("planner.policy.name: '{}' is unknown; known policies: {}", name,
                         names.empty() ? "none" : names);
 }
 
 absl::Status OnlineLearner::Resolve(model::PlanRequest& request, std::string_view tenant) const {
-  model::RecurrentOptions& options = request.planner.recurrent;
-  if (options.policy_name.empty() || !options.policy.empty()) return absl::OkStatus();
-  const std::string name = options.policy_name == kOwn ? NameOf(request) : options.policy_name;
-  MEDLEY_ASSIGN_OR_RETURN(options.policy, Policy(name, tenant));
+  model::PolicyOptions& options = request.planner.policy;
+  if (options.name.empty() || !options.trained.empty()) return absl::OkStatus();
+  const std::string name = options.name == kOwn ? NameOf(request) : options.name;
+  MEDLEY_ASSIGN_OR_RETURN(options.trained, Policy(name, tenant));
   return absl::OkStatus();
 }
 

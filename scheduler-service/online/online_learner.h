@@ -1,10 +1,10 @@
-// Trains the policies of rl-lstm and rl-rnn on measurements of running jobs (HeterPS, section 5.2: "within the
+// Trains the policies of rl-lstm on measurements of running jobs (HeterPS, section 5.2: "within the
 // distributed training process ... with the real throughput").
 //
 //   learner.Observe(observation);            // after every window that a job measured
-//   learner.Resolve(request);                // planner.recurrent.policyName -> its bytes, before planning
+//   learner.Resolve(request);                // planner.policy.name -> its bytes, before planning
 //
-// There is one policy per tenant, planner and model; a model is identified by its layers, not by prices. So what one
+// There is one policy per tenant and model; a model is identified by its layers, not by prices. So what one
 // tenant reports trains no policy of another, and no tenant reads or displaces the policies of others. An observation
 // is a schedule with its measured cost in USD per sample. It enters the replay buffer (replay_buffer.h), and the policy
 // takes some gradient steps on two objectives:
@@ -47,15 +47,15 @@ class OnlineLearner {
   explicit OnlineLearner(const Options& options);
   ~OnlineLearner();
 
-  // Trains on an observation. The request's prices must be filled in. Its planner selects the kind of policy (rl-rnn,
-  // else rl-lstm); if the request contains a policy of the same shape, a new policy starts from it. Errors:
-  // InvalidArgument (malformed, or without a cost); ResourceExhausted for a model with more than 1024 layers.
+  // Trains on an observation. The request's prices must be filled in. If the request contains a policy of the same
+  // shape, a new policy starts from it. Errors: InvalidArgument (malformed, or without a cost); ResourceExhausted for a
+  // model with more than 1024 layers.
   // `tenant`: who reports it, as authenticated; empty: all callers are one.
   absl::Status Observe(const model::JobObservation& observation, std::string_view tenant = "");
 
-  // The name of the policy for the request's planner and model: "rl-lstm/NAME/0123456789abcdef".
+  // The name of the policy for the request's model: "rl-lstm/NAME/0123456789abcdef".
   static std::string NameOf(const model::PlanRequest& request);
-  // Replaces planner.recurrent.policyName by the bytes of the tenant's policy; "online" means NameOf(request). Does
+  // Replaces planner.policy.name by the bytes of the tenant's policy; "online" means NameOf(request). Does
   // nothing if the request has no name, or already has a policy. Errors: NotFound listing the tenant's names.
   absl::Status Resolve(model::PlanRequest& request, std::string_view tenant = "") const;
   absl::StatusOr<std::string> Policy(std::string_view name, std::string_view tenant = "") const;

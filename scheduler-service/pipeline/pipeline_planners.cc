@@ -23,11 +23,16 @@ using Search = std::function<absl::Status(const Question&, StepTimeSolution&)>;
 
 class PipelinePlanner final : public StepTimePlanner {
  public:
-  PipelinePlanner(std::string_view name, std::string_view description, bool proves, Search search)
-      : name_(name), description_(description), proves_(proves), search_(std::move(search)) {}
+  PipelinePlanner(std::string_view name, std::string_view description, int most_devices, bool proves, Search search)
+      : name_(name),
+        description_(description),
+        most_devices_(most_devices),
+        proves_(proves),
+        search_(std::move(search)) {}
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
   bool proves_optimality() const override { return proves_; }
+  Takes takes() const override { return {.graphs = true, .most_devices = most_devices_}; }
   absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
                                          const SearchLimits& limits) const override {
     PipelineTimer timer(problem, limits);
@@ -42,6 +47,7 @@ class PipelinePlanner final : public StepTimePlanner {
 
  private:
   const std::string_view name_, description_;
+  const int most_devices_;  // 0: any
   const bool proves_;
   const Search search_;
 };
@@ -124,12 +130,13 @@ std::vector<int> Everything(const StepTimeProblem& problem) {
 
 std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
   std::vector<std::unique_ptr<StepTimePlanner>> out;
-  const auto add = [&](std::string_view name, std::string_view description, bool proves, Search search) {
-    out.push_back(std::make_unique<PipelinePlanner>(name, description, proves, std::move(search)));
+  const auto add = [&](std::string_view name, std::string_view description, int most_devices, Search search,
+                       bool proves = false) {
+    out.push_back(std::make_unique<PipelinePlanner>(name, description, most_devices, proves, std::move(search)));
   };
-  add("exact", "the best pipeline on at most 8 devices by a closed form, with a proof, and then by the simulator", true,
-      Exact);
-  add("local", "local search from the best of PipeDream, Pipe-torch and one stage, with random restarts", false,
+  add("exact", "the best pipeline on at most 8 devices by a closed form, with a proof, and then by the simulator",
+      kMostExactDevices, Exact, true);
+  add("local", "local search from the best of PipeDream, Pipe-torch and one stage, with random restarts", 0,
       [](const Question& q, StepTimeSolution&) {
         if (CheckSize(q.problem).ok()) {
           q.timer.Seconds(PipeDream(q.problem));
@@ -142,34 +149,34 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
         SearchLocally(q.problem, start, kSearchCalls, q.rng, q.limits, q.timer);
         return absl::OkStatus();
       });
-  add("random", "the best of random pipelines", false, [](const Question& q, StepTimeSolution&) {
+  add("random", "the best of random pipelines", 0, [](const Question& q, StepTimeSolution&) {
     SearchRandomly(q.problem, kSearchCalls, q.rng, q.limits, q.timer);
     return absl::OkStatus();
   });
-  add("pipedream", "PipeDream's dynamic program, for which all devices are equal (Harlap and others 2018)", false,
-      [](const Question& q, StepTimeSolution&) {
+  add("pipedream", "PipeDream's dynamic program, for which all devices are equal (Harlap and others 2018)",
+      kMostDevices, [](const Question& q, StepTimeSolution&) {
         MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
         q.timer.Seconds(PipeDream(q.problem));
         return absl::OkStatus();
       });
-  add("pipe-torch", "a stage for each device, in the order of their bandwidth (Zhan, Zhang 2019)", false,
+  add("pipe-torch", "a stage for each device, in the order of their bandwidth (Zhan, Zhang 2019)", kMostDevices,
       [](const Question& q, StepTimeSolution&) {
         MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
         q.timer.Seconds(PipeTorch(q.problem));
         return absl::OkStatus();
       });
-  add("hetpipe", "pipelines of virtual workers with the same devices each (HetPipe, Park and others 2020)", false,
-      [](const Question& q, StepTimeSolution&) {
+  add("hetpipe", "pipelines of virtual workers with the same devices each (HetPipe, Park and others 2020)",
+      kMostDevices, [](const Question& q, StepTimeSolution&) {
         MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
         for (const auto& stages : HetPipe(q.problem, q.limits)) q.timer.Seconds(stages);
         return absl::OkStatus();
       });
-  add("bsp", "one copy of the model on every device, shares balanced", false, [](const Question& q, StepTimeSolution&) {
+  add("bsp", "one copy of the model on every device, shares balanced", 0, [](const Question& q, StepTimeSolution&) {
     q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
     return absl::OkStatus();
   });
-  add("bsp-subset", "one copy of the model on each device of the best subset", false, BestSubset);
-  add("one-device", "the fastest single device", false, [](const Question& q, StepTimeSolution&) {
+  add("bsp-subset", "one copy of the model on each device of the best subset", 0, BestSubset);
+  add("one-device", "the fastest single device", 0, [](const Question& q, StepTimeSolution&) {
     TimeSingleDevices(q.problem, q.limits, q.timer);
     return absl::OkStatus();
   });

@@ -14,6 +14,7 @@ class Auto final : public Planner {
     return "exact if it proves the optimum in time, else the better plan of exact and rl-lstm";
   }
   bool proves_optimality() const override { return true; }
+  Options options() const override { return policy_->options(); }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     auto exact = exact_->Solve(problem, seed, budget.Share(kExactShare));

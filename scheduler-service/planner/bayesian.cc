@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "scheduler-service/options/option_table.h"
 #include "scheduler-service/planner/gaussian_process.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/random_schedule.h"
@@ -19,6 +20,21 @@ constexpr int kRandomCandidates = 96;
 constexpr int kLocalCandidates = 96;
 constexpr size_t kLeaders = 8;  // number of best schedules whose neighbours are candidates
 constexpr double kSwitches = 3;
+
+struct BayesianOptions {
+  int evaluations = 300;
+  int initial_samples = 0;  // 0: computed
+};
+
+const OptionTable<BayesianOptions>& BayesianTable() {
+  static const auto table =
+      OptionTable<BayesianOptions>()
+          .Integer("evaluations", &BayesianOptions::evaluations, 1, kMostEvaluations,
+                   "schedules whose cost is computed")
+          .Integer("initialSamples", &BayesianOptions::initial_samples, 1, kMostEvaluations,
+                   "how many of them are drawn at random, at most all", "the smaller of 40 and evaluations");
+  return table;
+}
 
 class Optimisation {
  public:
@@ -113,20 +129,17 @@ class Bayesian final : public Planner {
  public:
   std::string_view name() const override { return "bayesian"; }
   std::string_view description() const override { return "Gaussian process over schedules, expected improvement"; }
+  Options options() const override { return BayesianTable().options(); }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
-    const model::BayesianOptions& options = problem.request().planner.bayesian;
-    const int evaluations = options.evaluations > 0 ? options.evaluations : 300;
-    const int initial = options.initial_samples > 0 ? options.initial_samples : std::min(40, evaluations);
-    if (options.evaluations < 0 || evaluations > kMostEvaluations) {
-      return base::InvalidArgument("planner.bayesian.evaluations: must be in [0, {}], is {}", kMostEvaluations,
-                                   options.evaluations);
+    MEDLEY_ASSIGN_OR_RETURN(const BayesianOptions options,
+                            BayesianTable().Read(name(), problem.request().planner.options));
+    const int initial = options.initial_samples > 0 ? options.initial_samples : std::min(40, options.evaluations);
+    if (initial > options.evaluations) {
+      return base::InvalidArgument("planner.options.initialSamples: must be at most evaluations ({}), is {}",
+                                   options.evaluations, initial);
     }
-    if (options.initial_samples < 0 || initial > evaluations) {
-      return base::InvalidArgument("planner.bayesian.initialSamples: must be in [0, {}], is {}", evaluations,
-                                   options.initial_samples);
-    }
-    return Optimisation(problem, budget, initial, evaluations, seed).Run();
+    return Optimisation(problem, budget, initial, options.evaluations, seed).Run();
   }
 };
 

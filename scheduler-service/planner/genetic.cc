@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "scheduler-service/options/option_table.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/random_schedule.h"
 #include "scheduler-service/planner/schedule_cost.h"
@@ -18,6 +19,22 @@ constexpr int kTournament = 3;
 constexpr double kSwitches = 4;  // average number of type changes in an initial schedule
 constexpr int64_t kMostGenes = 1 << 24;
 
+struct GeneticOptions {
+  int population = 100;
+  int generations = 200;
+  double mutation_rate = 0;  // 0: computed
+};
+
+const OptionTable<GeneticOptions>& GeneticTable() {
+  static const auto table =
+      OptionTable<GeneticOptions>()
+          .Integer("population", &GeneticOptions::population, 1, kMostPopulation, "schedules of a generation")
+          .Integer("generations", &GeneticOptions::generations, 1, kMostGenerations, "after the first one")
+          .Number("mutationRate", &GeneticOptions::mutation_rate, 1e-6, 1, "probability that a layer changes its type",
+                  "1.5 / layers");
+  return table;
+}
+
 struct Individual {
   std::vector<int> schedule;
   double cost = 0;
@@ -25,10 +42,10 @@ struct Individual {
 
 class Evolution {
  public:
-  Evolution(const Problem& problem, const Budget& budget, const model::GeneticOptions& options, uint64_t seed)
+  Evolution(const Problem& problem, const Budget& budget, const GeneticOptions& options, uint64_t seed)
       : budget_(budget),
-        size_(static_cast<size_t>(options.population > 0 ? options.population : 100)),
-        generations_(options.generations > 0 ? options.generations : 200),
+        size_(static_cast<size_t>(options.population)),
+        generations_(options.generations),
         rate_(options.mutation_rate > 0 ? options.mutation_rate : 1.5 / problem.layers()),
         types_(TypesByLayer(problem)),
         cost_(problem, &budget),
@@ -102,22 +119,13 @@ class Genetic final : public Planner {
  public:
   std::string_view name() const override { return "genetic"; }
   std::string_view description() const override { return "tournaments, crossover and mutation of schedules"; }
+  Options options() const override { return GeneticTable().options(); }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
-    const model::GeneticOptions& options = problem.request().planner.genetic;
-    if (options.population < 0 || options.population > kMostPopulation) {
-      return base::InvalidArgument("planner.genetic.population: must be in [0, {}], is {}", kMostPopulation,
-                                   options.population);
-    }
+    MEDLEY_ASSIGN_OR_RETURN(const GeneticOptions options,
+                            GeneticTable().Read(name(), problem.request().planner.options));
     if (int64_t{options.population} * problem.layers() > kMostGenes) {
-      return base::InvalidArgument("planner.genetic.population: population * layers must be at most {}", kMostGenes);
-    }
-    if (options.generations < 0 || options.generations > kMostGenerations) {
-      return base::InvalidArgument("planner.genetic.generations: must be in [0, {}], is {}", kMostGenerations,
-                                   options.generations);
-    }
-    if (!(options.mutation_rate >= 0 && options.mutation_rate <= 1)) {
-      return base::InvalidArgument("planner.genetic.mutationRate: must be in [0, 1], is {}", options.mutation_rate);
+      return base::InvalidArgument("planner.options.population: population * layers must be at most {}", kMostGenes);
     }
     return Evolution(problem, budget, options, seed).Run();
   }

@@ -25,7 +25,7 @@ void AddGroups(const std::string& pool, int first, int units, int groups, model:
 
 std::vector<model::HierarchyLevel> MakeHierarchy(model::Grouping grouping, const std::vector<model::Group>& pools,
                                                  const std::map<std::string, int>& first) {
-  if (grouping == model::Grouping::kNone || grouping == model::Grouping::kOneRing) return {};
+  if (grouping == model::Grouping::kNone) return {};
   int replicas = 0;
   for (const model::Group& pool : pools) replicas += pool.units;
   if (grouping != model::Grouping::kPool && replicas < kFewestGrouped) return {};

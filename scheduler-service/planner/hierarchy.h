@@ -15,8 +15,7 @@ namespace medley::sched {
 //   kAuto: in a stage of n >= 4 replicas, groups of about sqrt(n) (Wang, "Hierarchical Heterogeneous Cluster Systems
 //          for Scalable Distributed Deep Learning", section 4.2), none of which has devices of two pools;
 //   kPool: one group for each pool;
-//   kLinks, kEqualPower, kRandom: as kAuto, because the units of a pool are equal and so are their links;
-//   kOneRing: none.
+//   kLinks: as kAuto, because the units of a pool are equal and so are their links.
 // Empty where one group would hold all replicas, or each replica would be a group. Pure.
 std::vector<model::HierarchyLevel> MakeHierarchy(model::Grouping grouping, const std::vector<model::Group>& pools,
                                                  const std::map<std::string, int>& first);

@@ -18,14 +18,6 @@
 namespace medley::sched {
 namespace {
 
-std::string Names(const Registry& registry) {
-  std::string names;
-  for (const auto& planner : registry.planners()) {
-    names += (names.empty() ? "" : ", ") + std::string(planner->name());
-  }
-  return names;
-}
-
 // The best plan of one stage: replicas that differ hold the whole model.
 Solution OneStage(const Problem& problem, model::PlanResult& result) {
   const model::Objective objective = problem.request().objective;
@@ -123,7 +115,6 @@ void NoteMissingGroups(const model::Synchronisation& how, const model::Execution
       if (!sync.sync.hierarchy.empty()) return;
     }
   }
-  if (how.hierarchy == model::Grouping::kOneRing) return;
   notes.push_back(how.hierarchy == model::Grouping::kPool
                       ? "replicas form no groups by pool: each stage with replicas is in one pool"
                       : "replicas form no groups: no stage has 4 replicas");
@@ -211,6 +202,7 @@ absl::Status CheckGoalIsCost(const model::PlanRequest& request) {
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
                                            const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline) {
+  MEDLEY_RETURN_IF_ERROR(registry.CheckName(request.planner.name, request.on_devices()));
   if (request.on_devices()) {
     MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result,
                             MakeStepTimePlan(request, registry.step_time(), clock, std::move(stop), deadline));
@@ -225,9 +217,8 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   const base::SteadyTime begin = clock.Steady();
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   const Planner* planner = registry.Find(request.planner.name);
-  if (planner == nullptr) {
-    return base::InvalidArgument("planner.name: '{}' is unknown; known planners: {}", request.planner.name,
-                                 Names(registry));
+  if (!planner->takes().other_options) {
+    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner->name(), planner->options(), request.planner.options));
   }
   if (request.objective != model::Objective::kCost && planner->name() != "auto" && planner->name() != "exact") {
     return base::InvalidArgument(

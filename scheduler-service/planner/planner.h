@@ -17,6 +17,8 @@
 
 #include "common/base/clock.h"
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/options/option.h"
+#include "scheduler-service/options/takes.h"
 #include "scheduler-service/provision/exact.h"
 #include "scheduler-service/step_time/planner.h"
 
@@ -81,6 +83,9 @@ class Planner {
   virtual std::string_view name() const = 0;
   virtual std::string_view description() const = 0;
   virtual bool proves_optimality() const { return false; }
+  virtual Takes takes() const { return {.tables = true}; }
+  // What planner.options of a request may have. Solve is called with values that CheckOptions accepts.
+  virtual Options options() const { return {}; }
   // False if the same (problem, seed) may give another result although the time did not run out.
   virtual bool deterministic() const { return true; }
   // Planners that search report each plan that is their best so far to the budget. Errors: InvalidArgument for a
@@ -88,20 +93,34 @@ class Planner {
   virtual absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const = 0;
 };
 
-// Planners by name: of the goal cost, and of the goal step time, which have names of their own.
+// What plans one name makes; at least one of both.
+struct NamedPlanner {
+  std::string_view name;
+  const Planner* cost = nullptr;               // with stages of some units
+  const StepTimePlanner* step_time = nullptr;  // on the devices of a cluster (PlanRequest::on_devices)
+};
+
+// Planners by name. A name may make both kinds of plans; a request chooses by PlanRequest::on_devices.
 class Registry {
  public:
-  // The name must be unique.
+  // The name must be unique for its kind of plans.
   void Add(std::unique_ptr<Planner> planner);
-  // Null for an unknown name.
+  void Add(std::unique_ptr<StepTimePlanner> planner);
+  // Each name once, in the order of Add.
+  std::vector<NamedPlanner> List() const;
+  // Errors: InvalidArgument where no planner of this name makes such plans: what it makes instead, or which name is
+  // close to it. `field`: where the name is.
+  absl::Status CheckName(std::string_view name, bool on_devices, std::string_view field = "planner.name") const;
+
+  // Of one kind. Null for an unknown name.
   const Planner* Find(std::string_view name) const;
   const std::vector<std::unique_ptr<Planner>>& planners() const { return planners_; }
-  StepTimeRegistry& step_time() { return step_time_; }
   const StepTimeRegistry& step_time() const { return step_time_; }
 
  private:
   std::vector<std::unique_ptr<Planner>> planners_;
   StepTimeRegistry step_time_;
+  std::vector<std::string> names_;
 };
 
 // A registry of all planners that need no neural network library: those in this folder, `hierarchy`, and pipelines.

@@ -118,8 +118,8 @@ absl::StatusOr<ActionMap> MapActions(const Problem& problem, const policy_net::T
     const auto found = std::find(policy.actions.begin(), policy.actions.end(), problem.type(t).name);
     if (found == policy.actions.end()) {
       return base::InvalidArgument(
-          "planner.recurrent.policy: does not fit: it was trained for the types {}, but resources[{}] is '{}'", known,
-          t, problem.type(t).name);
+          "planner.policy.trained: does not fit: it was trained for the types {}, but resources[{}] is '{}'", known, t,
+          problem.type(t).name);
     }
     const auto action = static_cast<int>(found - policy.actions.begin());
     map.action_of.push_back(action);
@@ -132,7 +132,7 @@ absl::StatusOr<policy_net::PolicyInputs> InputsOf(const Problem& problem, const 
   const int actions = policy.shape.actions;
   if (policy.shape.features != FeatureCount(actions) || policy.scales.size() != kScales) {
     return base::InvalidArgument(
-        "planner.recurrent.policy: does not fit: it has {} features per layer and {} scales, this version needs {} and "
+        "planner.policy.trained: does not fit: it has {} features per layer and {} scales, this version needs {} and "
         "{}",
         policy.shape.features, policy.scales.size(), FeatureCount(actions), static_cast<int>(kScales));
   }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/status.h"
+#include "scheduler-service/options/option_table.h"
 #include "scheduler-service/planner/policy_features.h"
 #include "scheduler-service/planner/schedule_cost.h"
 #include "scheduler-service/policy_net/reinforce.h"
@@ -24,6 +25,30 @@ constexpr double kSwitches = 2;                // average number of type changes
 constexpr double kSettledEntropy = 0.01;       // nats per decision
 constexpr int kPatience = 40;                  // rounds without improvement before training stops
 
+// planner.options; 0: computed in SettingsOf.
+struct RecurrentOptions {
+  int rounds = 0;
+  int samples_per_round = 0;
+  int hidden_units = 0;
+  double learning_rate = 0.01;
+  double baseline_decay = 0.1;
+};
+
+const OptionTable<RecurrentOptions>& RecurrentTable() {
+  static const auto table =
+      OptionTable<RecurrentOptions>()
+          .Integer("rounds", &RecurrentOptions::rounds, 1, kMostRounds, "updates of the policy, of all starts together",
+                   "300 a start")
+          .Integer("samplesPerRound", &RecurrentOptions::samples_per_round, 1, kMostSamples,
+                   "schedules that are drawn for one update", "the smaller of 64 and 16384 / layers")
+          .Integer("hiddenUnits", &RecurrentOptions::hidden_units, 1, policy_net::kMaxHidden, "size of the network",
+                   "32, or that of planner.policy")
+          .Number("learningRate", &RecurrentOptions::learning_rate, 1e-6, 1, "step of the optimizer")
+          .Number("baselineDecay", &RecurrentOptions::baseline_decay, 1e-6, 1,
+                  "weight of a new reward in the moving average that rewards are compared with");
+  return table;
+}
+
 struct Settings {
   int rounds = 0;  // per start
   int starts = 0;
@@ -36,47 +61,40 @@ T Or(T value, T fallback) {
   return value > 0 ? value : fallback;
 }
 
-absl::Status CheckRange(double value, double least, double most, std::string_view field) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return base::InvalidArgument("planner.recurrent.{}: must be in [{}, {}], is {}", field, least, most, value);
-}
-
-absl::Status CheckOptions(const model::RecurrentOptions& o) {
-  MEDLEY_RETURN_IF_ERROR(CheckRange(o.rounds, 0, kMostRounds, "rounds"));
-  MEDLEY_RETURN_IF_ERROR(CheckRange(o.samples_per_round, 0, kMostSamples, "samplesPerRound"));
-  MEDLEY_RETURN_IF_ERROR(CheckRange(o.hidden_units, 0, policy_net::kMaxHidden, "hiddenUnits"));
-  MEDLEY_RETURN_IF_ERROR(CheckRange(o.learning_rate, 0, 1, "learningRate"));
-  MEDLEY_RETURN_IF_ERROR(CheckRange(o.baseline_decay, 0, 1, "baselineDecay"));
-  if (o.policy.empty() && !o.policy_name.empty()) {
-    return base::InvalidArgument(
-        "planner.recurrent.policyName: '{}': only the scheduling service knows policies by name", o.policy_name);
+absl::Status CheckPolicy(const model::PolicyOptions& o) {
+  if (o.trained.empty() && !o.name.empty()) {
+    return base::InvalidArgument("planner.policy.name: '{}': only the scheduling service knows policies by name",
+                                 o.name);
   }
-  if (o.policy.empty() && o.inference_only) {
-    return base::InvalidArgument("planner.recurrent.inferenceOnly: also needs planner.recurrent.policy");
+  if (o.trained.empty() && o.inference_only) {
+    return base::InvalidArgument("planner.policy.inferenceOnly: also needs planner.policy.trained");
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Settings> SettingsOf(const Problem& problem, bool trained, int hidden) {
-  const model::RecurrentOptions& o = problem.request().planner.recurrent;
+absl::StatusOr<Settings> SettingsOf(const Problem& problem, const RecurrentOptions& o, bool trained, int hidden) {
   Settings s;
   s.starts = trained ? 1 : kStarts;
   s.rounds = Or(o.rounds / s.starts, o.rounds > 0 ? 1 : 300);
   s.hidden = hidden;
   const int fitting = static_cast<int>(std::max<int64_t>(4, kMostDecisions / problem.layers()));
   s.reinforce.samples_per_round = Or(o.samples_per_round, std::min(64, fitting));
-  s.reinforce.learning_rate = Or(o.learning_rate, 0.01);
-  s.reinforce.baseline_decay = Or(o.baseline_decay, 0.1);
+  s.reinforce.learning_rate = o.learning_rate;
+  s.reinforce.baseline_decay = o.baseline_decay;
   s.reinforce.entropy_bonus = trained ? kEntropyBonusTuning : kEntropyBonus;
   s.reinforce.entropy_decay = std::pow(kEntropyAtEnd, 1.0 / s.rounds);
   s.reinforce.advantage_clip = 10;
   s.reinforce.clip_norm = 1;
   const int64_t activations = int64_t{s.reinforce.samples_per_round} * problem.layers() * s.hidden;
   if (activations > kMostActivations) {
-    return base::InvalidArgument("planner.recurrent: samplesPerRound * layers * hiddenUnits must be at most {}, is {}",
+    return base::InvalidArgument("planner.options: samplesPerRound * layers * hiddenUnits must be at most {}, is {}",
                                  kMostActivations, activations);
   }
   return s;
+}
+
+std::string_view CellName(policy_net::CellKind cell) {
+  return cell == policy_net::CellKind::kLstm ? "an LSTM network" : "an Elman network";
 }
 
 // Training and decoding for one request.
@@ -170,40 +188,43 @@ class RecurrentPlanner final : public Planner {
       : name_(name), description_(description), cell_(cell) {}
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
+  Options options() const override { return RecurrentTable().options(); }
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
-    const model::RecurrentOptions& options = problem.request().planner.recurrent;
-    MEDLEY_RETURN_IF_ERROR(CheckOptions(options));
-    MEDLEY_ASSIGN_OR_RETURN(policy_net::TrainedPolicy trained, PolicyOf(problem, options));
+    const model::PolicyOptions& policy = problem.request().planner.policy;
+    MEDLEY_RETURN_IF_ERROR(CheckPolicy(policy));
+    MEDLEY_ASSIGN_OR_RETURN(const RecurrentOptions options,
+                            RecurrentTable().Read(name_, problem.request().planner.options));
+    MEDLEY_ASSIGN_OR_RETURN(policy_net::TrainedPolicy trained, PolicyOf(problem, policy, options.hidden_units));
     const bool begun = !trained.parameters.empty();
-    MEDLEY_ASSIGN_OR_RETURN(const Settings settings, SettingsOf(problem, begun, trained.shape.hidden));
+    MEDLEY_ASSIGN_OR_RETURN(const Settings settings, SettingsOf(problem, options, begun, trained.shape.hidden));
     MEDLEY_ASSIGN_OR_RETURN(policy_net::PolicyInputs inputs, InputsOf(problem, trained));
     MEDLEY_ASSIGN_OR_RETURN(ActionMap map, MapActions(problem, trained));
     Search search(problem, budget, std::move(trained), std::move(inputs), std::move(map));
     for (const std::string& name : search.trained().actions) {
-      if (name.size() <= policy_net::kMaxName || !options.return_policy) continue;
-      return base::InvalidArgument("planner.recurrent.returnPolicy: names of resources must have at most {} bytes",
+      if (name.size() <= policy_net::kMaxName || !policy.return_policy) continue;
+      return base::InvalidArgument("planner.policy.returnPolicy: names of resources must have at most {} bytes",
                                    policy_net::kMaxName);
     }
     base::Rng rng(seed);
-    Solution solution = options.inference_only ? search.Infer() : search.Train(settings, rng);
-    if (options.return_policy) solution.policy = policy_net::ToBytes(search.trained());
+    Solution solution = policy.inference_only ? search.Infer() : search.Train(settings, rng);
+    if (policy.return_policy) solution.policy = policy_net::ToBytes(search.trained());
     return solution;
   }
 
  private:
-  // The policy in the request, or an untrained one.
-  absl::StatusOr<policy_net::TrainedPolicy> PolicyOf(const Problem& problem,
-                                                     const model::RecurrentOptions& options) const {
-    if (options.policy.empty()) return EmptyPolicy(problem, cell_, Or(options.hidden_units, 32));
-    auto policy = policy_net::PolicyFromBytes(options.policy);
-    if (!policy.ok()) return base::Annotate(policy.status(), "planner.recurrent.policy");
+  // The policy in the request, or an untrained one. `hidden`: of the options, 0 where they do not say.
+  absl::StatusOr<policy_net::TrainedPolicy> PolicyOf(const Problem& problem, const model::PolicyOptions& given,
+                                                     int hidden) const {
+    if (given.trained.empty()) return EmptyPolicy(problem, cell_, Or(hidden, 32));
+    auto policy = policy_net::PolicyFromBytes(given.trained);
+    if (!policy.ok()) return base::Annotate(policy.status(), "planner.policy.trained");
     if (policy->shape.cell != cell_) {
-      return base::InvalidArgument("planner.recurrent.policy: does not fit: it belongs to planner {}, not {}",
-                                   cell_ == policy_net::CellKind::kLstm ? "rl-rnn" : "rl-lstm", name_);
+      return base::InvalidArgument("planner.policy.trained: does not fit: it is {}, planner {} has {}",
+                                   CellName(policy->shape.cell), name_, CellName(cell_));
     }
-    if (options.hidden_units > 0 && options.hidden_units != policy->shape.hidden) {
-      return base::InvalidArgument("planner.recurrent.hiddenUnits: is {}, the policy has {}", options.hidden_units,
+    if (hidden > 0 && hidden != policy->shape.hidden) {
+      return base::InvalidArgument("planner.options.hiddenUnits: is {}, the policy has {}", hidden,
                                    policy->shape.hidden);
     }
     return policy;

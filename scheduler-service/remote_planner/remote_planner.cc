@@ -12,6 +12,17 @@ namespace {
 
 constexpr double kRemoteShare = 0.7;  // of the time budget; the rest is kept for the own planner
 
+// The request's options are those of the process: the own planner gets none.
+template <typename P, typename OwnPlanner, typename Limits>
+auto SolveWithoutOptions(const OwnPlanner& own, const P& problem, uint64_t seed, const Limits& limits)
+    -> decltype(own.Solve(problem, seed, limits)) {
+  if (problem.request().planner.options.empty()) return own.Solve(problem, seed, limits);
+  model::PlanRequest request = problem.request();
+  request.planner.options.clear();
+  MEDLEY_ASSIGN_OR_RETURN(const P without, P::Compile(std::move(request)));
+  return own.Solve(without, seed, limits);
+}
+
 // What one call has brought.
 struct CallResult {
   std::optional<Provisioned> best;
@@ -24,11 +35,12 @@ class RemotePlanner final : public Planner {
 
   std::string_view name() const override { return call_->config().name; }
   std::string_view description() const override { return call_->config().description; }
+  Takes takes() const override { return {.tables = true, .other_options = true}; }
   bool deterministic() const override { return false; }  // another process may answer anything
 
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     CallResult remote = Ask(problem, seed, budget.Share(kRemoteShare));
-    auto own = own_.Solve(problem, seed, budget);
+    auto own = SolveWithoutOptions<Problem>(own_, problem, seed, budget);
     const bool own_plan = own.ok() && own->best;
     const double limit = own_plan ? own->best->score.cost : kInfinity;
     const double margin = limit * (remote.failure.empty() ? kSameCost : -kSameCost);
@@ -82,13 +94,14 @@ class RemoteStepTimePlanner final : public StepTimePlanner {
 
   std::string_view name() const override { return call_->config().name; }
   std::string_view description() const override { return call_->config().description; }
+  Takes takes() const override { return {.graphs = true, .other_options = true}; }
 
   absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
                                          const SearchLimits& limits) const override {
     StepTimeCandidates candidates(problem, limits.stop());
     const std::string failure =
         call_->Ask(problem.request(), seed, kRemoteShare * limits.RemainingSeconds(), limits.stop(), candidates);
-    auto own = own_.Solve(problem, seed, limits);
+    auto own = SolveWithoutOptions<StepTimeProblem>(own_, problem, seed, limits);
     const bool own_plan = own.ok() && own->best;
     const bool use_remote = candidates.best() && (!own_plan || candidates.seconds() <= own->seconds * (1 + kSameCost));
     if (!use_remote && !own.ok()) return own;
@@ -156,7 +169,7 @@ absl::Status AddRemotePlanners(const std::filesystem::path& file, bool insecure,
     registry.Add(*std::move(planner));
     auto step_time = MakeRemoteStepTimePlanner(config, *own_step_time);
     if (!step_time.ok()) return base::Annotate(step_time.status(), "planner " + config.name);
-    registry.step_time().Add(*std::move(step_time));
+    registry.Add(*std::move(step_time));
   }
   return absl::OkStatus();
 }

@@ -147,6 +147,7 @@ class PlannerService final : public pb::PlannerService::Service {
     const Planner* planner = planners_.Find(request.planner.name);
     if (planner == nullptr) planner = planners_.Find(options_.default_planner);
     MEDLEY_CHECK(planner != nullptr, "the default planner is not in the registry");
+    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner->name(), planner->options(), request.planner.options));
     MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
     const base::SteadyTime begin = clock_.Steady();
     IncumbentStream incumbents(problem, clock_, std::move(send));
@@ -170,6 +171,7 @@ class PlannerService final : public pb::PlannerService::Service {
     const StepTimePlanner* planner = planners_.step_time().Find(request.planner.name);
     if (planner == nullptr) planner = planners_.step_time().Find("auto");
     MEDLEY_CHECK(planner != nullptr, "the registry has no planner auto");
+    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner->name(), planner->options(), request.planner.options));
     MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, StepTimeProblem::Compile(std::move(request)));
     const base::SteadyTime begin = clock_.Steady();
     Allowance allowance(clock_);

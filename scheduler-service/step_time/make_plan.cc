@@ -80,6 +80,9 @@ absl::StatusOr<model::PlanResult> MakeStepTimePlan(const model::PlanRequest& req
     return base::InvalidArgument("planner.name: '{}' is unknown; with OBJECTIVE_STEP_TIME there are: {}",
                                  request.planner.name, Names(planners));
   }
+  if (!planner->takes().other_options) {
+    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner->name(), planner->options(), request.planner.options));
+  }
   model::PlanResult result;
   result.planner = request.planner.name;
   result.seed = request.planner.seed;

@@ -18,6 +18,8 @@
 
 #include "common/base/clock.h"
 #include "common/model/execution_plan.h"
+#include "scheduler-service/options/option.h"
+#include "scheduler-service/options/takes.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
@@ -85,6 +87,9 @@ class StepTimePlanner {
   virtual std::string_view name() const = 0;
   virtual std::string_view description() const = 0;
   virtual bool proves_optimality() const { return false; }
+  virtual Takes takes() const { return {.graphs = true}; }
+  // What planner.options of a request may have. Solve is called with values that CheckOptions accepts.
+  virtual Options options() const { return {}; }
   // Errors: InvalidArgument for a problem that this planner cannot handle (too many devices, ...).
   virtual absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
                                                  const SearchLimits& limits) const = 0;

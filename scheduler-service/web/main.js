@@ -111,12 +111,17 @@ async function loadExample() {
   showRequest(await call(`examples/${byId("example").value}.json`));
 }
 
+// What a planner does for one objective, and its options.
+function goalText(goal) {
+  const what = goal.objective === "OBJECTIVE_STEP_TIME" ? "Fewest seconds of a step" : "Least cost";
+  const options = goal.options.map((o) => `${o.name} (${o.defaultValue})`).join(", ");
+  return `${what}: ${goal.description}` + (options ? `. Options: ${options}` : "");
+}
+
 async function load() {
   const [planners, examples] = await Promise.all([call("v1/planners"), call("examples/index.json")]);
-  const byName = new Map();  // two planners may have one name, for different objectives
-  for (const p of planners.planners) byName.set(p.name, [...(byName.get(p.name) ?? []), p.description]);
-  byId("planner").replaceChildren(...[...byName].map(([name, texts]) =>
-    node("option", { value: name, title: texts.join("; or for the fastest step: ") }, name)));
+  byId("planner").replaceChildren(...planners.planners.map((p) =>
+    node("option", { value: p.name, title: p.goals.map(goalText).join("\n") }, p.name)));
   byId("planner").value = "exact";
   byId("example").replaceChildren(...examples.map((name) => node("option", { value: name }, name)));
   await loadExample();

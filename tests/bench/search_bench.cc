@@ -48,10 +48,11 @@ absl::Status BenchInference(const Planner& planner, const Problem& problem) {
   const base::SystemClock clock;
   const Budget budget(clock, base::SteadyTime::max(), {});
   model::PlanRequest request = problem.request();
-  request.planner.recurrent = {.rounds = 30, .return_policy = true};
+  request.planner.options = {{"rounds", 30.}};
+  request.planner.policy = {.return_policy = true};
   MEDLEY_ASSIGN_OR_RETURN(const Problem training, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(const Solution trained, planner.Solve(training, 1, budget));
-  request.planner.recurrent = {.policy = trained.policy, .inference_only = true};
+  request.planner.policy = {.trained = trained.policy, .inference_only = true};
   MEDLEY_ASSIGN_OR_RETURN(const Problem inference, Problem::Compile(request));
   std::vector<double> seconds;
   for (int i = 0; i < 501; ++i) {
@@ -144,10 +145,14 @@ int main(int argc, char** argv) {
   app.add_option("--types", flags.types)->delimiter(',');
   app.add_option("--seeds", flags.seeds);
   app.add_option("--variant", flags.variant, "seed of the types that are made up");
-  app.add_option("--rounds", flags.options.recurrent.rounds);
-  app.add_option("--hidden", flags.options.recurrent.hidden_units);
-  app.add_option("--samples", flags.options.recurrent.samples_per_round);
-  app.add_option("--learning-rate", flags.options.recurrent.learning_rate);
+  // Of the policies; other planners refuse them.
+  for (const auto& [flag, option] : {std::pair{"--rounds", "rounds"},
+                                     {"--hidden", "hiddenUnits"},
+                                     {"--samples", "samplesPerRound"},
+                                     {"--learning-rate", "learningRate"}}) {
+    app.add_option_function<double>(
+        flag, [&flags, name = std::string(option)](double value) { flags.options.options[name] = value; });
+  }
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = medley::sched::Bench(flags);
   if (!status.ok()) std::fprintf(stderr, "search_bench: %s\n", medley::base::Message(status).c_str());

@@ -75,12 +75,15 @@ ARROWS = {
     "scheduler-service/cost": ["common/base", "common/model"],
     "scheduler-service/provision": ["common/base", "common/model", "scheduler-service/cost"],
     "scheduler-service/policy_net": ["common/base"],
+    # Tables of what planners take, which every planner and the lists of planners read.
+    "scheduler-service/options": ["common/base", "common/model"],
     "scheduler-service/planner": ["common/base", "common/model", "common/program", "scheduler-service/cost",
                                   "scheduler-service/provision", "scheduler-service/policy_net", "scheduler-service/simulate",
                                   "scheduler-service/step_time", "scheduler-service/graph",
-                                  "scheduler-service/hierarchy", "scheduler-service/pipeline"],
+                                  "scheduler-service/hierarchy", "scheduler-service/options",
+                                  "scheduler-service/pipeline"],
     # Planners of the goal step time: each family knows only what they share.
-    "scheduler-service/step_time": ["common/base", "common/model", "scheduler-service/simulate"],
+    "scheduler-service/step_time": ["common/base", "common/model", "scheduler-service/options", "scheduler-service/simulate"],
     "scheduler-service/graph": ["common/base", "common/model", "scheduler-service/simulate",
                                 "scheduler-service/step_time"],
     "scheduler-service/hierarchy": ["common/base", "common/model", "scheduler-service/step_time"],
@@ -199,7 +202,8 @@ HEADER_EXCEPTIONS = {"reproductions/torch_net/torch.h", "worker/aten/torch.h", "
 WIRE_HEADERS = ("common/model", "scheduler-service/handlers", "worker/coordinator/core", "worker/coordinator/server",
                 "worker/trainer")
 # Conversions from and to protobuf in folders whose other files must not include it.
-WIRE_EXCEPTIONS = {"scheduler-service/planner/pareto_proto.h", "scheduler-service/planner/pareto_proto.cc"}
+WIRE_EXCEPTIONS = {"scheduler-service/planner/pareto_proto.h", "scheduler-service/planner/pareto_proto.cc",
+                   "scheduler-service/planner/list_proto.h", "scheduler-service/planner/list_proto.cc"}
 
 # folder -> what no file in it may include: I/O, threads, clocks and logs stay in the shell around it.
 PURE = {

@@ -50,7 +50,7 @@ class PlannerProgramTest(PlannerProcesses):
         with running(*config, "--max-planning-seconds", "600") as scheduler:
             answers = []
             thread = in_background(lambda: answers.append(
-                self.plan(scheduler, name="matchnet-16", seconds=600, genetic={"population": 1000, "generations": 10000})))
+                self.plan(scheduler, name="matchnet-16", seconds=600, options={"population": 1000, "generations": 10000})))
             wait_for("a call", lambda: scheduler.metric("medley_scheduler_requests_in_flight") == 1)
             planner.send_signal(signal.SIGTERM)
             self.assertEqual(planner.wait(PATIENCE), 0, self.output())
@@ -64,7 +64,7 @@ class PlannerProgramTest(PlannerProcesses):
             answers = []
             thread = in_background(lambda: answers.append(
                 self.plan(scheduler, name="matchnet-16", seconds=600,
-                          genetic={"population": 1000, "generations": 1000000})))
+                          options={"population": 1000, "generations": 1000000})))
             wait_for("candidates", lambda: self.output().count("sent a candidate") >= 3)
             for _ in range(20):  # the service reads them meanwhile; what it has not read, the end of the connection takes along
                 self.assertEqual(scheduler.metric("medley_scheduler_requests_in_flight"), 1)
@@ -99,8 +99,23 @@ class PlannerProgramTest(PlannerProcesses):
         shutil.copy(os.path.join(BIN, "medley"), alone)
         done = self.medley_plan(alone, "plan/two-branches.yaml", "--planner", "graph-agent")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("'graph-agent' is unknown here, and the program medley-planner, which has more planners, is not in "
+        self.assertIn("'graph-agent' is unknown. On the devices of a cluster there are: auto, ", done.stderr)
+        self.assertIn("More planners, those of papers, are in the program medley-planner, which is not in "
                       f"{self.folder}: ./dev programs reproductions builds it", done.stderr)
+
+    def test_medley_plan_lists_its_planners(self):
+        cost = ("plan/nce-5.yaml", "--planner", "genetic", "--option", "population=50", "-o", "json")
+        done = self.medley_plan(os.path.join(BIN, "medley"), *cost)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["planner"], "genetic")
+        wrong = self.medley_plan(os.path.join(BIN, "medley"), "plan/nce-5.yaml", "--planner", "genetic", "--option", "popluation=5")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("planner genetic has no such option; did you mean `population`?", wrong.stderr)
+        done = subprocess.run([os.path.join(BIN, "medley"), "plan", "--planners", "-o", "json"], capture_output=True, text=True,
+                              timeout=PATIENCE, check=True)
+        names = [p["name"] for p in json.loads(done.stdout)["planners"]]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertLessEqual({"auto", "exact", "tapp", "graph-agent", "genetic"}, set(names))
 
 
 if __name__ == "__main__":

@@ -49,6 +49,23 @@ TEST_F(CommandsTest, ExplainShowsAllSections) {
   EXPECT_THAT(stuck.output, HasSubstr("to do: lower the goals"));
 }
 
+TEST_F(CommandsTest, PlannersAreListedAndTheirOptionsAreChecked) {
+  const Ended list = Medley("plan --planners");
+  EXPECT_EQ(list.status, 0) << list.output;
+  EXPECT_THAT(list.output,
+              testing::ContainsRegex("\nexact\n  least cost: .*\n  fewest seconds of a step: .*8 devices"));
+  EXPECT_THAT(list.output, HasSubstr("--option rounds=...  integer, 1 to 1000000; default 300 a start: "));
+  const Json tree = Json::parse(Medley("plan --planners -o json").output, nullptr, false);
+  EXPECT_EQ(tree["planners"][0]["name"], "auto");
+  const std::string plan = "plan examples/plan/nce-5.yaml --planner ";
+  EXPECT_EQ(Medley(plan + "rl-lstm --option rounds=6 --option learningRate=0.02").status, 0);
+  EXPECT_THAT(Medley(plan + "rl-lstm --option round=6").output, HasSubstr("did you mean `rounds`?"));
+  EXPECT_THAT(Medley(plan + "rl-lstm --option rounds=many").output, HasSubstr("must be an integer in [1, 1000000]"));
+  EXPECT_THAT(Medley(plan + "rl-lstm --option rounds").output, HasSubstr("--option rounds: must be NAME=VALUE"));
+  EXPECT_THAT(Medley(plan + "exact --option rounds=6").output, HasSubstr("planner exact has no options"));
+  EXPECT_THAT(Medley(plan + "exakt").output, HasSubstr("did you mean `exact`?"));
+}
+
 TEST_F(CommandsTest, PlanFromAJobIsComparedWithTheRunningPlan) {
   PutRunningJob();
   const Ended table = Medley("plan --from adult");

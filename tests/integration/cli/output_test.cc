@@ -58,7 +58,7 @@ TEST_F(OutputTest, ADashIsStandardOutputWhereverAFileIsWritten) {
                 {"plan " + plan + " --timeline -", "<svg"},
                 {"plan " + plan + " --trace -", "{"},
                 {"plan " + plan + " --pareto --points 4 --svg -", "<svg"},
-                {"plan " + plan + " --planner rl-rnn --save-policy -", ""},
+                {"plan " + plan + " --planner rl-lstm --option rounds=60 --save-policy -", ""},
                 {"model inspect examples/lenet/lenet.pt2 --svg -", "<svg"},
                 {"model inspect examples/lenet/lenet.pt2 --table -", ""},
                 {"profile --analytic examples/models/ctrdnn-16.yaml --types cpu --batch 512 -o -", ""},

@@ -201,8 +201,7 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
 TEST_F(ServiceTest, GetPages) {
   EXPECT_EQ(Http(rest_->port(), "/healthz").code, 200);
   EXPECT_EQ(Http(rest_->port(), "/readyz").code, 200);
-  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(),
-            planners_.planners().size() + planners_.step_time().planners().size());
+  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(), planners_.List().size());
   EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/catalog").body)["catalog"]["revision"], "1");
   EXPECT_THAT(Http(rest_->port(), "/metrics").body, HasSubstr("medley_catalog_revision 1"));
 }

@@ -96,10 +96,10 @@ class EndTest(unittest.TestCase):
         folder = tempfile.mkdtemp(prefix="medley-state-test-")
         self.addCleanup(shutil.rmtree, folder)
         plan = example(planner={"name": "rl-lstm"})
-        online = {**plan, "planner": {"name": "rl-lstm", "recurrent": {"policyName": "online", "inferenceOnly": True}}}
+        online = {**plan, "planner": {"name": "rl-lstm", "policy": {"name": "online", "inferenceOnly": True}}}
         with running("--state-dir", folder, "--learn-online") as scheduler:
             unknown = request(scheduler, "POST", "/v1/plan", online)
-            self.assertEqual((unknown.code, unknown.json()["field"]), (400, "planner.recurrent.policyName"))
+            self.assertEqual((unknown.code, unknown.json()["field"]), (400, "planner.policy.name"))
             made = request(scheduler, "POST", "/v1/plan", example()).json()["plan"]
             stages = [{k: s[k] for k in ("firstLayer", "lastLayer", "resourceType", "units", "computeSeconds", "commSeconds")}
                       for s in made["stages"]]

@@ -38,7 +38,7 @@ def slow_planner(scheduler):
 def asking(scheduler, seconds=60, rounds=10**6):
     plan = long_request(seconds)
     plan["planner"] = {"name": slow_planner(scheduler), "timeBudgetSeconds": seconds,
-                       "recurrent": {"rounds": rounds, "samplesPerRound": 64}}
+                       "options": {"rounds": rounds, "samplesPerRound": 64} if slow_planner(scheduler) == "rl-lstm" else {}}
     return plan
 
 

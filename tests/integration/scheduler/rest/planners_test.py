@@ -23,8 +23,10 @@ class PlannersTest(PlannerProcesses):
         self.start_example()
         with running(*self.config(address="unix:" + self.path("socket"), description="in Python")) as scheduler:
             listed = request(scheduler, "GET", "/v1/planners").json()["planners"]
-            self.assertIn({"name": "mine", "description": "in Python", "provesOptimality": False,
-                           "objective": "OBJECTIVE_UNSPECIFIED"}, listed)
+            mine = [p["goals"] for p in listed if p["name"] == "mine"]
+            self.assertEqual(len(mine), 1)
+            self.assertEqual([(g["objective"], g["description"], g["otherOptions"]) for g in mine[0]],
+                             [(o, "in Python", True) for o in ("OBJECTIVE_UNSPECIFIED", "OBJECTIVE_STEP_TIME")])
             own = self.plan(scheduler, planner="exact")
             answer = self.plan(scheduler)
             self.assertEqual((answer["planner"], answer["notes"]), ("mine", []))

@@ -134,9 +134,13 @@ class RoutesTest(SchemaCase):
                                 ({"plan": {}, "profile": profile}, "plan"),
                                 ({"plan": made["executionPlan"], "profile": profile, "steps": 101}, "steps: 101")):
             self.assertIn(sentence, self.ask("POST", "/v1/simulate", wrong, code=400).json()["message"])
-        listed = [(p["name"], p["objective"]) for p in ask("GET", "/v1/planners")["planners"]]
-        self.assertIn(("exact", "OBJECTIVE_UNSPECIFIED"), listed)
-        self.assertIn(("graph", "OBJECTIVE_STEP_TIME"), listed)
+        listed = {p["name"]: {g["objective"]: g for g in p["goals"]} for p in ask("GET", "/v1/planners")["planners"]}
+        self.assertEqual(len(listed), len(ask("GET", "/v1/planners")["planners"]), "a name is listed once")
+        self.assertEqual(sorted(listed["exact"]), ["OBJECTIVE_STEP_TIME", "OBJECTIVE_UNSPECIFIED"])
+        self.assertEqual([g["mostDevices"] for g in listed["exact"].values()], [0, 8])
+        self.assertEqual(list(listed["graph"]), ["OBJECTIVE_STEP_TIME"])
+        rounds = [o for o in listed["rl-lstm"]["OBJECTIVE_UNSPECIFIED"]["options"] if o["name"] == "rounds"][0]
+        self.assertEqual((rounds["type"], rounds["least"], rounds["most"]), ("integer", 1, 1000000))
         self.assertEqual(len(ask("GET", "/v1/catalog")["catalog"]["entries"]), 2)
         hardware = [h["name"] for h in ask("GET", "/v1/hardware")["hardware"]]
         self.assertIn("v100", hardware)
@@ -244,7 +248,10 @@ class RoutesTest(SchemaCase):
             ("model.layers[0].profiles[1].commParallel", lambda p: p["model"]["layers"][0]["profiles"][1].update(commParallel=2)),
             ("planner.name", lambda p: p.update(planner={"name": "oracle"})),
             ("constraints.minThroughput", lambda p: p.update(constraints={"minThroughput": "fast"})),
-            ("planner.recurrent.policyName", lambda p: p.update(planner={"name": "exact", "recurrent": {"policyName": "none"}})),
+            ("planner.policy.name", lambda p: p.update(planner={"name": "exact", "policy": {"name": "none"}})),
+            ("planner.options.round", lambda p: p.update(planner={"name": "rl-lstm", "options": {"round": 3}})),
+            ("planner.options.rounds", lambda p: p.update(planner={"name": "rl-lstm", "options": {"rounds": 0}})),
+            ("planner.genetic", lambda p: p.update(planner={"name": "exact", "genetic": {"population": 3}})),
         ]
         for field, change in cases:
             with self.subTest(field=field):

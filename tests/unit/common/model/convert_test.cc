@@ -38,6 +38,28 @@ planner: {name: greedy, seed: 18446744073709551615, schedule: SCHEDULE_KIND_GPIP
           sync: {anomaly: {detector: ANOMALY_DETECTOR_WINDOW, window: 20}}}
 )";
 
+TEST(ConvertTest, OptionsOfPlannersKeepTheirValues) {
+  PlanRequest request;
+  request.planner.options = {{"population", 50.}, {"groups", "best"}, {"fast", true}};
+  request.planner.policy = {"\1\2", "mine", true, true};
+  scheduler::v1::PlanRequest message;
+  ToProto(request, message);
+  scheduler::v1::PlanRequest read;
+  ASSERT_THAT(ParseText(ToJson(message), read), base::IsOk());
+  const auto back = FromProto(read);
+  ASSERT_THAT(back, base::IsOk());
+  EXPECT_EQ(back->planner.options, request.planner.options);
+  EXPECT_EQ(back->planner.policy, request.planner.policy);
+  ToProto(PlanRequest(), message);
+  EXPECT_FALSE(message.planner().has_options() || message.planner().has_policy());
+  for (const char* wrong : {"[1]", "{b: 1}", "{}", "[]"}) {
+    ASSERT_THAT(ParseText(fmt::format("planner: {{options: {{a: {}}}}}", wrong), read), base::IsOk());
+    EXPECT_THAT(FromProto(read), StatusIs(kInvalid, "planner.options.a: must be a number, a text, true or false"));
+  }
+  EXPECT_THAT(ParseText("planner: {options: 3}", read),
+              StatusIs(kInvalid, HasSubstr("planner.options: must be an object, is 3")));
+}
+
 TEST(ConvertTest, OptionsOfPlannersRoundTrip) {
   for (const Grouping grouping : {Grouping::kNone, Grouping::kAuto, Grouping::kPool}) {
     PlanRequest request;
@@ -61,6 +83,27 @@ TEST(ConvertTest, OptionsOfPlannersRoundTrip) {
 absl::Status Parse(std::string_view text) {
   scheduler::v1::PlanRequest message;
   return ParseText(text, message);
+}
+
+// What was a field or a value before options had a form of their own.
+TEST(ConvertTest, OldOptionsOfPlannersAreNamedInWords) {
+  for (const char* old : {"recurrent", "genetic", "bayesian"}) {
+    EXPECT_THAT(Parse(fmt::format("planner: {{{}: {{rounds: 3}}}}", old)),
+                StatusIs(kInvalid, AllOf(HasSubstr(fmt::format("planner.{}: is no longer a field", old)),
+                                         HasSubstr("planner.options"), HasSubstr("GET /v1/planners"))));
+  }
+  for (const char* old : {"HIERARCHY_EQUAL_POWER", "HIERARCHY_RANDOM", "HIERARCHY_ONE_RING"}) {
+    EXPECT_THAT(Parse(fmt::format("planner: {{sync: {{hierarchy: {}}}}}", old)),
+                StatusIs(kInvalid, AllOf(HasSubstr(old), HasSubstr("is no longer a value"))));
+  }
+}
+
+// Each value of a Struct is an object in memory, so it counts as one.
+TEST(ConvertTest, ManyOptionsAreBounded) {
+  std::string list;
+  for (int i = 0; i < 40'000; ++i) list += "[],";
+  EXPECT_THAT(Parse("planner: {options: {a: [" + list + "1]}}"),
+              StatusIs(kInvalid, HasSubstr("more than 32768 objects")));
 }
 
 TEST(ConvertTest, YamlRequestWithDefaults) {
@@ -102,10 +145,10 @@ TEST(ConvertTest, RefusalsNameThePath) {
   EXPECT_THAT(Parse("planner: {schedule: FAST}"), StatusIs(kInvalid, HasSubstr("planner.schedule: must be one of")));
   EXPECT_THAT(Parse("planner: {sync: {hierarchy: HIERARCHY_TREE}}"),
               StatusIs(kInvalid, HasSubstr("planner.sync.hierarchy: must be one of")));
-  for (const char* meant : {"HIERARCHY_ONERING", "one-ring", "One Ring", "one_rign"}) {
+  for (const char* meant : {"HIERARCHY_BYPOOL", "by-pool", "By Pool", "by_pol"}) {
     EXPECT_THAT(Parse(std::string("planner: {sync: {hierarchy: ") + meant + "}}"),
                 StatusIs(kInvalid, AllOf(HasSubstr("planner.sync.hierarchy: must be one of HIERARCHY_AUTO, "),
-                                         HasSubstr("; did you mean `HIERARCHY_ONE_RING`?"))));
+                                         HasSubstr("; did you mean `HIERARCHY_BY_POOL`?"))));
   }
   EXPECT_THAT(Parse("objective: steptime"), StatusIs(kInvalid, HasSubstr("did you mean `OBJECTIVE_STEP_TIME`?")));
   EXPECT_THAT(Parse("objective: cheap"), StatusIs(kInvalid, Not(HasSubstr("did you mean"))));

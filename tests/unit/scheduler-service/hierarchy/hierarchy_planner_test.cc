@@ -84,7 +84,6 @@ TEST(HierarchyPlannerTest, OneDeviceIsAPlan) {
 TEST(HierarchyPlannerTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(33);
   model::PlanRequest request = RandomClusterRequest(rng, 30);
-  request.planner.sync.hierarchy = model::Grouping::kRandom;
   const StepTimeProblem problem = ProblemOf(request);
   EXPECT_EQ(*Solve(problem, 4).best, *Solve(problem, 4).best);
 }

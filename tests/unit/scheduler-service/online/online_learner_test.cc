@@ -90,8 +90,8 @@ model::JobObservation Measure(const model::PlanRequest& asked, const model::Plan
 }
 
 model::PlanRequest Inference(const OnlineLearner& learner, model::PlanRequest request) {
-  request.planner.recurrent.policy_name = "online";
-  request.planner.recurrent.inference_only = true;
+  request.planner.policy.name = "online";
+  request.planner.policy.inference_only = true;
   EXPECT_THAT(learner.Resolve(request), base::IsOk());
   return request;
 }
@@ -144,7 +144,7 @@ TEST(OnlineLearnerTest, RejectsInvalidObservations) {
   const model::PlanRequest asked = World(1);
   OnlineLearner learner({});
   model::PlanRequest request = asked;
-  request.planner.recurrent.policy_name = "nobody";
+  request.planner.policy.name = "nobody";
   EXPECT_THAT(learner.Resolve(request), base::StatusIs(absl::StatusCode::kNotFound));
   model::JobObservation observation = Measure(asked, asked, Solve(*MakeExact(), asked).best->stages);
   observation.request.resources[0].price_per_unit_hour = 0;
@@ -192,7 +192,7 @@ TEST(OnlineLearnerTest, WhatOneTenantReportsTrainsNoPolicyOfAnother) {
   // Nobody reads the policies of others, nor their names.
   model::PlanRequest request = asked;
   for (const std::string& wanted : {std::string("online"), name, base::HashHex("honest") + "@" + name}) {
-    request.planner.recurrent.policy_name = wanted;
+    request.planner.policy.name = wanted;
     EXPECT_THAT(among.Resolve(request, "stranger"),
                 base::StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("known policies: none")));
   }

@@ -124,14 +124,19 @@ TEST_F(ExactTest, NoPlannerIsCheaper) {
   for (uint64_t seed = 500; seed < 600; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     model::PlanRequest request = RandomRequest(seed, {.most_layers = 12, .most_limit = 200});
-    request.planner.recurrent.rounds = 3;  // this test does not need good plans from them
-    request.planner.genetic.generations = 3;
-    request.planner.bayesian.evaluations = 5;
-    const auto problem = Problem::Compile(request);
-    const Solution exact = Solve(*MakeExact(), *problem);
+    const auto plain = Problem::Compile(request);
+    const Solution exact = Solve(*MakeExact(), *plain);
     const Registry registry = BuiltinPlanners();
     for (const auto& planner : registry.planners()) {
       if (planner->name() == "brute-force") continue;
+      // This test does not need good plans of those that search.
+      request.planner.options.clear();
+      for (const Option& option : planner->options()) {
+        for (const char* effort : {"rounds", "generations", "evaluations"}) {
+          if (option.name == effort) request.planner.options[effort] = 3.;
+        }
+      }
+      const auto problem = Problem::Compile(request);
       const auto solution = planner->Solve(*problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
       if (!solution.ok() || !solution->best) continue;  // no GPU, or infeasible for that baseline
       ASSERT_TRUE(exact.best.has_value()) << planner->name();

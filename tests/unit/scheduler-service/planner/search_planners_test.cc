@@ -1,6 +1,6 @@
 // Properties of all search planners: their plans are valid and never better than the optimum, the same seed gives the
 // same result, and they handle edge cases.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
@@ -13,18 +13,27 @@ namespace medley::sched {
 namespace {
 
 // Small options, because the properties do not depend on the duration of the search.
+const model::OptionValues kQuickRecurrent = {{"rounds", 60.}, {"samplesPerRound", 24.}, {"hiddenUnits", 12.}};
+
 model::PlanRequest Quick(model::PlanRequest request) {
-  request.planner.recurrent.rounds = 60;
-  request.planner.recurrent.samples_per_round = 24;
-  request.planner.recurrent.hidden_units = 12;
-  request.planner.genetic = {30, 20, 0};
-  request.planner.bayesian = {60, 20};
+  request.planner.options = kQuickRecurrent;
   return request;
 }
 
-class SearchPlannersTest : public testing::TestWithParam<std::string> {
+struct SearchCase {
+  std::string planner;
+  model::OptionValues quick;    // as kQuickRecurrent
+  model::OptionValues quicker;  // for large models
+  std::string number;           // an option that must be at least 1
+};
+
+class SearchPlannersTest : public testing::TestWithParam<SearchCase> {
  protected:
-  const Planner& planner() const { return *registry_.Find(GetParam()); }
+  const Planner& planner() const { return *registry_.Find(GetParam().planner); }
+  static model::PlanRequest Small(model::PlanRequest request) {
+    request.planner.options = GetParam().quick;
+    return request;
+  }
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed = 1) {
     return planner().Solve(problem, seed, Budget(clock_, base::SteadyTime::max(), {}));
   }
@@ -62,7 +71,7 @@ TEST_P(SearchPlannersTest, PlansAreValidAndNeverBelowTheOptimum) {
   int feasible = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const auto problem = Problem::Compile(Quick(RandomRequest(seed, {.most_layers = 7})));
+    const auto problem = Problem::Compile(Small(RandomRequest(seed, {.most_layers = 7})));
     ASSERT_THAT(problem, base::IsOk());
     const auto truth = MakeExact()->Solve(*problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
     const auto found = Solve(*problem, seed);
@@ -79,8 +88,8 @@ TEST_P(SearchPlannersTest, PlansAreValidAndNeverBelowTheOptimum) {
 }
 
 TEST_P(SearchPlannersTest, SameSeedSamePlanAndPolicy) {
-  model::PlanRequest request = Quick(Large(9, 3));
-  request.planner.recurrent.return_policy = true;
+  model::PlanRequest request = Small(Large(9, 3));
+  request.planner.policy.return_policy = true;
   const auto problem = Problem::Compile(request);
   const auto a = Solve(*problem, 5), b = Solve(*problem, 5);
   ASSERT_TRUE(a.ok() && b.ok() && a->best && b->best);
@@ -89,30 +98,27 @@ TEST_P(SearchPlannersTest, SameSeedSamePlanAndPolicy) {
 }
 
 TEST_P(SearchPlannersTest, OneLayerOneType) {
-  const Solution solution = SolveOk(Quick(Large(1, 1)));
+  const Solution solution = SolveOk(Small(Large(1, 1)));
   ASSERT_TRUE(solution.best.has_value());
   EXPECT_EQ(solution.best->stages.size(), 1U);
 }
 
 TEST_P(SearchPlannersTest, InfeasibleHasNoPlan) {
-  model::PlanRequest request = Quick(Large(4, 2));
+  model::PlanRequest request = Small(Large(4, 2));
   request.constraints.budget_usd = 1e-9;
   EXPECT_FALSE(SolveOk(request).best.has_value());
 }
 
 TEST_P(SearchPlannersTest, ASpentBudgetEndsItAtOnce) {
-  const auto problem = Problem::Compile(Quick(Large(16, 4)));
+  const auto problem = Problem::Compile(Small(Large(16, 4)));
   const auto solution = planner().Solve(*problem, 1, Budget(clock_, clock_.Steady(), {}));
   ASSERT_THAT(solution, base::IsOk());
   EXPECT_FALSE(solution->complete);
 }
 
 TEST_P(SearchPlannersTest, ManyTypesAndManyLayers) {
-  model::PlanRequest request = Quick(Large(1000, 64));
-  request.planner.recurrent.rounds = 3;
-  request.planner.recurrent.samples_per_round = 4;
-  request.planner.genetic = {6, 2, 0};
-  request.planner.bayesian = {6, 4};
+  model::PlanRequest request = Small(Large(1000, 64));
+  request.planner.options = GetParam().quicker;
   request.planner.time_budget_seconds = 20;
   const auto problem = Problem::Compile(request);
   ASSERT_THAT(problem, base::IsOk());
@@ -120,17 +126,37 @@ TEST_P(SearchPlannersTest, ManyTypesAndManyLayers) {
 }
 
 TEST_P(SearchPlannersTest, OptionsOutOfRangeAreErrors) {
-  model::PlanRequest request = Quick(Large(4, 2));
-  request.planner.recurrent.rounds = -1;
-  request.planner.genetic.population = -1;
-  request.planner.bayesian.evaluations = -1;
-  const auto solution = Solve(*Problem::Compile(request));
-  ASSERT_THAT(solution, base::StatusIs(absl::StatusCode::kInvalidArgument));
+  model::PlanRequest request = Small(Large(4, 2));
+  for (const model::OptionValue& wrong :
+       {model::OptionValue(0.), model::OptionValue(1.5), model::OptionValue("many")}) {
+    request.planner.options = {{GetParam().number, wrong}};
+    ASSERT_THAT(
+        Solve(*Problem::Compile(request)),
+        base::StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("planner.options." + GetParam().number + ": must be an integer in [1, ")));
+  }
+  request.planner.options = {{GetParam().number + "s", 3.}};
+  EXPECT_THAT(Solve(*Problem::Compile(request)),
+              base::StatusIs(absl::StatusCode::kInvalidArgument,
+                             testing::HasSubstr("planner " + GetParam().planner +
+                                                " has no such option; did you mean `" + GetParam().number + "`?")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Planners, SearchPlannersTest, testing::Values("rl-lstm", "rl-rnn", "genetic", "bayesian"),
+const model::OptionValues kQuickerRecurrent = {{"rounds", 3.}, {"samplesPerRound", 4.}, {"hiddenUnits", 12.}};
+
+INSTANTIATE_TEST_SUITE_P(Planners, SearchPlannersTest,
+                         testing::Values(SearchCase{"rl-lstm", kQuickRecurrent, kQuickerRecurrent, "rounds"},
+                                         SearchCase{"rl-rnn", kQuickRecurrent, kQuickerRecurrent, "rounds"},
+                                         SearchCase{"genetic",
+                                                    {{"population", 30.}, {"generations", 20.}},
+                                                    {{"population", 6.}, {"generations", 2.}},
+                                                    "population"},
+                                         SearchCase{"bayesian",
+                                                    {{"evaluations", 60.}, {"initialSamples", 20.}},
+                                                    {{"evaluations", 6.}, {"initialSamples", 4.}},
+                                                    "evaluations"}),
                          [](const auto& planner) {
-                           std::string name = planner.param;
+                           std::string name = planner.param.planner;
                            std::erase(name, '-');
                            return name;
                          });
@@ -155,7 +181,7 @@ class RecurrentTest : public testing::Test {
   std::string Trained(int types) {
     model::PlanRequest request = Quick(Large(8, types));
     request.planner.name = "rl-lstm";
-    request.planner.recurrent.return_policy = true;
+    request.planner.policy.return_policy = true;
     auto result = Plan(request);
     EXPECT_THAT(result, base::IsOk());
     return result->policy;
@@ -174,14 +200,14 @@ TEST_F(RecurrentTest, APolicyWorksForSimilarModelsAndFewerTypes) {
   for (const auto& [layers, types] : {std::pair{8, 3}, {13, 3}, {8, 2}, {100, 1}}) {
     model::PlanRequest request = Large(layers, types);
     request.planner.name = "rl-lstm";
-    request.planner.recurrent.policy = policy;
-    request.planner.recurrent.inference_only = true;
+    request.planner.policy.trained = policy;
+    request.planner.policy.inference_only = true;
     const auto result = Plan(request);
     ASSERT_THAT(result, base::IsOk());
     EXPECT_TRUE(result->plan.has_value());
-    request.planner.recurrent.inference_only = false;
-    request.planner.recurrent.rounds = 5;
-    request.planner.recurrent.return_policy = true;
+    request.planner.policy.inference_only = false;
+    request.planner.options = {{"rounds", 5.}};
+    request.planner.policy.return_policy = true;
     const auto tuned = Plan(request);
     ASSERT_THAT(tuned, base::IsOk());
     EXPECT_NE(tuned->policy, policy);
@@ -191,17 +217,17 @@ TEST_F(RecurrentTest, APolicyWorksForSimilarModelsAndFewerTypes) {
 TEST_F(RecurrentTest, ErrorsExplainWhyAPolicyDoesNotFit) {
   model::PlanRequest request = Large(8, 3);
   request.planner.name = "rl-lstm";
-  request.planner.recurrent.policy = Trained(2);
+  request.planner.policy.trained = Trained(2);
   ExpectRefused(request, "trained for the types t0, t1, but resources[2] is 't2'");
   request.planner.name = "rl-rnn";
-  ExpectRefused(request, "it belongs to planner rl-lstm, not rl-rnn");
-  request.planner.recurrent.policy = "nonsense";
+  ExpectRefused(request, "it is an LSTM network, planner rl-rnn has an Elman network");
+  request.planner.policy.trained = "nonsense";
   ExpectRefused(request, "not a policy");
-  request.planner.recurrent.policy.clear();
-  request.planner.recurrent.inference_only = true;
-  ExpectRefused(request, "also needs planner.recurrent.policy");
-  request.planner.recurrent.inference_only = false;
-  request.planner.recurrent.policy_name = "mine";
+  request.planner.policy.trained.clear();
+  request.planner.policy.inference_only = true;
+  ExpectRefused(request, "also needs planner.policy.trained");
+  request.planner.policy.inference_only = false;
+  request.planner.policy.name = "mine";
   ExpectRefused(request, "only the scheduling service knows policies by name");
 }
 

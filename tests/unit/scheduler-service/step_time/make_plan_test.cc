@@ -55,7 +55,7 @@ TEST(MakeStepTimePlanTest, AnswersWithThePlanAndWhatItIsComparedWith) {
 
 TEST(MakeStepTimePlanTest, TheRequestSurvivesTheWire) {
   model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
-  request.planner.sync.hierarchy = model::Grouping::kEqualPower;
+  request.planner.sync.hierarchy = model::Grouping::kLinks;
   request.resources[0].processor_seconds_per_message = 2e-5;
   request.resources[1].processor_seconds_per_byte = 1e-9;
   scheduler::v1::PlanRequest message;
@@ -65,7 +65,7 @@ TEST(MakeStepTimePlanTest, TheRequestSurvivesTheWire) {
   EXPECT_EQ(back->objective, model::Objective::kStepTime);
   EXPECT_EQ(back->cluster, request.cluster);
   EXPECT_EQ(back->resources, request.resources);
-  EXPECT_EQ(back->planner.sync.hierarchy, model::Grouping::kEqualPower);
+  EXPECT_EQ(back->planner.sync.hierarchy, model::Grouping::kLinks);
   message.mutable_planner()->clear_name();
   EXPECT_EQ(model::FromProto(message)->planner.name, "auto");
 }
