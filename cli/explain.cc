@@ -76,7 +76,18 @@ void ExplainConstraints(const Planned& planned, std::string& out) {
     ++found;
     out += fmt::sprintf("  limit of %s: all %d units are in use\n", r.name.c_str(), r.limit);
   }
-  if (found == 0) out += fmt::sprintf("  none: this is the cheapest plan with whole units\n");
+  if (found > 0) return;
+  switch (planned.request.objective) {
+    case model::Objective::kCost:
+      out += "  none: this is the cheapest plan with whole units\n";
+      return;
+    case model::Objective::kCostPerHour:
+      out += "  none: no plan with whole units costs less per hour\n";
+      return;
+    case model::Objective::kStepTime:
+    case model::Objective::kTime:
+      out += "  none: no plan with whole units is faster\n";
+  }
 }
 
 void ExplainAlternatives(const Planned& planned, std::string& out) {
@@ -89,7 +100,14 @@ void ExplainAlternatives(const Planned& planned, std::string& out) {
       continue;
     }
     const double cost = planned.result.plan ? planned.result.plan->cost_usd : 0;
-    if (cost > 0 && a.plan->cost_usd <= cost * (1 + 1e-9)) {
+    if (planned.result.plan && a.plan->stages == planned.result.plan->stages) {
+      out += fmt::sprintf("  %s: this is the plan\n", a.label.c_str());
+    } else if (planned.request.objective != model::Objective::kCost) {
+      out +=
+          fmt::sprintf("  %s: %s USD per hour, %s s to the end for %s USD\n", a.label.c_str(),
+                       FormatDecimal(a.plan->cost_per_hour, 4).c_str(),
+                       FormatDecimal(a.plan->execution_seconds, 1).c_str(), FormatDecimal(a.plan->cost_usd, 4).c_str());
+    } else if (cost > 0 && a.plan->cost_usd <= cost * (1 + 1e-9)) {
       out += fmt::sprintf("  %s: this is the plan\n", a.label.c_str());
     } else {
       out += fmt::sprintf("  %s: costs %s USD, %s %% more, at %s samples/s\n", a.label.c_str(),
@@ -101,7 +119,13 @@ void ExplainAlternatives(const Planned& planned, std::string& out) {
 }
 
 void ExplainProof(const model::PlanResult& result, std::string& out) {
-  if (!result.lower_bound_usd) {
+  if (result.lower_bound_seconds) {
+    out += fmt::sprintf("proof: no plan that meets the constraints ends in less than %s s\n",
+                        FormatDecimal(*result.lower_bound_seconds, 1).c_str());
+  } else if (result.lower_bound_usd_per_hour) {
+    out += fmt::sprintf("proof: no plan that meets the constraints costs less than %s USD per hour\n",
+                        FormatDecimal(*result.lower_bound_usd_per_hour, 4).c_str());
+  } else if (!result.lower_bound_usd) {
     out += fmt::sprintf("proof: none, because planner %s computes no lower bound\n", result.planner.c_str());
   } else if (*result.gap <= 0) {
     out += fmt::sprintf("proof: no plan that meets the constraints costs less than %s USD\n",
@@ -113,8 +137,35 @@ void ExplainProof(const model::PlanResult& result, std::string& out) {
   }
 }
 
+// What a plan on devices costs and reaches, how it uses them, and what it is compared with.
+std::string ExplainDevices(const model::PlanResult& result) {
+  const model::StepTimePlan& plan = *result.step_time;
+  std::string out = fmt::format("a step takes {} s by the simulator: {} samples/s\n", FormatDecimal(plan.seconds, 6),
+                                FormatDecimal(plan.throughput, 1));
+  if (plan.usd_per_hour > 0) {
+    out += fmt::format("the devices cost {} USD per hour, {} USD a step\n", FormatDecimal(plan.usd_per_hour, 4),
+                       FormatDecimal(plan.usd_per_step, 9));
+  }
+  if (plan.seconds_to_end > 0) {
+    out += fmt::format("to the end it takes {} s{}\n", FormatDecimal(plan.seconds_to_end, 1),
+                       plan.usd > 0 ? " and costs " + FormatDecimal(plan.usd, 4) + " USD" : "");
+  }
+  out += plan.explanation + "alternatives:\n";
+  for (const model::StepTimePlan::Alternative& other : plan.alternatives) {
+    out += other.failure.empty() ? fmt::format("  {}: {} s, {:+.1f} %\n", other.label, FormatDecimal(other.seconds, 6),
+                                               100 * (other.seconds / plan.seconds - 1))
+                                 : fmt::format("  {}: impossible: {}\n", other.label, other.failure);
+  }
+  out += plan.lower_bound_seconds > 0
+             ? fmt::format("proof: no plan takes less than {} s\n", FormatDecimal(plan.lower_bound_seconds, 6))
+             : fmt::format("proof: none, because planner {} proves no bound here\n", result.planner);
+  for (const std::string& note : result.notes) out += "note: " + note + "\n";
+  return out;
+}
+
 // The lines of an explanation; `feasible` says whether there is a plan.
 std::string ExplainText(const Planned& planned) {
+  if (planned.result.step_time) return ExplainDevices(planned.result);
   std::string out;
   if (!planned.result.plan) {
     out += "no feasible plan exists:\n";
@@ -147,7 +198,7 @@ int ExplainPlan(const PlanFlags& flags, bool json) {
   } else {
     std::fputs(text.c_str(), stdout);
   }
-  return planned->result.plan ? kDone : kNoPlan;
+  return planned->result.plan || planned->result.step_time ? kDone : kNoPlan;
 }
 
 // Whether the argument is a file: "-" or a word with a dot or a slash, except mtj/NAME. Other words are names of jobs.

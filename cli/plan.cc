@@ -95,21 +95,32 @@ void PrintStepTime(const Planned& planned) {
   std::printf("%s\n", stages.Text().c_str());
   std::printf("step         %s by the simulator, %s samples/s\n", Seconds(plan.seconds).c_str(),
               FormatDecimal(plan.throughput, 1).c_str());
+  if (plan.usd_per_hour > 0) {
+    std::printf("price        %s USD/h, %s USD a step\n", FormatDecimal(plan.usd_per_hour, 4).c_str(),
+                FormatDecimal(plan.usd_per_step, 9).c_str());
+  }
+  if (plan.seconds_to_end > 0) {
+    std::printf("to the end   %s%s s\n", plan.usd > 0 ? (FormatDecimal(plan.usd, 4) + " USD in ").c_str() : "",
+                FormatDecimal(plan.seconds_to_end, 1).c_str());
+  }
   if (plan.model_seconds > 0) std::printf("closed form  %s\n", Seconds(plan.model_seconds).c_str());
   if (plan.lower_bound_seconds > 0) {
     std::printf("lower bound  %s of %s\n", Seconds(plan.lower_bound_seconds).c_str(),
-                plan.model_seconds > 0 ? "the closed form" : "every plan of operations");
+                plan.choices > 0         ? "every plan within the bounds, by the closed form or the simulator"
+                : plan.model_seconds > 0 ? "the closed form"
+                                         : "every plan of operations");
   }
   std::printf("simulated    %lld plans%s\n\n", static_cast<long long>(plan.simulated),
               plan.repaired > 0 ? fmt::format(", {} were repaired", plan.repaired).c_str() : "");
   if (!plan.explanation.empty()) std::printf("%s\n", plan.explanation.c_str());
-  Table others({"ALTERNATIVE", "STEP", "COMPARED"});
+  Table others({"ALTERNATIVE", "STEP", "USD/H", "COMPARED"});
   for (const model::StepTimePlan::Alternative& other : plan.alternatives) {
     if (other.failure.empty()) {
-      others.Add(
-          {other.label, Seconds(other.seconds), fmt::format("{:+.1f} %", 100 * (other.seconds / plan.seconds - 1))});
+      others.Add({other.label, Seconds(other.seconds),
+                  other.usd_per_hour > 0 ? FormatDecimal(other.usd_per_hour, 4) : "",
+                  fmt::format("{:+.1f} %", 100 * (other.seconds / plan.seconds - 1))});
     } else {
-      others.Add({other.label, "", "impossible: " + other.failure});
+      others.Add({other.label, "", "", "impossible: " + other.failure});
     }
   }
   std::printf("%s", others.Text().c_str());
@@ -133,6 +144,14 @@ void PrintTable(const Planned& planned) {
                 FormatDecimal(plan.execution_seconds, 1).c_str());
     if (result.lower_bound_usd) {
       std::printf("lower bound  %s USD, gap %s %%\n", FormatDecimal(*result.lower_bound_usd, 4).c_str(),
+                  FormatDecimal(*result.gap * 100, 4).c_str());
+    }
+    if (result.lower_bound_usd_per_hour) {
+      std::printf("lower bound  %s USD/h, gap %s %%\n", FormatDecimal(*result.lower_bound_usd_per_hour, 4).c_str(),
+                  FormatDecimal(*result.gap * 100, 4).c_str());
+    }
+    if (result.lower_bound_seconds) {
+      std::printf("lower bound  %s s, gap %s %%\n", FormatDecimal(*result.lower_bound_seconds, 1).c_str(),
                   FormatDecimal(*result.gap * 100, 4).c_str());
     }
   } else {

@@ -38,6 +38,11 @@ double PriceOf(const ops::PlanRecord* record, const std::string& pool) {
 
 std::string Proof(const ops::PlanRecord& record) {
   const model::Provenance& from = record.plan.provenance;
+  if (from.lower_bound_usd <= 0 && from.planner == "exact" && record.plan.devices.empty()) {
+    return from.gap <= 0
+               ? "proof: no plan within the bounds is better for the objective"
+               : fmt::format("proof: the plan is at most {:.2f} % from the best for the objective", from.gap * 100);
+  }
   if (from.lower_bound_usd <= 0) return "proof: none, because planner " + from.planner + " computes no lower bound";
   if (from.gap <= 0) {
     return fmt::format("proof: no plan that reaches the goals costs less than {} USD", Usd(from.lower_bound_usd));
@@ -164,8 +169,17 @@ std::vector<std::string> Goals(const Story& story, const ops::JobStatus& status,
     add("maxUsdPerHour", Usd(goal.max_usd_per_hour) + " USD/h", per_hour > 0 ? Usd(per_hour) : "-",
         per_hour > 0 ? Met(per_hour <= goal.max_usd_per_hour * (1 + 1e-9)) : "");
   }
-  if (goal.fastest) return {"fastest: the fewest seconds of a step, whatever the units cost"};
-  return goals == 0 ? std::vector<std::string>{"none: the cheapest plan is used"} : Lines(table.Text());
+  std::vector<std::string> lines = goals == 0 ? std::vector<std::string>() : Lines(table.Text());
+  const std::string within = goals == 0 ? "" : " within these bounds";
+  if (goal.fastest) {
+    lines.push_back(goals == 0 ? "fastest: the fewest seconds of a step, whatever the units cost"
+                               : "fastest: the fewest seconds of a step" + within);
+  } else if (goal.least_usd_per_hour) {
+    lines.push_back("the plan that costs the least USD per hour" + within);
+  } else if (goals == 0) {
+    lines.emplace_back("none: the cheapest plan is used");
+  }
+  return lines;
 }
 
 std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, base::WallTime now) {

@@ -192,7 +192,8 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   Section("pools", PoolLines(story, status, now), lines);
   Section("goals", Goals(story, status, now), lines);
   Section("plan", Plan(story, status, now), lines);
-  const bool fastest = story.job.At("/spec/objective/fastest") == true;
+  const bool fastest =
+      story.job.At("/spec/objective/fastest") == true || story.job.At("/spec/objective/minimize") == "Seconds";
   Section(fastest ? "other plans" : "plans on a single pool", Alternatives(status), lines);
   Section("predicted and measured", Prediction(story, status), lines);
   Section("cost", Money(status), lines);

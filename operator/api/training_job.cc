@@ -175,9 +175,12 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
   ApplyJobDefaults(job.spec);
   const Reader spec(job.spec, "spec");
   const Reader objective = spec.Child("objective");
-  job.objective = {objective.Number("minThroughput", 0), Seconds(objective, "deadline", 0),
-                   objective.Quantity("budgetUsd", 0), objective.Quantity("maxUsdPerHour", 0),
-                   objective.Bool("fastest", false)};
+  job.objective = {objective.Number("minThroughput", 0),
+                   Seconds(objective, "deadline", 0),
+                   objective.Quantity("budgetUsd", 0),
+                   objective.Quantity("maxUsdPerHour", 0),
+                   objective.Bool("fastest", false) || objective.String("minimize") == "Seconds",
+                   objective.String("minimize") == "UsdPerHour"};
   const Reader planner = spec.Child("planner");
   job.planner = {planner.String("name"), Seconds(planner, "timeBudget", 5),
                  ParseSchedule(planner.Child("parallelism").String("schedule")),

@@ -22,7 +22,8 @@ struct Objective {
   double deadline_seconds = 0;  // from startTime
   double budget_usd = 0;
   double max_usd_per_hour = 0;
-  bool fastest = false;  // the fewest seconds of a step on the units that exist; without the goals above
+  bool fastest = false;             // the fewest seconds to the end within the bounds above, instead of the least USD
+  bool least_usd_per_hour = false;  // instead of the least USD; not with fastest
   bool operator==(const Objective&) const = default;
 };
 

@@ -326,15 +326,9 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
   rules.Require(is_amount("/objective/maxUsdPerHour"),
                 "spec.objective.maxUsdPerHour must be greater than 0 and at most 1000000000");
   const bool fastest = At(spec, "/objective/fastest") == true;
-  rules.Require(!fastest || !(Has(spec, "/objective/minThroughput") || Has(spec, "/objective/deadline") ||
-                              Has(spec, "/objective/budgetUsd") || Has(spec, "/objective/maxUsdPerHour")),
-                "spec.objective.fastest goes without the other goals: its price is that of all units that help");
-  rules.Require(
-      !fastest || !HasTables(spec),
-      "spec.objective.fastest needs a model without embedding tables: mlp, one from PyTorch, or layers without "
-      "Embedding");
-  rules.Require(!fastest || !Has(spec, "/training/sync/anomaly"),
-                "spec.objective.fastest goes without spec.training.sync.anomaly, which needs plans of stages");
+  const std::string minimize = TextAt(spec, "/objective/minimize");
+  rules.Require(!fastest || minimize.empty() || minimize == "Seconds",
+                "spec.objective.fastest is minimize: Seconds, so there cannot be another minimize");
   const double wait = Seconds(spec, "/profiling/wait");
   rules.Require(wait >= 0 && wait <= 3600, "spec.profiling.wait must be at least 0 and at most 1h");
   const bool asynchronous = TextAt(spec, "/planner/parallelism/schedule") == "ASYNC_1F1B";
@@ -358,8 +352,6 @@ void CheckTrainingAndGoal(Rules& rules, const Json& spec) {
                 "spec.training.sync.anomaly.threshold must be greater than 0");
   rules.Require(TextAt(spec, "/training/sync/hierarchy") != "Pool" || mode.empty() || mode == "Full",
                 "spec.training.sync.hierarchy Pool needs the mode Full: replicas that differ are all in one pool");
-  const std::string hierarchy = TextAt(spec, "/training/sync/hierarchy");
-  rules.Require(fastest || hierarchy != "ByLinks", "spec.training.sync.hierarchy ByLinks needs spec.objective.fastest");
   rules.Require(asynchronous || Number(spec, "/planner/parallelism/maxStaleness", 0) == 0,
                 "spec.planner.parallelism.maxStaleness goes with the schedule ASYNC_1F1B");
   const double budget = Seconds(spec, "/planner/timeBudget");

@@ -65,6 +65,7 @@ MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const PlanSear
   inputs.seconds_since_last_move = never_moved ? 1e9 : SecondsSince(record.accepted_at, pass.world.now);
   inputs.forced = search.forced;
   inputs.fastest = job.objective.fastest;
+  inputs.least_usd_per_hour = job.objective.least_usd_per_hour;
   return inputs;
 }
 
@@ -127,6 +128,7 @@ absl::Status HandleInfeasible(Pass& pass, const TrainingJob& job, const PlanSear
   }
   if (search.reason == "CapacityLowered") pass.memory.units.infeasible_units = search.considered.units;
   if (ReachesGoalAsMeasured(pass, job, search)) {
+    pass.memory.replanning.unmet.clear();
     PublishReplan(pass, "ReplanConsidered",
                   fmt::format("{}: stay (GoalReached): predictions say that no plan reaches the goal, but the plan in "
                               "force reaches it as measured, with {:.0f} samples/s",
@@ -153,6 +155,7 @@ absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search,
   if (!candidate.result.plan || !candidate.result.execution_plan) {
     return HandleInfeasible(pass, job, search, candidate.result.reasons);
   }
+  state.unmet.clear();
   const MoveInputs inputs = InputsOfMove(pass, job, search, candidate);
   const MoveDecision decision = DecideMove(inputs);
   pass.Publish(CountReplan{decision.reason});

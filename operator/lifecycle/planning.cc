@@ -330,7 +330,10 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
   }
   if (why.empty()) why = "the scheduling service found no plan and gave no reason";
   if (pass.memory.planning.record) {
-    PublishReplan(pass, "ReplanInfeasible", "No plan meets the goal now, so the job keeps its plan: " + why);
+    const std::string message = "No plan meets the goal now, so the job keeps its plan: " + why;
+    PublishReplan(pass, "ReplanInfeasible", message);
+    pass.memory.replanning.unmet = message;
+    SetPlanned(pass);
     return;
   }
   if (const std::string waits = WaitsFor(reasons, pools); !waits.empty()) {

@@ -58,9 +58,15 @@ MoveDecision DecideMove(const MoveInputs& in) {
   d.stay = CostOf(in.remaining_samples, current, current_price);
   d.move_to = CostOf(in.remaining_samples, candidate, candidate_price);
   d.move_cost = move_seconds / kSecondsPerHour * candidate_price + CostOf(in.lost_samples, candidate, candidate_price);
+  if (in.least_usd_per_hour) {
+    d.stay = in.current_usd_per_hour;
+    d.move_to = in.candidate_usd_per_hour;
+    d.move_cost = 0;
+  }
   d.saving = d.stay - d.move_to;
   const double percent = d.stay > 0 ? 100 * d.saving / d.stay : 0;
-  const auto amount = [&](double value) { return fmt::format("{} {}", base::Figure(value), in.fastest ? "s" : "USD"); };
+  const char* const unit = in.fastest ? "s" : in.least_usd_per_hour ? "USD per hour" : "USD";
+  const auto amount = [&](double value) { return fmt::format("{} {}", base::Figure(value), unit); };
   const std::string numbers = fmt::format(
       "staying {} {} for the remaining {} samples; the other plan {} {}, which saves {} ({:.1f} %); the move "
       "itself {} {}",

@@ -7,7 +7,8 @@
 // estimated throughput of the present plan, so that an error of the cost model in both does not cause moves. A forced
 // move (the present plan cannot reach the goal any more, or cannot run) needs no saving.
 //
-// A job with Objective::fastest saves seconds instead of USD: the same rules hold for them.
+// A job with Objective::fastest saves seconds instead of USD, and one with least_usd_per_hour saves USD per hour: the
+// same rules hold for them.
 #pragma once
 
 #include <optional>
@@ -36,14 +37,15 @@ struct MoveInputs {
   double cooldown_seconds = 300;
   double seconds_since_last_move = 1e9;
   bool forced = false;
-  bool fastest = false;  // Objective::fastest
+  bool fastest = false;             // Objective::fastest
+  bool least_usd_per_hour = false;  // Objective::least_usd_per_hour
 };
 
 struct MoveDecision {
   bool move = false;
   std::string reason;  // CamelCase: SamePlan, Forced, Saves, SavingTooSmall, CostsMoreThanItSaves,
                        // Cooldown, NothingLeft
-  // USD, or seconds for a job with Objective::fastest.
+  // USD; seconds for a job with Objective::fastest; USD per hour for one with least_usd_per_hour, whose moves cost 0.
   double stay = 0;     // from now to the end
   double move_to = 0;  // from now to the end on the candidate, without the move itself
   double move_cost = 0;

@@ -130,6 +130,20 @@ absl::Status GiveUpSearch(Pass& pass) {
   return absl::OkStatus();
 }
 
+// The plan in force costs more than the job allows, at the prices of today. Its cost until the end depends on what is
+// measured, which varies, so a budget is exceeded only by more than kGoalTolerance.
+bool BreaksMoney(const Pass& pass, const TrainingJob& job, const UsablePools& pools) {
+  const Objective& goal = job.objective;
+  const double usd_per_hour = pass.memory.planning.record->UsdPerHour(pools.paid);
+  if (goal.max_usd_per_hour > 0 && usd_per_hour > goal.max_usd_per_hour * (1 + 1e-9)) return true;
+  const double throughput = pass.observed->throughput;
+  if (goal.budget_usd <= 0 || throughput <= 0) return false;
+  const auto& cost = pass.memory.status.current.cost;
+  const auto left = static_cast<double>(pass.observed->samples_total - pass.observed->samples_done);
+  const double expected = (cost ? cost->spent_usd : 0) + left / throughput / 3600 * usd_per_hour;
+  return expected * kGoalTolerance > goal.budget_usd;
+}
+
 // True when a pool that the plan trains on has lost its profile: it is measured again before another plan is compared.
 bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& profiled) {
   const auto& slots = pass.memory.planning.record->slots;
@@ -226,10 +240,9 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
     forced = true;
   }
   if (reason.empty()) return absl::OkStatus();
+  if (reason == "PriceChanged") forced = forced || BreaksMoney(pass, job, pools);
   if (reason == "ObjectiveChanged") {
-    const double most = job.objective.max_usd_per_hour;
-    forced =
-        forced || IsBelowGoal(pass, job) || (most > 0 && pass.memory.planning.record->UsdPerHour(pools.paid) > most);
+    forced = forced || IsBelowGoal(pass, job) || BreaksMoney(pass, job, pools);
     pass.memory.replanning.last_event.clear();  // an edit gets an Event, also if it repeats the one before
   }
   return Consider(pass, job, {reason, forced, now, seen}, profiled);

@@ -39,6 +39,7 @@ struct ReplanningState {
   };
   std::optional<Delayed> delayed;
   std::string last_event;  // message of the last replan Event, not to repeat it
+  std::string unmet;       // why no plan meets the goal now; empty: one does, or nothing was considered yet
 };
 
 // Considers another plan if something asks for one. Without a coordinator that reports, it does nothing. A job without

@@ -119,8 +119,9 @@ void SetUnplanned(Pass& pass, const Unplanned& why) {
 
 void SetPlanned(Pass& pass) {
   const PlanRecord& record = *pass.memory.planning.record;
+  const std::string& unmet = pass.memory.replanning.unmet;
   SetCondition(pass, kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
-               model::Summary(record.plan, record.layer_names));
+               model::Summary(record.plan, record.layer_names) + (unmet.empty() ? "" : ". " + unmet));
 }
 
 void FillPlanStatus(Pass& pass) {

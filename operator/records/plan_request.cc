@@ -69,15 +69,30 @@ void AddMessageCosts(const std::vector<model::Link>& links, double factor, model
   }
 }
 
-// The units that a job may use, as devices. Pools without a profile are left out.
-model::Cluster ClusterOf(const model::Profile& profile, std::vector<PoolOffer> offers, int max_units) {
+// True if only plans of stages can run the job: rows of tables are on parameter servers, and slow trainers are left out
+// of stages.
+bool NeedsStages(const TrainingJob& job, const model::Model& model) {
+  if (job.planner.sync.detector != model::AnomalyDetector::kOff) return true;
+  return std::ranges::any_of(model.layers, [](const model::Layer& layer) {
+    return std::ranges::any_of(layer.profiles, [](const model::LayerProfile& p) { return p.server_seconds > 0; });
+  });
+}
+
+// The units that a job may use, as devices. Pools without a profile are left out. Where money is bounded, each pool has
+// as many as a plan may have, because the fastest units may be too expensive.
+model::Cluster UnitsAsDevices(const model::Profile& profile, std::vector<PoolOffer> offers,
+                              const model::Constraints& bounds) {
+  const int most_units = bounds.max_units > 0 ? bounds.max_units : model::kMaxClusterDevices;
+  const bool money = bounds.max_cost_per_hour > 0 || bounds.budget_usd > 0;
+  for (PoolOffer& offer : offers) offer.units = std::min(offer.units, most_units);
   std::erase_if(offers, [&](const PoolOffer& offer) {
     return offer.units <= 0 || ComputeSeconds(profile.model, offer.pool->name) <= 0;
   });
   std::ranges::stable_sort(offers, {},
                            [&](const PoolOffer& offer) { return ComputeSeconds(profile.model, offer.pool->name); });
   model::Cluster cluster;
-  auto left = static_cast<size_t>(std::clamp(max_units, 1, model::kMaxClusterDevices));
+  auto left =
+      static_cast<size_t>(std::clamp(money ? model::kMaxClusterDevices : most_units, 1, model::kMaxClusterDevices));
   std::vector<std::string> pools;
   for (const PoolOffer& offer : offers) {
     for (int unit = 0; unit < offer.units && left > 0; ++unit, --left) {
@@ -164,12 +179,15 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
   request.simulate = true;
   request.planner = {job.planner.name,          job.seed,        job.planner.time_budget_seconds, job.planner.schedule,
                      job.planner.max_staleness, job.planner.sync};
+  if (goal.least_usd_per_hour) request.objective = model::Objective::kCostPerHour;
   if (!goal.fastest) return request;
+  request.objective = model::Objective::kTime;
+  if (NeedsStages(job, request.model)) return request;
   request.objective = model::Objective::kStepTime;
   for (model::Resource& resource : request.resources) {
     AddMessageCosts(profile.links, CalibrationFactor(progress.calibration), resource);
   }
-  request.cluster = ClusterOf(profile, offers, job.elasticity.max_units);
+  request.cluster = UnitsAsDevices(profile, offers, request.constraints);
   return request;
 }
 

@@ -38,9 +38,10 @@ void Calibrate(model::Model& model, double calibration);
 // request asks for a tiny amount, so that the response explains why the goal cannot be met.
 //
 // With Objective::fastest the request's cluster has a device for each unit, each on a machine of its own, in the zone
-// of its offer: at most elasticity.max_units and model::kMaxClusterDevices, those that compute the model fastest. Links
-// are those of the profile; between pools that were not measured together, the slower one; where a pool has none,
-// model::kUnmeasuredLink.
+// of its offer: at most elasticity.max_units and model::kMaxClusterDevices, those that compute the model fastest; with
+// a bound of money as many of each pool. A model with tables on parameter servers, and a job that leaves out slow
+// trainers, need plans of stages, so their requests have no cluster. Links are those of the profile; between pools that
+// were not measured together, the slower one; where a pool has none, model::kUnmeasuredLink.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
                                     const std::vector<PoolOffer>& offers, const JobProgress& progress);
 

@@ -138,6 +138,17 @@ TEST(StoryViewTest, OfTheFastestPlan) {
   EXPECT_THAT(text, testing::ContainsRegex("one device: gpu/0 +4,200 +- +- +-[0-9]"));
 }
 
+TEST(StoryViewTest, OfTheFastestPlanWithinBounds) {
+  Story story = RunningStory();
+  Json& job = story.job.mutable_json();
+  job["spec"]["objective"] = {{"minimize", "Seconds"}, {"maxUsdPerHour", "0.5"}};
+  const std::string text = Joined(StoryLines(story, Now()));
+  EXPECT_THAT(text, HasSubstr("fastest: the fewest seconds of a step within these bounds"));
+  EXPECT_THAT(text, testing::ContainsRegex("maxUsdPerHour +0.5[0]* USD/h"));
+  job["spec"]["objective"] = {{"minimize", "UsdPerHour"}};
+  EXPECT_THAT(Joined(StoryLines(story, Now())), HasSubstr("the plan that costs the least USD per hour"));
+}
+
 TEST(StoryViewTest, Failed) {
   Story story = RunningStory();
   story.job = Job(EndedStatus("Failed", "TrainingFailed", "/data/a.csv:17: column 2 is 'x', no number"));

@@ -411,6 +411,53 @@ TEST(PlanningTest, AJobThatWantsTheFastestPlan) {
   EXPECT_EQ(cluster.stored_plan()->plan.devices.size(), 3U) << cluster.trace();
 }
 
+// Two devices of the pool that computes fastest and that maxUsdPerHour allows: a before b before c.
+AskForPlan::Outcome TwoOfAnAffordablePool(const model::PlanRequest& request) {
+  double throughput = 3000;
+  for (const model::Resource& resource : request.resources) {
+    throughput -= 900;
+    if (2 * resource.price_per_unit_hour > request.constraints.max_cost_per_hour) continue;
+    model::PlanRequest on_pool = request;
+    std::erase_if(on_pool.cluster.devices, [&](const auto& device) { return device.pool != resource.name; });
+    if (on_pool.cluster.devices.size() < 2) continue;
+    return OnFirstDevices(on_pool, 2, throughput);
+  }
+  return Infeasible({{"maxCostPerHour", "", 6, request.constraints.max_cost_per_hour,
+                      "the devices cost 6 USD/h, maxCostPerHour is 5: raise it to 6"}});
+}
+
+// The fastest plan within USD per hour: when its units become too expensive, the job moves to slower ones, which no
+// saving of seconds would justify. When all are, it says so for as long as it lasts.
+TEST(PlanningTest, AJobThatWantsTheFastestPlanForSomeUsdPerHour) {
+  FakeCluster cluster;
+  cluster.job["spec"]["model"] = {{"name", "mlp"}};
+  cluster.job["spec"]["objective"] = {{"fastest", true}, {"maxUsdPerHour", "5"}};
+  cluster.planner = TwoOfAnAffordablePool;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(cluster.last_request().objective, model::Objective::kStepTime);
+  EXPECT_EQ(cluster.last_request().constraints.max_cost_per_hour, 5);
+  EXPECT_EQ(cluster.stored_plan()->plan.devices[0].pool, "a");
+
+  cluster.pools["a"].price = 3;  // two cost 6 USD an hour
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "PriceChanged: move (Forced)")) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.devices[0].pool, "b") << cluster.trace();
+
+  cluster.pools["b"].price = 3;
+  cluster.pools["c"].price = 3;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.stored_plan()->plan.devices[0].pool, "b") << "a running job keeps its plan";
+  EXPECT_TRUE(cluster.HasEvent("ReplanInfeasible", "maxUsdPerHour is 5: raise it to 6")) << cluster.trace();
+  EXPECT_EQ(cluster.Reason(kPlannedCondition), "True/PlanFound");
+  EXPECT_THAT(cluster.Message(kPlannedCondition),
+              HasSubstr("No plan meets the goal now, so the job keeps its plan: the devices cost 6 USD/h"));
+
+  cluster.pools["b"].price = 2;
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_THAT(cluster.Message(kPlannedCondition), Not(HasSubstr("No plan meets the goal")));
+  EXPECT_EQ(cluster.stored_plan()->plan.devices[0].pool, "b") << cluster.trace();
+}
+
 // A request without devices would be refused as invalid.
 TEST(PlanningTest, AJobThatWantsTheFastestPlanWaitsForUnits) {
   FakeCluster cluster;

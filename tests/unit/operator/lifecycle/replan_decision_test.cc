@@ -74,6 +74,25 @@ TEST(ReplanDecisionTest, TheFastestPlanSavesSeconds) {
   EXPECT_FALSE(DecideMove(in).move) << "cheaper, but no faster";
 }
 
+// What an hour costs is all that counts, and a move costs none of it.
+TEST(ReplanDecisionTest, TheLeastUsdPerHourSavesUsdPerHour) {
+  MoveInputs in = Half();
+  in.least_usd_per_hour = true;
+  in.current_usd_per_hour = 2;
+  in.candidate_usd_per_hour = 1;
+  in.candidate_estimated_throughput = 100;  // ten times the USD for the job
+  const MoveDecision d = DecideMove(in);
+  EXPECT_TRUE(d.move) << d.sentence;
+  EXPECT_DOUBLE_EQ(d.saving, 1);
+  EXPECT_DOUBLE_EQ(d.move_cost, 0);
+  EXPECT_THAT(d.sentence, HasSubstr("saves 1 USD per hour (50.0 %)"));
+  in.candidate_usd_per_hour = 1.9;
+  EXPECT_EQ(DecideMove(in).reason, "SavingTooSmall");
+  in.candidate_usd_per_hour = 2.5;
+  in.candidate_estimated_throughput = 1e6;
+  EXPECT_FALSE(DecideMove(in).move);
+}
+
 TEST(ReplanDecisionTest, NearTheEndTheMoveCostsMoreThanItSaves) {
   MoveInputs in = Half();
   in.remaining_samples = 30000;  // half a minute of training

@@ -1,5 +1,7 @@
 #include "operator/records/plan_request.h"
 
+#include <map>
+
 #include "common/base/testing/status_matchers.h"
 
 namespace medley::ops {
@@ -137,6 +139,47 @@ TEST_F(FastestTest, AsksForTheUnitsThatComputeFastest) {
   EXPECT_EQ(r.cluster.links, (std::vector<model::ClusterLink>{
                                  {"gpu", "gpu", 1e-5, 1e10}, {"gpu", "cpu", 1e-4, 1e8}, {"cpu", "cpu", 1e-4, 1e8}}));
   EXPECT_TRUE(model::LinkTable::Make(r.cluster).ok());
+}
+
+// Every bound goes with it; with one of money the fastest units may be too expensive, so all pools are offered.
+TEST_F(FastestTest, BoundsAreThoseOfAnyGoal) {
+  job_.objective = {100, 3600, 5, 2, true};
+  const auto r =
+      BuildPlanRequest(job_, profile_, {{&cpu_, 9}, {&expensive_, 2}, {&gpu_, 7, "", 1.5, ""}}, {500, 600, 1, 1});
+  EXPECT_EQ(r.objective, model::Objective::kStepTime);
+  EXPECT_EQ(r.constraints.min_throughput, 100);
+  EXPECT_EQ(r.constraints.deadline_seconds, 3000);
+  EXPECT_EQ(r.constraints.budget_usd, 4);
+  EXPECT_EQ(r.constraints.max_cost_per_hour, 2);
+  EXPECT_EQ(r.constraints.max_units, 5);
+  EXPECT_EQ(r.resources[2].price_per_unit_hour, 1.5);
+  std::map<std::string, int> units;
+  for (const model::Device& device : r.cluster.devices) ++units[device.pool];
+  EXPECT_EQ(units, (std::map<std::string, int>{{"cpu", 5}, {"expensive", 2}, {"gpu", 5}}));
+  EXPECT_THAT(model::Validate(r), IsOk());
+}
+
+// Tables are on parameter servers, and slow trainers are left out of stages: both are plans of stages, of which the
+// fastest is asked for.
+TEST_F(FastestTest, SomeJobsNeedPlansOfStages) {
+  TrainingJob watched = job_;
+  watched.planner.sync.detector = model::AnomalyDetector::kWindow;
+  const auto stages = BuildPlanRequest(watched, profile_, {{&cpu_, 4}}, {});
+  EXPECT_EQ(stages.objective, model::Objective::kTime);
+  EXPECT_FALSE(stages.on_devices());
+  profile_.model.layers[0].profiles[0].server_seconds = 0.1;
+  const auto tables = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {});
+  EXPECT_EQ(tables.objective, model::Objective::kTime);
+  EXPECT_FALSE(tables.on_devices());
+  EXPECT_THAT(model::Validate(tables), IsOk());
+}
+
+TEST_F(PlanRequestTest, TheLeastUsdPerHourIsAnObjective) {
+  job_.objective.least_usd_per_hour = true;
+  const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {});
+  EXPECT_EQ(r.objective, model::Objective::kCostPerHour);
+  EXPECT_EQ(r.constraints.deadline_seconds, 3600);
+  EXPECT_FALSE(r.on_devices());
 }
 
 TEST_F(FastestTest, LinksNobodyHasMeasured) {
