@@ -56,7 +56,7 @@ def start():
 
 
 def start_victim(cluster, folder):
-    """Starts the job `victim`, which trains while the attacks run."""
+    """Starts the job `victim`, which trains while the attacks run, slowly: what it computes is nothing that they test."""
     def is_complete():
         cluster.processes.alive("medley")
         if not os.path.exists(cluster.kubeconfig):
@@ -67,6 +67,7 @@ def start_victim(cluster, folder):
     wait_for("the first job is complete", is_complete)
     cluster.apply(job(VICTIM, folder, 1000000))
     wait_for("the victim trains", lambda: samples(cluster, VICTIM) > 0)
+    cluster.kubectl("annotate", "pods", "-l", f"medley.dev/job-name={VICTIM},medley.dev/role=trainer", "run.medley.dev/cpu=30m")
 
 
 def samples(cluster, name):

@@ -88,7 +88,7 @@ def changed_data(cluster, folder):
     mine = own_folder(folder, "moved")
     path = os.path.join(mine, "train.csv")
     write_data(path)
-    epochs = 140
+    epochs = 80
     cluster.apply(job("moved", mine, epochs))
     wait_for("the job trains", lambda: samples(cluster, "moved") > 0)
     with open(path, encoding="utf-8") as file:
@@ -121,7 +121,7 @@ def exchanged_checkpoints(cluster, folder):
     mine = own_folder(folder, "exchanged")
     write_data(os.path.join(mine, "train.csv"))
     names = ("left", "right")
-    epochs = 200
+    epochs = 120
     for each in names:
         cluster.apply(job(each, mine, epochs))
     for each in names:

@@ -553,7 +553,7 @@ def without_a_cluster(attack):
 
 
 ON_THEIR_OWN = (alias_bombs, large_documents, broken_uploads, slow_bodies, endless_headers, silent_connections,
-                expensive_plans, large_cheap_requests, rebinding, grpc_messages, huge_numbers, plans_too_large, mixture)
+                expensive_plans, rebinding, grpc_messages, huge_numbers, plans_too_large, mixture)
 
 
 def frames(_cluster, _folder):
