@@ -6,14 +6,15 @@
 #include "cli/run/schema_words.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
+#include "kube/schema/shape.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 #include "localcluster/apiserver/registry.h"
-#include "localcluster/apiserver/shape.h"
 #include "operator/api/crds.h"
 
 namespace medley::cli {
 namespace {
 
-using kube::apiserver::UnknownField;
+using kube::UnknownField;
 
 constexpr size_t kMostNamed = 10;
 constexpr size_t kMostFound = 100;
@@ -37,13 +38,13 @@ std::string Dotted(std::string path) {
   return path.substr(1);
 }
 
-void CheckOpenPart(const kube::Object& object, const OpenPart& part, const kube::apiserver::Definitions& definitions,
+void CheckOpenPart(const kube::Object& object, const OpenPart& part, const kube::Definitions& definitions,
                    std::vector<UnknownField>& unknown) {
   kube::Json value = object.At(part.path);
   if (!value.is_object()) return;
   if (part.type == kVolume) value.erase("mountPath");
   std::vector<UnknownField> found;
-  kube::apiserver::Prune(&value, definitions.Find(part.type), Dotted(part.path), &found);
+  kube::Prune(&value, definitions.Find(part.type), Dotted(part.path), &found);
   for (UnknownField& field : found) {
     const bool patch = field.path.find(".$") != std::string::npos;  // a directive of a strategic merge patch
     if (!patch) unknown.push_back(std::move(field));
@@ -60,7 +61,7 @@ absl::Status Refuse(const kube::Object& object, const std::vector<std::string>& 
 }  // namespace
 
 absl::Status CheckFields(const kube::Object& object) {
-  const kube::apiserver::Definitions definitions;
+  const kube::Definitions definitions = kube::apiserver::BuiltinDefinitions();
   kube::apiserver::Registry registry(definitions);
   for (const auto& [name, text] : ops::BundledCrds()) {
     MEDLEY_ASSIGN_OR_RETURN(const kube::Json crd, document::Parse(text));
@@ -78,7 +79,7 @@ absl::Status CheckFields(const kube::Object& object) {
   }
   std::vector<UnknownField> unknown;
   kube::Json copy = object.json();
-  kube::apiserver::Prune(&copy, info->schema, "", &unknown);
+  kube::Prune(&copy, info->schema, "", &unknown);
   for (const OpenPart& part : kOpenParts) CheckOpenPart(object, part, definitions, unknown);
   std::vector<std::string> wrong;
   for (const UnknownField& field : unknown) wrong.push_back(field.path + ": unknown field" + field.hint);

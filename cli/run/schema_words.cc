@@ -11,14 +11,14 @@
 
 #include "cli/run/examples.h"
 #include "common/base/closest.h"
-#include "localcluster/apiserver/validate.h"
+#include "kube/schema/validate.h"
 
 namespace medley::cli {
 namespace {
 
+using kube::JoinField;
 using kube::Json;
-using kube::apiserver::JoinField;
-using kube::apiserver::Schema;
+using kube::Schema;
 
 constexpr size_t kLongestText = 60;
 

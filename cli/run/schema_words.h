@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "localcluster/apiserver/schema.h"
+#include "kube/schema/schema.h"
 
 namespace medley::cli {
 
 // Sentences such as "spec.model.task: `multiclass` is not one of binary, multiClass; did you mean `multiClass`?",
 // with paths below `path`. Missing and unknown fields are not looked for. At most `most` sentences.
-std::vector<std::string> WrongValues(const kube::Json& value, const kube::apiserver::Schema& schema,
-                                     const std::string& path, size_t most);
+std::vector<std::string> WrongValues(const kube::Json& value, const kube::Schema& schema, const std::string& path,
+                                     size_t most);
 
 // What a text with a unit was probably meant to be: "5 min" is 5m where durations are allowed, "16 GB" is 16G. Empty:
 // it matches `pattern`, or nothing close to it does.

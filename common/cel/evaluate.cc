@@ -96,7 +96,7 @@ class Evaluation {
     if (!target.is_map()) return Value::NoOverload();
     Value found;
     const bool exists = target.Find(e.name, true, found);
-    if (e.op == Op::kHas) return Value(exists);
+    if (e.op == Op::kHas) return found.is_error() ? found : Value(exists);
     return exists ? found : Value::Failed("no such key: " + e.name);
   }
 

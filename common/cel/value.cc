@@ -65,6 +65,26 @@ bool Fits(const Json& json, Kind kind) {
   }
 }
 
+// As programs in Go call the type of a JSON value.
+const char* GoType(const Json& json) {
+  if (json.is_object()) return "map[string]interface {}";
+  if (json.is_array()) return "[]interface {}";
+  if (json.is_string()) return "string";
+  if (json.is_boolean()) return "bool";
+  return json.is_number_float() ? "float64" : "int64";
+}
+
+std::string WrongType(const Json& json, Kind kind) {
+  if (kind == Kind::kList) return "invalid data, expected an array for the provided schema with type=array";
+  if (kind == Kind::kMap || kind == Kind::kObject) {
+    return "invalid data, expected a map for the provided schema with type=object";
+  }
+  const std::string_view want = kind == Kind::kDouble                       ? "float"
+                                : kind == Kind::kInt || kind == Kind::kBool ? TypeName(kind)
+                                                                            : "string";
+  return fmt::format("invalid data, expected {}, got {}", want, GoType(json));
+}
+
 bool NumberOf(const Value& value, double& number) {
   if (const auto* i = value.As<int64_t>()) number = static_cast<double>(*i);
   if (const auto* u = value.As<uint64_t>()) number = static_cast<double>(*u);
@@ -175,7 +195,7 @@ Value Value::Read(const Json& json, const Type* type) {
   const Kind kind = type == nullptr ? Kind::kDyn : type->kind;
   if (json.is_null()) return Value();
   if (!Fits(json, kind)) {
-    return Failed(fmt::format("invalid data, expected {}, got {}", TypeName(kind), json.type_name()));
+    return Failed(WrongType(json, kind));
   }
   if (json.is_string()) return ReadString(json.get_ref<const std::string&>(), kind);
   if (json.is_boolean()) return Value(json.get<bool>());

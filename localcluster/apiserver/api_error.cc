@@ -3,6 +3,8 @@
 #include <absl/strings/cord.h>
 #include <fmt/format.h>
 
+#include <set>
+
 #include "common/base/status.h"
 #include "kube/errors.h"
 
@@ -33,21 +35,6 @@ absl::Status ApiError(int code, std::string_view reason, std::string_view messag
   return status;
 }
 
-FieldError InvalidValue(std::string_view field, const Json& value, std::string_view what) {
-  std::string text = Dump(value);
-  if (text.size() > 256) text = text.substr(0, 253) + "...";
-  return {"FieldValueInvalid", std::string(field), fmt::format("Invalid value: {}: {}", text, what)};
-}
-
-FieldError RequiredValue(std::string_view field, std::string_view what) {
-  return {"FieldValueRequired", std::string(field),
-          what.empty() ? "Required value" : fmt::format("Required value: {}", what)};
-}
-
-FieldError Forbidden(std::string_view field, std::string_view what) {
-  return {"FieldValueForbidden", std::string(field), fmt::format("Forbidden: {}", what)};
-}
-
 absl::Status BadRequest(std::string_view message) { return ApiError(400, "BadRequest", message); }
 
 absl::Status NotFoundError(const Resource& resource, std::string_view name) {
@@ -76,13 +63,14 @@ absl::Status ForbiddenError(const Resource& resource, std::string_view name, std
 
 absl::Status InvalidError(const Resource& resource, std::string_view name, const FieldErrors& errors) {
   std::string sentences;
+  std::set<std::string> said;
   Json causes = Json::array();
   for (const FieldError& error : errors) {
-    if (!sentences.empty()) sentences += ", ";
-    sentences += error.field + ": " + error.what;
+    const std::string sentence = error.field + ": " + error.what;
+    if (said.insert(sentence).second) sentences += (sentences.empty() ? "" : ", ") + sentence;
     causes.push_back({{"reason", error.reason}, {"message", error.what}, {"field", error.field}});
   }
-  if (errors.size() > 1) sentences = "[" + sentences + "]";
+  if (said.size() > 1) sentences = "[" + sentences + "]";
   Json details = Details(resource, name, true);
   details["causes"] = std::move(causes);
   return ApiError(422, "Invalid",

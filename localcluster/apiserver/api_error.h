@@ -7,25 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kube/object.h"
+#include "kube/schema/field_error.h"
 
 namespace medley::kube::apiserver {
 
 // `details` may be null.
 absl::Status ApiError(int code, std::string_view reason, std::string_view message, Json details = nullptr);
-
-// A refused field. `what` is the text after the field: "Invalid value: 0: must be positive".
-struct FieldError {
-  std::string reason;  // FieldValueInvalid, FieldValueRequired, ...
-  std::string field;
-  std::string what;
-};
-using FieldErrors = std::vector<FieldError>;
-FieldError InvalidValue(std::string_view field, const Json& value, std::string_view what);
-FieldError RequiredValue(std::string_view field, std::string_view what = "");
-FieldError Forbidden(std::string_view field, std::string_view what);
 
 absl::Status BadRequest(std::string_view message);
 absl::Status NotFoundError(const Resource& resource, std::string_view name);

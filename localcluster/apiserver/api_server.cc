@@ -14,6 +14,7 @@
 #include "common/http_server/server.h"
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/api_error.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 #include "localcluster/apiserver/garbage_collector.h"
 #include "localcluster/apiserver/self_signed.h"
 
@@ -201,7 +202,7 @@ class ApiServer::Core {
 
   const ApiServerOptions options_;
   const absl::StatusOr<apiserver::SelfSigned> self_signed_;
-  const apiserver::Definitions definitions_;
+  const Definitions definitions_ = apiserver::BuiltinDefinitions();
   apiserver::Registry registry_;
   apiserver::Store store_;
   apiserver::Rest rest_;

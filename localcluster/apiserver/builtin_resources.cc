@@ -1,4 +1,6 @@
 // The table of the built-in resources.
+#include "common/base/status.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 #include "localcluster/apiserver/registry.h"
 
 namespace medley::kube::apiserver {
@@ -139,6 +141,15 @@ std::vector<Row> Rows() {
 }
 
 }  // namespace
+
+// Defined by the generated builtin_schemas.cc.
+std::string_view BuiltinSchemasText();
+
+Definitions BuiltinDefinitions() {
+  Json all = Json::parse(BuiltinSchemasText(), nullptr, false);
+  MEDLEY_CHECK(all.is_object(), "schemas/builtin.json is broken");
+  return Definitions(std::move(all));
+}
 
 std::vector<InfoPtr> BuiltinResources(const Definitions& definitions) {
   std::vector<InfoPtr> out;

@@ -1,6 +1,8 @@
 // The rules and the status of CustomResourceDefinitions.
 #include <fmt/format.h>
 
+#include "common/base/status.h"
+#include "kube/schema/rules.h"
 #include "localcluster/apiserver/builtin.h"
 
 namespace medley::kube::apiserver {
@@ -24,6 +26,9 @@ void ValidateVersions(const Json& spec, FieldErrors* errors) {
     } else if ((*schema)["openAPIV3Schema"].value("type", "") != "object") {
       errors->push_back(InvalidValue(path + ".schema.openAPIV3Schema.type",
                                      (*schema)["openAPIV3Schema"].value("type", ""), "must be object at the root"));
+    } else if (const auto rules = Rules::Compile((*schema)["openAPIV3Schema"]); !rules.ok()) {
+      errors->push_back(
+          InvalidValue(path + ".schema", "object", "compilation failed: " + base::Message(rules.status())));
     }
   }
   if (stored != 1) {

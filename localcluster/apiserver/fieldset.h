@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "localcluster/apiserver/schema.h"
+#include "kube/schema/schema.h"
 
 namespace medley::kube::apiserver {
 

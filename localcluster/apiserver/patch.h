@@ -3,7 +3,7 @@
 
 #include <absl/status/statusor.h>
 
-#include "localcluster/apiserver/schema.h"
+#include "kube/schema/schema.h"
 
 namespace medley::kube::apiserver {
 

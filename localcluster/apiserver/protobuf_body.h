@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "localcluster/apiserver/schema.h"
+#include "kube/schema/schema.h"
 
 namespace medley::kube::apiserver {
 

@@ -14,13 +14,17 @@ std::vector<std::string> Texts(const Json& object, const char* name) {
   return out;
 }
 
-// openAPIV3Schema, extended so that it validates a whole object.
-Json RootSchema(const Json& version) {
-  const Json* given = nullptr;
+// openAPIV3Schema; an empty object where there is none.
+Json GivenSchema(const Json& version) {
   if (const auto schema = version.find("schema"); schema != version.end() && schema->is_object()) {
-    if (const auto it = schema->find("openAPIV3Schema"); it != schema->end()) given = &*it;
+    if (const auto it = schema->find("openAPIV3Schema"); it != schema->end() && it->is_object()) return *it;
   }
-  Json root = given != nullptr && given->is_object() ? *given : Json::object();
+  return Json::object();
+}
+
+// The same, extended so that it validates a whole object.
+Json RootSchema(const Json& version) {
+  Json root = GivenSchema(version);
   root["type"] = "object";
   Json& properties = root["properties"];
   if (!properties.is_object()) properties = Json::object();
@@ -55,6 +59,9 @@ InfoPtr FromCrd(const Json& crd, const Json& version, const Definitions& definit
   }
   info->schema_document = RootSchema(version);
   info->schema = Schema(&info->schema_document, &definitions);
+  if (auto rules = Rules::Compile(GivenSchema(version)); rules.ok()) {  // ValidateCrd has refused others
+    info->rules = std::make_shared<const Rules>(*std::move(rules));
+  }
   if (const auto it = version.find("additionalPrinterColumns"); it != version.end()) {
     info->columns = *it;
   }

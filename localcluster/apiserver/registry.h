@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "common/base/mutex.h"
-#include "localcluster/apiserver/schema.h"
+#include "kube/schema/rules.h"
+#include "kube/schema/schema.h"
 
 namespace medley::kube::apiserver {
 
@@ -25,10 +26,11 @@ struct ResourceInfo {
   bool has_scale = false;
   std::string spec_replicas, status_replicas, label_selector;  // ".spec.replicas", of scale
   std::string definition;                                      // built-in: its name in Definitions
-  Json schema_document;  // CRD: openAPIV3Schema with apiVersion, kind and metadata
-  Schema schema;         // invalid: every value is allowed
-  Json columns;          // CRD: additionalPrinterColumns, or null
-  std::string crd;       // CRD: its name
+  Json schema_document;                // CRD: openAPIV3Schema with apiVersion, kind and metadata
+  Schema schema;                       // invalid: every value is allowed
+  std::shared_ptr<const Rules> rules;  // CRD: of its schema; null: none
+  Json columns;                        // CRD: additionalPrinterColumns, or null
+  std::string crd;                     // CRD: its name
 
   // The name of the store's bucket, which holds the objects of all versions of a resource.
   std::string bucket() const { return resource.group + "/" + resource.plural; }

@@ -6,12 +6,11 @@
 
 #include "common/base/status.h"
 #include "kube/json_access.h"
+#include "kube/schema/shape.h"
+#include "kube/schema/validate.h"
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/apply.h"
 #include "localcluster/apiserver/builtin.h"
-#include "localcluster/apiserver/shape.h"
-#include "localcluster/apiserver/transition.h"
-#include "localcluster/apiserver/validate.h"
 
 namespace medley::kube::apiserver {
 namespace {
@@ -126,10 +125,10 @@ absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOpti
   FieldErrors errors;
   if (info.builtin) {
     Normalize(object, info.schema);
-    Validate(*object, info.schema, "", &errors);
+    ValidateSchema(*object, info.schema, nullptr, "", &errors);
   } else {
     // The server itself decodes the metadata of every object.
-    Validate(object->at("metadata"), info.schema.Field("metadata"), "metadata", &errors);
+    ValidateSchema(object->at("metadata"), info.schema.Field("metadata"), nullptr, "metadata", &errors);
   }
   for (const FieldError& error : errors) {
     if (error.reason != "FieldValueTypeInvalid") continue;
@@ -143,18 +142,6 @@ absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOpti
     TidyMetadata(object);
   }
   return absl::OkStatus();
-}
-
-absl::Status Rest::Check(const ResourceInfo& info, const Json* old, const Json& object) const {
-  FieldErrors errors;
-  const std::string name = GetString(object["metadata"], "name");
-  if (old == nullptr) ValidateName(info, name, &errors);
-  ValidateMetadata(object["metadata"], &errors);
-  Validate(object, info.schema, "", &errors);
-  if (errors.empty() && info.builtin) ValidateBuiltin(info, old, object, &errors);
-  if (errors.empty() && !info.builtin && old != nullptr) CheckTransitions(*old, object, info.schema, "", &errors);
-  if (errors.empty()) return absl::OkStatus();
-  return InvalidError(info.resource, name, errors);
 }
 
 absl::Status Rest::CheckNamespace(const ResourceInfo& info, const std::string& ns) const {

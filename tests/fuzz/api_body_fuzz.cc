@@ -9,10 +9,10 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "kube/object.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 #include "localcluster/apiserver/fieldset.h"
 #include "localcluster/apiserver/patch.h"
 #include "localcluster/apiserver/protobuf_body.h"
-#include "localcluster/apiserver/schema.h"
 
 namespace medley::kube::apiserver {
 namespace {
@@ -42,7 +42,7 @@ void FuzzApiBody(std::string_view input) {
   if (input.empty()) return;
   const auto choice = static_cast<unsigned char>(input.front());
   input.remove_prefix(1);
-  static const Definitions kDefinitions;
+  static const Definitions kDefinitions = BuiltinDefinitions();
   switch (choice % 4) {
     case 0:
       static_cast<void>(DecodeProtobuf(input, kDefinitions, kPod));

@@ -9,6 +9,7 @@
 #include "cli/run/manifest_check.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/document/parse.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 #include "operator/api/crds.h"
 
 namespace medley::cli {
@@ -77,7 +78,7 @@ TEST(SchemaWordsTest, UnitsAreRead) {
 
 // The kind, not the example: every value that a CRD offers, as people misspell it.
 void CheckEnums(const Json& node, const std::string& path, int& checked) {
-  const kube::apiserver::Definitions definitions;
+  const kube::Definitions definitions = kube::apiserver::BuiltinDefinitions();
   if (const auto allowed = node.find("enum"); allowed != node.end()) {
     for (const Json& one : *allowed) {
       const auto value = one.get<std::string>();
@@ -87,7 +88,7 @@ void CheckEnums(const Json& node, const std::string& path, int& checked) {
       std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
       for (const std::string& typo : {lower, upper, value + "x"}) {
         if (std::find(allowed->begin(), allowed->end(), Json(typo)) != allowed->end()) continue;
-        const auto wrong = WrongValues(Json(typo), kube::apiserver::Schema(&node, &definitions), path, 10);
+        const auto wrong = WrongValues(Json(typo), kube::Schema(&node, &definitions), path, 10);
         ASSERT_EQ(wrong.size(), 1u) << path << " " << typo;
         EXPECT_THAT(wrong[0], HasSubstr("is not one of ")) << path;
         if (value.size() >= 3) {

@@ -4,6 +4,7 @@
 #include "common/base/rng.h"
 #include "common/base/testing/fake_clock.h"
 #include "localcluster/apiserver/api.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 
 namespace medley::kube::apiserver {
 namespace {
@@ -124,7 +125,7 @@ class Fuzzer {
 
   base::Rng rng_{kSeed};
   base::FakeClock clock_;
-  Definitions definitions_;
+  Definitions definitions_ = BuiltinDefinitions();
   Registry registry_;
   Store store_;
   Rest rest_;

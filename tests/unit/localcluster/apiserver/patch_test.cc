@@ -1,5 +1,6 @@
 // Patches, field sets, Tables.
 #include "localcluster/apiserver/patch.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ class PatchTest : public testing::Test {
     EXPECT_THAT(out, IsOk());
     return out.value_or(Json());
   }
-  Definitions definitions_;
+  Definitions definitions_ = BuiltinDefinitions();
 };
 
 TEST_F(PatchTest, StrategicMergesListsByKey) {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "common/base/testing/status_matchers.h"
-#include "localcluster/apiserver/shape.h"
-#include "localcluster/apiserver/validate.h"
+#include "kube/schema/formats.h"
+#include "kube/schema/shape.h"
+#include "kube/schema/validate.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 
 namespace medley::kube::apiserver {
 namespace {
@@ -17,10 +19,12 @@ class SchemaTest : public testing::Test {
   std::string First(const char* schema, const char* value) {
     const Json document = Json::parse(schema);
     FieldErrors errors;
-    Validate(Json::parse(value), Schema(&document, &definitions_), "spec", &errors);
+    const Json parsed = Json::parse(value);
+    ValidateSchema(parsed, Schema(&document, &definitions_), nullptr, "spec", &errors);
+    CheckListTypes(parsed, Schema(&document, &definitions_), "spec", &errors);
     return errors.empty() ? "" : errors[0].field + ": " + errors[0].what;
   }
-  Definitions definitions_;
+  Definitions definitions_ = BuiltinDefinitions();
 };
 
 TEST_F(SchemaTest, HasTheMessagesOfTheRealServer) {

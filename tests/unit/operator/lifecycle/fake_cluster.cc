@@ -5,7 +5,8 @@
 #include "common/base/status.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
-#include "localcluster/apiserver/validate.h"
+#include "kube/schema/validate.h"
+#include "localcluster/apiserver/builtin_schemas.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/builders/credentials.h"
@@ -36,9 +37,9 @@ std::string PinOf(const kube::Object& pod) {
 
 // What an API server finds wrong with the types of a pod's fields.
 absl::Status CheckPod(const kube::Object& pod) {
-  static const kube::apiserver::Definitions definitions;
-  kube::apiserver::FieldErrors errors;
-  kube::apiserver::Validate(pod.json(), definitions.Find("io.k8s.api.core.v1.Pod"), "", &errors);
+  static const kube::Definitions definitions = kube::apiserver::BuiltinDefinitions();
+  kube::FieldErrors errors;
+  kube::ValidateSchema(pod.json(), definitions.Find("io.k8s.api.core.v1.Pod"), nullptr, "", &errors);
   if (errors.empty()) return absl::OkStatus();
   return base::InvalidArgument("Pod \"{}\" is invalid: {}: {}", pod.key().name, errors[0].field, errors[0].what);
 }

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "localcluster/apiserver/schema.h"
+#include "kube/schema/schema.h"
 
-namespace medley::kube::apiserver {
+namespace medley::kube {
 
 struct UnknownField {
   std::string path;  // "spec.foo"
@@ -22,4 +22,4 @@ void ApplyDefaults(Json* value, const Schema& schema);
 // For built-in kinds: converts numbers to strings in quantities and removes nulls, as decoding in Go does.
 void Normalize(Json* value, const Schema& schema);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::kube

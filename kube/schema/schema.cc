@@ -1,15 +1,6 @@
-#include "localcluster/apiserver/schema.h"
+#include "kube/schema/schema.h"
 
-#include "common/base/status.h"
-
-namespace medley::kube::apiserver {
-
-// Defined by the generated builtin_schemas.cc.
-std::string_view BuiltinSchemasText();
-
-Definitions::Definitions() : all_(Json::parse(BuiltinSchemasText(), nullptr, false)) {
-  MEDLEY_CHECK(all_.is_object(), "schemas/builtin.json is broken");
-}
+namespace medley::kube {
 
 Schema Definitions::Find(std::string_view name) const {
   const auto it = all_.find(std::string(name));
@@ -119,4 +110,4 @@ const Json* Schema::Default() const {
   return it == node_->end() ? nullptr : &*it;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::kube

@@ -1,11 +1,11 @@
-#include "localcluster/apiserver/shape.h"
+#include "kube/schema/shape.h"
 
 #include <fmt/format.h>
 
 #include "common/base/closest.h"
-#include "localcluster/apiserver/validate.h"
+#include "kube/schema/validate.h"
 
-namespace medley::kube::apiserver {
+namespace medley::kube {
 
 namespace {
 
@@ -86,4 +86,4 @@ void Normalize(Json* value, const Schema& schema) {
   }
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::kube

@@ -6,18 +6,20 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kube/object.h"
 
-namespace medley::kube::apiserver {
+namespace medley::kube {
 
 class Schema;
 
-// The definitions of the built-in kinds by name. They are compiled into the program (schemas/builtin.json).
+// Schemas by name, to which references ($ref) point.
 class Definitions {
  public:
-  Definitions();
+  // `all`: an object of schemas.
+  explicit Definitions(Json all) : all_(std::move(all)) {}
   // An invalid Schema if the definition does not exist.
   Schema Find(std::string_view name) const;
   const Json& all() const { return all_; }
@@ -64,4 +66,4 @@ class Schema {
   std::string_view ref_;
 };
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::kube

@@ -1,0 +1,11 @@
+// The schemas of Kubernetes' own kinds (schemas/builtin.json), compiled into the program.
+#pragma once
+
+#include "kube/schema/schema.h"
+
+namespace medley::kube::apiserver {
+
+// By name, as "io.k8s.api.core.v1.Pod". Parses megabytes: keep the result. Pure.
+Definitions BuiltinDefinitions();
+
+}  // namespace medley::kube::apiserver
