@@ -1,6 +1,6 @@
-// Repeats every CEL rule of deploy/crds with the same message, so that the operator reports the same errors in a
-// condition when the API server does not evaluate CEL. tests/unit/operator/api checks that no message of a CRD is
-// missing here. Pure.
+// Evaluates the rules of deploy/crds (x-kubernetes-validations), which are compiled in: an object may have been stored
+// under older definitions, or by a server that does not evaluate rules. The sentences are those of the API server. Pure
+// and thread-safe; the rules are compiled once, at the first call.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace medley::ops {
 
 // Returns the messages of the rules that the object breaks, in the order of the fields; empty: the object is valid.
-// Values of a wrong type or outside of their bounds break no rule here, because TrainingJob::FromObject and
-// ResourcePool::FromObject refuse them.
+// Values outside of their bounds break no rule here, because TrainingJob::FromObject and ResourcePool::FromObject
+// refuse them. Where a rule has no value because a field is missing or of a wrong type, the messages say that.
 std::vector<std::string> ValidateTrainingJob(const kube::Object& job);
 std::vector<std::string> ValidateResourcePool(const kube::Object& pool);
 

@@ -165,10 +165,10 @@ ARROWS = {
     "cli/data": ["common/base", "common/model", "worker/data", "cli"],
     "cli/download": ["common/base", "common/document", "kube", "operator/api", "cli/cluster", "cli/run"],
     "cli/model": ["common/base", "common/model", "worker/cut", "cli"],
-    "cli/run": ["common/base", "common/document", "common/model", "kube", "kube/client", "localcluster/apiserver",
+    "cli/run": ["common/base", "common/document", "common/model", "kube", "kube/client", "kube/schema", "localcluster/apiserver",
                 "localcluster/node", "operator/api", "operator/records", "scheduler-service/planner",
                 "worker/checkpoint", "worker/claim", "cli", "cli/cluster", "cli/dashboard"],
-    "operator/api": ["common/base", "common/document", "common/model", "kube"],
+    "operator/api": ["common/base", "common/document", "common/model", "kube", "kube/schema"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/certificates", "common/model", "common/program", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/certificates", "common/model", "kube", "operator/api", "operator/records"],

@@ -1,6 +1,5 @@
-// Every CEL rule of the CRDs has a manifest in tests/data/manifests that breaks it. A real API server refuses these
-// manifests by CEL (tests/integration/operator/manifests_test.cc); here ValidateTrainingJob and
-// ValidateResourcePool refuse them with the same messages.
+// Every CEL rule of the CRDs has a manifest in tests/data/manifests that breaks it. API servers refuse these manifests
+// (tests/integration/operator/manifests_test.cc); the operator refuses them with the same messages.
 #include "operator/api/validate.h"
 
 #include <gmock/gmock.h>
@@ -60,6 +59,12 @@ TEST(ValidateTest, EveryRuleOfTheCrdsHasAManifest) {
   }
   EXPECT_EQ(RuleSentences("trainingjobs.yaml"), jobs);
   EXPECT_EQ(RuleSentences("resourcepools.yaml"), pools);
+}
+
+TEST(ValidateTest, AMissingFieldIsNamedInsteadOfTheRulesThatNeedIt) {
+  Json job = GoodJob().json();
+  job["spec"].erase("model");
+  EXPECT_THAT(ValidateTrainingJob(kube::Object(job)), ElementsAre("spec.model: Required value"));
 }
 
 TEST(ValidateTest, CheckpointsMayUseAnyVolumeThatPodsShare) {
