@@ -12,7 +12,11 @@
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "reproductions/heterog/agent.h"
+#include "reproductions/heterog/baselines.h"
+#include "reproductions/heterps/heterps_planners.h"
+#include "reproductions/tapp/baselines.h"
 #include "reproductions/tapp/tapp_planner.h"
+#include "reproductions/thesis/groups_planner.h"
 #include "scheduler-service/planner/list_proto.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/process/address.h"
@@ -47,9 +51,13 @@ rpc::ServerOptions MakePlannerServerOptions(const PlannerProgramOptions& options
 // The planners of the scheduling service, and those of the reproductions.
 sched::Registry AllPlanners() {
   sched::Registry planners = sched::BuiltinPlanners();
+  for (auto& planner : heterps::MakeHeterpsPlanners()) planners.Add(std::move(planner));
+  planners.Add(thesis::MakeGroupsPlanner());
+  for (auto& planner : tapp::MakeBaselines()) planners.Add(std::move(planner));
   planners.Add(tapp::MakeTapp());
   planners.Add(tapp::MakeTapp({.paper = true, .polish = 0}));
   for (auto& planner : heterog::MakeGraphAgentPlanners()) planners.Add(std::move(planner));
+  for (auto& planner : heterog::MakeBaselines()) planners.Add(std::move(planner));
   return planners;
 }
 

@@ -230,52 +230,15 @@ std::unique_ptr<StepTimePlanner> MakeGraphPlanner(std::string_view name, std::st
   return std::make_unique<GraphPlanner>(name, description, options, std::move(search), compares);
 }
 
-std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptions& options) {
-  std::vector<std::unique_ptr<StepTimePlanner>> out;
-  const auto add = [&](std::string_view name, std::string_view description,
-                       const std::function<void(const GraphQuestion&)>& search, bool compares = false) {
-    const auto run = [search](const GraphQuestion& q) {
-      search(q);
-      return absl::OkStatus();
-    };
-    out.push_back(MakeGraphPlanner(name, description, options, run, compares));
+std::unique_ptr<StepTimePlanner> MakeGraph(const GraphOptions& options) {
+  const GraphSearch search = [](const GraphQuestion& q) {
+    TryBaselines(q);
+    SearchGraph(q);
+    return absl::OkStatus();
   };
-  add(
+  return MakeGraphPlanner(
       "graph", "devices, replicas, reductions and order of each group of operations, by local search (after HeteroG)",
-      [](const GraphQuestion& q) {
-        TryBaselines(q);
-        SearchGraph(q);
-      },
-      true);
-  add("graph-random", "the same decisions drawn at random, also around the best baseline", [](const GraphQuestion& q) {
-    TryBaselines(q);
-    SearchGraphRandomly(q);
-  });
-  add("graph-mcmc", "the same decisions by a Metropolis search, as FlexFlow's", [](const GraphQuestion& q) {
-    TryBaselines(q);
-    SearchGraphByMetropolis(q);
-  });
-  add("graph-post", "the same decisions by the cross-entropy method, as Post's", [](const GraphQuestion& q) {
-    TryBaselines(q);
-    SearchGraphByCrossEntropy(q);
-  });
-  const auto baseline = [&](std::string_view name, std::string_view description, Replicas how) {
-    add(name, description, [how](const GraphQuestion& q) {
-      for (const int64_t bytes : BucketSizes(q.problem)) {
-        q.timer.Seconds(Uniform(q, ActionOf(q.problem, how), bytes, OrderBy::kReady));
-      }
-    });
-  };
-  baseline("ev-ps", "equal replicas on all devices, gradients added by one of them", Replicas::kEvenServer);
-  baseline("ev-ar", "equal replicas on all devices, allreduce", Replicas::kEvenAllreduce);
-  baseline("cp-ps", "replicas by computing power, gradients added by one device", Replicas::kProportionalServer);
-  baseline("cp-ar", "replicas by computing power, allreduce", Replicas::kProportionalAllreduce);
-  add("horovod", "equal replicas on all devices, allreduce of 64 MiB at a time (Sergeev, Del Balso 2018)",
-      [](const GraphQuestion& q) {
-        constexpr int64_t kFusionBytes = 64 << 20;
-        q.timer.Seconds(Uniform(q, ActionOf(q.problem, Replicas::kEvenAllreduce), kFusionBytes, OrderBy::kReady));
-      });
-  return out;
+      options, search, true);
 }
 
 }  // namespace medley::sched

@@ -1,11 +1,10 @@
-// Planners of operation-level plans: `graph`, and what it is compared with (HeteroG, section 6.1).
+// Planners of operation-level plans: `graph`, and what others are made with.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <vector>
 
 #include "scheduler-service/graph/search.h"
 #include "scheduler-service/step_time/planner.h"
@@ -25,8 +24,7 @@ using GraphSearch = std::function<absl::Status(const GraphQuestion&)>;
 std::unique_ptr<StepTimePlanner> MakeGraphPlanner(std::string_view name, std::string_view description,
                                                   const GraphOptions& options, GraphSearch search, bool compares);
 
-// graph, graph-random, graph-mcmc, graph-post; ev-ps, ev-ar, cp-ps, cp-ar, horovod in the order in which operations
-// become ready.
-std::vector<std::unique_ptr<StepTimePlanner>> MakeGraphPlanners(const GraphOptions& options = {});
+// The planner `graph`.
+std::unique_ptr<StepTimePlanner> MakeGraph(const GraphOptions& options = {});
 
 }  // namespace medley::sched

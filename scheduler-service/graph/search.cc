@@ -17,50 +17,9 @@ namespace {
 
 constexpr double kLess = 1 - 1e-9;
 
-int Draw(const GraphQuestion& q) {
-  if (!q.actions.empty()) return q.actions[q.rng.Below(q.actions.size())];
-  return static_cast<int>(q.rng.Below(static_cast<uint64_t>(ActionCount(q.problem))));
-}
-
 template <typename T>
 void ShuffleAll(base::Rng& rng, std::vector<T>& values) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng.Below(i)]);
-}
-
-// A run of at most `most` neighbouring groups, shorter ones more often.
-std::pair<size_t, size_t> DrawRun(const GraphQuestion& q, size_t most) {
-  const auto groups = static_cast<size_t>(q.groups.count());
-  size_t length = 1;
-  while (length < most && q.rng.Below(2) == 0) length *= 2;
-  length = std::min({length, most, groups});
-  const size_t first = q.rng.Below(groups - length + 1);
-  return {first, first + length};
-}
-
-GraphStrategy Changed(GraphStrategy strategy, std::pair<size_t, size_t> run, int action) {
-  std::fill(strategy.actions.begin() + static_cast<std::ptrdiff_t>(run.first),
-            strategy.actions.begin() + static_cast<std::ptrdiff_t>(run.second), action);
-  return strategy;
-}
-
-// Where nothing simple fits: draws runs of groups on one device each, with a few changes, until something fits. A small
-// question has fewer such strategies than simulations, so the draws are counted too. False: nothing fitted.
-bool FindAny(const GraphQuestion& q) {
-  const auto devices = static_cast<size_t>(q.problem.devices());
-  std::vector<int> order(devices);
-  std::iota(order.begin(), order.end(), 0);
-  for (int64_t draw = 0, end = 20 * q.timer.left(); draw < end && q.timer.best().actions.empty(); ++draw) {
-    if (q.timer.Spent()) return false;
-    ShuffleAll(q.rng, order);
-    const auto groups = static_cast<size_t>(q.groups.count());
-    GraphStrategy strategy = Uniform(q, 0, 0, OrderBy::kRank);
-    for (size_t g = 0; g < groups; ++g) strategy.actions[g] = order[g * devices / groups];
-    for (uint64_t change = q.rng.Below(4); change > 0; --change) {
-      strategy = Changed(strategy, DrawRun(q, std::max<size_t>(1, groups / 4)), Draw(q));
-    }
-    q.timer.Seconds(strategy);
-  }
-  return !q.timer.best().actions.empty();
 }
 
 // Climbs from a strategy and its seconds to one that no single change shortens, or until nothing is left.
@@ -126,7 +85,7 @@ class Climber {
     const std::set<int> used(at_.actions.begin(), at_.actions.end());
     for (const int from : used) {
       for (int attempt = 0; attempt < kTries && !q_.timer.Spent(); ++attempt) {
-        const int to = Draw(q_);
+        const int to = AnyAction(q_);
         const bool both = q_.rng.Below(2) == 0;
         GraphStrategy changed = at_;
         for (int& action : changed.actions) {
@@ -217,7 +176,7 @@ class Climber {
     const auto which = q_.rng.Below(4);
     if (which == 0) return at_.actions[beside];
     if (which == 1 && q_.actions.empty()) return q_.problem.devices() + static_cast<int>(q_.rng.Below(kReplicaActions));
-    return Draw(q_);
+    return AnyAction(q_);
   }
 
   bool MayChoose(int action) const {
@@ -287,6 +246,44 @@ absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestio
   return best;
 }
 
+int AnyAction(const GraphQuestion& q) {
+  if (!q.actions.empty()) return q.actions[q.rng.Below(q.actions.size())];
+  return static_cast<int>(q.rng.Below(static_cast<uint64_t>(ActionCount(q.problem))));
+}
+
+std::pair<size_t, size_t> DrawRun(const GraphQuestion& q, size_t most) {
+  const auto groups = static_cast<size_t>(q.groups.count());
+  size_t length = 1;
+  while (length < most && q.rng.Below(2) == 0) length *= 2;
+  length = std::min({length, most, groups});
+  const size_t first = q.rng.Below(groups - length + 1);
+  return {first, first + length};
+}
+
+GraphStrategy Changed(GraphStrategy strategy, std::pair<size_t, size_t> run, int action) {
+  std::fill(strategy.actions.begin() + static_cast<std::ptrdiff_t>(run.first),
+            strategy.actions.begin() + static_cast<std::ptrdiff_t>(run.second), action);
+  return strategy;
+}
+
+bool FindAny(const GraphQuestion& q) {
+  const auto devices = static_cast<size_t>(q.problem.devices());
+  std::vector<int> order(devices);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t draw = 0, end = 20 * q.timer.left(); draw < end && q.timer.best().actions.empty(); ++draw) {
+    if (q.timer.Spent()) return false;
+    ShuffleAll(q.rng, order);
+    const auto groups = static_cast<size_t>(q.groups.count());
+    GraphStrategy strategy = Uniform(q, 0, 0, OrderBy::kRank);
+    for (size_t g = 0; g < groups; ++g) strategy.actions[g] = order[g * devices / groups];
+    for (uint64_t change = q.rng.Below(4); change > 0; --change) {
+      strategy = Changed(strategy, DrawRun(q, std::max<size_t>(1, groups / 4)), AnyAction(q));
+    }
+    q.timer.Seconds(strategy);
+  }
+  return !q.timer.best().actions.empty();
+}
+
 GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, OrderBy order) {
   return {std::vector<int>(static_cast<size_t>(q.groups.count()), action), bucket_bytes, order};
 }
@@ -321,81 +318,17 @@ void SearchGraph(const GraphQuestion& q) {
     if (restart % kFresh == kFresh - 1) {
       for (size_t g = 0; g < groups; ++g) {
         const bool as_before = g > 0 && q.rng.Below(2) == 0;
-        start.actions[g] = as_before ? start.actions[g - 1] : Draw(q);
+        start.actions[g] = as_before ? start.actions[g - 1] : AnyAction(q);
       }
     } else {
       const auto kicks = 1 + q.rng.Below(4);
       for (uint64_t kick = 0; kick < kicks; ++kick) {
-        start = Changed(start, DrawRun(q, std::max<size_t>(1, groups / 3)), Draw(q));
+        start = Changed(start, DrawRun(q, std::max<size_t>(1, groups / 3)), AnyAction(q));
       }
     }
     constexpr int kRestartsWithoutNews = 200;  // of a tiny space that is known
     known = q.timer.calls() == before ? known + 1 : 0;
     if (known > kRestartsWithoutNews) return;
-  }
-}
-
-void SearchGraphRandomly(const GraphQuestion& q) {
-  const GraphStrategy around = q.timer.best();
-  const auto sizes = BucketSizes(q.problem);
-  for (int64_t draw = 0, end = 20 * q.timer.left(); draw < end && !q.timer.Spent(); ++draw) {
-    GraphStrategy strategy = Uniform(q, 0, sizes[q.rng.Below(sizes.size())], OrderBy::kRank);
-    if (draw % 2 == 1 && !around.actions.empty()) {
-      strategy = Changed(around, DrawRun(q, around.actions.size()), Draw(q));
-    } else {
-      for (int& action : strategy.actions) action = Draw(q);
-    }
-    q.timer.Seconds(strategy);
-  }
-}
-
-void SearchGraphByMetropolis(const GraphQuestion& q) {
-  if (!FindAny(q)) return;
-  constexpr double kBeta = 20;
-  GraphStrategy at = q.timer.best();
-  const double unit = q.timer.best_seconds();
-  double seconds = unit;
-  for (int64_t step = 0, end = 20 * q.timer.left(); step < end && !q.timer.Spent(); ++step) {
-    GraphStrategy changed = at;
-    changed.actions[q.rng.Below(changed.actions.size())] = Draw(q);
-    const double other = q.timer.Seconds(changed);
-    if (other > seconds && q.rng.Uniform() >= std::exp(-kBeta * (other - seconds) / unit)) continue;
-    at = std::move(changed);
-    seconds = other;
-  }
-}
-
-void SearchGraphByCrossEntropy(const GraphQuestion& q) {
-  constexpr int kDraws = 40, kElite = 4;
-  constexpr double kKeep = 0.7;  // of the distributions, in each round
-  const auto actions = static_cast<size_t>(ActionCount(q.problem));
-  std::vector<std::vector<double>> chance(static_cast<size_t>(q.groups.count()),
-                                          std::vector<double>(actions, 1.0 / static_cast<double>(actions)));
-  const int64_t bucket_bytes = q.timer.best().bucket_bytes;
-  int known = 0;  // rounds without a simulation
-  while (!q.timer.Spent() && known < 10) {
-    const int64_t before = q.timer.calls();
-    std::vector<std::pair<double, GraphStrategy>> draws;
-    for (int i = 0; i < kDraws && !q.timer.Spent(); ++i) {
-      GraphStrategy strategy = Uniform(q, 0, bucket_bytes, OrderBy::kRank);
-      for (size_t g = 0; g < chance.size(); ++g) {
-        double at = q.rng.Uniform();
-        size_t action = 0;
-        while (action + 1 < actions && at >= chance[g][action]) at -= chance[g][action++];
-        strategy.actions[g] = static_cast<int>(action);
-      }
-      const double seconds = q.timer.Seconds(strategy);
-      draws.emplace_back(seconds, std::move(strategy));
-    }
-    std::ranges::sort(draws);
-    draws.resize(std::min<size_t>(draws.size(), kElite));
-    for (size_t g = 0; g < chance.size(); ++g) {
-      for (double& each : chance[g]) each *= kKeep;
-      for (const auto& [seconds, strategy] : draws) {
-        chance[g][static_cast<size_t>(strategy.actions[g])] += (1 - kKeep) / static_cast<double>(draws.size());
-      }
-    }
-    known = q.timer.calls() == before ? known + 1 : 0;
   }
 }
 

@@ -1,7 +1,9 @@
-// Searches of strategies on equal numbers of simulations: ours and those that it is compared with.
+// The search of strategies, and its steps, which other searches use as well.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/rng.h"
@@ -22,6 +24,16 @@ struct GraphQuestion {
 
 // The whole model by one action.
 GraphStrategy Uniform(const GraphQuestion& q, int action, int64_t bucket_bytes, OrderBy order);
+
+// One of the actions that the search may choose, evenly.
+int AnyAction(const GraphQuestion& q);
+// A run [first, second) of at most `most` neighbouring groups, shorter ones more often.
+std::pair<size_t, size_t> DrawRun(const GraphQuestion& q, size_t most);
+// `strategy` with this action for a run of groups.
+GraphStrategy Changed(GraphStrategy strategy, std::pair<size_t, size_t> run, int action);
+// Where nothing simple fits: draws runs of groups on one device each, with a few changes, until something fits. A small
+// question has fewer such strategies than simulations, so the draws are counted too. False: nothing fitted.
+bool FindAny(const GraphQuestion& q);
 
 // Times the four ways to replicate the model, with each size of buckets and both orders, and each kind of device alone.
 void TryBaselines(const GraphQuestion& q);
@@ -44,16 +56,5 @@ struct OverlappedStrategy {
 // seconds, or the limits are spent. Errors: Cancelled; those of BuildGraphPlan.
 absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestion& q, double below,
                                                               const SearchLimits& limits, StepTimeEvaluator& evaluator);
-
-// Draws all actions evenly; every second draw keeps those of the best baseline but for one run of groups.
-void SearchGraphRandomly(const GraphQuestion& q);
-
-// Metropolis: a change of one group is kept if it shortens the step, and otherwise with the probability
-// exp(-20 x what it lengthens the step / the seconds of the first) (FlexFlow, Jia and others 2018, section 6.2).
-void SearchGraphByMetropolis(const GraphQuestion& q);
-
-// The cross-entropy method: each group draws its action from a distribution of its own, which moves to the best tenth
-// of the draws (Post, Gao and others 2018, without its proximal policy steps in between).
-void SearchGraphByCrossEntropy(const GraphQuestion& q);
 
 }  // namespace medley::sched

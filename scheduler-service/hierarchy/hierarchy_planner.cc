@@ -72,11 +72,11 @@ std::string AlgorithmName(model::AllreduceAlgorithm algorithm) {
 // A search for one problem.
 class HierarchySearch {
  public:
-  HierarchySearch(const StepTimeProblem& problem, uint64_t seed, const SearchLimits& limits)
+  HierarchySearch(const StepTimeProblem& problem, Formation formation, uint64_t seed, const SearchLimits& limits)
       : problem_(problem),
         limits_(limits),
         bytes_(problem.WeightBytes(0, problem.layers())),
-        formation_(FormationOf(problem.request().planner.sync.hierarchy)),
+        formation_(formation),
         rng_(seed),
         evaluator_(problem, limits) {}
 
@@ -237,10 +237,7 @@ class HierarchyPlanner final : public StepTimePlanner {
   Takes takes() const override { return {.graphs = true, .asynchronous = false}; }
   absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
                                          const SearchLimits& limits) const override {
-    if (problem.asynchronous()) {
-      return base::InvalidArgument("planner hierarchy makes no pipelines: set planner.schedule to SYNC_1F1B");
-    }
-    return HierarchySearch(problem, seed, limits).Run();
+    return PlanReplicas(problem, FormationOf(problem.request().planner.sync.hierarchy), seed, limits);
   }
 };
 
@@ -303,6 +300,15 @@ Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formati
     for (size_t g = 0; g < count; ++g) best.takes_part[g] = (set >> g & 1) != 0;
   }
   return best;
+}
+
+absl::StatusOr<StepTimeSolution> PlanReplicas(const StepTimeProblem& problem, Formation formation, uint64_t seed,
+                                              const SearchLimits& limits) {
+  if (problem.asynchronous()) {
+    return base::InvalidArgument("planner {} makes no pipelines: set planner.schedule to SYNC_1F1B",
+                                 problem.request().planner.name);
+  }
+  return HierarchySearch(problem, formation, seed, limits).Run();
 }
 
 std::unique_ptr<StepTimePlanner> MakeHierarchyPlanner() { return std::make_unique<HierarchyPlanner>(); }

@@ -12,6 +12,11 @@ namespace medley::sched {
 
 std::unique_ptr<StepTimePlanner> MakeHierarchyPlanner();
 
+// What the planner does, with groups formed in this way. Errors: InvalidArgument for an asynchronous schedule;
+// Cancelled.
+absl::StatusOr<StepTimeSolution> PlanReplicas(const StepTimeProblem& problem, Formation formation, uint64_t seed,
+                                              const SearchLimits& limits);
+
 // Devices that take part or are left out together: those of one order of magnitude of link cost, and then of computing
 // power, the most powerful group first. At most kMostDecided groups: where finer ones are more, coarser ones.
 inline constexpr size_t kMostDecided = 10;

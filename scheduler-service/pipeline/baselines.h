@@ -22,19 +22,9 @@ std::vector<PipelineStage> PipeDream(const StepTimeProblem& problem);
 // computation counting as equally fast everywhere, transfers by the links between the devices.
 std::vector<PipelineStage> PipeTorch(const StepTimeProblem& problem);
 
-// HetPipe (Park and others 2020) with its equal distribution: virtual workers with the same numbers of devices of every
-// pool, a pipeline each, whose stages are replicas of one another; cut where the slowest stage is the fastest, for the
-// best of at most 120 orders of the pools. Devices that the model has no piece for are not used. One pipeline for each
-// number of virtual workers that divides all pools. Its other distributions give virtual workers unlike pipelines,
-// which no plan of stages can have. Where the limits end it, those that were found.
-std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem, const SearchLimits& limits);
-
-// One legal pipeline: a random number of stages, cuts, and disjoint sets of devices, through the repair of tapp.
+// One legal pipeline: a random number of stages, cuts, and disjoint sets of devices, through repair.h.
 std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::Rng& rng);
 
-// Times random pipelines until `calls` simulations were made or the limits end.
-void SearchRandomly(const StepTimeProblem& problem, int64_t calls, base::Rng& rng, const SearchLimits& limits,
-                    PipelineTimer& timer);
 // Improves `start`: moves cuts, moves, adds, removes and swaps devices, divides and joins stages, takes the best of all
 // neighbours by the closed form that is also better in simulation; then restarts until `calls` or the limits end, from
 // random pipelines that the same moves have first improved by the closed form alone.

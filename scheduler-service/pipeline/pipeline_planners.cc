@@ -12,18 +12,10 @@
 namespace medley::sched {
 namespace {
 
-// What a planner is asked, and what it times its pipelines with.
-struct Question {
-  const StepTimeProblem& problem;
-  const SearchLimits& limits;
-  PipelineTimer& timer;
-  base::Rng& rng;
-};
-using Search = std::function<absl::Status(const Question&, StepTimeSolution&)>;
-
 class PipelinePlanner final : public StepTimePlanner {
  public:
-  PipelinePlanner(std::string_view name, std::string_view description, int most_devices, bool proves, Search search)
+  PipelinePlanner(std::string_view name, std::string_view description, int most_devices, bool proves,
+                  PipelineMethod search)
       : name_(name),
         description_(description),
         most_devices_(most_devices),
@@ -49,10 +41,9 @@ class PipelinePlanner final : public StepTimePlanner {
   const std::string_view name_, description_;
   const int most_devices_;  // 0: any
   const bool proves_;
-  const Search search_;
+  const PipelineMethod search_;
 };
 
-constexpr int kMostDevices = 64;
 constexpr size_t kMostCuts = 256;
 
 std::vector<PipelineStage> OneStageOn(const StepTimeProblem& problem, std::vector<int> devices) {
@@ -65,7 +56,7 @@ void TimeSingleDevices(const StepTimeProblem& problem, const SearchLimits& limit
   for (int d = 0; d < problem.devices() && !limits.Spent(); ++d) timer.Seconds(OneStageOn(problem, {d}));
 }
 
-absl::Status Exact(const Question& q, StepTimeSolution& out) {
+absl::Status Exact(const PipelineQuestion& q, StepTimeSolution& out) {
   for (const double steps_kept : {1.0, 2.0, 4.0, 8.0}) {
     MEDLEY_ASSIGN_OR_RETURN(const ExactPipeline exact, FindExactPipeline(q.problem, q.limits, steps_kept));
     if (steps_kept == 1) {
@@ -89,37 +80,6 @@ absl::Status Exact(const Question& q, StepTimeSolution& out) {
   return absl::OkStatus();
 }
 
-// All subsets up to 10 devices; above, those with the fastest devices.
-absl::Status BestSubset(const Question& q, StepTimeSolution&) {
-  const int devices = q.problem.devices();
-  std::vector<int> by_speed;
-  for (int d = 0; d < devices; ++d) by_speed.push_back(d);
-  const auto seconds = [&](int d) { return q.problem.WorkOf(0, q.problem.layers(), d).At(1); };
-  std::ranges::stable_sort(by_speed, {}, seconds);
-  if (devices > 10) {
-    for (auto end = by_speed.begin() + 1; end <= by_speed.end() && !q.limits.Spent(); ++end) {
-      q.timer.Seconds(OneStageOn(q.problem, {by_speed.begin(), end}));
-    }
-    return absl::OkStatus();
-  }
-  for (unsigned set = 1; set < 1U << devices && !q.limits.Spent(); ++set) {
-    std::vector<int> members;
-    for (int d = 0; d < devices; ++d) {
-      if ((set >> d & 1) != 0) members.push_back(d);
-    }
-    q.timer.Seconds(OneStageOn(q.problem, std::move(members)));
-  }
-  return absl::OkStatus();
-}
-
-// The dynamic programs compare all divisions of the model.
-absl::Status CheckSize(const StepTimeProblem& problem) {
-  if (problem.devices() <= kMostDevices && problem.cuts().size() <= kMostCuts) return absl::OkStatus();
-  return base::InvalidArgument(
-      "planners pipedream, pipe-torch and hetpipe are for at most {} devices and {} cuts of the model, not {} and {}",
-      kMostDevices, kMostCuts, problem.devices(), problem.cuts().size());
-}
-
 std::vector<int> Everything(const StepTimeProblem& problem) {
   std::vector<int> all;
   for (int d = 0; d < problem.devices(); ++d) all.push_back(d);
@@ -128,17 +88,28 @@ std::vector<int> Everything(const StepTimeProblem& problem) {
 
 }  // namespace
 
+absl::Status CheckDivisions(const StepTimeProblem& problem, std::string_view planner) {
+  if (problem.devices() <= kMostDividedDevices && problem.cuts().size() <= kMostCuts) return absl::OkStatus();
+  return base::InvalidArgument("planner {} is for at most {} devices and {} cuts of the model, not {} and {}", planner,
+                               kMostDividedDevices, kMostCuts, problem.devices(), problem.cuts().size());
+}
+
+std::unique_ptr<StepTimePlanner> MakePipelinePlanner(std::string_view name, std::string_view description,
+                                                     int most_devices, PipelineMethod search, bool proves) {
+  return std::make_unique<PipelinePlanner>(name, description, most_devices, proves, std::move(search));
+}
+
 std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
   std::vector<std::unique_ptr<StepTimePlanner>> out;
-  const auto add = [&](std::string_view name, std::string_view description, int most_devices, Search search,
+  const auto add = [&](std::string_view name, std::string_view description, int most_devices, PipelineMethod search,
                        bool proves = false) {
-    out.push_back(std::make_unique<PipelinePlanner>(name, description, most_devices, proves, std::move(search)));
+    out.push_back(MakePipelinePlanner(name, description, most_devices, std::move(search), proves));
   };
   add("exact", "the best pipeline on at most 8 devices by a closed form, with a proof, and then by the simulator",
       kMostExactDevices, Exact, true);
   add("local", "local search from the best of PipeDream, Pipe-torch and one stage, with random restarts", 0,
-      [](const Question& q, StepTimeSolution&) {
-        if (CheckSize(q.problem).ok()) {
+      [](const PipelineQuestion& q, StepTimeSolution&) {
+        if (CheckDivisions(q.problem, "local").ok()) {
           q.timer.Seconds(PipeDream(q.problem));
           q.timer.Seconds(PipeTorch(q.problem));
         }
@@ -149,34 +120,19 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
         SearchLocally(q.problem, start, kSearchCalls, q.rng, q.limits, q.timer);
         return absl::OkStatus();
       });
-  add("random", "the best of random pipelines", 0, [](const Question& q, StepTimeSolution&) {
-    SearchRandomly(q.problem, kSearchCalls, q.rng, q.limits, q.timer);
-    return absl::OkStatus();
-  });
   add("pipedream", "PipeDream's dynamic program, for which all devices are equal (Harlap and others 2018)",
-      kMostDevices, [](const Question& q, StepTimeSolution&) {
-        MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
+      kMostDividedDevices, [](const PipelineQuestion& q, StepTimeSolution&) {
+        MEDLEY_RETURN_IF_ERROR(CheckDivisions(q.problem, "pipedream"));
         q.timer.Seconds(PipeDream(q.problem));
         return absl::OkStatus();
       });
-  add("pipe-torch", "a stage for each device, in the order of their bandwidth (Zhan, Zhang 2019)", kMostDevices,
-      [](const Question& q, StepTimeSolution&) {
-        MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
+  add("pipe-torch", "a stage for each device, in the order of their bandwidth (Zhan, Zhang 2019)", kMostDividedDevices,
+      [](const PipelineQuestion& q, StepTimeSolution&) {
+        MEDLEY_RETURN_IF_ERROR(CheckDivisions(q.problem, "pipe-torch"));
         q.timer.Seconds(PipeTorch(q.problem));
         return absl::OkStatus();
       });
-  add("hetpipe", "pipelines of virtual workers with the same devices each (HetPipe, Park and others 2020)",
-      kMostDevices, [](const Question& q, StepTimeSolution&) {
-        MEDLEY_RETURN_IF_ERROR(CheckSize(q.problem));
-        for (const auto& stages : HetPipe(q.problem, q.limits)) q.timer.Seconds(stages);
-        return absl::OkStatus();
-      });
-  add("bsp", "one copy of the model on every device, shares balanced", 0, [](const Question& q, StepTimeSolution&) {
-    q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
-    return absl::OkStatus();
-  });
-  add("bsp-subset", "one copy of the model on each device of the best subset", 0, BestSubset);
-  add("one-device", "the fastest single device", 0, [](const Question& q, StepTimeSolution&) {
+  add("one-device", "the fastest single device", 0, [](const PipelineQuestion& q, StepTimeSolution&) {
     TimeSingleDevices(q.problem, q.limits, q.timer);
     return absl::OkStatus();
   });

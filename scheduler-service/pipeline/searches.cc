@@ -172,14 +172,6 @@ std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::
   return RepairPipeline(problem, group_of_layer, devices_of_group).stages;
 }
 
-void SearchRandomly(const StepTimeProblem& problem, int64_t calls, base::Rng& rng, const SearchLimits& limits,
-                    PipelineTimer& timer) {
-  const int64_t end = timer.calls() + calls;
-  for (int64_t draw = 0; draw < 20 * calls && timer.calls() < end && !limits.Spent(); ++draw) {
-    timer.Seconds(RandomPipeline(problem, rng));
-  }
-}
-
 void SearchLocally(const StepTimeProblem& problem, std::vector<PipelineStage> start, int64_t calls, base::Rng& rng,
                    const SearchLimits& limits, PipelineTimer& timer) {
   const int64_t end = timer.calls() + calls;

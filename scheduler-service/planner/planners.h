@@ -14,9 +14,6 @@ std::unique_ptr<Planner> MakeCpuOnly();
 std::unique_ptr<Planner> MakeGpuOnly();
 std::unique_ptr<Planner> MakeAuto();
 std::unique_ptr<Planner> MakeRlLstm();
-std::unique_ptr<Planner> MakeRlRnn();
-std::unique_ptr<Planner> MakeBayesian();
-std::unique_ptr<Planner> MakeGenetic();
 
 // The cheapest plan of one stage, on type `t`.
 std::optional<Provisioned> SingleType(const Problem& problem, int t);

@@ -1,6 +1,6 @@
-// The planners rl-lstm and rl-rnn: a recurrent policy over layers, trained by REINFORCE on the cost model (HeterPS,
-// section 5.2 and Algorithm 1). The plan is the cheapest schedule that was drawn from the policy, with its optimal
-// units; there is no other search. Internal to planner/.
+// The planner rl-lstm: a recurrent policy over layers, trained by REINFORCE on the cost model (HeterPS, section 5.2 and
+// Algorithm 1). The plan is the cheapest schedule that was drawn from the policy, with its optimal units; there is no
+// other search. Other networks than the LSTM are for planners outside of the service.
 #pragma once
 
 #include "scheduler-service/planner/planner.h"

@@ -4,11 +4,7 @@
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
-#include "scheduler-service/graph/graph_planners.h"
-#include "scheduler-service/hierarchy/hierarchy_planner.h"
-#include "scheduler-service/pipeline/pipeline_planners.h"
-#include "scheduler-service/planner/auto_step_time.h"
-#include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/planner.h"
 
 namespace medley::sched {
 namespace {
@@ -61,26 +57,6 @@ const Planner* Registry::Find(std::string_view name) const {
     if (planner->name() == name) return planner.get();
   }
   return nullptr;
-}
-
-Registry BuiltinPlanners() {
-  Registry registry;
-  registry.Add(MakeAuto());
-  registry.Add(MakeExact());
-  registry.Add(MakeBruteForce());
-  registry.Add(MakeRlLstm());
-  registry.Add(MakeRlRnn());
-  registry.Add(MakeBayesian());
-  registry.Add(MakeGenetic());
-  registry.Add(MakeGreedy());
-  registry.Add(MakeHeuristic());
-  registry.Add(MakeCpuOnly());
-  registry.Add(MakeGpuOnly());
-  registry.Add(MakeAutoStepTime());
-  registry.Add(MakeHierarchyPlanner());
-  for (auto& planner : MakePipelinePlanners()) registry.Add(std::move(planner));
-  for (auto& planner : MakeGraphPlanners()) registry.Add(std::move(planner));
-  return registry;
 }
 
 }  // namespace medley::sched

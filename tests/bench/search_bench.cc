@@ -1,5 +1,5 @@
 // Measures the cost of the search planners relative to the optimum, and their time:
-//   search_bench [--planners rl-lstm,genetic] [--types 2,4,8] [--seeds 10] [--random 6] REQUEST.yaml...
+//   search_bench [--planners rl-lstm,greedy] [--types 2,4,8] [--seeds 10] [--random 6] REQUEST.yaml...
 // Prints one line for each request, number of types and planner: the cost relative to the optimum (of `exact`) over the
 // seeds, wall-clock seconds and CPU seconds.
 #include <CLI/CLI.hpp>
@@ -35,7 +35,7 @@ double Median(std::vector<double> values) {
 
 struct Flags {
   std::vector<std::string> files;
-  std::vector<std::string> planners = {"rl-lstm", "rl-rnn", "genetic", "bayesian"};
+  std::vector<std::string> planners = {"rl-lstm"};
   std::vector<int> types = {2, 4, 8};
   int seeds = 10;
   int random = 0;

@@ -18,8 +18,9 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "reproductions/heterog/agent.h"
-#include "tests/bench/graph/asked.h"
-#include "tests/bench/graph/testbed.h"
+#include "reproductions/heterog/bench/graph/asked.h"
+#include "reproductions/heterog/bench/graph/testbed.h"
+#include "reproductions/heterog/searches.h"
 
 namespace medley::reproductions::heterog {
 namespace {
@@ -163,9 +164,9 @@ absl::Status AgentBench::Search() {
   };
   const std::string none;
   const std::vector<std::pair<const char*, std::function<absl::Status(const sched::GraphQuestion&)>>> searches = {
-      {"agent, local search", agent(0.5, weights)},           {"agent alone", agent(0, weights)},
-      {"agent alone, random weights", agent(0, none)},        {"local search", simple(sched::SearchGraph)},
-      {"Metropolis", simple(sched::SearchGraphByMetropolis)}, {"random draws", simple(sched::SearchGraphRandomly)}};
+      {"agent, local search", agent(0.5, weights)},    {"agent alone", agent(0, weights)},
+      {"agent alone, random weights", agent(0, none)}, {"local search", simple(sched::SearchGraph)},
+      {"Metropolis", simple(SearchByMetropolis)},      {"random draws", simple(SearchRandomly)}};
   fmt::print("{} simulations, {} seeds; medians (worst), relative to the best baseline with either order\n\n| model |",
              flags_.calls, flags_.seeds);
   for (const auto& [name, search] : searches) fmt::print(" {} |", name);

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """Runs all parts of agent_bench, and keeps what each printed: ./dev bench agent all [--folder build/agent-bench] [--small]
 
-As tests/bench/graph/all.py does it for graph_bench.
+As graph/all.py does it for graph_bench.
 """
 import importlib.util
 import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GRAPH = os.path.join(HERE, "../../../tests/bench/graph/all.py")
+GRAPH = os.path.join(HERE, "graph/all.py")
 PARTS = {  # name: arguments, and those of --small
     "search": ("agent_bench search --calls 1000 --seeds 5", "agent_bench search --calls 60 --seeds 1 --models vgg19"),
     "train": ("agent_bench train --without vgg19,bert-24,inception_v3 --weights {folder}/unseen.pt",

@@ -19,6 +19,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "reproductions/tapp/baselines.h"
 #include "reproductions/tapp/tapp_planner.h"
 #include "scheduler-service/pipeline/baselines.h"
 #include "scheduler-service/pipeline/closed_form.h"
@@ -164,6 +165,7 @@ class Bench {
  public:
   explicit Bench(const Flags& flags) : flags_(flags) {
     for (auto& planner : sched::MakePipelinePlanners()) planners_.Add(std::move(planner));
+    for (auto& planner : MakeBaselines()) planners_.Add(std::move(planner));
   }
 
   void Table() {
@@ -200,8 +202,7 @@ class Bench {
       const sched::SearchLimits limits(kClock, base::SteadyTime::max(), {});
       sched::PipelineTimer random(problem, limits);
       base::Rng draws(1);
-      sched::SearchRandomly(problem, std::max(tapp.solution.simulated, networks.solution.simulated), draws, limits,
-                            random);
+      SearchRandomly(problem, std::max(tapp.solution.simulated, networks.solution.simulated), draws, limits, random);
       for (const char* name : {"pipedream", "pipe-torch", "bsp", "bsp-subset", "local"}) {
         const double other = Solve(*planners_.Find(name), problem, 1).seconds;
         above[name].push_back(other / exact.seconds - 1);

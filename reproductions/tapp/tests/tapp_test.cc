@@ -1,7 +1,11 @@
 // The features, the networks and the planner of tapp.
 #include <gmock/gmock.h>
 
+#include <map>
+#include <string>
+
 #include "common/base/testing/status_matchers.h"
+#include "reproductions/tapp/baselines.h"
 #include "reproductions/tapp/tapp_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
 #include "scheduler-service/pipeline/repair.h"
@@ -106,6 +110,23 @@ TappOptions Quick() {
   options.calls = 300;
   options.rounds = 60;
   return options;
+}
+
+TEST(TappBaselinesTest, MakePlansAndTheBestSubsetIsNoWorseThanAllDevices) {
+  base::Rng rng(61);
+  for (int round = 0; round < 6; ++round) {
+    const sched::StepTimeProblem problem =
+        sched::RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(4)), 2 + static_cast<int>(rng.Below(6)), true);
+    std::map<std::string, double> seconds;
+    for (const auto& planner : MakeBaselines()) {
+      const auto solution = planner->Solve(problem, 1, sched::NoLimits());
+      ASSERT_THAT(solution, IsOk()) << planner->name();
+      ASSERT_TRUE(solution->best) << planner->name();
+      EXPECT_THAT(model::Validate(*solution->best, problem.layers()), IsOk());
+      seconds[std::string(planner->name())] = solution->seconds;
+    }
+    EXPECT_LE(seconds.at("bsp-subset"), seconds.at("bsp"));
+  }
 }
 
 TEST(TappPlannerTest, IsNearTheExactPipeline) {

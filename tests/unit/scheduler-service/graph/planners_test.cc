@@ -1,4 +1,4 @@
-// The planners of operation-level plans.
+// The planner of operation-level plans.
 #include "scheduler-service/graph/graph_planners.h"
 
 #include "scheduler-service/graph/balance.h"
@@ -11,28 +11,23 @@ using base::IsOk;
 
 class GraphPlannersTest : public testing::Test {
  protected:
-  static StepTimeSolution Solve(const std::string& name, const StepTimeProblem& problem,
+  static StepTimeSolution Solve(const StepTimeProblem& problem,
                                 const GraphOptions& options = {.groups = 48, .calls = 400}) {
-    StepTimeRegistry planners;
-    for (auto& planner : MakeGraphPlanners(options)) planners.Add(std::move(planner));
-    auto solution = planners.Find(name)->Solve(problem, 1, Unlimited());
-    EXPECT_THAT(solution, IsOk()) << name;
+    auto solution = MakeGraph(options)->Solve(problem, 1, Unlimited());
+    EXPECT_THAT(solution, IsOk());
     return solution.ok() ? *std::move(solution) : StepTimeSolution{};
   }
 };
 
-TEST_F(GraphPlannersTest, AllMakeValidPlansAboveTheBound) {
+TEST_F(GraphPlannersTest, PlansAreValidAndAboveTheBound) {
   base::Rng rng(31);
   for (int round = 0; round < 4; ++round) {
     const StepTimeProblem problem = RandomGraphProblem(rng, 3, 8);
-    for (const auto& planner : MakeGraphPlanners({.groups = 6, .calls = 150})) {
-      const StepTimeSolution solution = Solve(std::string(planner->name()), problem, {.groups = 6, .calls = 150});
-      ASSERT_TRUE(solution.best) << planner->name();
-      EXPECT_THAT(model::Validate(*solution.best, problem.layers()), IsOk());
-      EXPECT_GE(solution.seconds, solution.lower_bound_seconds * (1 - 1e-9));
-      EXPECT_LE(solution.simulated,
-                150 + (planner->name() == "graph" ? kMostBalanceSimulations + kMostOverlapSimulations : 0));
-    }
+    const StepTimeSolution solution = Solve(problem, {.groups = 6, .calls = 150});
+    ASSERT_TRUE(solution.best);
+    EXPECT_THAT(model::Validate(*solution.best, problem.layers()), IsOk());
+    EXPECT_GE(solution.seconds, solution.lower_bound_seconds * (1 - 1e-9));
+    EXPECT_LE(solution.simulated, 150 + kMostBalanceSimulations + kMostOverlapSimulations);
   }
 }
 
@@ -55,7 +50,7 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
         }
       }
     }
-    const StepTimeSolution solution = Solve("graph", problem, {.groups = kGroups, .calls = 600});
+    const StepTimeSolution solution = Solve(problem, {.groups = kGroups, .calls = 600});
     double seconds = solution.seconds;  // of the best plan of the paper's decisions
     const auto without = [&](std::string_view label) {
       const auto found = std::ranges::find_if(solution.alternatives,
@@ -82,17 +77,6 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
   EXPECT_GT(std::ranges::min(gaps), -1e-9);
 }
 
-TEST_F(GraphPlannersTest, TheSearchIsNoWorseThanItsBaselines) {
-  base::Rng rng(41);
-  for (int round = 0; round < 3; ++round) {
-    const StepTimeProblem problem = RandomGraphProblem(rng, 4, 12);
-    const double found = Solve("graph", problem).seconds;
-    for (const char* name : {"ev-ps", "ev-ar", "cp-ps", "cp-ar"}) {
-      EXPECT_LE(found, Solve(name, problem).seconds * (1 + 1e-9)) << name;
-    }
-  }
-}
-
 // A layer with most of the parameters is best on one device, and one with most of the work on all of them.
 TEST_F(GraphPlannersTest, UnlikeOperationsGetUnlikeReplicas) {
   model::PlanRequest request = ClusterRequest({4}, {1}, 2, 1, 0);
@@ -101,7 +85,7 @@ TEST_F(GraphPlannersTest, UnlikeOperationsGetUnlikeReplicas) {
   request.model.layers[0].output_bytes = 100;
   request.model.layers[1].profiles[0].compute_seconds = 0.01;
   request.model.layers[1].weight_bytes = 4e9;
-  const StepTimeSolution solution = Solve("graph", ProblemOf(request));
+  const StepTimeSolution solution = Solve(ProblemOf(request));
   ASSERT_EQ(solution.best->placements.size(), 2u);
   EXPECT_EQ(solution.best->placements[0].replicas.size(), 4u);
   EXPECT_EQ(solution.best->placements[1].replicas.size(), 1u);
@@ -117,7 +101,7 @@ TEST_F(GraphPlannersTest, UnlikeOperationsGetUnlikeReplicas) {
 // A device of 1.5 times the power counts as two replicas; balanced, it gets 1.5 times the samples.
 TEST_F(GraphPlannersTest, SharesAreBalanced) {
   const StepTimeProblem problem = ProblemOf(ClusterRequest({1, 1}, {1, 1.5}, 4, 1, 1000));
-  const StepTimeSolution solution = Solve("graph", problem);
+  const StepTimeSolution solution = Solve(problem);
   ASSERT_TRUE(solution.best);
   EXPECT_NEAR(solution.best->placements[0].replicas[0].share, 0.6, 1.0 / problem.samples());
   EXPECT_THAT(solution.explanation,
@@ -130,16 +114,15 @@ TEST_F(GraphPlannersTest, SharesAreBalanced) {
 TEST_F(GraphPlannersTest, WhatFitsOnNoDeviceIsDivided) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 6, 1, 6e9);
   request.resources[0].memory_bytes = 13e9;  // the whole model with its state needs 18 GB
-  const StepTimeSolution solution = Solve("graph", ProblemOf(request));
+  const StepTimeSolution solution = Solve(ProblemOf(request));
   ASSERT_TRUE(solution.best);
   EXPECT_GT(solution.best->devices.size(), 1u);
-  EXPECT_FALSE(Solve("ev-ar", ProblemOf(request)).best);
 }
 
 TEST_F(GraphPlannersTest, NoPlanHasASentence) {
   model::PlanRequest request = ClusterRequest({2}, {1}, 2, 1, 6e9);
   request.resources[0].memory_bytes = 1e9;
-  const StepTimeSolution solution = Solve("graph", ProblemOf(request), {.groups = 4, .calls = 60});
+  const StepTimeSolution solution = Solve(ProblemOf(request), {.groups = 4, .calls = 60});
   EXPECT_FALSE(solution.best);
   ASSERT_FALSE(solution.notes.empty());
   EXPECT_THAT(solution.notes.back(), testing::HasSubstr("no plan of operations fits"));
@@ -149,16 +132,14 @@ TEST_F(GraphPlannersTest, NoPlanHasASentence) {
 TEST_F(GraphPlannersTest, EndsWhereNoneOfFewStrategiesFits) {
   model::PlanRequest request = ClusterRequest({1}, {1}, 1, 1, 6e9);
   request.resources[0].memory_bytes = 1e6;
-  for (const char* name : {"graph", "graph-random", "graph-mcmc", "graph-post"}) {
-    EXPECT_FALSE(Solve(name, ProblemOf(request)).best) << name;
-  }
+  EXPECT_FALSE(Solve(ProblemOf(request)).best);
 }
 
 // Each baseline that does not fit has its own reason.
 TEST_F(GraphPlannersTest, EveryComparisonThatIsImpossibleSaysWhy) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 6, 1, 6e9);
   request.resources[0].memory_bytes = 13e9;
-  const StepTimeSolution solution = Solve("graph", ProblemOf(request));
+  const StepTimeSolution solution = Solve(ProblemOf(request));
   ASSERT_GE(solution.alternatives.size(), 8u);
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_THAT(solution.alternatives[i].failure, testing::HasSubstr("of memory")) << solution.alternatives[i].label;
@@ -171,17 +152,15 @@ TEST_F(GraphPlannersTest, LargeQuestionsEndWhenTheyAreStopped) {
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;
-  for (const auto& planner : MakeGraphPlanners()) {
-    const auto solution = planner->Solve(problem, 1, SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
-    ASSERT_THAT(solution, IsOk()) << planner->name();
-    EXPECT_FALSE(solution->best);
-    EXPECT_FALSE(solution->complete);
-  }
+  const auto solution = MakeGraph()->Solve(problem, 1, SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
+  ASSERT_THAT(solution, IsOk());
+  EXPECT_FALSE(solution->best);
+  EXPECT_FALSE(solution->complete);
 }
 
 TEST_F(GraphPlannersTest, OneDeviceAndOperationsWithoutWork) {
   for (const double seconds : {0.0, 1.0}) {
-    const StepTimeSolution solution = Solve("graph", ProblemOf(ClusterRequest({1}, {1}, 3, seconds)));
+    const StepTimeSolution solution = Solve(ProblemOf(ClusterRequest({1}, {1}, 3, seconds)));
     ASSERT_TRUE(solution.best);
     EXPECT_EQ(solution.best->devices.size(), 1u);
   }
@@ -190,8 +169,7 @@ TEST_F(GraphPlannersTest, OneDeviceAndOperationsWithoutWork) {
 TEST_F(GraphPlannersTest, AsynchronousSchedulesAreRefused) {
   model::PlanRequest request = ClusterRequest({2}, {1}, 3);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
-  const auto planners = MakeGraphPlanners();
-  EXPECT_THAT(planners.front()->Solve(ProblemOf(request), 1, Unlimited()),
+  EXPECT_THAT(MakeGraph()->Solve(ProblemOf(request), 1, Unlimited()),
               base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("must not be ASYNC_1F1B")));
 }
 
@@ -199,15 +177,14 @@ TEST_F(GraphPlannersTest, ReplicasThatDifferAreRefused) {
   model::PlanRequest request = ClusterRequest({2}, {1}, 3);
   request.planner.sync.mode = model::SyncMode::kPercentage;
   request.planner.sync.fraction = 0.5;
-  const auto planners = MakeGraphPlanners();
-  EXPECT_THAT(planners.front()->Solve(ProblemOf(request), 1, Unlimited()),
+  EXPECT_THAT(MakeGraph()->Solve(ProblemOf(request), 1, Unlimited()),
               base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("must be FULL")));
 }
 
 TEST_F(GraphPlannersTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(43);
   const StepTimeProblem problem = RandomGraphProblem(rng, 3, 10);
-  EXPECT_EQ(Solve("graph", problem).best, Solve("graph", problem).best);
+  EXPECT_EQ(Solve(problem).best, Solve(problem).best);
 }
 
 }  // namespace
