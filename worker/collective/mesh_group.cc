@@ -13,56 +13,10 @@
 #include "common/base/status.h"
 #include "worker/collective/collective_group.h"
 #include "worker/collective/mesh.h"
+#include "worker/collective/mesh_peer.h"
 
 namespace medley::worker {
 namespace {
-
-// The top byte of a tag separates messages of the caller from those of collectives.
-constexpr uint64_t kUserTags = uint64_t{0x40} << 56;
-constexpr uint64_t kCollectiveTag = uint64_t{0x41} << 56;
-constexpr uint64_t kFarewellTag = uint64_t{0x42} << 56;  // no more will come; without bytes
-constexpr size_t kMaxQueuedMessages = 1024;
-constexpr size_t kMaxQueuedBytes = size_t{256} << 20;  // of all peers
-constexpr size_t kMaxArrivedBytes = size_t{64} << 20;  // of one peer, before a receiver
-constexpr uint64_t kMaxMessageBytes = uint64_t{8} << 30;
-
-struct Header {
-  uint64_t tag = 0;
-  uint64_t size = 0;
-};
-constexpr size_t kRecord = size_t{16} << 10;  // of TLS; what is written at once has as few as possible
-
-// The header of a message of `size` bytes, followed by `bytes`, the first of them.
-void Pack(uint64_t tag, size_t size, std::span<const std::byte> bytes, std::vector<std::byte>& out) {
-  const Header header{tag, size};
-  const std::span<const std::byte> head = std::as_bytes(std::span(&header, 1));
-  out.clear();
-  out.reserve(head.size() + bytes.size());
-  out.insert(out.end(), head.begin(), head.end());
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
-// One that waits for a message.
-struct Receiver {
-  std::span<std::byte> bytes;
-  enum class State { kWaiting, kReading, kDone } state = State::kWaiting;
-  base::CondVar changed;  // its state
-};
-
-// Each thread waits for a condition of its own: a message wakes those that it concerns, however many peers there are.
-struct Peer {
-  std::unique_ptr<PeerStream> stream;
-  base::Mutex write_mutex;                                         // a message is written as a whole
-  std::vector<std::byte> first_record;                             // guarded by write_mutex
-  base::CondVar to_read;                                           // something was received, or has a receiver
-  base::CondVar to_write;                                          // the queue is not empty
-  std::map<uint64_t, std::deque<Receiver*>> receivers;             // by tag; guarded by the group's mutex
-  std::map<uint64_t, std::deque<std::vector<std::byte>>> arrived;  // likewise
-  size_t arrived_bytes = 0;                                        // likewise
-  std::deque<std::vector<std::byte>> queue;                        // likewise; packed messages
-  bool sending = false;                                            // likewise
-  bool left = false;                                               // likewise; it has ended its group in order
-};
 
 // A peer that leaves within a message has not left in order.
 absl::Status Whole(absl::Status read) {
@@ -120,7 +74,7 @@ class MeshGroup final : public CollectiveGroup {
       return group_.ReceiveMessage(from, kCollectiveTag, bytes);
     }
     absl::Status Exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) override {
-      Receiver receiver{in};
+      MessageReceiver receiver{in};
       MEDLEY_RETURN_IF_ERROR(group_.Begin(from, kCollectiveTag, receiver));
       const absl::Status written = group_.WriteCollective(to, out);
       const absl::Status received =
@@ -138,30 +92,30 @@ class MeshGroup final : public CollectiveGroup {
   absl::Status Guarded(const std::string& what, absl::FunctionRef<absl::Status()> body) override {
     return Ended(what, body());
   }
-  Peer& At(int rank) { return peers_[static_cast<size_t>(rank)]; }
+  MeshPeer& At(int rank) { return peers_[static_cast<size_t>(rank)]; }
 
   absl::Status WriteCollective(int to, std::span<const std::byte> bytes) {
     const Patience patience{base::SystemClock().Steady() + options().timeout, {}};
     return WriteMessage(At(to), kCollectiveTag, bytes, &patience);
   }
-  static absl::Status WriteMessage(Peer& peer, uint64_t tag, std::span<const std::byte> bytes,
+  static absl::Status WriteMessage(MeshPeer& peer, uint64_t tag, std::span<const std::byte> bytes,
                                    const Patience* patience) {
-    const size_t first = std::min(bytes.size(), kRecord - sizeof(Header));
+    const size_t first = std::min(bytes.size(), kRecord - sizeof(MessageHeader));
     base::MutexLock lock(peer.write_mutex);
     Pack(tag, bytes.size(), bytes.first(first), peer.first_record);
     MEDLEY_RETURN_IF_ERROR(peer.stream->Write(peer.first_record, patience));
     return peer.stream->Write(bytes.subspan(first), patience);
   }
   absl::Status ReceiveMessage(int from, uint64_t tag, std::span<std::byte> bytes) {
-    Receiver receiver{bytes};
+    MessageReceiver receiver{bytes};
     MEDLEY_RETURN_IF_ERROR(Begin(from, tag, receiver));
     return End(from, tag, receiver, options().timeout);
   }
   // Gives the receiver the message that has arrived, or registers it for the one that will. After an error it is not
   // registered.
-  absl::Status Begin(int from, uint64_t tag, Receiver& receiver);
+  absl::Status Begin(int from, uint64_t tag, MessageReceiver& receiver);
   // Waits for the message, for `patience` at most. The receiver is not registered any more.
-  absl::Status End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience);
+  absl::Status End(int from, uint64_t tag, MessageReceiver& receiver, base::nanoseconds patience);
   // The error of a call: of one that failed first, the group's end; of later ones, why it is closed.
   absl::Status Ended(const std::string& what, absl::Status status);
   // Ends the connections, running calls and later ones.
@@ -169,7 +123,7 @@ class MeshGroup final : public CollectiveGroup {
   // Ends the connections so that the others, which may still need one another, lose only this rank.
   void Leave();
   void Read(size_t peer);
-  absl::Status ReadMessage(Peer& peer);
+  absl::Status ReadMessage(MeshPeer& peer);
   void Write(size_t peer);
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -182,7 +136,7 @@ class MeshGroup final : public CollectiveGroup {
   bool reported_ ABSL_GUARDED_BY(mutex_) = false;       // a call has returned the loss
   size_t queued_messages_ ABSL_GUARDED_BY(mutex_) = 0;  // of all peers, with those that are being written
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<Peer> peers_;             // Peer cannot move
+  std::deque<MeshPeer> peers_;         // MeshPeer cannot move
   std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
@@ -207,7 +161,7 @@ absl::Status MeshGroup::Send(int to, uint64_t tag, std::span<const std::byte> by
   if (bytes.size() > kMaxMessageBytes) {
     return base::InvalidArgument("a message of {} bytes; at most {} are possible", bytes.size(), kMaxMessageBytes);
   }
-  Peer& peer = At(to);
+  MeshPeer& peer = At(to);
   absl::Status status;
   {
     base::MutexLock lock(mutex_);
@@ -237,7 +191,7 @@ absl::Status MeshGroup::Flush() {
     base::MutexLock lock(mutex_);
     const auto sent = [&] {
       return closed_ || std::all_of(peers_.begin(), peers_.end(),
-                                    [](const Peer& peer) { return peer.queue.empty() && !peer.sending; });
+                                    [](const MeshPeer& peer) { return peer.queue.empty() && !peer.sending; });
     };
     if (!written_.WaitFor(mutex_, {}, options().timeout, sent)) {
       status = base::DeadlineExceeded("messages are still unsent");
@@ -248,8 +202,8 @@ absl::Status MeshGroup::Flush() {
   return Ended("flush", status);
 }
 
-absl::Status MeshGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
-  Peer& peer = At(from);
+absl::Status MeshGroup::Begin(int from, uint64_t tag, MessageReceiver& receiver) {
+  MeshPeer& peer = At(from);
   base::MutexLock lock(mutex_);
   const auto arrived = peer.arrived.find(tag);
   if (arrived != peer.arrived.end()) {
@@ -262,7 +216,7 @@ absl::Status MeshGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
       return base::DataLoss("{} sent {} bytes, expected {}", Name(from), message.size(), receiver.bytes.size());
     }
     std::copy(message.begin(), message.end(), receiver.bytes.begin());
-    receiver.state = Receiver::State::kDone;
+    receiver.state = MessageReceiver::State::kDone;
     return absl::OkStatus();
   }
   if (closed_) return base::Unavailable("{}", why_);
@@ -272,18 +226,18 @@ absl::Status MeshGroup::Begin(int from, uint64_t tag, Receiver& receiver) {
   return absl::OkStatus();
 }
 
-absl::Status MeshGroup::End(int from, uint64_t tag, Receiver& receiver, base::nanoseconds patience) {
-  Peer& peer = At(from);
+absl::Status MeshGroup::End(int from, uint64_t tag, MessageReceiver& receiver, base::nanoseconds patience) {
+  MeshPeer& peer = At(from);
   base::MutexLock lock(mutex_);
   const bool ended = receiver.changed.WaitFor(mutex_, {}, patience, [&] {
-    return receiver.state == Receiver::State::kDone ||
-           ((closed_ || peer.left) && receiver.state == Receiver::State::kWaiting);
+    return receiver.state == MessageReceiver::State::kDone ||
+           ((closed_ || peer.left) && receiver.state == MessageReceiver::State::kWaiting);
   });
-  if (receiver.state == Receiver::State::kDone) return absl::OkStatus();
-  if (receiver.state == Receiver::State::kReading) {  // the reader uses our memory: end it, then go
+  if (receiver.state == MessageReceiver::State::kDone) return absl::OkStatus();
+  if (receiver.state == MessageReceiver::State::kReading) {  // the reader uses our memory: end it, then go
     peer.stream->Shutdown();
-    receiver.changed.Wait(mutex_, {}, [&] { return receiver.state != Receiver::State::kReading; });
-    if (receiver.state == Receiver::State::kDone) return absl::OkStatus();
+    receiver.changed.Wait(mutex_, {}, [&] { return receiver.state != MessageReceiver::State::kReading; });
+    if (receiver.state == MessageReceiver::State::kDone) return absl::OkStatus();
   }
   if (const auto waiting = peer.receivers.find(tag); waiting != peer.receivers.end()) {
     std::erase(waiting->second, &receiver);
@@ -296,7 +250,7 @@ absl::Status MeshGroup::End(int from, uint64_t tag, Receiver& receiver, base::na
 }
 
 void MeshGroup::Read(size_t index) {
-  Peer& peer = peers_[index];
+  MeshPeer& peer = peers_[index];
   absl::Status status;
   do {
     status = ReadMessage(peer);
@@ -313,14 +267,14 @@ void MeshGroup::Read(size_t index) {
 }
 
 // OutOfRange: the peer has left, between two messages.
-absl::Status MeshGroup::ReadMessage(Peer& peer) {
-  Header header;
+absl::Status MeshGroup::ReadMessage(MeshPeer& peer) {
+  MessageHeader header;
   const std::span<std::byte> head = std::as_writable_bytes(std::span(&header, 1));
   MEDLEY_RETURN_IF_ERROR(peer.stream->Read(head.first(1)));
   MEDLEY_RETURN_IF_ERROR(Whole(peer.stream->Read(head.subspan(1))));
   if (header.tag == kFarewellTag) return base::OutOfRange("the peer has left");
   if (header.size > kMaxMessageBytes) return base::DataLoss("a message of {} bytes", header.size);
-  Receiver* receiver = nullptr;
+  MessageReceiver* receiver = nullptr;
   {
     base::MutexLock lock(mutex_);
     const auto waits = [&] {
@@ -341,7 +295,7 @@ absl::Status MeshGroup::ReadMessage(Peer& peer) {
       auto& waiting = peer.receivers[header.tag];
       waiting.pop_front();
       if (waiting.empty()) peer.receivers.erase(header.tag);
-      receiver->state = Receiver::State::kReading;
+      receiver->state = MessageReceiver::State::kReading;
     } else {
       peer.arrived_bytes += header.size;
     }
@@ -353,14 +307,14 @@ absl::Status MeshGroup::ReadMessage(Peer& peer) {
     // A receiver may have begun to wait meanwhile.
     const auto found = peer.receivers.find(header.tag);
     if (read.ok() && found != peer.receivers.end()) {
-      Receiver* late = found->second.front();
+      MessageReceiver* late = found->second.front();
       if (late->bytes.size() != bytes.size()) {
         return base::DataLoss("a message of {} bytes, expected {}", bytes.size(), late->bytes.size());
       }
       found->second.pop_front();
       if (found->second.empty()) peer.receivers.erase(found);
       std::copy(bytes.begin(), bytes.end(), late->bytes.begin());
-      late->state = Receiver::State::kDone;
+      late->state = MessageReceiver::State::kDone;
       late->changed.NotifyOne();
       peer.arrived_bytes -= header.size;
     } else if (read.ok()) {
@@ -370,14 +324,14 @@ absl::Status MeshGroup::ReadMessage(Peer& peer) {
   }
   const absl::Status read = Whole(peer.stream->Read(receiver->bytes));
   base::MutexLock lock(mutex_);
-  receiver->state = read.ok() ? Receiver::State::kDone : Receiver::State::kWaiting;
+  receiver->state = read.ok() ? MessageReceiver::State::kDone : MessageReceiver::State::kWaiting;
   if (!read.ok()) peer.receivers[header.tag].push_front(receiver);  // the end of the group wakes it
   receiver->changed.NotifyOne();
   return read;
 }
 
 void MeshGroup::Write(size_t index) {
-  Peer& peer = peers_[index];
+  MeshPeer& peer = peers_[index];
   std::vector<std::byte> message;
   while (true) {
     {
@@ -415,7 +369,7 @@ void MeshGroup::Leave() {
     if (closed_) return;
     closed_ = true;
     why_ = "the group is destroyed";
-    for (Peer& peer : peers_) {
+    for (MeshPeer& peer : peers_) {
       if (peer.stream == nullptr) continue;
       if (peer.sending || !peer.queue.empty()) {
         peer.stream->Shutdown();  // it would miss messages
@@ -426,7 +380,7 @@ void MeshGroup::Leave() {
     WakeAll();
   }
   const base::SteadyTime deadline = base::SystemClock().Steady() + base::seconds(1);
-  const Header farewell{kFarewellTag, 0};
+  const MessageHeader farewell{kFarewellTag, 0};
   for (PeerStream* stream : in_order) stream->Leave(std::as_bytes(std::span(&farewell, 1)), deadline);
 }
 
@@ -435,7 +389,7 @@ void MeshGroup::CloseFor(std::string_view why) {
   if (closed_) return;
   closed_ = true;
   why_ = why;
-  for (Peer& peer : peers_) {
+  for (MeshPeer& peer : peers_) {
     if (peer.stream != nullptr) peer.stream->Shutdown();
   }
   WakeAll();
@@ -444,11 +398,11 @@ void MeshGroup::CloseFor(std::string_view why) {
 // The group is closed, or a peer has left.
 void MeshGroup::WakeAll() {
   written_.NotifyAll();
-  for (Peer& peer : peers_) {
+  for (MeshPeer& peer : peers_) {
     peer.to_read.NotifyAll();
     peer.to_write.NotifyAll();
     for (const auto& [tag, receivers] : peer.receivers) {
-      for (Receiver* receiver : receivers) receiver->changed.NotifyAll();
+      for (MessageReceiver* receiver : receivers) receiver->changed.NotifyAll();
     }
   }
 }
