@@ -52,7 +52,7 @@ TEST_F(RunTest, AnInterruptedRunContinuesWhereItStopped) {
   EXPECT_THAT(Output(), Not(testing::ContainsRegex(", [1-9][0-9]* steps trained again")));
   EXPECT_EQ(RunManifest(job, {"--resume"}), "exit code 2");
   EXPECT_THAT(Output(), HasSubstr("is complete; there is nothing to continue"));
-  setenv("MEDLEY_CACHE", "off", 1);
+  setenv("MEDLEY_CACHE", profiles_.c_str(), 1);
 }
 
 TEST_F(RunTest, AKilledRunContinuesFromItsLastCheckpointAndLeavesNoProcess) {

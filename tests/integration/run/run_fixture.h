@@ -72,8 +72,15 @@ inline bool Sanitized() {
   return sanitizers != nullptr && *sanitizers != '\0';
 }
 
+// The runs of a process share the profiles that they measure, as runs of one user do: a job like an earlier one begins
+// to train at once.
 class RunTest : public testing::Test {
  protected:
+  static void SetUpTestSuite() {
+    profiles_ = *base::MakeTempDir("medley-run-profiles");
+    setenv("MEDLEY_CACHE", profiles_.c_str(), 1);
+  }
+  static void TearDownTestSuite() { base::RemoveTempDir(profiles_); }
   void SetUp() override { folder_ = *base::MakeTempDir("medley-run-test"); }
   void TearDown() override { base::RemoveTempDir(folder_); }
 
@@ -253,6 +260,7 @@ class RunTest : public testing::Test {
 
   base::SystemClock clock_;
   std::filesystem::path folder_;
+  static inline std::filesystem::path profiles_;
 };
 
 }  // namespace medley::cli

@@ -251,8 +251,10 @@ TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
 }
 
 TEST_F(RunTest, AJobThatDoesNotEndInTimeIsAFailure) {
+  setenv("MEDLEY_CACHE", "off", 1);  // it is still measured then
   EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "3"}),
             "exit code 1");
+  setenv("MEDLEY_CACHE", profiles_.c_str(), 1);
 }
 
 TEST_F(RunTest, MissingDataFailsTheJobWithTheFile) {

@@ -27,8 +27,8 @@ namespace {
 using base::IsOk;
 using kube::Json;
 
-// With units of a quarter of a core half a minute, more than a hand-over needs on a machine with other work.
-constexpr int kEpochs = 125;
+// With units of a tenth of a core half a minute, more than a hand-over needs on a machine with other work.
+constexpr int kEpochs = 50;
 constexpr int kBatch = 512;
 
 std::filesystem::path Variable(const char* name) { return std::getenv(name); }
@@ -137,7 +137,7 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
   static Json Pool() {
     return {{"class", "CPU"},
             {"nodeSelector", {{"role", "members"}}},
-            {"unit", {{"resources", {{"cpu", "250m"}, {"memory", "2Gi"}}}}},
+            {"unit", {{"resources", {{"cpu", "100m"}, {"memory", "2Gi"}}}}},
             {"limit", 3},
             {"price", {{"usdPerUnitHour", "0.10"}}}};
   }

@@ -58,14 +58,14 @@ class HandOverTest : public testing::Test {
 };
 
 TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
-  JobHarness job(Job(30));
+  JobHarness job(Job(15));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 60);
   job.StartCoordinator(2);
   EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
   job.Follow(2);
-  const pb::Observation end = ExpectComplete(job, 30);
+  const pb::Observation end = ExpectComplete(job, 15);
   EXPECT_EQ(end.coordinator_term(), 2);
   EXPECT_EQ(end.restarts(), 0) << "a hand-over is no recovery";
   EXPECT_EQ(end.switches_size(), 0);
@@ -78,7 +78,7 @@ TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
 
 // A drain evicts the pod before the second coordinator has started.
 TEST_F(HandOverTest, ACoordinatorThatMustStopLeadsUntilItIsReplaced) {
-  JobHarness job(Job(30));
+  JobHarness job(Job(15));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 40);
@@ -87,7 +87,7 @@ TEST_F(HandOverTest, ACoordinatorThatMustStopLeadsUntilItIsReplaced) {
   job.StartCoordinator(2);
   EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
   job.Follow(2);
-  EXPECT_EQ(ExpectComplete(job, 30).restarts(), 0);
+  EXPECT_EQ(ExpectComplete(job, 15).restarts(), 0);
 }
 
 // It was started for a running job, and asks when the job is over.
@@ -104,7 +104,7 @@ TEST_F(HandOverTest, ACoordinatorThatComesTooLateTellsHowTheJobEnded) {
 }
 
 TEST_F(HandOverTest, AJobMovesAgainAndAgain) {
-  JobHarness job(Job(30));
+  JobHarness job(Job(15));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   for (int term = 2; term <= 4; ++term) {
@@ -113,12 +113,12 @@ TEST_F(HandOverTest, AJobMovesAgainAndAgain) {
     EXPECT_EQ(job.WaitForExit(JobHarness::CoordinatorName(term - 1)), kSupersededExit) << job.AllLogs();
     job.Follow(term);
   }
-  EXPECT_EQ(ExpectComplete(job, 30).restarts(), 0);
+  EXPECT_EQ(ExpectComplete(job, 15).restarts(), 0);
 }
 
 // As behind a partition, or on a node that hangs: it wakes when another one has led for some time.
 TEST_F(HandOverTest, ACoordinatorThatWasStoppedCannotComeBack) {
-  JobHarness job(Job(30));
+  JobHarness job(Job(15));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 60);
@@ -131,7 +131,7 @@ TEST_F(HandOverTest, ACoordinatorThatWasStoppedCannotComeBack) {
   ASSERT_EQ(after.phase(), pb::JOB_PHASE_TRAINING) << "the job is too short for this test";
   job.Signal("coordinator", SIGCONT);
   EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
-  const pb::Observation end = ExpectComplete(job, 30);
+  const pb::Observation end = ExpectComplete(job, 15);
   EXPECT_LE(end.switches().rbegin()->lost_steps(), 1);
   // Started again in its pod, it finds out before it does anything.
   job.StartCoordinator(1);

@@ -134,7 +134,7 @@ std::map<std::string, std::string> Certificates(const std::filesystem::path& fol
 
 TEST_F(JobTlsTest, CertificatesAreRenewedWithoutLosingAStep) {
   JobOptions options = Small(data_);
-  options.epochs = 90;  // far more than the 6 seconds below
+  options.epochs = 30;  // far more than the 6 seconds below, in which the job hardly trains
   options.certificate_lifetime = "6s";
   JobHarness job(options);
   job.StartCoordinator();
@@ -149,7 +149,10 @@ TEST_F(JobTlsTest, CertificatesAreRenewedWithoutLosingAStep) {
                        [&](const auto& each) { return certificates::ValidityOf(each.second)->to < clock.Now(); });
   };
   // Training goes on, with its connections, when the first certificates have ended.
-  job.WaitFor([&](const pb::Observation&) { return all_ended(); }, base::seconds(60));
+  {
+    const Slowed slowed(job, "t1-0");
+    job.WaitFor([&](const pb::Observation&) { return all_ended(); }, base::seconds(60));
+  }
   ASSERT_TRUE(all_ended());
   const auto second = Certificates(job.folder());
   for (const auto& [folder, text] : first) EXPECT_NE(second.at(folder), text) << folder;
