@@ -2,7 +2,9 @@
 // norm, clipped gradients, embeddings in rows. One epoch, of MNIST's test images where the data are MNIST.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,6 +12,7 @@
 
 #include "common/base/file.h"
 #include "common/base/testing/soak.h"
+#include "common/base/testing/temp_dir.h"
 #include "common/document/parse.h"
 #include "tests/integration/worker/train_job.h"
 
@@ -27,14 +30,57 @@ void Map(Json& json, const std::string& examples) {
   }
 }
 
+// Writes the first `count` samples of a compressed IDX file, whose header has `dimensions` numbers, to a file of
+// `folder`, whose name says how many. Returns its URI.
+std::string FirstSamples(const std::string& uri, const std::filesystem::path& folder, int dimensions, int count) {
+  const std::string path = uri.substr(std::string("file://").size());
+  gzFile file = gzopen(path.c_str(), "rb");
+  EXPECT_NE(file, nullptr) << path;
+  std::string text(size_t{1} << 24, '\0');
+  const int read = gzread(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+  text.resize(static_cast<size_t>(std::max(read, 0)));
+  const auto header = 4 + 4 * static_cast<size_t>(dimensions);
+  size_t sample = 1;
+  for (size_t at = 8; at < header; at += 4) {
+    sample *= static_cast<uint8_t>(text.at(at + 2)) * size_t{256} + static_cast<uint8_t>(text.at(at + 3));
+  }
+  text.resize(header + sample * static_cast<size_t>(count));
+  for (int byte = 0; byte < 4; ++byte)
+    text[static_cast<size_t>(7 - byte)] = static_cast<char>(count >> (8 * byte) & 255);
+  const std::filesystem::path first = folder / (std::to_string(count) + std::filesystem::path(path).stem().string());
+  EXPECT_TRUE(base::WriteFileAtomic(first, text).ok()) << first;
+  return "file://" + first.string();
+}
+
+// A folder that lasts until the process ends.
+const std::filesystem::path& Folder() {
+  static const struct Made {
+    Made() : path(base::MakeTempDir("medley-examples").value()) {}
+    ~Made() { base::RemoveTempDir(path); }
+    std::filesystem::path path;
+  } kMade;
+  return kMade.path;
+}
+
+constexpr int kImages = 10000;  // in a file of test images
+constexpr int kFewImages = 2560;
+
 JobOptions Example(const std::string& name, int operations, std::set<int> tables = {}, int epochs = 1,
-                   const std::string& optimizer = "") {
+                   const std::string& optimizer = "", int images = kImages) {
   const std::string examples = ExampleData("").parent_path().parent_path().string();
   const auto text = base::ReadFile(examples + "/" + name + "/" + name + ".yaml");
   EXPECT_TRUE(text.ok()) << text.status();
   Json spec = document::ParseYamlStream(*text)->back().at("spec");
   if (spec["data"]["train"]["format"] == "idx") spec["data"]["train"] = spec["data"]["test"];
   Map(spec, examples);
+  const auto shorten = [](Json& data, int count) {
+    if (data["format"] != "idx" || count == kImages) return;
+    data["uri"] = FirstSamples(data["uri"], Folder(), 3, count);
+    data["labels"] = FirstSamples(data["labels"], Folder(), 1, count);
+  };
+  shorten(spec["data"]["train"], images);
+  shorten(spec["data"]["test"], base::Rounds(kFewImages, kImages));
   spec["data"].erase("volume");
   spec["checkpoint"] = {{"interval", "3600s"}, {"keep", 3}};
   spec["training"]["epochs"] = epochs;
@@ -123,7 +169,9 @@ TEST(ExamplesOfBatchNormTest, Trains) {
 // too, the weights have the same bits, wherever the stages are cut.
 TEST(ExamplesOfBatchNormTest, TrainsTheSameWithTheSameSplit) {
   constexpr int kOperations = 6;
-  const JobOptions options = Example("resnet", kOperations, {}, base::Rounds(1, 3), "sgd");  // epochs of 79 steps
+  // One epoch of 20 steps, or three of 79.
+  const JobOptions options =
+      Example("resnet", kOperations, {}, base::Rounds(1, 3), "sgd", base::Rounds(kFewImages, kImages));
   const auto train = [&](int cut, int units, int micro_batches) {
     return Train(options, {.stages = {{.end = cut, .units = units}, {.first = cut, .end = kOperations, .units = units}},
                            .micro_batches = micro_batches});
