@@ -154,9 +154,17 @@ void PrintTable(const Planned& planned) {
       std::printf("lower bound  %s s, gap %s %%\n", FormatDecimal(*result.lower_bound_seconds, 1).c_str(),
                   FormatDecimal(*result.gap * 100, 4).c_str());
     }
+    if (result.simulated) {
+      const double gap = plan.cost_usd > 0 ? (result.simulated->cost_usd / plan.cost_usd - 1) * 100 : 0;
+      std::printf("simulated    %s samples/s, %s USD, %s%s %% to the cost model, best of %d plans\n",
+                  FormatDecimal(result.simulated->throughput, 1).c_str(),
+                  FormatDecimal(result.simulated->cost_usd, 4).c_str(), gap < 0 ? "" : "+",
+                  FormatDecimal(gap, 1).c_str(), result.simulated->candidates);
+    }
   } else {
     PrintReasons(result);
   }
+  for (const std::string& note : result.notes) std::printf("note         %s\n", note.c_str());
   std::printf("planner      %s, %s ms\n", result.planner.c_str(),
               FormatDecimal(result.planning_seconds * 1000, 3).c_str());
   if (!result.alternatives.empty()) std::printf("\n%s", AlternativesTable(planned).c_str());

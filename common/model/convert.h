@@ -26,6 +26,7 @@ class ExecutionPlan;
 }  // namespace medley::plan::v1
 namespace medley::profile::v1 {
 class AllreduceMeasurement;
+class Link;
 class Model;
 class Profile;
 }  // namespace medley::profile::v1
@@ -54,6 +55,8 @@ void ToProto(const Model& model, profile::v1::Model& out);
 absl::StatusOr<Model> FromProto(const profile::v1::Model& in);
 void ToProto(const Profile& profile, profile::v1::Profile& out);
 absl::StatusOr<Profile> FromProto(const profile::v1::Profile& in);
+void ToProto(const Link& link, profile::v1::Link& out);
+Link FromProto(const profile::v1::Link& in);
 void ToProto(const AllreduceMeasurement& measured, profile::v1::AllreduceMeasurement& out);
 // `path` is the measurement's path in errors ("allreduces[2]"). Refuses numbers out of range.
 absl::StatusOr<AllreduceMeasurement> FromProto(const profile::v1::AllreduceMeasurement& in, std::string_view path);

@@ -130,20 +130,30 @@ absl::StatusOr<AllreduceMeasurement> FromProto(const profile_pb::AllreduceMeasur
   return measured;
 }
 
+void ToProto(const Link& link, profile_pb::Link& out) {
+  out.set_from(link.from);
+  out.set_to(link.to);
+  out.set_latency_seconds(link.latency_seconds);
+  out.set_bytes_per_second(link.bytes_per_second);
+  out.set_processor_seconds_per_message(link.processor_seconds_per_message);
+  out.set_processor_seconds_per_byte(link.processor_seconds_per_byte);
+}
+
+Link FromProto(const profile_pb::Link& in) {
+  return {in.from(),
+          in.to(),
+          in.latency_seconds(),
+          in.bytes_per_second(),
+          in.processor_seconds_per_message(),
+          in.processor_seconds_per_byte()};
+}
+
 void ToProto(const Profile& profile, profile_pb::Profile& out) {
   out.Clear();
   out.set_id(profile.id);
   ToProto(profile.model, *out.mutable_model());
   out.set_profile_batch_size(profile.profile_batch_size);
-  for (const Link& link : profile.links) {
-    profile_pb::Link& to = *out.add_links();
-    to.set_from(link.from);
-    to.set_to(link.to);
-    to.set_latency_seconds(link.latency_seconds);
-    to.set_bytes_per_second(link.bytes_per_second);
-    to.set_processor_seconds_per_message(link.processor_seconds_per_message);
-    to.set_processor_seconds_per_byte(link.processor_seconds_per_byte);
-  }
+  for (const Link& link : profile.links) ToProto(link, *out.add_links());
   out.set_state_factor(profile.state_factor);
   out.set_samples_per_epoch(profile.samples_per_epoch);
   out.set_micro_batches(profile.micro_batches);
@@ -155,10 +165,7 @@ absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
   profile.id = in.id();
   MEDLEY_ASSIGN_OR_RETURN(profile.model, FromProto(in.model()));
   profile.profile_batch_size = in.profile_batch_size();
-  for (const profile_pb::Link& link : in.links()) {
-    profile.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second(),
-                             link.processor_seconds_per_message(), link.processor_seconds_per_byte()});
-  }
+  for (const profile_pb::Link& link : in.links()) profile.links.push_back(FromProto(link));
   profile.state_factor = in.state_factor() == 0 ? 3 : in.state_factor();
   profile.samples_per_epoch = in.samples_per_epoch();
   profile.micro_batches = in.micro_batches();

@@ -34,7 +34,7 @@ Training TrainingFromProto(const pb::Training& in) {
   out.epochs = Or(in.epochs(), 1.0);
   out.state_factor = Or(in.state_factor(), 3.0);
   out.remaining_samples = in.remaining_samples();
-  out.micro_batches = Or(in.micro_batches(), 1);
+  out.micro_batches = in.micro_batches();
   return out;
 }
 
@@ -125,7 +125,7 @@ void PlannerToProto(const PlannerOptions& options, pb::PlannerOptions& out) {
   out.set_time_budget_seconds(options.time_budget_seconds);
   out.set_schedule(ToProto(options.schedule));
   out.set_max_staleness(options.max_staleness);
-  if (options.evaluator == EvaluatorKind::kSimulator) out.set_evaluator(pb::EVALUATOR_SIMULATOR);
+  if (options.evaluator == EvaluatorKind::kCostModel) out.set_evaluator(pb::EVALUATOR_COST_MODEL);
   out.mutable_sync()->set_mode(ToProto(options.sync.mode));
   out.mutable_sync()->set_fraction(options.sync.fraction);
   out.mutable_sync()->set_target_ratio(options.sync.target_ratio);
@@ -159,10 +159,10 @@ absl::StatusOr<PlannerOptions> PlannerFromProto(const pb::PlannerOptions& in) {
   out.sync.anomaly_window = anomaly.window() == 0 ? 16 : anomaly.window();
   out.sync.anomaly_threshold = Or(anomaly.threshold(), 3.0);
   MEDLEY_ASSIGN_OR_RETURN(out.sync.hierarchy, GroupingFromProto(in.sync().hierarchy(), "planner.sync.hierarchy"));
-  if (in.evaluator() != pb::EVALUATOR_UNSPECIFIED && in.evaluator() != pb::EVALUATOR_SIMULATOR) {
+  if (!pb::Evaluator_IsValid(in.evaluator())) {
     return base::InvalidArgument("planner.evaluator: unknown value {}", static_cast<int>(in.evaluator()));
   }
-  if (in.evaluator() == pb::EVALUATOR_SIMULATOR) out.evaluator = EvaluatorKind::kSimulator;
+  if (in.evaluator() == pb::EVALUATOR_COST_MODEL) out.evaluator = EvaluatorKind::kCostModel;
   MEDLEY_ASSIGN_OR_RETURN(out.options, OptionsFromProto(in.options()));
   out.policy = {in.policy().trained(), in.policy().name(), in.policy().inference_only(), in.policy().return_policy()};
   return out;
@@ -313,6 +313,7 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   out.set_profile_id(request.profile_id);
   out.set_simulate(request.simulate);
   for (const AllreduceMeasurement& measured : request.allreduces) ToProto(measured, *out.add_allreduces());
+  for (const Link& link : request.links) ToProto(link, *out.add_links());
   out.set_objective(ObjectiveToProto(request.objective));
   if (request.cluster != Cluster{}) ClusterToProto(request.cluster, *out.mutable_cluster());
 }
@@ -334,6 +335,7 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
     MEDLEY_ASSIGN_OR_RETURN(request.allreduces.emplace_back(),
                             FromProto(in.allreduces(i), fmt::format("allreduces[{}]", i)));
   }
+  for (const auto& link : in.links()) request.links.push_back(FromProto(link));
   return request;
 }
 
@@ -387,6 +389,11 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
   out.set_feasible(result.plan.has_value() || result.step_time.has_value());
   if (result.plan) ToProto(*result.plan, *out.mutable_plan());
   if (result.step_time) StepTimeToProto(*result.step_time, *out.mutable_step_time());
+  if (result.simulated) {
+    out.mutable_simulated()->set_throughput(result.simulated->throughput);
+    out.mutable_simulated()->set_cost_usd(result.simulated->cost_usd);
+    out.mutable_simulated()->set_candidates(result.simulated->candidates);
+  }
   for (const Reason& reason : result.reasons) ToProto(reason, *out.add_reasons());
   out.set_planner(result.planner);
   out.set_planning_seconds(result.planning_seconds);
@@ -418,6 +425,9 @@ absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
   PlanResult result;
   if (in.has_plan()) result.plan = FromProto(in.plan());
   if (in.has_step_time()) result.step_time = StepTimeFromProto(in.step_time());
+  if (in.has_simulated()) {
+    result.simulated = {in.simulated().throughput(), in.simulated().cost_usd(), in.simulated().candidates()};
+  }
   for (const pb::Reason& reason : in.reasons()) result.reasons.push_back(FromProto(reason));
   result.planner = in.planner();
   result.planning_seconds = in.planning_seconds();

@@ -105,7 +105,7 @@ absl::Status CheckTraining(const Training& t, bool needs_samples = true) {
         "training.samplesPerEpoch: samplesPerEpoch * epochs (or remainingSamples) must be greater "
         "than 0");
   }
-  if (t.micro_batches < 1) return base::InvalidArgument("training.microBatches: must be at least 1");
+  if (t.micro_batches < 0) return base::InvalidArgument("training.microBatches: must not be negative");
   return absl::OkStatus();
 }
 
@@ -134,6 +134,25 @@ absl::Status CheckResource(const Resource& r, const std::string& path) {
       return base::InvalidArgument("{}.offering.unitsPerInstance: must be at least {}, is {}", path,
                                    kMinUnitsPerInstance, r.offering->units_per_instance);
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLinks(const PlanRequest& request) {
+  constexpr size_t kMaxLinks = static_cast<size_t>(kMaxResources) * kMaxResources;
+  if (request.links.size() > kMaxLinks) {
+    return base::InvalidArgument("links: {} given, at most {} are allowed", request.links.size(), kMaxLinks);
+  }
+  if (request.objective != Objective::kCost && !request.links.empty()) {
+    return base::InvalidArgument("links: only with objective cost; those of a cluster are in cluster.links");
+  }
+  for (size_t i = 0; i < request.links.size(); ++i) {
+    const Link& link = request.links[i];
+    const std::string path = fmt::format("links[{}]", i);
+    MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.latency_seconds, path + ".latencySeconds"));
+    MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.bytes_per_second, path + ".bytesPerSecond"));
+    MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.processor_seconds_per_message, path + ".processorSecondsPerMessage"));
+    MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.processor_seconds_per_byte, path + ".processorSecondsPerByte"));
   }
   return absl::OkStatus();
 }
@@ -212,6 +231,7 @@ absl::Status Validate(const PlanRequest& request) {
   std::set<std::string> names;
   MEDLEY_RETURN_IF_ERROR(CheckResources(request, names));
   MEDLEY_RETURN_IF_ERROR(CheckCluster(request, names));
+  MEDLEY_RETURN_IF_ERROR(CheckLinks(request));
   bool needs_servers = false;
   for (size_t i = 0; i < request.model.layers.size(); ++i) {
     const Layer& layer = request.model.layers[i];
@@ -284,9 +304,18 @@ Profile ProfileOf(const PlanRequest& request) {
   profile.model = request.model;
   profile.profile_batch_size = static_cast<int>(std::clamp(request.training.profile_batch_size, 0.0, 1e9));
   profile.state_factor = request.training.state_factor;
-  profile.micro_batches = request.training.micro_batches;  // the profiler divides the batch as the job does
+  // The profiler divides the batch as the job does.
+  profile.micro_batches = std::max(1, request.training.micro_batches);
+  profile.links = request.links;
   for (const Resource& resource : request.resources) {
     if (resource.processor_seconds_per_message == 0 && resource.processor_seconds_per_byte == 0) continue;
+    const auto own = std::ranges::find_if(
+        profile.links, [&](const Link& link) { return link.from == resource.name && link.to == resource.name; });
+    if (own != profile.links.end()) {
+      own->processor_seconds_per_message = resource.processor_seconds_per_message;
+      own->processor_seconds_per_byte = resource.processor_seconds_per_byte;
+      continue;
+    }
     profile.links.push_back({.from = resource.name,
                              .to = resource.name,
                              .processor_seconds_per_message = resource.processor_seconds_per_message,

@@ -41,7 +41,7 @@ struct Resource {
   double memory_bytes = 0;         // of a unit; 0: unlimited
   std::optional<Offering> offering;
   std::string hardware;  // datasheet that estimates layers without a profile on this type, or empty
-  // Processor time of a unit for each message that it sends or receives (Link); read with kStepTime. 0: unknown.
+  // Processor time of a unit for each message that it sends or receives (Link). 0: unknown.
   double processor_seconds_per_message = 0;
   double processor_seconds_per_byte = 0;
   bool operator==(const Resource&) const = default;
@@ -53,7 +53,8 @@ struct Training {
   double epochs = 1;
   double state_factor = 3;
   double remaining_samples = 0;  // samples left to train; 0: samples_per_epoch * epochs
-  int micro_batches = 1;
+  // Of a step. 0: not given; a plan then has 1, and planning does not count how pipelines fill and drain.
+  int micro_batches = 0;
   double TotalSamples() const { return remaining_samples > 0 ? remaining_samples : samples_per_epoch * epochs; }
 };
 
@@ -97,8 +98,9 @@ struct Synchronisation {
   bool operator==(const Synchronisation&) const = default;
 };
 
-// What scores the candidates of a question: the cost model, or the simulator, which chooses among the best of them.
-enum class EvaluatorKind { kCostModel, kSimulator };
+// What chooses among the best candidates of the search, which is by the cost model: the simulator where it can, or the
+// cost model.
+enum class EvaluatorKind { kSimulator, kCostModel };
 
 struct PlannerOptions {
   std::string name = "exact";
@@ -107,7 +109,7 @@ struct PlannerOptions {
   ScheduleKind schedule = ScheduleKind::kSync1F1B;
   int max_staleness = 0;  // kAsync1F1B: the most versions by which a gradient may be late; 0: no limit
   Synchronisation sync;
-  EvaluatorKind evaluator = EvaluatorKind::kCostModel;
+  EvaluatorKind evaluator = EvaluatorKind::kSimulator;
   OptionValues options;
   PolicyOptions policy;
   bool asynchronous() const { return schedule == ScheduleKind::kAsync1F1B; }
@@ -132,6 +134,8 @@ struct PlanRequest {
   Objective objective = Objective::kCost;
   Cluster cluster;  // needed with kStepTime; with it, plans name devices, and the simulator judges them
   bool on_devices() const { return objective == Objective::kStepTime || !cluster.devices.empty(); }
+  // Between units of the resources, as measured: the simulator's times of messages and sums. With kCost.
+  std::vector<Link> links;
 };
 
 // Checks all that planners rely on: sizes, ranges, and that names are unique and known. Errors: InvalidArgument naming
@@ -142,8 +146,8 @@ absl::Status Validate(const PlanRequest& request);
 absl::Status Validate(const Model& model);
 absl::Status Validate(const Training& training);
 
-// What a request says of its model, for the simulator. Its links are those of each type with itself, whose speed is 0,
-// unknown: they say what a message costs the processor of a unit.
+// What a request says of its model, for the simulator. Its links are those of the request, and, for a type that has
+// none with itself, one whose speed is 0, unknown: it says what a message costs the processor of a unit.
 Profile ProfileOf(const PlanRequest& request);
 
 // True if a stage that runs `layer` on `type` synchronises it by parameter servers, which a profile expresses by
@@ -233,9 +237,18 @@ struct StepTimePlan {
   bool operator==(const StepTimePlan&) const = default;
 };
 
+// What the simulator says of PlanResult::plan, which it chose.
+struct SimulatedPlan {
+  double throughput = 0;  // samples/s
+  double cost_usd = 0;
+  int candidates = 0;  // plans that were compared by the simulator
+  bool operator==(const SimulatedPlan&) const = default;
+};
+
 struct PlanResult {
   std::optional<ProvisionedPlan> plan;  // nullopt: infeasible, see reasons; or `step_time` is set
   std::optional<StepTimePlan> step_time;
+  std::optional<SimulatedPlan> simulated;  // nullopt: not simulated
   std::vector<Reason> reasons;
   std::string planner;
   double planning_seconds = 0;

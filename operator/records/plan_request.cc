@@ -78,6 +78,17 @@ bool NeedsStages(const TrainingJob& job, const model::Model& model) {
   });
 }
 
+// The links as the simulator of the request's plans is to see them: slower where what was measured took longer.
+std::vector<model::Link> CalibratedLinks(std::vector<model::Link> links, double factor) {
+  for (model::Link& link : links) {
+    link.latency_seconds *= factor;
+    link.bytes_per_second /= factor;
+    link.processor_seconds_per_message *= factor;
+    link.processor_seconds_per_byte *= factor;
+  }
+  return links;
+}
+
 // The units that a job may use, as devices. Pools without a profile are left out. Where money is bounded, each pool has
 // as many as a plan may have, because the fastest units may be too expensive.
 model::Cluster UnitsAsDevices(const model::Profile& profile, std::vector<PoolOffer> offers,
@@ -179,14 +190,15 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
   request.simulate = true;
   request.planner = {job.planner.name,          job.seed,        job.planner.time_budget_seconds, job.planner.schedule,
                      job.planner.max_staleness, job.planner.sync};
+  const double factor = CalibrationFactor(progress.calibration);
+  for (model::Resource& resource : request.resources) AddMessageCosts(profile.links, factor, resource);
   if (goal.least_usd_per_hour) request.objective = model::Objective::kCostPerHour;
-  if (!goal.fastest) return request;
-  request.objective = model::Objective::kTime;
-  if (NeedsStages(job, request.model)) return request;
-  request.objective = model::Objective::kStepTime;
-  for (model::Resource& resource : request.resources) {
-    AddMessageCosts(profile.links, CalibrationFactor(progress.calibration), resource);
+  if (goal.fastest) request.objective = model::Objective::kTime;
+  if (!goal.fastest || NeedsStages(job, request.model)) {
+    request.links = CalibratedLinks(profile.links, factor);
+    return request;
   }
+  request.objective = model::Objective::kStepTime;
   request.cluster = UnitsAsDevices(profile, offers, request.constraints);
   return request;
 }

@@ -98,7 +98,8 @@ std::vector<int> UnitsByType(const Problem& problem, const std::vector<StageChoi
   return used;
 }
 
-Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers) {
+Score ScoreOf(const Problem& of, const std::vector<StageChoice>& stages, int least_servers) {
+  const Problem problem = of.ForStages(static_cast<int>(stages.size()));
   Score score;
   score.throughput = std::numeric_limits<double>::infinity();
   ServerLoad load;
@@ -115,11 +116,12 @@ Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages, in
 
 Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers) {
   const Score score = ScoreOf(problem, stages, least_servers);
+  const Problem working = problem.ForStages(1), filling = problem.ForStages(static_cast<int>(stages.size()));
   Evaluation out;
   for (const StageChoice& s : stages) {
-    const StageTerms terms = problem.Terms(s.first, s.last, s.type);
+    const StageTerms terms = working.Terms(s.first, s.last, s.type);
     // The throughput of a stage without work is infinite. The API needs a finite number, so report the pipeline's.
-    const double throughput = problem.Throughput(terms, s.units);
+    const double throughput = filling.Throughput(filling.Terms(s.first, s.last, s.type), s.units);
     out.plan.stages.push_back({s.first, s.last, problem.type(s.type).name, s.units,
                                std::isfinite(throughput) ? throughput : score.throughput, terms.ComputeSeconds(s.units),
                                terms.CommSeconds(s.units)});

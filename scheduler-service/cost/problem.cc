@@ -37,28 +37,43 @@ absl::StatusOr<Problem> Problem::Compile(model::PlanRequest request) {
   return Problem(std::move(request));
 }
 
-Problem::Problem(model::PlanRequest request)
-    : request_(std::move(request)), layers_(static_cast<int>(request_.model.layers.size())) {
-  prefix_.resize(request_.resources.size());
-  for (int t = 0; t < types(); ++t) {
-    Fill(t, prefix_[At(t)]);
-    if (type(t).name == request_.server_type) server_type_ = t;
+Problem::Problem(model::PlanRequest request) {
+  const auto data = std::make_shared<Data>();
+  data->request = std::move(request);
+  data->layers = static_cast<int>(data->request.model.layers.size());
+  if (!data->request.planner.asynchronous()) data->micro_batches = data->request.training.micro_batches;
+  data->prefix.resize(data->request.resources.size());
+  for (size_t t = 0; t < data->prefix.size(); ++t) {
+    Fill(data->request, static_cast<int>(t), data->prefix[t]);
+    if (data->request.resources[t].name == data->request.server_type) data->server_type = static_cast<int>(t);
   }
+  data_ = data;
 }
 
-void Problem::Fill(int t, Prefix& prefix) const {
-  const size_t n = request_.model.layers.size() + 1;
+Problem Problem::ForStages(int stages) const {
+  Problem other = *this;
+  const double micros = data_->micro_batches;
+  other.fill_ = fills() ? (micros + stages - 1) / micros : 1;
+  return other;
+}
+
+void Problem::Fill(const model::PlanRequest& request, int t, Prefix& prefix) {
+  const model::Resource& resource = request.resources[At(t)];
+  const size_t n = request.model.layers.size() + 1;
   for (auto* sums : {&prefix.compute_serial, &prefix.compute_parallel, &prefix.sync_serial, &prefix.sync_parallel,
                      &prefix.server_seconds, &prefix.server_weight, &prefix.local_weight, &prefix.transfer_serial,
-                     &prefix.transfer_parallel}) {
+                     &prefix.transfer_parallel, &prefix.end_parallel}) {
     sums->assign(n, 0);
   }
   prefix.missing.assign(n, 0);
   prefix.served.assign(n, 0);
+  constexpr double kDirections = 2;  // the activation, and its gradient
+  prefix.end_serial =
+      kDirections * std::max(1, request.training.micro_batches) * resource.processor_seconds_per_message;
   static const model::LayerProfile kNone;
   for (size_t i = 0; i + 1 < n; ++i) {
-    const model::Layer& layer = request_.model.layers[i];
-    const model::LayerProfile* found = FindProfile(layer, type(t).name);
+    const model::Layer& layer = request.model.layers[i];
+    const model::LayerProfile* found = FindProfile(layer, resource.name);
     const model::LayerProfile& p = found != nullptr ? *found : kNone;
     const bool served = p.server_seconds > 0;
     const auto add = [i](auto& sums, auto value) { sums[i + 1] = sums[i] + value; };
@@ -74,37 +89,55 @@ void Problem::Fill(int t, Prefix& prefix) const {
     const bool last = i + 2 == n;
     prefix.transfer_serial[i] = last ? 0 : (1 - p.comm_parallel) * p.transfer_seconds;
     prefix.transfer_parallel[i] = last ? 0 : p.comm_parallel * p.transfer_seconds;
+    prefix.end_parallel[i] =
+        kDirections * layer.output_bytes * request.training.profile_batch_size * resource.processor_seconds_per_byte;
   }
 }
 
 bool Problem::Profiled(int layer, int t) const {
-  const Prefix& p = prefix_[At(t)];
+  const Prefix& p = prefix(t);
   return p.missing[At(layer + 1)] == p.missing[At(layer)];
 }
 
 bool Problem::Allowed(int first, int last, int t) const {
-  const Prefix& p = prefix_[At(t)];
+  const Prefix& p = prefix(t);
   if (p.missing[At(last + 1)] != p.missing[At(first)]) return false;
   const double memory = type(t).memory_bytes;
   return memory <= 0 || LocalBytes(first, last, t) <= memory * (1 + kTolerance);
 }
 
 StageTerms Problem::Terms(int first, int last, int t) const {
-  const Prefix& p = prefix_[At(t)];
-  return {Range(p.compute_serial, first, last), Range(p.compute_parallel, first, last),
-          Range(p.sync_serial, first, last) + p.transfer_serial[At(last)],
-          Range(p.sync_parallel, first, last) + p.transfer_parallel[At(last)]};
+  const Prefix& p = prefix(t);
+  StageTerms terms{Range(p.compute_serial, first, last), Range(p.compute_parallel, first, last),
+                   Range(p.sync_serial, first, last) + fill_ * p.transfer_serial[At(last)],
+                   Range(p.sync_parallel, first, last) + fill_ * p.transfer_parallel[At(last)]};
+  if (first > 0) {
+    terms.compute_serial += p.end_serial;
+    terms.compute_parallel += p.end_parallel[At(first - 1)];
+  }
+  if (last + 1 < layers()) {
+    terms.compute_serial += p.end_serial;
+    terms.compute_parallel += p.end_parallel[At(last)];
+  }
+  terms.compute_serial *= fill_;
+  terms.compute_parallel *= fill_;
+  return terms;
+}
+
+StageTerms Problem::ComputeTerms(int layer, int t) const {
+  const Prefix& p = prefix(t);
+  return {fill_ * Range(p.compute_serial, layer, layer), fill_ * Range(p.compute_parallel, layer, layer), 0, 0};
 }
 
 ServerLoad Problem::Servers(int first, int last, int t) const {
-  const Prefix& p = prefix_[At(t)];
+  const Prefix& p = prefix(t);
   if (p.served[At(last + 1)] == p.served[At(first)]) return {};
-  return {Range(p.server_seconds, first, last), request_.training.state_factor * Range(p.server_weight, first, last),
+  return {Range(p.server_seconds, first, last), request().training.state_factor * Range(p.server_weight, first, last),
           true};
 }
 
 double Problem::LocalBytes(int first, int last, int t) const {
-  return request_.training.state_factor * Range(prefix_[At(t)].local_weight, first, last);
+  return request().training.state_factor * Range(prefix(t).local_weight, first, last);
 }
 
 double Problem::Throughput(const StageTerms& terms, int units) const {
@@ -149,14 +182,14 @@ int Problem::ServerUnits(const ServerLoad& load, double x) const {
   if (!load.any) return 0;
   const auto ceiling = [](double quotient) { return std::ceil(quotient * (1 - 1e-12)); };
   double units = std::max(1.0, ceiling(x * load.seconds / batch()));
-  if (request_.server_memory_bytes > 0) {
-    units = std::max(units, ceiling(load.bytes / request_.server_memory_bytes));
+  if (request().server_memory_bytes > 0) {
+    units = std::max(units, ceiling(load.bytes / request().server_memory_bytes));
   }
   return units < 1e9 ? static_cast<int>(units) : 1'000'000'000;
 }
 
 double Problem::RequiredThroughput() const {
-  const model::Constraints& c = request_.constraints;
+  const model::Constraints& c = request().constraints;
   double required = c.min_throughput * (1 - kTolerance);
   if (c.deadline_seconds > 0) {
     required = std::max(required, total_samples() / (c.deadline_seconds * (1 + kTolerance)));

@@ -3,13 +3,19 @@
 //
 // docs/design/planning.md describes the cost model (after HeterPS, section 4). For a stage of layers s..e on type t
 // with k units it defines
-//   compute time        CT(k) = sum (1 - alpha) c + (sum alpha c) / k
+//   compute time        CT(k) = sum (1 - alpha) c + 2 M n m + (sum alpha c + 2 B_o b q) / k
 //   communication time  DT(k) = sum (1 - beta) y + (1 - beta_e) x_e + (sum beta y + beta_e x_e) / k
 //   execution time      ET(k) = max(CT(k), DT(k))
 //   throughput(k) = B_o / ET(k)
 // For each layer, c is the compute time, y the synchronisation time, alpha and beta the shares of computation and
 // communication that divide by k. x_e is the transfer time of layer e to the next stage; it is 0 for the last layer of
-// the model. B_o is the batch size of the profile. Immutable and thread-safe after Compile.
+// the model. B_o is the batch size of the profile. n is the number of the stage's ends inside the model (0 to 2), b the
+// bytes of a sample that pass there; a message takes m seconds of the processor, and q of each byte; there is one for
+// each of M micro-batches and direction.
+//
+// A pipeline of S stages whose steps are synchronous fills and drains: it does M + S - 1 micro-batches' work in a step
+// of M. So in a plan of S stages all terms but y are longer by the factor (M + S - 1) / M (ForStages). It is 1 where M
+// is not given, and for asynchronous schedules. Immutable and thread-safe after Compile; copies share their data.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -25,8 +31,8 @@ namespace medley::sched {
 // The cost or time of something impossible.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Seconds that a stage needs for one batch. The serial parts do not depend on the number of units; the parallel parts
-// are divided by it.
+// Seconds that a stage needs for one batch, with its part of filling and draining. The serial parts do not depend on
+// the number of units; the parallel parts are divided by it.
 struct StageTerms {
   double compute_serial = 0;
   double compute_parallel = 0;
@@ -62,20 +68,27 @@ class Problem {
   // Errors: those of model::Validate; InvalidArgument naming a resource without a price.
   static absl::StatusOr<Problem> Compile(model::PlanRequest request);
 
-  const model::PlanRequest& request() const { return request_; }
-  int layers() const { return layers_; }
-  int types() const { return static_cast<int>(request_.resources.size()); }
-  const model::Resource& type(int t) const { return request_.resources[static_cast<size_t>(t)]; }
+  // This problem as plans of `stages` stages see it. Functions that take a whole plan count its stages themselves.
+  Problem ForStages(int stages) const;
+  // True if more stages fill and drain for longer.
+  bool fills() const { return data_->micro_batches > 0; }
+
+  const model::PlanRequest& request() const { return data_->request; }
+  int layers() const { return data_->layers; }
+  int types() const { return static_cast<int>(request().resources.size()); }
+  const model::Resource& type(int t) const { return request().resources[static_cast<size_t>(t)]; }
   double price(int t) const { return type(t).price_per_unit_hour; }
   int limit(int t) const { return type(t).limit; }
-  int server_type() const { return server_type_; }  // -1: the request names no server type
-  double server_price() const { return server_type_ < 0 ? 0 : price(server_type_); }
-  int min_units() const { return request_.constraints.min_units; }
+  int server_type() const { return data_->server_type; }  // -1: the request names no server type
+  double server_price() const { return server_type() < 0 ? 0 : price(server_type()); }
+  int min_units() const { return request().constraints.min_units; }
 
   // True if every layer has a profile on type `t` and the stage's state fits into the memory of one unit.
   bool Allowed(int first, int last, int t) const;
   bool Profiled(int layer, int t) const;
   StageTerms Terms(int first, int last, int t) const;
+  // The layer's computation alone, which every stage with that layer does: no communication and no messages.
+  StageTerms ComputeTerms(int layer, int t) const;
   ServerLoad Servers(int first, int last, int t) const;
   // Bytes of weights, gradients and optimizer state that every unit of the stage holds.
   double LocalBytes(int first, int last, int t) const;
@@ -91,8 +104,8 @@ class Problem {
   // down to it.
   int ServerUnits(const ServerLoad& load, double x) const;
 
-  double batch() const { return request_.training.profile_batch_size; }
-  double total_samples() const { return request_.training.TotalSamples(); }
+  double batch() const { return request().training.profile_batch_size; }
+  double total_samples() const { return request().training.TotalSamples(); }
   // Samples per second that minThroughput and the deadline require, less the tolerance of 1e-9; 0 if neither is set.
   double RequiredThroughput() const;
   // USD for all samples at `hourly` USD/h and throughput x.
@@ -104,15 +117,23 @@ class Problem {
     std::vector<double> compute_serial, compute_parallel, sync_serial, sync_parallel, server_seconds, server_weight,
         local_weight;
     std::vector<double> transfer_serial, transfer_parallel;  // per layer, not summed
-    std::vector<int> missing, served;                        // layers without a profile; with server_seconds > 0
+    double end_serial = 0;             // processor seconds of the messages at one end of a stage inside the model
+    std::vector<double> end_parallel;  // the same by layer before the end, the part that divides by units
+    std::vector<int> missing, served;  // layers without a profile; with server_seconds > 0
+  };
+  struct Data {
+    model::PlanRequest request;
+    int layers = 0;
+    int server_type = -1;
+    int micro_batches = 0;       // 0: filling and draining do not count
+    std::vector<Prefix> prefix;  // by type
   };
   explicit Problem(model::PlanRequest request);
-  void Fill(int t, Prefix& prefix) const;
+  static void Fill(const model::PlanRequest& request, int t, Prefix& prefix);
+  const Prefix& prefix(int t) const { return data_->prefix[static_cast<size_t>(t)]; }
 
-  model::PlanRequest request_;
-  int layers_ = 0;
-  int server_type_ = -1;
-  std::vector<Prefix> prefix_;  // by type
+  std::shared_ptr<const Data> data_;
+  double fill_ = 1;  // (M + S - 1) / M
 };
 
 // Groups a schedule (the type of each layer) into stages, one for each maximal run of layers with the same type, units

@@ -22,6 +22,11 @@ void FillAnswer(const ProvisionResult& result, Out& out) {
   for (const model::Reason& reason : result.reasons) model::ToProto(reason, *out.add_reasons());
 }
 
+template <typename Request>
+NamedSchedule NamedScheduleOf(const Request& in) {
+  return {{in.schedule().begin(), in.schedule().end()}, {in.cuts().begin(), in.cuts().end()}};
+}
+
 }  // namespace
 
 absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, base::SteadyTime end, pb::PlanResponse& out) {
@@ -32,7 +37,7 @@ absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, base::Stead
   MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, MakePlan(prepared.request, prepared.origin, context_.planners,
                                                              context_.clock, call.stop, deadline));
   result.prediction = prepared.prediction;
-  if (in.simulate() && result.execution_plan) {
+  if (in.simulate() && result.execution_plan && result.execution_plan->estimate.simulated_throughput == 0) {
     model::Estimate& estimate = result.execution_plan->estimate;
     estimate.simulated_throughput = SimulatedThroughput(*result.execution_plan, prepared.request, call.stop);
   }
@@ -69,9 +74,8 @@ absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb:
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.input_version.catalog_revision = prepared->origin.catalog_revision;
-    MEDLEY_ASSIGN_OR_RETURN(
-        const ProvisionResult result,
-        MakeProvision(prepared->request, {in.schedule().begin(), in.schedule().end()}, in.method()));
+    MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result,
+                            MakeProvision(prepared->request, NamedScheduleOf(in), in.method()));
     o.set_feasible(result.plan.has_value());
     FillAnswer(result, o);
     if (!result.plan) record_.Infeasible(result.reasons);
@@ -86,9 +90,8 @@ absl::Status Handlers::Evaluate(const pb::EvaluateRequest& in, Call& call, pb::E
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.input_version.catalog_revision = prepared->origin.catalog_revision;
-    MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result,
-                            MakeEvaluation(prepared->request, {in.schedule().begin(), in.schedule().end()},
-                                           {in.units().begin(), in.units().end()}));
+    MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result, MakeEvaluation(prepared->request, NamedScheduleOf(in),
+                                                                         {in.units().begin(), in.units().end()}));
     FillAnswer(result, o);
     call.reproducible = true;
     return absl::OkStatus();

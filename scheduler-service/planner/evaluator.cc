@@ -42,12 +42,9 @@ std::unique_ptr<Evaluator> MakeEvaluator(model::EvaluatorKind kind, std::stop_to
 }
 
 double SimulatedThroughput(const model::ExecutionPlan& plan, const model::PlanRequest& request, std::stop_token stop) {
-  model::Profile profile;
-  profile.model = request.model;
-  profile.profile_batch_size = static_cast<int>(std::min(request.training.profile_batch_size, 1e9));
-  PlanSimulationOptions options{.steps = 6, .max_instructions = 20'000};
+  PlanSimulationOptions options{.steps = 6, .max_instructions = 20'000, .count_memory = false};
   options.stop = std::move(stop);
-  const auto simulated = SimulatePlan(plan, profile, options);
+  const auto simulated = SimulatePlan(plan, model::ProfileOf(request), options);
   return simulated.ok() ? simulated->throughput() : 0;
 }
 

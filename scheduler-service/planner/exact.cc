@@ -71,9 +71,7 @@ class Exact final : public Planner {
     for (int t = 0; t < problem.types(); ++t) {
       if (auto single = SingleType(problem, t)) cheapest.Offer(std::move(*single));
     }
-    IntervalSearch search(problem, budget, cheapest, SearchOrder::kLeastBoundFirst);
-    search.Seed(kSeedPoints);
-    return cheapest.Answer(search.Run());
+    return cheapest.Answer(SearchPlans(problem, budget, cheapest, SearchOrder::kLeastBoundFirst, kSeedPoints));
   }
 
  private:
@@ -87,9 +85,9 @@ std::optional<Provisioned> CheapestCuts(const Problem& problem, const std::vecto
   const Budget quiet = budget.Quiet();
   Cheapest cheapest(problem, quiet);
   if (auto uncut = ProvisionExact(problem, StagesOf(schedule))) cheapest.Offer(*std::move(uncut));
-  IntervalSearch search(problem, quiet, cheapest, SearchOrder::kLeastBoundFirst, &schedule);
-  search.Seed(kCutSeedPoints);
-  return cheapest.Answer(search.Run()).best;
+  return cheapest
+      .Answer(SearchPlans(problem, quiet, cheapest, SearchOrder::kLeastBoundFirst, kCutSeedPoints, &schedule))
+      .best;
 }
 
 std::unique_ptr<Planner> MakeExact() {

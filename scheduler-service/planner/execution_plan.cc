@@ -1,5 +1,6 @@
 #include "scheduler-service/planner/execution_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -98,7 +99,7 @@ model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vecto
   if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
   plan.schedule.kind = problem.request().planner.schedule;
   plan.schedule.max_staleness = problem.request().planner.max_staleness;
-  plan.schedule.micro_batches = problem.request().training.micro_batches;
+  plan.schedule.micro_batches = std::max(1, problem.request().training.micro_batches);
   plan.estimate.throughput = score.throughput;
   plan.estimate.usd_per_hour = score.hourly;
   plan.estimate.usd_total = score.cost;

@@ -20,13 +20,14 @@ double After(double x) { return std::nextafter(x, kInfinity); }
 }  // namespace
 
 IntervalSearch::IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order,
-                               const std::vector<int>* schedule)
-    : problem_(problem),
+                               const std::vector<int>* schedule, int most_stages)
+    : problem_(most_stages > 0 ? problem.ForStages(most_stages) : problem),
+      most_stages_(most_stages),
       budget_(budget),
       goal_(goal),
       order_(order),
-      dp_(problem, budget, schedule),
-      relaxation_(dp_.graph()),
+      dp_(problem_, budget, schedule, most_stages),
+      relaxation_(dp_.graph(), most_stages),
       low_(std::max(problem.RequiredThroughput(), dp_.SlowestThroughput())),
       high_(dp_.FastestThroughput()),
       open_(Later{order}) {
@@ -63,7 +64,7 @@ void IntervalSearch::OfferIfFeasible(const std::vector<StageChoice>& stages) {
 
 void IntervalSearch::Seed(int points) {
   if (!(low_ <= high_) || !std::isfinite(low_)) return;
-  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 1, 0));
+  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 2, 0));
   for (int i = 0; i < points && !budget_.Spent(); ++i) {
     const double x = low_ * std::pow(high_ / low_, static_cast<double>(i) / points);
     std::vector<int> active = dp_.graph().All();
@@ -89,10 +90,21 @@ void IntervalSearch::Push(double low, double high, double bound, const Stages& a
   if (low <= high) open_.push({low, high, bound, active, relaxation_.multipliers()});
 }
 
-double IntervalSearch::Run() {
+double IntervalSearch::LeastRate() {
   if (!(low_ <= high_) || !std::isfinite(low_)) return kInfinity;
-  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 1, 0));
-  Push(low_, high_, 0, std::make_shared<std::vector<int>>(dp_.graph().All()));
+  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 2, 0));
+  relaxation_.set_most_stages(0);
+  std::vector<int> active = dp_.graph().All();
+  const double cutoff = Cutoff(low_, high_);
+  const double rate = relaxation_.Prepare(low_, high_, active) ? relaxation_.Improve(cutoff, kRounds).rate : kInfinity;
+  relaxation_.set_most_stages(most_stages_);
+  return rate >= cutoff ? kInfinity : rate;
+}
+
+double IntervalSearch::Run(double bound_of_all) {
+  if (!(low_ <= high_) || !std::isfinite(low_)) return kInfinity;
+  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 2, 0));
+  Push(low_, high_, bound_of_all, std::make_shared<std::vector<int>>(dp_.graph().All()));
   double least_left = kInfinity;
   while (!open_.empty()) {
     const Node node = open_.top();
@@ -188,6 +200,26 @@ int64_t IntervalSearch::CountBreakpoints(double low, double high, const std::vec
     if (count > enough) break;
   }
   return count;
+}
+
+double SearchPlans(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order, int points,
+                   const std::vector<int>* schedule) {
+  const auto run = [&](int most_stages, bool& more) {
+    IntervalSearch search(problem, budget, goal, order, schedule, most_stages);
+    const double least = most_stages > 1 ? search.LeastRate() : 0;
+    more = least < kInfinity;
+    if (!more) return kInfinity;
+    search.Seed(points);
+    const double left = search.Run(least);
+    if (left == kInfinity || most_stages == 0) return left;
+    more = false;  // the budget has ended: what is left has this many stages, or more
+    return std::min(left, std::max(least, 0.0));
+  };
+  bool more = true;
+  if (!problem.fills()) return run(0, more);
+  double left = kInfinity;
+  for (int stages = 1; stages <= problem.layers() && more; ++stages) left = std::min(left, run(stages, more));
+  return left;
 }
 
 }  // namespace medley::sched

@@ -31,18 +31,23 @@ enum class SearchOrder { kLeastBoundFirst, kFastestFirst };
 
 class IntervalSearch {
  public:
-  // With `schedule`, the type of each layer, only plans that keep it. Everything must outlive the search.
+  // With `schedule`, the type of each layer, only plans that keep it. With `most_stages` above 0, only plans with at
+  // most that many stages, as if each filled and drained like one of `most_stages` (Problem::ForStages): a lower bound
+  // for those with more. Everything but the problem must outlive the search.
   IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order,
-                 const std::vector<int>* schedule = nullptr);
+                 const std::vector<int>* schedule = nullptr, int most_stages = 0);
 
   // The interval of throughputs that plans may have; empty (low > high) if no stage is possible.
   double low() const { return low_; }
   double high() const { return high_; }
   // Offers good plans at `points` throughputs spread over the interval, so that the search starts with a good cutoff.
   void Seed(int points);
+  // A lower bound of the rate of all wanted plans with `most_stages` or more stages; infinite if there is none.
+  double LeastRate();
   // Offers every wanted plan, but only one of equal ones. Returns a lower bound of the rate of all plans that were not
   // examined when the budget ended; infinite if the search is complete.
-  double Run();
+  // `bound`: a lower bound of the rate of all plans.
+  double Run(double bound = 0);
 
   struct Statistics {
     int64_t intervals = 0, solved = 0;
@@ -73,7 +78,8 @@ class IntervalSearch {
   int64_t CountBreakpoints(double low, double high, const std::vector<int>& active, int64_t enough) const;
   void Split(double low, double high, double bound, const Stages& active);
 
-  const Problem& problem_;
+  const Problem problem_;
+  const int most_stages_;
   const Budget& budget_;
   Goal& goal_;
   const SearchOrder order_;
@@ -84,5 +90,11 @@ class IntervalSearch {
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   Statistics statistics_;
 };
+
+// Searches all plans, or those that keep `schedule`: IntervalSearch once for each number of stages where pipelines fill
+// and drain, until a bound excludes more stages, else once. Each search is seeded at `points` throughputs. Returns what
+// IntervalSearch::Run returns.
+double SearchPlans(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order, int points,
+                   const std::vector<int>* schedule = nullptr);
 
 }  // namespace medley::sched

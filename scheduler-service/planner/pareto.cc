@@ -78,9 +78,8 @@ Front ExactFront(const Problem& problem, const Budget& budget) {
   if (const auto cheapest = MakeExact()->Solve(problem, 0, budget); cheapest.ok() && cheapest->best) {
     staircase.Offer(*cheapest->best);
   }
-  IntervalSearch search(problem, budget, staircase, SearchOrder::kFastestFirst);
-  search.Seed(kFrontSeedPoints);
-  const bool complete = search.Run() == kInfinity;
+  const bool complete =
+      SearchPlans(problem, budget, staircase, SearchOrder::kFastestFirst, kFrontSeedPoints) == kInfinity;
   return {staircase.Plans(), complete};
 }
 

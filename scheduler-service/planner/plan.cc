@@ -1,10 +1,9 @@
 #include "scheduler-service/planner/plan.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "common/base/status.h"
-#include "scheduler-service/planner/evaluator.h"
+#include "scheduler-service/planner/choice.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/objectives.h"
 #include "scheduler-service/planner/planners.h"
@@ -62,50 +61,6 @@ void AddAlternatives(const Problem& problem, bool one_stage, const Budget& budge
   }
 }
 
-constexpr size_t kShortlisted = 8;
-
-// Plans that a search found, the last kShortlisted of them.
-class Shortlist {
- public:
-  void Add(const Provisioned& plan) {
-    plans_.push_back(plan);
-    if (plans_.size() > kShortlisted) plans_.pop_front();
-  }
-  const std::deque<Provisioned>& plans() const { return plans_; }
-
- private:
-  std::deque<Provisioned> plans_;
-};
-
-// Chooses the plan again, among those found and the best on each type, by the evaluator of the request. The plan of the
-// search stays where none of them can be scored, or keeps the constraints.
-void ChooseAgain(const Problem& problem, const Shortlist& found, const Evaluator& evaluator, Solution& solution) {
-  std::vector<Provisioned> candidates = {*solution.best};
-  candidates.insert(candidates.end(), found.plans().rbegin(), found.plans().rend());
-  for (int t = 0; t < problem.types(); ++t) {
-    if (auto single = SingleType(problem, t)) candidates.push_back(*std::move(single));
-  }
-  const Provisioned* best = nullptr;
-  double least = kInfinity;
-  for (const Provisioned& candidate : candidates) {
-    const auto score = evaluator.Evaluate(problem, candidate.stages);
-    if (!score.ok() || score->cost >= least * (1 - kSameCost)) continue;
-    if (!KeepsConstraints(problem, candidate.stages, *score)) continue;
-    best = &candidate;
-    least = score->cost;
-  }
-  if (best == nullptr) {
-    solution.notes.push_back(
-        fmt::format("by the {} no candidate keeps the constraints, or none can be scored: the plan is the best of the "
-                    "cost model",
-                    evaluator.name()));
-  } else if (best->stages != solution.best->stages) {
-    solution.notes.push_back(
-        fmt::format("the {} prefers this plan to the cheapest of the cost model: {:.6g} USD", evaluator.name(), least));
-    solution.best = *best;
-  }
-}
-
 // A request for groups that no stage of the plan has is answered with the reason.
 void NoteMissingGroups(const model::Synchronisation& how, const model::ExecutionPlan& plan,
                        std::vector<std::string>& notes) {
@@ -142,6 +97,7 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
     result.lower_bound_usd = std::min(*solution.lower_bound, cost);
     result.gap = cost > 0 ? (cost - *result.lower_bound_usd) / cost : 0;
   }
+  if (result.simulated) plan.estimate.simulated_throughput = result.simulated->throughput;
   plan.provenance = {result.planner,
                      result.seed,
                      origin.catalog_revision,
@@ -237,10 +193,10 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
 
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
-  const bool rank = request.planner.evaluator != model::EvaluatorKind::kCostModel;
-  Shortlist found;
+  const bool simulates = request.planner.evaluator == model::EvaluatorKind::kSimulator && CanSimulate(request);
+  CandidateList found;
   const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop,
-                      rank ? OnIncumbent([&](const Provisioned& plan) { found.Add(plan); }) : OnIncumbent());
+                      simulates ? OnIncumbent([&](const Provisioned& plan) { found.Add(plan); }) : OnIncumbent());
   const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
   const bool cheapest = request.objective == model::Objective::kCost;
   Solution solution;
@@ -254,10 +210,10 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   } else {
     MEDLEY_ASSIGN_OR_RETURN(solution, planner->Solve(problem, request.planner.seed, budget));
   }
-  if (rank && !cheapest) {
+  if (simulates && !cheapest) {
     solution.notes.push_back("the simulator chooses only among plans for the least USD: the cost model chose this one");
-  } else if (rank && solution.best) {
-    ChooseAgain(problem, found, *MakeEvaluator(request.planner.evaluator, stop), solution);
+  } else if (simulates && solution.best) {
+    result.simulated = ChooseBySimulator(problem, found, planner->proves_optimality() && !differ, stop, solution);
   }
   if (!solution.planner.empty()) result.planner = solution.planner;
   result.notes = solution.notes;
@@ -274,14 +230,14 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   return result;
 }
 
-absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
-                                              const std::vector<std::string>& schedule, const std::string& method) {
+absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request, const NamedSchedule& schedule,
+                                              const std::string& method) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   MEDLEY_RETURN_IF_ERROR(CheckGoalIsCost(request));
   MEDLEY_ASSIGN_OR_RETURN(const ProvisionMethod by, FindProvisionMethod(method));
   if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule.types, schedule.cuts));
   ProvisionResult result;
   if (const auto plan = by.provision(problem, stages)) {
     result.plan = Evaluate(problem, plan->stages, plan->score.server_units).plan;
@@ -298,14 +254,13 @@ absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
   return result;
 }
 
-absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request,
-                                               const std::vector<std::string>& schedule,
+absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request, const NamedSchedule& schedule,
                                                const std::vector<int>& units) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   MEDLEY_RETURN_IF_ERROR(CheckGoalIsCost(request));
   if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
-  MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem, schedule));
+  MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem, schedule.types, schedule.cuts));
   MEDLEY_RETURN_IF_ERROR(SetUnits(units, stages));
   Evaluation evaluation = Evaluate(problem, stages);
   return ProvisionResult{std::move(evaluation.plan), std::move(evaluation.violations)};

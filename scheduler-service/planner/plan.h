@@ -38,13 +38,20 @@ struct ProvisionResult {
   std::vector<model::Reason> reasons;
 };
 
-// Computes the units for `schedule` (the resource type of each layer) by the given method (provision/methods.h).
-// Errors: InvalidArgument with the field's path.
-absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
-                                              const std::vector<std::string>& schedule, const std::string& method);
+// The resource type of each layer, and the layers with which a stage begins although the layer before has the same
+// type.
+struct NamedSchedule {
+  std::vector<std::string> types;
+  std::vector<int> cuts;  // ascending
+};
+
+// Computes the units for `schedule` by the given method (provision/methods.h). Errors: InvalidArgument with the field's
+// path.
+absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request, const NamedSchedule& schedule,
+                                              const std::string& method);
 
 // Evaluates `schedule` with the given units of each stage. `reasons` are the violated constraints.
-absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request,
-                                               const std::vector<std::string>& schedule, const std::vector<int>& units);
+absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request, const NamedSchedule& schedule,
+                                               const std::vector<int>& units);
 
 }  // namespace medley::sched

@@ -14,15 +14,18 @@ size_t At(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
-Relaxation::Relaxation(const StageGraph& graph)
+Relaxation::Relaxation(const StageGraph& graph, int most_stages)
     : graph_(graph),
       problem_(graph.problem()),
-      components_(At(graph.problem().types()) + 1),
+      components_(At(graph.problem().types()) + 2),
+      all_units_(components_ - 2),
+      all_stages_(components_ - 1),
+      most_stages_(most_stages),
       multipliers_(components_, 0) {}
 
 double Relaxation::QuotaOf(size_t component) const {
-  if (component + 1 < components_) return problem_.limit(static_cast<int>(component));
-  const int most = problem_.request().constraints.max_units;
+  if (component < all_units_) return problem_.limit(static_cast<int>(component));
+  const int most = component == all_stages_ ? most_stages_ : problem_.request().constraints.max_units;
   return most > 0 ? most : kInfinity;
 }
 
@@ -86,15 +89,15 @@ void Relaxation::PrepareServers(double low, double high) {
 }
 
 void Relaxation::Weigh() {
-  const double all = multipliers_.back();
+  const double all = multipliers_[all_units_], stage = multipliers_[all_stages_];
   const double servers = problem_.server_type() < 0 ? 0 : multipliers_[At(problem_.server_type())];
   const double per_second = linear_servers_ ? servers * low_ / problem_.batch() * kDown : 0;
   for (Arc& arc : arcs_) {
-    arc.weight = arc.rate + (multipliers_[At(arc.type)] + all) * arc.units + per_second * arc.server_seconds;
+    arc.weight = arc.rate + (multipliers_[At(arc.type)] + all) * arc.units + per_second * arc.server_seconds + stage;
   }
   constant_ = server_rate_ + servers * least_servers_;
   for (size_t c = 0; c < components_; ++c) {
-    if (multipliers_[c] > 0) constant_ -= multipliers_[c] * QuotaOf(c);
+    if (multipliers_[c] > 0 && QuotaOf(c) < kInfinity) constant_ -= multipliers_[c] * QuotaOf(c);
   }
 }
 
@@ -138,7 +141,8 @@ std::vector<double> Relaxation::UseOf(const std::vector<int>& path) const {
   for (const int i : path) {
     const Arc& arc = arcs_[At(i)];
     use[At(arc.type)] += arc.units;
-    use.back() += arc.units;
+    use[all_units_] += arc.units;
+    use[all_stages_] += 1;
     seconds += arc.server_seconds;
   }
   if (problem_.server_type() >= 0) {

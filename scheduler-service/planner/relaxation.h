@@ -3,9 +3,9 @@
 // Consider a stage that needs k units for throughput a, and let x_k be its throughput with k units. For every x in [a,
 // b] the stage costs at least price * k / min(b, x_k) per sample/s: its units are a step function of x, and units / x
 // is larger on every later step. So a shortest path over these weights is a lower bound for every plan in the interval.
-// Limits (units of a type, maxUnits) that hold at x also hold at a. They enter the weights with multipliers (Lagrangian
-// relaxation; Geoffrion 1974), which subgradient steps improve. Shortest paths from both ends give a bound for each
-// stage, and stages whose bound reaches the cutoff are excluded. Not thread-safe.
+// Limits (units of a type, maxUnits, stages) that hold at x also hold at a. They enter the weights with multipliers
+// (Lagrangian relaxation; Geoffrion 1974), which subgradient steps improve. Shortest paths from both ends give a bound
+// for each stage, and stages whose bound reaches the cutoff are excluded. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,8 @@ namespace medley::sched {
 
 class Relaxation {
  public:
-  explicit Relaxation(const StageGraph& graph);
+  // `most_stages`: of a plan; 0: any number.
+  explicit Relaxation(const StageGraph& graph, int most_stages = 0);
 
   // Sets the interval [low, high] and the stages for the next calls. `active` is ascending; stages that cannot reach
   // `low` are removed from it. Returns false if there is no path.
@@ -35,8 +36,9 @@ class Relaxation {
   // Removes from `active` the stages for which every path reaches `cutoff`, with the best multipliers of Improve.
   void Eliminate(double cutoff, std::vector<int>& active);
 
-  // One for each type, then one for maxUnits, in USD/h per sample/s and unit.
+  // One for each type, then one for maxUnits, in USD/h per sample/s and unit; then one per stage, for `most_stages`.
   const std::vector<double>& multipliers() const { return multipliers_; }
+  void set_most_stages(int most) { most_stages_ = most; }
   void set_multipliers(std::vector<double> multipliers) { multipliers_ = std::move(multipliers); }
 
  private:
@@ -62,7 +64,8 @@ class Relaxation {
 
   const StageGraph& graph_;
   const Problem& problem_;
-  const size_t components_;
+  const size_t components_, all_units_, all_stages_;  // the indices of maxUnits and stages
+  int most_stages_;
   std::vector<double> multipliers_;
   double low_ = 0, high_ = 0;
   double slowest_active_ = 0;

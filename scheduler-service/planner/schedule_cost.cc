@@ -25,7 +25,8 @@ double Over(double needed, double available) {
 }
 
 // Sets the units for the required throughput, ignoring limits. Adds violations of memory and throughput to `over`.
-void SmallestUnits(const Problem& problem, std::vector<StageChoice>& stages, double& over) {
+void SmallestUnits(const Problem& of, std::vector<StageChoice>& stages, double& over) {
+  const Problem problem = of.ForStages(static_cast<int>(stages.size()));
   const double required = problem.RequiredThroughput();
   for (StageChoice& s : stages) {
     const StageTerms terms = problem.Terms(s.first, s.last, s.type);

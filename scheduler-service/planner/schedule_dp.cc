@@ -8,62 +8,66 @@
 namespace medley::sched {
 namespace {
 
-constexpr int kAllTrainers = -1;
+constexpr int kAllTrainers = -1, kAllStages = -2;
 constexpr int kNever = std::numeric_limits<int>::max() / 4;
 constexpr int kBeamWidth = 32;
-constexpr double kDown = 1 - 1e-9;  // keeps a lower bound valid: server units are whole numbers except for rounding
+constexpr double kServersDown =
+    1 - 1e-9;  // keeps a lower bound valid: server units are whole numbers except for rounding
 
-size_t At(int i) { return static_cast<size_t>(i); }
+size_t Place(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
-ScheduleDp::ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule)
-    : problem_(problem), budget_(budget), graph_(problem, schedule) {}
+ScheduleDp::ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule, int most_stages)
+    : problem_(problem), budget_(budget), graph_(problem, schedule, most_stages), most_stages_(most_stages) {}
 
-void ScheduleDp::Prepare(double x) { Prepare(x, graph_.All(), std::vector<double>(At(problem_.types()) + 1, 0)); }
+void ScheduleDp::Prepare(double x) { Prepare(x, graph_.All(), std::vector<double>(Place(problem_.types()) + 2, 0)); }
 
 void ScheduleDp::Prepare(double x, const std::vector<int>& active, std::vector<double> multipliers) {
   x_ = x;
   multipliers_ = std::move(multipliers);
   arcs_.clear();
-  arcs_from_.assign(At(problem_.layers()) + 1, 0);
-  const double all = multipliers_.back();
+  arcs_from_.assign(Place(problem_.layers()) + 1, 0);
+  const double all = multipliers_[Place(problem_.types())], stage = multipliers_.back();
   const double server = problem_.server_type() < 0 ? 0 : problem_.server_price();
-  server_hourly_ = server * x / problem_.batch() * kDown;
+  server_hourly_ = server * x / problem_.batch() * kServersDown;
   const double server_weight =
-      server_hourly_ +
-      (problem_.server_type() < 0 ? 0 : multipliers_[At(problem_.server_type())] * x / problem_.batch() * kDown);
+      server_hourly_ + (problem_.server_type() < 0
+                            ? 0
+                            : multipliers_[Place(problem_.server_type())] * x / problem_.batch() * kServersDown);
   for (const int i : active) {
     const int units = graph_.UnitsAt(i, x);
     if (units == 0) continue;
     const PossibleStage& s = graph_.stage(i);
     const double hourly = problem_.price(s.type) * units;
     arcs_.push_back({i, s.first, s.last, s.type, units, hourly,
-                     hourly + (multipliers_[At(s.type)] + all) * units + server_weight * s.load.seconds,
+                     hourly + (multipliers_[Place(s.type)] + all) * units + server_weight * s.load.seconds + stage,
                      graph_.ThroughputOf(i, units) == x});
-    arcs_from_[At(s.first) + 1] = arcs_.size();
+    arcs_from_[Place(s.first) + 1] = arcs_.size();
   }
   for (size_t l = 1; l < arcs_from_.size(); ++l) arcs_from_[l] = std::max(arcs_from_[l], arcs_from_[l - 1]);
   constant_ = 0;
-  for (int t = 0; t < problem_.types(); ++t) constant_ -= multipliers_[At(t)] * problem_.limit(t);
-  constant_ -= all * problem_.request().constraints.max_units;
+  for (int t = 0; t < problem_.types(); ++t) constant_ -= multipliers_[Place(t)] * problem_.limit(t);
+  constant_ -= all * problem_.request().constraints.max_units + stage * most_stages_;
   ComputeToGo();
 }
 
 void ScheduleDp::ComputeToGo() {
-  to_go_.assign(At(problem_.layers()) + 1, {});
+  to_go_.assign(Place(problem_.layers()) + 1, {});
   to_go_.back().least = 0;
   for (size_t i = arcs_.size(); i-- > 0;) {
     const Arc& arc = arcs_[i];
-    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].least, 0);
+    to_go_[Place(arc.first)].Offer(arc.weight + to_go_[Place(arc.last + 1)].least, 0);
   }
 }
 
 int ScheduleDp::UseOf(const Arc& arc, int component) const {
+  if (component == kAllStages) return 1;
   return component == kAllTrainers || component == arc.type ? arc.units : 0;
 }
 
 int ScheduleDp::TrackedLimit(int component) const {
+  if (component == kAllStages) return most_stages_;
   return component == kAllTrainers ? problem_.request().constraints.max_units : problem_.limit(component);
 }
 
@@ -71,12 +75,12 @@ void ScheduleDp::ComputeRest() {
   rest_.assign(tracked_.size(), {});
   for (size_t c = 0; c < tracked_.size(); ++c) {
     Rest& rest = rest_[c];
-    rest.least.assign(At(problem_.layers()) + 1, kNever);
-    rest.most.assign(At(problem_.layers()) + 1, 0);
+    rest.least.assign(Place(problem_.layers()) + 1, kNever);
+    rest.most.assign(Place(problem_.layers()) + 1, 0);
     rest.least.back() = 0;
     for (size_t i = arcs_.size(); i-- > 0;) {
       const Arc& arc = arcs_[i];
-      const size_t from = At(arc.first), to = At(arc.last + 1);
+      const size_t from = Place(arc.first), to = Place(arc.last + 1);
       if (rest.least[to] == kNever) continue;
       const int use = UseOf(arc, tracked_[c]);
       rest.least[from] = std::min(rest.least[from], use + rest.least[to]);
@@ -91,11 +95,11 @@ void ScheduleDp::ComputeRest() {
 bool ScheduleDp::WithinQuotas(int label, int layer) const {
   const int* used = UsedOf(label);
   for (size_t c = 0; c < tracked_.size(); ++c) {
-    int need = rest_[c].least[At(layer)];
+    int need = rest_[c].least[Place(layer)];
     if (need == kNever) return false;
     need += used[c];
-    if (tracked_[c] != kAllTrainers && tracked_[c] == problem_.server_type()) {
-      need += problem_.ServerUnits(labels_[At(label)].load, x_);
+    if (tracked_[c] >= 0 && tracked_[c] == problem_.server_type()) {
+      need += problem_.ServerUnits(labels_[Place(label)].load, x_);
     }
     if (need > TrackedLimit(tracked_[c])) return false;
   }
@@ -103,15 +107,16 @@ bool ScheduleDp::WithinQuotas(int label, int layer) const {
 }
 
 int ScheduleDp::Floor(size_t component, int layer) const {
-  const int most = rest_[component].most[At(layer)];
+  const int most = rest_[component].most[Place(layer)];
   return most == kNever ? 0 : std::max(0, TrackedLimit(tracked_[component]) - most);
 }
 
 // True if `a`, together with the servers that only `a` needs, costs at most as much as `b` and uses at most as many
 // units.
 bool ScheduleDp::Dominates(int a, int b, int layer) const {
-  const Label &one = labels_[At(a)], &other = labels_[At(b)];
+  const Label &one = labels_[Place(a)], &other = labels_[Place(b)];
   if (one.hourly > other.hourly || (exactly_ && !one.exact && other.exact)) return false;
+  if (exactly_ && most_stages_ > 0 && one.stages != other.stages) return false;
   ServerLoad more;
   more.seconds = std::max(0.0, one.load.seconds - other.load.seconds) * (1 + 4e-12);
   more.bytes = std::max(0.0, one.load.bytes - other.load.bytes) * (1 + 4e-12);
@@ -120,17 +125,17 @@ bool ScheduleDp::Dominates(int a, int b, int layer) const {
   if (servers > 0 && one.hourly + problem_.server_price() * servers > other.hourly) return false;
   const int *used = UsedOf(a), *by_other = UsedOf(b);
   for (size_t c = 0; c < tracked_.size(); ++c) {
-    const int extra = tracked_[c] != kAllTrainers && tracked_[c] == problem_.server_type() ? servers : 0;
+    const int extra = tracked_[c] >= 0 && tracked_[c] == problem_.server_type() ? servers : 0;
     if (used[c] + extra > std::max(by_other[c], Floor(c, layer))) return false;
   }
   return true;
 }
 
 void ScheduleDp::DropDominated(int layer) {
-  std::vector<int>& labels = frontier_[At(layer)];
+  std::vector<int>& labels = frontier_[Place(layer)];
   std::vector<std::pair<double, int>> order;
   order.reserve(labels.size());
-  for (const int label : labels) order.emplace_back(labels_[At(label)].hourly, label);
+  for (const int label : labels) order.emplace_back(labels_[Place(label)].hourly, label);
   std::sort(order.begin(), order.end());
   for (size_t i = 0; i < order.size(); ++i) labels[i] = order[i].second;
   size_t kept = 0;
@@ -143,26 +148,27 @@ void ScheduleDp::DropDominated(int layer) {
 }
 
 void ScheduleDp::KeepBest(int layer, int width) {
-  std::vector<int>& labels = frontier_[At(layer)];
-  if (labels.size() <= At(width)) return;
+  std::vector<int>& labels = frontier_[Place(layer)];
+  if (labels.size() <= Place(width)) return;
   std::nth_element(labels.begin(), labels.begin() + width, labels.end(), [&](int a, int b) {
-    const double one = labels_[At(a)].weight, other = labels_[At(b)].weight;
+    const double one = labels_[Place(a)].weight, other = labels_[Place(b)].weight;
     return one != other ? one < other : a < b;
   });
-  labels.resize(At(width));
+  labels.resize(Place(width));
 }
 
 void ScheduleDp::Extend(int label, const Arc& arc, double cutoff) {
-  const Label& from = labels_[At(label)];
+  const Label& from = labels_[Place(label)];
   Label next;
   next.weight = from.weight + arc.weight;
-  const double rest = to_go_[At(arc.last + 1)].least;
+  const double rest = to_go_[Place(arc.last + 1)].least;
   const double whole = next.weight + rest;
   if (!(whole + constant_ - 1e-12 * (whole - constant_) < cutoff)) return;
   next.hourly = from.hourly + arc.hourly;
   next.load = from.load;
   next.load.Add(graph_.stage(arc.stage).load);
   next.exact = from.exact || arc.exact;
+  next.stages = from.stages + 1;
   next.arc = static_cast<int>(&arc - arcs_.data());
   next.parent = label;
   const int index = static_cast<int>(labels_.size());
@@ -174,7 +180,7 @@ void ScheduleDp::Extend(int label, const Arc& arc, double cutoff) {
     used_.resize(used_.size() - tracked_.size());
     return;
   }
-  frontier_[At(arc.last + 1)].push_back(index);
+  frontier_[Place(arc.last + 1)].push_back(index);
 }
 
 ScheduleDp::Answer ScheduleDp::Tracked(double cutoff, bool exactly, int width) {
@@ -182,18 +188,18 @@ ScheduleDp::Answer ScheduleDp::Tracked(double cutoff, bool exactly, int width) {
   ComputeRest();
   labels_.assign(1, {});
   used_.assign(tracked_.size(), 0);
-  frontier_.assign(At(problem_.layers()) + 1, {});
+  frontier_.assign(Place(problem_.layers()) + 1, {});
   frontier_[0].push_back(0);
   size_t extended = 0;
   for (int layer = 0; layer < problem_.layers(); ++layer) {
-    if (frontier_[At(layer)].size() > 20000 && budget_.Spent()) return {Outcome::kStopped, 0, {}};
+    if (frontier_[Place(layer)].size() > 20000 && budget_.Spent()) return {Outcome::kStopped, 0, {}};
     if (width > 0) KeepBest(layer, 8 * width);
     DropDominated(layer);
     if (width > 0) KeepBest(layer, width);
-    for (size_t n = 0; n < frontier_[At(layer)].size(); ++n) {
+    for (size_t n = 0; n < frontier_[Place(layer)].size(); ++n) {
       if (++extended % 256 == 0 && budget_.Spent()) return {Outcome::kStopped, 0, {}};
-      const int label = frontier_[At(layer)][n];
-      for (size_t i = arcs_from_[At(layer)]; i < arcs_from_[At(layer) + 1]; ++i) Extend(label, arcs_[i], cutoff);
+      const int label = frontier_[Place(layer)][n];
+      for (size_t i = arcs_from_[Place(layer)]; i < arcs_from_[Place(layer) + 1]; ++i) Extend(label, arcs_[i], cutoff);
     }
   }
   double least = cutoff;
@@ -205,8 +211,8 @@ ScheduleDp::Answer ScheduleDp::Tracked(double cutoff, bool exactly, int width) {
 int ScheduleDp::Best(double& least, bool exactly) const {
   int best = -1;
   for (const int i : frontier_.back()) {
-    const Label& label = labels_[At(i)];
-    if (exactly && !label.exact) continue;
+    const Label& label = labels_[Place(i)];
+    if (exactly && (!label.exact || (most_stages_ > 0 && label.stages != most_stages_))) continue;
     const double hourly = label.hourly + problem_.server_price() * problem_.ServerUnits(label.load, x_);
     if (!(hourly < least)) continue;
     least = hourly;
@@ -217,8 +223,8 @@ int ScheduleDp::Best(double& least, bool exactly) const {
 
 std::vector<StageChoice> ScheduleDp::PathTo(int label) const {
   std::vector<StageChoice> stages;
-  for (; labels_[At(label)].arc >= 0; label = labels_[At(label)].parent) {
-    const Arc& arc = arcs_[At(labels_[At(label)].arc)];
+  for (; labels_[Place(label)].arc >= 0; label = labels_[Place(label)].parent) {
+    const Arc& arc = arcs_[Place(labels_[Place(label)].arc)];
     stages.push_back({arc.first, arc.last, arc.type, arc.units});
   }
   std::reverse(stages.begin(), stages.end());
@@ -235,10 +241,11 @@ bool ScheduleDp::TrackViolated(const std::vector<StageChoice>& stages) {
   const std::vector<int> used = UnitsByType(problem_, stages, problem_.ServerUnits(load, x_));
   const size_t before = tracked_.size();
   for (int t = 0; t < problem_.types(); ++t) {
-    if (used[At(t)] > problem_.limit(t)) tracked_.push_back(t);
+    if (used[Place(t)] > problem_.limit(t)) tracked_.push_back(t);
   }
   const int most = problem_.request().constraints.max_units;
   if (most > 0 && trainers > most) tracked_.push_back(kAllTrainers);
+  if (most_stages_ > 0 && std::ssize(stages) > most_stages_) tracked_.push_back(kAllStages);
   return tracked_.size() > before;
 }
 

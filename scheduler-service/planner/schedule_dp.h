@@ -21,8 +21,9 @@ namespace medley::sched {
 
 class ScheduleDp {
  public:
-  // With `schedule`, only plans that keep it (StageGraph).
-  ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule = nullptr);
+  // With `schedule`, only plans that keep it (StageGraph). With `most_stages` above 0, only plans that have no more.
+  ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule = nullptr,
+             int most_stages = 0);
 
   enum class Outcome { kFound, kNone, kStopped };
   struct Answer {
@@ -36,10 +37,11 @@ class ScheduleDp {
   // Sets the throughput `x` for the following calls, with all stages and no multipliers.
   void Prepare(double x);
   // The same with only the stages `active` (ascending). `multipliers` are USD/h per unit of each type, then of
-  // maxUnits. They must not be negative. Any values give correct results; good ones make the search fast.
+  // maxUnits, then of each stage. They must not be negative. Any values give correct results; good ones make the search
+  // fast.
   void Prepare(double x, const std::vector<int>& active, std::vector<double> multipliers);
   // The cheapest plan whose D(x) is below `cutoff`; kNone if there is none. With `exactly`, considers only plans whose
-  // throughput is x, so D(x) is their true price.
+  // throughput is x and which have `most_stages` stages, so D(x) is their true price.
   Answer Solve(double cutoff, bool exactly);
   // Finds a good plan below `cutoff` quickly, by keeping only `width` labels per layer. kNone proves nothing.
   Answer SolveBeam(double cutoff, int width);
@@ -61,6 +63,7 @@ class ScheduleDp {
     double weight = 0;  // sum of the arcs' weights
     ServerLoad load;
     bool exact = false;
+    int stages = 0;
     int arc = -1;
     int parent = -1;
   };
@@ -93,7 +96,8 @@ class ScheduleDp {
   const Problem& problem_;
   const Budget& budget_;
   const StageGraph graph_;
-  // The limits that labels track: the number of a type, or -1 for maxUnits.
+  const int most_stages_;
+  // The limits that labels track: the number of a type, -1 for maxUnits, or -2 for most_stages_.
   std::vector<int> tracked_;
   // For the current x:
   double x_ = 0;

@@ -4,10 +4,12 @@
 
 namespace medley::sched {
 
-absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem, std::span<const std::string> schedule) {
+absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem, std::span<const std::string> schedule,
+                                                      std::span<const int> cuts) {
   if (schedule.size() != static_cast<size_t>(problem.layers())) {
     return base::InvalidArgument("schedule: has {} entries for {} layers", schedule.size(), problem.layers());
   }
+  const size_t given = cuts.size();
   std::vector<int> types;
   for (size_t i = 0; i < schedule.size(); ++i) {
     int found = -1;
@@ -20,7 +22,21 @@ absl::StatusOr<std::vector<StageChoice>> ReadSchedule(const Problem& problem, st
     }
     types.push_back(found);
   }
-  return StagesOf(types);
+  std::vector<StageChoice> stages;
+  for (const StageChoice& run : StagesOf(types)) {
+    stages.push_back(run);
+    // The cuts before were taken by earlier runs, so those of this run come next.
+    for (; !cuts.empty() && cuts.front() > run.first && cuts.front() <= run.last; cuts = cuts.subspan(1)) {
+      if (cuts.front() <= stages.back().first) break;
+      stages.back().last = cuts.front() - 1;
+      stages.push_back({cuts.front(), run.last, run.type, 0});
+    }
+  }
+  if (cuts.empty()) return stages;
+  const size_t at = given - cuts.size();
+  return base::InvalidArgument(
+      "cuts[{}]: must be a layer whose type is that of the layer before, and above the cuts before it, is {}", at,
+      cuts.front());
 }
 
 absl::Status SetUnits(std::span<const int> units, std::vector<StageChoice>& stages) {

@@ -17,7 +17,7 @@ absl::Status StageGraph::CheckSize(const Problem& problem) {
       layers, problem.types(), stages, kMostPossibleStages);
 }
 
-StageGraph::StageGraph(const Problem& problem, const std::vector<int>* schedule) : problem_(problem) {
+StageGraph::StageGraph(const Problem& problem, const std::vector<int>* schedule, int most_stages) : problem_(problem) {
   const auto keeps = [&](int layer, int t) {
     return schedule == nullptr || (*schedule)[static_cast<size_t>(layer)] == t;
   };
@@ -26,6 +26,7 @@ StageGraph::StageGraph(const Problem& problem, const std::vector<int>* schedule)
     for (int t = 0; t < problem.types(); ++t) {
       if (problem.limit(t) < problem.min_units()) continue;
       for (int last = first; last < layers && keeps(last, t) && problem.Allowed(first, last, t); ++last) {
+        if (most_stages == 1 && last - first + 1 < layers) continue;
         PossibleStage s{first, last, t};
         s.terms = problem.Terms(first, last, t);
         s.load = problem.Servers(first, last, t);
@@ -68,15 +69,14 @@ double StageGraph::SlowestThroughput() const {
 }
 
 double StageGraph::FastestThroughput() const {
-  // Each layer is in some stage, which computes at least that layer. Communication may be less in a longer stage.
+  // Each layer is in some stage, which computes at least that layer. Communication and messages may be less in a longer
+  // stage.
   double fastest = kInfinity;
   for (int layer = 0; layer < problem_.layers(); ++layer) {
     double here = 0;
     for (int t = 0; t < problem_.types(); ++t) {
       if (!problem_.Allowed(layer, layer, t) || problem_.limit(t) < problem_.min_units()) continue;
-      StageTerms terms = problem_.Terms(layer, layer, t);
-      terms.comm_serial = terms.comm_parallel = 0;
-      here = std::max(here, problem_.Throughput(terms, problem_.limit(t)));
+      here = std::max(here, problem_.Throughput(problem_.ComputeTerms(layer, t), problem_.limit(t)));
     }
     fastest = std::min(fastest, here);
   }

@@ -33,8 +33,9 @@ class StageGraph {
   // InvalidArgument if the problem may have more than kMostPossibleStages stages.
   static absl::Status CheckSize(const Problem& problem);
 
-  // With `schedule`, the type of each layer, only the stages of plans that keep it.
-  explicit StageGraph(const Problem& problem, const std::vector<int>* schedule = nullptr);
+  // With `schedule`, the type of each layer, only the stages of plans that keep it. With `most_stages` 1, only
+  // those of plans of one stage; other numbers do not matter here.
+  explicit StageGraph(const Problem& problem, const std::vector<int>* schedule = nullptr, int most_stages = 0);
 
   const Problem& problem() const { return problem_; }
   // Ordered by (first, type, last). Does not contain stages on types whose limit is below minUnits.

@@ -15,10 +15,11 @@ constexpr int kUnbounded = 1'000'000'000;
 
 class Walk {
  public:
-  Walk(const Problem& problem, std::vector<StageChoice> stages) : problem_(problem), stages_(std::move(stages)) {
+  Walk(const Problem& problem, std::vector<StageChoice> stages)
+      : problem_(problem.ForStages(static_cast<int>(stages.size()))), stages_(std::move(stages)) {
     for (const StageChoice& s : stages_) {
-      terms_.push_back(problem.Terms(s.first, s.last, s.type));
-      load_.Add(problem.Servers(s.first, s.last, s.type));
+      terms_.push_back(problem_.Terms(s.first, s.last, s.type));
+      load_.Add(problem_.Servers(s.first, s.last, s.type));
     }
   }
 
@@ -87,7 +88,7 @@ class Walk {
     return true;
   }
 
-  const Problem& problem_;
+  const Problem problem_;
   std::vector<StageChoice> stages_;
   std::vector<StageTerms> terms_;
   ServerLoad load_;
@@ -112,7 +113,8 @@ std::optional<Provisioned> ProvisionExact(const Problem& problem, std::vector<St
   return Walk(problem, std::move(stages)).Run();
 }
 
-std::vector<model::Reason> WhyNotProvisioned(const Problem& problem, std::vector<StageChoice> stages) {
+std::vector<model::Reason> WhyNotProvisioned(const Problem& of, std::vector<StageChoice> stages) {
+  const Problem problem = of.ForStages(static_cast<int>(stages.size()));
   double reachable = std::numeric_limits<double>::infinity();
   const double required = problem.RequiredThroughput();
   bool reached = true;

@@ -19,8 +19,9 @@ struct Jet {
 
 class Newton {
  public:
-  Newton(const Problem& problem, std::vector<StageChoice> stages) : problem_(problem), stages_(std::move(stages)) {
-    for (const StageChoice& s : stages_) terms_.push_back(problem.Terms(s.first, s.last, s.type));
+  Newton(const Problem& problem, std::vector<StageChoice> stages)
+      : problem_(problem.ForStages(static_cast<int>(stages.size()))), stages_(std::move(stages)) {
+    for (const StageChoice& s : stages_) terms_.push_back(problem_.Terms(s.first, s.last, s.type));
   }
 
   std::optional<Provisioned> Run() {
@@ -151,7 +152,7 @@ class Newton {
     return true;
   }
 
-  const Problem& problem_;
+  const Problem problem_;
   std::vector<StageChoice> stages_;
   std::vector<StageTerms> terms_;
 };

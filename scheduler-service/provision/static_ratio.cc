@@ -85,12 +85,12 @@ class Share {
 class Ratio {
  public:
   Ratio(const Problem& problem, std::vector<StageChoice> stages, const StaticRatio& ratio)
-      : problem_(problem),
+      : problem_(problem.ForStages(static_cast<int>(stages.size()))),
         stages_(std::move(stages)),
         ratio_(ratio),
-        gpu_(problem, stages_, model::ResourceClass::kGpu),
-        cpu_(problem, stages_, model::ResourceClass::kCpu) {
-    for (const StageChoice& s : stages_) load_.Add(problem.Servers(s.first, s.last, s.type));
+        gpu_(problem_, stages_, model::ResourceClass::kGpu),
+        cpu_(problem_, stages_, model::ResourceClass::kCpu) {
+    for (const StageChoice& s : stages_) load_.Add(problem_.Servers(s.first, s.last, s.type));
   }
 
   std::optional<Provisioned> Run() {
@@ -141,7 +141,7 @@ class Ratio {
     return ScoreOf(problem_, stages_, cores - low);
   }
 
-  const Problem& problem_;
+  const Problem problem_;
   std::vector<StageChoice> stages_;
   const StaticRatio ratio_;
   const Share gpu_, cpu_;

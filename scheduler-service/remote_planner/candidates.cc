@@ -62,7 +62,8 @@ absl::Status Candidates::Score(const planner::v1::SolveResponse& response) {
     return base::InvalidArgument("claimedLowerBoundUsd: must be finite and not negative, is {}", claimed);
   }
   const std::vector<std::string> schedule(response.schedule().begin(), response.schedule().end());
-  MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem_, schedule));
+  const std::vector<int> cuts(response.cuts().begin(), response.cuts().end());
+  MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, ReadSchedule(problem_, schedule, cuts));
   claimed_lower_bound_ = std::max(claimed_lower_bound_, claimed);
   std::optional<Provisioned> plan;
   if (response.units().empty()) {

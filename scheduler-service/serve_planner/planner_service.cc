@@ -29,7 +29,9 @@ constexpr double kBurst = 100;
 constexpr double kRate = 2;
 
 void WritePlan(const Problem& problem, const Provisioned& plan, pb::SolveResponse& out) {
-  for (const StageChoice& stage : plan.stages) {
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const StageChoice& stage = plan.stages[i];
+    if (i > 0 && plan.stages[i - 1].type == stage.type) out.add_cuts(stage.first);
     for (int layer = stage.first; layer <= stage.last; ++layer) out.add_schedule(problem.type(stage.type).name);
     out.add_units(stage.units);
   }

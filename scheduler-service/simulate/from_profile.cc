@@ -93,19 +93,26 @@ class Filler {
     known_.assign(count, false);
     std::vector<const model::Link*> within(pools.size(), nullptr);
     std::vector<double> fastest(pools.size(), 0);
-    for (const model::Link& link : profile_.links) {
-      const auto from = pools.find(link.from), to = pools.find(link.to);
-      if (from == pools.end() || to == pools.end()) continue;
-      if (from == to) within[static_cast<size_t>(from->second)] = &link;
-      for (const auto& [a, b] : {std::pair(from->second, to->second), std::pair(to->second, from->second)}) {
-        const auto index = static_cast<size_t>(a * out_.locations + b);
-        if (known_[index] && a != from->second) continue;  // the other direction has its own link
+    // A link holds in both directions, unless the other direction has its own, wherever that stands in the list.
+    for (const bool reverse : {false, true}) {
+      for (const model::Link& link : profile_.links) {
+        const auto from = pools.find(reverse ? link.to : link.from), to = pools.find(reverse ? link.from : link.to);
+        if (from == pools.end() || to == pools.end()) continue;
+        const auto a = static_cast<size_t>(from->second), b = static_cast<size_t>(to->second);
+        if (a == b) message_cpu[a] = {link.processor_seconds_per_message, link.processor_seconds_per_byte};
+        const size_t index = a * pools.size() + b;
+        // A speed of 0 is unknown: only what messages cost the processor was measured.
+        if (link.bytes_per_second <= 0 || (reverse && known_[index])) continue;
+        if (a == b) within[a] = &link;
         out_.links[index] = {link.latency_seconds, link.bytes_per_second};
-        if (from == to) {
-          message_cpu[static_cast<size_t>(a)] = {link.processor_seconds_per_message, link.processor_seconds_per_byte};
-        }
         known_[index] = true;
-        fastest[static_cast<size_t>(a)] = std::max(fastest[static_cast<size_t>(a)], link.bytes_per_second);
+      }
+    }
+    for (size_t a = 0; a < pools.size(); ++a) {
+      for (size_t b = 0; b < pools.size(); ++b) {
+        if (known_[a * pools.size() + b]) {
+          fastest[a] = std::max(fastest[a], out_.links[a * pools.size() + b].bytes_per_second);
+        }
       }
     }
     // Between pools that were not measured together: the slower end counts.

@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <string>
@@ -31,7 +32,7 @@ class StepTimeProblem {
   // Whose output a layer uses, ascending; without the batch.
   const std::vector<int>& inputs(int layer) const { return inputs_[static_cast<size_t>(layer)]; }
   int samples() const { return profile_.profile_batch_size; }  // of a step
-  int micro_batches() const { return request_.training.micro_batches; }
+  int micro_batches() const { return std::max(1, request_.training.micro_batches); }
   bool asynchronous() const { return request_.planner.asynchronous(); }
 
   const model::LinkTable& links() const { return links_; }

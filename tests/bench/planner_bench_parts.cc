@@ -8,6 +8,7 @@
 
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/pareto.h"
+#include "scheduler-service/planner/plan.h"
 #include "tests/bench/many_types.h"
 #include "tests/unit/scheduler-service/planner/scale_request.h"
 
@@ -83,6 +84,43 @@ absl::Status PlannerBench::ExactCase(const std::string& name, std::vector<model:
   return absl::OkStatus();
 }
 
+absl::Status PlannerBench::AnswerCase(const std::string& name, std::vector<model::PlanRequest> requests, int times,
+                                      Json& out) const {
+  std::vector<double> seconds, processor;
+  int complete = 0, feasible = 0, simulated = 0;
+  double gap = 0;
+  size_t stages = 0;
+  for (model::PlanRequest& request : requests) {
+    request.training.micro_batches = 4;
+    request.planner.time_budget_seconds = options_.limit_seconds;
+    for (int i = 0; i < times; ++i) {
+      const base::SteadyTime begin = clock_.Steady();
+      const double before = ProcessorSeconds();
+      MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result, sched::MakePlan(request, {}, registry_, clock_, {}));
+      processor.push_back(ProcessorSeconds() - before);
+      seconds.push_back(base::ToSeconds(clock_.Steady() - begin));
+      if (i > 0) continue;
+      complete += result.complete ? 1 : 0;
+      if (!result.plan) continue;
+      ++feasible;
+      simulated += result.simulated ? 1 : 0;
+      stages = std::max(stages, result.plan->stages.size());
+      gap = std::max(gap, result.gap.value_or(1));
+    }
+  }
+  out.push_back({{"case", name},
+                 {"requests", requests.size()},
+                 {"times", times},
+                 {"feasible", feasible},
+                 {"proven", complete},
+                 {"simulated", simulated},
+                 {"mostGap", gap},
+                 {"mostStages", stages},
+                 {"seconds", {{"median", Quantile(seconds, 0.5)}, {"p99", Quantile(seconds, 0.99)}}},
+                 {"processorSeconds", {{"median", Quantile(processor, 0.5)}, {"p99", Quantile(processor, 0.99)}}}});
+  return absl::OkStatus();
+}
+
 absl::Status PlannerBench::Exact(Json& out) const {
   MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest ctrdnn, Request("ctrdnn-16"));
   std::vector<model::PlanRequest> requests;
@@ -90,7 +128,13 @@ absl::Status PlannerBench::Exact(Json& out) const {
     requests.push_back(ctrdnn);
     requests.back().constraints.min_throughput *= 0.2 + 0.2 * i;
   }
+  MEDLEY_RETURN_IF_ERROR(AnswerCase("ctrdnn-16 x 2 types, answer, 4 micro-batches", requests, 20, out));
   MEDLEY_RETURN_IF_ERROR(ExactCase("ctrdnn-16 x 2 types, minThroughput 0.2 to 4 times", std::move(requests), 50, out));
+  std::vector<model::PlanRequest> large;
+  for (int seed = 1; seed <= options_.seeds; ++seed) {
+    large.push_back(ScaleRequest(static_cast<uint64_t>(seed), {.layers = 20, .types = 64}));
+  }
+  MEDLEY_RETURN_IF_ERROR(AnswerCase("20 layers x 64 types, answer, 4 micro-batches", std::move(large), 3, out));
   const auto scale = [&](const std::string& name, const ScaleOptions& options) {
     std::vector<model::PlanRequest> of_seeds;
     for (int seed = 1; seed <= options_.seeds; ++seed) {

@@ -65,6 +65,9 @@ class PlannerBench {
   const PlannerBenchOptions& options() const { return options_; }
 
  private:
+  // Whole answers, with the simulator's choice and the alternatives, each `times` times.
+  absl::Status AnswerCase(const std::string& name, std::vector<model::PlanRequest> requests, int times,
+                          Json& out) const;
   absl::Status ExactCase(const std::string& name, std::vector<model::PlanRequest> requests, int times, Json& out) const;
   absl::Status OfModel(const std::string& name, model::PlanRequest request, const std::vector<std::string>& planners,
                        const std::vector<std::string>& random, Json& out) const;

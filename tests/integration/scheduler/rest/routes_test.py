@@ -107,6 +107,13 @@ class RoutesTest(SchemaCase):
         units = [stage["units"] for stage in provisioned["plan"]["stages"]]
         evaluated = ask("POST", "/v1/evaluate", {"request": plan, "schedule": schedule, "units": units})
         self.assertEqual(evaluated["plan"], provisioned["plan"])
+        # With the cuts of the plan, its own stages and units come back.
+        stages = made["plan"]["stages"]
+        cuts = [s["firstLayer"] for before, s in zip(stages, stages[1:]) if before["resourceType"] == s["resourceType"]]
+        units = [stage["units"] for stage in stages]
+        named = {"request": plan, "schedule": schedule, "cuts": cuts}
+        self.assertEqual(ask("POST", "/v1/evaluate", {**named, "units": units})["plan"], made["plan"])
+        self.assertEqual(len(ask("POST", "/v1/provision", named)["plan"]["stages"]), len(stages))
         profile = {"model": plan["model"], "profileBatchSize": plan["training"]["profileBatchSize"]}
         simulated = ask("POST", "/v1/simulate", {"plan": made["executionPlan"], "profile": profile, "timeline": True})
         self.assertAlmostEqual(simulated["throughput"] * simulated["secondsPerStep"], simulated["samples"])

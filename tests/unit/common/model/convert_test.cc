@@ -64,7 +64,7 @@ TEST(ConvertTest, OptionsOfPlannersRoundTrip) {
   for (const Grouping grouping : {Grouping::kNone, Grouping::kAuto, Grouping::kPool}) {
     PlanRequest request;
     request.planner.sync.hierarchy = grouping;
-    if (grouping == Grouping::kAuto) request.planner.evaluator = EvaluatorKind::kSimulator;
+    if (grouping == Grouping::kAuto) request.planner.evaluator = EvaluatorKind::kCostModel;
     scheduler::v1::PlanRequest message;
     ToProto(request, message);
     const auto back = FromProto(message);
@@ -78,6 +78,29 @@ TEST(ConvertTest, OptionsOfPlannersRoundTrip) {
   message.mutable_planner()->clear_sync();
   message.mutable_planner()->set_evaluator(static_cast<scheduler::v1::Evaluator>(9));
   EXPECT_THAT(FromProto(message), StatusIs(kInvalid, "planner.evaluator: unknown value 9"));
+}
+
+// What the simulator needs of a request, and says of a plan.
+TEST(ConvertTest, LinksAndSimulatedFiguresRoundTrip) {
+  PlanRequest request;
+  request.links = {{"cpu", "gpu", 1e-4, 1e9, 2e-5, 3e-9}};
+  for (const int micro_batches : {0, 1, 8}) {
+    request.training.micro_batches = micro_batches;
+    scheduler::v1::PlanRequest message;
+    ToProto(request, message);
+    const auto back = FromProto(message);
+    ASSERT_THAT(back, base::IsOk());
+    EXPECT_EQ(back->links, request.links);
+    EXPECT_EQ(back->training.micro_batches, micro_batches) << "0 is unknown, not 1";
+  }
+  PlanResult result;
+  result.plan.emplace();
+  result.simulated = {1234.5, 6.75, 3};
+  scheduler::v1::PlanResponse message;
+  ToProto(result, message);
+  const auto back = FromProto(message);
+  ASSERT_THAT(back, base::IsOk());
+  EXPECT_EQ(back->simulated, result.simulated);
 }
 
 absl::Status Parse(std::string_view text) {

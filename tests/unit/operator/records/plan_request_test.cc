@@ -111,6 +111,32 @@ TEST_F(PlanRequestTest, ProfilesOfPoolsMergeByLayer) {
   EXPECT_THAT(MergeProfiles({}), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// The simulator of the service gets what `medley simulate` reads from the profile, so both say the same of a plan.
+TEST_F(PlanRequestTest, ThePlansOfCostsAreSimulatedAsTheProfileSays) {
+  profile_.links = {{"cpu", "cpu", 1e-4, 1e8, 2e-5, 1e-9}, {"cpu", "gpu", 2e-4, 5e7}};
+  profile_.micro_batches = job_.micro_batches;
+  const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&gpu_, 2}}, {});
+  EXPECT_EQ(r.objective, model::Objective::kCost);
+  EXPECT_EQ(r.resources[0].processor_seconds_per_message, 2e-5);
+  EXPECT_EQ(r.resources[0].processor_seconds_per_byte, 1e-9);
+  EXPECT_EQ(r.resources[1].processor_seconds_per_message, 0);
+  const model::Profile simulated = model::ProfileOf(r);
+  EXPECT_EQ(simulated.links, profile_.links);
+  EXPECT_EQ(simulated.model, profile_.model);
+  EXPECT_EQ(simulated.profile_batch_size, profile_.profile_batch_size);
+  EXPECT_EQ(simulated.micro_batches, profile_.micro_batches);
+  EXPECT_EQ(simulated.state_factor, profile_.state_factor);
+}
+
+TEST_F(PlanRequestTest, LinksAreCalibratedAsTheLayersAre) {
+  profile_.links = {{"cpu", "cpu", 1e-4, 1e8, 2e-5, 1e-9}};
+  JobProgress progress;
+  progress.calibration = 0.5;  // it computes half as fast as was measured
+  const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, progress);
+  EXPECT_EQ(r.links, (std::vector<model::Link>{{"cpu", "cpu", 2e-4, 5e7, 4e-5, 2e-9}}));
+  EXPECT_DOUBLE_EQ(r.resources[0].processor_seconds_per_message, 4e-5);
+}
+
 // Three pools of two speeds; the link between gpu and cpu was not measured.
 class FastestTest : public PlanRequestTest {
  protected:

@@ -92,7 +92,8 @@ TEST_F(BruteForceTest, ExactCostsWhatBruteForceCosts) {
   double worst = 0;
   for (uint64_t seed = 1; seed <= instances; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const model::PlanRequest request = AdversarialRequest(seed, {.most_layers = seed % 3 == 0 ? 8 : 6});
+    const model::PlanRequest request =
+        AdversarialRequest(seed, {.most_layers = seed % 3 == 0 ? 8 : 6, .boundaries = true});
     const auto problem = Problem::Compile(request);
     ASSERT_THAT(problem, base::IsOk());
     const Solution truth = Solve(*MakeBruteForce(), *problem);

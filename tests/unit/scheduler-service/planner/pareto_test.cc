@@ -27,7 +27,8 @@ TEST_F(ParetoTest, IsTheFrontOfAllFeasiblePlans) {
   size_t points = 0, most = 0, feasible = 0;
   for (uint64_t seed = 1; seed <= 250; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    model::PlanRequest request = AdversarialRequest(seed, {.most_layers = 4, .most_types = 3, .most_limit = 7});
+    model::PlanRequest request =
+        AdversarialRequest(seed, {.most_layers = 4, .most_types = 3, .most_limit = 7, .boundaries = true});
     for (model::Resource& r : request.resources) r.limit = std::min(r.limit, 7);
     const auto problem = Problem::Compile(request);
     ASSERT_THAT(problem, base::IsOk());

@@ -14,6 +14,7 @@ struct RandomOptions {
   int most_layers = 8;
   int most_types = 4;
   int most_limit = 24;
+  bool boundaries = false;  // half of the requests have micro-batches and processor time of messages
 };
 
 inline model::LayerProfile RandomProfile(base::Rng& rng, const std::string& type, double speed, bool served) {
@@ -36,6 +37,19 @@ inline void RandomConstraints(base::Rng& rng, model::PlanRequest& request) {
   if (rng.Below(6) == 0) c.budget_usd = rng.Uniform(0.5, 60);
   if (rng.Below(6) == 0) c.min_units = 1 + static_cast<int>(rng.Below(3));
   if (rng.Below(4) == 0) c.max_units = 2 + static_cast<int>(rng.Below(24));
+}
+
+// What ends of stages cost. Leaves the random numbers of the rest of the request as they are.
+inline void RandomBoundaries(uint64_t seed, model::PlanRequest& request) {
+  base::Rng rng(base::Mix64(seed));
+  if (rng.Below(2) == 0) return;
+  request.training.micro_batches = 1 + static_cast<int>(rng.Below(rng.Below(2) == 0 ? 4 : 32));
+  if (rng.Below(3) == 0) return;
+  for (model::Layer& layer : request.model.layers) layer.output_bytes = rng.Uniform(100, 20'000);
+  for (model::Resource& resource : request.resources) {
+    resource.processor_seconds_per_message = rng.Uniform(0, 3e-4);
+    resource.processor_seconds_per_byte = rng.Uniform(0, 3e-9);
+  }
 }
 
 inline model::PlanRequest RandomRequest(uint64_t seed, const RandomOptions& options) {
@@ -77,6 +91,7 @@ inline model::PlanRequest RandomRequest(uint64_t seed, const RandomOptions& opti
   request.constraints.min_units = 1;
   RandomConstraints(rng, request);
   request.planner.time_budget_seconds = 60;
+  if (options.boundaries) RandomBoundaries(seed, request);
   return request;
 }
 

@@ -136,7 +136,8 @@ std::vector<double> Costs(const Problem& problem, const std::vector<pb::SolveRes
   for (size_t i = 0; i < answer.size(); ++i) {
     EXPECT_EQ(answer[i].done(), i + 1 == answer.size());
     const std::vector<std::string> schedule(answer[i].schedule().begin(), answer[i].schedule().end());
-    auto stages = ReadSchedule(problem, schedule);
+    const std::vector<int> cuts(answer[i].cuts().begin(), answer[i].cuts().end());
+    auto stages = ReadSchedule(problem, schedule, cuts);
     EXPECT_THAT(stages, base::IsOk());
     if (!stages.ok()) continue;
     EXPECT_THAT(SetUnits({answer[i].units().data(), static_cast<size_t>(answer[i].units_size())}, *stages),

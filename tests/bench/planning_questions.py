@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Records the answers of `medley plan` to 1,000 questions, and compares two records.
+
+  planning_questions.py record MEDLEY FILE [--count 1000]   # MEDLEY: the program; FILE: a line of JSON a question
+  planning_questions.py compare BEFORE AFTER                # what changed, and why
+
+Questions: the requests of examples/plan with other throughputs, and random chains of 2 to 20 layers on 1 to 6 types, with
+and without micro-batches, constraints, servers and quotas. The same numbers make the same questions."""
+import argparse
+import collections
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ["ctrdnn-16", "2emb-10", "matchnet-16", "nce-5"]
+SAME = 1e-6  # relative, of costs: JSON has fewer digits than the planners
+
+
+def example_question(number):
+    rng = random.Random(number)
+    request = yaml.safe_load((ROOT / f"examples/plan/{EXAMPLES[number % len(EXAMPLES)]}.yaml").read_text())
+    constraints = request.setdefault("constraints", {})
+    constraints["minThroughput"] = constraints.get("minThroughput", 1000) * 4 ** rng.uniform(-1, 1)
+    request["training"]["microBatches"] = rng.choice([0, 0, 4, 16])
+    return request
+
+
+def random_layer(rng, name, types, served):
+    profiles = []
+    for t, speed in enumerate(types):
+        profiles.append({"resourceType": f"t{t}", "computeSeconds": rng.uniform(0.001, 0.05) / speed,
+                         "computeParallel": rng.uniform(0.5, 1), "syncSeconds": rng.uniform(0, 0.02),
+                         "transferSeconds": rng.uniform(0, 0.01), "commParallel": rng.uniform(0.3, 1),
+                         "serverSeconds": rng.uniform(0.0005, 0.01) if served else 0})
+    return {"name": name, "weightBytes": rng.uniform(1e5, 1e7), "outputBytes": rng.randrange(100, 20000), "profiles": profiles}
+
+
+def random_question(number):
+    rng = random.Random(number)
+    types = [1.0] + [rng.uniform(0.5, 12) for _ in range(rng.randrange(6))]
+    servers = rng.random() < 0.3
+    request = {
+        "model": {"name": f"random-{number}",
+                  "layers": [random_layer(rng, f"l{i}", types, servers and i == 0) for i in range(rng.randrange(2, 21))]},
+        "training": {"profileBatchSize": 64, "samplesPerEpoch": 1e7, "microBatches": rng.choice([0, 0, 4, 16])},
+        "constraints": {},
+        "resources": [{"name": f"t{t}", "class": "GPU" if t else "CPU", "limit": rng.randrange(2, 64),
+                       "pricePerUnitHour": rng.uniform(0.1, 4) if t else rng.uniform(0.02, 0.3)} for t in range(len(types))],
+        "serverType": "t0"}
+    if rng.random() < 0.5:
+        request["constraints"]["minThroughput"] = rng.uniform(200, 6000)
+    if rng.random() < 0.2:
+        request["constraints"]["maxUnits"] = rng.randrange(2, 40)
+    if request["training"]["microBatches"] and rng.random() < 0.5:
+        for resource in request["resources"]:
+            resource |= {"processorSecondsPerMessage": rng.uniform(0, 2e-4), "processorSecondsPerByte": rng.uniform(0, 2e-9)}
+    return request
+
+
+def question(number):
+    return example_question(number) if number % 5 == 0 else random_question(number)
+
+
+def answer(medley, folder, number):
+    request = question(number)
+    file = pathlib.Path(folder, f"{number}.json")
+    file.write_text(json.dumps(request))
+    done = subprocess.run([medley, "plan", "-o", "json", str(file)], capture_output=True, text=True)
+    if not done.stdout:
+        return {"question": number, "error": done.stderr.strip()}
+    out = json.loads(done.stdout)
+    plan = out.get("plan")
+    record = {"question": number, "microBatches": request["training"]["microBatches"], "feasible": bool(plan),
+              "milliseconds": 1000 * out.get("planningSeconds", 0)}
+    if plan:
+        record |= {"usd": plan["costUsd"], "throughput": plan["throughput"], "gap": out.get("gap", 0),
+                   "simulated": out.get("simulated"), "notes": out.get("notes", []),
+                   "stages": [[s.get("firstLayer", 0), s.get("lastLayer", 0), s["resourceType"], s["units"]]
+                              for s in plan["stages"]]}
+    return record
+
+
+def record(medley, path, count):
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        lines = [json.dumps(one) for one in pool.map(lambda n: answer(medley, folder, n), range(count))]
+    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+
+
+def neighbours(stages):
+    return any(a[2] == b[2] for a, b in zip(stages, stages[1:]))
+
+
+def reason(before, after):
+    """Why an answer changed."""
+    if before["feasible"] != after["feasible"]:
+        return "newly feasible" if after["feasible"] else "NO LONGER FEASIBLE"
+    if not after["feasible"] or before["stages"] == after["stages"]:
+        return "the same"
+    if any("simulator prefers" in note for note in after["notes"]):
+        return "the simulator's choice"
+    if after["microBatches"]:
+        return "a boundary's costs"
+    if after["usd"] < before["usd"] * (1 - SAME):
+        return "cheaper, neighbours of one type" if neighbours(after["stages"]) else "cheaper, OTHER REASON"
+    return "another plan of the same cost" if after["usd"] <= before["usd"] * (1 + SAME) else "MORE EXPENSIVE"
+
+
+def compare(before_file, after_file):
+    records = [[json.loads(line) for line in pathlib.Path(f).read_text().splitlines()] for f in (before_file, after_file)]
+    reasons, savings = collections.Counter(), []
+    for before, after in zip(*records):
+        why = "ERROR" if "error" in before or "error" in after else reason(before, after)
+        reasons[why] += 1
+        if why.startswith("cheaper"):
+            savings.append(1 - after["usd"] / before["usd"])
+        if why.isupper() or any(word.isupper() and len(word) > 3 for word in why.split()):
+            print(json.dumps({"why": why, "before": before, "after": after}))
+    for why, count in reasons.most_common():
+        print(f"{count:5}  {why}")
+    if savings:
+        savings.sort()
+        print(f"saved where cheaper: median {savings[len(savings) // 2]:.1%}, mean {sum(savings) / len(savings):.1%}, "
+              f"p90 {savings[len(savings) * 9 // 10]:.1%}")
+    return 1 if any(why.isupper() for why in reasons) else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("record")
+    one.add_argument("medley")
+    one.add_argument("file")
+    one.add_argument("--count", type=int, default=1000)
+    two = commands.add_parser("compare")
+    two.add_argument("before")
+    two.add_argument("after")
+    args = parser.parse_args()
+    if args.command == "record":
+        record(args.medley, args.file, args.count)
+        return 0
+    return compare(args.before, args.after)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+// What ends of stages cost: the closed form of cost against the simulator and against numbers computed by hand.
+#include <gtest/gtest.h>
+
+#include "common/base/testing/fake_clock.h"
+#include "common/base/testing/status_matchers.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/planner/evaluator.h"
+#include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planner/planners.h"
+#include "tests/unit/scheduler-service/planner/random_request.h"
+
+namespace medley::sched {
+namespace {
+
+constexpr double kBatch = 64, kCompute = 0.8;  // samples, seconds of a layer
+
+// `layers` equal layers on one type whose work does not divide.
+model::PlanRequest Equal(int layers, int micro_batches) {
+  model::PlanRequest request;
+  request.model.name = "equal";
+  for (int l = 0; l < layers; ++l) {
+    model::Layer& layer = request.model.layers.emplace_back();
+    layer.name = fmt::format("l{}", l);
+    layer.output_bytes = 1000;
+    layer.profiles.push_back({.resource_type = "cpu", .compute_seconds = kCompute});
+  }
+  request.training = {.profile_batch_size = kBatch, .samples_per_epoch = 1e6, .micro_batches = micro_batches};
+  request.resources.push_back({.name = "cpu", .price_per_unit_hour = 1, .limit = 100});
+  return request;
+}
+
+std::vector<StageChoice> OneLayerEach(int layers) {
+  std::vector<StageChoice> stages;
+  for (int l = 0; l < layers; ++l) stages.push_back({l, l, 0, 1});
+  return stages;
+}
+
+double Simulated(const Problem& problem, const std::vector<StageChoice>& stages) {
+  return SimulatedThroughput(BuildExecutionPlan(problem, stages), problem.request(), {});
+}
+
+TEST(FillTest, EqualStagesTakeWhatTheSimulatorSays) {
+  for (const int micro_batches : {1, 2, 4, 16}) {
+    for (const int stages : {1, 2, 3, 5}) {
+      SCOPED_TRACE(fmt::format("{} stages, {} micro-batches", stages, micro_batches));
+      const Problem problem = Problem::Compile(Equal(stages, micro_batches)).value();
+      const double slots = micro_batches + stages - 1;
+      const double expected = kBatch / (kCompute * slots / micro_batches);
+      const double throughput = ScoreOf(problem, OneLayerEach(stages)).throughput;
+      EXPECT_NEAR(throughput, expected, 1e-9 * expected);
+      EXPECT_NEAR(Simulated(problem, OneLayerEach(stages)), throughput, 1e-9 * throughput);
+    }
+  }
+}
+
+TEST(FillTest, StagesReportTheSecondsThatTheyWork) {
+  const Problem problem = Problem::Compile(Equal(3, 4)).value();
+  const Evaluation evaluation = Evaluate(problem, OneLayerEach(3));
+  for (const model::ProvisionedStage& stage : evaluation.plan.stages) {
+    EXPECT_DOUBLE_EQ(stage.compute_seconds, kCompute);
+    EXPECT_DOUBLE_EQ(stage.throughput, evaluation.plan.throughput);
+  }
+}
+
+TEST(FillTest, CountsOnlyKnownMicroBatchesOfSynchronousSteps) {
+  const auto throughput = [](const model::PlanRequest& request) {
+    return ScoreOf(Problem::Compile(request).value(), OneLayerEach(3)).throughput;
+  };
+  const double endless = kBatch / kCompute;
+  EXPECT_DOUBLE_EQ(throughput(Equal(3, 0)), endless);
+  model::PlanRequest asynchronous = Equal(3, 4);
+  asynchronous.planner.schedule = model::ScheduleKind::kAsync1F1B;
+  EXPECT_DOUBLE_EQ(throughput(asynchronous), endless);
+  EXPECT_DOUBLE_EQ(throughput(Equal(3, 4)), endless * 4 / 6);
+}
+
+// Synchronisation is done once a step: it does not fill, but copies do.
+TEST(FillTest, SynchronisationDoesNotFill) {
+  model::PlanRequest request = Equal(2, 4);
+  for (model::Layer& layer : request.model.layers) {
+    layer.profiles[0].compute_seconds = 0.01;
+    layer.profiles[0].sync_seconds = 2;
+    layer.profiles[0].transfer_seconds = 1;
+  }
+  const Problem problem = Problem::Compile(request).value().ForStages(2);
+  EXPECT_DOUBLE_EQ(problem.Terms(0, 0, 0).CommSeconds(1), 2 + 1 * 5.0 / 4);
+  EXPECT_DOUBLE_EQ(problem.Terms(1, 1, 0).CommSeconds(1), 2);
+}
+
+// Each end sends and receives a message for each micro-batch.
+TEST(FillTest, MessagesTakeTheProcessorOfBothEnds) {
+  model::PlanRequest request = Equal(3, 4);
+  request.resources[0].processor_seconds_per_message = 1e-3;
+  request.resources[0].processor_seconds_per_byte = 1e-8;
+  const Problem problem = Problem::Compile(request).value();
+  const double messages = 2 * 4 * 1e-3, bytes = 2 * kBatch * 1000 * 1e-8;
+  for (const int units : {1, 4}) {
+    const double end = messages + bytes / units;
+    EXPECT_NEAR(problem.Terms(0, 2, 0).ComputeSeconds(units), 3 * kCompute, 1e-12);
+    EXPECT_NEAR(problem.Terms(0, 1, 0).ComputeSeconds(units), 2 * kCompute + end, 1e-12);
+    EXPECT_NEAR(problem.Terms(1, 1, 0).ComputeSeconds(units), kCompute + 2 * end, 1e-12);
+    EXPECT_NEAR(problem.Terms(1, 2, 0).ComputeSeconds(units), 2 * kCompute + end, 1e-12);
+  }
+}
+
+// The simulator lets a message wait for its receiver, so it agrees only nearly.
+TEST(FillTest, MessagesAreNearlyThoseOfTheSimulator) {
+  for (const int micro_batches : {4, 16}) {
+    model::PlanRequest request = Equal(2, micro_batches);
+    request.resources[0].processor_seconds_per_message = 0.005;
+    const Problem problem = Problem::Compile(request).value();
+    const double closed = ScoreOf(problem, OneLayerEach(2)).throughput;
+    EXPECT_NEAR(Simulated(problem, OneLayerEach(2)), closed, 0.05 * closed) << micro_batches << " micro-batches";
+  }
+}
+
+// More micro-batches never make the cheapest plan more expensive; without their number nothing fills.
+TEST(FillTest, MoreMicroBatchesNeverCostMore) {
+  const base::FakeClock clock;
+  const Budget unlimited(clock, base::SteadyTime::max(), {});
+  int strict = 0, fewer_stages = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    model::PlanRequest request = RandomRequest(seed, {});
+    double last = 0;
+    size_t most_stages = 0;
+    for (const int micro_batches : {0, 32, 4, 1}) {
+      request.training.micro_batches = micro_batches;
+      const auto found = MakeExact()->Solve(Problem::Compile(request).value(), 0, unlimited);
+      ASSERT_THAT(found, base::IsOk());
+      ASSERT_TRUE(found->complete);
+      if (!found->best) break;
+      EXPECT_GE(found->best->score.cost, last * (1 - 1e-9));
+      strict += last > 0 && found->best->score.cost > last * (1 + 1e-9) ? 1 : 0;
+      last = found->best->score.cost;
+      most_stages = std::max(most_stages, found->best->stages.size());
+      fewer_stages += found->best->stages.size() < most_stages ? 1 : 0;
+    }
+  }
+  EXPECT_GE(strict, 20);
+  EXPECT_GE(fewer_stages, 10);
+}
+
+}  // namespace
+}  // namespace medley::sched
