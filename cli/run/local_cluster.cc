@@ -74,6 +74,7 @@ absl::Status LocalCluster::StartNode() {
   options.images = {{"medley-worker", options_.programs / "medley-worker"}};
   options.network = options_.network;
   options.keep_pod_folders = true;
+  options.environment["MEDLEY_SAMPLES_DIR"] = options_.run_folder / "samples";
   // Builds with sanitizers then use the same options for the processes of pods.
   options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
   options.seed = base::SystemSeed();

@@ -18,4 +18,8 @@ SampleNumbers NumbersOf(const SchemaSpec& schema);
 // Of a sample that is read: 4 for each number.
 int64_t SampleBytes(const SchemaSpec& schema);
 
+// Rows of tables that take more than this while they are read are in a file that is mapped, where there is a disk for
+// it (worker/data/sample_place.h).
+inline constexpr int64_t kMostRowsInMemory = int64_t{64} << 20;
+
 }  // namespace medley::model

@@ -31,6 +31,13 @@ constexpr Base kProfiler{75 * kMib, 26 * kMib};  // its probes are several membe
 constexpr double kTorch = 176 * kMib;            // more, in a trainer or profiler; most of it is file
 constexpr double kTorchFile = 92 * kMib;
 
+// Bytes of rows of the training data that a process surely keeps: those that surely take no more while they are read.
+double SureRows(const ProcessOptions& options) {
+  constexpr double kReading = 4;  // times what is kept, at most: text, rows as doubles, rows
+  const double bytes = options.rows * options.row_bytes;
+  return options.most_row_bytes > 0 && bytes * kReading > options.most_row_bytes ? 0 : bytes;
+}
+
 class Sum {
  public:
   void Add(std::string name, double bytes, bool sure = true) {
@@ -38,6 +45,11 @@ class Sum {
     memory_.bytes += bytes;
     if (!sure) memory_.unsure += bytes;
     memory_.parts.push_back({std::move(name), bytes});
+  }
+  void AddRows(const ProcessOptions& options) {
+    const double sure = SureRows(options), bytes = options.rows * options.row_bytes;
+    const double most = options.most_row_bytes > 0 ? std::min(bytes, options.most_row_bytes) : bytes;
+    Add("the rows of the training data", sure > 0 ? sure : most, sure > 0);
   }
   ProcessMemory Take() {
     std::stable_sort(memory_.parts.begin(), memory_.parts.end(),
@@ -110,7 +122,7 @@ class Members {
   ProcessMemory Trainer(int device, const DeviceMemory& counted, bool on_gpu) const {
     Sum sum;
     sum.Add("the program", kTrainer.resident + (options_.torch ? kTorch : 0));
-    sum.Add("the rows of the training data", options_.rows * options_.row_bytes);
+    sum.AddRows(options_);
     for (const Holder& holder : counted.holders) {
       const bool activations = IsOfActivations(holder);
       if (!on_gpu || !activations) sum.Add(holder.name, holder.bytes, !activations || !options_.torch);
@@ -176,7 +188,7 @@ std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::
 ProcessMemory MemoryOfProfiler(const model::Model& model, const ProcessOptions& options) {
   Sum sum;
   sum.Add("the program", kProfiler.resident + (options.torch ? kTorch : 0));
-  sum.Add("the rows of the training data", options.rows * options.row_bytes);
+  sum.AddRows(options);
   const model::Layer* most = nullptr;
   double bytes = 0;
   // Weights and optimizer state twice, because the last update can be undone; the gradient; outputs and gradients of
@@ -216,7 +228,7 @@ double LeastMemory(const ProcessMemory& memory, bool torch) {
 
 double RoomForTensors(double limit, const ProcessOptions& options) {
   if (limit <= 0) return 0;
-  const double fixed = kTrainer.resident + (options.torch ? kTorch : 0) + options.rows * options.row_bytes;
+  const double fixed = kTrainer.resident + (options.torch ? kTorch : 0) + SureRows(options);
   const double file = kTrainer.file + (options.torch ? kTorchFile : 0);
   return std::max(1.0, (limit + file) / kSure - fixed);
 }

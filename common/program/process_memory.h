@@ -26,8 +26,12 @@ struct ProcessMemory {
 struct ProcessOptions {
   MemoryOptions tensors;
   bool torch = false;    // the program that loads LibTorch
-  double rows = 0;       // of the training data, all of which every trainer keeps
+  double rows = 0;       // of the training data, which every trainer reads
   double row_bytes = 0;  // model::SampleBytes
+  // Rows that take more are in a file of samples, of which the kernel keeps what it has memory for: none is needed.
+  // Without a disk for it they are in memory, so that up to so many bytes are in the estimate, but not sure. 0: all
+  // rows are in memory.
+  double most_row_bytes = 0;
 };
 
 // The attribute of a table's layer with the number of its rows that the training data use; the profiler counts them.

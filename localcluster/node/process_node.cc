@@ -170,7 +170,7 @@ absl::Status ProcessNode::Core::Prepare() {
   MEDLEY_RETURN_IF_ERROR(supervisor_->Start());
   queue_ = std::make_unique<RateLimitingQueue>(
       clock_, std::make_unique<ExponentialRateLimiter>(base::milliseconds(20), base::seconds(10)));
-  std::map<std::string, std::string> inherited;
+  std::map<std::string, std::string> inherited = options_.environment;
   for (const std::string& name : options_.inherit_env) {
     if (const char* value = std::getenv(name.c_str()); value != nullptr) inherited[name] = value;
   }

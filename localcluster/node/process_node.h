@@ -58,7 +58,8 @@ struct ProcessNodeOptions {
   // Names of this process's own variables that every program gets, beside those of its pod (env_policy.h).
   // LD_LIBRARY_PATH may say where the driver of a GPU is.
   std::vector<std::string> inherit_env = {"LANG", "TZ", "LD_LIBRARY_PATH"};
-  std::string pod_cidr = "127.64.0.0/10";  // inside 127.0.0.0/8
+  std::map<std::string, std::string> environment;  // more of such variables, with their values
+  std::string pod_cidr = "127.64.0.0/10";          // inside 127.0.0.0/8
   CgroupPolicy cgroups = CgroupPolicy::kAuto;
   base::nanoseconds cpu_period = base::milliseconds(10);  // of the CFS quota
   base::nanoseconds heartbeat = base::seconds(60);        // of the nodes' Ready condition

@@ -63,6 +63,7 @@ program::ProcessOptions ProcessOptionsOf(const TrainingJob& job, const model::Pr
   if (!spec.ok()) return options;  // the job was refused before
   options.torch = spec->model.imported();
   options.row_bytes = static_cast<double>(model::SampleBytes(spec->data.schema));
+  if (!spec->data.train.arrays()) options.most_row_bytes = static_cast<double>(model::kMostRowsInMemory);
   return options;
 }
 

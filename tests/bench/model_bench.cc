@@ -180,7 +180,7 @@ void BM_DenseLayers(benchmark::State& state) {
   int64_t step = 0;
   for (auto _ : state) {
     model->BeginStep({.step = step + 1, .version = step, .global_samples = batch});
-    if (!model->Forward({0, 0}, data->all().View(0, batch), {&input, 1}).ok() || !model->Backward({0, 0}, {}).ok() ||
+    if (!model->Forward({0, 0}, data->view(), {&input, 1}).ok() || !model->Backward({0, 0}, {}).ok() ||
         !model->ApplyUpdate(optimizer).ok()) {
       state.SkipWithError("the step failed");
       break;

@@ -120,6 +120,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   map_uri(env.spec.model.exported_uri);
   map_uri(env.spec.model.torchscript_uri);
   env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));
+  env.samples_folder = MapPath(map, get("MEDLEY_SAMPLES_DIR").value_or(""));
   constexpr std::string_view kScheme = "file://";
   const std::string& from = env.spec.checkpoint.from;
   env.continue_from = MapPath(map, from.starts_with(kScheme) ? from.substr(kScheme.size()) : from);

@@ -43,6 +43,10 @@ struct Environment {
   bool plain_nccl = false;            // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
   DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
   std::filesystem::path checkpoint_root;
+  // For rows of large tables: MEDLEY_SAMPLES_DIR, whose files processes share; without it a folder of this process
+  // alone, which main() makes.
+  std::filesystem::path samples_folder;
+  bool samples_shared = true;
   std::string continue_from;  // path of spec.checkpoint.from; empty: none
   model::JobSpec spec;        // URIs rewritten by MEDLEY_PATH_MAP
   std::string spec_json;

@@ -4,6 +4,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/log.h"
+#include "common/base/memory_limit.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/rpc/server.h"
@@ -94,8 +95,10 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, BlockMaker make_block
   context.plain_nccl = env.plain_nccl;
   log::Info("computing with the unit's CPUs", {{"threads", std::to_string(env.threads)}});
   Member member(context.session, clock);
-  Trainer trainer(context, LoadOptions{.embedding_rows = env.spec.model.embedding_rows, .threads = env.threads},
-                  [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
+  LoadOptions load{.embedding_rows = env.spec.model.embedding_rows, .threads = env.threads};
+  load.place = PlaceIn(env.samples_folder, env.samples_shared, base::MemoryLimit());
+  load.say = [](const std::string& sentence) { log::Info(sentence); };
+  Trainer trainer(context, load, [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
   const std::jthread preload([&trainer](std::stop_token stop) { trainer.Preload(stop); });
   return RunUntilReleased(member, trainer, signals);
 }

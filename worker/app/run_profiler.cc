@@ -1,6 +1,7 @@
 #include <iostream>
 #include <utility>
 
+#include "common/base/memory_limit.h"
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
 #include "worker/app/choose_device.h"
@@ -38,6 +39,7 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, BlockMaker make_bloc
   options.make_block = std::move(make_block);
   options.output = &std::cout;
   options.stop = signals.stop();
+  options.place = PlaceIn(env.samples_folder, env.samples_shared, base::MemoryLimit());
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));
   MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, ProbeTls(env, clock));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<RuntimeProbe> probe,

@@ -56,6 +56,11 @@ absl::Status ConfineRole(const Environment& env, const std::filesystem::path& te
   Confinement confinement;
   confinement.writable.push_back(temporary);
   if (!env.checkpoint_root.empty()) confinement.writable.push_back(env.checkpoint_root);
+  if (env.samples_shared) {
+    std::error_code error;  // one that cannot be created is not used (SamplePlace)
+    std::filesystem::create_directories(env.samples_folder, error);
+    if (!error) confinement.writable.push_back(env.samples_folder);
+  }
   if (!env.spec.model.torchscript_uri.empty()) {
     const absl::StatusOr<std::string> reader = torchscript::ReaderProgram();
     if (reader.ok()) confinement.programs.push_back(*reader);  // without it the model cannot be read, which says so
@@ -92,6 +97,8 @@ absl::StatusOr<int> RunRole(const std::string& role, const BlockMaker& make_bloc
   env.threads = UnitThreads(Variable);
   if (role == "trainer" && env.share_memory) StartMemoryOpener();
   MEDLEY_ASSIGN_OR_RETURN(const auto temporary, TemporaryFolder::Make());
+  env.samples_shared = !env.samples_folder.empty();
+  if (!env.samples_shared) env.samples_folder = temporary->path();
   MEDLEY_RETURN_IF_ERROR(ConfineRole(env, temporary->path()));
   if (role == "coordinator") return RunCoordinatorRole(env, clock, signals);
   if (role == "server") return RunServerRole(env, clock, signals);

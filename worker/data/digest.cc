@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <string_view>
 
 #include "common/base/hasher.h"
+#include "common/base/status.h"
+#include "worker/data/block_file.h"
 
 namespace medley::worker {
 namespace {
 
 template <typename T>
-std::string_view BytesOf(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+std::string_view BytesIn(const std::vector<T>& values) {
+  return BytesOf(std::span<const T>(values));
 }
 
 void AddShape(int64_t samples, const SampleShape& shape, const std::vector<std::string>& classes,
@@ -25,38 +28,43 @@ void AddShape(int64_t samples, const SampleShape& shape, const std::vector<std::
 std::string DigestOf(const Batch& rows, const std::vector<std::string>& classes) {
   base::Hasher hasher;
   AddShape(rows.samples, rows.shape, classes, hasher);
-  hasher.Add(BytesOf(rows.ids));
-  hasher.Add(BytesOf(rows.numerics));
-  hasher.Add(BytesOf(rows.labels));
-  hasher.Add(BytesOf(rows.weights));
+  hasher.Add(BytesIn(rows.ids));
+  hasher.Add(BytesIn(rows.numerics));
+  hasher.Add(BytesIn(rows.labels));
+  hasher.Add(BytesIn(rows.weights));
   return hasher.Hex();
 }
 
-std::string DigestOf(const std::vector<TablePiece>& pieces, const SampleShape& shape, const Transform& transform) {
+absl::StatusOr<std::string> DigestOf(const TableRows& rows, RowSet set, const SampleShape& shape,
+                                     const Transform& transform) {
   base::Hasher hasher;
-  int64_t samples = 0;
-  for (const TablePiece& piece : pieces) samples += piece.rows.samples;
-  AddShape(samples, shape, transform.label.classes, hasher);
-  const auto add = [&](const std::vector<double>& values) {
-    const std::vector<float> rounded(values.begin(), values.end());
-    hasher.Add(BytesOf(rounded));
+  AddShape(rows.rows(set), shape, transform.label.classes, hasher);
+  const auto add = [&](unsigned parts, auto list) {
+    return rows.ForEach(set, parts, [&](const ParsedRows& piece) {
+      hasher.Add(BytesIn(piece.*list));
+      return absl::OkStatus();
+    });
   };
-  for (const TablePiece& piece : pieces) hasher.Add(BytesOf(piece.rows.ids));
-  for (const TablePiece& piece : pieces) add(piece.rows.numerics);
-  for (const TablePiece& piece : pieces) add(piece.rows.labels);
-  for (const TablePiece& piece : pieces) hasher.Add(BytesOf(piece.rows.weights));
-  const size_t width = transform.columns.size();
-  for (size_t c = 0; c < width; ++c) {
+  const auto add_rounded = [&](unsigned parts, auto list) {
+    return rows.ForEach(set, parts, [&](const ParsedRows& piece) {
+      const std::vector<float> rounded((piece.*list).begin(), (piece.*list).end());
+      hasher.Add(BytesIn(rounded));
+      return absl::OkStatus();
+    });
+  };
+  MEDLEY_RETURN_IF_ERROR(add(kIds, &ParsedRows::ids));
+  MEDLEY_RETURN_IF_ERROR(add_rounded(kNumerics, &ParsedRows::numerics));
+  MEDLEY_RETURN_IF_ERROR(add_rounded(kLabels, &ParsedRows::labels));
+  MEDLEY_RETURN_IF_ERROR(add(kWeights, &ParsedRows::weights));
+  std::vector<double> values;
+  for (size_t c = 0; c < transform.columns.size(); ++c) {
     const NumericTransform& column = transform.columns[c];
     if (column.inverse_deviation == 0 || !NeedsDouble(column.mean, 1 / column.inverse_deviation)) continue;
-    for (const TablePiece& piece : pieces) {
-      std::vector<double> values;
-      for (size_t at = c; at < piece.rows.numerics.size(); at += width) values.push_back(piece.rows.numerics[at]);
-      hasher.Add(BytesOf(values));
-    }
+    MEDLEY_RETURN_IF_ERROR(rows.Column(set, c, values));
+    hasher.Add(BytesIn(values));
   }
   if (transform.label.log || NeedsDouble(transform.label.mean, transform.label.deviation)) {
-    for (const TablePiece& piece : pieces) hasher.Add(BytesOf(piece.rows.labels));
+    MEDLEY_RETURN_IF_ERROR(add(kLabels, &ParsedRows::labels));
   }
   return hasher.Hex();
 }

@@ -1,11 +1,13 @@
 // A hash of samples as they were read, before any transform. Pure.
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <string>
 #include <vector>
 
 #include "worker/data/batch.h"
-#include "worker/data/table.h"
+#include "worker/data/table_rows.h"
 #include "worker/data/transform.h"
 
 namespace medley::worker {
@@ -13,8 +15,9 @@ namespace medley::worker {
 // 32 hexadecimal digits. `classes`: the names of the classes by their numbers.
 std::string DigestOf(const Batch& rows, const std::vector<std::string>& classes);
 
-// The same of the rows of a table. Numbers count with float32 precision, which is what `transform` leaves of most;
-// those of columns that need more count with all of it.
-std::string DigestOf(const std::vector<TablePiece>& pieces, const SampleShape& shape, const Transform& transform);
+// The same of the rows of a set. Numbers count with float32 precision, which is what `transform` leaves of most; those
+// of columns that need more count with all of it. Errors: those of TableRows.
+absl::StatusOr<std::string> DigestOf(const TableRows& rows, RowSet set, const SampleShape& shape,
+                                     const Transform& transform);
 
 }  // namespace medley::worker

@@ -132,6 +132,9 @@ absl::StatusOr<DataMemory> EstimateTexts(const model::SourceSpec& source, const 
   memory.kept = memory.rows * model::SampleBytes(spec.schema);
   // The rows are parsed in pieces, which are then joined; the allocator keeps what is freed meanwhile.
   memory.peak = std::max(memory.kept / 10 * 18, memory.peak - other * ParsedRowBytes(spec.schema));
+  memory.disk = memory.kept + memory.rows * ParsedRowBytes(spec.schema);
+  const bool columns = !spec.schema.numeric.empty() || spec.schema.task == model::Task::kRegression;
+  memory.peak_with_file = columns ? memory.rows * int64_t{sizeof(double)} : 0;  // a column, while it is fitted
   return memory;
 }
 
@@ -148,19 +151,43 @@ absl::StatusOr<DataMemory> EstimateMemory(const model::SourceSpec& source, const
   if (!source.arrays()) return EstimateTexts(source, spec, root);
   DataMemory memory;
   MEDLEY_ASSIGN_OR_RETURN(memory.rows, CountArraySamples(source, spec.schema, root));
-  memory.kept = memory.peak = memory.rows * model::SampleBytes(spec.schema);
+  memory.kept = memory.peak = memory.peak_with_file = memory.rows * model::SampleBytes(spec.schema);
   return memory;
+}
+
+absl::Status CheckFitInMemory(const DataMemory& memory, const std::string& path, const MemoryRoom& room) {
+  if (memory.peak <= room.limit - room.used) return absl::OkStatus();
+  return base::OutOfRange(
+      "the {} rows of {} need at least {} of memory, but a process of this pool may use {}, of which {} are used "
+      "already: "
+      "give a unit of the pool more memory (spec.unit.resources.memory) or a disk for temporary files (/tmp of its "
+      "pods), or train on a part of the data",
+      memory.rows, path, Gib(memory.peak), Gib(room.limit), Gib(room.used));
 }
 
 MemoryRoom CurrentMemoryRoom() { return {base::MemoryLimit(), base::MemoryInUse()}; }
 
-absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, const MemoryRoom& room) {
-  const absl::StatusOr<DataMemory> train = EstimateMemory(spec.train, spec, root);
+absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, const MemoryRoom& room,
+                          const SamplePlace& place) {
+  absl::StatusOr<DataMemory> train = EstimateMemory(spec.train, spec, root);
   if (!train.ok()) return absl::OkStatus();
   DataMemory test, validation;
   if (spec.test) test = EstimateMemory(*spec.test, spec, root).value_or(DataMemory());
   if (spec.validation && spec.validation->fraction <= 0) {
     validation = EstimateMemory(spec.validation->source, spec, root).value_or(DataMemory());
+  }
+  std::string why;  // rows cannot be in a file
+  int64_t disk = 0;
+  for (DataMemory* part : {&*train, &validation, &test}) {
+    if (place.folder.empty() || part->disk == 0 || part->peak <= place.most_in_memory) continue;
+    const std::string no_place = WhyNoPlace(place.folder, disk + part->disk);
+    if (!no_place.empty()) {
+      why = "; they cannot be in a file instead, because " + no_place;
+      continue;
+    }
+    disk += part->kept;
+    part->kept = 0;
+    part->peak = part->peak_with_file;
   }
   // The training data are kept while the validation data are read, and both while the test data are.
   const int64_t need =
@@ -171,9 +198,9 @@ absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, 
   const int64_t text = std::max(train->text, test.text);
   return base::OutOfRange(
       "the {} of {} bytes{}) need at least {} of memory, but a process of this pool may use {}, of which {} are used "
-      "already: give a unit of the pool more memory (spec.unit.resources.memory), or train on a part of the data",
+      "already{}: give a unit of the pool more memory (spec.unit.resources.memory), or train on a part of the data",
       both, model::SampleBytes(spec.schema), text > 0 ? fmt::format(", read from {} of text", Gib(text)) : "",
-      Gib(need), Gib(room.limit), Gib(room.used));
+      Gib(need), Gib(room.limit), Gib(room.used), why);
 }
 
 }  // namespace medley::worker

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/model/job_spec.h"
+#include "worker/data/sample_place.h"
 
 namespace medley::worker {
 
@@ -18,6 +19,9 @@ struct DataMemory {
   int64_t text = 0;  // the longest file, decompressed; 0 for arrays, which are read in pieces
   int64_t kept = 0;  // while the job trains
   int64_t peak = 0;  // while the files are read
+  // Of tables whose rows are in a file of samples instead:
+  int64_t disk = 0;            // while the files are read
+  int64_t peak_with_file = 0;  // of memory that is no page of a file
 };
 
 inline constexpr double kMostAboveEstimate = 2.5;
@@ -35,6 +39,10 @@ MemoryRoom CurrentMemoryRoom();
 
 // Refuses training and test data that cannot fit together. OK where the estimate is impossible: reading the data says
 // what is wrong with them. Errors: OutOfRange with what the data need, what the process has and what to do.
-absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, const MemoryRoom& room);
+absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, const MemoryRoom& room,
+                          const SamplePlace& place = {});
+
+// Refuses one source of rows that cannot be in memory. Errors: as CheckDataFit.
+absl::Status CheckFitInMemory(const DataMemory& memory, const std::string& path, const MemoryRoom& room);
 
 }  // namespace medley::worker

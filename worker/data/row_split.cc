@@ -7,7 +7,6 @@
 
 #include "common/base/rng.h"
 #include "common/base/status.h"
-#include "worker/data/schema.h"
 
 namespace medley::worker {
 namespace {
@@ -29,15 +28,6 @@ void MoveRows(const std::vector<bool>& chosen, size_t width, std::vector<T>& val
   values.resize(kept * width);
 }
 
-// `first`: the number of the first row.
-std::vector<bool> Choose(const model::ValidationSpec& spec, int64_t first, int64_t rows) {
-  std::vector<bool> chosen(static_cast<size_t>(rows));
-  for (int64_t row = 0; row < rows; ++row) {
-    chosen[static_cast<size_t>(row)] = IsForValidation(spec.fraction, spec.seed, first + row);
-  }
-  return chosen;
-}
-
 }  // namespace
 
 bool IsForValidation(double fraction, uint64_t seed, int64_t row) {
@@ -45,31 +35,16 @@ bool IsForValidation(double fraction, uint64_t seed, int64_t row) {
   return std::ldexp(static_cast<double>(mixed >> 11), -53) < fraction;
 }
 
-ParsedTable TakeValidation(const model::ValidationSpec& spec, const model::SchemaSpec& schema, ParsedTable& table) {
-  const SampleShape shape = ShapeOf(schema);  // ids have room for those of buckets
-  ParsedTable taken;
-  taken.header = table.header;
-  int64_t first = 0;
-  for (TablePiece& piece : table.pieces) {
-    const std::vector<bool> chosen = Choose(spec, first, piece.rows.samples);
-    first += piece.rows.samples;
-    TablePiece& out = taken.pieces.emplace_back();
-    out.file = piece.file;
-    out.classes = piece.classes;
-    MoveRows(chosen, static_cast<size_t>(shape.fields), piece.rows.ids, out.rows.ids);
-    MoveRows(chosen, schema.numeric.size(), piece.rows.numerics, out.rows.numerics);
-    MoveRows(chosen, static_cast<size_t>(shape.labels), piece.rows.labels, out.rows.labels);
-    MoveRows(chosen, piece.rows.weights.empty() ? 0 : 1, piece.rows.weights, out.rows.weights);
-    out.rows.samples = static_cast<int>(std::ranges::count(chosen, true));
-    piece.rows.samples -= out.rows.samples;
-    taken.rows += out.rows.samples;
+std::vector<bool> ChooseRows(const model::ValidationSpec& spec, int64_t first, int64_t rows) {
+  std::vector<bool> chosen(static_cast<size_t>(rows));
+  for (int64_t row = 0; row < rows; ++row) {
+    chosen[static_cast<size_t>(row)] = IsForValidation(spec.fraction, spec.seed, first + row);
   }
-  table.rows -= taken.rows;
-  return taken;
+  return chosen;
 }
 
 Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows) {
-  const std::vector<bool> chosen = Choose(spec, 0, rows.samples);
+  const std::vector<bool> chosen = ChooseRows(spec, 0, rows.samples);
   Batch taken;
   taken.shape = rows.shape;
   MoveRows(chosen, static_cast<size_t>(rows.shape.fields), rows.ids, taken.ids);

@@ -4,12 +4,14 @@
 
 #include <absl/status/status.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/model/job_spec.h"
 #include "worker/data/batch.h"
-#include "worker/data/table.h"
 
 namespace medley::worker {
 
@@ -17,8 +19,23 @@ namespace medley::worker {
 // the files. Each row is put aside with the probability `fraction`, in [0, 1].
 bool IsForValidation(double fraction, uint64_t seed, int64_t row);
 
-// Moves the rows for validation out of the table. What remains keeps its order.
-ParsedTable TakeValidation(const model::ValidationSpec& spec, const model::SchemaSpec& schema, ParsedTable& table);
+// The same of the rows from number `first` on.
+std::vector<bool> ChooseRows(const model::ValidationSpec& spec, int64_t first, int64_t rows);
+
+// Removes the other rows from `values`, which has `width` values a row.
+template <typename T>
+void KeepRows(const std::vector<bool>& chosen, size_t width, std::vector<T>& values) {
+  size_t kept = 0;
+  for (size_t row = 0; row < chosen.size(); ++row) {
+    if (!chosen[row]) continue;
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(row * width);
+    const auto to = values.begin() + static_cast<std::ptrdiff_t>(kept++ * width);
+    if (first != to) std::copy(first, first + static_cast<std::ptrdiff_t>(width), to);
+  }
+  values.resize(kept * width);
+}
+
+// Moves the rows for validation out of `rows`. What remains keeps its order.
 Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows);
 
 // Both parts must have rows. `path`: of the data, for the message.

@@ -3,6 +3,7 @@
 // A row has as many fields as the header of its file; without a header as most of the first rows.
 #pragma once
 
+#include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
@@ -51,5 +52,12 @@ struct ParsedTable {
 // Errors: those of FindFiles, ReadText and FindColumns; Cancelled; InvalidArgument when headers differ.
 absl::StatusOr<ParsedTable> ParseTable(const SourceFile& source, const model::SchemaSpec& schema,
                                        const TableOptions& options);
+
+// The same in bounded memory: some MiB of text for each thread. Calls `take` with the rows of each piece, in their
+// order; the pieces of the result have the numbers of their rows only. Other errors: those of `take`; InvalidArgument
+// for a row of more than 64 MiB.
+using PieceSink = absl::FunctionRef<absl::Status(const TablePiece& piece)>;
+absl::StatusOr<ParsedTable> ParseTableInParts(const SourceFile& source, const model::SchemaSpec& schema,
+                                              const TableOptions& options, PieceSink take);
 
 }  // namespace medley::worker

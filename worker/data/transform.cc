@@ -43,7 +43,8 @@ Moments MomentsOf(std::span<const double> values, const Function& function) {
   return moments;
 }
 
-std::vector<double> Quantiles(std::vector<double> values, int buckets) {
+// Sorts the values.
+std::vector<double> Quantiles(std::span<double> values, int buckets) {
   std::ranges::sort(values);
   std::vector<double> edges;
   for (int i = 1; i < buckets && !values.empty(); ++i) {
@@ -55,7 +56,7 @@ std::vector<double> Quantiles(std::vector<double> values, int buckets) {
   // quantiles of the values above it.
   if (!values.empty() && edges.size() < static_cast<size_t>(buckets) / 4) {
     const auto above = std::ranges::upper_bound(values, values[values.size() / 2]);
-    const std::vector<double> tail(above, values.end());
+    const std::span<const double> tail(above, values.end());
     for (int i = 0; i < buckets / 2 && !tail.empty(); ++i) {
       edges.push_back(tail[tail.size() * static_cast<size_t>(i) / static_cast<size_t>(buckets / 2)]);
     }
@@ -83,9 +84,14 @@ bool NeedsDouble(double mean, double deviation) {
 }
 
 NumericTransform FitNumeric(std::span<const double> values, int buckets) {
+  std::vector<double> copy(values.begin(), values.end());
+  return FitNumericInPlace(copy, buckets);
+}
+
+NumericTransform FitNumericInPlace(std::span<double> values, int buckets) {
   constexpr double kSkewed = 2;
-  std::vector<double> known;
-  std::ranges::copy_if(values, std::back_inserter(known), [](double x) { return !std::isnan(x); });
+  const auto missing = std::remove_if(values.begin(), values.end(), [](double x) { return std::isnan(x); });
+  const std::span<double> known(values.begin(), missing);
   const auto identity = [](double x) { return x; };
   Moments moments = MomentsOf(known, identity);
   NumericTransform transform;
@@ -95,7 +101,7 @@ NumericTransform FitNumeric(std::span<const double> values, int buckets) {
   }
   transform.mean = moments.mean;
   if (const double inverse = 1 / moments.deviation; std::isfinite(inverse)) transform.inverse_deviation = inverse;
-  if (buckets > 0) transform.edges = Quantiles(std::move(known), buckets);
+  if (buckets > 0) transform.edges = Quantiles(known, buckets);
   return transform;
 }
 

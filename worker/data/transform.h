@@ -52,6 +52,8 @@ bool NeedsDouble(double mean, double deviation);
 // Fits the transform of one column. NaN in `values` is a missing value and is ignored. With `buckets` 0 there are no
 // edges. Deterministic.
 NumericTransform FitNumeric(std::span<const double> values, int buckets);
+// The same without a copy: reorders `values`.
+NumericTransform FitNumericInPlace(std::span<double> values, int buckets);
 
 // Mean and deviation of the labels of Task::kRegression, with `log` of log(1 + label). `labels` is not empty.
 // Deterministic.

@@ -23,7 +23,7 @@ std::vector<std::string> ClassesOf(const model::JobSpec& spec, const Dataset& tr
 // rows / (classes x rows of the class). A class without rows has 1: no sample is of it.
 std::vector<float> Balanced(const Dataset& train, size_t classes) {
   std::vector<double> rows(classes);
-  for (const float label : train.all().labels) {
+  for (const float label : train.view().labels) {
     if (label >= 0) ++rows[static_cast<size_t>(label)];  // tokens may have none
   }
   const auto occur = static_cast<double>(std::ranges::count_if(rows, [](double n) { return n > 0; }));
@@ -65,13 +65,13 @@ absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train,
 }
 
 absl::Status CheckRows(const Graph& graph, const Dataset& data) {
-  const Batch& all = data.all();
+  const BatchView& all = data.view();
   for (const ParameterSpec& table : graph.Parameters(/*sparse=*/true)) {
     if (table.initializer != Initializer::kStored) continue;
     for (int sample = 0; sample < all.samples; ++sample) {
-      const auto first =
-          static_cast<size_t>(sample) * static_cast<size_t>(all.shape.fields) + static_cast<size_t>(table.first_field);
-      for (const int32_t id : std::span(all.ids).subspan(first, static_cast<size_t>(table.fields))) {
+      const auto first = static_cast<size_t>(sample) * static_cast<size_t>(data.shape().fields) +
+                         static_cast<size_t>(table.first_field);
+      for (const int32_t id : all.ids.subspan(first, static_cast<size_t>(table.fields))) {
         if (id >= 0 && id < table.rows) continue;
         return base::InvalidArgument(
             "sample {} of the data has the number {} as a row of '{}', which has the rows 0 to {}", sample + 1, id,

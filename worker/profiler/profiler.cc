@@ -197,6 +197,7 @@ absl::Status CheckModelFits(const ProfilerOptions& options, const model::Profile
   needs.torch = options.job.model.imported();
   needs.rows = static_cast<double>(data.rows());
   needs.row_bytes = static_cast<double>(model::SampleBytes(options.job.data.schema));
+  if (data.mapped()) needs.rows = 0;
   const program::ProcessMemory memory = program::MemoryOfProfiler(profile.model, needs);
   const double least = program::LeastMemory(memory, needs.torch);
   const auto limit = static_cast<double>(CurrentMemoryRoom().limit);
@@ -211,7 +212,7 @@ absl::Status CheckModelFits(const ProfilerOptions& options, const model::Profile
 void AddUsedRows(const Graph& graph, const Dataset& data, model::Model& model) {
   for (size_t i = 0; i < graph.operations.size(); ++i) {
     if (!graph.operations[i].HasTable()) continue;
-    const int64_t rows = CountUsedRows(data.all(), graph.operations[i].parameters.front());
+    const int64_t rows = CountUsedRows(data.view(), data.shape(), graph.operations[i].parameters.front());
     model.layers[i].attributes[program::kUsedRows] = std::to_string(rows);
   }
 }
@@ -283,7 +284,8 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                "the profiler needs a clock, an output and a probe");
   MEDLEY_RETURN_IF_ERROR(model::Validate(options.job));
   const model::DataSpec& spec = options.job.data;
-  MEDLEY_RETURN_IF_ERROR(CheckDataFit(spec, options.root, CurrentMemoryRoom()));
+  const SamplePlace& place = options.place;
+  MEDLEY_RETURN_IF_ERROR(CheckDataFit(spec, options.root, CurrentMemoryRoom(), place));
   ReadProgress progress("the training data", *options.clock, [](const std::string& line) { log::Info(line); });
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
                           Dataset::Load(spec.train, spec, nullptr,
@@ -292,7 +294,9 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                                          .root = options.root,
                                          .stop = options.stop,
                                          .on_piece = {},
-                                         .progress = &progress}));
+                                         .progress = &progress,
+                                         .place = place,
+                                         .say = [](const std::string& sentence) { log::Info(sentence); }}));
   for (const model::SourceSpec& source : model::EvaluationSources(spec)) {
     MEDLEY_RETURN_IF_ERROR(CheckLabels(source, spec, data->transform().label.classes, options.root, options.stop,
                                        data->transform().header));

@@ -31,6 +31,7 @@ struct ProfilerOptions {
   std::shared_ptr<device::Device> device;   // that a trainer on this machine computes on; null: the CPU
   BlockMaker make_block = MakeModelBlock;   // of a trainer on this machine
   std::string root;                         // prefix for the paths of file:// URIs
+  SamplePlace place;                        // of the rows of large tables
   std::stop_token stop;
 };
 

@@ -20,10 +20,10 @@ uint64_t PlaceOf(uint64_t id) {
 
 }  // namespace
 
-int64_t CountUsedRows(const Batch& data, const ParameterSpec& table) {
+int64_t CountUsedRows(const BatchView& data, const SampleShape& shape, const ParameterSpec& table) {
   const bool exact = table.rows <= static_cast<int64_t>(kPlaces);
   std::vector<uint64_t> used(kPlaces / 64, 0);
-  const auto width = static_cast<size_t>(data.shape.fields);
+  const auto width = static_cast<size_t>(shape.fields);
   for (size_t sample = 0; sample < static_cast<size_t>(data.samples); ++sample) {
     const int32_t* ids = data.ids.data() + sample * width + table.first_field;
     for (int field = 0; field < table.fields; ++field) {

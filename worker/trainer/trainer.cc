@@ -281,7 +281,7 @@ class Trainer::Rep {
       LoadOptions load = load_;
       load.stop = stop;
       const model::DataSpec& data = context_.spec->data;
-      MEDLEY_RETURN_IF_ERROR(CheckDataFit(data, load.root, CurrentMemoryRoom()));
+      MEDLEY_RETURN_IF_ERROR(CheckDataFit(data, load.root, CurrentMemoryRoom(), load.place));
       ReadProgress progress("the training data", *context_.clock, [](const std::string& line) { log::Info(line); });
       load.progress = &progress;
       MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));

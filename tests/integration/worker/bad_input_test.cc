@@ -61,8 +61,8 @@ TEST_F(BadInputTest, AMalformedRowWithinMaxBadRowsIsCounted) {
   EXPECT_EQ(end.samples_done(), 640);
 }
 
-// 32 MiB of text and their rows, and a process that may use 48 MiB, of which it uses 15 before it reads: without the
-// estimate it would be killed while it reads, again and again.
+// 32 MiB of text and their rows, a process that may use 48 MiB, of which it uses 15 before it reads, and no disk for
+// the rows: without the estimate it would be killed while it reads, again and again.
 TEST_F(BadInputTest, DataThatCannotFitIntoTheMemoryAreRefusedBeforeTheyAreRead) {
   const std::string rows = *base::ReadFile(data_);
   for (size_t bytes = rows.size(); bytes < size_t{32} << 20; bytes += rows.size()) {
@@ -70,6 +70,7 @@ TEST_F(BadInputTest, DataThatCannotFitIntoTheMemoryAreRefusedBeforeTheyAreRead) 
   }
   JobOptions options = Options();
   options.memory_limit = int64_t{48} << 20;
+  options.samples_folder = data_.string() + "/samples";
   const auto refused = testing::AllOf(testing::HasSubstr("the training data ("), testing::HasSubstr("may use 48 MiB"),
                                       testing::HasSubstr("give a unit of the pool more memory"));
   JobHarness job(options);

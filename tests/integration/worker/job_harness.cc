@@ -161,6 +161,7 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
       "OPENBLAS_NUM_THREADS=1",
       "MEDLEY_LOG_LEVEL=debug",
       "PATH=/usr/bin:/bin"};
+  if (!options_.samples_folder.empty()) env.push_back("MEDLEY_SAMPLES_DIR=" + options_.samples_folder);
   if (options_.memory_limit > 0) env.push_back(fmt::format("MEDLEY_MEMORY_LIMIT={}", options_.memory_limit));
   for (const char* options : {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(options)) env.push_back(fmt::format("{}={}", options, value));

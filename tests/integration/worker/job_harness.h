@@ -81,8 +81,9 @@ struct JobOptions {
   std::string optimizer = "adagrad";
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
-  int keep = 3;              // spec.checkpoint.keep
-  int64_t memory_limit = 0;  // bytes, of each process, as it knows them; 0: those of the machine
+  int keep = 3;                // spec.checkpoint.keep
+  int64_t memory_limit = 0;    // bytes, of each process, as it knows them; 0: those of the machine
+  std::string samples_folder;  // MEDLEY_SAMPLES_DIR; empty: each process has its own
   int max_bad_rows = 0;
   std::string schedule_json;                 // spec.training.optimizer.schedule; empty: absent
   std::string model_json;                    // further fields of spec.model, each with a comma before it

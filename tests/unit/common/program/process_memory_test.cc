@@ -137,6 +137,26 @@ TEST(ProcessMemoryTest, ACoordinatorWritesOneParameterAtATime) {
   EXPECT_DOUBLE_EQ(needs.bytes, kNativeCoordinator + 600 * kMebibyte);
 }
 
+// Rows that may be in a file are no reason to refuse a job, and fill no memory beside its tensors.
+TEST(ProcessMemoryTest, RowsThatMayBeInAFileAreNotSure) {
+  const double most = 64 * kMebibyte;
+  const auto needed = [&](double rows, double most_row_bytes) {
+    return Needed(StagesPlan({{1, 1}}, 1), Mebibytes({10}),
+                  {.rows = rows, .row_bytes = 40, .most_row_bytes = most_row_bytes})[0];
+  };
+  const ProcessMemory large = needed(1e9, most), small = needed(4e5, most), none = needed(0, most);
+  EXPECT_DOUBLE_EQ(PartOf(large, "the rows"), most) << "without a disk for the file it takes no more in memory";
+  EXPECT_DOUBLE_EQ(LeastMemory(large, false), LeastMemory(none, false));
+  EXPECT_DOUBLE_EQ(PartOf(small, "the rows"), 16e6);
+  EXPECT_NEAR(LeastMemory(small, false) - LeastMemory(none, false), 0.95 * 16e6, 1);
+  EXPECT_NEAR(LeastMemory(needed(1e9, 0), false) - LeastMemory(none, false), 0.95 * 40e9, 1) << "arrays";
+  const auto room = [&](double rows) {
+    return RoomForTensors(1000 * kMebibyte, {.rows = rows, .row_bytes = 40, .most_row_bytes = most});
+  };
+  EXPECT_DOUBLE_EQ(room(1e9), room(0));
+  EXPECT_NEAR(room(0) - room(4e5), 16e6, 1);
+}
+
 TEST(ProcessMemoryTest, WordsNameTheLargestParts) {
   const auto needs = Needed(StagesPlan({{3, 1}}, 1), Mebibytes({10, 30, 20}), {.tensors = {.state_factor = 4}});
   EXPECT_THAT(InWords(needs[0]), HasSubstr("parameters and optimizer state of fc0..fc2 (240 MiB), "));

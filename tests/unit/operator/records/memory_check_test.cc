@@ -106,7 +106,14 @@ TEST_F(MemoryCheckTest, AdviceFollowsFromTheLargestPart) {
   EXPECT_THAT(FindShortage(job_, wide, Offers(), Plan({2}))->reason.message, HasSubstr("smaller batch"));
   model::Profile long_data = profile_;
   long_data.samples_per_epoch = 1'000'000'000;
-  EXPECT_THAT(FindShortage(job_, long_data, Offers(), Plan({2}))->reason.message, HasSubstr("a part of the data"));
+  EXPECT_FALSE(FindShortage(job_, long_data, Offers(), Plan({2})).has_value()) << "the rows of a table are in a file";
+  job_.spec["data"] = kube::Json::parse(R"({
+      "train": {"uri": "file:///x.npy", "format": "npy", "labels": "file:///y.npy"},
+      "inputs": [{"name": "x", "type": "float32", "shape": [3]}]})");
+  job_.spec["model"] = kube::Json::parse(R"({"exported": {"uri": "file:///m.pt2"}})");
+  const auto arrays = FindShortage(job_, long_data, Offers(), Plan({2}));
+  ASSERT_TRUE(arrays.has_value()) << "arrays are in memory";
+  EXPECT_THAT(arrays->reason.message, HasSubstr("a part of the data"));
 }
 
 TEST_F(MemoryCheckTest, AGpusActivationsAreNotInTheHostsMemory) {

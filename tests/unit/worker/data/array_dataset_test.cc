@@ -67,7 +67,7 @@ TEST_F(ArrayDatasetTest, ReadsImagesWithTheirClasses) {
   spec.schema.inputs[0] = {.name = "x", .type = "float32", .shape = {2, 2}, .mean = {1, 2}, .deviation = {1, 4}};
   const auto channels = Load(spec);
   ASSERT_THAT(channels, base::IsOk());
-  EXPECT_THAT(std::vector((*channels)->all().numerics.begin(), (*channels)->all().numerics.begin() + 4),
+  EXPECT_THAT(std::vector((*channels)->view().numerics.begin(), (*channels)->view().numerics.begin() + 4),
               ElementsAre(FloatEq(-1), FloatEq(0), FloatEq(0), FloatEq(0.25)));
 }
 
@@ -213,10 +213,10 @@ TEST_F(ArrayDatasetTest, ReadsMnist) {
   const auto data = Dataset::Load(spec.train, spec, nullptr, {.root = folder});
   ASSERT_THAT(data, base::IsOk());
   EXPECT_EQ((*data)->rows(), 60000);
-  EXPECT_THAT(std::vector((*data)->all().labels.begin(), (*data)->all().labels.begin() + 5),
+  EXPECT_THAT(std::vector((*data)->view().labels.begin(), (*data)->view().labels.begin() + 5),
               ElementsAre(5, 0, 4, 1, 9));
   double sum = 0;
-  for (const float x : (*data)->all().numerics) sum += static_cast<double>(x);
+  for (const float x : (*data)->view().numerics) sum += static_cast<double>(x);
   EXPECT_NEAR(sum / 60000 / 784 / 255, 0.1307, 1e-4);
 }
 

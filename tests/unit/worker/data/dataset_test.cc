@@ -414,11 +414,11 @@ TEST_F(DatasetTest, RowsForValidationKeepTheirWeights) {
   for (const float weight : (*data)->all().weights)
     mean += static_cast<double>(weight) / static_cast<double>((*data)->rows());
   EXPECT_NEAR(mean, 1, 1e-6);
-  for (const Batch* rows : {&(*data)->all(), &(*data)->validation()->all()}) {
-    ASSERT_EQ(rows->weights.size(), static_cast<size_t>(rows->samples));
-    for (size_t i = 0; i < rows->weights.size(); ++i) {
-      const double number = static_cast<double>(rows->numerics[i]) / column.inverse_deviation + column.mean;
-      EXPECT_NEAR(static_cast<double>(rows->weights[i]) * (*data)->transform().weight_mean, number, 1e-3);
+  for (const Batch& rows : {(*data)->all(), (*data)->validation()->all()}) {
+    ASSERT_EQ(rows.weights.size(), static_cast<size_t>(rows.samples));
+    for (size_t i = 0; i < rows.weights.size(); ++i) {
+      const double number = static_cast<double>(rows.numerics[i]) / column.inverse_deviation + column.mean;
+      EXPECT_NEAR(static_cast<double>(rows.weights[i]) * (*data)->transform().weight_mean, number, 1e-3);
     }
   }
 }

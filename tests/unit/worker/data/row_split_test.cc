@@ -48,7 +48,7 @@ class RowSplitTest : public testing::Test {
   static std::vector<int> Rows(const Dataset& data) {
     const NumericTransform& column = data.transform().columns[0];
     std::vector<int> rows;
-    for (const float z : data.all().numerics) {
+    for (const float z : data.view().numerics) {
       const double t = double{z} / column.inverse_deviation + column.mean;
       rows.push_back(static_cast<int>(std::lround(column.log ? std::expm1(t) : t)));
     }
@@ -74,7 +74,7 @@ TEST_F(RowSplitTest, EveryRowIsInOnePartAndTheOrderStays) {
   for (int row = 0; row < 1000; ++row) ASSERT_EQ(all[static_cast<size_t>(row)], row);
   for (size_t i = 0; i < aside.size(); ++i) {
     EXPECT_TRUE(IsForValidation(0.2, 1, aside[i]));
-    EXPECT_EQ(validation.all().labels[i], static_cast<float>(aside[i] % 2)) << "labels stay with their rows";
+    EXPECT_EQ(validation.view().labels[i], static_cast<float>(aside[i] % 2)) << "labels stay with their rows";
   }
 }
 
@@ -84,11 +84,11 @@ TEST_F(RowSplitTest, IdsOfBucketsStayWithTheirRows) {
   ASSERT_TRUE(data.ok()) << data.status();
   for (const Dataset* part : {data->get(), (*data)->validation().get()}) {
     const std::vector<int> rows = Rows(*part);
-    ASSERT_EQ(part->all().ids.size(), 2 * rows.size());
+    ASSERT_EQ(part->view().ids.size(), 2 * rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
-      EXPECT_EQ(part->all().ids[2 * i], HashedId(fmt::format("c{}", rows[i] % 7), 0, 1000));
+      EXPECT_EQ(part->view().ids[2 * i], HashedId(fmt::format("c{}", rows[i] % 7), 0, 1000));
       const int bucket = part->transform().columns[0].Bucket(rows[i]);
-      EXPECT_EQ(part->all().ids[2 * i + 1], HashedId(std::to_string(bucket), 1, 1000));
+      EXPECT_EQ(part->view().ids[2 * i + 1], HashedId(std::to_string(bucket), 1, 1000));
     }
   }
 }
