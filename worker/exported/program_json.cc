@@ -433,6 +433,9 @@ absl::Status ProgramParser::ReadNode(const Json& json, const std::string& number
   }
   MEDLEY_ASSIGN_OR_RETURN(const Json* outputs, fields.List("outputs"));
   MEDLEY_RETURN_IF_ERROR(ReadResults(*outputs, place, node));
+  if (const std::string_view instead = InsteadOf(node.target); !instead.empty()) {
+    return base::Unimplemented("{}: {}", place, instead);
+  }
   if (!IsPureCall(node.target)) {
     return base::InvalidArgument(
         "{}: a model may not call this operator: only those that compute and do nothing else are allowed", place);

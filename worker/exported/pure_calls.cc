@@ -143,4 +143,18 @@ bool IsPureCall(std::string_view target) {
   return in_place && PureOperators().contains(name.substr(0, name.size() - 1));
 }
 
+std::string_view InsteadOf(std::string_view target) {
+  constexpr std::string_view kPacked =
+      "packed sequences have no axis of samples by which a batch can be divided: without pack_padded_sequence, give "
+      "the "
+      "recurrent layer the padded batch (batch_first=True), and take or mask its outputs by the lengths, which can be "
+      "an "
+      "input of the model";
+  for (const std::string_view packed : {"aten._pack_padded_sequence", "aten._pad_packed_sequence", "aten.lstm.data",
+                                        "aten.gru.data", "aten.rnn_tanh.data", "aten.rnn_relu.data"}) {
+    if (target.starts_with(packed)) return kPacked;
+  }
+  return "";
+}
+
 }  // namespace medley::exported

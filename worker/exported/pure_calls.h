@@ -11,4 +11,7 @@ namespace medley::exported {
 // ("aten.relu_.default"), or arithmetic on symbolic numbers ("_operator.mul").
 bool IsPureCall(std::string_view target);
 
+// What to write instead of an operator that is refused, as the end of a sentence; empty: nothing better is known.
+std::string_view InsteadOf(std::string_view target);
+
 }  // namespace medley::exported

@@ -389,6 +389,13 @@ TEST_F(ArchiveTest, OperatorsThatDoMoreThanCompute) {
                              "_operator.a.b"}) {
     EXPECT_THAT(refuse(target), HasSubstr("a model may not call this operator")) << target;
   }
+  for (const char* packed : {"aten._pack_padded_sequence.default", "aten._pad_packed_sequence.default",
+                             "aten.lstm.data", "aten.gru.data", "aten.rnn_tanh.data"}) {
+    EXPECT_THAT(refuse(packed),
+                testing::AllOf(HasSubstr("without pack_padded_sequence, give the recurrent layer the padded batch"),
+                               HasSubstr("make.py:27")))
+        << packed;
+  }
   EXPECT_THAT(refuse("aten.from_file.default"), HasSubstr("node 1 ('aten.from_file.default' of module '', make.py:27"));
 }
 
