@@ -48,9 +48,11 @@ constexpr const char* kHow[] = {"cut off", "removed", "a byte changed", "a folde
 void Chaos::Begin() {
   job_.StartCoordinator(term_);
   job_.Apply(shapes_[0], "start");
-  // Else a job that starts slowly, as one that loads LibTorch, would have no checkpoint while the chaos lasts.
+  // Else a job that starts slowly, as one that loads LibTorch, or any on a busy machine, would not train, or have no
+  // checkpoint, while the chaos lasts.
   const base::SteadyTime end = clock_.Steady() + kLongestStart;
-  while (damage_ && Complete().empty() && !job_.Ended() && clock_.Steady() < end) Wait(0, true);
+  const auto begun = [this] { return damage_ ? !Complete().empty() : !job_.Losses().empty(); };
+  while (!begun() && !job_.Ended() && clock_.Steady() < end) Wait(0, true);
 }
 
 void Chaos::Act() {
