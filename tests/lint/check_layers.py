@@ -184,7 +184,7 @@ ARROWS = {
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
     "operator/records": ["common/base", "common/certificates", "common/model", "common/program", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/certificates", "common/model", "kube", "operator/api", "operator/records"],
-    "operator/profiling": ["common/base", "kube", "operator/api", "operator/builders", "operator/records"],
+    "operator/profiling": ["common/base", "common/model", "kube", "operator/api", "operator/builders", "operator/records"],
     # The life of a job is a pure function: values of Kubernetes objects, but no client and no cache (see PURE).
     "operator/lifecycle": ["common/base", "common/model", "kube", "operator/api", "operator/builders",
                            "operator/records"],
