@@ -119,7 +119,7 @@ void FillStages(const Observation& seen, JobSnapshot& out) {
 
 JobSnapshot SnapshotOf(const lifecycle::JobInput& input, const lifecycle::Memory& memory, const Observation* observed) {
   const JobStatus& status = memory.status.current;
-  const std::optional<PlanRecord>& record = memory.planning.record;
+  const std::optional<PlanRecord>& record = memory.stored_plan.record;
   JobSnapshot out;
   out.uid = input.object->uid();
   const bool runs = status.conditions.IsTrue(kRunningCondition) && !status.finished() &&

@@ -185,7 +185,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   });
   world.copies.assign(copies, pods.end());
   pods.erase(copies, pods.end());
-  ReadPaidPods(deps, PodsOfJob(pods, object->key().name, memory.planning.record), world);
+  ReadPaidPods(deps, PodsOfJob(pods, object->key().name, memory.stored_plan.record), world);
   for (const kube::ObjectPtr& pod : pods) {
     if (pod->label(kRoleLabel) == ToString(Role::kProfiler)) continue;
     world.pods[pod->key().name] = pod;
@@ -196,7 +196,7 @@ lifecycle::World ReadWorld(const JobDeps& deps, const kube::ObjectPtr& object, c
   }
   world.quota_changes = deps.capacity.QuotaChanges(object->key().ns);
   world.objects = ReadObjects(deps.stores, object->key());
-  if (memory.planning.record) {
+  if (memory.stored_plan.record) {
     world.stored_plan = deps.stores.config_maps.Get({object->key().ns, PlanConfigMapName(object->key().name)});
   }
   if (const auto link = deps.links.Find(object->key())) {

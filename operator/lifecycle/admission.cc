@@ -59,12 +59,12 @@ JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
 
 void RefuseSpec(Pass& pass, const JobInput& input) {
   pass.spec_is_valid = false;
-  pass.memory.status.current.observed_generation = pass.object.generation();
+  pass.report.observed_generation = pass.object.generation();
   SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, input.reason, Join(input.problems));
 }
 
 void AcceptSpec(Pass& pass) {
-  Conditions& conditions = pass.memory.status.current.conditions;
+  Conditions& conditions = pass.report.conditions;
   const Condition* planned = conditions.Find(kPlannedCondition);
   if (planned == nullptr) return;
   // The planner refuses models as well: that stands until it is asked again, or the spec is edited.

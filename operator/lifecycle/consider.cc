@@ -25,10 +25,10 @@ model::Profile Uncorrected(model::Profile profile) {
 
 JobProgress ProgressOf(const Pass& pass) {
   JobProgress progress;
-  progress.elapsed_seconds = SecondsSince(pass.memory.status.current.start_time, pass.world.now);
+  progress.elapsed_seconds = SecondsSince(pass.report.start_time, pass.world.now);
   progress.remaining_samples =
       static_cast<double>(std::max<int64_t>(0, pass.observed->samples_total - pass.observed->samples_done));
-  const std::optional<CostStatus>& cost = pass.memory.status.current.cost;
+  const std::optional<CostStatus>& cost = pass.report.cost;
   progress.spent_usd = cost ? cost->spent_usd : 0;
   return progress;
 }
@@ -44,8 +44,8 @@ MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const PlanSear
   const UsablePools& pools = search.offered->pools;
   const JobProgress& progress = search.progress;
   const model::PlanResult& result = candidate.result;
-  const PlanRecord& record = *pass.memory.planning.record;
-  const auto& last_rescale = pass.memory.status.current.last_rescale;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
+  const auto& last_rescale = pass.report.last_rescale;
   MoveInputs inputs;
   inputs.remaining_samples = pass.observed->samples_total > 0
                                  ? progress.remaining_samples
@@ -71,7 +71,7 @@ MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const PlanSear
 
 // Stores the hash of the policy that was considered, so that the next leader does not consider the same edit again.
 absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInputs& considered) {
-  PlanRecord record = *pass.memory.planning.record;
+  PlanRecord record = *pass.memory.stored_plan.record;
   if (record.policy == considered.PolicyHash()) return absl::OkStatus();
   record.policy = considered.PolicyHash();
   return StorePlan(pass, job, record);
@@ -79,7 +79,7 @@ absl::Status StorePolicy(Pass& pass, const TrainingJob& job, const PlanningInput
 
 // The answer with which the search is judged; nullopt: there is none, or not yet.
 absl::StatusOr<std::optional<Candidate>> FindCandidate(Pass& pass, const TrainingJob& job, PlanSearch& search) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const double estimated =
       record.uncorrected_throughput > 0 ? record.uncorrected_throughput : record.plan.estimate.throughput;
   const double measured = pass.observed->throughput;
@@ -107,7 +107,7 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(Pass& pass, const Trainin
 
 bool ReachesGoalAsMeasured(const Pass& pass, const TrainingJob& job, const PlanSearch& search) {
   if (search.forced) return false;  // the plan in force cannot stay
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const JobProgress progress = ProgressOf(pass);
   const Measured measured{pass.observed->throughput, record.UsdPerHour(search.offered->pools.paid),
                           progress.remaining_samples, progress.elapsed_seconds, progress.spent_usd};
@@ -126,9 +126,9 @@ absl::Status HandleInfeasible(Pass& pass, const TrainingJob& job, const PlanSear
     MEDLEY_ASSIGN_OR_RETURN(const bool left, GiveUpPlacement(pass, job, stuck));
     if (left) return absl::OkStatus();
   }
-  if (search.reason == "CapacityLowered") pass.memory.units.infeasible_units = search.considered.units;
+  if (search.reason == "CapacityLowered") NoteInfeasibleUnits(pass, search.considered.units);
   if (ReachesGoalAsMeasured(pass, job, search)) {
-    pass.memory.replanning.unmet.clear();
+    NoteMetGoal(pass);
     PublishReplan(pass, "ReplanConsidered",
                   fmt::format("{}: stay (GoalReached): predictions say that no plan reaches the goal, but the plan in "
                               "force reaches it as measured, with {:.0f} samples/s",
@@ -149,13 +149,13 @@ absl::Status TryCheapestZones(Pass& pass, const TrainingJob& job, const PlanSear
 }
 
 absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search, const Candidate& candidate) {
-  ReplanningState& state = pass.memory.replanning;
+  ConsiderState& state = pass.Own(&Memory::consider);
   const std::optional<PlanningInputs> before = std::exchange(state.considered, search.considered);
   state.delayed.reset();
   if (!candidate.result.plan || !candidate.result.execution_plan) {
     return HandleInfeasible(pass, job, search, candidate.result.reasons);
   }
-  state.unmet.clear();
+  NoteMetGoal(pass);
   const MoveInputs inputs = InputsOfMove(pass, job, search, candidate);
   const MoveDecision decision = DecideMove(inputs);
   pass.Publish(CountReplan{decision.reason});
@@ -171,7 +171,7 @@ absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search,
     MEDLEY_RETURN_IF_ERROR(StorePolicy(pass, job, search.considered));
     return TryCheapestZones(pass, job, search);
   }
-  const int64_t from = pass.memory.planning.record->plan.generation;
+  const int64_t from = pass.memory.stored_plan.record->plan.generation;
   MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, search, candidate.result, search.reason));
   if (!accepted) {
     state.considered = before;  // asked again later
@@ -180,14 +180,14 @@ absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search,
   state.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, search.reason,
                fmt::format("from generation {} to generation {}: {}", from,
-                           pass.memory.planning.record->plan.generation, decision.sentence));
+                           pass.memory.stored_plan.record->plan.generation, decision.sentence));
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
   return absl::OkStatus();
 }
 
 absl::Status Pursue(Pass& pass, const TrainingJob& job, PlanSearch search) {
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<Candidate> candidate, FindCandidate(pass, job, search));
-  if (!candidate) return absl::OkStatus();  // asked again later, because ReplanningState::considered is unchanged
+  if (!candidate) return absl::OkStatus();  // asked again later, because ConsiderState::considered is unchanged
   return Judge(pass, job, search, *candidate);
 }
 
@@ -208,9 +208,18 @@ absl::StatusOr<bool> IsStillWanted(Pass& pass, const TrainingJob& job, const Pla
 
 }  // namespace
 
+void NoteConsidered(Pass& pass, const PlanningInputs& inputs) { pass.Own(&Memory::consider).considered = inputs; }
+
+void ForgetConsidered(Pass& pass) { pass.Own(&Memory::consider).considered.reset(); }
+
+void NoteConsideredUnits(Pass& pass, const std::string& pool, int units) {
+  std::optional<PlanningInputs>& considered = pass.Own(&Memory::consider).considered;
+  if (considered) considered->units[pool] = units;
+}
+
 absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what, const ProfiledPools& profiled) {
   JobProgress progress = ProgressOf(pass);
-  const double estimated = pass.memory.planning.record->plan.estimate.throughput;
+  const double estimated = pass.memory.stored_plan.record->plan.estimate.throughput;
   if (what.reason == "ThroughputBelowGoal" && estimated > 0) {
     progress.calibration = pass.observed->throughput / estimated;
   }
@@ -224,16 +233,16 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what
 }
 
 absl::Status ContinueSearch(Pass& pass, const TrainingJob& job) {
-  const std::optional<PlanSearch> search = pass.memory.planning.search;
+  const std::optional<PlanSearch> search = pass.memory.search.pending;
   if (!search) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const bool wanted, IsStillWanted(pass, job, *search));
   if (!wanted) {
-    pass.memory.planning.search.reset();
+    DropSearch(pass);
     return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(Pursue(pass, job, *search));
-  const bool judged = !pass.memory.planning.search && pass.memory.planning.record &&
-                      pass.memory.replanning.considered == search->considered;
+  const bool judged = !pass.memory.search.pending && pass.memory.stored_plan.record &&
+                      pass.memory.consider.considered == search->considered;
   return judged ? LookAgainIfChanged(pass, job, *search) : absl::OkStatus();
 }
 

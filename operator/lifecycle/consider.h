@@ -14,6 +14,16 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
+struct ConsiderState {
+  std::optional<PlanningInputs> considered;
+  // A move that would save enough, but came too soon after the last one: it is considered again when its time has come.
+  struct Delayed {
+    std::string reason;
+    base::SteadyTime until;
+  };
+  std::optional<Delayed> delayed;
+};
+
 struct Considered {
   std::string reason;
   bool forced = false;     // the job moves to a plan that does not pay as well
@@ -23,9 +33,14 @@ struct Considered {
 };
 
 // Asks for a plan with the pools of `profiled`, which has a profile. Where their zones give no plan, or none that is
-// worth a move, other zones are considered. If the planner has not answered in this pass, PlanningState::search is set,
+// worth a move, other zones are considered. If the planner has not answered in this pass, SearchState::pending is set,
 // and ContinueSearch goes on; a search that the job has already is given up.
 absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what, const ProfiledPools& profiled);
+
+// What the job was planned with last: nothing else asks for another plan.
+void NoteConsidered(Pass& pass, const PlanningInputs& inputs);
+void NoteConsideredUnits(Pass& pass, const std::string& pool, int units);
+void ForgetConsidered(Pass& pass);  // the job has no plan any more
 
 // Goes on with the search of a job with a plan. Without a search it does nothing.
 absl::Status ContinueSearch(Pass& pass, const TrainingJob& job);

@@ -55,7 +55,7 @@ Notice NoticeOfDeletion(Pass& pass, const kube::Object& pod) {
 
 std::vector<Disrupted> DisruptedMembers(Pass& pass) {
   std::vector<Disrupted> disrupted;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
+  for (const MemberSlot& slot : pass.memory.stored_plan.record->slots) {
     const kube::ObjectPtr pod = pass.Pod(slot.member);
     if (pod == nullptr) continue;
     if (auto notice = NoticeFor(pass, *pod)) disrupted.push_back({pod, *std::move(notice)});
@@ -65,7 +65,7 @@ std::vector<Disrupted> DisruptedMembers(Pass& pass) {
 
 // The slots of the plan but for these, and for those whose names are lost.
 std::vector<MemberSlot> SlotsWithout(Pass& pass, const std::vector<Disrupted>& disrupted) {
-  std::vector<MemberSlot> slots = pass.memory.planning.record->slots;
+  std::vector<MemberSlot> slots = pass.memory.stored_plan.record->slots;
   std::erase_if(slots, [&](const MemberSlot& slot) {
     return IsNameLost(pass, slot.member) ||
            std::ranges::any_of(disrupted, [&](const Disrupted& each) { return slot.member == each.pod->key().name; });
@@ -84,7 +84,7 @@ std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) 
   std::map<std::pair<std::string, std::string>, std::string> news;  // (reason, what will be lost): pods
   for (const Disrupted& each : disrupted) {
     if (each.notice.kind == Notice::Kind::kSpot) worst = &each.notice;
-    if (!pass.memory.disruption.published.insert(each.pod->uid() + each.notice.sign).second) continue;
+    if (!pass.Own(&Memory::disruption).published.insert(each.pod->uid() + each.notice.sign).second) continue;
     std::string& pods = news[{ReasonOf(each.notice.kind),
                               fmt::format("node {} ({})", each.pod->String("/spec/nodeName"), each.notice.sign)}];
     pods += (pods.empty() ? "" : ", ") + each.pod->key().name;
@@ -119,7 +119,7 @@ bool MustDrain(Pass& pass, const kube::Object& pod, std::map<std::string, base::
 
 // The node has not been ready for some time. This outweighs a notice: a node that is drained dies as any other.
 bool IsDead(Pass& pass, const std::string& node) {
-  auto& not_ready = pass.memory.disruption.not_ready_since;
+  auto& not_ready = pass.Own(&Memory::disruption).not_ready_since;
   if (!pass.world.nodes_not_ready.contains(node)) {
     not_ready.erase(node);
     return false;
@@ -133,7 +133,7 @@ bool IsDead(Pass& pass, const std::string& node) {
 }  // namespace
 
 std::optional<Notice> NoticeFor(Pass& pass, const kube::Object& pod) {
-  if (WorkerHasEnded(pod) || pass.memory.members.deleted.contains(pod.uid())) return std::nullopt;
+  if (WorkerHasEnded(pod) || pass.memory.pods.deleted.contains(pod.uid())) return std::nullopt;
   const std::string node = pod.String("/spec/nodeName");
   if (IsDead(pass, node)) return Notice{Notice::Kind::kLost, true, "not ready"};
   const auto of_node = pass.world.node_notices.find(node);
@@ -159,7 +159,7 @@ std::vector<MemberSlot> StayingSlots(Pass& pass) { return SlotsWithout(pass, Dis
 
 absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count,
                               const std::vector<MemberSlot>& staying) {
-  PlanRecord record = *pass.memory.planning.record;
+  PlanRecord record = *pass.memory.stored_plan.record;
   const int64_t from = record.plan.generation;
   record.plan.generation = NextGeneration(pass);
   record.slots = AssignSlots(job.name(), record.plan, staying, PodNames(pass), record.Zones());
@@ -168,8 +168,7 @@ absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::str
   MEDLEY_ASSIGN_OR_RETURN(const bool reserved, ReserveUnitsFor(pass, record));
   if (!reserved) return false;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
-  PlanningState::Reserved& units = pass.memory.planning.reserved;
-  units = {record.plan.generation, record.fallback != nullptr, std::move(units.coordinator)};
+  NoteReserved(pass, record);
   FillPlanStatus(pass);
   const std::string sentence = fmt::format(
       "from generation {} to generation {}: the same plan, {} of its {} pods "
@@ -190,7 +189,7 @@ absl::StatusOr<bool> ReplaceSlow(Pass& pass, const TrainingJob& job, std::vector
   if (!CanMove(pass.observed->phase) || pass.Lasts(pass.memory.planning.after_refusal)) return false;
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal || !PlanFits(pass, choice.pools)) return false;
-  std::optional<size_t>& most = pass.memory.disruption.most_slow;
+  std::optional<size_t>& most = pass.Own(&Memory::disruption).most_slow;
   while (most && slow.size() > *most) slow.pop_back();
   MEDLEY_ASSIGN_OR_RETURN(const bool moves,
                           Relocate(pass, job, ReasonOf(Notice::Kind::kSlow), slow.size(), SlotsWithout(pass, slow)));
@@ -206,13 +205,12 @@ absl::StatusOr<bool> ReplaceSlow(Pass& pass, const TrainingJob& job, std::vector
 }  // namespace
 
 absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
-  auto& asked_at = pass.memory.disruption.evacuation_asked_at;
+  auto& asked_at = pass.Own(&Memory::disruption).evacuation_asked_at;
   const std::vector<Disrupted> disrupted = DisruptedMembers(pass);
   if (disrupted.empty()) {
     asked_at.reset();
-    pass.memory.disruption.most_slow.reset();
-    auto& search = pass.memory.planning.search;
-    if (search && search->evacuates) search.reset();
+    pass.Own(&Memory::disruption).most_slow.reset();
+    DropSearch(pass, true);
     return false;
   }
   // The job trains on without a slow trainer, so nothing but a free unit is a reason to move.
@@ -226,12 +224,12 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
     PublishUnplanned(pass, *choice.refusal);
     return false;
   }
-  const int64_t before = pass.memory.planning.record->plan.generation;
-  const auto has_moved = [&] { return pass.memory.planning.record->plan.generation != before; };
+  const int64_t before = pass.memory.stored_plan.record->plan.generation;
+  const auto has_moved = [&] { return pass.memory.stored_plan.record->plan.generation != before; };
   // Before anything that may have to wait: the answer is kept for a pass or two only.
-  if (const auto& search = pass.memory.planning.search; search && search->evacuates) {
+  if (const auto& search = pass.memory.search.pending; search && search->evacuates) {
     MEDLEY_RETURN_IF_ERROR(ContinueSearch(pass, job));
-    if (!pass.memory.planning.search) asked_at = pass.world.steady;
+    if (!pass.memory.search.pending) asked_at = pass.world.steady;
     return has_moved();
   }
   const bool can_relocate = std::none_of(disrupted.begin(), disrupted.end(), [&](const Disrupted& each) {
@@ -264,9 +262,11 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   return has_moved();
 }
 
+void ForgetDrained(Pass& pass) { pass.Own(&Memory::disruption).drained.clear(); }
+
 absl::Status DrainLeaving(Pass& pass) {
   std::set<std::string> in_plan;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) in_plan.insert(slot.member);
+  for (const MemberSlot& slot : pass.memory.stored_plan.record->slots) in_plan.insert(slot.member);
   std::vector<std::string> leaving;
   std::vector<std::string> uids;
   std::map<std::string, base::SteadyTime> noticed;
@@ -281,12 +281,12 @@ absl::Status DrainLeaving(Pass& pass) {
     const kube::Json& grace = pod->At("/metadata/deletionGracePeriodSeconds");
     if (grace.is_number()) notice = std::min(notice, grace.get<double>());
   }
-  pass.memory.disruption.noticed_since = std::move(noticed);
+  pass.Own(&Memory::disruption).noticed_since = std::move(noticed);
   if (leaving.empty()) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const DrainMembers::Answer drained,
                           pass.Ask(DrainMembers{leaving, base::FromSeconds(notice)}));
   if (!drained) return absl::OkStatus();
-  pass.memory.disruption.drained.insert(uids.begin(), uids.end());
+  pass.Own(&Memory::disruption).drained.insert(uids.begin(), uids.end());
   if (!drained->ok()) {
     pass.Publish(WriteLog{true, "the coordinator of " + pass.object.key().ToString() + " did not take a drain",
                           base::ToString(*drained)});

@@ -53,6 +53,7 @@ absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::str
 // The slots of the plan whose pods are not disrupted and whose names are not lost: another plan may keep them.
 std::vector<MemberSlot> StayingSlots(Pass& pass);
 
+void ForgetDrained(Pass& pass);  // another coordinator leads, which was not asked
 // Notifies the coordinator of members that leave soon. It continues without them at the next boundary, or takes a
 // checkpoint at once if it cannot continue without them.
 absl::Status DrainLeaving(Pass& pass);

@@ -7,8 +7,8 @@
 namespace medley::ops::lifecycle {
 
 absl::Status OfferMeasurements(Pass& pass, const TrainingJob& job) {
-  FeedbackState& state = pass.memory.feedback;
-  const PlanRecord& record = *pass.memory.planning.record;
+  FeedbackState& state = pass.Own(&Memory::feedback);
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   if (pass.observed == nullptr || !IsComparable(record, *pass.observed)) {
     state.comparable_generation = 0;
     return absl::OkStatus();

@@ -39,8 +39,8 @@ absl::StatusOr<bool> StoreSuspending(Pass& pass) {
 
 // The coordinator cannot be asked now, but soon: it is starting, after a hand-over or in place.
 absl::StatusOr<bool> WaitsForCoordinator(Pass& pass, const TrainingJob& job) {
-  if (!pass.memory.planning.record || !MayLead(pass, job)) return false;
-  JobStatus& status = pass.memory.status.current;
+  if (!pass.memory.stored_plan.record || !MayLead(pass, job)) return false;
+  JobStatus& status = pass.report;
   if (!status.conditions.IsTrue(kRunningCondition)) return false;
   MEDLEY_ASSIGN_OR_RETURN(const bool stored, StoreSuspending(pass));
   pass.RequeueAfter(kCoordinatorRetry);
@@ -54,7 +54,7 @@ absl::StatusOr<bool> WaitsForCoordinator(Pass& pass, const TrainingJob& job) {
 absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
   std::string what =
       IsSuspending(pass) ? "the coordinator has ended, after its last checkpoint" : "nothing was running";
-  if (pass.memory.planning.record) {
+  if (pass.memory.stored_plan.record) {
     MEDLEY_ASSIGN_OR_RETURN(const bool moved, PromoteSuccessor(pass, job, false));
     if (moved) return false;
     // An operator that has just started is not connected yet.
@@ -87,18 +87,18 @@ absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
   SetCondition(pass, kSuspendedCondition, ConditionStatus::kTrue, "Suspended", what);
   SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, "Suspended", what);
   SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "Suspended", what);
-  pass.memory.status.current.conditions.Remove(kRescalingCondition);
-  pass.memory.status.current.conditions.Remove(kRestartingCondition);
+  pass.report.conditions.Remove(kRescalingCondition);
+  pass.report.conditions.Remove(kRestartingCondition);
   pass.Event("Suspended", what);
   return true;
 }
 
 }  // namespace
 
-bool IsSuspending(const Pass& pass) { return IsSuspending(pass.memory.status.current); }
+bool IsSuspending(const Pass& pass) { return IsSuspending(pass.report); }
 
 absl::Status Suspend(Pass& pass, const TrainingJob& job) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   if (!status.conditions.IsTrue(kSuspendedCondition)) {
     MEDLEY_ASSIGN_OR_RETURN(const bool stopped, StopTraining(pass, job));
     if (!stopped) return absl::OkStatus();
@@ -108,25 +108,25 @@ absl::Status Suspend(Pass& pass, const TrainingJob& job) {
   ForgetCoordinator(pass);
   // A resumed job is planned again: prices and capacity will have changed.
   MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
-  pass.memory.replanning.considered.reset();
+  ForgetConsidered(pass);
   if (!job.run_policy.suspend) pass.RequeueAfter(base::nanoseconds(1));  // nobody wants it any more
   return DeletePodsOf(pass, WhichPods::kAll);
 }
 
 void Resume(Pass& pass) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   if (!status.conditions.IsTrue(kSuspendedCondition)) return;
   SetCondition(pass, kSuspendedCondition, ConditionStatus::kFalse, "Resumed", "spec.runPolicy.suspend is false");
   SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "Resumed", "the job is planned again");
   status.start_time = base::FormatTime(pass.world.now);
-  pass.memory.running.sent_generation = -1;
+  SendPlanAgain(pass);
   pass.Event("Resumed", "the job starts again from its last checkpoint");
 }
 
 bool IsPastDeadline(Pass& pass, const TrainingJob& job) {
   const auto& limit = job.run_policy.active_deadline_seconds;
   if (!limit) return false;
-  const double active = SecondsSince(pass.memory.status.current.start_time, pass.world.now);
+  const double active = SecondsSince(pass.report.start_time, pass.world.now);
   const double left = static_cast<double>(*limit) - active;
   if (left > 0) pass.RequeueAfter(base::FromSeconds(left));
   return left <= 0;
@@ -134,7 +134,7 @@ bool IsPastDeadline(Pass& pass, const TrainingJob& job) {
 
 absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std::string& reason,
                     const std::string& message) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   if (status.finished()) return absl::OkStatus();
   SetCondition(pass, complete ? kCompleteCondition : kFailedCondition, ConditionStatus::kTrue, reason, message);
   // One sentence once: the message stands in one condition, and in the Event.
@@ -165,7 +165,7 @@ namespace {
 // download` takes from it what a pod needs that reads the job's volume.
 WhichPods PodsToClean(Pass& pass, const RunPolicy& policy) {
   if (policy.clean_pod_policy == CleanPodPolicy::kAll) return WhichPods::kAll;
-  const JobStatus& status = pass.memory.status.current;
+  const JobStatus& status = pass.report;
   if (!status.conditions.IsTrue(kCompleteCondition)) return WhichPods::kRunning;
   const base::nanoseconds left =
       kCoordinatorEnds - base::FromSeconds(SecondsSince(status.completion_time, pass.world.now));
@@ -180,7 +180,7 @@ WhichPods PodsToClean(Pass& pass, const RunPolicy& policy) {
 }  // namespace
 
 absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   pass.Publish(Disconnect{});
   MEDLEY_RETURN_IF_ERROR(ReleaseUnits(pass));
   if (policy.clean_pod_policy != CleanPodPolicy::kNone) {

@@ -98,6 +98,8 @@ bool IsDue(Pass& pass, const KeptObject& kept) {
   return false;
 }
 
+void ForgetKept(Pass& pass, const kube::Resource& resource) { pass.Own(&Memory::keeping).kept.erase(resource.kind); }
+
 void LookLater(Pass& pass, KeptObject& kept) { kept.next = std::max(kept.next, pass.world.steady + kLookAgain); }
 
 void CountRestore(Pass& pass, KeptObject& kept, const kube::Resource& resource, const std::string& name,
@@ -122,11 +124,11 @@ absl::StatusOr<kube::Object> EnsureOwned(Pass& pass, const kube::Resource& resou
 
 absl::Status KeepObject(Pass& pass, const kube::Resource& resource, const std::string& name, bool changed,
                         const std::function<kube::Object()>& object, Seen seen) {
-  KeptObject& kept = pass.memory.objects.kept[resource.kind];
+  KeptObject& kept = pass.Own(&Memory::keeping).kept[resource.kind];
   const kube::ObjectPtr cached = pass.Cached(resource);
   if (kept.uid.empty() || changed) {
     // A job that runs does without the object; one that has no plan yet is tried again by the work queue.
-    const bool runs = pass.memory.planning.record.has_value();
+    const bool runs = pass.memory.stored_plan.record.has_value();
     if (kept.uid.empty() && runs && pass.world.steady < kept.next) return absl::OkStatus();
     const auto owner = cached == nullptr ? std::nullopt : cached->controller();
     const bool exists = seen == Seen::kInCache ? owner && owner->uid == pass.object.uid() : !kept.uid.empty();

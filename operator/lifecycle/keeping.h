@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "common/base/clock.h"
@@ -29,6 +30,12 @@ struct KeptObject {
   base::SteadyTime next{};  // no request before
   base::SteadyTime restored{};
 };
+
+struct KeepingState {
+  std::map<std::string, KeptObject> kept;  // by kind
+};
+
+void ForgetKept(Pass& pass, const kube::Resource& resource);  // the object is not wanted any more
 
 enum class Seen { kInCache, kOnlyOnServer };
 

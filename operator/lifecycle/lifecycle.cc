@@ -14,12 +14,12 @@ namespace {
 
 // Of a job that is neither deleted nor finished.
 absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   if (!input.problems.empty()) {
     RefuseSpec(pass, input);
     MEDLEY_RETURN_IF_ERROR(ReadStoredPlan(pass));
     // A job that has a plan goes on with the spec it was admitted with; only the edit is refused.
-    if (!pass.memory.planning.record) return absl::OkStatus();
+    if (!pass.memory.stored_plan.record) return absl::OkStatus();
   } else {
     AcceptSpec(pass);
   }
@@ -36,14 +36,14 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
   }
   MEDLEY_RETURN_IF_ERROR(KeepStoredPlan(pass, job));
   MEDLEY_RETURN_IF_ERROR(KeepBaseObjects(pass, job));
-  MEDLEY_RETURN_IF_ERROR(pass.memory.planning.record ? RunPlan(pass, job) : MakeFirstPlan(pass, job));
+  MEDLEY_RETURN_IF_ERROR(pass.memory.stored_plan.record ? RunPlan(pass, job) : MakeFirstPlan(pass, job));
   pass.RequeueAfter(IsSettled(pass, job) ? pass.options.settled_recheck : pass.options.recheck);
   return absl::OkStatus();
 }
 
 absl::Status Run(Pass& pass, const JobInput& input) {
   if (pass.object.deleting()) return Finalize(pass);
-  if (pass.memory.status.current.finished()) {
+  if (pass.report.finished()) {
     return CleanUpFinished(pass, input.job ? input.job->run_policy : RunPolicy());
   }
   if (!input.job) {
@@ -74,7 +74,7 @@ Decision Decide(const JobInput& input, const World& world, Memory memory, const 
   if (decision.unanswered) return decision;
   if (status.ok()) decision.requeue_after = pass.requeue_after();
   decision.status = std::move(status);
-  decision.memory = std::move(pass.memory);
+  decision.memory = pass.TakeMemory();
   decision.effects = pass.TakeEffects();
   decision.observed = pass.observed;
   decision.line = pass.line;

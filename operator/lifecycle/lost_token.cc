@@ -24,7 +24,7 @@ std::string MissingMember(const Pass& pass, const std::vector<MemberSlot>& slots
 
 // Of the stored plans one is in force; which one, only the coordinator knows.
 std::string MissingMember(const Pass& pass) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   std::string missing = MissingMember(pass, record.slots);
   const bool fallback_runs = record.fallback != nullptr && MissingMember(pass, record.fallback->slots).empty();
   return fallback_runs ? "" : missing;
@@ -32,7 +32,7 @@ std::string MissingMember(const Pass& pass) {
 
 // The pod that leads the job.
 std::string CoordinatorPodOf(const Pass& pass, const TrainingJob& job) {
-  const std::optional<PlanRecord>& record = pass.memory.planning.record;
+  const std::optional<PlanRecord>& record = pass.memory.stored_plan.record;
   return record ? record->CoordinatorPodName(job.name()) : CoordinatorName(job.name());
 }
 
@@ -47,7 +47,7 @@ bool HasLostToken(const Pass& pass, const TrainingJob& job) {
 }
 
 absl::Status TrainWithLostToken(Pass& pass, const TrainingJob& job) {
-  LostTokenState& state = pass.memory.lost_token;
+  LostTokenState& state = pass.Own(&Memory::lost_token);
   const kube::Object& coordinator = *pass.Pod(CoordinatorPodOf(pass, job));
   if (state.coordinator_uid != coordinator.uid()) {
     state = {coordinator.uid(), RestartCount(coordinator)};

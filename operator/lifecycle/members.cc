@@ -23,7 +23,7 @@ constexpr base::nanoseconds kStaleCacheRetry = base::milliseconds(200);
 
 // False: what its log says of it is not known yet.
 absl::StatusOr<bool> CountFailure(Pass& pass, const kube::Object& pod) {
-  MembersState& state = pass.memory.members;
+  MembersState& state = pass.Own(&Memory::members);
   if (state.failures[pod.key().name].last_uid == pod.uid()) return true;
   const bool released = WorkerHasSucceeded(pod);
   const int64_t samples = pass.observed != nullptr ? pass.observed->samples_done : 0;
@@ -65,7 +65,7 @@ absl::Status ReplaceMember(Pass& pass, const TrainingJob& job, const kube::Objec
                            std::vector<kube::ObjectPtr>& deletions) {
   MEDLEY_ASSIGN_OR_RETURN(const bool counted, CountFailure(pass, *pod));
   if (!counted) return absl::OkStatus();
-  const PodFailures& failures = pass.memory.members.failures[pod->key().name];
+  const PodFailures& failures = pass.memory.members.failures.at(pod->key().name);
   if (failures.count > job.run_policy.backoff_limit + 1) {
     return Finish(pass, job, false, "BackoffLimitExceeded",
                   CauseFirst(fmt::format("pod {} {}", pod->key().name, failures.how.empty() ? "failed" : failures.how),
@@ -88,9 +88,9 @@ void BuildMember(Pass& pass, const TrainingJob& job, const MemberSlot& slot, con
                                  [&](const PoolView& candidate) { return candidate.pool.name == slot.pool; });
   if (view == pools.end() || !view->pool.Allows(job.key().ns)) return;  // Replan finds another place for it
   kube::Object pod = MemberPod(job, slot, view->pool, pass.options.worker, pass.coordinator,
-                               pass.memory.planning.record->plan.generation);
-  if (CanTakeOver(job, *pass.memory.planning.record)) {
-    pod.SetAnnotation(kCoordinatorTermAnnotation, std::to_string(pass.memory.planning.record->coordinator_term));
+                               pass.memory.stored_plan.record->plan.generation);
+  if (CanTakeOver(job, *pass.memory.stored_plan.record)) {
+    pod.SetAnnotation(kCoordinatorTermAnnotation, std::to_string(pass.memory.stored_plan.record->coordinator_term));
   }
   if (const auto kind = pass.memory.objects.joined) JoinPodGroup(job, *kind, pod);
   PreferOtherNodes(NodesOfSlowTrainers(pass), pod);
@@ -124,19 +124,11 @@ bool IsEnding(const Observation& seen) {
 
 }  // namespace
 
-void ForgetDeletedPods(Pass& pass) {
-  std::set<std::string> existing;
-  for (const auto& [name, pod] : pass.world.pods) existing.insert(pod->uid());
-  for (const kube::ObjectPtr& pod : pass.world.copies) existing.insert(pod->uid());
-  std::erase_if(pass.memory.members.deleted, [&](const std::string& uid) { return !existing.contains(uid); });
-  std::erase_if(pass.memory.members.log_asked, [&](const auto& asked) { return !existing.contains(asked.first); });
-}
-
 absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
   const bool ending = pass.observed != nullptr && IsEnding(*pass.observed);
   std::vector<MemberSlot> missing;
   std::vector<kube::ObjectPtr> deletions;
-  const std::vector<MemberSlot> slots = pass.memory.planning.record->slots;
+  const std::vector<MemberSlot> slots = pass.memory.stored_plan.record->slots;
   const auto lost = std::count_if(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
     return pass.Pod(slot.member) == nullptr && IsNameLost(pass, slot.member);
   });
@@ -151,7 +143,7 @@ absl::Status EnsureMembers(Pass& pass, const TrainingJob& job) {
       continue;
     } else if (WorkerHasEnded(*pod)) {
       MEDLEY_RETURN_IF_ERROR(ReplaceMember(pass, job, pod, deletions));
-      if (pass.memory.status.current.finished()) return absl::OkStatus();
+      if (pass.report.finished()) return absl::OkStatus();
     } else if (!Follows(pass, *pod)) {
       deletions.push_back(pod);  // it would call the address of an earlier coordinator without end
     }

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 
 #include "common/base/clock.h"
@@ -24,24 +23,10 @@ struct PodFailures {
   std::string how;  // it failed last: "failed with exit code 3: CAUSE"; empty: unknown
 };
 
-struct RefusedPod {
-  bool by_quota = false;
-  std::string why;
-};
-
 struct MembersState {
   std::map<std::string, PodFailures> failures;  // by pod
   int64_t samples_at_failure = 0;               // at the last failure; progress since then clears earlier failures
-  std::map<std::string, RefusedPod> refused;    // pods that the API server did not admit
-  // Names that the API server did not give to a pod, because another one has them: whether that one is lost, such as a
-  // pod of an earlier job on a node that does not answer.
-  std::map<std::string, bool> occupied;
-  std::map<std::string, base::SteadyTime> log_asked;  // since when, by UID of a pod that has ended
-  std::set<std::string> deleted;                      // UIDs of pods that the cache may still show as running
 };
-
-// Forgets deletions that the cache shows.
-void ForgetDeletedPods(Pass& pass);
 
 // May finish the job, when a member fails again and again without progress.
 absl::Status EnsureMembers(Pass& pass, const TrainingJob& job);

@@ -18,15 +18,15 @@ namespace {
 // another client has put in its place, the pods refuse (MountCredentials).
 absl::Status KeepSecret(Pass& pass, const TrainingJob& job) {
   const kube::Resource secrets = kube::resources::Secrets();
-  ObjectsState& state = pass.memory.objects;
-  KeptObject& kept = state.kept[secrets.kind];
+  ObjectsState& state = pass.Own(&Memory::objects);
+  KeptObject& kept = state.kept_secret;
   if (pass.world.steady < kept.next) return absl::OkStatus();
   const bool known = !kept.uid.empty();
   const kube::Object secret = TokenSecret(job, state.credentials, state.secret);
   MEDLEY_ASSIGN_OR_RETURN(const absl::StatusOr<kube::Object> made, pass.Ask(CreateObject{secrets, secret}));
   const bool existed = kube::IsAlreadyExists(made.status());
   if (!made.ok() && !existed) {
-    if (pass.memory.planning.record) LookLater(pass, kept);
+    if (pass.memory.stored_plan.record) LookLater(pass, kept);
     return base::Annotate(made.status(), "create Secret " + secret.key().ToString());
   }
   LookLater(pass, kept);
@@ -84,7 +84,7 @@ absl::Status ReplaceRefusedSpec(Pass& pass, const kube::Object& map, KeptObject&
 
 absl::Status KeepSpec(Pass& pass, const TrainingJob& job) {
   const kube::Resource maps = kube::resources::ConfigMaps();
-  KeptObject& kept = pass.memory.objects.kept[maps.kind];
+  KeptObject& kept = pass.Own(&Memory::objects).kept_spec;
   const kube::ObjectPtr cached = pass.Cached(maps);
   const auto owner = cached == nullptr ? std::nullopt : cached->controller();
   if (owner && owner->uid == pass.object.uid()) {
@@ -92,7 +92,7 @@ absl::Status KeepSpec(Pass& pass, const TrainingJob& job) {
     return ReplaceRefusedSpec(pass, *cached, kept);
   }
   const bool known = !kept.uid.empty();
-  const bool runs = pass.memory.planning.record.has_value();
+  const bool runs = pass.memory.stored_plan.record.has_value();
   if ((known || runs) && !IsDue(pass, kept)) return absl::OkStatus();
   if (known || runs) LookLater(pass, kept);
   MEDLEY_ASSIGN_OR_RETURN(const kube::Object map, EnsureOwned(pass, maps, SignedSpec(pass, job)));
@@ -104,7 +104,7 @@ absl::Status KeepSpec(Pass& pass, const TrainingJob& job) {
 
 // The members of the plan in force; nullopt: not known, or there is none.
 std::optional<std::vector<MemberSlot>> SlotsInForce(const Pass& pass) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   if (pass.observed == nullptr || pass.observed->generation <= 0) return std::nullopt;
   const int64_t in_force = pass.observed->plan_generation;
   if (in_force == record.plan.generation) return record.slots;
@@ -114,7 +114,7 @@ std::optional<std::vector<MemberSlot>> SlotsInForce(const Pass& pass) {
 
 // The most members that the group must have at the same time.
 int GroupSize(const Pass& pass) {
-  const auto planned = static_cast<int>(pass.memory.planning.record->slots.size());
+  const auto planned = static_cast<int>(pass.memory.stored_plan.record->slots.size());
   const auto in_force = SlotsInForce(pass);
   if (!in_force) return planned;
   const auto exist = std::count_if(in_force->begin(), in_force->end(), [&](const MemberSlot& slot) {
@@ -127,8 +127,8 @@ int GroupSize(const Pass& pass) {
 absl::Status DeleteBudget(Pass& pass) {
   const kube::Resource budgets = kube::resources::PodDisruptionBudgets();
   const kube::ObjectPtr cached = pass.Cached(budgets);
-  pass.memory.objects.budget.reset();
-  pass.memory.objects.kept.erase(budgets.kind);
+  pass.Own(&Memory::objects).budget.reset();
+  ForgetKept(pass, budgets);
   const auto owner = cached == nullptr ? std::nullopt : cached->controller();
   if (!owner || owner->uid != pass.object.uid() || cached->deleting()) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(DeleteObject{budgets, cached->key(), cached->uid(), ""}));
@@ -140,7 +140,7 @@ absl::Status DeleteBudget(Pass& pass) {
 }  // namespace
 
 absl::StatusOr<JobCredentials> ChooseCredentials(Pass& pass, const TrainingJob& job) {
-  ObjectsState& state = pass.memory.objects;
+  ObjectsState& state = pass.Own(&Memory::objects);
   if (!state.credentials.empty()) return state.credentials;
   const std::vector<JobCredentials>& own = pass.world.credentials;
   if (own.empty()) return base::Internal("the credentials of {} could not be made", job.key().ToString());
@@ -180,7 +180,7 @@ absl::Status KeepBaseObjects(Pass& pass, const TrainingJob& job) {
   for (const auto& keep : all) {
     const absl::Status kept = keep();
     if (kept.ok()) continue;
-    if (!pass.memory.planning.record) return kept;
+    if (!pass.memory.stored_plan.record) return kept;
     pass.Publish(
         WriteLog{true, "an object of " + job.key().ToString() + " is not as it should be", base::ToString(kept)});
   }
@@ -188,7 +188,7 @@ absl::Status KeepBaseObjects(Pass& pass, const TrainingJob& job) {
 }
 
 absl::Status KeepBudget(Pass& pass, const TrainingJob& job) {
-  ObjectsState& state = pass.memory.objects;
+  ObjectsState& state = pass.Own(&Memory::objects);
   if (!job.run_policy.disruption_budget) return DeleteBudget(pass);
   if (const auto slots = SlotsInForce(pass)) state.members_in_force = static_cast<int>(slots->size());
   if (!state.members_in_force) return absl::OkStatus();
@@ -201,7 +201,7 @@ absl::Status KeepBudget(Pass& pass, const TrainingJob& job) {
 }
 
 absl::Status KeepPodGroup(Pass& pass, const TrainingJob& job) {
-  ObjectsState& state = pass.memory.objects;
+  ObjectsState& state = pass.Own(&Memory::objects);
   const ObjectsState::Group wanted{WantedPodGroup(job.run_policy), GroupSize(pass)};
   const bool changed = state.group != wanted;
   if (!wanted.kind || (!changed && !state.joined)) {

@@ -3,7 +3,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <map>
 #include <optional>
 #include <string>
 
@@ -18,8 +17,8 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct ObjectsState {
-  std::map<std::string, KeptObject> kept;  // by kind
-  TakenNames taken;
+  KeptObject kept_secret;
+  KeptObject kept_spec;
   JobCredentials credentials;  // with which the job's processes authenticate each other; empty: not chosen yet
   std::string secret;          // the name of the Secret with them
   // The values for which the objects that follow the plan were last written.

@@ -59,10 +59,10 @@ void RecordCost(const Observation& seen, JobStatus& status) {
 }
 
 void RecordSwitches(Pass& pass, const Observation& seen) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   for (const GenerationSwitch& done : seen.switches) {
     if (done.to_generation <= pass.memory.observing.last_switch) continue;
-    pass.memory.observing.last_switch = done.to_generation;
+    pass.Own(&Memory::observing).last_switch = done.to_generation;
     const bool recorded = status.last_rescale && status.last_rescale->to_generation >= done.to_generation;
     if (done.from_generation == 0 || recorded) continue;
     pass.Publish(RecordSwitch{done.recovery, done.pause_seconds, done.lost_steps});
@@ -88,7 +88,7 @@ void RecordSwitches(Pass& pass, const Observation& seen) {
 
 // The Event is published once; the sentence of the condition follows each further failure.
 void RecordCheckpointFailure(Pass& pass, const Observation& seen) {
-  Conditions& conditions = pass.memory.status.current.conditions;
+  Conditions& conditions = pass.report.conditions;
   if (!seen.checkpoint_failure) {
     if (!conditions.IsTrue(kCheckpointFailingCondition)) return;
     const std::string message = fmt::format("The last checkpoint is of step {}.", seen.last_checkpoint_step);
@@ -121,7 +121,7 @@ bool Trains(const Observation& seen) {
 
 void RecordObservation(Pass& pass) {
   const Observation& seen = *pass.observed;
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   // A coordinator that has just started has not read its journal yet: older values stay.
   if (seen.samples_total > 0 || !status.observed) {
     std::vector<CoursePoint> course = status.observed ? std::move(status.observed->course) : std::vector<CoursePoint>();
@@ -139,7 +139,7 @@ void RecordObservation(Pass& pass) {
       SetCondition(pass, kRestartingCondition, ConditionStatus::kFalse, "Restarted", "the job runs again");
     }
   }
-  const std::optional<PlanRecord>& record = pass.memory.planning.record;
+  const std::optional<PlanRecord>& record = pass.memory.stored_plan.record;
   if (!record) return;
   if (seen.generation > 0 && seen.generation < record->plan.generation && seen.phase != JobPhase::kFailed) {
     SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, record->reason,

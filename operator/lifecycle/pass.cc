@@ -7,13 +7,15 @@ namespace medley::ops::lifecycle {
 
 Pass::Pass(const kube::Object& job, const World& seen, Memory remembered,
            const std::function<std::optional<Answer>(const Action&)>& respond, const JobOptions& settings)
-    : object(job),
+    : memory_(remembered.uid == job.uid() ? std::move(remembered) : Memory()),
+      object(job),
       world(seen),
       options(settings),
-      memory(remembered.uid == job.uid() ? std::move(remembered) : Memory()),
+      memory(memory_),
+      report(memory_.status.current),
       observed(seen.observed),
       respond_(respond) {
-  memory.uid = object.uid();
+  memory_.uid = object.uid();
 }
 
 std::optional<Answer> Pass::AnswerOf(Action action) {
@@ -61,7 +63,7 @@ kube::ObjectPtr Pass::Cached(const kube::Resource& resource) const {
 }
 
 bool Pass::IsTerminating(const kube::Object& pod) const {
-  return pod.deleting() || memory.members.deleted.contains(pod.uid());
+  return pod.deleting() || memory.pods.deleted.contains(pod.uid());
 }
 
 }  // namespace medley::ops::lifecycle

@@ -41,6 +41,8 @@ class Asked {
 };
 
 class Pass {
+  Memory memory_;  // before the references to it
+
  public:
   // The arguments must outlive the pass. A memory of another job is dropped.
   Pass(const kube::Object& object, const World& world, Memory memory,
@@ -83,7 +85,9 @@ class Pass {
   const kube::Object& object;  // the TrainingJob as read; concerns that need its spec take the parsed job as well
   const World& world;
   const JobOptions& options;
-  Memory memory;
+  const Memory& memory;  // what every concern remembers, for all to read
+  // The status that this operator wants, in which every concern reports; StatusState::current.
+  JobStatus& report;
   std::string profile_hash;  // of the job's model; empty: the model is invalid
   // False: the spec is invalid now; a job that has a plan continues with it.
   bool spec_is_valid = true;
@@ -91,6 +95,14 @@ class Pass {
   std::optional<int64_t> turn;                  // in which the units were counted, of a job without a plan
   std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
   std::string coordinator;                      // the address to which this pass is connected; empty: none
+
+  // The part of the memory that belongs to a concern. Only the concern's own source may ask for it
+  // (tests/lint/check_walls.py); others read `memory`, and call the concern's functions.
+  template <typename State>
+  State& Own(State Memory::*part) {
+    return memory_.*part;
+  }
+  Memory TakeMemory() { return std::move(memory_); }
 
  private:
   // nullopt from the first action without an answer on.

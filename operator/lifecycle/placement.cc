@@ -21,7 +21,7 @@ constexpr base::nanoseconds kLongestPlacementPause =
 
 bool IsStuck(const Pass& pass, const std::string& name) {
   const kube::ObjectPtr pod = pass.Pod(name);
-  return pod == nullptr ? pass.memory.members.refused.contains(name) : !pod->deleting() && IsUnschedulable(*pod);
+  return pod == nullptr ? pass.memory.pods.refused.contains(name) : !pod->deleting() && IsUnschedulable(*pod);
 }
 
 // By pool. A pool that does not exist has none.
@@ -45,11 +45,11 @@ bool HasWaited(Pass& pass, base::SteadyTime since, base::nanoseconds window) {
 
 // `pod` has waited for too long.
 absl::Status Release(Pass& pass, const std::string& pod) {
-  PlacementState& state = pass.memory.placement;
+  PlacementState& state = pass.Own(&Memory::placement);
   const kube::ObjectPtr object = pass.Pod(pod);
   const base::nanoseconds waited =
       pass.world.steady - state.unschedulable_since.at(object == nullptr ? pod : object->uid());
-  auto& refused = pass.memory.members.refused;
+  const auto& refused = pass.memory.pods.refused;
   const auto refusal = object == nullptr ? refused.find(pod) : refused.end();
   const base::nanoseconds pause =
       std::min(pass.options.schedule_window * (int64_t{1} << std::min(state.released, 10)), kLongestPlacementPause);
@@ -62,7 +62,7 @@ absl::Status Release(Pass& pass, const std::string& pod) {
   const std::string what = refusal == refused.end() ? fmt::format("Pod {} has found no node for {:.0f} s", pod, seconds)
                                                     : fmt::format("Pod {} has not been admitted for {:.0f} s ({})", pod,
                                                                   seconds, refusal->second.why);
-  refused.clear();
+  ForgetRefusals(pass);
   SetCondition(
       pass, kPlannedCondition, ConditionStatus::kFalse, "Unschedulable",
       fmt::format("{}, and no plan exists without it. The units of the plan are released for other jobs; the job "
@@ -70,11 +70,13 @@ absl::Status Release(Pass& pass, const std::string& pod) {
                   what, base::ToSeconds(pause)));
   ForgetCoordinator(pass);
   MEDLEY_RETURN_IF_ERROR(DeletePlan(pass));
-  pass.memory.replanning.considered.reset();
+  ForgetConsidered(pass);
   return DeletePodsOf(pass, WhichPods::kAll);
 }
 
 }  // namespace
+
+void ForgetReleases(Pass& pass) { pass.Own(&Memory::placement).released = 0; }
 
 bool PausesAfterRelease(Pass& pass) {
   const PlacementState& state = pass.memory.placement;
@@ -83,9 +85,9 @@ bool PausesAfterRelease(Pass& pass) {
 }
 
 absl::StatusOr<std::string> StuckPool(Pass& pass) {
-  auto& since = pass.memory.placement.unschedulable_since;
+  auto& since = pass.Own(&Memory::placement).unschedulable_since;
   std::vector<const MemberSlot*> waiting;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
+  for (const MemberSlot& slot : pass.memory.stored_plan.record->slots) {
     if (IsStuck(pass, slot.member)) waiting.push_back(&slot);
   }
   if (waiting.empty()) {
@@ -116,7 +118,7 @@ absl::StatusOr<std::string> StuckPool(Pass& pass) {
 }
 
 absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const std::string& pool) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   if (IsInForce(pass)) return false;
   const auto slot = std::find_if(record.slots.begin(), record.slots.end(), [&](const MemberSlot& each) {
     return each.pool == pool && IsStuck(pass, each.member);
@@ -133,16 +135,16 @@ absl::StatusOr<bool> GiveUpPlacement(Pass& pass, const TrainingJob& job, const s
 }
 
 absl::StatusOr<bool> ReleaseIfCoordinatorIsStuck(Pass& pass, const TrainingJob& job) {
-  const std::string name = pass.memory.planning.record->CoordinatorPodName(job.name());
+  const std::string name = pass.memory.stored_plan.record->CoordinatorPodName(job.name());
   if (!IsStuck(pass, name)) return false;
   const kube::ObjectPtr pod = pass.Pod(name);
-  auto& since = pass.memory.placement.unschedulable_since;
+  auto& since = pass.Own(&Memory::placement).unschedulable_since;
   const std::string id = pod == nullptr ? name : pod->uid();
   const base::SteadyTime start = since.try_emplace(id, pass.world.steady).first->second;
   MEDLEY_ASSIGN_OR_RETURN(const auto windows, Windows(pass));
   // It may use nodes that an autoscaler brings for the plan's pools.
   base::nanoseconds window = pass.options.schedule_window;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) {
+  for (const MemberSlot& slot : pass.memory.stored_plan.record->slots) {
     if (const auto of_pool = windows.find(slot.pool); of_pool != windows.end())
       window = std::max(window, of_pool->second);
   }

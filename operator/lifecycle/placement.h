@@ -30,6 +30,7 @@ struct PlacementState {
   std::optional<int64_t> until_quota_change;  // World::quota_changes then, if a change of it ends the pause
 };
 
+void ForgetReleases(Pass& pass);  // a plan is in force
 // True while a job whose plan was released must not be planned.
 bool PausesAfterRelease(Pass& pass);
 

@@ -37,7 +37,6 @@ constexpr base::nanoseconds kFirstRefusal = base::milliseconds(100);
 constexpr base::nanoseconds kLongestRefusal = base::seconds(30);  // of a job without a plan
 constexpr base::nanoseconds kLongestReplanRefusal = std::chrono::minutes(10);
 constexpr base::nanoseconds kPodCountRetry = base::milliseconds(200);
-constexpr base::nanoseconds kCacheShowsPlan = base::seconds(5);  // at the latest
 
 std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& result) {
   std::vector<PlanStatus::Alternative> alternatives;
@@ -110,7 +109,7 @@ std::string WaitsFor(const std::vector<model::Reason>& reasons, const UsablePool
 
 // Of a job that was suspended, only what is left.
 JobProgress ProgressOfWaiting(const Pass& pass) {
-  const JobStatus& status = pass.memory.status.current;
+  const JobStatus& status = pass.report;
   JobProgress progress;
   if (status.observed && status.observed->samples_total > 0) {
     progress.remaining_samples =
@@ -137,7 +136,7 @@ absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& p
 
 void WaitForTurn(Pass& pass, const std::string& ahead) {
   pass.RequeueAfter(kTurnRetry);
-  if (pass.memory.status.current.conditions.Find(kPlannedCondition) != nullptr) return;
+  if (pass.report.conditions.Find(kPlannedCondition) != nullptr) return;
   SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "WaitingForTurn",
                "Job " + ahead + " waits for units with a higher priority or for longer, and is planned first.");
 }
@@ -150,17 +149,17 @@ absl::Status JudgeFirstPlan(Pass& pass, const TrainingJob& job, const PlanSearch
   if (!feasible && offered.measuring.empty()) {
     ExplainInfeasible(pass, result.reasons, offered.pools);
     MEDLEY_RETURN_IF_ERROR(LookAgainIfChanged(pass, job, search));
-    pass.memory.planning.together.clear();
+    pass.Own(&Memory::planning).together.clear();
     return absl::OkStatus();
   }
   if (!feasible || MustWaitForProfiles(pass, job, offered)) {
     SetUnplanned(pass, WaitingForProfiles(offered, feasible));
     return LookAgainIfChanged(pass, job, search);
   }
-  const bool resumed = pass.memory.status.current.plan.has_value();
+  const bool resumed = pass.report.plan.has_value();
   MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, search, result, resumed ? "Resumed" : "FirstPlan"));
   if (!accepted) return absl::OkStatus();
-  pass.memory.profiling = ProfilingState();
+  ForgetProfiling(pass);
   return RunPlan(pass, job);
 }
 
@@ -196,26 +195,12 @@ absl::Status BeginFirstPlan(Pass& pass, const TrainingJob& job, int64_t turn) {
   return PursueFirstPlan(pass, job, std::move(search));
 }
 
-int64_t WrittenTerm(const Pass& pass) {
-  return JobStatus::FromJson(pass.memory.status.written->Unpack()).coordinator_term;
-}
-
-// Until then the stored plan alone has it.
-absl::Status KeepNewestTerm(Pass& pass) {
-  const int64_t newest = pass.memory.status.current.coordinator_term;
-  if (WrittenTerm(pass) >= newest) return absl::OkStatus();
-  MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
-  if (WrittenTerm(pass) >= newest) return absl::OkStatus();
-  return base::Unavailable(
-      "delete the plan of {}: its status, which keeps the coordinator's number, is not written yet",
-      pass.object.key().ToString());
-}
-
 }  // namespace
 
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
-  PlanningState& state = pass.memory.planning;
-  const std::string coordinator = (state.record ? *state.record : record).coordinator_pod;
+  PlanningState& state = pass.Own(&Memory::planning);
+  const std::optional<PlanRecord>& stored = pass.memory.stored_plan.record;
+  const std::string coordinator = (stored ? *stored : record).coordinator_pod;
   MEDLEY_ASSIGN_OR_RETURN(
       const absl::Status reserved,
       pass.Ask(ReserveUnits{record.slots, record.FallbackSlots(), coordinator, false, pass.turn.value_or(0)}));
@@ -226,12 +211,12 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
     return true;
   }
   const base::nanoseconds pause = std::min(kFirstRefusal * (int64_t{1} << std::min(state.refusals, 20)),
-                                           state.record ? kLongestReplanRefusal : kLongestRefusal);
+                                           stored ? kLongestReplanRefusal : kLongestRefusal);
   ++state.refusals;
   state.after_refusal = pass.PauseFor(pause);
   pass.Publish(CountPlan{"refused"});
   const std::string why = base::Message(reserved);
-  if (state.record) {
+  if (stored) {
     PublishReplan(pass, "ReplanRefused", "The job keeps its plan: " + why);
     return false;
   }
@@ -249,9 +234,9 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
 }
 
 absl::Status KeepUnitsReserved(Pass& pass) {
-  PlanningState& state = pass.memory.planning;
-  if (!state.record) return ReleaseUnits(pass);
-  const PlanRecord& record = *state.record;
+  PlanningState& state = pass.Own(&Memory::planning);
+  if (!pass.memory.stored_plan.record) return ReleaseUnits(pass);
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const bool with_fallback = record.fallback != nullptr && !IsInForce(pass);
   const PlanningState::Reserved wanted{record.plan.generation, with_fallback, record.coordinator_pod};
   if (state.reserved == wanted) return absl::OkStatus();
@@ -263,8 +248,13 @@ absl::Status KeepUnitsReserved(Pass& pass) {
   return done;
 }
 
+void NoteReserved(Pass& pass, const PlanRecord& record) {
+  PlanningState::Reserved& units = pass.Own(&Memory::planning).reserved;
+  units = {record.plan.generation, record.fallback != nullptr, std::move(units.coordinator)};
+}
+
 absl::Status ReleaseUnits(Pass& pass) {
-  PlanningState& state = pass.memory.planning;
+  PlanningState& state = pass.Own(&Memory::planning);
   if (state.reserved == PlanningState::Reserved()) return absl::OkStatus();
   if (!pass.world.pods_are_current) {  // pods that were created just now do not count yet
     pass.RequeueAfter(kPodCountRetry);
@@ -273,47 +263,6 @@ absl::Status ReleaseUnits(Pass& pass) {
   MEDLEY_ASSIGN_OR_RETURN(const absl::Status done, pass.Ask(ReserveUnits{{}, {}, "", true}));
   if (done.ok()) state.reserved = {};
   return done;
-}
-
-absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record) {
-  PlanningState& state = pass.memory.planning;
-  kube::Object map = PlanConfigMap(job, record);
-  map.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
-  pass.options.record_keys.Sign(RecordKind::kPlan, pass.object.uid(), map);
-  MEDLEY_ASSIGN_OR_RETURN(const SavePlan::Outcome outcome, pass.Ask(SavePlan{std::move(map), state.version}));
-  if (!outcome.version.empty()) state.version = outcome.version;
-  if (outcome.overtaken) {
-    state.record.reset();
-    if (outcome.plan_of_other != nullptr) state.record = *outcome.plan_of_other;
-  }
-  if (!outcome.status.ok()) {
-    pass.memory.succession.unused_term = 0;  // another operator may have given it to a pod
-    return outcome.status;
-  }
-  state.record = record;
-  state.kept.next = std::max(state.kept.next, pass.world.steady + kCacheShowsPlan);
-  if (!outcome.refused.empty()) ReportRefusedRecord(pass, outcome.refused);
-  ReportRenewedRecord(pass);
-  return absl::OkStatus();
-}
-
-absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts) {
-  PlanRecord record = *pass.memory.planning.record;
-  record.coordinator_uid = uid;
-  record.coordinator_restarts = restarts;
-  return StorePlan(pass, job, record);
-}
-
-absl::Status DeletePlan(Pass& pass) {
-  if (!pass.memory.planning.record) return absl::OkStatus();
-  MEDLEY_RETURN_IF_ERROR(KeepNewestTerm(pass));
-  const kube::Key key{pass.object.key().ns, PlanConfigMapName(pass.object.key().name)};
-  MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
-                          pass.Ask(DeleteObject{kube::resources::ConfigMaps(), key, std::nullopt, ""}));
-  if (!deleted.ok() && !kube::IsNotFound(deleted)) return deleted;
-  pass.memory.planning.record.reset();
-  pass.memory.planning.version.clear();
-  return KeepUnitsReserved(pass);
 }
 
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools) {
@@ -329,11 +278,8 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
     why += fmt::format("{}pool {}: {}", why.empty() ? "" : "; ", view.pool.name, view.only_held);
   }
   if (why.empty()) why = "the scheduling service found no plan and gave no reason";
-  if (pass.memory.planning.record) {
-    const std::string message = "No plan meets the goal now, so the job keeps its plan: " + why;
-    PublishReplan(pass, "ReplanInfeasible", message);
-    pass.memory.replanning.unmet = message;
-    SetPlanned(pass);
+  if (pass.memory.stored_plan.record) {
+    KeepUnmetPlan(pass, "No plan meets the goal now, so the job keeps its plan: " + why);
     return;
   }
   if (const std::string waits = WaitsFor(reasons, pools); !waits.empty()) {
@@ -348,7 +294,7 @@ absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
   DropStaleSearch(pass);
   if (PausesAfterRelease(pass)) return absl::OkStatus();
   pass.line = LinePlace::kWaits;
-  if (const auto search = pass.memory.planning.search) {
+  if (const auto search = pass.memory.search.pending) {
     MEDLEY_RETURN_IF_ERROR(PursueFirstPlan(pass, job, *search));
   } else {
     if (pass.Lasts(pass.memory.planning.after_refusal)) return absl::OkStatus();
@@ -359,16 +305,16 @@ absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
     }
     MEDLEY_RETURN_IF_ERROR(BeginFirstPlan(pass, job, taken.turn));
   }
-  if (pass.memory.planning.record || pass.memory.status.current.finished()) {
+  if (pass.memory.stored_plan.record || pass.report.finished()) {
     pass.line = LinePlace::kNone;
-  } else if (pass.memory.planning.search) {
+  } else if (pass.memory.search.pending) {
     pass.line = LinePlace::kAsking;
   }
   return absl::OkStatus();
 }
 
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const int64_t in_force = pass.observed == nullptr ? 0 : pass.observed->plan_generation;
   if (in_force != record.plan.generation) {
     const bool runs = record.fallback != nullptr && record.fallback->plan.generation == in_force;
@@ -380,9 +326,9 @@ std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass) {
 }
 
 int64_t NextGeneration(const Pass& pass) {
-  const PlanningState& state = pass.memory.planning;
-  const auto& status = pass.memory.status.current.plan;
-  int64_t generation = state.record ? state.record->plan.generation : status ? status->generation : 0;
+  const std::optional<PlanRecord>& record = pass.memory.stored_plan.record;
+  const auto& status = pass.report.plan;
+  int64_t generation = record ? record->plan.generation : status ? status->generation : 0;
   if (pass.observed != nullptr) {
     generation = std::max({generation, pass.observed->generation, pass.observed->next_generation});
   }
@@ -392,7 +338,7 @@ int64_t NextGeneration(const Pass& pass) {
 std::vector<std::string> PodNames(const Pass& pass) {
   std::vector<std::string> names;
   for (const auto& [name, pod] : pass.world.pods) names.push_back(name);
-  for (const auto& [name, is_lost] : pass.memory.members.occupied) {
+  for (const auto& [name, is_lost] : pass.memory.pods.occupied) {
     if (is_lost) names.push_back(name);
   }
   return names;
@@ -402,7 +348,7 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
                             const model::PlanResult& result, const std::string& reason) {
   const UsablePools& pools = search.offered->pools;
   const model::Profile& profile = *search.offered->profile;
-  const std::optional<PlanRecord>& before = pass.memory.planning.record;
+  const std::optional<PlanRecord>& before = pass.memory.stored_plan.record;
   PlanRecord record;
   record.plan = *result.execution_plan;
   MEDLEY_RETURN_IF_ERROR(CheckPlan(record.plan, profile, pools));
@@ -430,9 +376,8 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   if (!reserved) return false;
   if (!before) RenewCoordinator(pass, job, record);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
-  PlanningState::Reserved& units = pass.memory.planning.reserved;
-  units = {record.plan.generation, record.fallback != nullptr, std::move(units.coordinator)};
-  pass.memory.replanning.considered = InputsOf(job, pools);
+  NoteReserved(pass, record);
+  NoteConsidered(pass, InputsOf(job, pools));
   pass.Publish(CountPlan{"accepted"});
   FillPlanStatus(pass);
   pass.Event(

@@ -24,11 +24,6 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct PlanningState {
-  // The plan that the job runs or moves to; absent: none, or not read yet. Newer than the cache of ConfigMaps.
-  std::optional<PlanRecord> record;
-  std::string version;     // resourceVersion of the ConfigMap that holds it; empty: none is known
-  KeptObject kept;         // that ConfigMap (stored_plan.h)
-  bool must_sign = false;  // it is signed by an earlier key
   // The plan whose units are reserved; 0: none, -1: a plan that was not stored.
   struct Reserved {
     int64_t generation = 0;
@@ -42,25 +37,18 @@ struct PlanningState {
   Pause after_refusal;
   // Of a job without a plan: the most units that are asked for, by pool, because more were free alone but not together.
   std::map<std::string, int> together;
-  std::optional<PlanSearch> search;  // whose answer has not come yet
 };
 
-// Stores the plan if the stored one is still that which this process has read or written, so that no plan of an earlier
-// or later leader is lost. If another operator has stored a plan meanwhile, returns an error and puts that plan into
-// the memory.
-absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record);
 // Reserves the units of a plan that is about to be stored. False: they are not available; the condition Planned or an
 // Event says why, and the job tries again.
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record);
 // Reserves the units of the stored plan, and until it is in force those of the plan before it, unless this process has
 // reserved them; without a plan, releases them.
 absl::Status KeepUnitsReserved(Pass& pass);
+// The plan whose units were reserved has been stored.
+void NoteReserved(Pass& pass, const PlanRecord& record);
 // Also of a stored plan: the job has ended.
 absl::Status ReleaseUnits(Pass& pass);
-
-// Stores the UID of the coordinator's pod and its restarts, from which further restarts are counted.
-absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);
-absl::Status DeletePlan(Pass& pass);
 
 // Plans a job that has no plan, and starts to run the plan. It takes several passes where the planner is slow.
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job);

@@ -30,7 +30,7 @@ bool IsQuotaRefusal(const absl::Status& status) {
 }
 
 void HandleLostName(Pass& pass, const kube::Object& existing) {
-  pass.memory.members.occupied[existing.key().name] = true;
+  pass.Own(&Memory::pods).occupied[existing.key().name] = true;
   pass.Warning(
       "FailedCreatePod",
       fmt::format("Pod {} of an earlier job was deleted, but its node {} does not confirm it: the job gives its "
@@ -55,15 +55,15 @@ absl::Status HandleExistingPod(Pass& pass, const kube::Object& pod) {
 }
 
 absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Status& made) {
-  auto& refused = pass.memory.members.refused;
-  refused.erase(pod.key().name);
-  pass.memory.members.occupied.erase(pod.key().name);
+  PodsState& own = pass.Own(&Memory::pods);
+  own.refused.erase(pod.key().name);
+  own.occupied.erase(pod.key().name);
   if (made.ok()) {
     ReportFreeName(pass, pod.kind(), pod.key());
     return absl::OkStatus();
   }
   if (kube::IsAlreadyExists(made)) {
-    pass.memory.members.occupied[pod.key().name] = false;
+    own.occupied[pod.key().name] = false;
     return HandleExistingPod(pass, pod);
   }
   if (made.code() != absl::StatusCode::kPermissionDenied && made.code() != absl::StatusCode::kInvalidArgument) {
@@ -72,12 +72,23 @@ absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Sta
   pass.Warning("FailedCreatePod", "pod " + pod.key().name + ": " + base::Message(made));
   // Quotas are counted late, so what is used now may be free soon. The rest of the job goes on.
   const bool by_quota = IsQuotaRefusal(made);
-  refused[pod.key().name] = {by_quota, base::Message(made)};
+  own.refused[pod.key().name] = {by_quota, base::Message(made)};
   pass.RequeueAfter(by_quota ? kQuotaRetry : kAdmissionRetry);
   return absl::OkStatus();
 }
 
 }  // namespace
+
+void ForgetDeletedPods(Pass& pass) {
+  PodsState& pods = pass.Own(&Memory::pods);
+  std::set<std::string> existing;
+  for (const auto& [name, pod] : pass.world.pods) existing.insert(pod->uid());
+  for (const kube::ObjectPtr& pod : pass.world.copies) existing.insert(pod->uid());
+  std::erase_if(pods.deleted, [&](const std::string& uid) { return !existing.contains(uid); });
+  std::erase_if(pods.log_asked, [&](const auto& asked) { return !existing.contains(asked.first); });
+}
+
+void ForgetRefusals(Pass& pass) { pass.Own(&Memory::pods).refused.clear(); }
 
 absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice nodes) {
   const ObjectsState& objects = pass.memory.objects;
@@ -100,8 +111,8 @@ absl::Status CreatePodsOf(Pass& pass, std::vector<kube::Object> pods, NodeChoice
 }
 
 bool IsNameLost(const Pass& pass, const std::string& name) {
-  const auto occupied = pass.memory.members.occupied.find(name);
-  return occupied != pass.memory.members.occupied.end() && occupied->second;
+  const auto occupied = pass.memory.pods.occupied.find(name);
+  return occupied != pass.memory.pods.occupied.end() && occupied->second;
 }
 
 absl::Status DeletePod(Pass& pass, const kube::Object& pod) {
@@ -115,7 +126,7 @@ absl::Status DeleteSome(Pass& pass, const std::vector<kube::ObjectPtr>& pods) {
   }
   if (action.pods.empty()) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const DeletePods::Outcome outcome, pass.Ask(std::move(action)));
-  pass.memory.members.deleted.insert(outcome.deleted.begin(), outcome.deleted.end());
+  pass.Own(&Memory::pods).deleted.insert(outcome.deleted.begin(), outcome.deleted.end());
   return outcome.status;
 }
 
@@ -146,7 +157,7 @@ absl::Status DeletePodsOf(Pass& pass, WhichPods which) {
 }
 
 absl::StatusOr<std::optional<std::string>> LastLineOf(Pass& pass, const kube::Object& pod) {
-  auto& asked = pass.memory.members.log_asked;
+  auto& asked = pass.Own(&Memory::pods).log_asked;
   const base::SteadyTime since = asked.try_emplace(pod.uid(), pass.world.steady).first->second;
   MEDLEY_ASSIGN_OR_RETURN(const ReadLog::Answer log, pass.Ask(ReadLog{pod.key(), pod.uid(), kLogLines}));
   const base::nanoseconds left = since + kLogPatience - pass.world.steady;

@@ -4,14 +4,36 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "kube/object.h"
 
 namespace medley::ops::lifecycle {
 
 class Pass;
+
+struct RefusedPod {
+  bool by_quota = false;
+  std::string why;
+};
+
+struct PodsState {
+  std::map<std::string, RefusedPod> refused;  // pods that the API server did not admit
+  // Names that the API server did not give to a pod, because another one has them: whether that one is lost, such as a
+  // pod of an earlier job on a node that does not answer.
+  std::map<std::string, bool> occupied;
+  std::map<std::string, base::SteadyTime> log_asked;  // since when, by UID of a pod that has ended
+  std::set<std::string> deleted;                      // UIDs of pods that the cache may still show as running
+};
+
+// Forgets deletions that the cache shows.
+void ForgetDeletedPods(Pass& pass);
+void ForgetRefusals(Pass& pass);  // the pods are not wanted any more
 
 enum class NodeChoice { kAny, kAvoidNoticed };
 

@@ -10,6 +10,10 @@
 namespace medley::ops::lifecycle {
 namespace {
 
+constexpr base::nanoseconds kZoneAvoided = std::chrono::minutes(15);
+constexpr base::nanoseconds kZoneAvoidedMost = std::chrono::hours(4);
+constexpr base::nanoseconds kZoneForgotten = std::chrono::hours(8);
+
 std::string NameList(const std::vector<PoolView>& pools) {
   std::string list;
   for (const PoolView& view : pools) list += (list.empty() ? "" : ", ") + view.pool.name;
@@ -37,7 +41,7 @@ void Add(const PoolView& view, UsablePools& usable) {
 }
 
 int CountHeld(const Pass& pass, const std::string& pool) {
-  const auto& record = pass.memory.planning.record;
+  const auto& record = pass.memory.stored_plan.record;
   if (!record) return 0;
   return static_cast<int>(std::count_if(record->slots.begin(), record->slots.end(),
                                         [&](const MemberSlot& slot) { return slot.pool == pool; }));
@@ -69,13 +73,13 @@ void LimitToTogether(const Pass& pass, UsablePools& usable) {
 
 std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference preference) {
   std::map<std::string, ZoneChoice> choices;
-  for (const auto& [pool, zones] : pass.memory.replanning.avoided_zones) choices[pool].avoid = zones;
-  for (const auto& [pool, zones] : pass.memory.replanning.stuck_zones) {
+  for (const auto& [pool, zones] : pass.memory.pools.avoided_zones) choices[pool].avoid = zones;
+  for (const auto& [pool, zones] : pass.memory.pools.stuck_zones) {
     for (const auto& [zone, stuck] : zones) {
       if (pass.world.steady < stuck.avoided_until) choices[pool].avoid.insert(zone);
     }
   }
-  if (const auto& record = pass.memory.planning.record) {
+  if (const auto& record = pass.memory.stored_plan.record) {
     for (const auto& [pool, zone] : record->Zones()) {
       const auto planned = record->usd_per_unit_hour.find(pool);
       choices[pool].held = HeldUnits{zone, planned == record->usd_per_unit_hour.end() ? 0 : planned->second};
@@ -165,12 +169,12 @@ PoolChoice Select(const PoolsView& all, const TrainingJob& job) {
 
 // Sets the condition PoolsUsable. An unusable pool that the job names does not keep the job from using its other pools.
 void ReportPools(Pass& pass, const TrainingJob& job, const PoolChoice& choice) {
-  if (choice.refusal && !pass.memory.planning.record) return;  // the condition Planned says why
-  if (choice.refusal && !choice.left_out) return;              // nothing is known of the pools now
+  if (choice.refusal && !pass.memory.stored_plan.record) return;  // the condition Planned says why
+  if (choice.refusal && !choice.left_out) return;                 // nothing is known of the pools now
   if (choice.left_out) {
     SetCondition(pass, kPoolsUsableCondition, choice.left_out->status, choice.left_out->reason,
                  choice.left_out->message);
-  } else if (pass.memory.status.current.conditions.Find(kPoolsUsableCondition) != nullptr) {
+  } else if (pass.report.conditions.Find(kPoolsUsableCondition) != nullptr) {
     SetCondition(pass, kPoolsUsableCondition, ConditionStatus::kTrue, "PoolsFound",
                  job.pools.empty() ? "spec.resources.pools is empty: the job may use every pool of its namespace."
                                    : "Every pool that the job names can be used.");
@@ -232,18 +236,33 @@ ZoneChoice AvoidOutages(ZoneChoice choice, const std::vector<PoolOutage>& outage
   return choice;
 }
 
+void AvoidZone(StuckZone& zone, base::SteadyTime now) {
+  if (zone.failures > 0 && now < zone.avoided_until) return;  // the same pods
+  if (now >= zone.avoided_until + kZoneForgotten) zone.failures = 0;
+  zone.avoided_until = now + std::min(kZoneAvoided * (int64_t{1} << std::min(zone.failures, 10)), kZoneAvoidedMost);
+  ++zone.failures;
+}
+
+void AvoidZone(Pass& pass, const std::string& pool, const std::string& zone) {
+  PoolsState& own = pass.Own(&Memory::pools);
+  own.avoided_zones[pool].insert(zone);
+  AvoidZone(own.stuck_zones[pool][zone], pass.world.steady);
+}
+
+void ForgetAvoidedZones(Pass& pass) { pass.Own(&Memory::pools).avoided_zones.clear(); }
+
 absl::StatusOr<PoolChoice> FindUsablePools(Pass& pass, const TrainingJob& job, ZonePreference preference) {
   MEDLEY_ASSIGN_OR_RETURN(const PoolsView all, pass.Ask(ReadPools{job.pools, true, ZoneChoices(pass, preference)}));
   PoolChoice choice = Select(all, job);
   ReportPools(pass, job, choice);
   LimitToHeld(pass, choice.pools);
-  if (!pass.memory.planning.record) LimitToTogether(pass, choice.pools);
+  if (!pass.memory.stored_plan.record) LimitToTogether(pass, choice.pools);
   return choice;
 }
 
 absl::StatusOr<std::optional<UsablePools>> PoolsInOtherZones(Pass& pass, const TrainingJob& job,
                                                              const UsablePools& pools) {
-  auto& avoided = pass.memory.replanning.avoided_zones;
+  auto& avoided = pass.Own(&Memory::pools).avoided_zones;
   bool pinned = false;
   for (const auto& [pool, zone] : pools.zones) {
     if (zone.empty()) continue;

@@ -21,6 +21,24 @@ namespace medley::ops::lifecycle {
 
 class Pass;
 
+// 15 minutes after the first time, twice as long each further time, at most 4 hours; forgotten after 8 hours without.
+struct StuckZone {
+  int failures = 0;
+  base::SteadyTime avoided_until{};
+};
+void AvoidZone(StuckZone& zone, base::SteadyTime now);
+
+struct PoolsState {
+  // By pool: zones in which pods found no node or no plan was found since a plan was last in force.
+  std::map<std::string, std::set<std::string>> avoided_zones;
+  // By pool and zone: pods found no node there. The zone is avoided for a while, however cheap it is.
+  std::map<std::string, std::map<std::string, StuckZone>> stuck_zones;
+};
+
+// Pods of the pool found no node in the zone.
+void AvoidZone(Pass& pass, const std::string& pool, const std::string& zone);
+void ForgetAvoidedZones(Pass& pass);  // a plan is in force; zones that are stuck are still avoided
+
 struct UsablePools {
   std::vector<PoolView> pools;               // each with a price
   std::map<std::string, double> prices;      // to plan with: USD per unit-hour, by pool

@@ -128,7 +128,7 @@ absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& j
     Explain(job, pools, view.open, profiled);
     return profiled;
   }
-  if (const auto& record = pass.memory.planning.record) {
+  if (const auto& record = pass.memory.stored_plan.record) {
     for (const MemberSlot& slot : record->slots) {
       if (slot.role == Role::kServer) usable.insert(slot.pool);
     }
@@ -149,11 +149,13 @@ bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& pr
 }
 
 void RememberFirstPlan(Pass& pass, const ProfiledPools& profiled, bool feasible) {
-  ProfilingState& state = pass.memory.profiling;
+  ProfilingState& state = pass.Own(&Memory::profiling);
   state.planned_with = profiled.pools.Names();
   if (!feasible) state.feasible_since.reset();
   if (feasible && !state.feasible_since) state.feasible_since = pass.world.steady;
 }
+
+void ForgetProfiling(Pass& pass) { pass.Own(&Memory::profiling) = ProfilingState(); }
 
 bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled) {
   const ProfilingState& state = pass.memory.profiling;

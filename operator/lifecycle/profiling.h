@@ -42,6 +42,7 @@ absl::StatusOr<ProfiledPools> FindProfiledPools(Pass& pass, const TrainingJob& j
 // a pool was measured since, or the wait is over.
 bool MustLookForPlan(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
 void RememberFirstPlan(Pass& pass, const ProfiledPools& profiled, bool feasible);
+void ForgetProfiling(Pass& pass);  // the job has a plan
 bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools& profiled);
 Unplanned WaitingForProfiles(const ProfiledPools& profiled, bool feasible);
 

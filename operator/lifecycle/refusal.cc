@@ -25,26 +25,25 @@ base::nanoseconds PauseOf(const Pass& pass, const std::string& pool) {
 
 void SetPoolAside(Pass& pass, const std::string& pool) {
   const base::nanoseconds pause = PauseOf(pass, pool);
-  RefusalState::SetAside& aside = pass.memory.refusal.pools[pool];
+  RefusalState::SetAside& aside = pass.Own(&Memory::refusal).pools[pool];
   ++aside.times;
   aside.until = pass.world.steady + pause;
   pass.RequeueAfter(pause);
-  const auto& slots = pass.memory.planning.record->slots;
+  const auto& slots = pass.memory.stored_plan.record->slots;
   const auto held = std::count_if(slots.begin(), slots.end(), [&](const auto& slot) { return slot.pool == pool; });
   // So that the pool counts as grown when the pause is over.
-  auto& considered = pass.memory.replanning.considered;
-  if (considered) considered->units[pool] = static_cast<int>(held);
+  NoteConsideredUnits(pass, pool, static_cast<int>(held));
 }
 
 }  // namespace
 
 bool IsRefused(const Pass& pass) {
   return pass.observed != nullptr && pass.observed->refused &&
-         pass.observed->refused->generation == pass.memory.planning.record->plan.generation;
+         pass.observed->refused->generation == pass.memory.stored_plan.record->plan.generation;
 }
 
 absl::StatusOr<bool> GoBack(Pass& pass, const TrainingJob& job, const std::string& pool, const std::string& problem) {
-  const PlanRecord record = *pass.memory.planning.record;
+  const PlanRecord record = *pass.memory.stored_plan.record;
   const std::string why =
       fmt::format("{} The job keeps the plan in force and takes no more units of the pool for {:.0f} min.", problem,
                   base::ToSeconds(PauseOf(pass, pool)) / 60);
@@ -73,7 +72,7 @@ absl::StatusOr<bool> GoBack(Pass& pass, const TrainingJob& job, const std::strin
 absl::StatusOr<bool> LeaveRefusedPlan(Pass& pass, const TrainingJob& job) {
   if (!IsRefused(pass)) return false;
   const RefusedPlan& refused = *pass.observed->refused;
-  const std::string pool = PoolOf(*pass.memory.planning.record, refused.member);
+  const std::string pool = PoolOf(*pass.memory.stored_plan.record, refused.member);
   return GoBack(pass, job, pool,
                 fmt::format("Plan {} cannot run: pod {} of pool {} reports: {}.", refused.generation, refused.member,
                             pool, refused.message));

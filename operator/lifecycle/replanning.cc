@@ -12,6 +12,7 @@
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/status.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -20,12 +21,9 @@ namespace {
 constexpr double kGoalTolerance = 0.95;
 
 // After pods found no node in a zone whose units count as free, such as a zone of a cloud without spot instances.
-constexpr base::nanoseconds kZoneAvoided = std::chrono::minutes(15);
-constexpr base::nanoseconds kZoneAvoidedMost = std::chrono::hours(4);
-constexpr base::nanoseconds kZoneForgotten = std::chrono::hours(8);
 
 bool MissesGoalForLong(Pass& pass, const TrainingJob& job) {
-  auto& since = pass.memory.replanning.below_goal_since;
+  auto& since = pass.Own(&Memory::replanning).below_goal_since;
   if (pass.observed->throughput <= 0 || !IsBelowGoal(pass, job)) {
     since.reset();
     return false;
@@ -69,17 +67,17 @@ bool PricesDiffer(const std::map<std::string, double>& before, const std::map<st
 
 // An operator that has just started: what changed while it did not look?
 std::string ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   if (!record.policy.empty() && record.policy != now.PolicyHash()) return "ObjectiveChanged";
   const bool has_new_price = !now.cheaper.empty() || HasNewPrice(record.usd_per_unit_hour, now.prices);
   if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
-  pass.memory.replanning.considered = now;
+  NoteConsidered(pass, now);
   return "";
 }
 
 // The reason of a move that was delayed, once its time has come.
 std::string DelayedReason(Pass& pass) {
-  auto& delayed = pass.memory.replanning.delayed;
+  const auto& delayed = pass.memory.consider.delayed;
   if (!delayed) return "";
   if (pass.world.steady < delayed->until) {
     pass.RequeueAfter(delayed->until - pass.world.steady);
@@ -90,7 +88,7 @@ std::string DelayedReason(Pass& pass) {
 
 std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
                          bool* forced) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   for (const MemberSlot& slot : record.slots) {
     if (now.prices.contains(slot.pool)) continue;
     *forced = true;
@@ -101,7 +99,7 @@ std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& 
     *forced = true;
     return "MaxUnitsLowered";
   }
-  const auto& before = pass.memory.replanning.considered;
+  const auto& before = pass.memory.consider.considered;
   if (!before) return ReasonAfterStart(pass, job, now);
   if (before->policy != now.policy) return "ObjectiveChanged";
   const bool has_new_price = PricesDiffer(before->prices, now.prices) || HasNewPrice(before->cheaper, now.cheaper);
@@ -112,21 +110,18 @@ std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& 
 // Pods of `pool` find no node in the zone that they are pinned to: the job avoids it. True: `pools` now has the pool in
 // a zone that was not tried yet.
 absl::StatusOr<bool> LeaveZone(Pass& pass, const TrainingJob& job, const std::string& pool, UsablePools& pools) {
-  const std::string zone = pass.memory.planning.record->Zones()[pool];
+  const std::string zone = pass.memory.stored_plan.record->Zones()[pool];
   if (zone.empty()) return false;
-  std::set<std::string>& avoided = pass.memory.replanning.avoided_zones[pool];
-  avoided.insert(zone);
-  AvoidZone(pass.memory.replanning.stuck_zones[pool][zone], pass.world.steady);
+  AvoidZone(pass, pool, zone);
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) return false;
   pools = choice.pools.Only(pools.Names());
-  return !avoided.contains(pools.zones[pool]);
+  return !pass.memory.pools.avoided_zones.at(pool).contains(pools.zones[pool]);
 }
 
 // An answer that is not judged when it comes would be judged by what was true long ago.
 absl::Status GiveUpSearch(Pass& pass) {
-  auto& search = pass.memory.planning.search;
-  if (search && !search->evacuates) search.reset();
+  DropSearch(pass, false);
   return absl::OkStatus();
 }
 
@@ -134,7 +129,7 @@ absl::Status GiveUpSearch(Pass& pass) {
 // measured, which varies, so a budget is exceeded only by more than kGoalTolerance.
 bool BreaksMoney(const Pass& pass, const TrainingJob& job, const UsablePools& pools) {
   const Objective& goal = job.objective;
-  const double usd_per_hour = pass.memory.planning.record->UsdPerHour(pools.paid);
+  const double usd_per_hour = pass.memory.stored_plan.record->UsdPerHour(pools.paid);
   if (goal.max_usd_per_hour > 0 && usd_per_hour > goal.max_usd_per_hour * (1 + 1e-9)) return true;
   const double throughput = pass.observed->throughput;
   if (goal.budget_usd <= 0 || throughput <= 0) return false;
@@ -146,7 +141,7 @@ bool BreaksMoney(const Pass& pass, const TrainingJob& job, const UsablePools& po
 
 // True when a pool that the plan trains on has lost its profile: it is measured again before another plan is compared.
 bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& profiled) {
-  const auto& slots = pass.memory.planning.record->slots;
+  const auto& slots = pass.memory.stored_plan.record->slots;
   const bool lacks = std::any_of(slots.begin(), slots.end(), [&](const MemberSlot& slot) {
     const bool trains = slot.role == Role::kTrainer;
     return trains && usable.Find(slot.pool) != nullptr && profiled.Find(slot.pool) == nullptr;
@@ -161,32 +156,33 @@ bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& prof
 
 }  // namespace
 
-void AvoidZone(StuckZone& zone, base::SteadyTime now) {
-  if (zone.failures > 0 && now < zone.avoided_until) return;  // the same pods
-  if (now >= zone.avoided_until + kZoneForgotten) zone.failures = 0;
-  zone.avoided_until = now + std::min(kZoneAvoided * (int64_t{1} << std::min(zone.failures, 10)), kZoneAvoidedMost);
-  ++zone.failures;
-}
-
 bool IsBelowGoal(const Pass& pass, const TrainingJob& job) {
   return pass.observed->throughput < job.objective.min_throughput * kGoalTolerance;
 }
 
 bool IsSettled(const Pass& pass, const TrainingJob& job) {
-  const Conditions& conditions = pass.memory.status.current.conditions;
-  return pass.memory.planning.record && IsInForce(pass) && pass.observed->phase == JobPhase::kTraining &&
+  const Conditions& conditions = pass.report.conditions;
+  return pass.memory.stored_plan.record && IsInForce(pass) && pass.observed->phase == JobPhase::kTraining &&
          conditions.IsTrue(kPodsReadyCondition) && conditions.IsTrue(kPlannedCondition) && !IsBelowGoal(pass, job);
 }
 
 void PublishReplan(Pass& pass, const char* event_reason, const std::string& message) {
   if (pass.memory.replanning.last_event == message) return;
-  pass.memory.replanning.last_event = message;
+  pass.Own(&Memory::replanning).last_event = message;
   pass.Event(event_reason, message);
 }
 
+void KeepUnmetPlan(Pass& pass, const std::string& message) {
+  PublishReplan(pass, "ReplanInfeasible", message);
+  pass.Own(&Memory::replanning).unmet = message;
+  SetPlanned(pass);
+}
+
+void NoteMetGoal(Pass& pass) { pass.Own(&Memory::replanning).unmet.clear(); }
+
 void PublishUnplanned(Pass& pass, const Unplanned& why) {
   if (why.status != ConditionStatus::kFalse || pass.memory.replanning.last_event == why.message) return;
-  pass.memory.replanning.last_event = why.message;
+  pass.Own(&Memory::replanning).last_event = why.message;
   pass.Warning(why.reason, why.message);
 }
 
@@ -204,10 +200,10 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
   if (!stable && !must_move) return GiveUpSearch(pass);
-  if (pass.memory.planning.search) return ContinueSearch(pass, job);
+  if (pass.memory.search.pending) return ContinueSearch(pass, job);
   if (IsInForce(pass)) {
-    pass.memory.replanning.avoided_zones.clear();
-    pass.memory.placement.released = 0;
+    ForgetAvoidedZones(pass);
+    ForgetReleases(pass);
   }
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {
@@ -243,7 +239,7 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   if (reason == "PriceChanged") forced = forced || BreaksMoney(pass, job, pools);
   if (reason == "ObjectiveChanged") {
     forced = forced || IsBelowGoal(pass, job) || BreaksMoney(pass, job, pools);
-    pass.memory.replanning.last_event.clear();  // an edit gets an Event, also if it repeats the one before
+    pass.Own(&Memory::replanning).last_event.clear();  // an edit gets an Event, also if it repeats the one before
   }
   return Consider(pass, job, {reason, forced, now, seen}, profiled);
 }

@@ -32,7 +32,7 @@ int64_t ProgressOf(const TrainingJob& job, const JobStatus& status) {
 // `failed`: the job has had more restarts than it may have, and is finished now.
 absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, Fault fault, const std::string& message,
                               bool* failed) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   status.restarts += count;
   pass.Publish(CountRestarts{count});
   SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, "CoordinatorRestarted", message);
@@ -62,7 +62,7 @@ absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reas
   if (failed) return absl::OkStatus();
   SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, reason, message);
   SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, reason, message);
-  PlanRecord record = *pass.memory.planning.record;
+  PlanRecord record = *pass.memory.stored_plan.record;
   record.KeepCoordinatorOf(PlanRecord{.coordinator_pod = record.coordinator_pod});
   RenewCoordinator(pass, job, record);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
@@ -98,7 +98,7 @@ absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube
                   CauseFirst(*why, "The coordinator failed, and a restart will not help"));
   }
   const int restarts = RestartCount(pod);
-  const int more = restarts - pass.memory.planning.record->coordinator_restarts;
+  const int more = restarts - pass.memory.stored_plan.record->coordinator_restarts;
   MEDLEY_RETURN_IF_ERROR(StoreCoordinator(pass, job, pod.uid(), restarts));
   if (WasRebooted(pod)) {
     return CountJobRestarts(pass, job, more, Fault::kDisruption, "the coordinator's node was started again", over);
@@ -109,7 +109,7 @@ absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube
 }  // namespace
 
 void ForgetRestartsAfterProgress(Pass& pass, const TrainingJob& job) {
-  JobStatus& status = pass.memory.status.current;
+  JobStatus& status = pass.report;
   if (status.counted_restarts > 0 && ProgressOf(job, status) > status.restart_progress) status.counted_restarts = 0;
 }
 
@@ -128,7 +128,7 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
     if (!pass.observed->retryable) return Finish(pass, job, false, "TrainingFailed", why);
     return Restart(pass, job, "TrainingFailed", Fault::kJob, why);
   }
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const kube::ObjectPtr pod = pass.Pod(record.CoordinatorPodName(job.name()));
   MEDLEY_ASSIGN_OR_RETURN(*over, ReplaceCoordinator(pass, job, pod));
   if (*over) return absl::OkStatus();

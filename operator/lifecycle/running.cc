@@ -37,7 +37,7 @@ std::string AddressOf(const Pass& pass, const kube::Object& coordinator) {
 }
 
 absl::StatusOr<std::string> EnsureCoordinator(Pass& pass, const TrainingJob& job) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const std::string name = record.CoordinatorPodName(job.name());
   const kube::ObjectPtr pod = pass.Pod(name);
   if (pod == nullptr) {
@@ -61,8 +61,8 @@ absl::Status ConnectTo(Pass& pass, const TrainingJob& job, const std::string& ad
 
 absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
   if (IsRefused(pass)) return absl::OkStatus();
-  RunningState& state = pass.memory.running;
-  const PlanRecord& record = *pass.memory.planning.record;
+  RunningState& state = pass.Own(&Memory::running);
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const Observation* observed = pass.observed.get();
   const int64_t generation = record.plan.generation;
   const bool known = observed != nullptr && observed->generation > 0 &&
@@ -103,8 +103,8 @@ absl::Status ApplyPlan(Pass& pass, const TrainingJob& job) {
 
 absl::Status DeleteLeftovers(Pass& pass) {
   std::set<std::string> wanted;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) wanted.insert(slot.member);
-  const PlanRecord& record = *pass.memory.planning.record;
+  for (const MemberSlot& slot : pass.memory.stored_plan.record->slots) wanted.insert(slot.member);
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const std::string coordinator = record.CoordinatorPodName(pass.object.key().name);
   std::vector<kube::ObjectPtr> leftovers;
   for (const auto& [name, pod] : pass.world.pods) {
@@ -121,22 +121,24 @@ absl::Status DeleteLeftovers(Pass& pass) {
 
 bool IsInForce(const Pass& pass) {
   return pass.observed != nullptr && pass.observed->generation > 0 && pass.observed->next_generation == 0 &&
-         pass.observed->plan_generation == pass.memory.planning.record->plan.generation;
+         pass.observed->plan_generation == pass.memory.stored_plan.record->plan.generation;
 }
 
 absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job) {
-  const kube::ObjectPtr pod = pass.Pod(pass.memory.planning.record->CoordinatorPodName(job.name()));
+  const kube::ObjectPtr pod = pass.Pod(pass.memory.stored_plan.record->CoordinatorPodName(job.name()));
   if (pod == nullptr || WorkerHasEnded(*pod) || IsLost(pass, *pod)) return absl::OkStatus();
   const std::string ip = pod->String("/status/podIP");
   const std::string address = ip.empty() ? "" : base::JoinHostPort(ip, pass.options.worker.listen_port);
   return address.empty() ? absl::OkStatus() : ConnectTo(pass, job, address);
 }
 
+void SendPlanAgain(Pass& pass) { pass.Own(&Memory::running).sent_generation = -1; }
+
 void ForgetCoordinator(Pass& pass) {
   pass.Publish(Disconnect{});
   pass.coordinator.clear();
   pass.observed.reset();
-  pass.memory.running = {"", -1, {}};
+  pass.Own(&Memory::running) = {"", -1, {}};
 }
 
 absl::Status CheckStaleLeader(Pass& pass, const absl::Status& refusal, const char* what) {
@@ -176,7 +178,7 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
     // members; the pods of the old plan are deleted only when the new one is in force.
     MEDLEY_RETURN_IF_ERROR(KeepPodGroup(pass, job));
     MEDLEY_RETURN_IF_ERROR(EnsureMembers(pass, job));
-    if (pass.memory.status.current.finished()) return absl::OkStatus();
+    if (pass.report.finished()) return absl::OkStatus();
     MEDLEY_RETURN_IF_ERROR(ApplyPlan(pass, job));
     MEDLEY_RETURN_IF_ERROR(DrainLeaving(pass));
   }

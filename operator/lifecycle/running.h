@@ -31,6 +31,8 @@ bool IsInForce(const Pass& pass);
 // `pass.coordinator` stays empty.
 absl::Status ConnectToRunning(Pass& pass, const TrainingJob& job);
 
+// The coordinator gets the plan again, which it may have.
+void SendPlanAgain(Pass& pass);
 // Disconnects from the coordinator, which is being replaced or stopped; its next process gets the plan again.
 void ForgetCoordinator(Pass& pass);
 

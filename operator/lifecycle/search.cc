@@ -14,7 +14,7 @@ constexpr int kMostTightened = 4;
 void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcome& outcome) {
   const absl::Status& status = outcome.result.status();
   const std::string why = base::Message(status);
-  const bool has_plan = pass.memory.planning.record.has_value();
+  const bool has_plan = pass.memory.stored_plan.record.has_value();
   if (outcome.unavailable) {
     pass.Publish(CountPlan{"unavailable"});
     pass.RequeueAfter(pass.options.scheduler_retry);
@@ -34,7 +34,7 @@ void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcom
 }
 
 int64_t PlanGeneration(const Pass& pass) {
-  const auto& record = pass.memory.planning.record;
+  const auto& record = pass.memory.stored_plan.record;
   return record ? record->plan.generation : 0;
 }
 
@@ -63,16 +63,16 @@ model::PlanResult WithoutUnits(const model::PlanRequest& request) {
 
 absl::StatusOr<SearchAnswer> AskOnce(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
   if (search.request->on_devices() && search.request->cluster.devices.empty()) {
-    pass.memory.planning.search.reset();
+    DropSearch(pass);
     return SearchAnswer{false, WithoutUnits(*search.request)};
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
                           pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));
   if (!outcome) {
-    pass.memory.planning.search = search;
+    pass.Own(&Memory::search).pending = search;
     return SearchAnswer{true, std::nullopt};
   }
-  pass.memory.planning.search.reset();
+  DropSearch(pass);
   if (outcome->result.ok()) return SearchAnswer{false, WithPrice(*outcome->result, *search.request)};
   ExplainRefusal(pass, job, *outcome);
   return SearchAnswer();
@@ -157,8 +157,15 @@ absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSe
   return absl::OkStatus();
 }
 
+void DropSearch(Pass& pass) { pass.Own(&Memory::search).pending.reset(); }
+
+void DropSearch(Pass& pass, bool evacuates) {
+  const std::optional<PlanSearch>& search = pass.memory.search.pending;
+  if (search && search->evacuates == evacuates) DropSearch(pass);
+}
+
 void DropStaleSearch(Pass& pass) {
-  std::optional<PlanSearch>& search = pass.memory.planning.search;
+  std::optional<PlanSearch>& search = pass.Own(&Memory::search).pending;
   if (!search) return;
   const bool current =
       search->spec_generation == pass.object.generation() && search->plan_generation == PlanGeneration(pass);

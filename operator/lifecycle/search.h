@@ -5,7 +5,7 @@
 // with, and its units are reserved before it is accepted.
 //
 //   Consider, MakeFirstPlan --- ask ---> answered in this pass ---> judge ---> accept, stay, or ask again
-//                                \-----> not yet: PlanningState::search; later passes ask for the answer
+//                                \-----> not yet: SearchState::pending; later passes ask for the answer
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -52,8 +52,12 @@ PlanSearch NewSearch(const Pass& pass, const TrainingJob& job, ProfiledPools off
 PlanSearch WithPools(const PlanSearch& search, const TrainingJob& job, UsablePools pools);
 PlanSearch WithProfile(const PlanSearch& search, const TrainingJob& job, const model::Profile& profile);
 
+struct SearchState {
+  std::optional<PlanSearch> pending;  // whose answer has not come yet
+};
+
 struct SearchAnswer {
-  bool pending = false;                    // the search is in PlanningState::search
+  bool pending = false;                    // the search is in SearchState::pending
   std::optional<model::PlanResult> found;  // nullopt, and not pending: the service is unavailable or has refused; an
                                            // Event, a condition or a retry has been arranged
 };
@@ -64,6 +68,8 @@ absl::StatusOr<SearchAnswer> AskPlanner(Pass& pass, const TrainingJob& job, Plan
 // Requests a pass if prices, units, pools or profiles are not as they were when the search began.
 absl::Status LookAgainIfChanged(Pass& pass, const TrainingJob& job, const PlanSearch& search);
 
+void DropSearch(Pass& pass);                  // its answer is of no use
+void DropSearch(Pass& pass, bool evacuates);  // unless it is of the other kind (PlanSearch::evacuates)
 // Forgets a search whose answer is of no use any more: the spec or the plan has changed.
 void DropStaleSearch(Pass& pass);
 

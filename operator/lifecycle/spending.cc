@@ -30,8 +30,8 @@ double UsdOf(const std::map<std::string, PaidPod>& before, const std::map<std::s
 }
 
 void CountSpending(Pass& pass) {
-  SpendingState& state = pass.memory.spending;
-  std::optional<CostStatus>& cost = pass.memory.status.current.cost;
+  SpendingState& state = pass.Own(&Memory::spending);
+  std::optional<CostStatus>& cost = pass.report.cost;
   const World& world = pass.world;
   if (!world.prices_are_known && !state.counted_until) return;  // a pass that knows them counts this time as well
   base::WallTime from{};                                        // before every pod

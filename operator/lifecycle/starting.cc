@@ -28,7 +28,7 @@ struct Stuck {
 // Also requests a pass for the time when a pod would take longer than usual.
 std::vector<Stuck> FindStuck(Pass& pass, const TrainingJob& job) {
   std::vector<Stuck> all;
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const auto look = [&](const std::string& name, Role role, const std::string& pool) {
     const kube::ObjectPtr pod = pass.Pod(name);
     if (pod == nullptr || pass.IsTerminating(*pod) || HasStarted(*pod)) return;
@@ -89,7 +89,7 @@ std::optional<base::nanoseconds> LeftOf(const Pass& pass, const Stuck& stuck) {
 
 // Remembers since when pods are refused, and forgets pods that are not stuck any more.
 void Remember(Pass& pass, const std::vector<Stuck>& stuck) {
-  StartingState& state = pass.memory.starting;
+  StartingState& state = pass.Own(&Memory::starting);
   std::set<std::string> uids;
   for (const Stuck& each : stuck) {
     uids.insert(each.pod->uid());
@@ -114,11 +114,11 @@ std::optional<Stuck> FindOverdue(Pass& pass, const std::vector<Stuck>& stuck) {
 // The job trains, as far as this operator knows, which may have just started: it goes on without the pod.
 bool Trains(const Pass& pass) {
   if (pass.observed != nullptr) return IsInForce(pass);
-  return pass.memory.status.current.conditions.IsTrue(kRunningCondition);
+  return pass.report.conditions.IsTrue(kRunningCondition);
 }
 
 void ReportStuck(Pass& pass, const std::vector<Stuck>& stuck) {
-  StartingState& state = pass.memory.starting;
+  StartingState& state = pass.Own(&Memory::starting);
   for (const Stuck& each : stuck) {  // the kubelet alternates between reasons
     if (state.reported.emplace(each.pod->uid(), each.failure.reason).second) {
       pass.Warning("PodCannotStart", Sentence(each));
@@ -138,7 +138,7 @@ void ReportStuck(Pass& pass, const std::vector<Stuck>& stuck) {
 absl::StatusOr<bool> HandleStartFailures(Pass& pass, const TrainingJob& job) {
   const std::vector<Stuck> stuck = FindStuck(pass, job);
   if (stuck.empty()) {
-    pass.memory.starting = {};
+    pass.Own(&Memory::starting) = {};
     return false;
   }
   Remember(pass, stuck);
@@ -158,7 +158,7 @@ absl::StatusOr<bool> HandleStartFailures(Pass& pass, const TrainingJob& job) {
                                            base::ToSeconds(DeadlineOf(pass, *overdue)) / 60);
   if (pass.observed != nullptr && pass.observed->generation > 0 && !overdue->pool.empty()) {
     return GoBack(pass, job, overdue->pool,
-                  fmt::format("Plan {} cannot run: {}", pass.memory.planning.record->plan.generation, sentence));
+                  fmt::format("Plan {} cannot run: {}", pass.memory.stored_plan.record->plan.generation, sentence));
   }
   MEDLEY_RETURN_IF_ERROR(Finish(pass, job, false, "PodCannotStart", sentence));
   return true;

@@ -91,7 +91,7 @@ double SecondsSince(const std::string& time, base::WallTime now) {
 }
 
 void LoadStatus(Pass& pass) {
-  StatusState& state = pass.memory.status;
+  StatusState& state = pass.Own(&Memory::status);
   if (!state.written) {
     state.written.emplace(pass.world.stored_status);
     state.current = JobStatus::FromJson(pass.world.stored_status);
@@ -102,7 +102,7 @@ void LoadStatus(Pass& pass) {
 
 void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
                   std::string_view message) {
-  Conditions& conditions = pass.memory.status.current.conditions;
+  Conditions& conditions = pass.report.conditions;
   // `kubectl describe` shows Events last, so the reason why a job has no plan, or lacks a pool, is published as one.
   const bool published = type == std::string_view(kPlannedCondition) || type == std::string_view(kPoolsUsableCondition);
   const Condition* before = conditions.Find(type);
@@ -118,14 +118,14 @@ void SetUnplanned(Pass& pass, const Unplanned& why) {
 }
 
 void SetPlanned(Pass& pass) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const std::string& unmet = pass.memory.replanning.unmet;
   SetCondition(pass, kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
                model::Summary(record.plan, record.layer_names) + (unmet.empty() ? "" : ". " + unmet));
 }
 
 void FillPlanStatus(Pass& pass) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   const model::ExecutionPlan& plan = record.plan;
   PlanStatus status;
   status.generation = plan.generation;
@@ -162,12 +162,12 @@ void FillPlanStatus(Pass& pass) {
   status.alternatives = record.alternatives;
   status.catalog_revision = plan.provenance.catalog_revision;
   status.price_time = plan.provenance.price_time;
-  pass.memory.status.current.plan = std::move(status);
+  pass.report.plan = std::move(status);
   if (pass.spec_is_valid) SetPlanned(pass);
 }
 
 void CheckPodsReady(Pass& pass) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   int running = 0;
   int trainers = 0;
   std::string waiting;
@@ -178,7 +178,7 @@ void CheckPodsReady(Pass& pass) {
     trainers += runs && slot.role == Role::kTrainer ? 1 : 0;
     if (!runs && waiting.empty()) waiting = slot.member;
   }
-  pass.memory.status.current.replicas = trainers;
+  pass.report.replicas = trainers;
   const auto all = static_cast<int>(record.slots.size());
   if (running == all) {
     SetCondition(pass, kPodsReadyCondition, ConditionStatus::kTrue, "AllRunning",
@@ -203,7 +203,7 @@ bool IsMoneyDue(const Pass& pass, const kube::Json& now, const kube::Json& befor
   const base::SteadyTime written = pass.memory.status.written_at;
   if (pass.world.steady >= written + kMoneyInterval) return true;
   // The status of a job that trains is written for other reasons.
-  const bool trains = pass.memory.status.current.conditions.IsTrue(kRunningCondition);
+  const bool trains = pass.report.conditions.IsTrue(kRunningCondition);
   if (trains || pass.world.steady < written + kFirstMoney) return false;
   const auto spent = [](const kube::Json& status) {
     const std::string text = kube::Object(status).String("/cost/spentUsd");
@@ -215,7 +215,7 @@ bool IsMoneyDue(const Pass& pass, const kube::Json& now, const kube::Json& befor
 }  // namespace
 
 absl::Status WriteStatus(Pass& pass) {
-  StatusState& state = pass.memory.status;
+  StatusState& state = pass.Own(&Memory::status);
   const kube::Json json = state.current.ToJson();
   const kube::Json before = state.written->Unpack();
   if (json == before) return absl::OkStatus();

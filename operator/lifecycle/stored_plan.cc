@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/model/executable.h"
+#include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/builders/slots.h"
@@ -14,12 +15,14 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/lifecycle/succession.h"
 
 namespace medley::ops::lifecycle {
 namespace {
 
-constexpr int64_t kMostTerms = 1'000'000'000;  // of coordinators, and of generations
-constexpr size_t kLongestName = 253;           // of a pod
+constexpr int64_t kMostTerms = 1'000'000'000;                    // of coordinators, and of generations
+constexpr size_t kLongestName = 253;                             // of a pod
+constexpr base::nanoseconds kCacheShowsPlan = base::seconds(5);  // at the latest
 
 // What a slot says beside the name and the zone of its pod.
 using SlotShape = std::tuple<Role, std::string, int, int, std::string>;
@@ -62,6 +65,21 @@ absl::StatusOr<PlanRecord> BelievedRecord(const Pass& pass, const kube::Object& 
   return record;
 }
 
+int64_t WrittenTerm(const Pass& pass) {
+  return JobStatus::FromJson(pass.memory.status.written->Unpack()).coordinator_term;
+}
+
+// Until then the stored plan alone has it.
+absl::Status KeepNewestTerm(Pass& pass) {
+  const int64_t newest = pass.report.coordinator_term;
+  if (WrittenTerm(pass) >= newest) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
+  if (WrittenTerm(pass) >= newest) return absl::OkStatus();
+  return base::Unavailable(
+      "delete the plan of {}: its status, which keeps the coordinator's number, is not written yet",
+      pass.object.key().ToString());
+}
+
 }  // namespace
 
 absl::Status CheckPlanRecord(const PlanRecord& record, const std::string& job, const std::string& uid) {
@@ -88,14 +106,14 @@ void ReportRefusedRecord(Pass& pass, const std::string& why) {
 }
 
 void ReportRenewedRecord(Pass& pass) {
-  const Condition* before = pass.memory.status.current.conditions.Find(kRecordsGenuineCondition);
+  const Condition* before = pass.report.conditions.Find(kRecordsGenuineCondition);
   if (before == nullptr || before->status == ConditionStatus::kTrue) return;
   SetCondition(pass, kRecordsGenuineCondition, ConditionStatus::kTrue, "RecordRenewed",
                "A stored plan that was not the operator's was made anew.");
 }
 
 absl::Status ReadStoredPlan(Pass& pass) {
-  PlanningState& state = pass.memory.planning;
+  StoredPlanState& state = pass.Own(&Memory::stored_plan);
   if (state.record) return absl::OkStatus();
   MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr map, pass.Ask(ReadPlan{}));
   if (map == nullptr) return absl::OkStatus();
@@ -111,13 +129,13 @@ absl::Status ReadStoredPlan(Pass& pass) {
   state.kept = {};
   state.must_sign = !pass.options.record_keys.IsCurrent(RecordKind::kPlan, pass.object.uid(), *map);
   // The operator that stored it may have ended before it wrote the status, which outlives the plan.
-  int64_t& newest = pass.memory.status.current.coordinator_term;
+  int64_t& newest = pass.report.coordinator_term;
   newest = std::max({newest, state.record->coordinator_term, state.record->successor_term});
   return absl::OkStatus();
 }
 
 absl::Status KeepStoredPlan(Pass& pass, const TrainingJob& job) {
-  PlanningState& state = pass.memory.planning;
+  StoredPlanState& state = pass.Own(&Memory::stored_plan);
   const kube::ObjectPtr& map = pass.world.stored_plan;
   if (!state.record) return absl::OkStatus();
   if (std::exchange(state.must_sign, false)) return StorePlan(pass, job, PlanRecord(*state.record));
@@ -134,9 +152,51 @@ absl::Status KeepStoredPlan(Pass& pass, const TrainingJob& job) {
   return absl::OkStatus();
 }
 
+absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record) {
+  StoredPlanState& state = pass.Own(&Memory::stored_plan);
+  kube::Object map = PlanConfigMap(job, record);
+  map.SetAnnotation(kLeaderTermAnnotation, std::to_string(pass.world.leader_term));
+  pass.options.record_keys.Sign(RecordKind::kPlan, pass.object.uid(), map);
+  MEDLEY_ASSIGN_OR_RETURN(const SavePlan::Outcome outcome, pass.Ask(SavePlan{std::move(map), state.version}));
+  if (!outcome.version.empty()) state.version = outcome.version;
+  if (outcome.overtaken) {
+    state.record.reset();
+    if (outcome.plan_of_other != nullptr) state.record = *outcome.plan_of_other;
+  }
+  if (!outcome.status.ok()) {
+    ForgetUnusedTerm(pass);
+    return outcome.status;
+  }
+  state.record = record;
+  state.kept.next = std::max(state.kept.next, pass.world.steady + kCacheShowsPlan);
+  if (!outcome.refused.empty()) ReportRefusedRecord(pass, outcome.refused);
+  ReportRenewedRecord(pass);
+  return absl::OkStatus();
+}
+
+absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts) {
+  PlanRecord record = *pass.memory.stored_plan.record;
+  record.coordinator_uid = uid;
+  record.coordinator_restarts = restarts;
+  return StorePlan(pass, job, record);
+}
+
+absl::Status DeletePlan(Pass& pass) {
+  if (!pass.memory.stored_plan.record) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(KeepNewestTerm(pass));
+  const kube::Key key{pass.object.key().ns, PlanConfigMapName(pass.object.key().name)};
+  MEDLEY_ASSIGN_OR_RETURN(const absl::Status deleted,
+                          pass.Ask(DeleteObject{kube::resources::ConfigMaps(), key, std::nullopt, ""}));
+  if (!deleted.ok() && !kube::IsNotFound(deleted)) return deleted;
+  StoredPlanState& state = pass.Own(&Memory::stored_plan);
+  state.record.reset();
+  state.version.clear();
+  return KeepUnitsReserved(pass);
+}
+
 std::vector<MemberSlot> MembersWithoutPlan(const Pass& pass) {
   std::vector<MemberSlot> slots;
-  if (pass.memory.planning.record) return slots;
+  if (pass.memory.stored_plan.record) return slots;
   for (const auto& [name, pod] : pass.world.pods) {
     if (!IsMember(*pod) || pass.IsTerminating(*pod) || WorkerHasEnded(*pod) || IsUnschedulable(*pod)) continue;
     const Role role = pod->label(kRoleLabel) == ToString(Role::kServer) ? Role::kServer : Role::kTrainer;

@@ -8,14 +8,33 @@
 
 #include <absl/status/status.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "operator/api/training_job.h"
+#include "operator/lifecycle/keeping.h"
 #include "operator/records/plan_record.h"
 
 namespace medley::ops::lifecycle {
 
 class Pass;
+
+struct StoredPlanState {
+  // The plan that the job runs or moves to; absent: none, or not read yet. Newer than the cache of ConfigMaps.
+  std::optional<PlanRecord> record;
+  std::string version;     // resourceVersion of the ConfigMap that holds it; empty: none is known
+  KeptObject kept;         // that ConfigMap
+  bool must_sign = false;  // it is signed by an earlier key
+};
+
+// Stores the plan if the stored one is still that which this process has read or written, so that no plan of an earlier
+// or later leader is lost. If another operator has stored a plan meanwhile, returns an error and puts that plan into
+// the memory.
+absl::Status StorePlan(Pass& pass, const TrainingJob& job, const PlanRecord& record);
+// Stores the UID of the coordinator's pod and its restarts, from which further restarts are counted.
+absl::Status StoreCoordinator(Pass& pass, const TrainingJob& job, const std::string& uid, int restarts);
+absl::Status DeletePlan(Pass& pass);
 
 // Reads the stored plan unless the memory has it. A plan that is not believed does not count.
 absl::Status ReadStoredPlan(Pass& pass);

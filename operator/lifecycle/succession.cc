@@ -20,10 +20,10 @@ constexpr base::nanoseconds kDeletionOverdue = base::seconds(30);  // after its 
 constexpr base::nanoseconds kStaleCacheRetry = base::milliseconds(200);
 
 int64_t NextTerm(Pass& pass) {
-  int64_t& newest = pass.memory.status.current.coordinator_term;
-  const std::optional<PlanRecord>& record = pass.memory.planning.record;
+  int64_t& newest = pass.report.coordinator_term;
+  const std::optional<PlanRecord>& record = pass.memory.stored_plan.record;
   if (record) newest = std::max({newest, record->coordinator_term, record->successor_term});
-  pass.memory.succession.unused_term = ++newest;
+  pass.Own(&Memory::succession).unused_term = ++newest;
   return newest;
 }
 
@@ -33,7 +33,7 @@ bool CanLead(Pass& pass, const kube::ObjectPtr& pod) {
 }
 
 kube::ObjectPtr Successor(const Pass& pass) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   return record.successor_term > 0 ? pass.Pod(record.successor_pod) : nullptr;
 }
 
@@ -48,7 +48,7 @@ bool WasSuperseded(const kube::Object& pod, const PlanRecord& record) {
 
 // The successor, or a new coordinator, has the job from now on.
 absl::Status Promote(Pass& pass, const TrainingJob& job) {
-  PlanRecord record = *pass.memory.planning.record;
+  PlanRecord record = *pass.memory.stored_plan.record;
   record.coordinator_uid.clear();
   record.coordinator_restarts = 0;
   if (const kube::ObjectPtr successor = Successor(pass); CanLead(pass, successor)) {
@@ -65,13 +65,13 @@ absl::Status Promote(Pass& pass, const TrainingJob& job) {
   record.successor_term = 0;
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, record));
   ForgetCoordinator(pass);
-  pass.memory.disruption.drained.clear();  // the new one does not know them
+  ForgetDrained(pass);  // the new one does not know them
   pass.RequeueAfter(base::nanoseconds(1));
   return absl::OkStatus();
 }
 
 absl::Status TakeOver(Pass& pass, const TrainingJob& job, const std::string& message) {
-  ++pass.memory.status.current.restarts;
+  ++pass.report.restarts;
   pass.Publish(CountRestarts{1});
   SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, "CoordinatorLost", message);
   pass.Warning("Restarting", message + "; another coordinator takes over, and the members keep their state");
@@ -81,10 +81,10 @@ absl::Status TakeOver(Pass& pass, const TrainingJob& job, const std::string& mes
 // `term`: the unused one.
 absl::Status CreatePodWithTerm(Pass& pass, const TrainingJob& job, const std::string& name, int64_t term,
                                NodeChoice nodes) {
-  pass.memory.succession.unused_term = 0;  // also when the answer is an error, the pod may exist
+  pass.Own(&Memory::succession).unused_term = 0;  // also when the answer is an error, the pod may exist
   const absl::Status created = CreatePodsOf(pass, {CoordinatorPod(job, pass.options.worker, name, term)}, nodes);
-  const MembersState& state = pass.memory.members;
-  if (state.refused.contains(name) || state.occupied.contains(name)) pass.memory.succession.unused_term = term;
+  const PodsState& state = pass.memory.pods;
+  if (state.refused.contains(name) || state.occupied.contains(name)) pass.Own(&Memory::succession).unused_term = term;
   return created;
 }
 
@@ -119,7 +119,7 @@ void RenewCoordinator(Pass& pass, const TrainingJob& job, PlanRecord& record) {
 }
 
 absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, const kube::ObjectPtr& pod) {
-  const PlanRecord record = *pass.memory.planning.record;
+  const PlanRecord record = *pass.memory.stored_plan.record;
   if (pod != nullptr && record.coordinator_uid.empty() && IsLost(pass, *pod)) {
     // Nothing has run under this pod, or a restart that was counted has deleted it.
     pass.Warning("CoordinatorMoved",
@@ -166,7 +166,7 @@ absl::StatusOr<bool> ReplaceCoordinator(Pass& pass, const TrainingJob& job, cons
 }
 
 absl::StatusOr<bool> PromoteSuccessor(Pass& pass, const TrainingJob& job, bool gives_no_answer) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   if (!CanTakeOver(job, record) || !CanLead(pass, Successor(pass))) return false;
   const kube::ObjectPtr pod = pass.Pod(record.CoordinatorPodName(job.name()));
   if (pod != nullptr && WorkerHasSucceeded(*pod)) return false;  // it was suspended
@@ -177,7 +177,7 @@ absl::StatusOr<bool> PromoteSuccessor(Pass& pass, const TrainingJob& job, bool g
 }
 
 bool MayLead(Pass& pass, const TrainingJob& job) {
-  const PlanRecord& record = *pass.memory.planning.record;
+  const PlanRecord& record = *pass.memory.stored_plan.record;
   return CanTakeOver(job, record) && CanLead(pass, pass.Pod(record.CoordinatorPodName(job.name())));
 }
 
@@ -186,7 +186,7 @@ absl::Status CreateCoordinator(Pass& pass, const TrainingJob& job) {
     pass.RequeueAfter(kStaleCacheRetry);
     return absl::OkStatus();
   }
-  PlanRecord record = *pass.memory.planning.record;
+  PlanRecord record = *pass.memory.stored_plan.record;
   const std::string name = record.CoordinatorPodName(job.name());
   if (record.coordinator_term != pass.memory.succession.unused_term || IsNameLost(pass, name)) {
     RenewCoordinator(pass, job, record);
@@ -195,9 +195,11 @@ absl::Status CreateCoordinator(Pass& pass, const TrainingJob& job) {
   return CreatePodWithTerm(pass, job, record.CoordinatorPodName(job.name()), record.coordinator_term, NodeChoice::kAny);
 }
 
+void ForgetUnusedTerm(Pass& pass) { pass.Own(&Memory::succession).unused_term = 0; }
+
 absl::Status EnsureSuccessor(Pass& pass, const TrainingJob& job) {
-  if (!CanTakeOver(job, *pass.memory.planning.record)) return absl::OkStatus();
-  PlanRecord record = *pass.memory.planning.record;
+  if (!CanTakeOver(job, *pass.memory.stored_plan.record)) return absl::OkStatus();
+  PlanRecord record = *pass.memory.stored_plan.record;
   const kube::ObjectPtr successor = Successor(pass);
   if (CanLead(pass, successor)) return absl::OkStatus();
   const bool is_new = successor == nullptr && record.successor_term > 0 &&

@@ -49,6 +49,8 @@ absl::StatusOr<bool> PromoteSuccessor(Pass& pass, const TrainingJob& job, bool g
 bool MayLead(Pass& pass, const TrainingJob& job);
 // Creates the pod of the record's coordinator, which does not exist, under a term that no pod has had.
 absl::Status CreateCoordinator(Pass& pass, const TrainingJob& job);
+// Another operator may have given the unused term to a pod.
+void ForgetUnusedTerm(Pass& pass);
 // Creates the second pod when the coordinator's own will be lost.
 absl::Status EnsureSuccessor(Pass& pass, const TrainingJob& job);
 

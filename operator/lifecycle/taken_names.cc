@@ -14,7 +14,7 @@ std::string NameOf(const std::string& kind, const kube::Key& key) { return kind 
 void ReportTakenName(Pass& pass, const kube::Object& existing) {
   const std::string what = NameOf(existing.kind(), existing.key());
   const auto owner = existing.controller();
-  TakenNames& taken = pass.memory.objects.taken;
+  TakenNames& taken = pass.Own(&Memory::taken_names).taken;
   taken[what] = fmt::format("{} belongs to {}, and the job needs an object of this name: delete it, or rename the job.",
                             what, owner ? owner->kind + " " + owner->name : "no controller");
   pass.Warning("NameTaken", taken[what]);
@@ -23,10 +23,10 @@ void ReportTakenName(Pass& pass, const kube::Object& existing) {
 }
 
 void ReportFreeName(Pass& pass, const std::string& kind, const kube::Key& key) {
-  const Condition* const before = pass.memory.status.current.conditions.Find(kNamesAvailableCondition);
+  const Condition* const before = pass.report.conditions.Find(kNamesAvailableCondition);
   if (before == nullptr || before->status == ConditionStatus::kTrue) return;
   const std::string what = NameOf(kind, key);
-  TakenNames& taken = pass.memory.objects.taken;
+  TakenNames& taken = pass.Own(&Memory::taken_names).taken;
   // A restarted operator knows only the condition.
   const bool was_taken = taken.erase(what) > 0 || before->message.starts_with(what + " ");
   if (!was_taken) return;

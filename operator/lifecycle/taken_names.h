@@ -13,6 +13,10 @@ class Pass;
 // By object ("Service NAMESPACE/NAME"): a sentence that says whose it is and what to do.
 using TakenNames = std::map<std::string, std::string>;
 
+struct TakenNamesState {
+  TakenNames taken;
+};
+
 // `existing` has the name that the job needs for an object of its own, and is not the job's. Sets the condition to
 // False and publishes an Event, both with the reason NameTaken.
 void ReportTakenName(Pass& pass, const kube::Object& existing);

@@ -16,7 +16,7 @@ bool HasGrown(const std::map<std::string, int>& before, const std::map<std::stri
 }
 
 std::string LoweredReason(Pass& pass, const PlanningInputs& now, bool* forced) {
-  UnitsState& state = pass.memory.units;
+  UnitsState& state = pass.Own(&Memory::units);
   if (state.infeasible_units == now.units) return "";
   if (!state.over_since) state.over_since = pass.world.steady;
   const base::nanoseconds over = pass.world.steady - *state.over_since;
@@ -32,9 +32,9 @@ std::string LoweredReason(Pass& pass, const PlanningInputs& now, bool* forced) {
 }  // namespace
 
 bool PlanFits(const Pass& pass, const UsablePools& pools) {
-  const std::map<std::string, std::string> zones = pass.memory.planning.record->Zones();
+  const std::map<std::string, std::string> zones = pass.memory.stored_plan.record->Zones();
   std::map<std::string, int> held;
-  for (const MemberSlot& slot : pass.memory.planning.record->slots) ++held[slot.pool];
+  for (const MemberSlot& slot : pass.memory.stored_plan.record->slots) ++held[slot.pool];
   return std::all_of(held.begin(), held.end(), [&](const auto& entry) {
     const PoolView* view = pools.Find(entry.first);
     if (view == nullptr) return false;
@@ -43,13 +43,17 @@ bool PlanFits(const Pass& pass, const UsablePools& pools) {
   });
 }
 
+void NoteInfeasibleUnits(Pass& pass, const std::map<std::string, int>& units) {
+  pass.Own(&Memory::units).infeasible_units = units;
+}
+
 std::string UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
                         bool* forced) {
-  UnitsState& state = pass.memory.units;
+  UnitsState& state = pass.Own(&Memory::units);
   if (!PlanFits(pass, pools)) return LoweredReason(pass, now, forced);
   state.over_since.reset();
   state.infeasible_units.clear();
-  const auto& considered = pass.memory.replanning.considered;
+  const auto& considered = pass.memory.consider.considered;
   if (!considered) return "";
   if (!HasGrown(considered->units, now.units)) {
     state.grown_since.reset();

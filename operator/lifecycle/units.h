@@ -29,6 +29,8 @@ struct UnitsState {
 // Whether the plan in the memory holds at most what its pools offer.
 bool PlanFits(const Pass& pass, const UsablePools& pools);
 
+// No plan was found for these units.
+void NoteInfeasibleUnits(Pass& pass, const std::map<std::string, int>& units);
 // Why to replan: "CapacityLowered", "CapacityChanged" or "". Sets `forced` (MoveInputs::forced).
 std::string UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
                         bool* forced);

@@ -49,6 +49,13 @@ class WallsTest(unittest.TestCase):
                 text = self.HEADERS.get(path, "") + line
                 self.assertEqual(len(check_walls.check(self.HEADERS | {path: text}, "AllState", r"all_")), problems)
 
+    def test_a_concern_asks_for_its_own_part(self):
+        headers = self.HEADERS | {"memory.h": "struct Memory {\n  AState a;\n  BState b;\n};\n"}
+        for path, part, problems in (("a.cc", "a", 0), ("b.cc", "b", 0), ("b.cc", "a", 1), ("c.cc", "a", 1), ("a.cc", "none", 1)):
+            with self.subTest(f"{path} {part}"):
+                line = f"  pass.Own(&Memory::{part}).x = 1;"
+                self.assertEqual(len(check_walls.check(headers | {path: line}, "Memory", r"memory_")), problems)
+
 
 class NeededTest(unittest.TestCase):
     def test_a_program_needs_itself_and_a_script_all_programs(self):

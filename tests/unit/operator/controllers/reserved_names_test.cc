@@ -246,8 +246,8 @@ TEST_F(ReservedNamesTest, ACopyOfAPlannedMemberIsNoMember) {
   unit.amounts.requests = {{"cpu", 1000}};
   EXPECT_EQ(capacity_.UnitsOf(*pool_, unit).used, 2);
   lifecycle::Memory memory;
-  memory.planning.record.emplace();
-  memory.planning.record->slots = {{"victim-0-cpu-0", Role::kTrainer, "cpu", 0, 0}};
+  memory.stored_plan.record.emplace();
+  memory.stored_plan.record->slots = {{"victim-0-cpu-0", Role::kTrainer, "cpu", 0, 0}};
   const lifecycle::World world = ReadWorld(Deps(), victim_, memory, false);
   EXPECT_FALSE(world.pods.contains("victim-0-cpu-0"));
   EXPECT_EQ(world.paid_pods.size(), 1u) << "the job pays for the other member only";
@@ -264,8 +264,8 @@ TEST_F(ReservedNamesTest, APlannedMemberWithoutASignatureCounts) {
   unit.amounts.requests = {{"cpu", 1000}};
   EXPECT_EQ(capacity_.UnitsOf(*pool_, unit).used, 2);
   lifecycle::Memory memory;
-  memory.planning.record.emplace();
-  memory.planning.record->slots = {{"victim-0-cpu-0", Role::kTrainer, "cpu", 0, 0}};
+  memory.stored_plan.record.emplace();
+  memory.stored_plan.record->slots = {{"victim-0-cpu-0", Role::kTrainer, "cpu", 0, 0}};
   EXPECT_EQ(ReadWorld(Deps(), victim_, memory, false).paid_pods.size(), 2u);
 }
 

@@ -180,7 +180,7 @@ TEST(LifecycleTest, AnotherJobOfTheSameNameDoesNotGetTheMemory) {
   cluster.job.erase("status");
   const PassLog pass = cluster.Pass();
   EXPECT_EQ(cluster.memory().uid, "job-2");
-  EXPECT_FALSE(cluster.memory().planning.record.has_value());
+  EXPECT_FALSE(cluster.memory().stored_plan.record.has_value());
   EXPECT_THAT(pass.status, base::StatusIs(absl::StatusCode::kUnavailable));  // the earlier job's Secret still exists
 }
 

@@ -206,7 +206,7 @@ TEST(PlanningTest, APlanThatCannotBeStoredIsNotRun) {
     pass = cluster.Pass();
   }
   EXPECT_THAT(pass.status, base::StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_FALSE(cluster.memory().planning.record.has_value());
+  EXPECT_FALSE(cluster.memory().stored_plan.record.has_value());
   EXPECT_FALSE(cluster.HasEvent("PlanAccepted"));
   EXPECT_THAT(pass.actions, Not(Contains("create pods adult-coordinator")));
 }
@@ -333,7 +333,7 @@ TEST(PlanningTest, UnitsAreReservedAgainAfterARestartAndReleasedAtTheEnd) {
 // Another operator has stored a plan meanwhile: the job goes on with that one.
 TEST(PlanningTest, ThePlanOfAnotherOperatorCounts) {
   FakeCluster cluster = FakeCluster::Training();
-  PlanRecord theirs = *cluster.memory().planning.record;
+  PlanRecord theirs = *cluster.memory().stored_plan.record;
   theirs.plan.generation = 9;
   const JobInput input = cluster.Input();
   cluster.noticed_nodes = {"a-0"};
@@ -345,8 +345,8 @@ TEST(PlanningTest, ThePlanOfAnotherOperatorCounts) {
   };
   const Decision decision = Decide(input, world, cluster.memory(), respond, cluster.options);
   EXPECT_THAT(decision.status, base::StatusIs(absl::StatusCode::kAborted));
-  EXPECT_EQ(decision.memory.planning.record->plan.generation, 9);
-  EXPECT_EQ(decision.memory.planning.version, "v9");
+  EXPECT_EQ(decision.memory.stored_plan.record->plan.generation, 9);
+  EXPECT_EQ(decision.memory.stored_plan.version, "v9");
 }
 
 TEST(PlanningTest, AnUnreadablePlanIsMadeAgain) {
@@ -365,7 +365,7 @@ TEST(PlanningTest, AnUnreadablePlanIsMadeAgain) {
   };
   const Decision decision = Decide(input, world, Memory(), respond, cluster.options);
   EXPECT_THAT(actions, Contains("ask for a plan"));
-  EXPECT_TRUE(decision.memory.planning.record.has_value());
+  EXPECT_TRUE(decision.memory.stored_plan.record.has_value());
 }
 
 // As the scheduling service answers the goal step time: replicas on the first devices of the request.

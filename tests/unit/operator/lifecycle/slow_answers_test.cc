@@ -24,7 +24,7 @@ class SlowAnswersTest : public testing::Test {
     cluster_.delays["ask for a plan"] = kSlow;
     cluster_.pools["a"].price = 10;
     EXPECT_THAT(cluster_.Pass().actions, Contains("ask for a plan"));
-    EXPECT_TRUE(cluster_.memory().planning.search.has_value());
+    EXPECT_TRUE(cluster_.memory().search.pending.has_value());
   }
   std::string PoolOfPlan() const { return cluster_.stored_plan()->plan.stages[0].groups[0].pool; }
 
@@ -38,7 +38,7 @@ TEST_F(SlowAnswersTest, TheFirstPlanComesInALaterPass) {
   EXPECT_TRUE(cluster_.in_line());
   Train();
   EXPECT_EQ(cluster_.plans_asked(), 1);
-  EXPECT_FALSE(cluster_.memory().planning.search.has_value());
+  EXPECT_FALSE(cluster_.memory().search.pending.has_value());
 }
 
 // The pool of the servers is offered before it is measured, so the names of the pools do not tell that it was.
@@ -47,8 +47,8 @@ TEST_F(SlowAnswersTest, APoolThatIsMeasuredWhileThePlannerIsAskedIsConsideredAtO
   cluster_.slow_profilers = {"a"};
   cluster_.pools["b"].limit = cluster_.pools["c"].limit = 1;  // of two units
   cluster_.delays["ask for a plan"] = base::seconds(5);
-  for (int i = 0; i < 100 && !cluster_.memory().planning.search; ++i) cluster_.PassFor(base::seconds(1));
-  ASSERT_TRUE(cluster_.memory().planning.search.has_value()) << cluster_.trace();
+  for (int i = 0; i < 100 && !cluster_.memory().search.pending; ++i) cluster_.PassFor(base::seconds(1));
+  ASSERT_TRUE(cluster_.memory().search.pending.has_value()) << cluster_.trace();
   cluster_.slow_profilers.clear();
   while (cluster_.StepCluster()) {
   }
@@ -68,7 +68,7 @@ TEST_F(SlowAnswersTest, APodIsReplacedWhileThePlannerIsAsked) {
   EXPECT_THAT(cluster_.Pass().actions, Contains("delete pods adult-0-a-1"));
   cluster_.PassFor(base::seconds(3));
   EXPECT_THAT(cluster_.pod_names(), Contains("adult-0-a-1"));
-  EXPECT_TRUE(cluster_.memory().planning.search.has_value());
+  EXPECT_TRUE(cluster_.memory().search.pending.has_value());
 }
 
 TEST_F(SlowAnswersTest, ThePlanIsJudgedByWhatItWasAskedWithAndNewsAreConsideredThen) {
@@ -80,10 +80,10 @@ TEST_F(SlowAnswersTest, ThePlanIsJudgedByWhatItWasAskedWithAndNewsAreConsideredT
   cluster_.Advance(base::seconds(1));
   const PassLog answered = cluster_.Pass();
   EXPECT_EQ(cluster_.plans_asked(), 2);
-  EXPECT_EQ(cluster_.memory().replanning.considered->prices.at("a"), 10);
+  EXPECT_EQ(cluster_.memory().consider.considered->prices.at("a"), 10);
   EXPECT_LE(*answered.requeue_after, base::milliseconds(1));
   ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
-  EXPECT_EQ(cluster_.memory().replanning.considered->prices.at("a"), 20);
+  EXPECT_EQ(cluster_.memory().consider.considered->prices.at("a"), 20);
   EXPECT_EQ(cluster_.plans_asked(), 3);
 }
 
@@ -117,11 +117,11 @@ TEST_F(SlowAnswersTest, AnEvacuationIsAskedForOnceAndGivenUpWithTheNotice) {
   cluster_.noticed_nodes = {"a-0"};
   cluster_.PassFor(kSlow - base::seconds(5));
   EXPECT_EQ(cluster_.plans_asked(), 1);
-  ASSERT_TRUE(cluster_.memory().planning.search.has_value());
-  EXPECT_TRUE(cluster_.memory().planning.search->evacuates);
+  ASSERT_TRUE(cluster_.memory().search.pending.has_value());
+  EXPECT_TRUE(cluster_.memory().search.pending->evacuates);
   cluster_.noticed_nodes.clear();
   cluster_.Pass();
-  EXPECT_TRUE(!cluster_.memory().planning.search || !cluster_.memory().planning.search->evacuates);
+  EXPECT_TRUE(!cluster_.memory().search.pending || !cluster_.memory().search.pending->evacuates);
   ASSERT_TRUE(cluster_.Settle()) << cluster_.trace();
   EXPECT_EQ(PoolOfPlan(), "a");
 }
@@ -157,10 +157,10 @@ TEST_F(SlowAnswersTest, AGoalThatIsReachedAgainNeedsNoMove) {
   cluster_.delays["ask for a plan"] = kSlow;
   cluster_.coordinator().throughput = 100;
   cluster_.PassFor(cluster_.options.goal_window + base::seconds(5));
-  ASSERT_TRUE(cluster_.memory().planning.search.has_value()) << cluster_.trace();
+  ASSERT_TRUE(cluster_.memory().search.pending.has_value()) << cluster_.trace();
   cluster_.coordinator().throughput = 2000;
   cluster_.PassFor(kSlow);
-  EXPECT_FALSE(cluster_.memory().planning.search.has_value());
+  EXPECT_FALSE(cluster_.memory().search.pending.has_value());
   EXPECT_FALSE(cluster_.HasEvent("ReplanConsidered", "ThroughputBelowGoal")) << cluster_.trace();
 }
 
@@ -169,7 +169,7 @@ TEST_F(SlowAnswersTest, ASearchIsGivenUpWhenTheJobStopsToTrain) {
   AskForAnotherPlan();
   cluster_.coordinator().phase = JobPhase::kRecovering;
   cluster_.Pass();
-  EXPECT_FALSE(cluster_.memory().planning.search.has_value());
+  EXPECT_FALSE(cluster_.memory().search.pending.has_value());
 }
 
 TEST_F(SlowAnswersTest, APriceThatChangesDuringTheFirstPlanIsLookedAt) {
@@ -181,7 +181,7 @@ TEST_F(SlowAnswersTest, APriceThatChangesDuringTheFirstPlanIsLookedAt) {
   cluster_.PassFor(base::seconds(5));
   cluster_.delays["ask for a plan"] = kSlow;
   cluster_.Pass();
-  ASSERT_TRUE(cluster_.memory().planning.search.has_value()) << cluster_.trace();
+  ASSERT_TRUE(cluster_.memory().search.pending.has_value()) << cluster_.trace();
   cluster_.pools["a"].price = 10;
   cluster_.Advance(kSlow);
   EXPECT_LE(*cluster_.Pass().requeue_after, base::milliseconds(1));

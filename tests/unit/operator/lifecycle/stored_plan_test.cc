@@ -132,7 +132,7 @@ TEST(StoredPlanTest, APlanThatIsEditedAgainAndAgainIsWrittenAfterGrowingPauses) 
 // Signed and well, but of the job before this one, or of no use: it is checked like a plan of the planner.
 TEST(StoredPlanTest, APlanThatIsReadBackIsCheckedLikeANewOne) {
   FakeCluster cluster = FakeCluster::Training();
-  const PlanRecord good = *cluster.memory().planning.record;
+  const PlanRecord good = *cluster.memory().stored_plan.record;
   ASSERT_THAT(CheckPlanRecord(good, "adult", "job-1"), IsOk());
   using Edit = std::function<void(PlanRecord&)>;
   const std::pair<const char*, Edit> edits[] = {
@@ -166,7 +166,7 @@ TEST(StoredPlanTest, APlanThatIsReadBackIsCheckedLikeANewOne) {
 
 TEST(StoredPlanTest, ASignedPlanThatIsInvalidIsMadeAnew) {
   FakeCluster cluster = FakeCluster::Training();
-  PlanRecord record = *cluster.memory().planning.record;
+  PlanRecord record = *cluster.memory().stored_plan.record;
   record.slots[0].pool = "c";
   kube::Object map = PlanConfigMap(*cluster.Input().job, record);
   cluster.options.record_keys.Sign(RecordKind::kPlan, "job-1", map);
@@ -208,7 +208,7 @@ TEST(StoredPlanTest, AProfileOfAnotherClientIsMeasuredAgain) {
   cluster.EraseObject("ConfigMap", "adult-plan");
   cluster.RestartOperator();
   cluster.Pass();
-  EXPECT_FALSE(cluster.memory().planning.record.has_value()) << "planned with a profile of another client";
+  EXPECT_FALSE(cluster.memory().stored_plan.record.has_value()) << "planned with a profile of another client";
   EXPECT_EQ(cluster.Reason(kPlannedCondition), "Unknown/Profiling");
 }
 
