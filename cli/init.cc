@@ -32,6 +32,7 @@ struct InitOptions {
   std::string task;
   std::string categorical;  // lists with commas
   std::string numeric;
+  std::string weight;
   std::string output;
 };
 
@@ -122,7 +123,20 @@ absl::Status CheckHeader(const Sample& sample) {
   const bool names = std::ranges::none_of(sample.first_row, [](const std::string& field) {
     return worker::ValueReader().Read(field).kind == worker::ValueKind::kNumber;
   });
+  const std::string& first = sample.first_row.front();
+  const bool excel = first.starts_with("sep=");
+  if (excel || first.starts_with('#')) {
+    return base::InvalidArgument("{}:1: the first line is {}, and not the header: remove it", sample.path,
+                                 excel ? "a note for Excel ('sep=')" : "a comment ('#')");
+  }
   if (!names) return absl::OkStatus();
+  const bool ends = std::ranges::all_of(sample.rows, [&](const Row& row) { return row.back().empty(); });
+  if (sample.first_row.size() + 1 == sample.columns && ends) {
+    return base::InvalidArgument(
+        "{}:1: each row ends with a separator, but the first one does not: end it with one too, or remove those of the "
+        "rows",
+        sample.path);
+  }
   return base::InvalidArgument(
       "{}:1: the first row has {} fields, but most rows have {}: a header needs a name for each column", sample.path,
       sample.first_row.size(), sample.columns);
@@ -162,6 +176,7 @@ std::vector<std::string> Notes(const Sample& sample, const TableGuess& table, co
     notes.insert(notes.end(), table.columns[c].because.begin(), table.columns[c].because.end());
   }
   for (std::string& leak : FindLeaks(table, label)) notes.push_back(std::move(leak));
+  for (std::string& weight : FindWeights(table, label)) notes.push_back(std::move(weight));
   if (sample.bad_rows > 0) {
     notes.push_back(fmt::format("{} cannot be read, and {} left out (maxBadRows); the first: {}",
                                 Counted(sample.bad_rows, "row"), sample.bad_rows == 1 ? "is" : "are",
@@ -190,6 +205,7 @@ void Say(const Sample& sample, const TableGuess& table, const LabelGuess& label,
   text += fmt::format("label: column{} {}, because {}", label.columns.size() > 1 ? "s" : "", LabelColumns(table, label),
                       label.why);
   if (!label.positive.empty()) text += fmt::format("; \"{}\" counts as 1, \"{}\" as 0", label.positive, label.negative);
+  if (label.weight) text += fmt::format("\nweights of rows: column {}", ColumnText(table.columns[*label.weight]));
   text += fmt::format(
       "\nfeatures: {} numeric, {} categorical{}; {} left out\n", types[ColumnType::kNumeric],
       types[ColumnType::kCategorical],
@@ -208,8 +224,9 @@ absl::Status Run(const InitOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const auto wanted, WantedTypes(options, table));
   if (!wanted.empty()) table = GuessTable(sample, wanted);
   if (table.rows.empty()) return base::InvalidArgument("{}: the file has no rows below its header", options.data);
-  MEDLEY_ASSIGN_OR_RETURN(const LabelGuess label,
+  MEDLEY_ASSIGN_OR_RETURN(LabelGuess label,
                           GuessLabel(options.data, table, options.label, model::TaskNamed(options.task)));
+  if (!options.weight.empty()) MEDLEY_RETURN_IF_ERROR(UseWeight(options.data, table, options.weight, label));
   MEDLEY_RETURN_IF_ERROR(CheckFeatures(options.data, table, label));
   MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path train, Absolute(options.data));
   JobInput input;
@@ -237,7 +254,7 @@ absl::Status Run(const InitOptions& options) {
   input.folder = Spelled(folder, base_folder);
   input.rows = sample.estimated_rows;
   input.sample_rows = std::ssize(table.rows);
-  input.bad_rows = sample.bad_rows + label.missing;
+  input.bad_rows = sample.bad_rows + label.missing + label.unweighted;
   for (size_t c = 0; c < table.columns.size(); ++c) {
     if (!label.Is(c)) input.bad_rows += table.columns[c].unreadable;
   }
@@ -271,6 +288,8 @@ void AddInit(CLI::App& app, int& exit_status) {
   command->add_option("--categorical", options->categorical,
                       "columns that hold text or names, with commas between them");
   command->add_option("--numeric", options->numeric, "columns that hold numbers; other values are taken as missing");
+  command->add_option("--weight", options->weight,
+                      "column of numbers from 0 on that say how much a row counts; default: all count alike");
   command->add_option("--test", options->test,
                       "file with rows on which the finished model is evaluated; default: none");
   command->add_option("--validation", options->validation,

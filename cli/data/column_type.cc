@@ -260,6 +260,11 @@ bool LooksLikeNumber(const std::string& text) {
   constexpr std::array<std::string_view, 9> kIgnored = {
       " ",       "'", "%", "$", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x99", "\xe2\x82\xac",
       "\xc2\xa3"};  // blanks, ', euro, pound
+  // Negative numbers of accountants: (1,234).
+  if (text.size() > 2 && text.front() == '(' && text.back() == ')') {
+    const std::string inner = text.substr(1, text.size() - 2);
+    return worker::ValueReader().Read(inner).kind == worker::ValueKind::kNumber || LooksLikeNumber(inner);
+  }
   std::string plain;
   for (size_t at = 0; at < text.size();) {
     const auto ignored = std::ranges::find_if(
@@ -284,6 +289,35 @@ bool LooksLikeNumber(const std::string& text) {
   return digits && worker::ValueReader().Read(once).kind == worker::ValueKind::kNumber;
 }
 
+// The unit behind a number: "kg" of "12.5 kg". Empty: the text is no number with a unit.
+std::string UnitOf(const std::string& text) {
+  constexpr size_t kLongestUnit = 4;
+  size_t begin = text.size();
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  while (begin > 0 && letter(text[begin - 1])) --begin;
+  const size_t unit = text.size() - begin;
+  if (unit == 0 || unit > kLongestUnit) return "";
+  const std::string number = text.substr(0, begin > 0 && text[begin - 1] == ' ' ? begin - 1 : begin);
+  return worker::ValueReader().Read(number).kind == worker::ValueKind::kNumber ? text.substr(begin) : "";
+}
+
+bool IsHexadecimal(const std::string& text) {
+  return text.size() > 2 && text.size() < 19 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') &&
+         text.find_first_not_of("0123456789abcdefABCDEF", 2) == std::string::npos;
+}
+
+// The unit of most of the texts; empty: they have none.
+std::string CommonUnit(const ValueCounts& counts) {
+  std::map<std::string, int64_t> units;
+  for (const auto& [text, count] : counts.texts) {
+    if (const std::string unit = UnitOf(text); !unit.empty()) units[unit] += count;
+  }
+  for (const auto& [unit, rows] : units) {
+    if (2 * rows >= counts.text_rows && rows > 1) return unit;
+  }
+  return "";
+}
+
 // How numbers are written in a column where that is not how this reader, or the user, may expect it.
 void SayForms(const ValueCounts& counts, const std::string& name, TypeGuess& guess) {
   const auto grouped = std::ranges::find_if(
@@ -295,8 +329,9 @@ void SayForms(const ValueCounts& counts, const std::string& name, TypeGuess& gue
   }
   int64_t rows = 0;
   std::string example;
+  const std::string unit = CommonUnit(counts);
   for (const auto& [text, count] : counts.texts) {
-    if (!LooksLikeNumber(text)) continue;
+    if (!LooksLikeNumber(text) && !IsHexadecimal(text) && (unit.empty() || UnitOf(text) != unit)) continue;
     rows += count;
     if (example.empty()) example = text;
   }
@@ -305,6 +340,26 @@ void SayForms(const ValueCounts& counts, const std::string& name, TypeGuess& gue
       "{} of {} are numbers written in another form, as '{}', and are not read as such: write 1234.5, with a "
       "point and without a unit",
       Counted(rows, "row"), name, base::Printable(example, 40)));
+}
+
+// Categories that a user may mean as one: 'Rome', 'rome'.
+void SayLikeTexts(const ValueCounts& counts, const std::string& name, TypeGuess& guess) {
+  std::map<std::string, std::string> first;  // by the text in lower case
+  size_t pairs = 0;
+  std::string example;
+  for (const auto& [text, rows] : counts.texts) {
+    std::string lower = text;
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const auto [found, added] = first.emplace(lower, text);
+    if (added) continue;
+    if (pairs++ == 0) {
+      example = fmt::format("'{}' and '{}'", base::Printable(found->second, 40), base::Printable(text, 40));
+    }
+  }
+  if (pairs == 0) return;
+  guess.because.push_back(fmt::format("{} of {} differ only in capital letters{}: each is a category of its own",
+                                      example, name,
+                                      pairs == 1 ? "" : fmt::format(", and {} more such pairs", pairs - 1)));
 }
 
 TypeGuess AsNumbers(const ValueCounts& counts, int64_t rows, const std::string& name) {
@@ -338,6 +393,7 @@ TypeGuess AsText(const ValueCounts& counts, int64_t rows, const std::string& nam
                                         Percent(counts.number_rows, rows), name, Counts(counts.texts)));
   }
   if (why.empty()) SayForms(counts, name, guess);
+  if (guess.type == ColumnType::kCategorical) SayLikeTexts(counts, name, guess);
   return guess;
 }
 

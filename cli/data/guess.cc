@@ -45,9 +45,14 @@ bool OccursBelow(const std::vector<Row>& rows, size_t column) {
 bool HasHeader(const std::vector<Row>& rows) {
   const Row& first = rows[0];
   const auto is_name = [](const std::string& field) { return !IsMissing(field) && !IsNumber(field); };
-  // One empty field is the index that a table of pandas or R begins with.
+  // One empty field is the index that a table of pandas or R begins with, or what follows a comma at the end of each
+  // row.
+  const auto may_be_empty = [&](size_t c) {
+    return c == 0 ||
+           (c + 1 == first.size() && std::ranges::all_of(rows, [](const Row& row) { return row.back().empty(); }));
+  };
   for (size_t c = 0; c < first.size(); ++c) {
-    if (!is_name(first[c]) && !(c == 0 && first[c].empty())) return false;
+    if (!is_name(first[c]) && !(first[c].empty() && may_be_empty(c))) return false;
   }
   if (rows.size() == 1) return true;
   bool repeats = false;

@@ -193,7 +193,10 @@ std::string LabelText(const TableGuess& table, const LabelGuess& label) {
   const ColumnGuess& column = table.columns[label.column];
   std::string text = fmt::format("      # The label is column {}: {}.", Plain(ColumnText(column)), Plain(label.why));
   const std::string only = fmt::format("      label: {{column: {}}}\n", ColumnScalar(column));
-  if (label.task == model::Task::kRegression) return text + " It holds numbers.\n" + only;
+  if (label.task == model::Task::kRegression) {
+    const std::string log = fmt::format("      label: {{column: {}, transform: Log1p}}\n", ColumnScalar(column));
+    return text + " It holds numbers.\n" + (label.log ? log : only);
+  }
   if (label.task == model::Task::kMultiClass) {
     text += fmt::format(" Its values are {} classes:\n", label.classes.size());
     for (const auto& [name, rows] : label.classes) {
@@ -251,6 +254,7 @@ std::string SchemaText(const TableGuess& table, const LabelGuess& label, int buc
   std::string text = fmt::format("    schema:\n      header: {}\n", table.header) + LabelText(table, label);
   for (const std::string& sentence : label.because) text += "      # " + OneLine(sentence) + ".\n";
   for (const std::string& sentence : FindLeaks(table, label)) text += "      # " + OneLine(sentence) + ".\n";
+  for (const std::string& sentence : FindWeights(table, label)) text += "      # " + OneLine(sentence) + ".\n";
   if (!categorical.empty()) {
     text += "      # Text. Numbers that are names, such as postal codes, belong here too.\n" + BecauseText(categorical);
     text += ListOf("categorical", ScalarsOf(categorical));
@@ -299,6 +303,10 @@ std::string DataText(const JobInput& input, const TableGuess& table, const Label
     text += source("test", "FILE").substr(4);
   }
   text += SchemaText(table, label, Buckets(input.rows, label));
+  if (label.weight) {
+    text += fmt::format("    weight: {}   # how much a row counts; the column is no feature\n",
+                        ColumnScalar(table.columns[*label.weight]));
+  }
   if (input.bad_rows > 0) {
     const double share =
         static_cast<double>(input.bad_rows) / static_cast<double>(std::max<int64_t>(1, input.sample_rows));

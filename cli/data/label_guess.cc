@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -41,7 +42,17 @@ bool IsOneOf(const std::string& text, const std::array<const char*, N>& words) {
 constexpr std::array kLabelNames = {"label",    "target",   "class",     "y",          "outcome", "clicked", "click",
                                     "bought",   "survived", "converted", "churned",    "churn",   "default", "fraud",
                                     "is_fraud", "response", "result",    "conversion", "labels"};
-constexpr std::array kPositives = {"1", "yes", "true", "y", "t", "positive", "pos", "on", ">50k"};
+constexpr std::array kPositives = {"1",   "yes", "true",      "y",   "t",  "positive", "pos",  "on",   ">50k",     "ja",
+                                   "oui", "si",  "s\xc3\xad", "sim", "da", "tak",      "wahr", "vrai", "verdadero"};
+constexpr std::array kNegatives = {"0",     "no",   "false", "n",   "f",          "negative", "neg",  "off",
+                                   "<=50k", "nein", "non",   "nee", "n\xc3\xa3o", "falsch",   "faux", "falso"};
+constexpr std::array kWeightNames = {
+    "weights", "sample_weight", "sample_weights", "sampleweight", "row_weight", "case_weight", "wt", "fnlwgt"};
+
+// 1: the text means yes, -1: no, 0: neither.
+int MeaningOf(const std::string& text);
+
+int MeaningOf(const std::string& text) { return IsOneOf(text, kPositives) ? 1 : IsOneOf(text, kNegatives) ? -1 : 0; }
 
 worker::Value NumberOf(const std::string& text) {
   static const worker::ValueReader kReader;
@@ -140,10 +151,10 @@ absl::StatusOr<std::pair<size_t, std::string>> Choose(const std::string& path, c
 LabelGuess TwoValues(const Labels& labels) {
   auto positive = labels.rows.begin();
   auto negative = std::next(positive);
-  const bool second_says_so = IsOneOf(negative->first, kPositives);
-  const bool swap =
-      labels.numbers ? NumberOf(negative->first).number > NumberOf(positive->first).number
-                     : second_says_so || (!IsOneOf(positive->first, kPositives) && negative->second < positive->second);
+  const int first = MeaningOf(positive->first), second = MeaningOf(negative->first);
+  const bool swap = labels.numbers    ? NumberOf(negative->first).number > NumberOf(positive->first).number
+                    : first != second ? second > first
+                                      : negative->second < positive->second;
   if (swap) std::swap(positive, negative);
   LabelGuess guess;
   guess.positives = positive->second;
@@ -174,8 +185,23 @@ absl::StatusOr<LabelGuess> BinaryFrom(const std::string& path, const ColumnGuess
   return guess;
 }
 
+// Labels that a user may mean as one: 'Yes', 'yes'.
+void SayLikeClasses(const Labels& labels, LabelGuess& guess) {
+  std::map<std::string, std::vector<std::string>> alike;
+  for (const auto& [text, rows] : labels.rows)
+    alike[Lower(text)].push_back(fmt::format("'{}'", base::Printable(text, 40)));
+  for (const auto& [lower, texts] : alike) {
+    if (texts.size() < 2) continue;
+    guess.because.push_back(
+        fmt::format("the labels {} differ only in capital letters, and each is a class of its own: write them alike if "
+                    "they mean the same",
+                    absl::StrJoin(texts, ", ")));
+  }
+}
+
 LabelGuess ClassesFrom(Labels labels) {
   LabelGuess guess;
+  SayLikeClasses(labels, guess);
   guess.task = model::Task::kMultiClass;
   guess.missing = labels.missing;
   for (const auto& [word, rows] : labels.words) {
@@ -194,8 +220,39 @@ absl::Status NoLabels(const std::string& path, const ColumnGuess& column, const 
   }
   const std::string count =
       column.many_values ? fmt::format("more than {}", column.values.size()) : std::to_string(labels.rows.size());
-  return base::InvalidArgument("{}: the label in column {} has {} different values{}{}: {}", path, ColumnText(column),
-                               count, some.empty() ? "" : ", as ", absl::StrJoin(some, ", "), needs);
+  return base::InvalidArgument(
+      "{}: the label in column {} has {}{}{}: {}", path, ColumnText(column),
+      labels.rows.size() == 1 && !column.many_values ? "one value" : count + " different values",
+      some.empty() ? "" : ", as ", absl::StrJoin(some, ", "), needs);
+}
+
+// How far numbers are from lying evenly around their mean: 0 when they do.
+double SkewOf(const std::map<std::string, int64_t>& rows, bool log) {
+  const auto value = [&](const std::string& text) {
+    const double number = NumberOf(text).number;
+    return log ? std::log1p(number) : number;
+  };
+  double count = 0, mean = 0, second = 0, third = 0;
+  for (const auto& [text, n] : rows) {
+    count += static_cast<double>(n);
+    mean += static_cast<double>(n) * (value(text) - mean) / count;
+  }
+  for (const auto& [text, n] : rows) {
+    const double d = value(text) - mean;
+    second += static_cast<double>(n) * d * d / count;
+    third += static_cast<double>(n) * d * d * d / count;
+  }
+  return second > 0 ? third / (second * std::sqrt(second)) : 0;
+}
+
+// Numbers such as prices, incomes and durations, whose logarithm lies more evenly than they do.
+bool AreLikePrices(const Labels& labels) {
+  constexpr double kSkewed = 2, kEven = 1;
+  constexpr size_t kFewest = 20;
+  if (labels.rows.size() < kFewest) return false;
+  if (!std::ranges::all_of(labels.rows, [](const auto& label) { return NumberOf(label.first).number > 0; }))
+    return false;
+  return SkewOf(labels.rows, false) > kSkewed && std::abs(SkewOf(labels.rows, true)) < kEven;
 }
 
 // The label of a task that the user names.
@@ -207,6 +264,13 @@ absl::StatusOr<LabelGuess> LabelFor(model::Task task, const std::string& path, c
       LabelGuess guess;
       guess.task = task;
       guess.missing = labels.missing;
+      if (AreLikePrices(labels)) {
+        guess.log = true;
+        guess.because.push_back(
+            fmt::format("the numbers of {} are positive, and a few are much larger than most: the model learns their "
+                        "logarithm (transform: Log1p); metrics and predictions are the numbers themselves",
+                        ColumnText(column)));
+      }
       return guess;
     }
     case model::Task::kMultiClass:
@@ -422,6 +486,44 @@ std::vector<std::string> FindLeaks(const TableGuess& table, const LabelGuess& la
     }
   }
   return leaks;
+}
+
+absl::Status UseWeight(const std::string& path, const TableGuess& table, const std::string& wanted, LabelGuess& label) {
+  MEDLEY_ASSIGN_OR_RETURN(const size_t column, Find(path, table, wanted));
+  const std::string name = ColumnText(table.columns[column]);
+  if (label.Predicts(column)) {
+    return base::InvalidArgument("{}: column {} cannot be both the label and the weight", path, name);
+  }
+  bool positive = false;
+  label.unweighted = 0;
+  for (const Row& row : table.rows) {
+    const worker::Value value = NumberOf(row[column]);
+    if (value.kind == worker::ValueKind::kMissing) {
+      ++label.unweighted;
+    } else if (value.kind != worker::ValueKind::kNumber || value.number < 0) {
+      return base::InvalidArgument("{}: the weight in column {} is '{}' in some rows; weights are numbers from 0 on",
+                                   path, name, base::Printable(row[column], 60));
+    }
+    positive = positive || (value.kind == worker::ValueKind::kNumber && value.number > 0);
+  }
+  if (!positive) return base::InvalidArgument("{}: the weight in column {} is 0 in every row", path, name);
+  label.weight = column;
+  return absl::OkStatus();
+}
+
+std::vector<std::string> FindWeights(const TableGuess& table, const LabelGuess& label) {
+  std::vector<std::string> found;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    const ColumnGuess& column = table.columns[c];
+    if (label.Is(c) || column.type != ColumnType::kNumeric || !column.named || !IsOneOf(column.name, kWeightNames)) {
+      continue;
+    }
+    found.push_back(
+        fmt::format("the name of {0} is that of weights of rows, but it is taken as a feature: with --weight "
+                    "{0} rows count so",
+                    ColumnText(column)));
+  }
+  return found;
 }
 
 absl::Status CheckFeatures(const std::string& path, const TableGuess& table, const LabelGuess& label) {

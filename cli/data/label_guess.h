@@ -27,9 +27,16 @@ struct LabelGuess {
   int64_t missing = 0;                    // rows without a label, which the job leaves out
   std::string why;                        // "its name is 'label'"
   std::vector<std::string> because = {};  // sentences for users
+  bool log = false;                       // kRegression: the model should learn the logarithm (transform: Log1p)
+  std::optional<size_t> weight = {};      // the column with the weights of rows
+  int64_t unweighted = 0;                 // rows without a weight, which the job leaves out
 
   // Whether the model predicts the column.
-  bool Is(size_t at) const { return columns.empty() ? at == column : std::ranges::find(columns, at) != columns.end(); }
+  bool Predicts(size_t at) const {
+    return columns.empty() ? at == column : std::ranges::find(columns, at) != columns.end();
+  }
+  // Whether the column is no feature.
+  bool Is(size_t at) const { return at == weight || Predicts(at); }
 };
 
 // `wanted`: the name or the number of the column, or several with commas between them; empty: it is guessed from names
@@ -39,6 +46,13 @@ struct LabelGuess {
 // several could be the label; too many different texts; one value).
 absl::StatusOr<LabelGuess> GuessLabel(const std::string& path, const TableGuess& table, const std::string& wanted,
                                       std::optional<model::Task> task = std::nullopt);
+
+// Makes the column `wanted` the weights of the rows. Errors: NotFound (no such column); InvalidArgument (a label;
+// values that are no weights, or none above 0).
+absl::Status UseWeight(const std::string& path, const TableGuess& table, const std::string& wanted, LabelGuess& label);
+
+// Sentences about columns whose names are those of weights of rows, and that are features.
+std::vector<std::string> FindWeights(const TableGuess& table, const LabelGuess& label);
 
 // The columns of a list with commas. Errors: NotFound (no such column, with "did you mean").
 absl::StatusOr<std::vector<size_t>> FindListed(const std::string& path, const TableGuess& table,
