@@ -9,7 +9,7 @@
 
 namespace medley::cli {
 
-// Of the options that name files to write, "-" means standard output: it becomes a path that WriteOutput knows, and
+// For the options that name files to write, "-" means standard output: it becomes a path that WriteOutput knows, and
 // what the command prints from then on goes to standard error, so that the file is all that standard output holds.
 // Errors: InvalidArgument when two files are "-"; Internal when no file descriptor is left.
 absl::Status OpenStandardOutput(const std::vector<std::string*>& files);

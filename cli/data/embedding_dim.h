@@ -6,7 +6,7 @@
 
 namespace medley::cli {
 
-// Of one column with so many values: 1.6 n^0.56, from 2 to 50. The rule of the library fastai (its emb_sz_rule), with
+// For one column with so many values: 1.6 n^0.56, from 2 to 50. The rule of the library fastai (its emb_sz_rule), with
 // the bound of its earlier versions.
 int EmbeddingDim(int64_t values);
 

@@ -135,7 +135,7 @@ absl::StatusOr<Sample> ReadSample(const std::string& path, const SampleLimits& l
   char next = 0;
   MEDLEY_ASSIGN_OR_RETURN(const size_t more, file.Read(&next, 1));
   if (files.size() == 1 && more == 0) return ParseSample(path, text, static_cast<int64_t>(bytes), limits);
-  // Of compressed files only the part that has been read tells how much text they have.
+  // For compressed files only the part that has been read tells how much text they have.
   double on_disk = 0;
   for (const std::string& each : files) {
     std::error_code error;

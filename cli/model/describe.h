@@ -12,9 +12,9 @@ std::string CountText(double value);  // "1.2 M"
 std::string SizesText(const exported::TensorMeta& meta);
 // Those of what an operation gives to others, "[batch, 8] [batch]"; of the last one, of the result.
 std::string OutputText(const cut::Cut& cut, const cut::Operation& operation);
-// Of parameters and statistics that an operation owns.
+// For parameters and statistics that an operation owns.
 double ParameterCount(const cut::Cut& cut, const cut::Operation& operation);
-// Of all operations.
+// For all operations.
 double ParameterCount(const cut::Cut& cut);
 double FlopCount(const cut::Cut& cut);
 

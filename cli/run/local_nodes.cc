@@ -17,7 +17,7 @@ namespace {
 constexpr char kSimulate[] = "run.medley.dev/simulate";
 constexpr char kDeviceVariable[] = "MEDLEY_DEVICE";  // worker/app/README.md
 constexpr char kSimulatedLabel[] = "run.medley.dev/simulated";
-// Of simulated nodes: coordinators and profilers need resources in addition to the units of the pools.
+// For simulated nodes: coordinators and profilers need resources in addition to the units of the pools.
 constexpr double kSpareCpu = 8;
 constexpr double kSpareMemory = 16.0 * (1 << 30);
 // What a coordinator requests (operator/builders/coordinator_resources.h). Units may have the whole machine besides: a

@@ -16,7 +16,7 @@ class Messages {
 
   // `seconds`: since the start of the run; not smaller than before.
   void Add(double seconds, std::string line);
-  // Of which only sentences are shown that were not shown before; nothing, if there are none.
+  // Only those sentences that were not shown before; empty if there are none.
   void Warn(double seconds, std::string message);
   void AddRaw(std::string line);  // without the time
   // The end of the run will say this: no message repeats it.

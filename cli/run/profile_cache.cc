@@ -35,7 +35,7 @@ std::string StampOf(const fs::path& file) {
   return fmt::format("{}:{}:{}.{:09}", file.string(), info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
-// Of a file, or of all files of a folder. A pattern such as part-*.csv stands for its folder.
+// For a file, or for all files of a folder. A pattern such as part-*.csv stands for its folder.
 std::string StampsOf(fs::path path) {
   if (path.filename().string().find_first_of("*?[") != std::string::npos) path = path.parent_path();
   std::error_code error;

@@ -83,7 +83,7 @@ class Value {
   // The view of a Text; empty for everything else.
   std::string_view text() const;
 
-  // Of lists and maps; 0 for everything else.
+  // For lists and maps; 0 for everything else.
   size_t size() const;
   // Item `index` of a list, which must have it.
   Value Item(size_t index) const;

@@ -40,7 +40,7 @@ absl::StatusOr<KeyPair> DeriveAuthority(const std::string& name, const std::stri
 absl::StatusOr<KeyPair> Issue(const KeyPair& authority, const std::vector<std::string>& names,
                               const Validity& validity);
 
-// Of the first certificate of a PEM text.
+// For the first certificate of a PEM text.
 absl::StatusOr<Validity> ValidityOf(std::string_view certificate);
 
 // OK if `authority` has signed the first certificate of `certificate`, which is valid at `now` and names `dns_name`.

@@ -21,7 +21,7 @@ class CallBudget {
     int own_calls = 16;
     double own_abandoned = 4;
     double own_forgotten_per_second = 1;
-    // Of a server that answers each call in a thread of its own; 0: any number of calls may wait in it. Without a free
+    // For a server that answers each call in a thread of its own; 0: any number of calls may wait in it. Without a free
     // thread it refuses calls, whoever makes them. So while half of them may be in use, a connection may have only
     // `own_scarce` calls open, and only if it abandons few; the rest is left to others.
     int threads = 0;

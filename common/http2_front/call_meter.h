@@ -76,7 +76,7 @@ class CallMeter {
   double abandoned_ = 0;
   base::SteadyTime looked_;
   base::SteadyTime last_now_;
-  // Of the server: the start of a frame, which may arrive in pieces, and the rest of its payload.
+  // From the server: the start of a frame, which may arrive in pieces, and the rest of its payload.
   std::array<char, 13> start_;
   size_t started_ = 0;
   uint64_t server_skip_ = 0;

@@ -141,7 +141,7 @@ class HttpServer::Core {
     return !error;
   }
 
-  // Of thread_: what SetListening asks for. A socket that is bound but does not listen keeps the port and refuses
+  // For thread_: what SetListening asks for. A socket that is bound but does not listen keeps the port and refuses
   // clients.
   void FollowListening() {
     base::MutexLock lock(mutex_);

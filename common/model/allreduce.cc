@@ -35,7 +35,7 @@ int NearestRanks(int members, const std::string& pool, std::span<const Allreduce
   return nearest;
 }
 
-// Of one pool; empty if it was not measured. Of equal measurements the shortest counts: it was disturbed least.
+// For one pool; empty if it was not measured. Of equal measurements the shortest counts: it was disturbed least.
 Ratios RatiosOf(int members, const std::string& pool, std::span<const AllreduceMeasurement> measured) {
   const int ranks = NearestRanks(members, pool, measured);
   std::map<int64_t, std::map<AllreduceAlgorithm, double>> times;

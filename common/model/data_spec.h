@@ -67,7 +67,7 @@ struct SchemaSpec {
   int weight_column = -1;  // spec.data.weight: the weights of the rows, finite and >= 0; -1: each has weight 1
   std::vector<int> categorical;
   std::vector<int> numeric;
-  // Of each numeric column; empty: all are numbers. The columns of schema.dates are in `numeric` once for each part.
+  // For each numeric column; empty: all are numbers. The columns of schema.dates are in `numeric` once for each part.
   std::vector<ColumnPart> parts;
   bool day_first = false;            // 1/2/2024 is the first of February
   std::vector<std::string> missing;  // texts that mean a missing number, beside those of worker/data/number.h

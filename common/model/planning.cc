@@ -223,7 +223,7 @@ absl::Status Validate(const Training& training) { return CheckTraining(training)
 
 absl::Status Validate(const PlanRequest& request) {
   MEDLEY_RETURN_IF_ERROR(CheckModel(request.model));
-  // Of a step, the seconds are known without the number of samples, and so is what an hour costs.
+  // For a step, the seconds are known without the number of samples, and so is what an hour costs.
   const bool needs_samples = !request.on_devices() || request.objective == Objective::kCost ||
                              request.constraints.deadline_seconds > 0 || request.constraints.budget_usd > 0;
   MEDLEY_RETURN_IF_ERROR(CheckTraining(request.training, needs_samples));

@@ -53,7 +53,7 @@ struct Training {
   double epochs = 1;
   double state_factor = 3;
   double remaining_samples = 0;  // samples left to train; 0: samples_per_epoch * epochs
-  // Of a step. 0: not given; a plan then has 1, and planning does not count how pipelines fill and drain.
+  // For a step. 0: not given; a plan then has 1, and planning does not count how pipelines fill and drain.
   int micro_batches = 0;
   double TotalSamples() const { return remaining_samples > 0 ? remaining_samples : samples_per_epoch * epochs; }
 };

@@ -15,7 +15,7 @@ struct SampleNumbers {
 };
 SampleNumbers NumbersOf(const SchemaSpec& schema);
 
-// Of a sample that is read: 4 for each number.
+// For a sample that is read: 4 for each number.
 int64_t SampleBytes(const SchemaSpec& schema);
 
 // Rows of tables that take more than this while they are read are in a file that is mapped, where there is a disk for

@@ -37,7 +37,7 @@ class TreeCheck {
   absl::Status Single(const json& value, const FieldDescriptor& field, const std::string& path);
   absl::Status Map(const json& value, const FieldDescriptor& field, const std::string& path);
   absl::Status Field(const json& value, const FieldDescriptor& field, const std::string& path);
-  // Of a google.protobuf.Struct, whose meaning others check: each value is an object of its own in memory.
+  // For a google.protobuf.Struct, whose meaning others check: each value is an object of its own in memory.
   absl::Status Free(const json& value);
   absl::Status CountOne();
 

@@ -199,7 +199,7 @@ class Builder {
     return 0;
   }
 
-  // Of the devices of each group, those that take part in this level: all, or the leaders of the groups below.
+  // Among the devices of each group, those that take part in this level: all, or the leaders of the groups below.
   ReduceLevel InnerLevel(const Layout& layout, const model::HierarchyLevel& from, const std::vector<ReduceLevel>& below,
                          int64_t bytes) const {
     std::vector<int> takes_part;

@@ -362,7 +362,7 @@ class Linker {
     Needs(&reduce_[static_cast<size_t>(b)][static_cast<size_t>(r)]);
   }
 
-  // Of each shared parameter, on each device that has it, after all reductions of the device: one collective at a time.
+  // For each shared parameter, on each device with it, after all reductions of the device: one collective at a time.
   void Share() {
     share_.assign(program_.shared.size(), std::vector<int>(program_.devices.size(), kNone));
     for (size_t s = 0; s < program_.shared.size(); ++s) {

@@ -28,7 +28,7 @@ std::vector<int> Positions(const Shape& shape, const std::vector<OrderEntry>& or
   return positions;
 }
 
-// Of the passes whose needs are met, always the one that the order names first.
+// Among the passes whose needs are met, always the one that the order names first.
 class Sorter {
  public:
   Sorter(const Shape& shape, const std::vector<OrderEntry>& order)

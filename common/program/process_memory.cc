@@ -67,7 +67,7 @@ double Attribute(const model::Layer& layer, const char* name) {
   return found != layer.attributes.end() && absl::SimpleAtod(found->second, &value) && value > 0 ? value : 0;
 }
 
-// Of a row on a server: weights and optimizer state, which has at least the width of the weights (RowFloats).
+// For a row on a server: weights and optimizer state, which has at least the width of the weights (RowFloats).
 double RowBytes(const model::Layer& layer, const ProcessOptions& options) {
   return 4 * Attribute(layer, "dim") * std::max(2.0, options.tensors.state_factor - 1) + kRowOverhead;
 }

@@ -37,13 +37,13 @@ struct ProcessOptions {
 // The attribute of a table's layer with the number of its rows that the training data use; the profiler counts them.
 inline constexpr char kUsedRows[] = "usedRows";
 
-// Of each device of the program, trainers and parameter servers. Servers create a row of a table when it is first used:
-// those of kUsedRows count, or without it as many as the data can use at most, as unsure. With `on_gpu[d]` the device
-// computes on a GPU, and keeps its activations there.
+// For each device of the program, trainers and parameter servers. Servers create a row of a table when it is first
+// used: those of kUsedRows count, or without it as many as the data can use at most, as unsure. With `on_gpu[d]` the
+// device computes on a GPU, and keeps its activations there.
 std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::Model& model,
                                            const ProcessOptions& options, const std::vector<bool>& on_gpu = {});
 
-// Of a process that measures the operations of the model one after the other.
+// For a process that measures the operations of the model one after the other.
 ProcessMemory MemoryOfProfiler(const model::Model& model, const ProcessOptions& options);
 
 // It handles messages, and writes the model that results, one parameter after the other.

@@ -48,8 +48,8 @@ struct ServerOptions {
   bool answers_in_threads = false;
   int max_message_bytes = 64 << 20;  // of a received message; a larger one gets RESOURCE_EXHAUSTED
   int max_send_bytes = 64 << 20;
-  // Of gRPC's buffers for all connections, above 0. When they are used up, gRPC reads no further and ends calls with
-  // RESOURCE_EXHAUSTED until the rest fits.
+  // The size of gRPC's buffers for all connections, above 0. Without free ones gRPC reads no further and ends calls
+  // with RESOURCE_EXHAUSTED until the rest fits.
   int64_t max_memory_bytes = int64_t{256} << 20;
   // Bytes of a request that a client may send before the server reads any, which is the memory of a call that is
   // refused unread. Larger messages take more round trips. 0: gRPC's default, which is 64 KiB and grows.

@@ -11,13 +11,13 @@ namespace medley::kube::apiserver {
 
 enum class BodyType { kJson, kYaml, kProtobuf };
 
-// Of a body that is an object. Without a Content-Type it is JSON; parameters such as charset are ignored. `builtin`:
+// For a body that is an object. Without a Content-Type it is JSON; parameters such as charset are ignored. `builtin`:
 // whether the kind is Kubernetes' own, which may be protobuf. Errors: 415, which lists the types.
 absl::StatusOr<BodyType> ObjectBodyType(std::string_view content_type, bool builtin);
 
 enum class PatchBody { kJsonPatch, kMerge, kStrategic, kApply };
 
-// Of the body of a PATCH, which has no default. `builtin`: only those kinds have strategic merge patches. Errors: 415.
+// For the body of a PATCH, which has no default. `builtin`: only those kinds have strategic merge patches. Errors: 415.
 absl::StatusOr<PatchBody> PatchBodyType(std::string_view content_type, bool builtin);
 
 }  // namespace medley::kube::apiserver

@@ -13,8 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 14> kPrefixes = {"LD_",     "GLIBC_",   "MALLOC_", "OMP_TOOL", "CUDA_INJECTION",
                                                         "KINETO",  "OPENSSL_", "PYTHON",  "PERL5",    "PERLLIB",
                                                         "RUBYLIB", "RUBYOPT",  "LUA_",    "BASH_"};
-// Of glibc: modules of iconv, locales, message catalogues, zones, the resolver, and tools that write files. Then: where
-// programs are found, what shells and runtimes do at their start.
+// From glibc: modules of iconv, locales, message catalogues, zones, the resolver, and tools that write files. Then:
+// where programs are found, what shells and runtimes do at their start.
 constexpr std::array<std::string_view, 26> kNames = {"GCONV_PATH",
                                                      "GETCONF_DIR",
                                                      "LOCPATH",

@@ -1,6 +1,6 @@
 // Chooses a node for a pod by selector, required affinity and free resources. Pure.
 //
-// Of the nodes that fit it takes the one with the fewest pods; ties go to the first in order.
+// Among the nodes that fit it takes the one with the fewest pods; ties go to the first in order.
 #pragma once
 
 #include <optional>

@@ -26,10 +26,10 @@ bool IsFileName(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
 }
 
-// Of the volumes that the node makes itself.
+// For the volumes that the node makes itself.
 absl::Status MakeFolder(const fs::path& path) { return OpenFolder(path, true).status(); }
 
-// Of the host's own paths, in which the user may have links.
+// For the host's own paths, in which the user may have links.
 absl::Status MakeHostFolder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);

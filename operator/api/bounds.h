@@ -9,10 +9,11 @@
 
 namespace medley::ops {
 
-// Of a spec. A schema cannot bound what Kubernetes defines (volume sources, the pod template), so the whole is bounded.
+// For a spec. A schema cannot bound what Kubernetes defines (volume sources, the pod template), so the whole is
+// bounded.
 inline constexpr int kMaxSpecDepth = 32;            // nested objects and lists
 inline constexpr size_t kMaxSpecBytes = 512 << 10;  // about: of all names and values together
-// Of a duration. The schemas' rules are narrower for most of them.
+// For a duration. The schemas' rules are narrower for most of them.
 inline constexpr double kLongestSeconds = 10.0 * 365 * 24 * 3600;
 
 // Whether the spec is small enough to be copied, stored and given to pods. Must be called before anything else reads

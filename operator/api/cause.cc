@@ -20,7 +20,7 @@ bool IsRole(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-// Of a line such as {"msg":"the job failed","why":"..."}; empty: the line is something else.
+// From a line such as {"msg":"the job failed","why":"..."}; empty: the line is something else.
 std::string LoggedMessage(std::string_view line) {
   if (!line.starts_with('{')) return "";
   const kube::Json parsed = kube::Json::parse(line, nullptr, false);

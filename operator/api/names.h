@@ -19,7 +19,7 @@ std::string SpecConfigMapName(std::string_view job);
 std::string PlanConfigMapName(std::string_view job);
 // `fingerprint`: of the credentials (builders/credentials.h); nobody can take the name before the operator does.
 std::string TokenSecretName(std::string_view job, std::string_view fingerprint);
-// Of the Secrets of operators that made random credentials.
+// For the Secrets of operators that made random credentials.
 std::string EarlierTokenSecretName(std::string_view job);
 std::string DisruptionBudgetName(std::string_view job);
 std::string PodGroupName(std::string_view job);

@@ -20,7 +20,7 @@ inline constexpr char kGenerationLabel[] = "medley.dev/generation";  // the gene
 inline constexpr char kProfileLabel[] = "medley.dev/profile";        // on ConfigMaps with a profile: its hash
 // On pods and plans: the term of the leader that created them (common/model/leader_term.h).
 inline constexpr char kLeaderTermAnnotation[] = "medley.dev/leader-term";
-// Of a member that follows when another coordinator takes over: the term of the coordinator for which it was created.
+// For a member that follows when another coordinator takes over: the term of the coordinator for which it was created.
 inline constexpr char kCoordinatorTermAnnotation[] = "medley.dev/coordinator-term";
 // Digest of the templates and the image from which a pod was made (builders/pods.h, TemplateDigest).
 inline constexpr char kTemplateAnnotation[] = "medley.dev/template";

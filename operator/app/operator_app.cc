@@ -124,7 +124,7 @@ class OperatorApp::Graph {
   void CountObservation(const absl::StatusOr<model::Prediction>& answer);
   JobDeps Deps();
   KeyMapper AllJobs();
-  // Of the jobs that share the profile.
+  // For the jobs that share the profile.
   std::vector<kube::Key> JobsOf(const std::string& ns, const std::string& hash) const;
   void OnProfileProgress(const ProfileId& id);
 

@@ -9,7 +9,7 @@ namespace {
 
 using kube::Json;
 
-// Of a quantity as a manifest writes it; 0 for an invalid one, which the API server refuses.
+// From a quantity as a manifest writes it; 0 for an invalid one, which the API server refuses.
 double AmountOf(const Json& quantity) {
   if (quantity.is_number()) return quantity.get<double>();
   const auto parsed = quantity.is_string() ? base::ParseQuantity(quantity.get<std::string>()) : 0;

@@ -26,7 +26,7 @@ kube::Object MemberPod(const TrainingJob& job, const MemberSlot& slot, const Res
 
 kube::Object ProfilerPod(const TrainingJob& job, const ResourcePool& pool, const WorkerSettings& settings);
 
-// Of everything that users and the operator's configuration say about such a pod: the templates, the image and how it
+// From everything that users and the operator's configuration say about such a pod: the templates, the image and how it
 // is pulled, the pool's unit and nodes. Pods have it as an annotation.
 std::string TemplateDigest(const TrainingJob& job, Role role, const ResourcePool* pool, const WorkerSettings& settings);
 

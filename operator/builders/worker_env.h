@@ -16,7 +16,7 @@ struct WorkerSettings {
   std::string image = "medley-worker:0.1.0";
   int listen_port = 7070;
   int metrics_port = 0;  // 0: off
-  // Of tokens that scrapers of coordinators send (http_server::Readers::digests); empty: they need none.
+  // Digests of the tokens that scrapers of coordinators send (http_server::Readers::digests); empty: they need none.
   std::string metrics_token_digests = "";
   bool tls = true;                                   // between the processes of new jobs, and with the operator
   std::string image_pull_policy = "";                // empty: Kubernetes decides by the tag
@@ -46,7 +46,7 @@ inline constexpr char kCredentialsFolder[] = "/etc/medley/credentials";  // file
 // must not rewrite paths of data under /tmp.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";
 inline constexpr char kGpuResource[] = "nvidia.com/gpu";
-// Of the credentials that the pod is to find (credentials.h); it takes no others.
+// For the credentials that the pod is to find (credentials.h); it takes no others.
 inline constexpr char kFingerprintVariable[] = "MEDLEY_CREDENTIALS_FINGERPRINT";
 inline constexpr char kCoordinatorVariable[] = "MEDLEY_COORDINATOR";
 

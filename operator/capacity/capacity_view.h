@@ -64,7 +64,7 @@ struct PlannedUnit {
   kube::Key pod;
   std::shared_ptr<const ResourcePool> pool;  // null: a coordinator, which holds no unit
   std::shared_ptr<const PodDemand> demand;
-  // Of the plan in force while the job moves to another one: it counts, but the next plan cannot have it.
+  // For the plan in force while the job moves to another one: it counts, but the next plan cannot have it.
   bool until_switch = false;
   Holder holder = Holder::kMember;
 };
@@ -168,7 +168,7 @@ class CapacityView {
   // Fills in whose the pod is: as its plan says, or as the pod claims where that is believed.
   void Identify(const kube::Key& key, PodFacts& facts) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsBelieved(const Claim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a pod that exists, when what Identify depends on has changed.
+  // For a pod that exists, when what Identify depends on has changed.
   void IdentifyAgain(const kube::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(const kube::Key& key, PodFacts facts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The pod has ended or is deleted; false: it did not exist.

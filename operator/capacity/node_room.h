@@ -35,7 +35,7 @@ class NodeRoom {
   void Wait(const kube::Key& pod, std::shared_ptr<const PodDemand> demand);
   void Remove(const kube::Key& pod);  // of either kind, or unknown
   std::set<kube::Key> BoundTo(const std::string& node) const;
-  // Of a waiting pod: true when a node has room for it.
+  // For a waiting pod: true when a node has room for it.
   bool HasPlace(const kube::Key& pod);
 
   // How many such pods fit: beside all others; beside all but `without`; on empty nodes. At most kUnbounded.

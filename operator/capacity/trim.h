@@ -14,7 +14,7 @@ namespace medley::ops {
 // their owner, get the annotation kUnsignedAnnotation; null: none gets it.
 void TrimPod(kube::Object& pod, SignedPods* own = nullptr);
 void TrimNode(kube::Object& node);
-// Of objects that the operator writes for a job: the spec, and what tells whose it is.
+// For objects that the operator writes for a job: the spec, and what tells whose it is.
 void TrimOwn(kube::Object& object);
 // Trims by kind; the operator's informers apply it to every object.
 void Trim(SignedPods& own, const kube::Resource& resource, kube::Object& object);

@@ -104,7 +104,7 @@ void FillPlan(const PlanRecord& record, JobSnapshot& out) {
   if (plan.servers) hold("", plan.servers->pool, "server", plan.servers->units);
 }
 
-// Of the plan that is in force: an observation of another plan has other stages.
+// For the plan that is in force: an observation of another plan has other stages.
 void FillStages(const Observation& seen, JobSnapshot& out) {
   if (seen.stages.size() != out.stages.size()) return;
   for (size_t s = 0; s < seen.stages.size(); ++s) {

@@ -67,7 +67,7 @@ struct ReadLog {
 
 // --- Units.
 
-// Of a job among those that wait for units (WaitingLine).
+// For a job among those that wait for units (WaitingLine).
 enum class LinePlace {
   kNone,    // the job has a plan, or does not want one
   kAsking,  // the planner has not answered yet

@@ -43,7 +43,7 @@ struct Disrupted {
   Notice notice;
 };
 
-// Of a pod with a deletion timestamp.
+// For a pod with a deletion timestamp.
 Notice NoticeOfDeletion(Pass& pass, const kube::Object& pod) {
   const auto due = base::ParseTime(pod.String("/metadata/deletionTimestamp"));
   const base::nanoseconds left = due.ok() ? *due + kOverdue - pass.world.now : base::nanoseconds(0);

@@ -6,7 +6,7 @@
 
 namespace medley::ops::lifecycle {
 
-// Of a job that trains.
+// For a job that trains.
 struct Measured {
   double throughput = 0;         // samples/s; 0: not measured yet
   double usd_per_hour = 0;       // of the plan in force, at the prices of today

@@ -21,7 +21,7 @@ constexpr base::nanoseconds kLookAgain = base::seconds(60);
 
 constexpr const char* kOwnLabels[] = {kJobNameLabel, "app.kubernetes.io/managed-by"};
 
-// Of the fields that others must not change. Status, annotations and labels of others do not count.
+// For the fields that others must not change. Status, annotations and labels of others do not count.
 uint64_t DigestOf(const kube::Object& object, const std::string& owner_uid) {
   Json labels = Json::object();
   for (const char* name : kOwnLabels) labels[name] = object.label(name);

@@ -12,7 +12,7 @@
 namespace medley::ops::lifecycle {
 namespace {
 
-// Of a job that is neither deleted nor finished.
+// For a job that is neither deleted nor finished.
 absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) {
   JobStatus& status = pass.report;
   if (!input.problems.empty()) {

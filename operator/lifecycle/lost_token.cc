@@ -22,7 +22,7 @@ std::string MissingMember(const Pass& pass, const std::vector<MemberSlot>& slots
   return missing == slots.end() ? "" : missing->member;
 }
 
-// Of the stored plans one is in force; which one, only the coordinator knows.
+// One of the stored plans is in force; which one, only the coordinator knows.
 std::string MissingMember(const Pass& pass) {
   const PlanRecord& record = *pass.memory.stored_plan.record;
   std::string missing = MissingMember(pass, record.slots);

@@ -107,7 +107,7 @@ std::string WaitsFor(const std::vector<model::Reason>& reasons, const UsablePool
   return waits;
 }
 
-// Of a job that was suspended, only what is left.
+// For a job that was suspended, only what is left.
 JobProgress ProgressOfWaiting(const Pass& pass) {
   const JobStatus& status = pass.report;
   JobProgress progress;

@@ -35,7 +35,8 @@ struct PlanningState {
   // Plans in a row whose units could not be reserved, and the time before another one is asked for.
   int refusals = 0;
   Pause after_refusal;
-  // Of a job without a plan: the most units that are asked for, by pool, because more were free alone but not together.
+  // For a job without a plan: the most units that are asked for, by pool, because more were free alone but not
+  // together.
   std::map<std::string, int> together;
 };
 

@@ -24,7 +24,7 @@ std::string Join(const std::vector<std::string>& parts, const char* separator) {
   return text;
 }
 
-// Of this job's own pod template: those of other jobs may be wrong where this one is right.
+// For this job's own pod template: those of other jobs may be wrong where this one is right.
 bool IsHopeless(const ProfileProgress& progress, const std::string& uid, int backoff_limit) {
   const auto failures = progress.failures.find(uid);
   return progress.refused.contains(uid) || (failures != progress.failures.end() && failures->second > backoff_limit);
@@ -45,7 +45,7 @@ std::string JoinFailures(const std::vector<const ProfileProgress*>& failed) {
   return Join(causes, " ");
 }
 
-// Of a job none of whose pools has a profile.
+// For a job none of whose pools has a profile.
 void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<std::string, ProfileProgress>& open,
              ProfiledPools& profiled) {
   std::vector<std::string> running;

@@ -33,7 +33,7 @@ struct PlanSearch {
   int64_t plan_generation = 0;  // of the job's plan; 0: it had none
   int64_t turn = 0;             // of a job without a plan: in which its units were counted (WaitingLine)
   PlanningInputs seen;          // when the search began; what differs when it ends is looked at then
-  // Of a job with a plan:
+  // For a job with a plan:
   std::string reason;
   bool forced = false;
   bool evacuates = false;     // nodes that are about to be lost
@@ -46,7 +46,7 @@ struct PlanSearch {
   int tightened = 0;  // how often it was made smaller
 };
 
-// Of the job as it is now, for `offered`. The caller adds what a job with a plan needs.
+// For the job as it is now, for `offered`. The caller adds what a job with a plan needs.
 PlanSearch NewSearch(const Pass& pass, const TrainingJob& job, ProfiledPools offered, const JobProgress& progress);
 // The same question with other pools, or with another profile of the same pools.
 PlanSearch WithPools(const PlanSearch& search, const TrainingJob& job, UsablePools pools);

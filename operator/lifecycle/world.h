@@ -75,7 +75,7 @@ struct World {
   // ConfigMap of the spec. As cached: those with the operator's label, whoever owns them.
   std::map<std::string, kube::ObjectPtr> objects;
   kube::ObjectPtr stored_plan;  // ConfigMap JOB-plan as cached; null: the cache holds none, or the pass reads it anyway
-  // Of the nodes on which the job's pods run: those with a notice, and those that are not ready.
+  // For the nodes on which the job's pods run: those with a notice, and those that are not ready.
   std::map<std::string, Notice> node_notices;
   std::set<std::string> nodes_not_ready;
   int64_t quota_changes = 0;                    // how often the quotas of the job's namespace have come to allow more

@@ -24,7 +24,7 @@ class Board {
   // True while a profile of the pool is expected.
   bool Expects(const std::string& pool) const;
   std::optional<ProfileProgress> Find(const ProfileId& id) const;
-  // Of one pool, in the order of the ids.
+  // For one pool, in the order of the ids.
   std::vector<ProfileProgress> OfPool(const std::string& pool) const;
 
  private:

@@ -20,7 +20,8 @@ using Stage = ProfileProgress::Stage;
 using Step = Decision::Step;
 
 constexpr int kMaxDoublings = 16;
-// Of memory, before a job is not measured on the pool any more: a third try would end like the second.
+// Failures for lack of memory, before a job is not measured on the pool any more: a third try would end like the
+// second.
 constexpr int kMostShortages = 2;
 
 base::nanoseconds Backoff(int failures, const Options& options) {

@@ -75,7 +75,7 @@ struct World {
   // The profiler pods of this profile that exist, whichever job they were created for.
   std::vector<kube::ObjectPtr> pods;
   bool node_not_ready = false;  // of the first pod
-  // Of the first pod, once its worker has ended and the step kReadLog has asked for it. An error: it cannot be read.
+  // For the first pod, once its worker has ended and the step kReadLog has asked for it. An error: it cannot be read.
   std::optional<absl::StatusOr<std::string>> log;
 };
 
@@ -86,7 +86,7 @@ std::string ChooseJob(const std::vector<std::string>& uids, const Memory& memory
 
 // The profile waits only for its turn: it has no pod, may have one, and a unit is free.
 bool IsReady(const World& world, const Memory& memory);
-// Of all jobs' templates, since the pool was edited.
+// For all jobs' templates, since the pool was edited.
 int Failures(const Memory& memory);
 
 // Tells pools apart in which a measurement may differ; what a pool costs and who may use it does not count. An

@@ -15,10 +15,10 @@
 
 namespace medley::ops {
 
-// Of a job whose layers were measured.
+// For a job whose layers were measured.
 program::ProcessOptions ProcessOptionsOf(const TrainingJob& job, const model::Profile& profile);
 
-// Of a unit, in bytes; 0: it has no limit.
+// For a unit, in bytes; 0: it has no limit.
 double UnitMemory(const ResourcePool& pool);
 
 // Lowers Resource::memory_bytes to what a unit has left beside a trainer's program and data, and fills in

@@ -58,7 +58,7 @@ struct BestModel {
   bool operator==(const BestModel&) const = default;
 };
 
-// Of which step the finished model is.
+// The step of the finished model.
 struct ExportedModel {
   int64_t step = 0;
   int epochs = 0;
@@ -92,7 +92,7 @@ struct CheckpointFailure {
   bool operator==(const CheckpointFailure&) const = default;
 };
 
-// Of replicas that differ: the part of the steps after which they average their parameters, in force, and the time of
+// For replicas that differ: the part of the steps after which they average their parameters, in force, and the time of
 // synchronisation over that of computation in the last steps (0: not measured yet).
 struct Agreement {
   double fraction = 1;

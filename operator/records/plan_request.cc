@@ -27,7 +27,7 @@ double PoolPrice(const PoolOffer& offer) {
   return price > 0 ? price : std::numeric_limits<double>::max();
 }
 
-// Of all layers on a unit of the pool.
+// For all layers on a unit of the pool.
 double ComputeSeconds(const model::Model& model, const std::string& pool) {
   double seconds = 0;
   for (const model::Layer& layer : model.layers) {
@@ -57,7 +57,7 @@ model::LinkSpeed LinkOf(const std::vector<model::Link>& links, const std::string
           std::min(own->bytes_per_second, other->bytes_per_second)};
 }
 
-// Of measured seconds.
+// For measured seconds.
 double CalibrationFactor(double calibration) { return calibration > 0 ? 1 / std::clamp(calibration, 0.05, 20.0) : 1; }
 
 // What messages cost the processor of a unit, as its pool's profiler measured it.

@@ -16,7 +16,7 @@ struct PoolOffer {
   const ResourcePool* pool = nullptr;
   int units = 0;
   std::string bound;  // what limits them, in words
-  // Of a unit, where the price comes from a catalog; 0: the price in the pool's spec counts.
+  // For a unit, where the price comes from a catalog; 0: the price in the pool's spec counts.
   double usd_per_unit_hour = 0;
   std::string zone;  // of that price; empty: as the pool's offering says
 };

@@ -18,7 +18,7 @@ float Log(double value, double of) {
   return static_cast<float>(std::log1p(std::clamp(value / std::max(of, kTiny), 0.0, 1e6)));
 }
 
-// Of messages between two different devices, in seconds per byte.
+// For messages between two different devices, in seconds per byte.
 struct Links {
   double mean = 0, least = 0;
 };

@@ -24,7 +24,7 @@ struct LayerFeatures {
   // to here. The computation is measured by its seconds on the cluster's first device, as profiles have no operation
   // counts.
   std::array<float, kMetricWidth> metrics{};
-  // Of the first two layers that use its output: their number from 1 over the number of layers, and 1. -0.1 and -0.1
+  // For the first two layers that use its output: their number from 1 over the number of layers, and 1. -0.1 and -0.1
   // where there is none.
   std::array<float, kNextWidth> next{};
   std::vector<int> consumers;  // all layers that use its output

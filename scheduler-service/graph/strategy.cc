@@ -109,7 +109,7 @@ std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, const Gra
   return replicas;
 }
 
-// Of the parameters whose gradients replicas of a group add.
+// For the parameters whose gradients replicas of a group add.
 double WeightBytes(const StepTimeProblem& problem, const OperationGroups& groups, size_t group) {
   double bytes = 0;
   for (const int i : groups.members[group]) {

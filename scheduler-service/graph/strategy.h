@@ -28,7 +28,7 @@ inline bool IsReplicated(const StepTimeProblem& problem, int action) { return ac
 // "v100-0" (a device's id), or EV-PS, EV-AR, CP-PS, CP-AR as in the paper.
 std::string ActionName(const StepTimeProblem& problem, int action);
 
-// Of the operations: as in the model, backward reversed, and micro-batches as the schedule says; as they become ready
+// For the operations: as in the model, backward reversed, and micro-batches as the schedule says; as they become ready
 // (the paper's FIFO); by upward rank; repaired (simulate/rank.h).
 enum class OrderBy { kModel, kReady, kRank, kRepaired };
 inline constexpr std::array kOrders = {OrderBy::kModel, OrderBy::kReady, OrderBy::kRank, OrderBy::kRepaired};

@@ -62,7 +62,7 @@ class StrategyBound {
   // What replica d of operation i waits for at least of operation j, an input or a user, whose paths are given; -1:
   // nothing known.
   double Waits(const Choice& c, int i, size_t d, int j, const std::vector<double>& paths) const;
-  // Of a part of an operation's output from one device to another, and of its gradient back.
+  // For a part of an operation's output from one device to another, and of its gradient back.
   double Crosses(int operation, size_t from, size_t to, double part) const;
 
   const StepTimeProblem& problem_;

@@ -22,7 +22,7 @@ class GraphTimer {
   double Seconds(const GraphStrategy& strategy);
   // Why a strategy takes forever: a sentence.
   std::string WhyNot(const GraphStrategy& strategy) const;
-  // Of a strategy that was timed. Errors: those of BuildGraphPlan.
+  // For a strategy that was timed. Errors: those of BuildGraphPlan.
   absl::StatusOr<model::ExecutionPlan> Plan(const GraphStrategy& strategy) const;
 
   // More simulations than before.

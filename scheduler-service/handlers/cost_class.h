@@ -30,7 +30,7 @@ Cost CostOf(const scheduler::v1::EvaluateRequest& in);
 Cost CostOf(const scheduler::v1::SimulateRequest& in);
 Cost CostOf(const scheduler::v1::ProfileRequest& in);
 
-// Of reading a text or message of `bytes`: kTiny or kCheap.
+// For reading a text or message of `bytes`: kTiny or kCheap.
 Cost CostOfReading(size_t bytes);
 
 }  // namespace medley::sched

@@ -82,7 +82,7 @@ absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::S
     std::optional<DeviceLinks> links;
     if (prepared.links) options.links = &links.emplace(prepared.links->View());
     const auto result = SimulatePlan(*plan, profile, options);
-    // Of the plan, not of the service's load: it is no use to try again.
+    // Because of the plan, not of the service's load: it is no use to try again.
     if (absl::IsResourceExhausted(result.status())) {
       return base::InvalidArgument("plan: {}", base::Message(result.status()));
     }

@@ -101,7 +101,7 @@ class PipelineSearch {
     return members;
   }
 
-  // Of devices that are alike, those with the lowest numbers are used first.
+  // Among devices that are alike, those with the lowest numbers are used first.
   void FindOrders() {
     std::vector<int> before(static_cast<size_t>(devices_), -1);  // the last one before it that is alike
     for (int d = 0; d < devices_; ++d) {

@@ -7,7 +7,7 @@
 // stage), the least slack: the largest of c_i + ... + c_j + 2 (x_i + ...) - (j - i + 1) T over j, which must not exceed
 // -r_i. It is c_i - T plus, if positive, 2 x_i plus the slack of the next stage, so less is never worse.
 //
-// Of synchronous pipelines it finds, for each of a number of bounds of c_i and x_i, that with the least time to fill.
+// For synchronous pipelines it finds, for each of a number of bounds of c_i and x_i, that with the least time to fill.
 // Nothing is proven of them. Pure.
 #pragma once
 

@@ -42,7 +42,7 @@ class BruteForce final : public Planner {
   }
 
  private:
-  // Of each layer: the type of a stage that begins with it, or `types`: it belongs to the stage before.
+  // For each layer: the type of a stage that begins with it, or `types`: it belongs to the stage before.
   static std::vector<StageChoice> StagesIn(const Problem& problem, const std::vector<int>& choices) {
     std::vector<StageChoice> stages;
     for (int layer = 0; layer < problem.layers(); ++layer) {

@@ -29,7 +29,7 @@ void OptionToProto(const Option& option, pb::PlannerOption& out) {
   out.set_description(std::string(option.description));
 }
 
-// Of a Planner or a StepTimePlanner.
+// For a Planner or a StepTimePlanner.
 template <typename P>
 void GoalToProto(const P& planner, pb::Objective objective, pb::PlannerGoal& out) {
   out.set_objective(objective);

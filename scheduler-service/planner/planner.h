@@ -112,7 +112,7 @@ class Registry {
   // close to it. `field`: where the name is.
   absl::Status CheckName(std::string_view name, bool on_devices, std::string_view field = "planner.name") const;
 
-  // Of one kind. Null for an unknown name.
+  // For one kind. Null for an unknown name.
   const Planner* Find(std::string_view name) const;
   const std::vector<std::unique_ptr<Planner>>& planners() const { return planners_; }
   const StepTimeRegistry& step_time() const { return step_time_; }

@@ -6,11 +6,11 @@
 
 namespace medley::sched {
 
-// Of a method of the service: {"request": ..., "response": ..., "parameters": {NAME: VALUE}}, each if it has one.
+// For a method of the service: {"request": ..., "response": ..., "parameters": {NAME: VALUE}}, each if it has one.
 // examples.json has them; the tests send every request and check both against the schemas.
 nlohmann::json ExamplesOf(const std::string& rpc);
 
-// Of an error, by its HTTP code.
+// For an error, by its HTTP code.
 nlohmann::json ErrorExample(int code);
 
 }  // namespace medley::sched

@@ -13,7 +13,7 @@
 namespace medley::sched {
 namespace {
 
-// Of forward and backward pass where it was not measured; a backward pass computes two products for one.
+// For forward and backward pass where it was not measured; a backward pass computes two products for one.
 constexpr double kForwardPart = 1.0 / 3;
 
 using program::Program;

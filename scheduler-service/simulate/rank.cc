@@ -269,7 +269,7 @@ absl::StatusOr<std::vector<OrderEntry>> RankOrder(const model::ExecutionPlan& pl
   const std::map<std::string, double> parts = QuotaParts(profile);
   const int count = static_cast<int>(lowered.operations.size());
   const auto at = [](int i) { return static_cast<size_t>(i); };
-  // Of each operation: seconds of both passes on its slowest replica, of a transfer of its output, of its reduction.
+  // For each operation: seconds of both passes on its slowest replica, of a transfer of its output, of its reduction.
   std::vector<double> compute(at(count), 0), transfer(at(count), 0), reduce(at(count), 0);
   for (int i = 0; i < count; ++i) {
     const program::Layout& layout = lowered.layouts[at(lowered.operations[at(i)].layout)];

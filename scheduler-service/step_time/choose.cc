@@ -93,7 +93,7 @@ class Choice {
     return best_ && LeastValue(choice) >= ValueOf(figures_, request_.objective) * kProvenNoBetter;
   }
 
-  // Of many choices: an estimate far from the least, after some that are nearer.
+  // For many choices: an estimate far from the least, after some that are nearer.
   bool IsUnpromising(const std::vector<DeviceChoice>& choices, size_t i) const {
     if (!best_ || planned_ < static_cast<int>(kFewChoices) || choices.size() <= kFewChoices) return false;
     const auto value = [&](const DeviceChoice& choice) {

@@ -185,7 +185,7 @@ class Enumeration {
     counts[kind] = 0;
   }
 
-  // Of many kinds: all that fit of the fastest ones, of those with the most power for the money, and of each alone.
+  // For many kinds: all that fit of the fastest ones, of those with the most power for the money, and of each alone.
   void AddGreedy() {
     std::vector<size_t> order(most_.size());
     for (size_t k = 0; k < order.size(); ++k) order[k] = k;

@@ -9,7 +9,7 @@
 namespace medley::sched {
 namespace {
 
-// Of layer i, without -1 for the batch.
+// For layer i, without -1 for the batch.
 std::vector<int> InputsOf(const model::Model& model, int i) {
   const model::Layer& layer = model.layers[static_cast<size_t>(i)];
   std::vector<int> inputs = layer.inputs;

@@ -40,7 +40,7 @@ class StepTimeProblem {
   // Seconds a byte of the network card of a device's machine, which all its messages to other machines share in each
   // direction: that of its fastest link. 0: no limit.
   double CardSecondsPerByte(int d) const { return cards_[static_cast<size_t>(d)]; }
-  // Of a device; 0: no limit.
+  // For a device; 0: no limit.
   double MemoryBytes(int d) const { return memory_[static_cast<size_t>(d)]; }
 
   double UsdPerHour(int d) const { return prices_[static_cast<size_t>(d)]; }  // of a device; 0: unknown

@@ -8,7 +8,7 @@
 namespace medley::sched {
 namespace {
 
-// Of the fixed time, and in seconds: so that no time divides by zero, nor by what is lost beside the fixed time.
+// For the fixed time, and in seconds: so that no time divides by zero, nor by what is lost beside the fixed time.
 constexpr double kLeastPart = 1e-9, kLeastSeconds = 1e-15;
 
 double Variable(const StepTimeProblem::Work& work) {

@@ -157,7 +157,7 @@ export function timeline(simulated, onBar) {
   const all = read(JSON.parse(simulated.trace));
   const rows = chooseDevices(all, simulated.devices);
   const total = all.reduce((sum, d) => sum + d.bars.length, 0);
-  // Of too many, the longest are drawn: the others are hardly visible.
+  // When there are too many, the longest are drawn: the others are hardly visible.
   const bars = rows.flatMap((device, row) => device.bars.map((bar) => ({ ...bar, device, row })))
     .sort((a, b) => b.dur - a.dur || a.ts - b.ts).slice(0, MAX_BARS).sort((a, b) => a.row - b.row || a.ts - b.ts);
   if (bars.length === 0) return [node("p", {}, "No instruction of this plan takes time.")];

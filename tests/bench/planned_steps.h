@@ -34,7 +34,7 @@ absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, 
 // cli::AnswerOfPlannerProgram; FailedPrecondition without a plan.
 absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request);
 
-// Of each placement its operations and replicas: " 0-3 device*share ...;".
+// For each placement its operations and replicas: " 0-3 device*share ...;".
 std::string PlacementsText(const model::ExecutionPlan& plan);
 worker::JobShape ShapeOf(const model::ExecutionPlan& plan);
 

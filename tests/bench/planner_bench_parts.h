@@ -50,7 +50,7 @@ class PlannerBench {
     MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
     return message;
   }
-  // Of examples/plan.
+  // For examples/plan.
   absl::StatusOr<model::PlanRequest> Request(const std::string& name) const;
 
   // Seconds and proofs of `exact`.

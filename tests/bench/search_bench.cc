@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
   app.add_option("--types", flags.types)->delimiter(',');
   app.add_option("--seeds", flags.seeds);
   app.add_option("--variant", flags.variant, "seed of the types that are made up");
-  // Of the policies; other planners refuse them.
+  // For the policies; other planners refuse them.
   for (const auto& [flag, option] : {std::pair{"--rounds", "rounds"},
                                      {"--hidden", "hiddenUnits"},
                                      {"--samples", "samplesPerRound"},

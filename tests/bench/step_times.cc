@@ -60,7 +60,7 @@ std::map<std::string, double> ProcessorSeconds(const Processes& processes) {
   return seconds;
 }
 
-// Of one step.
+// For one step.
 struct MeasuredStep {
   double seconds = 0;
   std::map<std::string, double> processors;  // seconds by pool

@@ -151,7 +151,7 @@ ARROWS = {
     "worker/cut": ["common/base", "worker/exported"],
     "worker/model": ["common/base", "common/model", "worker/cut", "worker/data", "worker/exported", "worker/params",
                      "worker/pipeline", "worker/scores", "worker/torchscript"],
-    # Of GPUs, and of groups of processes; not of tensors.
+    # About GPUs, and groups of processes; not of tensors.
     "worker/device": ["common/base", "worker/collective"],
     "worker/aten": ["common/base", "common/model", "worker/cut", "worker/data", "worker/device", "worker/exported", "worker/model", "worker/params",
                     "worker/pipeline"],

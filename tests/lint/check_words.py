@@ -7,6 +7,10 @@
 
 Of C++, proto and Python files it reads comments, strings and names with a capital letter or a trailing underscore, that
 is, all but local names; of other files everything. Names are split first: `kPoolGone` and `gone_` hold the word "gone".
+Besides words it knows two shapes of bad English. The name of a test says what happens in a sentence: `DisruptionsAreNotFailures`
+and `RefusesInvalidDates`, not `DisruptionsAreNoFailures` or `DatesThatAreNone`. A comment does not begin with "Of" but says whose or
+for what, with its subject: "For a job without a plan: ...", "The size of ...".
+
 words_allowed.txt beside this file lists the exceptions, such as HTTP's "410 Gone"; an exception that matches nothing is
 a problem as well.
 """
@@ -31,6 +35,25 @@ COMMENT_MARK = re.compile(r"^\s*(//+|#+|\*|--)?\s*")
 # Comments and literals of C++; what is between them is code.
 CXX_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^(\s"]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.S)
 CXX_NAME = re.compile(r"\b(?:\w*[A-Z]\w*|[a-z]\w*_)\b")
+
+
+# A predicate "no X" or "none", a relative clause that ends in the air, and "what no ...": fragments, not sentences.
+BAD_NAME = re.compile(r"(?<!There)(?:Is|Are)No(?:ne(?![a-z])|(?!t|w|ne|Longer|Worse)(?=[A-Z]))|WhatNo[A-Z]|That(?:Is|Are|Can)Not(?:Be)?$|ThatCannotBe$")
+TEST_NAME = re.compile(r"^\s*(?:TEST(?:_F|_P)?\(\w+, (\w+)\)|def (test_\w+)\()")
+FRAGMENT = re.compile(r"^\s*(?://+|#) Of ")
+INSIDE_COMMENT = re.compile(r"^\s*(?://|#).*[^.:;]$")  # the next line of the comment continues its sentence
+
+
+def shapes(path, text):
+    """Yields (line number, what is wrong) for names of tests and beginnings of comments."""
+    before = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        name = TEST_NAME.match(line)
+        if name and BAD_NAME.search(re.sub(r"_(\w)", lambda m: m.group(1).upper(), name.group(1) or name.group(2))):
+            yield number, f"the name {name.group(1) or name.group(2)} is no sentence: say what happens, as RefusesInvalidDates"
+        if not path.endswith(".md") and FRAGMENT.match(line) and not INSIDE_COMMENT.match(before):
+            yield number, "a comment that begins with 'Of': say whose or for what, with the subject: " + line.strip()[:80]
+        before = line
 
 
 def readable(path, text):
@@ -159,6 +182,10 @@ def main():
             folder = path.split("/")[0] if "/" in path else "(top)"
             counts[folder] = counts.get(folder, 0) + 1
             problems.append(f"{path}:{number}: '{found}': write {words[word]}: {line[:100]}")
+        for number, wrong in shapes(path, text):
+            folder = path.split("/")[0] if "/" in path else "(top)"
+            counts[folder] = counts.get(folder, 0) + 1
+            problems.append(f"{path}:{number}: {wrong}")
     if not arguments:
         problems += exceptions.problems + exceptions.unused()
     if "--count" not in sys.argv[1:]:

@@ -14,6 +14,7 @@ import check_layers  # noqa: E402
 import check_maps  # noqa: E402
 import check_sizes  # noqa: E402
 import check_status  # noqa: E402
+import check_words  # noqa: E402
 
 
 class ArrowsTest(unittest.TestCase):
@@ -181,6 +182,28 @@ class DeadTest(unittest.TestCase):
         self.assertEqual(self.found("bool Used(int a);\ninline bool Two() { return Used(2); }", "bool Used() {}", "Two();"), [])
         self.assertEqual(self.found("template <typename T>\nbool Two(T t) {\n  return t.Parse(1);\n}", "", "Two();"), [])
         self.assertEqual(check_dead.dead({"kube/a.h": "bool Used();", "tests/bench/b.cc": "Used();"}), [])
+
+
+class ShapesTest(unittest.TestCase):
+    def found(self, text, path="a_test.cc"):
+        return [number for number, _ in check_words.shapes(path, text)]
+
+    def test_names_that_are_fragments_are_found(self):
+        for name in ("DatesThatAreNone", "DisruptionsAreNoFailures", "TextsThatAreNoneAreRefused", "IgnoresWhatIsNoTime", "WhatNoClientDoes",
+                     "ProgramsThatCannotBe", "F2_AChildIsNoCreation", "NamesTheFirstThatIsNot"):
+            with self.subTest(name):
+                self.assertEqual(self.found(f"\nTEST_F(SomeTest, {name}) {{"), [2])
+        self.assertEqual(self.found("    def test_noise_is_no_slowness(self):", "a.py"), [1])
+
+    def test_sentences_are_fine(self):
+        for name in ("DisruptionsAreNotFailures", "ItIsNowRead", "IsNoLongerUsed", "IsNoWorseThanOthers", "ANoteSaysWhyThereAreNoGroups",
+                     "OneOfNone", "APlanThatCannotBeStoredIsNotRun", "AnyIsNonemptyText"):
+            with self.subTest(name):
+                self.assertEqual(self.found(f"TEST(SomeTest, {name}) {{"), [])
+
+    def test_comments_that_begin_with_of(self):
+        self.assertEqual(self.found("// Of a job.\nint x;  // of a job\n  // For a job.\n# Of the host.\n// A sum\n// Of two is meant.\n"), [1, 4])
+        self.assertEqual(self.found("# Of mice and men", "a.md"), [])
 
 
 class StatusTest(unittest.TestCase):

@@ -203,7 +203,7 @@ void RmsNorm(const RunContext&, int, int, Stack& stack) {
   stack = {result};
 }
 
-// Of tensors whose strides differ from those in the PyTorch that exported the model, a view may have to be a copy.
+// For tensors whose strides differ from those in the PyTorch that exported the model, a view may have to be a copy.
 void View(const RunContext&, int, int, Stack& stack) { stack = {stack[0].toTensor().reshape(stack[1].toIntVector())}; }
 
 using Names = std::vector<std::string_view>;

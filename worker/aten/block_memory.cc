@@ -8,7 +8,7 @@
 namespace medley::aten {
 namespace {
 
-// Of a parameter on the device: the fast kernels of cuDNN and LibTorch load this many bytes at once.
+// For a parameter on the device: the fast kernels of cuDNN and LibTorch load this many bytes at once.
 constexpr uintptr_t kAlignment = 16;
 
 at::TensorOptions Floats() { return at::TensorOptions().dtype(at::kFloat); }

@@ -29,7 +29,7 @@ struct RunContext {
   std::vector<c10::IValue> values;  // by slot
 };
 
-// Of one call: its arguments in the order of a schema.
+// For one call: its arguments in the order of a schema.
 using Stack = std::vector<c10::IValue>;
 
 class CallList {

@@ -28,7 +28,7 @@ struct Origin {
   CheckpointManifest manifest;
 };
 
-// Of one named checkpoint.
+// For one named checkpoint.
 absl::StatusOr<Origin> ReadOne(const fs::path& from, const Volume& parent, const ImportingJob& job) {
   const std::string folder = from.filename().string();
   const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(parent, folder);
@@ -44,7 +44,7 @@ absl::StatusOr<Origin> ReadOne(const fs::path& from, const Volume& parent, const
   return Origin{parent, *manifest};
 }
 
-// Of a job's folder, its newest.
+// For a job's folder, its newest.
 absl::StatusOr<Origin> ReadNewest(const fs::path& from, const Volume& volume, const ImportingJob& job) {
   const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(volume, "", job.model_fingerprint, {}, job.settings);
   if (absl::IsNotFound(found.status())) return Refuse(from, "the folder does not exist");

@@ -85,7 +85,7 @@ bool Plausible(const fmtn::SectionHeader& h) {
   return h.kind == fmtn::kRows && h.name_bytes == 0 && h.width > 0 && h.count_b == h.count_a * h.width;
 }
 
-// Of a plausible section.
+// For a plausible section.
 uint64_t PayloadBytes(const fmtn::SectionHeader& h) {
   return h.count_a * (h.kind == fmtn::kRows ? sizeof(uint64_t) : sizeof(float)) + h.count_b * sizeof(float);
 }

@@ -35,7 +35,7 @@ double Product(const Extents& sizes) {
   return product;
 }
 
-// Of the tensor argument at a place; nullopt for other arguments.
+// For the tensor argument at a place; nullopt for other arguments.
 absl::StatusOr<std::optional<Extents>> ExtentsAt(const exported::Program& program, const exported::Node& node,
                                                  size_t place, const std::string& batch) {
   if (place >= node.inputs.size()) return std::nullopt;

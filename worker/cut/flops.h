@@ -9,7 +9,7 @@
 
 namespace medley::cut {
 
-// Of a node of `program`, whose batch is the symbol `batch`: products of matrices and convolutions exactly, attention
+// For a node of `program`, whose batch is the symbol `batch`: products of matrices and convolutions exactly, attention
 // without its softmax, other calls one for each element of their results. Errors: sizes that cannot be evaluated.
 absl::StatusOr<double> FlopsOf(const exported::Program& program, int node, const std::string& batch);
 

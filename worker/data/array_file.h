@@ -17,7 +17,7 @@ namespace medley::worker {
 struct ArraySource {
   std::string path;    // or a pattern of FindFiles: the samples of all files one after the other
   std::string format;  // idx, npy, raw
-  // Of raw: all it holds are elements of this type, little-endian.
+  // For raw: all it holds are elements of this type, little-endian.
   ElementType storage = ElementType::kUint8;
   std::vector<int64_t> shape;  // of one sample
 };

@@ -67,7 +67,7 @@ class FactReader {
     ok_ = false;
     bytes_ = {};
   }
-  // Of a list: each of its values takes a byte or more.
+  // For a list: each of its values takes a byte or more.
   size_t Size() {
     uint64_t size = 0;
     (*this)(size);

@@ -13,7 +13,7 @@
 
 namespace medley::worker {
 
-// Of the file that a path leads to.
+// For the file that a path leads to.
 struct FileIdentity {
   std::string path;
   uint64_t device = 0;

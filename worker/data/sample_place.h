@@ -16,7 +16,7 @@ struct SamplePlace {
   int64_t most_in_memory = model::kMostRowsInMemory;  // rows that take less while they are read are in memory
 };
 
-// Of a process that may use so many bytes of memory.
+// For a process that may use so many bytes of memory.
 SamplePlace PlaceIn(const std::filesystem::path& folder, bool shared, int64_t memory_limit);
 
 // Why the folder cannot hold `bytes` more, as the end of a sentence: "/tmp is in memory (tmpfs)". Empty: it can.

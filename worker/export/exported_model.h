@@ -18,7 +18,7 @@
 namespace medley::worker {
 
 inline constexpr int kExportVersion = 1;
-// Of the JSON in an export: more is refused before it is read.
+// Bounds of the JSON in an export: more is refused before it is read.
 inline constexpr int64_t kMostJsonBytes = int64_t{1} << 26;
 inline constexpr size_t kMostJsonValues = 4'000'000;
 inline constexpr std::string_view kModelFile = "model.json";

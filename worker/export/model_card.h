@@ -16,7 +16,7 @@ struct ModelCard {
   model::JobSpec spec;
   int64_t rows = 0;      // of the training data
   int64_t bad_rows = 0;  // that could not be parsed and were left out
-  // Of the test data or, without these, of the validation data, with the number of samples; empty: there are neither.
+  // For the test data or, without these, of the validation data, with the number of samples; empty: there are neither.
   std::map<std::string, double> metrics;
   std::string chosen;                       // a sentence: which of the models this one is, and why; may be empty
   std::map<std::string, double> chosen_by;  // the metrics of the evaluation that chose it, if those are others

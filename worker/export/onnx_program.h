@@ -66,7 +66,7 @@ class OnnxConversion {
   std::string New();  // the name of a value
   std::string Add(std::string_view type, const std::vector<std::string>& inputs,
                   std::initializer_list<OnnxAttribute> attributes = {});
-  // Of a tensor of the result's type, and a number.
+  // For a tensor of the result's type, and a number.
   std::string With(std::string_view type, const std::string& a, double b) {
     return Add(type, {a, Scalar(b, Result().type)});
   }

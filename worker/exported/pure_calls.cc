@@ -6,7 +6,7 @@
 namespace medley::exported {
 namespace {
 
-// Of the namespace aten, without overloads: what sixty models of torchvision, timm and transformers call
+// From the namespace aten, without overloads: what sixty models of torchvision, timm and transformers call
 // (tests/bench/zoo_models.py), and operators like those. Not here: from_file and others that open files, what changes
 // settings of the process, sets or shares storage, prints, waits, or needs a device of its own; what gives memory that
 // nobody has written to (empty); and what trusts its arguments where a check is needed (_unsafe_index, as_strided).

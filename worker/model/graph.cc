@@ -66,7 +66,7 @@ class GraphBuilder {
     graph_.operations.push_back(std::move(operation));
   }
 
-  // Of the outputs of the operation that was added before.
+  // For the outputs of the operation that was added before.
   void Dropout(double fraction) { graph_.operations.back().dropout = fraction; }
 
   // A hidden layer of a named model.

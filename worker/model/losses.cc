@@ -42,7 +42,7 @@ double Softmax(Floats logits, float label, const std::vector<float>& weights, fl
   return (all - static_cast<double>(logits[number])) * static_cast<double>(weight);
 }
 
-// Of several tokens, each with its classes: the mean over those that have a label.
+// For several tokens, each with its classes: the mean over those that have a label.
 double SoftmaxOfTokens(Floats logits, Floats labels, const std::vector<float>& weights, float scale, float* gradient) {
   const size_t classes = logits.size() / labels.size();
   const auto labelled = std::ranges::count_if(labels, [](float label) { return label != kNoLabel; });

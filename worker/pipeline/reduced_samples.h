@@ -6,7 +6,7 @@
 
 namespace medley::worker {
 
-// Of a batch of `count` samples, whose parts `binding` knows: those of the replicas that add their gradients to those
+// For a batch of `count` samples, whose parts `binding` knows: those of the replicas that add their gradients to those
 // of `replica`.
 int ReducedSamples(const program::Program& program, const program::Binding& binding, int block, int replica, int count);
 

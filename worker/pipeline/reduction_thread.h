@@ -55,7 +55,7 @@ class ReductionThreads {
   ReductionThreads(const program::Program& program, std::span<const int> blocks, DenseReducer& reducer);
   // `block` must be reduced.
   ReductionThread& Of(int block) { return *threads_.at(NumberOf(block)); }
-  // Of all threads.
+  // For all threads.
   void Reset();
 
  private:

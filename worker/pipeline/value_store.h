@@ -48,7 +48,7 @@ class ValueStore {
   std::vector<std::vector<float>> received_;                          // by Slot of the flow
   std::vector<std::vector<std::span<const float>>> input_gradients_;  // of blocks here, by block; of the last pass
   std::map<std::pair<int, int>, int> gradient_of_;                    // by value and layout
-  // Of gradients with several parts, by Slot: copies of those of blocks here, and the sum. Of those with one part, a
+  // For gradients with several parts, by Slot: copies of those of blocks here, and the sum. Of those with one part, a
   // copy if passes are interleaved.
   std::vector<std::vector<std::vector<float>>> parts_;
   std::vector<std::vector<float>> sums_;

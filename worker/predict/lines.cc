@@ -73,7 +73,7 @@ void PredictionLines::Append(std::span<const float> logits, std::string& text) c
   text += '\n';
 }
 
-// Of each token what a sample with one label has, separated by commas.
+// For each token what a sample with one label has, separated by commas.
 void PredictionLines::AppendTokens(std::span<const float> logits, std::string& text) const {
   const size_t classes = classes_.size();
   for (size_t first = 0; first + classes <= logits.size(); first += classes) {

@@ -39,7 +39,7 @@ struct Quality {
   int64_t rows = 0;
   int64_t positives = 0;  // binary: rows with label 1
   BadRows bad_rows;       // which were left out
-  // Of binary (at probability 0.5) and multiClass: how often class i was predicted as class j, at i * classes + j.
+  // For binary (at probability 0.5) and multiClass: how often class i was predicted as class j, at i * classes + j.
   // Empty for others, and for too many classes.
   std::vector<int64_t> confusion;
   bool weighted = false;  // by spec.data.weight: the metrics count each row with its weight, `confusion` does not

@@ -129,7 +129,7 @@ absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::strin
                      processor / bytes};
 }
 
-// Of one operation.
+// For one operation.
 struct Costs {
   std::array<OperationCost, kUnits.size()> by_units;
   OperationCost undivided;  // the batch in one micro-batch; zeros where each step has one

@@ -161,7 +161,7 @@ std::vector<int64_t> BinaryConfusion(const ScoreHistogram& histogram, double thr
 
 namespace {
 
-// Of a binary model whose predictions are 1 from the probability 0.5 on.
+// For a binary model whose predictions are 1 from the probability 0.5 on.
 ClassCounts ClassesOf(const ScoreHistogram& histogram) {
   const std::vector<int64_t> confusion = BinaryConfusion(histogram, 0.5);
   return {.right = {confusion[0], confusion[3]},

@@ -36,7 +36,7 @@ struct ScoreSums {
   int64_t samples = 0;
   std::map<std::string, double> sums;      // over the samples, by the metric whose value is their mean
   std::vector<ScoreHistogram> histograms;  // of each class or label; AUC is the mean of theirs
-  // Of at most kMostConfused classes: how often class i was predicted as class j, at i * classes + j. Empty otherwise,
+  // For at most kMostConfused classes: how often class i was predicted as class j, at i * classes + j. Empty otherwise,
   // and in sums that a member has sent: it serves `medley evaluate`.
   std::vector<int64_t> confusion;
   double weight = 0;  // of all samples: the sum of their weights; 0: their number

@@ -12,7 +12,7 @@ namespace {
 
 using base::IsOk;
 
-// Of the planner with this name; `graph` is the service's.
+// For the planner with this name; `graph` is the service's.
 sched::StepTimeSolution Solve(const std::string& name, const sched::StepTimeProblem& problem,
                               const sched::GraphOptions& options = {.groups = 48, .calls = 400}) {
   sched::StepTimeRegistry planners;
@@ -50,7 +50,7 @@ TEST(BaselinesTest, TheSearchOfTheServiceIsNoWorse) {
   }
 }
 
-TEST(BaselinesTest, CopiesOfWhatFitsOnNoDeviceAreNoPlan) {
+TEST(BaselinesTest, WhatFitsOnNoDeviceIsNotCopied) {
   model::PlanRequest request = sched::ClusterRequest({3}, {1}, 6, 1, 6e9);
   request.resources[0].memory_bytes = 13e9;  // the whole model with its state needs 18 GB
   EXPECT_FALSE(Solve("ev-ar", sched::ProblemOf(request)).best);

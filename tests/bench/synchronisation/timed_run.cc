@@ -70,7 +70,7 @@ class Recorder {
     }
     return !steps.empty() || !evaluations.empty();
   }
-  // Of training, since the warm-up.
+  // For training, since the warm-up.
   double Since(base::SteadyTime now) const { return begin_ ? base::ToSeconds(now - *begin_) - evaluating_ : -1; }
   Timeline& timeline() { return timeline_; }
   bool begun() const { return begin_.has_value(); }

@@ -59,7 +59,7 @@ TEST_P(LifeTest, AJobIsProfiledPlannedRunAndFinished) {
   EXPECT_TRUE(HasEvent("PlanAccepted", "emb@2xcpu"));
 }
 
-// Of the pods as the operator's cache holds them: two units of pool cpu, one of pool gpu, a server, and a coordinator.
+// For the pods as the operator's cache holds them: two units of pool cpu, one of pool gpu, a server, and a coordinator.
 TEST_P(LifeTest, WhatThePodsCostIsCounted) {
   RunJob();
   clock_.Advance(std::chrono::hours(1));

@@ -135,7 +135,7 @@ TEST_F(RunTest, ATrainerThatAnAnnotationMakesSlowIsLeftOutAndReturns) {
        "epochs: 2000, batchSize: 512, microBatches: 1, sync: {anomaly: {detector: RunningMean}}");
   Edit(job, "  runPolicy:", "  elasticity: {minUnits: 3, maxUnits: 3}\n  runPolicy:");
   const auto child = StartManifest(job, {});
-  // Of its samples, so what is usual is known.
+  // From its samples, so what is usual is known.
   ASSERT_TRUE(WaitForOutput("\n   1 %  ", base::seconds(240))) << Output();
   const auto has_event = [&](const std::string& reason) {
     const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(120));
@@ -238,7 +238,7 @@ TEST_F(RunTest, TheModelIsWhereTheLastLineSaysAndPredicts) {
   EXPECT_THAT(Output(), testing::ContainsRegex("AUC       0[.]8[0-9]"));
 }
 
-TEST_F(RunTest, AFolderThatIsNoModelIsNotReplaced) {
+TEST_F(RunTest, AFolderThatIsNotAModelIsNotReplaced) {
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "notes", "mine"), base::IsOk());
   EXPECT_EQ(RunManifest(SmallJob(), {"--export", folder_.string()}), "exit code 2");
   EXPECT_THAT(Output(), HasSubstr("exists and is not a model; name another folder with --export"));

@@ -87,7 +87,7 @@ TEST_F(PriceFetcherTest, RequestsCarryWhatTheyWereGiven) {
   EXPECT_EQ(requests[1].headers.at("content-type"), "application/x-www-form-urlencoded");
 }
 
-TEST_F(PriceFetcherTest, TokenFilesThatAreNone) {
+TEST_F(PriceFetcherTest, RefusesInvalidTokenFiles) {
   const auto with = [&](const std::string& file) { return Get("http://127.0.0.1:1", {.bearer_token_file = file}); };
   EXPECT_THAT(with(folder_ / "absent"), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("absent")));
   EXPECT_THAT(with(File("empty", " \n")), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("is empty")));
@@ -119,7 +119,7 @@ TEST_F(PriceFetcherTest, BodyOverTheLimit) {
   EXPECT_THAT(Get(server.url(), {.max_body_bytes = body.size() - 1}), StatusIs(StatusCode::kResourceExhausted));
 }
 
-TEST_F(PriceFetcherTest, BodyThatIsCutOff) {
+TEST_F(PriceFetcherTest, ABodyThatIsCutOffIsAnError) {
   Fault fault = Fault::kTruncate;
   const ReplayServer server([&](const ReplayRequest&) { return ReplayReply{.body = "half of it", .fault = fault}; });
   EXPECT_THAT(Get(server.url()), StatusIs(StatusCode::kUnavailable));

@@ -12,15 +12,15 @@ JobOptions WithTables();  // embedding rows on parameter servers
 JobOptions WithoutTables();
 JobOptions Exported();  // a model that was exported from PyTorch
 
-// Of WithTables.
+// For WithTables.
 std::vector<JobShape> Synchronous();
 std::vector<JobShape> WithoutUndo();  // where survivors have applied different steps, all return to the checkpoint
-// Of WithoutTables.
+// For WithoutTables.
 std::vector<JobShape> Asynchronous();
 std::vector<JobShape> Differing();    // replicas train on their own and average after some steps
 std::vector<JobShape> Placed();       // on devices of their own, in other places and orders, and as stages
 std::vector<JobShape> Overlapping();  // reductions that go on during the next step, in small buckets, and plans without
-// Of Exported.
+// For Exported.
 std::vector<JobShape> OfExported();
 
 }  // namespace medley::worker

@@ -67,7 +67,7 @@ class Caller {
     return grpc::StatusCode::OK;
   }
 
-  // Of a generation that the server does not hold: only a caller who may ask learns that.
+  // For a generation that the server does not hold: only a caller who may ask learns that.
   grpc::StatusCode Pull(const rpc::ChannelOptions& options, const std::string& token) {
     const auto stub = pb::ParameterServerService::NewStub(rpc::MakeChannel(job_.Endpoint("server-0"), options));
     grpc::ClientContext context;

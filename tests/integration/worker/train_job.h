@@ -56,7 +56,7 @@ inline Outcome Train(const JobOptions& options, const JobShape& first, const Job
   return run;
 }
 
-// Of the losses, relative.
+// The largest relative difference of the losses.
 inline double LargestDifference(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.losses.size(), b.losses.size());
   double worst = 0;
@@ -66,7 +66,7 @@ inline double LargestDifference(const Outcome& a, const Outcome& b) {
   return worst;
 }
 
-// Of the weights: the norm of the difference, relative to that of `a`.
+// The difference of the weights: the norm of the difference, relative to that of `a`.
 inline double WeightDifference(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.header, b.header);
   EXPECT_EQ(a.weights.size(), b.weights.size());

@@ -36,7 +36,7 @@ TEST(ErrorsTest, CodesMap) {
   }
 }
 
-TEST(ErrorsTest, BodyThatIsNoStatus) {
+TEST(ErrorsTest, BodyThatIsNotAStatus) {
   const absl::Status status = ErrorFromHttp(503, "<html>", "x", std::chrono::seconds(7));
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("<html>")));
   EXPECT_EQ(Reason(status), "ServiceUnavailable");
@@ -63,7 +63,7 @@ TEST(ErrorsTest, StatusObjectOfAWatch) {
   EXPECT_EQ(HttpCode(ErrorFromStatusObject(Object(Json::array({1})), "watch")), 500);
 }
 
-TEST(ErrorsTest, ConnectionRefusedIsNoHttpError) {
+TEST(ErrorsTest, ConnectionRefusedIsNotAnHttpError) {
   const absl::Status status = ConnectionRefused("watch pods");
   EXPECT_TRUE(IsConnectionRefused(status));
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));

@@ -18,8 +18,8 @@ namespace medley::worker {
 struct CoreOptions {
   std::string job_uid;
   int64_t term = 0;  // of this coordinator (docs/adr/0015-the-coordinator-moves.md)
-  // Of what the job trains: its model, schema, data and training parameters. Empty: unknown. A coordinator continues
-  // only a journal with its own digest.
+  // A digest of what the job trains: its model, schema, data and training parameters. Empty: unknown. A coordinator
+  // continues only a journal with its own digest.
   std::string job_digest;
   // Plans are compiled for it before they are accepted. Without layers: unknown, plans are checked without it.
   model::Model model;

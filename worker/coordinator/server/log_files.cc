@@ -22,7 +22,7 @@ absl::StatusOr<std::vector<std::string>> LogNames(const Volume& volume) {
   if (absl::IsNotFound(names.status())) return std::vector<std::string>();
   MEDLEY_RETURN_IF_ERROR(names.status());
   std::erase_if(*names, [](const std::string& name) { return !name.starts_with(kLogPrefix); });
-  // Of one term, NAME.log.1 is older than NAME.log.
+  // For one term, NAME.log.1 is older than NAME.log.
   const auto key = [](const std::string& name) {
     const bool older = name.ends_with(".1");
     return std::pair(older ? name.substr(0, name.size() - 2) : name, !older);

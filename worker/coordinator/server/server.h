@@ -61,7 +61,7 @@ struct CoordinatorOptions {
   std::string metrics_token_digests;  // of its readers' tokens (http_server::Readers); empty: everybody
   // A member is lost when its session breaks and the same process does not reconnect within this time.
   base::nanoseconds session_grace = base::milliseconds(500);
-  // Of pings to members, so that one on a dead machine is lost within half a minute (rpc::ServerOptions).
+  // The interval of pings to members, so that one on a dead machine is lost within half a minute (rpc::ServerOptions).
   base::milliseconds keepalive_interval = base::seconds(10);
   base::nanoseconds tick = base::milliseconds(50);
   // Longest wait for a record of the journal, without which the coordinator can decide nothing more; it then exits so

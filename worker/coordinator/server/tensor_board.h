@@ -67,7 +67,7 @@ class TensorBoard {
   int64_t last_step_ = 0;
   int64_t last_evaluation_ = 0;  // its step
   base::WallTime written_at_{};
-  // Of the steps since the last point.
+  // For the steps since the last point.
   double loss_sum_ = 0;
   int64_t losses_ = 0;
   int64_t steps_ = 0;

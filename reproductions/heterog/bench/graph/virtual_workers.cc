@@ -27,7 +27,7 @@ absl::StatusOr<sched::StepTimeProblem> OnDevices(const sched::StepTimeProblem& p
   return sched::StepTimeProblem::Compile(std::move(request));
 }
 
-// Of one virtual worker; kForever where the model does not fit.
+// For one virtual worker; kForever where the model does not fit.
 absl::StatusOr<double> SecondsOn(const sched::StepTimeProblem& problem, const std::vector<int>& devices,
                                  const sched::SearchLimits& limits) {
   MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem part, OnDevices(problem, devices));

@@ -18,7 +18,7 @@ struct VirtualWorkers {
   std::vector<std::vector<std::string>> workers;  // the machines of each; a machine of none is not used
 };
 
-// Of all partitions of the machines into virtual workers, the one with the most samples a second. HetPipe (Park and
+// Among all partitions of the machines into virtual workers, the one with the most samples a second. HetPipe (Park and
 // others 2020) has three: a machine each (node partition), the same of every kind (equal distribution,
 // planner `hetpipe`), and pairs of equal power (hybrid). Here a virtual worker is one machine or several, and its
 // pipeline the best of planner `hetpipe` on its devices. Virtual workers do not wait for one another, so their samples

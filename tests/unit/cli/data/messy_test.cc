@@ -87,7 +87,7 @@ TEST(MessyTest, WordsForYesCountAsOneInSeveralLanguages) {
   }
 }
 
-TEST(MessyTest, ACommaAtTheEndOfEachRowIsNoColumn) {
+TEST(MessyTest, IgnoresACommaAtTheEndOfEachRow) {
   std::string text = "a,b,label,\n";
   for (int i = 0; i < 50; ++i) text += fmt::format("{},{},{},\n", i * 7 % 31, i * 3 % 29, i % 2);
   const TableGuess table = TableOf(text);
@@ -122,7 +122,7 @@ TEST(MessyTest, LabelsLikePricesAreLearntAsLogarithms) {
   }
 }
 
-TEST(MessyTest, AColumnOfWeightsIsNoFeature) {
+TEST(MessyTest, LeavesAColumnOfWeightsOutOfTheFeatures) {
   std::string text = "x,city,sample_weight,y\n";
   for (int i = 0; i < 300; ++i) {
     text += fmt::format("{},c{},{},{}\n", Number(i), i % 5, i == 9 ? "" : fmt::format("0.{}", 10 + i % 89), i % 2);

@@ -45,7 +45,7 @@ TEST(SampleTest, ReadsRowsOfSeveralLines) {
   EXPECT_EQ(cut->rows.size(), 2u) << "the last row may be longer";
 }
 
-TEST(SampleTest, RefusesWhatIsNoTableOfText) {
+TEST(SampleTest, RefusesFilesThatAreNotTextTables) {
   const auto error = [](std::string_view text) { return base::Message(Parse(text).status()); };
   EXPECT_EQ(error(""), "x.csv: the file is empty");
   EXPECT_EQ(error("\xef\xbb\xbf\n \r\n"), "x.csv: the file is empty");

@@ -82,7 +82,7 @@ TEST(SummaryTest, AllMetricsOfTheTaskAreShown) {
   EXPECT_THAT(summary.failures, ElementsAre("test r2 is 0.8750, the scenario expects at least 0.9000"));
 }
 
-TEST(SummaryTest, EarlyStoppingIsNoFailure) {
+TEST(SummaryTest, EarlyStoppingIsNotAFailure) {
   RunRecord record = Good();
   record.last.observed.samples = 40;
   record.last.stopped_early = "stopped early at step 4: auc has not improved";

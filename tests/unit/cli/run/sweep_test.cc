@@ -31,7 +31,7 @@ TEST(SweepGridTest, ReadsValuesAsYaml) {
   EXPECT_THAT(ParseAxis(R"(training.optimizer.name="a,b",adam)")->values, ElementsAre("a,b", "adam"));
 }
 
-TEST(SweepGridTest, RefusesWhatIsNoFieldOrNoValue) {
+TEST(SweepGridTest, RefusesUnknownFieldsAndInvalidValues) {
   for (const char* text : {"", "rate", "=1", "a..b=1", "a b=1", "a=", "a=1,,2", "a=1,1", "a=[1", "a[0]=1"}) {
     EXPECT_THAT(ParseAxis(text), StatusIs(kNoSweep, HasSubstr("such as training.optimizer.learningRate=0.1,0.03")))
         << text;

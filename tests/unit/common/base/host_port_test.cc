@@ -27,7 +27,7 @@ TEST(HostPortTest, JoinedAddressesAreSplitIntoTheSame) {
   EXPECT_EQ(JoinHostPort("[::1]", 80), "[::1]:80") << "brackets are not doubled";
 }
 
-TEST(HostPortTest, WhatIsNoAddressIsRefused) {
+TEST(HostPortTest, RefusesInvalidAddresses) {
   for (const char* text : {"", "host", "host:", "host:x", "host:-1", "host:65536", "host:80 ", "[::1]", "[::1]80",
                            "[::1", "[::1]:", "[host]:80", "[]:80", ":", "host:999999999999"}) {
     EXPECT_THAT(SplitHostPort(text), StatusIs(absl::StatusCode::kInvalidArgument)) << text;

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of a value, as CEL would write it.
+// For a value, as CEL would write it.
 std::string Show(const Value& value) {
   if (value.is_error()) return "error: " + *value.error().message;
   switch (value.kind()) {
@@ -203,7 +203,7 @@ TEST(CelTest, Functions) {
   for (const Case& each : cases) EXPECT_EQ(ValueOf(each.text), each.value) << each.text;
 }
 
-TEST(CelTest, SaysWhereATextIsNoExpression) {
+TEST(CelTest, SaysWhereAnExpressionIsWrong) {
   const Case cases[] = {
       {"", "none: character 1: the expression ends too early"},
       {"1 +", "none: character 4: the expression ends too early"},

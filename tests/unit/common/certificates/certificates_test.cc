@@ -106,7 +106,7 @@ TEST_F(CertificatesTest, TellTheirValidity) {
   EXPECT_GT(ValidityOf(authority_.certificate)->to, kNow + kDay * 3650);
 }
 
-TEST_F(CertificatesTest, TextsThatAreNoneAreRefused) {
+TEST_F(CertificatesTest, RefusesTextsThatAreNotPem) {
   for (const std::string& text : {std::string(), std::string("-----BEGIN CERTIFICATE-----\n"), own_.key}) {
     EXPECT_THAT(ValidityOf(text), StatusIs(absl::StatusCode::kInvalidArgument)) << text;
     EXPECT_THAT(Issue({text, authority_.key}, {"a"}, {kNow, kNow}), StatusIs(absl::StatusCode::kInvalidArgument))

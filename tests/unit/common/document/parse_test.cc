@@ -62,7 +62,7 @@ TEST(ParseTest, DuplicatesAreReportedWhereTheCallerAsks) {
 }
 
 // JSON can write what YAML cannot, and a file of one must mean the same as a file of the other.
-TEST(ParseTest, CodePointsThatAreNoCharactersAreRefused) {
+TEST(ParseTest, RefusesInvalidCodePoints) {
   for (const char* text : {"{\"a\": \"\\uFFFF\"}", "{\"\\uFDD0\": 1}", "[\"x\\uD83F\\uDFFE\"]", "a: \"\\uFFFE\""}) {
     EXPECT_FALSE(Parse(text).ok()) << text;
   }

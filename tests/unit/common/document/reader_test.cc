@@ -168,7 +168,7 @@ TEST(ReaderTest, UnknownFieldsHaveTheirFullPath) {
                       }
                     }),
               StatusIs(kRefused, "feeds[0].perod: unknown field; did you mean `period`?"));
-  // Of a borrowed tree nothing is unknown.
+  // In a borrowed tree nothing is unknown.
   const nlohmann::json tree = {{"a", 1}, {"b", "2"}};
   const Reader reader(tree, "status");
   EXPECT_EQ(reader.Int("a", 0), 1);

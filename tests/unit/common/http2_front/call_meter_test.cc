@@ -157,7 +157,7 @@ TEST_F(CallMeterTest, WhatCarriesDataIsNotPaced) {
   EXPECT_EQ(meter->FromClient(flow, now_).passed, flow.size());
 }
 
-TEST_F(CallMeterTest, WhatNoClientDoesClosesTheConnection) {
+TEST_F(CallMeterTest, FramesThatClientsNeverSendCloseTheConnection) {
   std::string endless = Frame(kHeaders, 0, 1, "fields");
   for (int i = 0; i < 10; ++i) endless += Frame(kContinuation, 0, 1, std::string(100, 'x'));
   std::string many;

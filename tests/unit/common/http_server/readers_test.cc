@@ -58,7 +58,7 @@ TEST(ReadersTest, DigestsSayNothingOfTheTokenAndAreEnough) {
 }
 
 // A file or a variable that is wrong must not open the page.
-TEST(ReadersTest, WhatIsNoTokenIsRefused) {
+TEST(ReadersTest, RefusesInvalidTokens) {
   using testing::AllOf;
   using testing::HasSubstr;
   using testing::Not;

@@ -68,7 +68,7 @@ TEST(MostStalenessTest, FollowsTheSchedule) {
   EXPECT_EQ(MostStaleness(plan), 0);
 }
 
-TEST(LinkTableTest, RefusesWhatIsNoCluster) {
+TEST(LinkTableTest, RefusesInvalidClusters) {
   const auto refused = [](const Cluster& cluster, std::string_view why) {
     EXPECT_THAT(LinkTable::Make(cluster), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(why))));
   };

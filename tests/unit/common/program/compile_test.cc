@@ -189,7 +189,7 @@ TEST(CompileTest, UpdatesInTheNextStep) {
   EXPECT_THAT(Lists(plan, ThreeLayers(), "p1/0"), HasSubstr("compute: Update b..loss -1, F b..loss m0, B b..loss m0"));
 }
 
-TEST(CompileTest, UpdatesInTheNextStepThatCannotBe) {
+TEST(CompileTest, RefusesImpossibleUpdatesInTheNextStep) {
   const auto refused = [](model::ExecutionPlan plan, const model::Model& model) {
     plan.schedule.overlap_next_step = true;
     return std::string(Compile(plan, model).status().message());

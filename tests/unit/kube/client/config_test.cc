@@ -119,7 +119,7 @@ TEST_F(ConfigTest, PathIsTheFirstThatExistsOfTheEnvironment) {
   EXPECT_EQ(*KubeconfigPath(environment), folder_ / ".kube/config");
 }
 
-TEST_F(ConfigTest, OutsideOfAClusterThereIsNoInClusterConfig) {
+TEST_F(ConfigTest, InClusterConfigNeedsACluster) {
   const Environment empty = [](const std::string&) { return std::nullopt; };
   EXPECT_THAT(InClusterConfig(empty, folder_), StatusIs(absl::StatusCode::kFailedPrecondition));
   const Environment inside = [](const std::string& name) -> std::optional<std::string> {

@@ -10,7 +10,7 @@ struct Case {
   const char* cause;
 };
 
-TEST(CauseTest, TheProgramAndTheRoleAreNoCause) {
+TEST(CauseTest, TheProgramAndTheRoleAreNotTheCause) {
   const Case cases[] = {
       {"medley-worker: profiler: /data/a.csv:17: expected 3 columns, found 4",
        "/data/a.csv:17: expected 3 columns, found 4"},

@@ -41,7 +41,7 @@ TEST(WorkerStateTest, TheKubeletStartsACoordinatorAgain) {
   EXPECT_TRUE(WorkerHasEnded(Pod("coordinator", "Failed", Exit(1))));  // its node was lost
 }
 
-TEST(WorkerStateTest, WhatIsMissingOrMalformedIsNoEnd) {
+TEST(WorkerStateTest, MissingOrMalformedEndsAreIgnored) {
   kube::Object pod;
   EXPECT_FALSE(WorkerHasEnded(pod));
   EXPECT_EQ(ExitCode(pod), -1);

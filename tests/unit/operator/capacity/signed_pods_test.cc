@@ -123,7 +123,7 @@ TEST_F(SignedPodsTest, AReplacementOfTheSameNameIsItsOwn) {
   EXPECT_EQ(pods.OriginOf(Stored(sent)), PodOrigin::kCopy);
 }
 
-TEST_F(SignedPodsTest, WhatIsNotSignedIsNoCopy) {
+TEST_F(SignedPodsTest, UnsignedPodsAreNotCopies) {
   SignedPods pods = NewOperator();
   EXPECT_EQ(pods.OriginOf(Stored(Member())), PodOrigin::kUnsigned);
   kube::Object foreign = Member();

@@ -32,7 +32,7 @@ class ControllersTest : public testing::Test {
                      {"price", {{"usdPerUnitHour", "1"}}},
                      {"unit", {{"resources", {{"cpu", "1"}, {"memory", "1Gi"}}}}}}}}));
   }
-  // Of namespace "ns". Jobs of different `width` have different models.
+  // For namespace "ns". Jobs of different `width` have different models.
   static kube::Object Job(const std::string& name, int width) {
     kube::Json json = kube::Json::parse(R"({"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",
         "metadata": {"namespace": "ns", "generation": 1},

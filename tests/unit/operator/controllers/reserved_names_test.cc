@@ -128,7 +128,7 @@ class ReservedNamesTest : public ControllersTest {
     const lifecycle::World world = ReadWorld(Deps(), victim_, {}, true);
     EXPECT_THAT(world.pods, ElementsAre(Pair("victim-0-cpu-0", testing::_), Pair("victim-0-cpu-1", testing::_)));
   }
-  // Of pods beside the two members.
+  // For pods beside the two members.
   void ExpectNothingCounts() {
     PodDemand unit;
     unit.amounts.requests = {{"cpu", 1000}};
@@ -237,7 +237,7 @@ TEST_F(ReservedNamesTest, ACopyUnderTheNameOfADeletedPodHoldsNoUnit) {
 }
 
 // Under the name of a planned member it holds the unit of the plan and no other; the job does not take it for a member.
-TEST_F(ReservedNamesTest, ACopyOfAPlannedMemberIsNoMember) {
+TEST_F(ReservedNamesTest, ACopyOfAPlannedMemberIsNotAMember) {
   kube::Object copy = Member("victim-0-cpu-0");
   copy.mutable_json()["metadata"]["uid"] = "uid-copy";
   copy.mutable_json()["metadata"]["creationTimestamp"] = "2026-01-01T00:00:30Z";
@@ -338,7 +338,7 @@ TEST_F(ReservedNamesTest, AJobWithReservedNamesIsAnOrdinaryJob) {
 }
 
 // Without the signature a ConfigMap that looks like a record is not one.
-TEST_F(ReservedNamesTest, AConfigMapWithReservedNamesIsNoRecord) {
+TEST_F(ReservedNamesTest, AConfigMapWithReservedNamesIsNotARecord) {
   const RecordKeys keys;
   for (const Attack& attack : Attacks()) {
     SCOPED_TRACE(attack.what);

@@ -136,7 +136,7 @@ class FakeCluster {
   Memory& memory() { return memory_; }
   const std::vector<std::string>& events() const { return events_; }  // of all passes
   bool HasEvent(const std::string& reason, const std::string& part = "") const;
-  // Of the pool, as its status stores them.
+  // For the pool, as its status stores them.
   const std::vector<PoolOutage>& outages(const std::string& pool) { return stored_outages_[pool]; }
   int secrets_read = 0;
   int plans_asked() const { return plans_asked_; }
@@ -191,7 +191,7 @@ class FakeCluster {
   void ReadZones(const ZoneChoice& choice, PoolView& view) const;
   void Store(const std::string& kind, kube::Json object);
   bool WantsSuspension() const;
-  // Of a stored plan that is not the version that the operator knows; "": it is signed, or there is none.
+  // For a stored plan that is not the version that the operator knows; "": it is signed, or there is none.
   std::string WhyPlanIsRefused(const std::string& known_version) const;
   void CheckAction(const Action& action);
   void CheckDeletion(const DeletePods& action);

@@ -151,7 +151,7 @@ TEST(PlanningTest, AShortageThatThePlannerFindsNamesTheUnit) {
 }
 
 // The planner counts less than a process needs: it is asked for another plan.
-TEST(PlanningTest, APlanThatDoesNotFitIsNoAnswer) {
+TEST(PlanningTest, APlanThatDoesNotFitIsNotAnAnswer) {
   FakeCluster cluster;
   cluster.weight_bytes = 1e8;
   cluster.pool_patches["a"] = UnitWithMemory("400Mi");  // 300 MB of state would fit, but not with a version to undo

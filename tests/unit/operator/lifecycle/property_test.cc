@@ -104,7 +104,7 @@ Event RandomEvent(std::mt19937& random) {
   }
 }
 
-// Of pool a's prices by zone.
+// For pool a's prices by zone.
 Event RandomZoneEvent(std::mt19937& random) {
   const std::string number = std::to_string(random() % 2);
   const double price = 0.25 * static_cast<double>(1 + random() % 8);

@@ -139,7 +139,7 @@ TEST(ReplanDecisionTest, AWrongCostModelDoesNotCauseMoves) {
   EXPECT_DOUBLE_EQ(d.saving, 0);
 }
 
-TEST(ReplanDecisionTest, NothingLeftOrNothingKnownIsNoMove) {
+TEST(ReplanDecisionTest, NeverMovesWithNothingLeftOrNothingKnown) {
   MoveInputs in = Half();
   in.remaining_samples = 0;
   EXPECT_EQ(DecideMove(in).reason, "NothingLeft");

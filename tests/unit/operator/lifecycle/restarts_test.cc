@@ -103,7 +103,7 @@ TEST_F(RestartsTest, CrashesWithoutProgressEndTheJob) {
 }
 
 // The fake coordinator starts from nothing each time, so the job comes as far as the time before, and no further.
-TEST_F(RestartsTest, TrainingTheSameSamplesAgainIsNoProgress) {
+TEST_F(RestartsTest, TrainingTheSameSamplesAgainIsNotProgress) {
   cluster_.coordinator().samples_done = 5000;
   cluster_.Pass();
   for (int i = 0; i < 3; ++i) {
@@ -159,7 +159,7 @@ TEST(CheckpointedRestartsTest, OnlyANewerCheckpointIsProgress) {
   EXPECT_EQ(cluster.Reason(kFailedCondition), "");
 }
 
-TEST(DisruptedMemberTest, DisruptionsAreNoFailures) {
+TEST(DisruptedMemberTest, DisruptionsAreNotFailures) {
   FakeCluster cluster;
   cluster.SetSpec({{"runPolicy", {{"backoffLimit", 1}}}});
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();

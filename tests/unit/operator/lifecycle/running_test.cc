@@ -120,7 +120,7 @@ TEST_F(RunningTest, MembersAreNotCreatedFromAStaleCache) {
   EXPECT_THAT(cluster_.Pass().actions, Contains("create pods adult-0-a-1"));
 }
 
-TEST_F(RunningTest, AQuotaThatRefusesAPodIsNoError) {
+TEST_F(RunningTest, AQuotaThatRefusesAPodIsNotAnError) {
   cluster_.DeletePod("adult-0-a-1");
   cluster_.failures["create pods"] = base::PermissionDenied("exceeded quota: q, requested: cpu=1");
   const PassLog pass = cluster_.Pass();
@@ -261,7 +261,7 @@ TEST_F(RunningTest, PodsThatAreNotInThePlanAreDeletedOnceItIsInForce) {
   EXPECT_FALSE(cluster_.pod_names().contains("adult-0-a-0"));
 }
 
-TEST_F(RunningTest, ASlowTrainerThatStandsByIsNoFailure) {
+TEST_F(RunningTest, ASlowTrainerThatStandsByIsNotAFailure) {
   GenerationSwitch done;
   done.from_generation = 1;
   done.to_generation = 2;

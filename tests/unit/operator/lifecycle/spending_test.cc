@@ -68,7 +68,7 @@ TEST(SpendingTest, WhatAWaitingJobSpendsIsPublishedSoon) {
   EXPECT_GT(after, before);
 }
 
-TEST(SpendingTest, MoneyAloneIsNoReasonToWriteTheStatus) {
+TEST(SpendingTest, MoneyAloneDoesNotWriteTheStatus) {
   FakeCluster cluster = FakeCluster::Training();
   int writes = 0;
   for (int pass = 0; pass < 360; ++pass) {

@@ -82,7 +82,7 @@ TEST_F(SuccessionTest, TheFormerOneLeadsUntilItHasHandedOver) {
 }
 
 // A drain: the pod ends and is deleted before the operator sees its exit code.
-TEST_F(SuccessionTest, AFormerOneThatIsDeletedAtOnceIsNoRestart) {
+TEST_F(SuccessionTest, AFormerCoordinatorDeletedAtOnceIsNotARestart) {
   cluster_.noticed_nodes = {"control-0"};
   cluster_.Pass();
   cluster_.DeletePod(kFirst);
@@ -168,12 +168,12 @@ TEST_F(SuccessionTest, ASuccessorThatMayExistIsNotCreatedAgain) {
 }
 
 // The claims name a larger term than the operator remembers.
-TEST_F(SuccessionTest, ACoordinatorThatFindsALargerTermIsNoFaultOfTheJob) {
+TEST_F(SuccessionTest, ACoordinatorThatFindsALargerTermIsNotTheJobsFault) {
   cluster_.SetPodStatus(kFirst, EndedInPlace(3, 1));
   ExpectMoved(1, kSecond);
 }
 
-TEST_F(SuccessionTest, RestartsBeforeTheMoveAreNoFaultsOfTheJob) {
+TEST_F(SuccessionTest, RestartsBeforeTheMoveAreNotTheJobsFault) {
   cluster_.noticed_nodes = {"control-0"};
   cluster_.Pass();
   StepUntilHandedOver();
@@ -255,7 +255,7 @@ TEST_F(SuccessionTest, ASuspensionWaitsForASuccessorOnlySoLong) {
   EXPECT_THAT(cluster_.pod_names(), IsEmpty());
 }
 
-// Of a job that was deleted and created again; no kubelet confirms that its pods have ended.
+// For a job that was deleted and created again; no kubelet confirms that its pods have ended.
 TEST(EarlierJobTest, PodsOnADeadNodeDoNotHoldAJobOfTheSameName) {
   FakeCluster cluster;
   cluster.hung_pods = {kFirst, kSecond, "adult-0-a-0"};

@@ -48,7 +48,7 @@ TEST_F(ExpectationsTest, F1_ExpireAfterFiveMinutesAndGoWithTheParent) {
   EXPECT_TRUE(expectations_.Satisfied(kJob));
 }
 
-TEST_F(ExpectationsTest, F2_AChildFirstSeenTerminatingIsNoCreation) {
+TEST_F(ExpectationsTest, F2_AChildFirstSeenTerminatingIsNotACreation) {
   expectations_.ExpectCreations(kJob, 1);
   expectations_.ObserveAdd(kJob, Child("1", true));
   EXPECT_FALSE(expectations_.Satisfied(kJob));

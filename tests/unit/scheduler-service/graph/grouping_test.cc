@@ -39,7 +39,7 @@ TEST(GroupingTest, EdgesCountAndNotPositions) {
   EXPECT_EQ(GroupOperations(ProblemOf(request), 2).group_of, (std::vector<int>{0, 1, 0, 1}));
 }
 
-TEST(GroupingTest, WhatNoEdgeLeadsToJoinsTheOperationBefore) {
+TEST(GroupingTest, OperationsWithoutIncomingEdgesJoinTheOneBefore) {
   model::PlanRequest request = ChainOf({9, 1, 1});
   request.model.layers[1].inputs = {-1};
   request.model.layers[2].inputs = {1};

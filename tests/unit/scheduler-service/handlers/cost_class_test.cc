@@ -201,7 +201,7 @@ TEST(RequestMemoryTest, IsSharedAndGivenBack) {
   EXPECT_TRUE(RequestMemory::Share(memory, 100));
 }
 
-TEST(FiniteTest, NamesTheFirstNumberThatIsNot) {
+TEST(FiniteTest, NamesTheFirstNumberThatIsNotFinite) {
   pb::PlanResponse response;
   response.mutable_plan()->set_cost_per_hour(1);
   response.mutable_plan()->add_stages()->set_throughput(2);

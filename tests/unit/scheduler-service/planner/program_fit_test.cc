@@ -75,7 +75,7 @@ class Alternating final : public Planner {
   }
 };
 
-TEST(ProgramFitTest, APlanWithoutAProgramIsNoAnswer) {
+TEST(ProgramFitTest, APlanWithoutAProgramIsNotAnAnswer) {
   model::PlanRequest request = OneOperation(0);
   request.resources.push_back(request.resources[0]);
   request.resources[1].name = "gpu";

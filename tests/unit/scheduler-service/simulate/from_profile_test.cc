@@ -97,7 +97,7 @@ TEST(FromProfileTest, ASharedParameterCostsAMessageBetweenItsStages) {
   EXPECT_THAT(SecondsPerStep(together, profile, 8), DoubleNear(alone, kClose)) << "one device sends nothing";
 }
 
-// Of c = 6 s, 1 s is the processor's part of the reduction, which one replica does not have.
+// Out of c = 6 s, 1 s is the processor's part of the reduction, which one replica does not have.
 TEST(FromProfileTest, OnlyAReductionTakesTheProcessorTimeOfAReduction) {
   model::Profile profile = SampleProfile({"p0"});
   profile.model.layers[0].profiles[0].sync_processor_seconds = 1;
@@ -135,8 +135,8 @@ TEST(FromProfileTest, AQuotaHoldsUpLongOperations) {
   EXPECT_THAT(SecondsPerStep(two, profile, 8), DoubleNear(12, 0.1));
 }
 
-// Of operations that are shorter than the period, those of a device that waits for others half of the time are not held
-// up.
+// For operations that are shorter than the period, those of a device that waits for others half of the time are not
+// held up.
 TEST(FromProfileTest, AQuotaHoldsUpOnlyWhoUsesItUp) {
   model::Profile profile = SampleProfile({"p0", "p1"});
   profile.links = {{"p0", "p0", 0, 1e12}, {"p1", "p1", 0, 1e12}};
@@ -177,7 +177,7 @@ TEST(FromProfileTest, ReductionsCostEachReplica) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reduction_cpu_seconds[1] is negative")));
 }
 
-// Of each layer, four micro-batches take 6 s and one takes 4.5 s: each costs 0.5 s in itself.
+// For each layer, four micro-batches take 6 s and one takes 4.5 s: each costs 0.5 s in itself.
 TEST(FromProfileTest, MicroBatchesCostTime) {
   model::Profile profile = SampleProfile({"p0", "p1"});
   profile.micro_batches = 4;

@@ -100,7 +100,7 @@ TEST(MakeStepTimePlanTest, MessagesTakeProcessorTime) {
   EXPECT_LE(seconds(), without + 4 * 0.05 + 1e-9);
 }
 
-TEST(MakeStepTimePlanTest, RefusesWhatIsNoQuestion) {
+TEST(MakeStepTimePlanTest, RefusesInvalidQuestions) {
   const auto refused = [](auto change, std::string why) {
     model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
     change(request);

@@ -40,7 +40,7 @@ TEST(BalancedSharesTest, NoRandomDivisionIsFaster) {
         if (counts[i] > 0) seconds = std::max(seconds, work[i].At(static_cast<double>(counts[i]) / samples));
       }
       EXPECT_LE(ideal.seconds, seconds + 1e-9) << round;
-      // Of at least as many samples as devices, each gets one, even where its fixed time does not pay.
+      // Where there are at least as many samples as devices, each gets one, even where its fixed time does not pay.
       if (samples > 4 * static_cast<int>(work.size())) {
         EXPECT_LE(whole.seconds, seconds + 0.51) << round;
       }

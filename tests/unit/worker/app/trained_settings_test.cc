@@ -77,7 +77,7 @@ TEST(TrainedSettingsTest, WhatChangesTheFingerprintIsNamedWithBothValues) {
   }
 }
 
-TEST(TrainedSettingsTest, WhatAJobMayChangeIsNoPartOfThem) {
+TEST(TrainedSettingsTest, SettingsThatAJobMayChangeAreNotAmongThem) {
   const Job before = JobWith("", {});
   for (const Change& change : std::vector<Change>{
            {"/training/epochs", 9, ""},

@@ -383,7 +383,7 @@ TEST_P(AtenBlockTest, MicroBatchesAddUpToTheBatch) {
   }
 }
 
-// Of dropout: the same masks wherever the model and the batch are divided, others in the next step.
+// For dropout: the same masks wherever the model and the batch are divided, others in the next step.
 TEST_P(AtenBlockTest, DropoutDoesNotDependOnThePlacement) {
   const Sample sample = SampleOf("conv", Expected("conv"));
   const auto losses = [&](const std::vector<int>& cuts, bool finest) {
@@ -476,7 +476,7 @@ TEST(BlockOnADeviceTest, CopiesParametersOnceAStep) {
 }
 
 // Gradients that could not be collected are never applied.
-TEST(BlockOnADeviceTest, AFailedCopyIsNoUpdate) {
+TEST(BlockOnADeviceTest, AFailedCopyIsNotAnUpdate) {
   const Sample sample = SampleOf("mlp", Expected("mlp"));
   const Graph graph = GraphOf("mlp", sample);
   const auto device = std::make_shared<device::HostDevice>(1);

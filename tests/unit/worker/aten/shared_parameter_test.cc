@@ -68,7 +68,7 @@ absl::StatusOr<Graph> GptGraphOf(const model::JobSpec& job) {
   return worker::ImportedGraph(job, std::make_shared<const exported::Program>(std::move(program)));
 }
 
-// Of each run, the copies of the shared weight at the end, by device.
+// For each run, the copies of the shared weight at the end, by device.
 Layout WithAten(Layout layout) {
   layout.graph = GptGraphOf;
   layout.block = [](const Graph& graph, model::OperationRange range, const worker::Optimizer& optimizer, uint64_t seed,
@@ -95,7 +95,7 @@ void ExpectAsEager(const model::JobSpec& job, const Layout& layout, const std::s
   }
   std::printf("%s: largest relative difference of the loss: %.1e\n", what.c_str(), worst);
   EXPECT_LT(worst, kTolerance);
-  // Of every copy, on every device.
+  // For every copy, on every device.
   int copies = 0;
   for (const auto& [name, weights] : run->parameters) {
     if (name != kShared) continue;

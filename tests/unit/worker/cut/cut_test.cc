@@ -142,7 +142,7 @@ TEST(TablesTest, EmbeddingsWithSparseGradientsAreOperationsOfTheirOwn) {
 }
 
 // What is a table must be nothing else, and its rows must be an input that nothing else uses.
-TEST(TablesTest, SaysWhyAnEmbeddingIsNoTable) {
+TEST(TablesTest, SaysWhyAnEmbeddingIsNotATable) {
   const auto note = [](const std::function<void(exported::Program&)>& change) {
     exported::Program program = *Read("sparse.pt2");
     change(program);

@@ -142,7 +142,7 @@ TEST(DateTest, ReadsTheUsualForms) {
   EXPECT_EQ(ParseDate("13:45", false)->seconds, 13 * 3600 + 45 * 60);
 }
 
-TEST(DateTest, RefusesWhatIsNoDate) {
+TEST(DateTest, RefusesInvalidDates) {
   for (const char* text : {"", "x", "2024", "12", "2024-13-01", "2023-02-29", "31/1/2024", "1/2", "1.5", "2024-01-31x",
                            "2024-01-31 25:00", "2024-01-31 1", "99999999", "1-2-3-4", "Jan", "-5", "12:60", "\xff"}) {
     EXPECT_EQ(ParseDate(text, false), std::nullopt) << text;

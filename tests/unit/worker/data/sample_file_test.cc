@@ -394,7 +394,7 @@ TEST_F(SampleFileTest, RowsAreInMemoryWhereThereIsNoPlace) {
 }
 
 // The disk is full while the rows are written: a limit for the size of files of this process fails in the same way.
-TEST_F(SampleFileTest, ADiskThatBecomesFullIsNoError) {
+TEST_F(SampleFileTest, LoadsIntoMemoryWhenADiskBecomesFull) {
   Write(Table(60'000));
   const auto right = Load(false);
   const pid_t child = fork();

@@ -339,7 +339,7 @@ TEST_F(ArchiveTest, LimitsCountWhatTheInputBecomes) {
   EXPECT_THAT(refuse(keys + "."), HasSubstr("too much text"));
 }
 
-TEST_F(ArchiveTest, ProgramsThatCannotBe) {
+TEST_F(ArchiveTest, RefusesImpossiblePrograms) {
   const auto refuse = [&](const std::string& from, const std::string& to) {
     return Refusal(With("mlp.pt2", "model.json", [&](const std::string& json) { return Replaced(json, from, to); }));
   };

@@ -29,7 +29,7 @@ struct Layout {
   std::set<int64_t> drains = {};         // the steps after which all devices complete what is open, beside the last one
   std::optional<model::Sync> sync = {};  // of the dense parameters, instead of an allreduce
   std::optional<std::set<int64_t>> agreements = {};  // the steps that agree; nullopt: all
-  // Of models that are not Medley's own; empty: BuildGraph and BlockModel.
+  // For models that are not Medley's own; empty: BuildGraph and BlockModel.
   std::function<absl::StatusOr<Graph>(const model::JobSpec&)> graph = {};
   std::function<absl::StatusOr<std::unique_ptr<BlockCompute>>(const Graph&, model::OperationRange, const Optimizer&,
                                                               uint64_t seed, int kept_updates)>

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Of one operation for each number of bytes, which are those of its parameters' values.
+// For one operation for each number of bytes, which are those of its parameters' values.
 Graph OfBytes(const std::vector<int64_t>& all) {
   Graph graph;
   for (const int64_t bytes : all) {

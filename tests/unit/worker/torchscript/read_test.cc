@@ -157,7 +157,7 @@ TEST_F(DamagedTest, CutOffOrFlippedItIsRefusedOrRead) {
   EXPECT_GE(refused, rounds / 2) << "half of them were cut off";
 }
 
-TEST_F(DamagedTest, ACodeThatCallsTheSystemIsNoTorchScript) {
+TEST_F(DamagedTest, RefusesCodeThatCallsTheSystem) {
   // A pickle that calls os.system, as torch.load would run it.
   EXPECT_FALSE(Read("\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R.").ok());
 }

@@ -26,7 +26,7 @@ class AnomalyTest : public testing::TestWithParam<model::AnomalyDetector> {
   }
 };
 
-TEST_P(AnomalyTest, NoiseIsNoSlowness) {
+TEST_P(AnomalyTest, NoiseIsNotSlowness) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     base::Rng rng(seed);
     const auto detector = Make();
@@ -39,7 +39,7 @@ TEST_P(AnomalyTest, NoiseIsNoSlowness) {
 }
 
 // Single steps that a busy machine interrupts may look slow for a moment, never for long.
-TEST_P(AnomalyTest, RareLongStepsAreNoSlowness) {
+TEST_P(AnomalyTest, RareLongStepsAreNotSlowness) {
   int longest = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     base::Rng rng(seed);
@@ -119,7 +119,7 @@ TEST_P(AnomalyTest, WhoeverIsSlowFromTheBeginningOfAGenerationIsDetected) {
 }
 
 // A third of each step is a fixed cost.
-TEST_P(AnomalyTest, AnotherShareOfTheBatchIsNoSlowness) {
+TEST_P(AnomalyTest, AnotherShareOfTheBatchIsNotSlowness) {
   base::Rng rng(1);
   const auto seconds = [](double share) { return 0.01 + 0.02 * share; };
   const auto detector = Make();
@@ -146,7 +146,7 @@ TEST_P(AnomalyTest, SharesThatChangeOftenDoNotAddUp) {
   EXPECT_NEAR(detector->usual(), 0.01, 1e-9);
 }
 
-TEST_P(AnomalyTest, IgnoresWhatIsNoTime) {
+TEST_P(AnomalyTest, IgnoresInvalidTimes) {
   const auto detector = Make();
   for (int i = 0; i < 10 * kWindow; ++i) {
     detector->Add(0.01);

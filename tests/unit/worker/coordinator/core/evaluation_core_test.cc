@@ -182,7 +182,7 @@ TEST_F(EvaluationCoreTest, TheEndIsPartOfTheCurve) {
   EXPECT_EQ(Seen().evaluations(2).epochs(), 3);
 }
 
-// Of ten samples with the probability 0.95, one is positive: as weights of classes make it.
+// Among ten samples with the probability 0.95, one is positive: as weights of classes make it.
 class CalibrationCoreTest : public EvaluationCoreTest {
  protected:
   // How often the log says so after two evaluations.

@@ -13,7 +13,7 @@ using testing::Pair;
 
 class RestoreCoreTest : public CheckpointCoreTest {
  protected:
-  // Of the generation that is being prepared.
+  // For the generation that is being prepared.
   void RestoreFault(const std::string& member, bool damaged,
                     const std::string& text = "dense: the payload is damaged") {
     job::v1::SessionRequest message;

@@ -97,7 +97,7 @@ TEST_F(SlowMembersTest, IfAWholePoolBecomesSlowNobodyIsLeftOut) {
   EXPECT_THAT(Slow(), ElementsAre("a0")) << "the other one of its pool is as fast as usual again";
 }
 
-// Of two trainers, one does the work of both: that takes twice as long.
+// One of two trainers does the work of both: that takes twice as long.
 TEST_F(SlowMembersTest, NobodyIsLeftOutIfTheOthersWouldBeSlower) {
   for (const char* name : {"a0", "a1"}) Add(name, "a", 0.5);
   Begin();

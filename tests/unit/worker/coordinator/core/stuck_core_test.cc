@@ -292,7 +292,7 @@ TEST(RecoveryBudgetTest, FaultsWeighMoreThanLosses) {
   EXPECT_TRUE(losses.spent());
 }
 
-TEST(RecoveryBudgetTest, StepsThatWereCommittedBeforeAreNoProgress) {
+TEST(RecoveryBudgetTest, StepsThatWereCommittedBeforeAreNotProgress) {
   RecoveryBudget budget(5);
   budget.Committed(10);
   for (int i = 0; i < 100; ++i) {

@@ -45,7 +45,7 @@ class TensorBoardTest : public testing::Test {
   std::unique_ptr<TensorBoard> Open(TensorBoard::Position position, double seconds, const std::string& writer = "a") {
     return TensorBoard::Open(Volume(root_), {writer, [](int64_t) { return 0.125; }}, position, At(seconds)).value();
   }
-  // Of the files, in the order in which TensorBoard reads them.
+  // For the files, in the order in which TensorBoard reads them.
   std::vector<std::string> Contents() const {
     std::vector<fs::path> paths;
     for (const auto& entry : fs::directory_iterator(root_ / kTensorBoardFolder)) paths.push_back(entry.path());

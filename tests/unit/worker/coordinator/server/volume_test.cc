@@ -166,7 +166,7 @@ TEST_F(VolumeTest, AListingThatNeverReturnsFailsTheJobRetryable) {
   (*server)->Stop();  // returns although the listing still blocks
 }
 
-TEST_F(VolumeTest, AListingThatFailsIsNoEmptyFolder) {
+TEST_F(VolumeTest, AListingThatFailsIsNotAnEmptyFolder) {
   WriteJournal();
   static FaultyFiles& files = *new FaultyFiles;
   files.FailList(base::Internal("listing: i/o error"), root_);
