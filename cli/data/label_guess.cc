@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/data/label_words.h"
 #include "cli/format.h"
 #include "common/base/closest.h"
 #include "common/base/status.h"
@@ -26,38 +27,6 @@ namespace {
 constexpr size_t kMostNamed = 6;
 constexpr size_t kMostClasses = 50;           // texts that `medley init` takes for classes
 constexpr size_t kMostNumbersAsClasses = 10;  // such as stars
-
-std::string Lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
-
-template <size_t N>
-bool IsOneOf(const std::string& text, const std::array<const char*, N>& words) {
-  return std::ranges::any_of(words, [&](const char* word) { return Lower(text) == word; });
-}
-
-constexpr std::array kLabelNames = {"label",    "target",   "class",     "y",          "outcome", "clicked", "click",
-                                    "bought",   "survived", "converted", "churned",    "churn",   "default", "fraud",
-                                    "is_fraud", "response", "result",    "conversion", "labels"};
-constexpr std::array kPositives = {"1",   "yes", "true",      "y",   "t",  "positive", "pos",  "on",   ">50k",     "ja",
-                                   "oui", "si",  "s\xc3\xad", "sim", "da", "tak",      "wahr", "vrai", "verdadero"};
-constexpr std::array kNegatives = {"0",     "no",   "false", "n",   "f",          "negative", "neg",  "off",
-                                   "<=50k", "nein", "non",   "nee", "n\xc3\xa3o", "falsch",   "faux", "falso"};
-constexpr std::array kWeightNames = {
-    "weights", "sample_weight", "sample_weights", "sampleweight", "row_weight", "case_weight", "wt", "fnlwgt"};
-
-// 1: the text means yes, -1: no, 0: neither.
-int MeaningOf(const std::string& text);
-
-int MeaningOf(const std::string& text) { return IsOneOf(text, kPositives) ? 1 : IsOneOf(text, kNegatives) ? -1 : 0; }
-
-worker::Value NumberOf(const std::string& text) {
-  static const worker::ValueReader kReader;
-  return kReader.Read(text);
-}
 
 bool AreNumbers(const std::map<std::string, int64_t>& texts) {
   return std::ranges::all_of(texts, [](const auto& text) {
@@ -109,26 +78,11 @@ std::string Candidates(const TableGuess& table) {
   return names.empty() ? "no column has two values" : "columns with two values: " + absl::StrJoin(names, ", ");
 }
 
-absl::StatusOr<size_t> Find(const std::string& path, const TableGuess& table, const std::string& wanted) {
-  std::vector<std::string> names;
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].named && table.columns[c].name == wanted) return c;
-    if (table.columns[c].named) names.push_back(table.columns[c].name);
-  }
-  size_t number = 0;
-  const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
-  if (error == std::errc() && end == wanted.data() + wanted.size() && number < table.columns.size()) return number;
-  return base::NotFound(
-      "{}: there is no column '{}'{}", path, wanted,
-      names.empty() ? fmt::format("; the file has no header, and columns from 0 to {}", table.columns.size() - 1)
-                    : base::DidYouMean(wanted, names));
-}
-
 // The one column that a user would mean.
 absl::StatusOr<std::pair<size_t, std::string>> Choose(const std::string& path, const TableGuess& table) {
   std::vector<size_t> by_name;
   for (size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].named && IsOneOf(table.columns[c].name, kLabelNames)) by_name.push_back(c);
+    if (table.columns[c].named && IsLabelName(table.columns[c].name)) by_name.push_back(c);
   }
   if (by_name.size() == 1) {
     return std::pair(by_name[0], fmt::format("its name is {}", ColumnText(table.columns[by_name[0]])));
@@ -297,7 +251,7 @@ bool IsClassBesideTwo(const Labels& labels) {
   if (labels.rows.size() != 2 || labels.words.size() != 1 || labels.numbers) return false;
   const int64_t rows = labels.words.begin()->second;
   return rows >= kFewestRows && std::ranges::all_of(labels.rows, [&](const auto& label) {
-           return !IsOneOf(label.first, kPositives) && rows * 4 >= label.second;
+           return MeaningOf(label.first) <= 0 && rows * 4 >= label.second;
          });
 }
 
@@ -327,7 +281,8 @@ std::vector<size_t> SeveralByName(const TableGuess& table) {
     const std::string name = Lower(table.columns[c].name);
     const size_t letters = std::min(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz"), name.size());
     const std::string begin = name.substr(0, letters);
-    if (letters == name.size() || !IsOneOf(begin, kBegins)) continue;
+    if (letters == name.size() || std::ranges::none_of(kBegins, [&](const char* word) { return begin == word; }))
+      continue;
     const Labels labels = LabelsOf(table, c);
     const bool zero_or_one =
         std::ranges::all_of(labels.rows, [](const auto& value) { return value.first == "0" || value.first == "1"; });
@@ -373,7 +328,7 @@ absl::StatusOr<LabelGuess> GuessLabel(const std::string& path, const TableGuess&
     if (may && !several.empty()) return Several(path, table, std::move(several), "their names are those of labels");
   }
   if (!wanted.empty()) {
-    const absl::StatusOr<size_t> one = Find(path, table, wanted);
+    const absl::StatusOr<size_t> one = FindColumn(path, table, wanted);
     if (!one.ok() && wanted.find(',') == std::string::npos) return one.status();
     if (!one.ok() || task == model::Task::kMultiLabel) {
       MEDLEY_ASSIGN_OR_RETURN(std::vector<size_t> columns, FindListed(path, table, wanted));
@@ -386,7 +341,7 @@ absl::StatusOr<LabelGuess> GuessLabel(const std::string& path, const TableGuess&
   if (wanted.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(chosen, Choose(path, table));
   } else {
-    MEDLEY_ASSIGN_OR_RETURN(chosen.first, Find(path, table, wanted));
+    MEDLEY_ASSIGN_OR_RETURN(chosen.first, FindColumn(path, table, wanted));
     chosen.second = "--label says so";
   }
   const ColumnGuess& column = table.columns[chosen.first];
@@ -404,139 +359,11 @@ absl::StatusOr<std::vector<size_t>> FindListed(const std::string& path, const Ta
     const size_t end = std::min(list.find(',', begin), list.size());
     MEDLEY_ASSIGN_OR_RETURN(
         const size_t column,
-        Find(path, table, std::string(worker::Trim(std::string_view(list).substr(begin, end - begin)))));
+        FindColumn(path, table, std::string(worker::Trim(std::string_view(list).substr(begin, end - begin)))));
     if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
     begin = end + 1;
   }
   return columns;
-}
-
-namespace {
-
-// Whether each value of a column occurs with one label only, and several of them in many rows.
-bool Determines(const TableGuess& table, size_t column, size_t label) {
-  std::map<std::string_view, std::string_view> labels;
-  std::set<std::string_view> seen;
-  for (const Row& row : table.rows) {
-    if (row[column].empty() || row[label].empty()) continue;
-    if (labels.try_emplace(row[column], row[label]).first->second != row[label]) return false;
-    seen.insert(row[label]);
-  }
-  return seen.size() > 1 && labels.size() * 10 <= table.rows.size();
-}
-
-// Whether numbers below a limit have one label and numbers above it another.
-bool Separates(const TableGuess& table, size_t column, size_t label) {
-  std::map<std::string_view, std::pair<double, double>> ranges;
-  for (const Row& row : table.rows) {
-    const worker::Value value = NumberOf(row[column]);
-    if (value.kind != worker::ValueKind::kNumber || row[label].empty()) continue;
-    const auto [range, first] = ranges.try_emplace(row[label], value.number, value.number);
-    range->second.first = std::min(range->second.first, value.number);
-    range->second.second = std::max(range->second.second, value.number);
-  }
-  if (ranges.size() != 2) return false;
-  const auto& a = ranges.begin()->second;
-  const auto& b = std::next(ranges.begin())->second;
-  return a.second < b.first || b.second < a.first;
-}
-
-// Whether two columns of numbers are proportional to each other, but for a constant.
-bool Follows(const TableGuess& table, size_t column, size_t label) {
-  double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
-  for (const Row& row : table.rows) {
-    const worker::Value a = NumberOf(row[column]), b = NumberOf(row[label]);
-    if (a.kind != worker::ValueKind::kNumber || b.kind != worker::ValueKind::kNumber) continue;
-    const double dx = (a.number - x) / (n + 1), dy = (b.number - y) / (n + 1);
-    xx += n * (n + 1) * dx * dx;
-    yy += n * (n + 1) * dy * dy;
-    xy += n * (n + 1) * dx * dy;
-    x += dx;
-    y += dy;
-    ++n;
-  }
-  return n > 2 && xx > 0 && yy > 0 && xy * xy > 0.99999 * xx * yy;
-}
-
-}  // namespace
-
-std::vector<std::string> FindLeaks(const TableGuess& table, const LabelGuess& label) {
-  constexpr size_t kFewestRows = 20;  // in fewer rows anything may tell the label by chance
-  std::vector<std::string> leaks;
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    const ColumnGuess& column = table.columns[c];
-    if (label.Is(c) || column.type == ColumnType::kIdentifier || column.type == ColumnType::kConstant) continue;
-    bool tells = false;
-    if (table.rows.size() >= kFewestRows && label.columns.empty()) {
-      tells = label.task == model::Task::kRegression
-                  ? Follows(table, c, label.column)
-                  : Determines(table, c, label.column) ||
-                        (column.type == ColumnType::kNumeric && Separates(table, c, label.column));
-    }
-    if (tells) {
-      leaks.push_back(
-          fmt::format("{} alone tells the label of every row: remove it from the job if it is not known "
-                      "before the label is",
-                      ColumnText(column)));
-    } else if (column.named && IsOneOf(column.name, kLabelNames)) {
-      leaks.push_back(
-          fmt::format("the name of {} is that of a label: remove it from the job if it is not known when the "
-                      "model predicts",
-                      ColumnText(column)));
-    }
-  }
-  return leaks;
-}
-
-absl::Status UseWeight(const std::string& path, const TableGuess& table, const std::string& wanted, LabelGuess& label) {
-  MEDLEY_ASSIGN_OR_RETURN(const size_t column, Find(path, table, wanted));
-  const std::string name = ColumnText(table.columns[column]);
-  if (label.Predicts(column)) {
-    return base::InvalidArgument("{}: column {} cannot be both the label and the weight", path, name);
-  }
-  bool positive = false;
-  label.unweighted = 0;
-  for (const Row& row : table.rows) {
-    const worker::Value value = NumberOf(row[column]);
-    if (value.kind == worker::ValueKind::kMissing) {
-      ++label.unweighted;
-    } else if (value.kind != worker::ValueKind::kNumber || value.number < 0) {
-      return base::InvalidArgument("{}: the weight in column {} is '{}' in some rows; weights are numbers from 0 on",
-                                   path, name, base::Printable(row[column], 60));
-    }
-    positive = positive || (value.kind == worker::ValueKind::kNumber && value.number > 0);
-  }
-  if (!positive) return base::InvalidArgument("{}: the weight in column {} is 0 in every row", path, name);
-  label.weight = column;
-  return absl::OkStatus();
-}
-
-std::vector<std::string> FindWeights(const TableGuess& table, const LabelGuess& label) {
-  std::vector<std::string> found;
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    const ColumnGuess& column = table.columns[c];
-    if (label.Is(c) || column.type != ColumnType::kNumeric || !column.named || !IsOneOf(column.name, kWeightNames)) {
-      continue;
-    }
-    found.push_back(
-        fmt::format("the name of {0} is that of weights of rows, but it is taken as a feature: with --weight "
-                    "{0} rows count so",
-                    ColumnText(column)));
-  }
-  return found;
-}
-
-absl::Status CheckFeatures(const std::string& path, const TableGuess& table, const LabelGuess& label) {
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    const ColumnType type = table.columns[c].type;
-    if (!label.Is(c) &&
-        (type == ColumnType::kNumeric || type == ColumnType::kCategorical || type == ColumnType::kDate)) {
-      return absl::OkStatus();
-    }
-  }
-  return base::InvalidArgument(
-      "{}: no column beside the label {} can be learnt from: each is the same or different in every row", path,
-      ColumnText(table.columns[label.column]));
 }
 
 }  // namespace medley::cli
