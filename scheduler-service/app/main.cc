@@ -6,7 +6,7 @@
 #include "scheduler-service/process/run.h"
 
 int main(int argc, char** argv) {
-  medley::sched::Options options;
+  medley::sched::ServiceOptions options;
   if (const auto code = ParseOptions(argc, argv, options)) return *code;
   medley::log::Configure("scheduler", medley::log::ParseLevel(options.log_level));
   return medley::sched::RunUntilSignal(

@@ -7,7 +7,7 @@
 namespace medley::sched {
 namespace {
 
-void AddServing(CLI::App& app, Options& o) {
+void AddServing(CLI::App& app, ServiceOptions& o) {
   app.add_option("--grpc-listen", o.grpc_listen, "HOST:PORT for gRPC; port 0 picks a free port")->capture_default_str();
   app.add_option("--rest-listen", o.rest_listen, "HOST:PORT for REST and the web page; port 0 picks a free port")
       ->capture_default_str();
@@ -31,7 +31,7 @@ void AddServing(CLI::App& app, Options& o) {
   app.add_option("--log-level", o.log_level, "debug, info, warn, error, off")->capture_default_str();
 }
 
-void AddLimits(CLI::App& app, Options& o) {
+void AddLimits(CLI::App& app, ServiceOptions& o) {
   app.add_option("--max-concurrent", o.max_concurrent,
                  "requests processed at the same time; expensive ones use at most half of the "
                  "places, and one more is only for the operator")
@@ -66,7 +66,7 @@ void AddLimits(CLI::App& app, Options& o) {
       ->capture_default_str();
 }
 
-void AddSecurity(CLI::App& app, Options& o) {
+void AddSecurity(CLI::App& app, ServiceOptions& o) {
   app.add_option("--tls-cert", o.tls_cert, "certificate chain (PEM); the service reloads it when it changes");
   app.add_option("--tls-key", o.tls_key, "private key of the certificate (PEM)");
   app.add_option("--tls-ca-cert", o.tls_ca_cert,
@@ -96,7 +96,7 @@ void AddSecurity(CLI::App& app, Options& o) {
 
 }  // namespace
 
-absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest) {
+absl::Status CheckSecurity(const ServiceOptions& options, const Address& grpc, const Address& rest) {
   const bool signs = !options.tls_ca_cert.empty();
   if (signs != !options.tls_ca_key.empty() || signs != !options.tls_names.empty()) {
     return base::InvalidArgument("--tls-ca-cert, --tls-ca-key and --tls-name must be given together");
@@ -113,7 +113,7 @@ absl::Status CheckSecurity(const Options& options, const Address& grpc, const Ad
   return CheckExposure(rest, "--rest-listen", secure);
 }
 
-std::optional<int> ParseOptions(int argc, char** argv, Options& options) {
+std::optional<int> ParseOptions(int argc, char** argv, ServiceOptions& options) {
   CLI::App app("Medley's scheduling service: decides which layers run on which machine type, and on how many of each.");
   AddServing(app, options);
   AddLimits(app, options);

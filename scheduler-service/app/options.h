@@ -11,7 +11,7 @@
 
 namespace medley::sched {
 
-struct Options {
+struct ServiceOptions {
   std::string grpc_listen = "127.0.0.1:7070";
   std::string rest_listen = "127.0.0.1:7071";
   std::string prices;
@@ -50,10 +50,10 @@ struct Options {
 
 // Checks that the security options are consistent: TLS needs a certificate and a key, and a non-loopback address needs
 // TLS and a token file unless `insecure` is set. Errors: InvalidArgument, FailedPrecondition.
-absl::Status CheckSecurity(const Options& options, const Address& grpc, const Address& rest);
+absl::Status CheckSecurity(const ServiceOptions& options, const Address& grpc, const Address& rest);
 
 // Parses the command line into `options`. A returned value is the exit code: the program must exit because it printed
 // the help or an error.
-std::optional<int> ParseOptions(int argc, char** argv, Options& options);
+std::optional<int> ParseOptions(int argc, char** argv, ServiceOptions& options);
 
 }  // namespace medley::sched

@@ -33,7 +33,7 @@ absl::Status WritePorts(const std::string& path, const rpc::Server& grpc, const 
   return base::WriteFileAtomic(path, fmt::format("{{\"grpc\": {}, \"rest\": {}}}\n", grpc.port(), rest.port()));
 }
 
-Handlers::Options HandlerOptions(const Options& options) {
+Handlers::Options HandlerOptions(const ServiceOptions& options) {
   return {.admission = Admission::ForClasses(options.max_concurrent, options.max_waiting,
                                              base::FromSeconds(options.max_wait_seconds)),
           .cache_bytes = static_cast<size_t>(options.cache_mib) << 20,
@@ -42,7 +42,7 @@ Handlers::Options HandlerOptions(const Options& options) {
 
 base::milliseconds Milliseconds(double seconds) { return base::milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
-RestOptions MakeRestOptions(const Options& options, const Address& address, const BearerTokens& tokens) {
+RestOptions MakeRestOptions(const ServiceOptions& options, const Address& address, const BearerTokens& tokens) {
   RestOptions out;
   out.host = address.host.empty() ? "0.0.0.0" : address.host;
   out.port = address.port;
@@ -61,7 +61,7 @@ constexpr int64_t kGrpcMemoryBytes = int64_t{64} << 20;
 constexpr int kReadAheadBytes = 16 << 10;
 constexpr int kGrpcThreads = 1024;  // calls that are open at the same time: streams, and those that wait for a place
 
-rpc::ServerOptions MakeGrpcOptions(const Options& options, const Address& address) {
+rpc::ServerOptions MakeGrpcOptions(const ServiceOptions& options, const Address& address) {
   rpc::ServerOptions out;
   out.host = address.host.empty() ? "::" : address.host;  // of both families
   out.port = address.port;
@@ -74,13 +74,13 @@ rpc::ServerOptions MakeGrpcOptions(const Options& options, const Address& addres
   return out;
 }
 
-absl::StatusOr<CatalogConfig> ReadCatalogConfig(const Options& options, base::Clock& clock) {
+absl::StatusOr<CatalogConfig> ReadCatalogConfig(const ServiceOptions& options, base::Clock& clock) {
   if (options.catalog_config.empty()) return OneFileConfig(options.prices, base::FromSeconds(options.poll_seconds));
   return LoadCatalogConfig(options.catalog_config, HttpFeedFactories(clock));
 }
 
 // Reads the CA again for each certificate: it may have been replaced.
-absl::StatusOr<std::unique_ptr<certificates::RenewedFiles>> SignOwnCertificate(const Options& options,
+absl::StatusOr<std::unique_ptr<certificates::RenewedFiles>> SignOwnCertificate(const ServiceOptions& options,
                                                                                base::Clock& clock) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string authority, base::ReadFile(options.tls_ca_cert));
   const auto make = [cert = options.tls_ca_cert, key = options.tls_ca_key, names = options.tls_names](
@@ -98,8 +98,8 @@ absl::StatusOr<std::unique_ptr<certificates::RenewedFiles>> SignOwnCertificate(c
 
 }  // namespace
 
-absl::Status Serve(const Options& given, const std::function<void()>& wait_for_end) {
-  Options options = given;
+absl::Status Serve(const ServiceOptions& given, const std::function<void()>& wait_for_end) {
+  ServiceOptions options = given;
   MEDLEY_ASSIGN_OR_RETURN(const Address grpc_at, ParseAddress(options.grpc_listen, "--grpc-listen"));
   MEDLEY_ASSIGN_OR_RETURN(const Address rest_at, ParseAddress(options.rest_listen, "--rest-listen"));
   MEDLEY_RETURN_IF_ERROR(CheckSecurity(options, grpc_at, rest_at));
