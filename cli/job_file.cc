@@ -6,6 +6,8 @@
 #include "cli/run/manifests.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 #include "operator/api/resource_pool.h"
 #include "operator/api/training_job.h"
 #include "operator/records/plan_request.h"

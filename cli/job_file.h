@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace medley::cli {
 

@@ -15,6 +15,7 @@
 #include "cli/output_file.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/model.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/exported/archive.h"
 #include "worker/torchscript/read.h"

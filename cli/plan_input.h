@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/model/forward.h"
+#include "common/model/plan_result.h"
 #include "common/model/planning.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/profile/hardware.h"

@@ -11,6 +11,8 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::cli {

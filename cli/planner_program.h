@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace medley::cli {
 

@@ -12,6 +12,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/hardware.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "scheduler-service/profile/analytic.h"
 

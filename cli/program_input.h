@@ -9,7 +9,7 @@
 
 #include "cli/plan_input.h"
 #include "common/model/execution_plan.h"
-#include "common/model/model.h"
+#include "common/model/profile.h"
 #include "scheduler-service/simulate/from_profile.h"
 
 namespace medley::cli {

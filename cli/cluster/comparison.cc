@@ -8,6 +8,7 @@
 #include "cli/cluster/calibration.h"
 #include "cli/format.h"
 #include "cli/table.h"
+#include "common/model/plan_result.h"
 #include "operator/records/prediction_spread.h"
 
 namespace medley::cli {

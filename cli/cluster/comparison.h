@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/cluster/job_plan_request.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace medley::cli {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/model/describe.h"
+#include "common/model/model.h"
 
 namespace medley::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "worker/cut/cut.h"
 
 namespace medley::cli {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "common/model/planning.h"
+#include "common/model/plan_result.h"
 
 namespace medley::cli {
 

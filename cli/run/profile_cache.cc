@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/job_spec.h"
+#include "common/model/profile.h"
 #include "kube/json_access.h"
 #include "localcluster/node/machine.h"
 #include "operator/api/names.h"

@@ -7,6 +7,9 @@
 #include <limits>
 #include <map>
 
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/link_speed.h"
+
 namespace medley::model {
 namespace {
 

@@ -10,20 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/link_speed.h"
 #include "common/model/reduce_level.h"
 
 namespace medley::model {
-
-// What one message costs: latency + bytes / bytes_per_second. 0 bytes per second: no limit.
-struct LinkSpeed {
-  double latency_seconds = 0;
-  double bytes_per_second = 0;
-};
-
-// The speed of a link that nobody has measured: processes of one machine over loopback (docs/design/collectives.md).
-inline constexpr LinkSpeed kUnmeasuredLink{1e-4, 1.5e9};
 
 // All but kAuto.
 inline constexpr std::array kAllreduceAlgorithms = {AllreduceAlgorithm::kRing, AllreduceAlgorithm::kRecursiveDoubling,

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/model/allreduce.h"
-#include "common/model/execution_plan.h"
+#include "common/model/device.h"
+#include "common/model/link_speed.h"
 
 namespace medley::model {
 

@@ -12,9 +12,7 @@
 #include <string_view>
 
 #include "common/document/parse.h"
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace google::protobuf {
 class Message;

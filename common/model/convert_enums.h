@@ -2,7 +2,8 @@
 #pragma once
 
 #include "common/base/status.h"
-#include "common/model/execution_plan.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/synchronisation.h"
 #include "medley/plan/v1/plan.pb.h"
 
 namespace medley::model {

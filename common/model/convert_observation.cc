@@ -1,6 +1,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/observation.h"
+#include "common/model/prediction.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::model {

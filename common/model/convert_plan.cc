@@ -1,6 +1,11 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/convert_enums.h"
+#include "common/model/device.h"
+#include "common/model/execution_plan.h"
+#include "common/model/operation_range.h"
+#include "common/model/order_entry.h"
+#include "common/model/sync.h"
 #include "medley/plan/v1/plan.pb.h"
 
 namespace medley::model {

@@ -1,6 +1,14 @@
 #include "common/base/status.h"
+#include "common/model/cluster.h"
 #include "common/model/convert.h"
 #include "common/model/convert_enums.h"
+#include "common/model/device.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
+#include "common/model/provisioned_plan.h"
+#include "common/model/reason.h"
+#include "common/model/resource.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::model {

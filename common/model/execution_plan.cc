@@ -5,7 +5,10 @@
 #include <numeric>
 
 #include "common/base/status.h"
+#include "common/model/operation_range.h"
 #include "common/model/placement.h"
+#include "common/model/sync.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::model {
 namespace {

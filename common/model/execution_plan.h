@@ -8,54 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/device.h"
+#include "common/model/operation_range.h"
+#include "common/model/order_entry.h"
+#include "common/model/sync.h"
+#include "common/model/synchronisation.h"
+
 namespace medley::model {
-
-enum class SyncKind { kNone, kAllreduce, kParameterServer };
-enum class AllreduceAlgorithm { kAuto, kCentralized, kRing, kRecursiveDoubling, kLinear };
-enum class SyncMode { kFull, kNone, kPercentage, kFlexible };
-enum class AnomalyDetector { kOff, kRunningMean, kWindow };
-enum class ScheduleKind { kSync1F1B, kGpipe, kAsync1F1B };
-
-struct OperationRange {
-  int first = 0;
-  int end = 0;  // exclusive
-  bool Contains(int operation) const { return operation >= first && operation < end; }
-  bool operator==(const OperationRange&) const = default;
-};
-
-// Groups of devices of one level of a hierarchy, by device id. Each group of a level consists of whole groups of the
-// level below.
-struct HierarchyLevel {
-  std::vector<std::vector<std::string>> groups;
-  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kAuto;  // within each group
-  bool operator==(const HierarchyLevel&) const = default;
-};
-
-inline constexpr int kMostInnerLevels = 2;  // below the outermost
-
-inline constexpr int kLeastAnomalyWindow = 4;  // steps
-inline constexpr int kMostAnomalyWindow = 1000;
-inline constexpr double kMostAnomalyThreshold = 100;  // standard deviations
-
-struct Sync {
-  SyncKind kind = SyncKind::kNone;
-  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kAuto;
-  SyncMode mode = SyncMode::kFull;
-  double fraction = 1;
-  double target_ratio = 0;
-  std::vector<HierarchyLevel> hierarchy;  // innermost level first
-  std::string root;                       // device id; empty: the first replica
-  AnomalyDetector detector = AnomalyDetector::kOff;
-  int anomaly_window = 0;
-  double anomaly_threshold = 0;
-  bool operator==(const Sync&) const = default;
-};
-
-struct OperationSync {
-  std::vector<OperationRange> operations;
-  Sync sync;
-  bool operator==(const OperationSync&) const = default;
-};
 
 struct Group {
   std::string pool;
@@ -73,14 +33,6 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
-struct Device {
-  std::string id;
-  std::string pool;
-  std::string machine;
-  std::string location;
-  bool operator==(const Device&) const = default;
-};
-
 struct Replica {
   std::string device;
   double share = 1;
@@ -92,22 +44,6 @@ struct Placement {
   std::vector<Replica> replicas;
   Sync sync;
   bool operator==(const Placement&) const = default;
-};
-
-// For reductions of at most `max_bytes` among `ranks` replicas.
-struct AlgorithmRule {
-  int ranks = 0;
-  int64_t max_bytes = 0;
-  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;
-  bool operator==(const AlgorithmRule&) const = default;
-};
-
-// An entry of ExecutionPlan::order.
-enum class Phase { kForward, kBackward, kReduce };
-struct OrderEntry {
-  int operation = 0;
-  Phase phase = Phase::kForward;
-  bool operator==(const OrderEntry&) const = default;
 };
 
 struct Servers {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/resource.h"
 
 namespace medley::model {
 

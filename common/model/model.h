@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
-
 namespace medley::model {
 
 // The comment of each field begins with its symbol in the paper.
@@ -55,38 +53,6 @@ struct Model {
   std::vector<Layer> layers;
   bool clips_gradients = false;  // by the norm over all parameters: updates wait for all gradients
   bool operator==(const Model&) const = default;
-};
-
-struct Link {
-  std::string from;
-  std::string to;
-  double latency_seconds = 0;
-  double bytes_per_second = 0;
-  double processor_seconds_per_message = 0;  // at each end; 0: unknown
-  double processor_seconds_per_byte = 0;
-  bool operator==(const Link&) const = default;
-};
-
-// The measured time of one allreduce of `bytes` among `ranks` processes on units of one resource type.
-struct AllreduceMeasurement {
-  std::string resource_type;
-  int ranks = 0;  // at least 2
-  int64_t bytes = 0;
-  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRing;  // never kAuto
-  double seconds = 0;
-  bool operator==(const AllreduceMeasurement&) const = default;
-};
-
-struct Profile {
-  std::string id;
-  Model model;
-  int profile_batch_size = 0;  // B_o
-  std::vector<Link> links;
-  double state_factor = 3;  // (weights + gradient + optimizer state) / weights
-  int64_t samples_per_epoch = 0;
-  int micro_batches = 0;  // in which the batch was divided for compute_seconds; 0: unknown
-  std::vector<AllreduceMeasurement> allreduces;
-  bool operator==(const Profile&) const = default;
 };
 
 }  // namespace medley::model

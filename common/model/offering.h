@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/model/planning.h"
+#include "common/model/resource.h"
 
 namespace medley::model {
 

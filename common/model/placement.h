@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "common/model/execution_plan.h"
+#include "common/model/operation_range.h"
+#include "common/model/order_entry.h"
+#include "common/model/sync.h"
 
 namespace medley::model {
 

@@ -8,6 +8,11 @@
 #include "common/base/status.h"
 #include "common/model/checks.h"
 #include "common/model/executable.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/profile.h"
+#include "common/model/resource.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::model {
 namespace {

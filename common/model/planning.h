@@ -12,40 +12,14 @@
 #include <variant>
 #include <vector>
 
+#include "common/model/allreduce_algorithm.h"
 #include "common/model/cluster.h"
-#include "common/model/execution_plan.h"
 #include "common/model/model.h"
+#include "common/model/profile.h"
+#include "common/model/resource.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::model {
-
-enum class ResourceClass { kCpu, kGpu };
-
-// What a provider sells; prices are looked up by it.
-struct Offering {
-  std::string provider;
-  std::string region;
-  std::string zone;
-  std::string instance_type;
-  std::string capacity_type;
-  double units_per_instance = 1;
-  // "provider/region/zone/instance_type/capacity_type"
-  std::string KeyString() const;
-  bool operator==(const Offering&) const = default;
-};
-
-struct Resource {
-  std::string name;
-  ResourceClass cls = ResourceClass::kCpu;
-  double price_per_unit_hour = 0;  // 0 with an offering: filled in from the catalog
-  int limit = 0;                   // units
-  double memory_bytes = 0;         // of a unit; 0: unlimited
-  std::optional<Offering> offering;
-  std::string hardware;  // datasheet that estimates layers without a profile on this type, or empty
-  // Processor time of a unit for each message that it sends or receives (Link). 0: unknown.
-  double processor_seconds_per_message = 0;
-  double processor_seconds_per_byte = 0;
-  bool operator==(const Resource&) const = default;
-};
 
 struct Training {
   double profile_batch_size = 0;  // B_o in the paper
@@ -79,24 +53,6 @@ struct PolicyOptions {
 // Options of the named planner, which alone knows and checks them (scheduler-service/options).
 using OptionValue = std::variant<bool, double, std::string>;
 using OptionValues = std::map<std::string, OptionValue>;
-
-// Groups of replicas that the planner forms in every stage (Sync::hierarchy): none, of about the square root of their
-// number within a pool, or one for each pool of the stage. With Objective::kStepTime the planner `hierarchy` forms them
-// among devices: kNone and kAuto, the fastest; kPool, by pool; kLinks, for that goal only, by links and power.
-enum class Grouping { kNone, kAuto, kPool, kLinks };
-
-// How replicas synchronise. Other modes than kFull need one stage that holds the whole model, without parameter
-// servers.
-struct Synchronisation {
-  SyncMode mode = SyncMode::kFull;
-  double fraction = 1;                               // kPercentage, in (0, 1]
-  double target_ratio = 0.02;                        // kFlexible, > 0: time of synchronisation over time of computation
-  Grouping hierarchy = Grouping::kNone;              // kPool: only with kFull
-  AnomalyDetector detector = AnomalyDetector::kOff;  // of slow replicas
-  int anomaly_window = 16;                           // steps
-  double anomaly_threshold = 3;                      // standard deviations
-  bool operator==(const Synchronisation&) const = default;
-};
 
 // What chooses among the best candidates of the search, which is by the cost model: the simulator where it can, or the
 // cost model.
@@ -153,121 +109,5 @@ Profile ProfileOf(const PlanRequest& request);
 // True if a stage that runs `layer` on `type` synchronises it by parameter servers, which a profile expresses by
 // server_seconds > 0. False if the layer has no profile for `type`.
 bool NeedsServers(const Layer& layer, const std::string& type);
-
-struct ProvisionedStage {
-  int first_layer = 0;
-  int last_layer = 0;  // inclusive
-  std::string resource_type;
-  int units = 0;
-  double throughput = 0;       // samples/s
-  double compute_seconds = 0;  // CT_i(k) in the paper
-  double comm_seconds = 0;     // DT_i(k) in the paper
-  bool operator==(const ProvisionedStage&) const = default;
-};
-
-struct ProvisionedPlan {
-  std::vector<ProvisionedStage> stages;
-  int server_units = 0;
-  double throughput = 0;
-  double cost_usd = 0;
-  double cost_per_hour = 0;
-  double execution_seconds = 0;
-  bool operator==(const ProvisionedPlan&) const = default;
-};
-
-// One constraint that makes a request infeasible. The reasons of a result are a smallest set of constraints that cannot
-// hold together. For limit, memory, maxCostPerHour, budget and maxUnits, `available` is the given bound and `needed` is
-// the smallest bound that would make the request feasible. For minThroughput, deadline and minUnits, `needed` is the
-// given bound and `available` is the best value that the other constraints allow.
-struct Reason {
-  std::string constraint;  // as in the proto
-  std::string resource_type;
-  double needed = 0;
-  double available = 0;
-  std::string message;  // a sentence that says what the user can change
-};
-
-struct Alternative {
-  std::string label;
-  std::optional<ProvisionedPlan> plan;
-  std::vector<Reason> reasons;
-};
-
-// The factors that observations led to for one resource type: profiled seconds are multiplied by them. 1: unchanged.
-struct Correction {
-  std::string resource_type;
-  double compute = 1;
-  double comm = 1;
-  int observations = 0;
-  bool operator==(const Correction&) const = default;
-};
-
-// How predictions of a model compare with measurements.
-struct Prediction {
-  int observations = 0;
-  double ratio_uncorrected = 1;  // median of measured over predicted throughput
-  double ratio_corrected = 1;    // the same after the corrections
-  double relative_error = 0;     // median of |measured - predicted| / measured, after the corrections
-  std::vector<Correction> corrections;
-  bool operator==(const Prediction&) const = default;
-};
-
-// The answer to a request with a cluster. Seconds are those of a step in steady state.
-struct StepTimePlan {
-  double seconds = 0;  // by the simulator
-  double throughput = 0;
-  double lower_bound_seconds = 0;  // proven for the closed form, or without one for every plan; 0: not proven
-  double model_seconds = 0;        // by the closed form with which the planner searched; 0: it has none
-  int64_t simulated = 0;           // plans that were timed by the simulator
-  int64_t repaired = 0;            // plans that were illegal, so the planner changed them
-  struct Alternative {
-    std::string label;
-    double seconds = 0;
-    std::string failure;      // why there is no such plan, instead of seconds
-    double usd_per_hour = 0;  // 0: unknown
-    bool operator==(const Alternative&) const = default;
-  };
-  std::vector<Alternative> alternatives;
-  std::string explanation;    // one fact a line
-  double usd_per_hour = 0;    // of the devices of the plan; 0: one of them has no price
-  double usd_per_step = 0;    // the same for a step
-  double seconds_to_end = 0;  // of the samples that are left; 0: the request does not say how many
-  double usd = 0;             // for them; 0: unknown
-  int choices = 0;  // choices of devices that were planned on, because of the constraints; 0: all devices only
-  bool operator==(const StepTimePlan&) const = default;
-};
-
-// What the simulator says of PlanResult::plan, which it chose.
-struct SimulatedPlan {
-  double throughput = 0;  // samples/s
-  double cost_usd = 0;
-  int candidates = 0;  // plans that were compared by the simulator
-  bool operator==(const SimulatedPlan&) const = default;
-};
-
-struct PlanResult {
-  std::optional<ProvisionedPlan> plan;  // nullopt: infeasible, see reasons; or `step_time` is set
-  std::optional<StepTimePlan> step_time;
-  std::optional<SimulatedPlan> simulated;  // nullopt: not simulated
-  std::vector<Reason> reasons;
-  std::string planner;
-  double planning_seconds = 0;
-  uint64_t seed = 0;
-  std::optional<double> lower_bound_usd;
-  std::optional<double> gap;                       // of the objective: (value - bound) / value
-  std::optional<double> lower_bound_usd_per_hour;  // instead of lower_bound_usd, with kCostPerHour
-  std::optional<double> lower_bound_seconds;       // the same, with kTime
-  int64_t catalog_revision = 0;
-  std::string price_time;  // RFC 3339 or empty
-  std::optional<ExecutionPlan> execution_plan;
-  std::vector<Alternative> alternatives;
-  std::vector<Resource> resources;       // those of the request, with prices filled in
-  std::optional<Prediction> prediction;  // nullopt: nothing was observed yet
-  std::string policy;                    // bytes; set if PolicyOptions::return_policy
-  std::vector<std::string> notes;        // sentences, for example why the plan is not of the requested planner
-  // Not in the proto. False if the time budget or the caller ended planning early, or if the planner is not
-  // deterministic: another run may find another plan.
-  bool complete = true;
-};
 
 }  // namespace medley::model

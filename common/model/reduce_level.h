@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/allreduce_algorithm.h"
 
 namespace medley::model {
 

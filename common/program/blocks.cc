@@ -8,6 +8,12 @@
 
 #include "common/base/status.h"
 #include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/operation_range.h"
+#include "common/model/sync.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::program {
 namespace {

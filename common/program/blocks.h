@@ -3,7 +3,7 @@
 
 #include <absl/status/status.h>
 
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "common/program/lower.h"
 #include "common/program/program.h"
 

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/order_entry.h"
 #include "common/program/blocks.h"
 #include "common/program/check.h"
 #include "common/program/link.h"

@@ -3,8 +3,7 @@
 
 #include <absl/status/statusor.h>
 
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "common/program/program.h"
 
 namespace medley::program {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/model.h"
 #include "common/model/placement.h"
 #include "common/program/samples.h"
 

@@ -6,8 +6,9 @@
 
 #include <vector>
 
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
+#include "common/model/operation_range.h"
+#include "common/model/sync.h"
 #include "common/program/program.h"
 
 namespace medley::program {

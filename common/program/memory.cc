@@ -7,6 +7,7 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/model.h"
 #include "common/program/samples.h"
 #include "common/program/text.h"
 

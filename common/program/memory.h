@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "common/program/program.h"
 
 namespace medley::program {

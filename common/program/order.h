@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "common/program/lower.h"
 #include "common/program/program.h"
 

@@ -4,6 +4,7 @@
 #include <queue>
 #include <tuple>
 
+#include "common/model/order_entry.h"
 #include "common/program/order.h"
 
 namespace medley::program {

@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/operation_range.h"
 #include "common/model/reduce_level.h"
+#include "common/model/sync.h"
 
 namespace medley::program {
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/base/status.h"
+#include "common/model/model.h"
 
 namespace medley::program {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/resource.h"
 #include "kube/object.h"
 #include "operator/api/pod_template.h"
 

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
-#include "common/model/planning.h"
+#include "common/model/synchronisation.h"
 #include "kube/object.h"
 #include "operator/api/pod_template.h"
 

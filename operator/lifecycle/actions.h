@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/model/forward.h"
 #include "common/model/observation.h"
-#include "common/model/planning.h"
+#include "common/model/plan_result.h"
 #include "kube/object.h"
 #include "operator/lifecycle/world.h"
 #include "operator/records/member_slot.h"

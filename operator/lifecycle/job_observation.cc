@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "common/model/observation.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 #include "operator/records/plan_request.h"
 
 namespace medley::ops {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/model/observation.h"
+#include "common/model/forward.h"
 #include "operator/records/observation.h"
 #include "operator/records/plan_record.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "operator/api/training_job.h"
 #include "operator/lifecycle/keeping.h"
 #include "operator/lifecycle/pause.h"

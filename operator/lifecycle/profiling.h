@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/model.h"
+#include "common/model/profile.h"
 #include "operator/api/training_job.h"
 #include "operator/lifecycle/pools.h"
 #include "operator/lifecycle/status.h"

@@ -1,5 +1,6 @@
 #include "operator/lifecycle/replan_decision.h"
 #include "common/base/figure.h"
+#include "common/model/prediction.h"
 
 #include <fmt/core.h>
 

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace medley::ops {
 

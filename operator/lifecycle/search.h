@@ -15,7 +15,9 @@
 #include <optional>
 #include <string>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
+#include "common/model/plan_result.h"
+#include "common/model/reason.h"
 #include "operator/api/training_job.h"
 #include "operator/lifecycle/planning_inputs.h"
 #include "operator/lifecycle/profiling.h"

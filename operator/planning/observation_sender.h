@@ -15,6 +15,7 @@
 
 #include "common/base/mutex.h"
 #include "common/model/observation.h"
+#include "common/model/prediction.h"
 
 namespace medley::ops {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/resource.h"
 #include "operator/api/pool_zones.h"
 #include "operator/api/resource_pool.h"
 #include "operator/records/zone_choice.h"

@@ -15,8 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/model/observation.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "common/rpc/channel.h"
 #include "operator/planning/pool_prices.h"
 

@@ -1,4 +1,5 @@
 #include "operator/profiling/profiling.h"
+#include "common/model/profile.h"
 #include "operator/api/cause.h"
 
 #include <fmt/core.h>

@@ -5,7 +5,10 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "common/model/job_spec.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 #include "common/model/sample_bytes.h"
 #include "common/program/compile.h"
 

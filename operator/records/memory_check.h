@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
+#include "common/model/reason.h"
 #include "common/program/process_memory.h"
 #include "operator/api/training_job.h"
 #include "operator/records/plan_request.h"

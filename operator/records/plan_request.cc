@@ -9,9 +9,18 @@
 #include <utility>
 
 #include "common/base/status.h"
-#include "common/model/allreduce.h"
 #include "common/model/cluster.h"
+#include "common/model/device.h"
+#include "common/model/execution_plan.h"
+#include "common/model/link_speed.h"
+#include "common/model/model.h"
 #include "common/model/placement.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
+#include "common/model/provisioned_plan.h"
+#include "common/model/resource.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::ops {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "operator/api/resource_pool.h"
 #include "operator/api/training_job.h"
 

@@ -3,6 +3,10 @@
 #include <cmath>
 #include <string_view>
 
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/operation_range.h"
+
 namespace medley::ops {
 namespace {
 

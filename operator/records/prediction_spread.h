@@ -1,8 +1,7 @@
 // How much a predicted throughput may be wrong, as far as the profiler can know it. Pure.
 #pragma once
 
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
 
 namespace medley::ops {
 

@@ -4,6 +4,8 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/model.h"
+#include "common/model/profile.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "operator/api/resources.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "kube/object.h"
 
 namespace medley::ops {

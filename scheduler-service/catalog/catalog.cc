@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/model/offering.h"
+#include "common/model/planning.h"
 
 namespace medley::sched {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/catalog/entry.h"
 #include "scheduler-service/catalog/history.h"
 

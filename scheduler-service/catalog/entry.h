@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "common/base/clock.h"
-#include "common/model/planning.h"
+#include "common/model/resource.h"
 
 namespace medley::sched {
 

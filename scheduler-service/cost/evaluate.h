@@ -5,7 +5,8 @@
 
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/provisioned_plan.h"
+#include "common/model/reason.h"
 #include "scheduler-service/cost/problem.h"
 
 namespace medley::sched {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "common/model/planning.h"
+#include "common/model/resource.h"
 
 namespace medley::sched {
 

@@ -9,6 +9,11 @@
 
 #include "common/base/status.h"
 #include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/device.h"
+#include "common/model/execution_plan.h"
+#include "common/model/operation_range.h"
+#include "common/model/sync.h"
 #include "scheduler-service/simulate/rank.h"
 
 namespace medley::sched {

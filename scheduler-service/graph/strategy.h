@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "scheduler-service/graph/grouping.h"
 #include "scheduler-service/step_time/problem.h"
 

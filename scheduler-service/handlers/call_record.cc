@@ -6,6 +6,8 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/model/plan_result.h"
+#include "common/model/reason.h"
 
 namespace medley::sched {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "common/metrics/metrics.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/handlers/call.h"
 
 namespace medley::sched {

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/model/prediction.h"
 
 namespace medley::sched {
 namespace {

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/metrics/metrics.h"
+#include "common/model/observation.h"
 #include "scheduler-service/handlers/policy_store.h"
 #include "scheduler-service/handlers/state_files.h"
 #include "scheduler-service/online/online_learner.h"

@@ -1,6 +1,7 @@
 // The handler for measurements of running jobs.
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/observation.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/prepare/prepare.h"

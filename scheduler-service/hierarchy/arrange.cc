@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "common/model/allreduce.h"
 #include "scheduler-service/hierarchy/ring_order.h"
 #include "scheduler-service/step_time/shares.h"
 
@@ -30,8 +31,7 @@ class Arranger {
     const model::LinkSpeed& link = problem_.Link(from, to);
     return link.latency_seconds + (link.bytes_per_second > 0 ? bytes / link.bytes_per_second : 0);
   }
-  // Both directions.
-  double Cost(int a, int b) const { return std::max(Message(a, b, bytes_), Message(b, a, bytes_)); }
+  double Cost(int a, int b) const { return std::max(Message(a, b, bytes_), Message(b, a, bytes_)); }  // both ways
   double SampleSeconds(int d) const { return problem_.WorkOf(0, problem_.layers(), d).variable / problem_.samples(); }
 
   std::vector<int> Ring(const std::vector<int>& devices) const {

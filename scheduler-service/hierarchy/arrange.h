@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/rng.h"
-#include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
 #include "scheduler-service/hierarchy/groups.h"
 #include "scheduler-service/step_time/plans.h"
 #include "scheduler-service/step_time/problem.h"

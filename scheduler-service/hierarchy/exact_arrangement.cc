@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/model/allreduce.h"
 #include "scheduler-service/hierarchy/arrange.h"
 #include "scheduler-service/hierarchy/ring_order.h"
 

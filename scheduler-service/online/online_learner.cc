@@ -5,6 +5,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/model/observation.h"
 #include "scheduler-service/online/policy_trainer.h"
 #include "scheduler-service/policy_net/byte_stream.h"
 

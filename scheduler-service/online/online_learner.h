@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
-#include "common/model/observation.h"
+#include "common/model/forward.h"
 #include "scheduler-service/cost/problem.h"
 
 namespace medley::sched {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/link_speed.h"
 #include "scheduler-service/step_time/shares.h"
 
 namespace medley::sched {

@@ -1,6 +1,9 @@
 #include "scheduler-service/planner/constraint_set.h"
 
 #include "common/base/status.h"
+#include "common/model/planning.h"
+#include "common/model/reason.h"
+#include "common/model/resource.h"
 
 namespace medley::sched {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace medley::sched {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 

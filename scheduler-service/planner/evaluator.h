@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "common/model/planning.h"
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/cost/problem.h"

@@ -7,6 +7,12 @@
 #include <string>
 
 #include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/planning.h"
+#include "common/model/sync.h"
+#include "common/model/synchronisation.h"
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/hierarchy.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "scheduler-service/cost/problem.h"
 
 namespace medley::sched {

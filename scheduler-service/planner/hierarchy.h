@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "common/model/execution_plan.h"
-#include "common/model/planning.h"
+#include "common/model/sync.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::sched {
 

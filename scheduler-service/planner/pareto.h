@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
+#include "common/model/provisioned_plan.h"
+#include "common/model/reason.h"
+#include "common/model/resource.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planner.h"
 

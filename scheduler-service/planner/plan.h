@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
+#include "common/model/provisioned_plan.h"
+#include "common/model/reason.h"
 #include "scheduler-service/planner/planner.h"
 
 namespace medley::sched {

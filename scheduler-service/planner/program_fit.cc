@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/planning.h"
+#include "common/model/resource.h"
 #include "common/program/compile.h"
 #include "common/program/memory.h"
 

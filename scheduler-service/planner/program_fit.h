@@ -3,8 +3,7 @@
 
 #include <absl/status/status.h>
 
-#include "common/model/execution_plan.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace medley::sched {
 

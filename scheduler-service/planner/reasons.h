@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/planner/planner.h"
 
 namespace medley::sched {

@@ -1,5 +1,7 @@
 #include "scheduler-service/prepare/prepare.h"
 
+#include "common/model/model.h"
+#include "common/model/planning.h"
 #include "scheduler-service/profile/analytic.h"
 
 namespace medley::sched {

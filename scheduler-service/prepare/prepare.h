@@ -3,7 +3,7 @@
 
 #include <absl/status/status.h>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/catalog/catalog.h"
 #include "scheduler-service/profile/hardware.h"
 

@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "common/base/status.h"
+#include "common/model/model.h"
+#include "common/model/planning.h"
+#include "common/model/resource.h"
 #include "scheduler-service/profile/work.h"
 
 namespace medley::sched {

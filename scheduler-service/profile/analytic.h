@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/profile/hardware.h"
 
 namespace medley::sched {

@@ -9,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "common/model/prediction.h"
 #include "scheduler-service/profile/calibration_fit.h"
 #include "scheduler-service/profile/calibration_records.h"
 

@@ -29,8 +29,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/model/observation.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 
 namespace medley::sched {
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "common/base/status.h"
+#include "common/model/model.h"
 
 namespace medley::sched {
 namespace {

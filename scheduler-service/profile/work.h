@@ -16,7 +16,7 @@
 
 #include <absl/status/statusor.h>
 
-#include "common/model/model.h"
+#include "common/model/forward.h"
 
 namespace medley::sched {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/provision/provisioned.h"
 
 namespace medley::sched {

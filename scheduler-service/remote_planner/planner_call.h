@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <string>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/remote_planner/candidates.h"
 #include "scheduler-service/remote_planner/config.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
 
 namespace medley::sched {
 namespace {

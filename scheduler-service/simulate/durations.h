@@ -8,7 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "common/model/allreduce.h"
+#include "common/model/forward.h"
+#include "common/model/link_speed.h"
 #include "common/program/program.h"
 
 namespace medley::sched {

@@ -9,6 +9,9 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
+#include "common/model/model.h"
+#include "common/model/profile.h"
 
 namespace medley::sched {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/model/cluster.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "common/program/program.h"
 #include "scheduler-service/simulate/durations.h"
 

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/profile.h"
 #include "common/program/compile.h"
 #include "scheduler-service/simulate/rank.h"
 

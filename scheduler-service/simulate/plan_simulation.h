@@ -7,8 +7,8 @@
 #include <stop_token>
 #include <vector>
 
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
+#include "common/model/order_entry.h"
 #include "common/program/memory.h"
 #include "common/program/program.h"
 #include "scheduler-service/simulate/from_profile.h"

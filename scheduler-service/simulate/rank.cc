@@ -9,6 +9,13 @@
 
 #include "common/base/status.h"
 #include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/execution_plan.h"
+#include "common/model/link_speed.h"
+#include "common/model/model.h"
+#include "common/model/order_entry.h"
+#include "common/model/profile.h"
+#include "common/model/sync.h"
 #include "common/program/lower.h"
 #include "scheduler-service/simulate/list_schedule.h"
 

@@ -7,8 +7,7 @@
 
 #include <vector>
 
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "scheduler-service/simulate/from_profile.h"
 
 namespace medley::sched {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 
 namespace medley::sched {

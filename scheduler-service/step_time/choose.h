@@ -10,7 +10,8 @@
 
 #include <vector>
 
-#include "common/model/planning.h"
+#include "common/model/forward.h"
+#include "common/model/reason.h"
 #include "scheduler-service/step_time/figures.h"
 #include "scheduler-service/step_time/planner.h"
 #include "scheduler-service/step_time/problem.h"

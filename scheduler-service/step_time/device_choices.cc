@@ -8,6 +8,10 @@
 #include <tuple>
 
 #include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/device.h"
+#include "common/model/link_speed.h"
+#include "common/model/planning.h"
 #include "scheduler-service/step_time/figures.h"
 #include "scheduler-service/step_time/shares.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <stop_token>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/step_time/planner.h"
 #include "scheduler-service/step_time/problem.h"

@@ -6,6 +6,7 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 
 namespace medley::sched {
 namespace {

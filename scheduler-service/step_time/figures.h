@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "common/model/planning.h"
 #include "scheduler-service/step_time/problem.h"
 

@@ -6,7 +6,7 @@
 #include <stop_token>
 
 #include "common/base/clock.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/step_time/planner.h"
 
 namespace medley::sched {

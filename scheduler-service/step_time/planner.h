@@ -18,6 +18,7 @@
 
 #include "common/base/clock.h"
 #include "common/model/execution_plan.h"
+#include "common/model/plan_result.h"
 #include "scheduler-service/options/option.h"
 #include "scheduler-service/options/takes.h"
 #include "scheduler-service/step_time/problem.h"

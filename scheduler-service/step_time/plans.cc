@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/allreduce.h"
+#include "common/model/execution_plan.h"
+#include "common/model/sync.h"
 #include "scheduler-service/step_time/shares.h"
 
 namespace medley::sched {

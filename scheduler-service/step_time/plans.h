@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/forward.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {

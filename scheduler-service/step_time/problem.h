@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "common/model/cluster.h"
+#include "common/model/device.h"
+#include "common/model/link_speed.h"
 #include "common/model/planning.h"
+#include "common/model/profile.h"
 
 namespace medley::sched {
 

@@ -9,6 +9,7 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/reason.h"
 
 namespace medley::sched {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "common/model/forward.h"
 #include "common/model/planning.h"
 #include "scheduler-service/step_time/figures.h"
 

@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
 #include "common/program/compile.h"
 #include "tests/bench/criteo_shape.h"
 #include "worker/model/block_model.h"

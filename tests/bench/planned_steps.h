@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
-#include "common/model/model.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace medley::bench {

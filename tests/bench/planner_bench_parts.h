@@ -12,7 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "scheduler-service/planner/planner.h"
 
 namespace medley::bench {

@@ -14,6 +14,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/order_entry.h"
+#include "common/model/profile.h"
 #include "common/program/compile.h"
 #include "scheduler-service/simulate/from_profile.h"
 #include "scheduler-service/simulate/rank.h"

@@ -14,6 +14,8 @@
 #include <cstdio>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "common/model/planning.h"
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/step_times.h"
 

@@ -15,6 +15,8 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/execution_plan.h"
+#include "common/model/planning.h"
 #include "localcluster/node/proc_stat.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "tests/bench/planned_steps.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "common/model/model.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
+#include "common/model/profile.h"
 #include "tests/integration/worker/job_harness.h"
 
 namespace CLI {

@@ -114,16 +114,25 @@ class ChooseTest(unittest.TestCase):
 
 
 class BuildTest(unittest.TestCase):
-    BARS = check_build.read_table("# a comment\n\ndemo | 10 | 100  # why\neverything | 20 | 200\n")
+    BARS, HEADERS = check_build.read_table("# a comment\n\ndemo | 10 | 100  # why\neverything | 20 | 200\na.h | 40\n")
 
     def test_a_goal_within_its_line_is_fine(self):
-        self.assertEqual(self.BARS, {"demo": (10, 100), "everything": (20, 200)})
+        self.assertEqual((self.BARS, self.HEADERS), ({"demo": (10, 100), "everything": (20, 200)}, {"a.h": 40}))
         self.assertEqual(check_build.grown({"demo": (10, 100.0), "everything": (1, 1.0)}, self.BARS), [])
 
     def test_growth_is_told(self):
         self.assertEqual(check_build.grown({"demo": (11, 100.0)}, self.BARS), ["demo has 11 objects, more than 10"])
         self.assertIn("demo reads 101 MB of text, more than 100", check_build.grown({"demo": (10, 100.6)}, self.BARS)[0])
         self.assertEqual(check_build.grown({"other": (1, 1.0)}, self.BARS), ["other has no line"])
+
+    def test_a_header_of_values_rebuilds_a_fifth_or_what_its_line_allows(self):
+        read, objects = {"1.o": 1.0, "2.o": 3.0, "wing.o": 5.0}, {"1.o", "2.o"}
+        shares = check_build.rebuilt(read, {"a.h": {"1.o", "wing.o"}, "b.h": objects}, objects)
+        self.assertEqual(shares, {"a.h": 25, "b.h": 100})
+        self.assertIn("a change of b.h rebuilds 100 % of everything, more than 20", check_build.spread(shares, self.HEADERS)[0])
+        self.assertEqual(check_build.spread({"a.h": 40.0, "b.h": 20.0}, self.HEADERS), [])
+        self.assertEqual(check_build.spread({"a.h": 19.6}, self.HEADERS), ["a.h needs no line: a change rebuilds 20 %"])
+        self.assertEqual(check_build.spread({}, self.HEADERS), ["a.h has a line and is read by nothing"])
 
     def test_the_default_target_has_nothing_of_the_wing(self):
         self.assertEqual(check_build.strayed({"a/b.o", "tests/reproductions/c.o"}), [])

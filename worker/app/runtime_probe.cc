@@ -12,6 +12,8 @@
 
 #include "common/base/status.h"
 #include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/link_speed.h"
 #include "common/rpc/server.h"
 #include "worker/collective/group.h"
 #include "worker/profiler/statistics.h"

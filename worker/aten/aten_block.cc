@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/operation_range.h"
 #include "worker/aten/block_memory.h"
 #include "worker/aten/call_list.h"
 #include "worker/aten/conversions.h"
@@ -148,8 +149,7 @@ class AtenBlock::Rep {
   absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version,
                    const OpenTables& tables);
   absl::Status PackOutputs(Micro& micro);
-  // The logits: samples x outputs.
-  absl::StatusOr<std::span<const float>> Logits(Micro& micro);
+  absl::StatusOr<std::span<const float>> Logits(Micro& micro);  // samples x outputs
   static float Scale(const StepShape& shape) { return 1.0F / static_cast<float>(std::max(1, shape.global_samples)); }
   absl::StatusOr<std::vector<int64_t>> SizesOf(const Passed& passed, int64_t samples) const {
     return cut::SizesOf(*cut_, passed.crossing->value, samples);

@@ -17,7 +17,7 @@
 
 #include <memory>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "worker/device/device.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/block_compute.h"

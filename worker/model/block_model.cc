@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "common/base/status.h"
+#include "common/model/operation_range.h"
 #include "worker/model/aligned_floats.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/dense_store.h"

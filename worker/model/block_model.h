@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/block_compute.h"

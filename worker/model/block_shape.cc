@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "common/model/operation_range.h"
+
 namespace medley::worker {
 
 BlockShape ShapeOfBlock(const Graph& graph, model::OperationRange range) {

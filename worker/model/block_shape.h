@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/block_compute.h"
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/model/model.h"
 #include "worker/data/schema.h"
 
 namespace medley::worker {

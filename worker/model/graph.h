@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
+#include "common/model/forward.h"
 #include "common/model/job_spec.h"
-#include "common/model/model.h"
 #include "worker/cut/cut.h"
 #include "worker/data/batch.h"
 #include "worker/data/inputs.h"

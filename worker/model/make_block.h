@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "common/model/execution_plan.h"
+#include "common/model/operation_range.h"
 #include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
 #include "worker/params/optimizer.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "worker/profiler/communication_probe.h"
 
 namespace medley::worker {

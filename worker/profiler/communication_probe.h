@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "common/model/execution_plan.h"
+#include "common/model/allreduce_algorithm.h"
 
 namespace medley::worker {
 

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/profile.h"
 #include "common/model/sample_bytes.h"
 #include "common/program/process_memory.h"
 #include "medley/profile/v1/profile.pb.h"

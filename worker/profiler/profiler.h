@@ -13,7 +13,6 @@
 
 #include "common/base/clock.h"
 #include "common/model/job_spec.h"
-#include "common/model/model.h"
 #include "worker/data/dataset.h"
 #include "worker/model/make_block.h"
 #include "worker/profiler/communication_probe.h"

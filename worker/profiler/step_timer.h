@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "worker/data/dataset.h"
 #include "worker/model/graph.h"
 #include "worker/model/make_block.h"

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/model.h"
 #include "common/model/placement.h"
 #include "common/program/compile.h"
 #include "common/program/text.h"

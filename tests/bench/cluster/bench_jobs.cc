@@ -8,6 +8,7 @@
 #include "common/model/convert.h"
 #include "common/model/job_spec.h"
 #include "common/model/model.h"
+#include "common/model/profile.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "operator/api/resources.h"
 #include "operator/builders/objects.h"

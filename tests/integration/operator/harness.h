@@ -15,7 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/model/planning.h"
+#include "common/model/forward.h"
 #include "common/rpc/server.h"
 #include "kube/client/http_client.h"
 #include "localcluster/log_reader.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/model/sync.h"
+
 namespace medley::worker {
 namespace {
 

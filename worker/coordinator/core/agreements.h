@@ -18,7 +18,8 @@
 #include <map>
 #include <string>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::worker {
 

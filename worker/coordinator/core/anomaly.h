@@ -21,7 +21,7 @@
 #include <deque>
 #include <memory>
 
-#include "common/model/execution_plan.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::worker {
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/model/convert.h"
+#include "common/model/execution_plan.h"
 #include "worker/coordinator/core/state.h"
 
 namespace medley::worker::standing_by {

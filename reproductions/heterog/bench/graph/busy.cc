@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 
 namespace medley::bench {

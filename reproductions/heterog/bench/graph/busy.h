@@ -3,7 +3,7 @@
 
 #include <absl/status/statusor.h>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::bench {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::bench {

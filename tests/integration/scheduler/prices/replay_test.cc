@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "common/model/planning.h"
 #include "scheduler-service/feeds/spot_history_parser.h"
 #include "tests/integration/scheduler/prices/recorded.h"
 

@@ -7,6 +7,8 @@
 #include "cli/cluster/comparison.h"
 #include "cli/cluster/job_plan_request.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/plan_result.h"
+#include "common/model/provisioned_plan.h"
 #include "operator/records/prediction_spread.h"
 #include "tests/unit/cli/cluster/objects.h"
 

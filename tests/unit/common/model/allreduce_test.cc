@@ -1,4 +1,3 @@
-#include "common/model/allreduce.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "common/model/allreduce_algorithm.h"
+
 #include "common/base/rng.h"
+#include "common/model/allreduce.h"
+#include "common/model/link_speed.h"
+#include "common/model/reduce_level.h"
 
 namespace medley::model {
 namespace {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::model {
 namespace {

@@ -11,6 +11,10 @@
 #include <set>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
+#include "common/model/operation_range.h"
+#include "common/model/sync.h"
+#include "common/model/synchronisation.h"
 #include "medley/plan/v1/plan.pb.h"
 
 namespace medley::model {

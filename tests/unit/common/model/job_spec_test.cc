@@ -9,6 +9,8 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "common/model/data_spec.h"
+#include "common/model/task.h"
 
 namespace medley::model {
 namespace {

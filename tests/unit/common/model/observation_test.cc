@@ -8,7 +8,10 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
 #include "common/model/hardware.h"
+#include "common/model/model.h"
 #include "common/model/observation.h"
+#include "common/model/prediction.h"
+#include "common/model/resource.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::model {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/rng.h"
+#include "common/model/resource.h"
 
 namespace medley::model {
 namespace {

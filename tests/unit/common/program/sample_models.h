@@ -5,8 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/model/allreduce_algorithm.h"
 #include "common/model/execution_plan.h"
 #include "common/model/model.h"
+#include "common/model/sync.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::program {
 

@@ -1,4 +1,7 @@
 #include "operator/lifecycle/job_observation.h"
+#include "common/model/model.h"
+#include "common/model/observation.h"
+#include "common/model/profile.h"
 
 #include <gmock/gmock.h>
 

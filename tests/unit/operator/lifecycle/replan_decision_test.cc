@@ -1,4 +1,5 @@
 #include "operator/lifecycle/replan_decision.h"
+#include "common/model/prediction.h"
 
 #include <gmock/gmock.h>
 

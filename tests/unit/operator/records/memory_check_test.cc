@@ -1,4 +1,7 @@
 #include "operator/records/memory_check.h"
+#include "common/model/execution_plan.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 
 #include <gmock/gmock.h>
 

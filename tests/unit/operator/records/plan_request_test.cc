@@ -1,4 +1,11 @@
 #include "operator/records/plan_request.h"
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/device.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 
 #include <map>
 

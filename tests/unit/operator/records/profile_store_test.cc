@@ -1,4 +1,5 @@
 #include "operator/records/profile_store.h"
+#include "common/model/profile.h"
 
 #include "common/base/testing/status_matchers.h"
 

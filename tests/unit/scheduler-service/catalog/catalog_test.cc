@@ -10,6 +10,7 @@
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/model/planning.h"
 #include "scheduler-service/catalog/config.h"
 #include "scheduler-service/catalog/price_file.h"
 

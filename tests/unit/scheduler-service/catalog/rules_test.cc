@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/testing/fake_clock.h"
+#include "common/model/planning.h"
 #include "scheduler-service/catalog/book.h"
 #include "scheduler-service/catalog/catalog.h"
 #include "scheduler-service/catalog/testing/scripted_feed.h"

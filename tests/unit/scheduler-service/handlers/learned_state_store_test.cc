@@ -1,5 +1,6 @@
 #include "scheduler-service/handlers/learned_state_store.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/model/prediction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

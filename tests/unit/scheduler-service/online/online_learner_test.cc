@@ -1,6 +1,7 @@
 // Simulated jobs run the policy's schedules, and their measurements, which differ from the cost model, train the
 // policy.
 #include "scheduler-service/online/online_learner.h"
+#include "common/model/observation.h"
 
 #include <gtest/gtest.h>
 

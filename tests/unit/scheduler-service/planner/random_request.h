@@ -6,7 +6,9 @@
 #include <fmt/core.h>
 
 #include "common/base/rng.h"
+#include "common/model/model.h"
 #include "common/model/planning.h"
+#include "common/model/resource.h"
 
 namespace medley::sched {
 

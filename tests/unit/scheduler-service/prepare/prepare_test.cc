@@ -1,4 +1,6 @@
 #include "scheduler-service/prepare/prepare.h"
+#include "common/model/model.h"
+#include "common/model/planning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,8 @@
 // Analytic profiles: the formulas for a machine with round numbers, the shares that divide, the bytes that cross a cut,
 // and properties for all models and datasheets.
 #include "scheduler-service/profile/analytic.h"
+#include "common/model/model.h"
+#include "common/model/planning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

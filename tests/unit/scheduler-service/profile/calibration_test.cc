@@ -1,5 +1,6 @@
 // The calibrator recovers known factors from simulated measurements, rejects invalid observations, and saves its state.
 #include "scheduler-service/profile/calibration.h"
+#include "common/model/prediction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/model.h"
 #include "medley/profile/v1/profile.pb.h"
 
 namespace medley::sched {

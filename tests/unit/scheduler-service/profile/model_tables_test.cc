@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/model/model.h"
 #include "scheduler-service/profile/work.h"
 #include "tests/unit/scheduler-service/profile/load_model.h"
 

@@ -1,5 +1,6 @@
 // Durations from profiles, orders by rank, and the forms of a timeline.
 #include "scheduler-service/simulate/from_profile.h"
+#include "common/model/profile.h"
 
 #include <gmock/gmock.h>
 

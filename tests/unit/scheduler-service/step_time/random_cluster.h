@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "common/base/rng.h"
+#include "common/model/device.h"
+#include "common/model/model.h"
 #include "common/model/planning.h"
+#include "common/model/resource.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {

@@ -1,6 +1,7 @@
 // Exported models against PyTorch's own numbers (tests/data/exported/make.py): as one block, divided in every place, in
 // micro-batches; in the host's memory, in memory apart from it, and on a GPU where there is one.
 #include "worker/aten/aten_block.h"
+#include "common/model/operation_range.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,6 +10,8 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
 #include "common/program/compile.h"
 #include "common/program/text.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"

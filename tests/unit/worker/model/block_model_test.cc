@@ -1,4 +1,5 @@
 #include "worker/model/block_model.h"
+#include "common/model/operation_range.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

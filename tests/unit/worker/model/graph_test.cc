@@ -1,4 +1,5 @@
 #include "worker/model/graph.h"
+#include "common/model/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

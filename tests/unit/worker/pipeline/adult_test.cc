@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 
 namespace medley::worker::testing {

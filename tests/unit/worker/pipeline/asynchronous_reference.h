@@ -10,8 +10,8 @@
 #include <set>
 #include <vector>
 
-#include "common/model/execution_plan.h"
 #include "common/model/job_spec.h"
+#include "common/model/operation_range.h"
 #include "worker/data/dataset.h"
 
 namespace medley::worker::testing {

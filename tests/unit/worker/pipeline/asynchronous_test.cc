@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "tests/unit/worker/pipeline/asynchronous_reference.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 

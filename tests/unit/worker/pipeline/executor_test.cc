@@ -1,4 +1,6 @@
 #include "worker/pipeline/executor.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
 
 #include <gtest/gtest.h>
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 
 namespace medley::worker::testing {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 #include "tests/unit/worker/pipeline/replicas_reference.h"
 

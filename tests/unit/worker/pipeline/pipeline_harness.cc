@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
 #include "common/program/compile.h"
 #include "worker/model/block_model.h"
 #include "worker/model/graph.h"

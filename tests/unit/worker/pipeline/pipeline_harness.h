@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/model/forward.h"
 #include "common/model/job_spec.h"
 #include "worker/data/dataset.h"
 #include "worker/model/graph.h"

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/model/device.h"
+#include "common/model/execution_plan.h"
+#include "common/model/order_entry.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 
 namespace medley::worker::testing {

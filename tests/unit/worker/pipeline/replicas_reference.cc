@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/model/execution_plan.h"
+#include "common/model/model.h"
 #include "common/program/compile.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
 #include "worker/model/block_model.h"

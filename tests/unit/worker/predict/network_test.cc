@@ -1,5 +1,6 @@
 // The forward pass of `medley predict` against the trainer's own (LibTorch and oneDNN), for every kind of model.
 #include "worker/predict/network.h"
+#include "common/model/operation_range.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,6 @@
 #include "worker/profiler/profiler.h"
+#include "common/model/model.h"
+#include "common/model/profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

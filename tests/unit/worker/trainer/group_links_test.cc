@@ -1,12 +1,13 @@
 // Which devices reduce together, and which ranks of a group a layout's replicas are.
 #include "worker/trainer/group_links.h"
+#include "common/model/allreduce.h"
+#include "common/model/allreduce_algorithm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "common/model/allreduce.h"
 #include "worker/collective/key_value_store.h"
 
 namespace medley::worker {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "common/model/sync.h"
+
 namespace medley::worker {
 namespace {
 

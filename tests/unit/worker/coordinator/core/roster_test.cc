@@ -9,6 +9,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
+#include "common/model/execution_plan.h"
 
 namespace medley::worker {
 namespace {

@@ -1,0 +1,35 @@
+// A model with what was measured of it on units of some types. Immutable values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/model/allreduce_algorithm.h"
+#include "common/model/model.h"
+
+namespace medley::model {
+
+struct Link {
+  std::string from;
+  std::string to;
+  double latency_seconds = 0;
+  double bytes_per_second = 0;
+  double processor_seconds_per_message = 0;  // at each end; 0: unknown
+  double processor_seconds_per_byte = 0;
+  bool operator==(const Link&) const = default;
+};
+
+struct Profile {
+  std::string id;
+  Model model;
+  int profile_batch_size = 0;  // B_o
+  std::vector<Link> links;
+  double state_factor = 3;  // (weights + gradient + optimizer state) / weights
+  int64_t samples_per_epoch = 0;
+  int micro_batches = 0;  // in which the batch was divided for compute_seconds; 0: unknown
+  std::vector<AllreduceMeasurement> allreduces;
+  bool operator==(const Profile&) const = default;
+};
+
+}  // namespace medley::model
