@@ -153,8 +153,14 @@ void ApplyJobDefaults(Json& spec) {
   if (spec["model"].is_object() && (spec["model"].contains("name") || spec["model"].contains("parameters"))) {
     Fill(spec["model"], Json{{"parameters", {{"embeddingDim", 16}, {"embeddingRows", 65536}}}});
   }
-  if (Json& training = spec["training"]; training.is_object() && training.contains("earlyStopping")) {
-    Fill(training["earlyStopping"], Json{{"minDelta", 0}});
+  Json& training = spec["training"];
+  if (!training.is_object()) return;
+  if (training.contains("earlyStopping")) Fill(training["earlyStopping"], Json{{"minDelta", 0}});
+  if (Json* const sync = training.contains("sync") ? &training["sync"] : nullptr; sync != nullptr && sync->is_object()) {
+    Fill(*sync, Json{{"mode", "Full"}, {"hierarchy", "None"}});
+    if (sync->contains("anomaly")) {
+      Fill((*sync)["anomaly"], Json{{"detector", "RunningMean"}, {"window", 16}, {"threshold", 3}});
+    }
   }
 }
 
