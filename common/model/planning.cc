@@ -148,8 +148,8 @@ absl::Status CheckLinks(const PlanRequest& request) {
   if (request.links.size() > kMaxLinks) {
     return base::InvalidArgument("links: {} given, at most {} are allowed", request.links.size(), kMaxLinks);
   }
-  if (request.objective != Objective::kCost && !request.links.empty()) {
-    return base::InvalidArgument("links: only with objective cost; those of a cluster are in cluster.links");
+  if (request.on_devices() && !request.links.empty()) {
+    return base::InvalidArgument("links: only for plans of stages; those of a cluster are in cluster.links");
   }
   for (size_t i = 0; i < request.links.size(); ++i) {
     const Link& link = request.links[i];

@@ -156,7 +156,8 @@ void ApplyJobDefaults(Json& spec) {
   Json& training = spec["training"];
   if (!training.is_object()) return;
   if (training.contains("earlyStopping")) Fill(training["earlyStopping"], Json{{"minDelta", 0}});
-  if (Json* const sync = training.contains("sync") ? &training["sync"] : nullptr; sync != nullptr && sync->is_object()) {
+  if (Json* const sync = training.contains("sync") ? &training["sync"] : nullptr;
+      sync != nullptr && sync->is_object()) {
     Fill(*sync, Json{{"mode", "Full"}, {"hierarchy", "None"}});
     if (sync->contains("anomaly")) {
       Fill((*sync)["anomaly"], Json{{"detector", "RunningMean"}, {"window", 16}, {"threshold", 3}});

@@ -24,6 +24,12 @@ class Definition {
   std::vector<std::string> Broken(Json object, const Json* old) const {
     const kube::Schema schema(&schema_, nullptr);
     kube::ApplyDefaults(&object, schema);
+    Json before;
+    if (old != nullptr) {
+      before = *old;
+      kube::ApplyDefaults(&before, schema);
+      old = &before;
+    }
     kube::FieldErrors errors;
     rules_.Check(object, old, &errors);
     // What lacks a required field or has a wrong type is reported as such: its rules have no value.

@@ -159,7 +159,7 @@ def plan_request(planner="exact", seconds=10, layers=4, price=2.0, **options):
 
 
 def expensive_request(seconds):
-    return plan_request("rl-lstm", seconds, layers=16, recurrent={"rounds": 1000000, "samplesPerRound": 64})
+    return plan_request("rl-lstm", seconds, layers=16, options={"rounds": 1000000, "samplesPerRound": 64})
 
 
 def bomb():

@@ -187,7 +187,7 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
   json request = json::parse(kRequest);
   request["planner"]["name"] = "oracle";
   EXPECT_THAT(Post("/v1/plan", request.dump()).body,
-              HasSubstr("planner.name: 'oracle' is unknown; known planners: auto, exact"));
+              HasSubstr("planner.name: 'oracle' is unknown. For stages of some units there are: auto, exact"));
 
   grpc::ClientContext context;
   pb::PlanResponse response;

@@ -130,7 +130,7 @@ class TimelineTest(unittest.TestCase):
         self.assertAlmostEqual(samples[0] / samples[1], 1, delta=0.01)
         devices = self.texts("#timeline-memory tbody tr")
         self.assertTrue(any(row.startswith("v100/0") and "16 GiB" in row for row in devices), devices)
-        self.assertTrue(any(row.startswith("cpu/0, cpu/2 and") and "none" in row for row in devices), devices)
+        self.assertTrue(any(row.startswith("cpu/0, cpu/1 and") and "none" in row for row in devices), devices)
         self.assertTrue(self.browser.evaluate("document.getElementById('timeline-oom').hidden"))
 
         # The link has the trace, whose bars are those drawn.
