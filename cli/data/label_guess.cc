@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -199,14 +201,35 @@ double SkewOf(const std::map<std::string, int64_t>& rows, bool log) {
   return second > 0 ? third / (second * std::sqrt(second)) : 0;
 }
 
+// How much further the largest twentieth of the rows is from the middle than the smallest one: 1 when numbers lie evenly.
+// Single rows, such as one wrong price, do not change it.
+double TailOf(const std::map<std::string, int64_t>& rows) {
+  std::map<double, int64_t> sorted;
+  int64_t count = 0;
+  for (const auto& [text, n] : rows) {
+    sorted[NumberOf(text).number] += n;
+    count += n;
+  }
+  const auto at = [&](double part) {
+    auto left = static_cast<int64_t>(part * static_cast<double>(count));
+    auto value = sorted.begin();
+    for (; std::next(value) != sorted.end() && left >= value->second; ++value) left -= value->second;
+    return value->first;
+  };
+  const double middle = at(0.5), below = middle - at(0.05), above = at(0.95) - middle;
+  if (below > 0) return above / below;
+  return above > 0 ? std::numeric_limits<double>::infinity() : 1;
+}
+
 // Numbers such as prices, incomes and durations, whose logarithm lies more evenly than they do.
 bool AreLikePrices(const Labels& labels) {
-  constexpr double kSkewed = 2, kEven = 1;
+  constexpr double kSkewed = 2, kEven = 1, kLongTail = 1.5;
   constexpr size_t kFewest = 20;
   if (labels.rows.size() < kFewest) return false;
   if (!std::ranges::all_of(labels.rows, [](const auto& label) { return NumberOf(label.first).number > 0; }))
     return false;
-  return SkewOf(labels.rows, false) > kSkewed && std::abs(SkewOf(labels.rows, true)) < kEven;
+  return SkewOf(labels.rows, false) > kSkewed && std::abs(SkewOf(labels.rows, true)) < kEven &&
+         TailOf(labels.rows) > kLongTail;
 }
 
 // The label of a task that the user names.

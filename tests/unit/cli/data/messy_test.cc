@@ -116,6 +116,8 @@ TEST(MessyTest, LabelsLikePricesAreLearntAsLogarithms) {
   EXPECT_THAT(prices, AllOf(HasSubstr("label: {column: \"y\", transform: Log1p}"), HasSubstr("a few are much larger")));
   for (const auto& [what, text] : std::map<std::string, std::string>{
            {"even", guess([&](int) { return fmt::format("{:.2f}", 100 + 10 * normal()); }).first},
+           {"one wrong value",
+            guess([&](int i) { return fmt::format("{:.2f}", i == 7 ? 1e5 : 100 + 10 * normal()); }).first},
            {"negative ones", guess([&](int) { return fmt::format("{:.2f}", std::exp(normal()) - 1); }).first}}) {
     EXPECT_THAT(text, HasSubstr("label: {column: \"y\"}")) << what;
     EXPECT_THAT(text, Not(HasSubstr("Log1p"))) << what;
