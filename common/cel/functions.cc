@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "common/base/clock.h"
 #include "common/base/go_text.h"
@@ -275,8 +276,11 @@ constexpr std::array kFunctions = {
     Function{"isSorted", true, 0, 0, Kind::kBool, IsSorted},
 };
 
-Value CalculateInts(Arithmetic operation, int64_t a, int64_t b) {
-  int64_t result = 0;
+constexpr char kIntOverflow[] = "integer overflow";
+
+template <typename Integer>
+Value Calculate(Arithmetic operation, Integer a, Integer b, const char* overflows) {
+  Integer result = 0;
   bool overflow = false;
   switch (operation) {
     case Arithmetic::kAdd:
@@ -291,31 +295,10 @@ Value CalculateInts(Arithmetic operation, int64_t a, int64_t b) {
     case Arithmetic::kDivide:
     case Arithmetic::kModulo:
       if (b == 0) return Value::Failed(operation == Arithmetic::kDivide ? "division by zero" : "modulus by zero");
-      overflow = a == std::numeric_limits<int64_t>::min() && b == -1;
+      if constexpr (std::is_signed_v<Integer>) overflow = a == std::numeric_limits<Integer>::min() && b == -1;
       if (!overflow) result = operation == Arithmetic::kDivide ? a / b : a % b;
   }
-  return overflow ? Value::Failed("integer overflow") : Value(result);
-}
-
-Value CalculateUints(Arithmetic operation, uint64_t a, uint64_t b) {
-  uint64_t result = 0;
-  bool overflow = false;
-  switch (operation) {
-    case Arithmetic::kAdd:
-      overflow = __builtin_add_overflow(a, b, &result);
-      break;
-    case Arithmetic::kSubtract:
-      overflow = __builtin_sub_overflow(a, b, &result);
-      break;
-    case Arithmetic::kMultiply:
-      overflow = __builtin_mul_overflow(a, b, &result);
-      break;
-    case Arithmetic::kDivide:
-    case Arithmetic::kModulo:
-      if (b == 0) return Value::Failed(operation == Arithmetic::kDivide ? "division by zero" : "modulus by zero");
-      result = operation == Arithmetic::kDivide ? a / b : a % b;
-  }
-  return overflow ? Value::Failed("unsigned integer overflow") : Value(result);
+  return overflow ? Value::Failed(overflows) : Value(result);
 }
 
 Value CalculateDoubles(Arithmetic operation, double a, double b) {
@@ -370,7 +353,7 @@ Value Calculate(Arithmetic operation, const Value& a, const Value& b, Budget& bu
   const auto* ad = a.As<Value::Duration>();
   const auto* bd = b.As<Value::Duration>();
   const auto exact = [&](int64_t x, int64_t y, bool time) {
-    const Value result = CalculateInts(operation, x, y);
+    const Value result = Calculate<int64_t>(operation, x, y, kIntOverflow);
     if (result.is_error()) return Value::Failed(time ? "timestamp overflow" : "duration overflow");
     return time ? Value(Value::Timestamp{*result.As<int64_t>()}) : Value(Value::Duration{*result.As<int64_t>()});
   };
@@ -379,15 +362,16 @@ Value Calculate(Arithmetic operation, const Value& a, const Value& b, Budget& bu
   if (at != nullptr && bt != nullptr && difference) return exact(at->nanoseconds, bt->nanoseconds, false);
   if (ad != nullptr && bd != nullptr && (sum || difference)) return exact(ad->nanoseconds, bd->nanoseconds, false);
   if (a.kind() != b.kind()) return Value::NoOverload();
-  if (const auto* x = a.As<int64_t>()) return CalculateInts(operation, *x, *b.As<int64_t>());
-  if (const auto* x = a.As<uint64_t>()) return CalculateUints(operation, *x, *b.As<uint64_t>());
+  if (const auto* x = a.As<int64_t>()) return Calculate<int64_t>(operation, *x, *b.As<int64_t>(), kIntOverflow);
+  if (const auto* x = a.As<uint64_t>())
+    return Calculate<uint64_t>(operation, *x, *b.As<uint64_t>(), "unsigned integer overflow");
   if (const auto* x = a.As<double>()) return CalculateDoubles(operation, *x, *b.As<double>());
   const bool joins = a.kind() == Kind::kString || a.kind() == Kind::kBytes || a.is_list();
   return sum && joins ? Concatenate(a, b, budget) : Value::NoOverload();
 }
 
 Value Negate(const Value& value) {
-  if (const auto* i = value.As<int64_t>()) return CalculateInts(Arithmetic::kSubtract, 0, *i);
+  if (const auto* i = value.As<int64_t>()) return Calculate<int64_t>(Arithmetic::kSubtract, 0, *i, kIntOverflow);
   if (const auto* d = value.As<double>()) return Value(-*d);
   return value.is_error() ? value : Value::NoOverload();
 }
