@@ -13,7 +13,7 @@ namespace {
 
 // The environment variable MEDLEY_INSTANCES=N sets a larger number.
 uint64_t Instances() {
-  constexpr uint64_t kLeast = 300;
+  constexpr uint64_t kLeast = 1000;
   const char* wanted = std::getenv("MEDLEY_INSTANCES");
   return wanted == nullptr ? kLeast : std::max<uint64_t>(kLeast, std::strtoul(wanted, nullptr, 10));
 }
