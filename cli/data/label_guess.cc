@@ -201,7 +201,7 @@ double SkewOf(const std::map<std::string, int64_t>& rows, bool log) {
   return second > 0 ? third / (second * std::sqrt(second)) : 0;
 }
 
-// How much further the largest twentieth of the rows is from the middle than the smallest one: 1 when numbers lie evenly.
+// How much further the largest twentieth of the rows is from the middle than the smallest one: 1 when they lie evenly.
 // Single rows, such as one wrong price, do not change it.
 double TailOf(const std::map<std::string, int64_t>& rows) {
   std::map<double, int64_t> sorted;
