@@ -236,6 +236,8 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
         *response.mutable_observation() = seen_;
       }
       if (!writer->Write(response)) break;
+      base::MutexLock lock(mutex_);
+      if (response.observation().phase() == job_pb::JOB_PHASE_COMPLETE) read_to_the_end_ = true;
     }
     return grpc::Status::CANCELLED;
   }
@@ -291,6 +293,7 @@ class FakeCoordinator::Service final : public job_pb::CoordinatorService::Servic
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   job_pb::Observation seen_ ABSL_GUARDED_BY(mutex_);
+  bool read_to_the_end_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool auto_commit_ ABSL_GUARDED_BY(mutex_) = true;
   std::string reason_ ABSL_GUARDED_BY(mutex_);
@@ -375,9 +378,9 @@ void FakeCoordinator::Complete() {
   (*service_->seen_.mutable_metrics())["auc"] = 0.92;
   service_->Changed();
 }
-bool FakeCoordinator::complete() const {
+bool FakeCoordinator::ends() const {
   base::MutexLock lock(service_->mutex_);
-  return service_->seen_.phase() == job_pb::JOB_PHASE_COMPLETE;
+  return service_->seen_.phase() == job_pb::JOB_PHASE_COMPLETE && service_->read_to_the_end_;
 }
 void FakeCoordinator::Fail(const std::string& message, bool retryable) {
   base::MutexLock lock(service_->mutex_);
@@ -389,6 +392,7 @@ void FakeCoordinator::Fail(const std::string& message, bool retryable) {
 void FakeCoordinator::Forget() {
   base::MutexLock lock(service_->mutex_);
   service_->seen_.Clear();
+  service_->read_to_the_end_ = false;
   service_->Changed();
 }
 

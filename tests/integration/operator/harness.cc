@@ -305,7 +305,7 @@ void OperatorHarness::Pump() {
       if (const std::string node = place_(pod); !node.empty()) Bind(pod, node);
     }
     const std::string phase = pod.String("/status/phase");
-    if (phase == "Running" && pod.label(kRoleLabel) == "coordinator" && coordinator_.complete()) {
+    if (phase == "Running" && pod.label(kRoleLabel) == "coordinator" && coordinator_.ends()) {
       SetPod(pod.key().name, {{"phase", "Succeeded"}});
       continue;
     }
