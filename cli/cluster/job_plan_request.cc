@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
-#include "common/model/job_spec.h"
+#include "common/model/fingerprint.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/pool_status.h"
@@ -158,8 +158,7 @@ absl::StatusOr<JobObjects> ReadJobObjects(const Cluster& cluster, const std::str
                           ListAll(cluster, kube::resources::Pods(),
                                   {.ns = key.ns, .label_selector = std::string(ops::kJobNameLabel) + "=" + key.name}));
   MEDLEY_ASSIGN_OR_RETURN(const ops::TrainingJob job, ops::TrainingJob::FromObject(objects.job));
-  MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(job.spec.dump()));
-  const std::string hash = model::ProfileHash(spec);
+  const std::string hash = model::ProfileHash(job.spec);
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<kube::Object> maps,
                           ListAll(cluster, kube::resources::ConfigMaps(),
                                   {.ns = key.ns, .label_selector = std::string(ops::kProfileLabel) + "=" + hash}));

@@ -11,6 +11,7 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
+#include "common/model/fingerprint.h"
 #include "common/model/job_spec.h"
 #include "common/model/profile.h"
 #include "kube/json_access.h"
@@ -93,7 +94,7 @@ std::string ProfileHashOfJob(const kube::Object& job) {
   const auto parsed = ops::TrainingJob::FromObject(job);
   if (!parsed.ok()) return "";
   const auto spec = model::ParseJobSpec(kube::Dump(parsed->spec));
-  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
+  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(parsed->spec) : "";
 }
 
 std::optional<fs::path> CacheFolder(const char* (*variable)(const char* name)) {

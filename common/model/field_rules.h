@@ -1,30 +1,30 @@
-// Rules that several fields of a spec have. Used by the validation of job_spec.h.
+// The bounds and enumerations of the CRD's schema (job_schema.h), for values that code made and no schema has checked.
+// A path is that of the field: "spec.model.layers[3].out"; "[]" and "{}" are any item of a list and any value of a
+// map. A path that the schema does not have is a bug. Used by the validation of job_spec.h. Thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
+#include <concepts>
+#include <cstddef>
 #include <string_view>
-
-#include "common/base/status.h"
 
 namespace medley::model {
 
-// InvalidArgument that names the field by its `path`, unless the value is one of those known.
-template <size_t N>
-absl::Status OneOf(std::string_view path, std::string_view value, const std::array<const char*, N>& known) {
-  if (std::ranges::find(known, value) != known.end()) return absl::OkStatus();
-  return base::InvalidArgument("{}: '{}' is not one of {}", path, value, fmt::join(known, ", "));
+// InvalidArgument that names the field, unless the value is one of the field's.
+absl::Status OneOf(std::string_view path, std::string_view value);
+
+// The same, unless the field's minimum <= value <= its maximum. Integers are exact up to 2^53.
+absl::Status InBounds(std::string_view path, double value);
+template <std::integral Int>
+absl::Status InBounds(std::string_view path, Int value) {
+  return InBounds(path, static_cast<double>(value));
 }
 
-// The same, unless low <= value <= high.
-template <typename Number>
-absl::Status InRange(std::string_view path, Number value, Number low, Number high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return base::InvalidArgument("{}: {} is not between {} and {}", path, value, low, high);
-}
+// The same, unless a list of the field may have so many items.
+absl::Status ItemsInBounds(std::string_view path, size_t items);
+
+// The field's maximum.
+double Most(std::string_view path);
 
 }  // namespace medley::model

@@ -16,9 +16,6 @@
 namespace medley::model {
 namespace {
 
-constexpr size_t kMostInputs = 64;
-constexpr size_t kMostAxes = 8;
-
 absl::Status ValidateUri(const std::string& path, const std::string& uri) {
   if (uri.starts_with("file:///")) return absl::OkStatus();
   return base::InvalidArgument("{}: '{}' does not start with file:///", path, uri);
@@ -32,16 +29,13 @@ absl::Status ValidateChannels(const std::string& path, const std::vector<double>
 }
 
 absl::Status ValidateShape(const std::string& path, const InputSpec& input) {
-  constexpr int64_t kMostNumbers = 1 << 24;
-  if (input.shape.size() > kMostAxes) {
-    return base::InvalidArgument("{}.shape: has {} axes, but at most {} are possible", path, input.shape.size(),
-                                 kMostAxes);
-  }
+  const auto most = static_cast<int64_t>(Most("spec.data.inputs[].shape[]"));  // also of all axes together
+  MEDLEY_RETURN_IF_ERROR(ItemsInBounds("spec.data.inputs[].shape", input.shape.size()));
   int64_t count = 1;
   for (const int64_t size : input.shape) {
-    if (size < 1 || size > kMostNumbers || (count *= size) > kMostNumbers) {
+    if (size < 1 || size > most || (count *= size) > most) {
       return base::InvalidArgument("{}.shape: [{}] must have from 1 to {} numbers", path, fmt::join(input.shape, ", "),
-                                   kMostNumbers);
+                                   most);
     }
   }
   return absl::OkStatus();
@@ -52,7 +46,7 @@ absl::Status ValidateInput(const std::string& path, const InputSpec& input, cons
   MEDLEY_RETURN_IF_ERROR(ValidateShape(path, input));
   const bool changes = input.scale != 1 || !input.mean.empty() || !input.deviation.empty();
   if (!source.arrays()) {
-    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".type", input.type, std::array{"float32", "int64", "category"}));
+    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".type", input.type));
     if (input.columns.empty()) return base::InvalidArgument("{}.columns: are required for {}", path, source.format);
     if (changes || !input.storage.empty()) {
       return base::InvalidArgument(
@@ -62,26 +56,23 @@ absl::Status ValidateInput(const std::string& path, const InputSpec& input, cons
     }
     return absl::OkStatus();
   }
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".type", input.type, std::array{"float32", "int64"}));
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".type", input.type));
+  if (input.type == "category") {
+    return base::InvalidArgument("{}.type: category goes with the formats csv and tsv", path);
+  }
   if (!input.columns.empty()) return base::InvalidArgument("{}.columns: go with the formats csv and tsv", path);
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".storage", input.storage, std::array{"", "uint8", "int32", "int64", "float32"}));
+  if (!input.storage.empty()) MEDLEY_RETURN_IF_ERROR(OneOf(path + ".storage", input.storage));
   if (!input.storage.empty() && source.format != "raw") {
     return base::InvalidArgument("{}.storage: goes with the format raw; files of {} tell it", path, source.format);
   }
   if (changes && input.type != "float32") {
     return base::InvalidArgument("{}: scale, mean and std go with the type float32", path);
   }
-  constexpr double kMost = 1e9;
-  MEDLEY_RETURN_IF_ERROR(InRange(path + ".scale", input.scale, -kMost, kMost));
-  for (const std::vector<double>& values : {input.mean, input.deviation}) {
-    if (std::ranges::all_of(values, [&](double value) { return std::abs(value) <= kMost; })) continue;
-    return base::InvalidArgument("{}: a number of mean or std is not between {} and {}", path, -kMost, kMost);
-  }
+  MEDLEY_RETURN_IF_ERROR(InBounds(path + ".scale", input.scale));
   MEDLEY_RETURN_IF_ERROR(ValidateChannels(path + ".mean", input.mean, input));
   MEDLEY_RETURN_IF_ERROR(ValidateChannels(path + ".std", input.deviation, input));
-  for (const double deviation : input.deviation) {
-    if (!(deviation > 0)) return base::InvalidArgument("{}.std: {} is not above 0", path, deviation);
-  }
+  for (const double mean : input.mean) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".mean[]", mean));
+  for (const double deviation : input.deviation) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".std[]", deviation));
   return absl::OkStatus();
 }
 
@@ -116,7 +107,7 @@ absl::Status ValidateArrays(const std::string& path, const SourceSpec& source, c
 }
 
 absl::Status ValidateSource(const std::string& path, const SourceSpec& source, const SchemaSpec& schema) {
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".format", source.format, std::array{"csv", "tsv", "idx", "npy", "raw"}));
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".format", source.format));
   if (source.arrays()) return ValidateArrays(path, source, schema);
   if (!source.files.empty() || !source.labels.empty()) {
     return base::InvalidArgument("{}: files and labels go with the formats idx, npy and raw", path);
@@ -142,14 +133,13 @@ absl::Status ValidateValidation(const ValidationSpec& validation, const DataSpec
 
 absl::Status ValidateLabels(const SchemaSpec& schema, const SourceSpec& source) {
   const std::string path = "spec.data.schema.label";
-  MEDLEY_RETURN_IF_ERROR(
-      OneOf(path + ".storage", schema.label_storage, std::array{"", "uint8", "int32", "int64", "float32"}));
+  if (!schema.label_storage.empty()) MEDLEY_RETURN_IF_ERROR(OneOf(path + ".storage", schema.label_storage));
   if (!schema.label_storage.empty() && source.format != "raw") {
     return base::InvalidArgument("{}.storage: goes with the format raw", path);
   }
   const bool several = schema.task == Task::kRegression || schema.task == Task::kMultiLabel ||
                        schema.task == Task::kMultiClass;  // a class for each token
-  MEDLEY_RETURN_IF_ERROR(InRange(path + ".count", schema.label_count, 1, 1 << 20));
+  MEDLEY_RETURN_IF_ERROR(InBounds(path + ".count", schema.label_count));
   if (schema.label_count > 1 && !(several && source.arrays())) {
     return base::InvalidArgument(
         "{}.count: goes with spec.model.task regression, multiLabel and multiClass, and the formats idx, npy and raw",
@@ -186,10 +176,7 @@ absl::Status ValidateInputs(const JobSpec& spec) {
         "spec.data.inputs: go with spec.model.exported and torchScript, whose arguments have "
         "names");
   }
-  if (schema.inputs.size() > kMostInputs) {
-    return base::InvalidArgument("spec.data.inputs: has {}, but at most {} are possible", schema.inputs.size(),
-                                 kMostInputs);
-  }
+  MEDLEY_RETURN_IF_ERROR(ItemsInBounds("spec.data.inputs", schema.inputs.size()));
   std::set<std::string_view> names;
   size_t columns = 0;
   for (size_t i = 0; i < schema.inputs.size(); ++i) {
@@ -206,24 +193,6 @@ absl::Status ValidateInputs(const JobSpec& spec) {
         "spec.data.schema: categorical, numeric and numericBuckets exclude spec.data.inputs, which name the columns");
   }
   return absl::OkStatus();
-}
-
-std::string InputsText(const DataSpec& data) {
-  if (data.schema.inputs.empty()) return "";
-  std::string text =
-      fmt::format("|inputs {}|{}|{}", data.train.format, data.schema.label_count, data.schema.label_storage);
-  const auto add = [&](const std::string& part) { text += fmt::format("|{}:{}", part.size(), part); };
-  add(data.train.labels);
-  for (const auto& [name, uri] : data.train.files) {
-    add(name);
-    add(uri);
-  }
-  for (const InputSpec& input : data.schema.inputs) {
-    add(input.name);
-    text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", input.type, fmt::join(input.shape, ","), input.storage, input.scale,
-                        fmt::join(input.mean, ","), fmt::join(input.deviation, ","), input.columns.size());
-  }
-  return text;
 }
 
 }  // namespace medley::model

@@ -6,13 +6,12 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/model/field_rules.h"
 #include "common/model/job_spec.h"
 #include "common/model/task_validate.h"
 
 namespace medley::model {
 namespace {
-
-constexpr double kMostWeight = 1e6;
 
 absl::Status ValidateClasses(const SchemaSpec& schema) {
   const std::string path = "spec.data.schema.label.classes";
@@ -21,10 +20,7 @@ absl::Status ValidateClasses(const SchemaSpec& schema) {
     return base::InvalidArgument("{}: go with spec.model.task multiClass, and not with {}", path,
                                  TaskName(schema.task));
   }
-  if (schema.label_classes.size() < 2 || schema.label_classes.size() > kMostClasses) {
-    return base::InvalidArgument("{}: has {} names, but must have from 2 to {}", path, schema.label_classes.size(),
-                                 kMostClasses);
-  }
+  MEDLEY_RETURN_IF_ERROR(ItemsInBounds(path, schema.label_classes.size()));
   std::set<std::string> names;
   for (const std::string& name : schema.label_classes) {
     if (!names.insert(name).second) return base::InvalidArgument("{}: '{}' is named twice", path, name);
@@ -55,9 +51,8 @@ absl::Status ValidateLabel(const SchemaSpec& schema, bool arrays) {
     return base::InvalidArgument("spec.data.schema.label.columns: go with spec.model.task multiLabel, and not with {}",
                                  TaskName(schema.task));
   }
-  if (schema.label_columns.size() > kMostLabels) {
-    return base::InvalidArgument("spec.data.schema.label.columns: {} are more than {}", schema.label_columns.size(),
-                                 kMostLabels);
+  if (!schema.label_columns.empty()) {
+    MEDLEY_RETURN_IF_ERROR(ItemsInBounds("spec.data.schema.label.columns", schema.label_columns.size()));
   }
   if (!schema.label_positive.empty() && schema.task != Task::kBinary) {
     return base::InvalidArgument("spec.data.schema.label.positive: goes with spec.model.task binary, and not with {}",
@@ -72,8 +67,7 @@ absl::Status ValidateLoss(const ModelSpec& model, Task task) {
     return base::InvalidArgument("spec.model.loss: goes with spec.model.task regression, and not with {}",
                                  TaskName(task));
   }
-  if (model.loss == "mse" || model.loss == "mae") return absl::OkStatus();
-  return base::InvalidArgument("spec.model.loss: '{}' is not one of mse, mae", model.loss);
+  return OneOf("spec.model.loss", model.loss);
 }
 
 bool IsClass(const SchemaSpec& schema, const std::string& name) {
@@ -92,8 +86,9 @@ absl::Status ValidateWeights(const ClassWeightsSpec& spec, const SchemaSpec& sch
     return base::InvalidArgument("{}: needs exactly one of balanced: true and weights", path);
   }
   for (const auto& [name, weight] : spec.weights) {
-    if (!(weight >= 0) || weight > kMostWeight) {
-      return base::InvalidArgument("{}.weights: {} of '{}' is not between 0 and {}", path, weight, name, kMostWeight);
+    const double most = Most(path + ".weights{}");
+    if (!(weight >= 0) || weight > most) {
+      return base::InvalidArgument("{}.weights: {} of '{}' is not between 0 and {}", path, weight, name, most);
     }
     if (IsClass(schema, name)) continue;
     if (schema.task == Task::kBinary) {
@@ -156,27 +151,6 @@ std::string SelectionMetric(const JobSpec& spec) {
   const TrainingSpec& training = spec.training;
   if (training.evaluation && !training.evaluation->metric.empty()) return training.evaluation->metric;
   return training.early_stopping ? training.early_stopping->metric : DefaultMetric(spec.data.schema.task);
-}
-
-std::string TaskText(const JobSpec& spec) {
-  const SchemaSpec& schema = spec.data.schema;
-  std::string text;
-  if (schema.task != Task::kBinary) {
-    text += fmt::format("|task {} {}|{}", TaskName(schema.task), spec.model.loss == "mse" ? "" : spec.model.loss,
-                        fmt::join(schema.label_columns, ","));
-    // With its length, so that no two lists are the same text.
-    for (const std::string& name : schema.label_classes) text += fmt::format("|{}:{}", name.size(), name);
-  }
-  return text;
-}
-
-std::string ClassWeightsText(const TrainingSpec& training) {
-  if (!training.class_weights) return "";
-  std::string text = fmt::format("|weights {}", training.class_weights->balanced);
-  for (const auto& [name, weight] : training.class_weights->weights) {
-    text += fmt::format("|{}:{}={}", name.size(), name, weight);
-  }
-  return text;
 }
 
 }  // namespace medley::model

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/model/field_rules.h"
 #include "common/model/input_validate.h"
@@ -16,14 +15,6 @@
 namespace medley::model {
 namespace {
 
-constexpr int kMaxWidth = 1 << 20;
-constexpr int64_t kMaxRows = int64_t{1} << 31;
-
-absl::Status ValidateFraction(const std::string& path, double fraction) {
-  if (fraction >= 0 && fraction < 1) return absl::OkStatus();
-  return base::InvalidArgument("{}: {} is not in [0, 1)", path, fraction);
-}
-
 // A Dropout belongs to the layer before it.
 absl::Status ValidateDropout(const std::vector<LayerSpec>& layers, size_t i, const std::string& path) {
   const LayerSpec& layer = layers[i];
@@ -31,7 +22,7 @@ absl::Status ValidateDropout(const std::vector<LayerSpec>& layers, size_t i, con
     if (layer.fraction == 0) return absl::OkStatus();
     return base::InvalidArgument("{}.fraction: goes with the kind Dropout, and not with {}", path, layer.kind);
   }
-  MEDLEY_RETURN_IF_ERROR(ValidateFraction(path + ".fraction", layer.fraction));
+  MEDLEY_RETURN_IF_ERROR(InBounds(path + ".fraction", layer.fraction));
   if (layer.out != 0 || !layer.activation.empty()) {
     return base::InvalidArgument(
         "{}: a Dropout has no out and no activation: its outputs are those of the layer before", path);
@@ -48,16 +39,15 @@ absl::Status ValidateLayers(const std::vector<LayerSpec>& layers, const SchemaSp
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];
     const std::string path = fmt::format("spec.model.layers[{}]", i);
-    MEDLEY_RETURN_IF_ERROR(
-        OneOf(path + ".kind", layer.kind, std::array{"Embedding", "FullyConnected", "Dropout", "Loss"}));
+    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", layer.kind));
     if (layer.name.empty()) return base::InvalidArgument("{}.name: is required", path);
     if (!names.insert(layer.name).second) {
       return base::InvalidArgument("{}.name: '{}' is the name of another layer", path, layer.name);
     }
-    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".activation", layer.activation, std::array{"", "relu", "sigmoid", "tanh"}));
+    MEDLEY_RETURN_IF_ERROR(OneOf(path + ".activation", layer.activation));
     MEDLEY_RETURN_IF_ERROR(ValidateDropout(layers, i, path));
     if (layer.kind != "Loss" && layer.kind != "Dropout") {
-      MEDLEY_RETURN_IF_ERROR(InRange(path + ".out", layer.out, 1, kMaxWidth));
+      MEDLEY_RETURN_IF_ERROR(InBounds(path + ".out", layer.out));
     }
     if (layer.kind == "Embedding" && i != 0) {
       return base::InvalidArgument("{}.kind: an Embedding can only be the first layer", path);
@@ -85,8 +75,7 @@ absl::Status ValidateImported(const ModelSpec& model) {
     return base::InvalidArgument("spec.model.{}.uri: '{}' does not start with file:///",
                                  exported ? "exported" : "torchScript", uri);
   }
-  constexpr int kMostDepth = 32;
-  MEDLEY_RETURN_IF_ERROR(InRange("spec.model.cut.depth", model.cut.depth, 0, kMostDepth));
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.cut.depth", model.cut.depth));
   if (model.cut.finest && !model.cut.modules.empty()) {
     return base::InvalidArgument("spec.model.cut: finest and modules exclude each other");
   }
@@ -104,7 +93,7 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
     return base::InvalidArgument(
         "spec.model.initialFrom: '{}' is not an absolute path and does not start with file:///", from);
   }
-  MEDLEY_RETURN_IF_ERROR(ValidateFraction("spec.model.parameters.dropout", model.dropout));
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.parameters.dropout", model.dropout));
   if (model.dropout > 0 && (model.name.empty() || model.name == "logistic")) {
     return base::InvalidArgument(
         "spec.model.parameters.dropout: goes with the hidden layers of ctrdnn, mlp, residual and two-tower; among "
@@ -118,16 +107,14 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
     return base::InvalidArgument("spec.model.task: ownLoss is for models from PyTorch");
   }
   if (!model.layers.empty()) return ValidateLayers(model.layers, schema);
-  MEDLEY_RETURN_IF_ERROR(
-      OneOf("spec.model.name", model.name, std::array{"ctrdnn", "mlp", "logistic", "residual", "two-tower"}));
-  MEDLEY_RETURN_IF_ERROR(InRange("spec.model.parameters.embeddingDim", model.embedding_dim, 1, 4096));
-  MEDLEY_RETURN_IF_ERROR(
-      InRange<int64_t>("spec.model.parameters.embeddingRows", model.embedding_rows, 1, kMaxRows - 1));
+  MEDLEY_RETURN_IF_ERROR(OneOf("spec.model.name", model.name));
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.parameters.embeddingDim", model.embedding_dim));
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.parameters.embeddingRows", model.embedding_rows));
   if (model.hidden.empty() && model.name != "logistic") {
     return base::InvalidArgument("spec.model.parameters.hidden: needs at least one width");
   }
   for (size_t i = 0; i < model.hidden.size(); ++i) {
-    MEDLEY_RETURN_IF_ERROR(InRange(fmt::format("spec.model.parameters.hidden[{}]", i), model.hidden[i], 1, kMaxWidth));
+    MEDLEY_RETURN_IF_ERROR(InBounds(fmt::format("spec.model.parameters.hidden[{}]", i), model.hidden[i]));
   }
   if (model.name == "residual" && !HasConnection(model.hidden)) {
     return base::InvalidArgument(
@@ -139,7 +126,6 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
 }
 
 absl::Status ValidateSchema(const SchemaSpec& schema) {
-  constexpr int kMaxColumn = 65535;
   std::set<int> used;
   std::set<std::string> used_names;
   // `names` is empty or has the name of column i, if it is named.
@@ -152,7 +138,7 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
       if (used_names.insert(names[i]).second) return absl::OkStatus();
       return base::InvalidArgument("{}: column '{}' is used twice in the schema", path, names[i]);
     }
-    MEDLEY_RETURN_IF_ERROR(InRange(path, column, 0, kMaxColumn));
+    MEDLEY_RETURN_IF_ERROR(InBounds(path, column));
     if (used.insert(column).second) return absl::OkStatus();
     return base::InvalidArgument("{}: column {} is used twice in the schema", path, column);
   };
@@ -182,7 +168,7 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
   if (schema.categorical.empty() && schema.numeric.empty()) {
     return base::InvalidArgument("spec.data.schema: needs at least one categorical or numeric column");
   }
-  return InRange("spec.data.schema.numericBuckets", schema.numeric_buckets, 0, 4096);
+  return InBounds("spec.data.schema.numericBuckets", schema.numeric_buckets);
 }
 
 // Checks that the data has columns that the model can read.
@@ -210,63 +196,55 @@ absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
 
 absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
   const std::string path = "spec.training.optimizer.schedule";
-  constexpr int64_t kMost = int64_t{1} << 40;
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", schedule.kind, std::array{"constant", "step", "cosine"}));
-  MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".warmupSteps", schedule.warmup_steps, 0, kMost));
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", schedule.kind));
+  MEDLEY_RETURN_IF_ERROR(InBounds(path + ".warmupSteps", schedule.warmup_steps));
   if (schedule.kind == "step") {
-    MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".everySteps", schedule.every_steps, 1, kMost));
-    MEDLEY_RETURN_IF_ERROR(InRange(path + ".factor", schedule.factor, 0.0, 1.0));
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".everySteps", schedule.every_steps));
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".factor", schedule.factor));
   }
   if (schedule.kind == "cosine") {
-    MEDLEY_RETURN_IF_ERROR(InRange<int64_t>(path + ".steps", schedule.steps, 1, kMost));
-    MEDLEY_RETURN_IF_ERROR(InRange(path + ".finalFactor", schedule.final_factor, 0.0, 1.0));
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".steps", schedule.steps));
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".finalFactor", schedule.final_factor));
   }
   return absl::OkStatus();
 }
 
 absl::Status ValidateOptimizer(const TrainingSpec& training) {
   const std::string path = "spec.training.optimizer";
-  MEDLEY_RETURN_IF_ERROR(
-      OneOf(path + ".name", training.optimizer, std::array{"adagrad", "adam", "adamw", "rmsprop", "sgd"}));
-  if (!(training.learning_rate > 0) || !std::isfinite(training.learning_rate)) {
+  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".name", training.optimizer));
+  if (!(training.learning_rate > 0)) {
     return base::InvalidArgument("{}.learningRate: {} is not above 0", path, training.learning_rate);
   }
+  MEDLEY_RETURN_IF_ERROR(InBounds(path + ".learningRate", training.learning_rate));
   for (const auto& [field, beta] : {std::pair("beta1", training.beta1), std::pair("beta2", training.beta2)}) {
     if (!beta) continue;
     if (training.optimizer != "adam" && training.optimizer != "adamw") {
       return base::InvalidArgument("{}.{}: only adam and adamw have it", path, field);
     }
-    if (!(*beta >= 0 && *beta < 1)) return base::InvalidArgument("{}.{}: {} is not in [0, 1)", path, field, *beta);
+    MEDLEY_RETURN_IF_ERROR(InBounds(fmt::format("{}.{}", path, field), *beta));
   }
   if (training.epsilon) {
     if (training.optimizer == "sgd") return base::InvalidArgument("{}.epsilon: sgd does not have it", path);
-    if (!(*training.epsilon > 0 && *training.epsilon <= 1)) {
-      return base::InvalidArgument("{}.epsilon: {} is not in (0, 1]", path, *training.epsilon);
+    if (!(*training.epsilon > 0)) {
+      return base::InvalidArgument("{}.epsilon: {} is not above 0", path, *training.epsilon);
     }
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".epsilon", *training.epsilon));
   }
   if (training.alpha) {
     if (training.optimizer != "rmsprop") return base::InvalidArgument("{}.alpha: only rmsprop has it", path);
-    if (!(*training.alpha >= 0 && *training.alpha < 1)) {
-      return base::InvalidArgument("{}.alpha: {} is not in [0, 1)", path, *training.alpha);
-    }
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".alpha", *training.alpha));
   }
   if (training.momentum) {
     if (training.optimizer != "sgd" && training.optimizer != "rmsprop") {
       return base::InvalidArgument("{}.momentum: only sgd and rmsprop have it", path);
     }
-    if (!(*training.momentum >= 0 && *training.momentum < 1)) {
-      return base::InvalidArgument("{}.momentum: {} is not in [0, 1)", path, *training.momentum);
-    }
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".momentum", *training.momentum));
   }
   if (training.nesterov && (training.momentum.value_or(0) <= 0 || training.optimizer != "sgd")) {
     return base::InvalidArgument("{}.nesterov: needs sgd with a momentum above 0", path);
   }
-  if (training.weight_decay && !(*training.weight_decay >= 0 && *training.weight_decay <= 1)) {
-    return base::InvalidArgument("{}.weightDecay: {} is not in [0, 1]", path, *training.weight_decay);
-  }
-  if (training.row_decay && !(*training.row_decay >= 0 && *training.row_decay <= 1)) {
-    return base::InvalidArgument("{}.rowDecay: {} is not in [0, 1]", path, *training.row_decay);
-  }
+  if (training.weight_decay) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".weightDecay", *training.weight_decay));
+  if (training.row_decay) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".rowDecay", *training.row_decay));
   return training.schedule ? ValidateSchedule(*training.schedule) : absl::OkStatus();
 }
 
@@ -292,9 +270,7 @@ absl::Status ValidateRows(const JobSpec& spec) {
 absl::Status ValidateClipping(const JobSpec& spec) {
   const std::optional<double>& norm = spec.training.clip_norm;
   if (!norm) return absl::OkStatus();
-  if (!(*norm > 0) || !std::isfinite(*norm)) {
-    return base::InvalidArgument("spec.training.clipNorm: {} is not above 0", *norm);
-  }
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.training.clipNorm", *norm));
   if (!HasTables(spec.model)) return absl::OkStatus();
   return base::InvalidArgument(
       "spec.training.clipNorm: needs a model without embedding tables: mlp, one from PyTorch, or layers without "
@@ -307,9 +283,9 @@ absl::Status ValidateEvaluation(const TrainingSpec& training, Task task) {
     if ((evaluation.every_epochs == 0) == (evaluation.every_steps == 0)) {
       return base::InvalidArgument("spec.training.evaluation: needs exactly one of everyEpochs and everySteps");
     }
-    MEDLEY_RETURN_IF_ERROR(InRange("spec.training.evaluation.everyEpochs", evaluation.every_epochs, 0, 1000000));
-    MEDLEY_RETURN_IF_ERROR(
-        InRange<int64_t>("spec.training.evaluation.everySteps", evaluation.every_steps, 0, int64_t{1} << 40));
+    MEDLEY_RETURN_IF_ERROR(evaluation.every_epochs != 0
+                               ? InBounds("spec.training.evaluation.everyEpochs", evaluation.every_epochs)
+                               : InBounds("spec.training.evaluation.everySteps", evaluation.every_steps));
     if (!evaluation.metric.empty()) {
       MEDLEY_RETURN_IF_ERROR(ValidateMetric("spec.training.evaluation.metric", evaluation.metric, task));
     }
@@ -320,21 +296,21 @@ absl::Status ValidateEvaluation(const TrainingSpec& training, Task task) {
     return base::InvalidArgument("spec.training.earlyStopping: needs spec.training.evaluation");
   }
   MEDLEY_RETURN_IF_ERROR(ValidateMetric("spec.training.earlyStopping.metric", stopping.metric, task));
-  MEDLEY_RETURN_IF_ERROR(InRange("spec.training.earlyStopping.patience", stopping.patience, 1, 1000));
-  return InRange("spec.training.earlyStopping.minDelta", stopping.min_delta, 0.0, 1e6);
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.training.earlyStopping.patience", stopping.patience));
+  return InBounds("spec.training.earlyStopping.minDelta", stopping.min_delta);
 }
 
 absl::Status ValidateTraining(const TrainingSpec& training, Task task) {
-  MEDLEY_RETURN_IF_ERROR(InRange("spec.training.epochs", training.epochs, 1, 1000000));
-  MEDLEY_RETURN_IF_ERROR(InRange("spec.training.batchSize", training.batch_size, 1, 1 << 24));
-  MEDLEY_RETURN_IF_ERROR(InRange("spec.training.microBatches", training.micro_batches, 1, 1024));
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.training.epochs", training.epochs));
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.training.batchSize", training.batch_size));
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.training.microBatches", training.micro_batches));
   if (training.micro_batches > training.batch_size) {
     return base::InvalidArgument("spec.training.microBatches: {} is more than batchSize {}", training.micro_batches,
                                  training.batch_size);
   }
   MEDLEY_RETURN_IF_ERROR(ValidateOptimizer(training));
   MEDLEY_RETURN_IF_ERROR(ValidateEvaluation(training, task));
-  return OneOf("spec.training.precision", training.precision, std::array{"float32"});
+  return OneOf("spec.training.precision", training.precision);
 }
 
 absl::Status ValidateCheckpoint(const CheckpointSpec& checkpoint) {
@@ -348,7 +324,7 @@ absl::Status ValidateCheckpoint(const CheckpointSpec& checkpoint) {
   if (!checkpoint.from.empty() && checkpoint.path.empty()) {
     return base::InvalidArgument("spec.checkpoint.from: needs spec.checkpoint.volume, into which it is copied");
   }
-  return InRange("spec.checkpoint.keep", checkpoint.keep, 1, 1000);
+  return InBounds("spec.checkpoint.keep", checkpoint.keep);
 }
 
 }  // namespace
@@ -358,9 +334,7 @@ absl::Status Validate(const JobSpec& spec) {
   MEDLEY_RETURN_IF_ERROR(ValidateModel(spec.model, spec.data.schema));
   MEDLEY_RETURN_IF_ERROR(ValidateInputs(spec));
   if (!spec.data.train.arrays()) MEDLEY_RETURN_IF_ERROR(ValidateSchema(spec.data.schema));
-  if (spec.data.max_bad_rows < 0) {
-    return base::InvalidArgument("spec.data.maxBadRows: {} is negative", spec.data.max_bad_rows);
-  }
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.data.maxBadRows", spec.data.max_bad_rows));
   MEDLEY_RETURN_IF_ERROR(ValidateFit(spec.model, spec.data.schema));
   MEDLEY_RETURN_IF_ERROR(ValidateTraining(spec.training, spec.data.schema.task));
   if (spec.training.evaluation && !spec.data.test && !spec.data.validation) {
@@ -369,46 +343,6 @@ absl::Status Validate(const JobSpec& spec) {
   MEDLEY_RETURN_IF_ERROR(ValidateRows(spec));
   MEDLEY_RETURN_IF_ERROR(ValidateClipping(spec));
   return ValidateCheckpoint(spec.checkpoint);
-}
-
-std::string ProfileHash(const JobSpec& spec) {
-  const ModelSpec& model = spec.model;
-  const SchemaSpec& schema = spec.data.schema;
-  std::string text = fmt::format("v1|{}|{}|{}|{}", model.name, model.embedding_dim, model.embedding_rows,
-                                 fmt::join(model.hidden, ","));
-  for (const LayerSpec& layer : model.layers) {
-    text += fmt::format("|{}:{}:{}:{}", layer.name, layer.kind, layer.out, layer.activation);
-    if (layer.kind == "Dropout") text += fmt::format(":{}", layer.fraction);
-  }
-  // A profile also contains the samples per epoch, so the data source is part of the hash.
-  text += fmt::format("|{}|{}|{}|{}|{}|{}|{}", spec.data.train.uri, schema.label_column,
-                      fmt::join(schema.categorical, ","), fmt::join(schema.numeric, ","), schema.numeric_buckets,
-                      spec.training.batch_size, spec.training.optimizer);
-  if (spec.training.momentum.value_or(0) > 0) text += "|momentum";  // it has more state
-  if (model.imported()) {
-    text += fmt::format("|{}|{}|{}|{}|{}|{}", model.exported_uri.empty() ? "torchScript" : "exported",
-                        model.exported_uri.empty() ? model.torchscript_uri : model.exported_uri, model.cut.depth,
-                        model.cut.finest, fmt::join(model.cut.modules, ","), model.output);
-  }
-  if (model.dropout > 0) text += fmt::format("|dropout {}", model.dropout);
-  if (spec.training.clip_norm) text += "|clips";
-  if (const auto& validation = spec.data.validation; validation && validation->fraction > 0) {
-    text += fmt::format("|validation {} {}", validation->fraction, validation->seed);  // fewer rows are trained
-  }
-  text += TaskText(spec);
-  text += InputsText(spec.data);
-  for (const std::string& word : schema.missing) text += fmt::format("|missing {}:{}", word.size(), word);
-  for (const ColumnPart part : schema.parts) text += fmt::format("|{}", PartName(part));
-  if (schema.day_first) text += "|dayFirst";
-  if (const ColumnNames& names = schema.names; !names.empty()) {
-    // Every name with its length, so that no two lists make the same text.
-    const auto add = [&](const std::string& name) { text += fmt::format("|{}:{}", name.size(), name); };
-    add(names.label);
-    for (const std::string& name : names.categorical) add(name);
-    for (const std::string& name : names.numeric) add(name);
-    for (const std::string& name : names.labels) add(name);
-  }
-  return base::HashHex(text);
 }
 
 }  // namespace medley::model

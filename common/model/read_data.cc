@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/model/read_job_fields.h"
+
 namespace medley::model {
 namespace {
 
@@ -168,11 +170,7 @@ void ReadData(const document::Reader& reader, DataSpec& data) {
   ReadColumns(label, "columns", data.schema.label_columns, data.schema.names.labels);
   label.Read("positive", data.schema.label_positive);
   data.schema.label_classes = label.Strings("classes");
-  const std::string transform = label.String("transform", "None");
-  if (transform != "None" && transform != "Log1p") {
-    label.Fail("transform", "'" + transform + "' is not one of None, Log1p");
-  }
-  data.schema.label_log = transform == "Log1p";
+  data.schema.label_log = ReadChoice(label, "transform", "None") == "Log1p";
   if (reader.Has("weight")) {
     ReadColumn(reader, "weight", reader.Raw("weight"), data.schema.weight_column, data.schema.names.weight);
   }

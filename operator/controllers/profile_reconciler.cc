@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/fingerprint.h"
 #include "common/model/job_spec.h"
 #include "kube/errors.h"
 #include "kube/pod.h"
@@ -80,7 +81,7 @@ std::string ProfileHashOf(const kube::Object& object) {
   const auto job = TrainingJob::FromObject(object);
   if (!job.ok()) return "";
   const auto spec = model::ParseJobSpec(kube::Dump(job->spec));
-  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(*spec) : "";
+  return spec.ok() && model::Validate(*spec).ok() ? model::ProfileHash(job->spec) : "";
 }
 
 std::string ProfileIndexValue(const std::string& ns, const std::string& hash) { return ns + "/" + hash; }

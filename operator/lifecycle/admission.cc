@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/fingerprint.h"
 #include "common/model/job_spec.h"
 #include "kube/errors.h"
 #include "operator/api/resources.h"
@@ -46,7 +47,7 @@ JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
   }
   const auto spec = model::ParseJobSpec(kube::Dump(input.job->spec));
   const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
-  if (spec.ok()) input.profile_hash = model::ProfileHash(*spec);
+  if (spec.ok()) input.profile_hash = model::ProfileHash(input.job->spec);
   if (!input.problems.empty()) {
     input.reason = "InvalidSpec";
   } else if (!valid.ok()) {

@@ -159,7 +159,7 @@ ARROWS = {
     "worker/data": ["common/base", "common/model"],
     "worker/collective": ["common/base", "common/model"],
     "worker/pipeline": ["common/base", "common/program", "worker/data", "worker/params", "worker/scores"],
-    "worker/checkpoint": ["common/base", "common/document"],
+    "worker/checkpoint": ["common/base", "common/document", "common/model"],
     "worker/claim": ["common/base", "worker/checkpoint"],
     # Linked by `medley`, which has no LibTorch: of worker/model only the graph.
     "worker/export": ["common/base", "common/document", "common/model", "worker/checkpoint", "worker/cut", "worker/data",

@@ -1,6 +1,7 @@
 #include "worker/app/environment.h"
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "common/base/file.h"
@@ -74,6 +75,25 @@ absl::Status ReadCredentials(const GetVariable& get, Environment& env) {
   return absl::OkStatus();
 }
 
+// The spec with the paths of its files as they are on this machine.
+std::string MapSpec(const std::string& map, const std::string& spec_json) {
+  auto spec = nlohmann::json::parse(spec_json, nullptr, false);
+  const auto map_field = [&](const std::string& pointer) {
+    const nlohmann::json::json_pointer at(pointer);
+    if (spec.contains(at) && spec[at].is_string()) spec[at] = MapPath(map, spec[at].get<std::string>());
+  };
+  for (const char* source : {"/data/train", "/data/validation", "/data/test"}) {
+    map_field(std::string(source) + "/uri");
+    map_field(std::string(source) + "/labels");
+    const nlohmann::json::json_pointer files(std::string(source) + "/files");
+    if (!spec.contains(files) || !spec[files].is_object()) continue;
+    for (const auto& [name, uri] : spec[files].items()) uri = MapPath(map, uri.get<std::string>());
+  }
+  map_field("/model/exported/uri");
+  map_field("/model/torchScript/uri");
+  return spec.dump();
+}
+
 }  // namespace
 
 std::string MapPath(const std::string& map, const std::string& uri) {
@@ -104,21 +124,11 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   MEDLEY_RETURN_IF_ERROR(Require(get, "MEDLEY_SPEC_FILE", spec_file));
   const auto json = base::ReadFile(spec_file);
   if (!json.ok()) return base::InvalidArgument("MEDLEY_SPEC_FILE: {}", base::Message(json.status()));
-  env.spec_json = *json;
-  MEDLEY_ASSIGN_OR_RETURN(env.spec, model::ParseJobSpec(env.spec_json));
-  MEDLEY_RETURN_IF_ERROR(model::Validate(env.spec));
+  MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec as_written, model::ParseJobSpec(*json));
+  MEDLEY_RETURN_IF_ERROR(model::Validate(as_written));
   const std::string map = get("MEDLEY_PATH_MAP").value_or("");
-  const auto map_uri = [&](std::string& uri) { uri = MapPath(map, uri); };
-  const auto map_source = [&](model::SourceSpec& source) {
-    map_uri(source.uri);
-    map_uri(source.labels);
-    for (auto& [name, uri] : source.files) map_uri(uri);
-  };
-  map_source(env.spec.data.train);
-  if (env.spec.data.test) map_source(*env.spec.data.test);
-  if (env.spec.data.validation) map_source(env.spec.data.validation->source);
-  map_uri(env.spec.model.exported_uri);
-  map_uri(env.spec.model.torchscript_uri);
+  env.spec_json = MapSpec(map, *json);
+  MEDLEY_ASSIGN_OR_RETURN(env.spec, model::ParseJobSpec(env.spec_json));
   env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));
   env.samples_folder = MapPath(map, get("MEDLEY_SAMPLES_DIR").value_or(""));
   constexpr std::string_view kScheme = "file://";

@@ -48,8 +48,8 @@ struct Environment {
   std::filesystem::path samples_folder;
   bool samples_shared = true;
   std::string continue_from;  // path of spec.checkpoint.from; empty: none
-  model::JobSpec spec;        // URIs rewritten by MEDLEY_PATH_MAP
-  std::string spec_json;
+  std::string spec_json;      // paths of files rewritten by MEDLEY_PATH_MAP
+  model::JobSpec spec;        // of spec_json
 };
 
 enum class Need { kSpec, kMember, kCoordinator };

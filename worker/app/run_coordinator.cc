@@ -6,10 +6,9 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "worker/app/export_job.h"
-#include "worker/app/fingerprint.h"
+#include "worker/app/job_identity.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
-#include "worker/app/trained_settings.h"
 #include "worker/coordinator/server/server.h"
 #include "worker/model/imported_graph.h"
 #include "worker/params/optimizer_of.h"
@@ -33,8 +32,9 @@ CurveOptions EvaluationOf(const model::TrainingSpec& training) {
 
 absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& clock, const Signals& signals) {
   CoordinatorOptions options;
+  const JobIdentity identity = IdentityOf(env.spec_json);
   options.core.job_uid = env.job_uid;
-  options.core.job_digest = JobDigest(env.spec);
+  options.core.job_digest = identity.digest;
   options.core.train_data = env.spec.data.train.uri.empty() ? "its files" : env.spec.data.train.uri;
   for (const std::string& file : {env.spec.model.exported_uri, env.spec.model.torchscript_uri}) {
     if (!file.empty()) options.core.train_data += " and the model " + file;  // whose digest is the second part
@@ -66,8 +66,8 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.checkpoint_root = env.checkpoint_root;
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.continue_from = env.continue_from;
-  options.model_fingerprint = ModelFingerprint(env.spec);
-  options.model_settings = TrainedSettings(env.spec_json, env.spec);
+  options.model_fingerprint = identity.model;
+  options.model_settings = identity.settings;
   options.tensor_board = env.spec.training.tensor_board;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));
   options.learning_rate = [optimizer](int64_t step) { return double{optimizer.AtStep(step).learning_rate}; };

@@ -9,7 +9,7 @@
 #include "common/base/status.h"
 #include "common/rpc/server.h"
 #include "worker/app/choose_device.h"
-#include "worker/app/fingerprint.h"
+#include "worker/app/job_identity.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
 #include "worker/export/initial_weights.h"
@@ -87,7 +87,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, BlockMaker make_block
   context.tensor_tls = tls.tensors();
   context.share_memory = env.share_memory;
   context.checkpoint_root = env.checkpoint_root;
-  context.owner = {env.job_uid, ModelFingerprint(env.spec)};
+  context.owner = {env.job_uid, IdentityOf(env.spec_json).model};
   context.clock = &clock;
   context.threads = std::make_shared<ComputeThreads>(env.threads);
   MEDLEY_ASSIGN_OR_RETURN(context.device, ChooseDevice(env));
@@ -123,7 +123,7 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
   context.seed = env.spec.training.seed;
   context.session = MakeSession(env, tls, pb::MEMBER_ROLE_SERVER, server->address());
   context.checkpoint_root = env.checkpoint_root;
-  context.owner = {env.job_uid, ModelFingerprint(env.spec)};
+  context.owner = {env.job_uid, IdentityOf(env.spec_json).model};
   context.clock = &clock;
   Member member(context.session, clock);
   ServerRole role(context, service, [&member](pb::SessionRequest request) { member.Send(std::move(request)); });

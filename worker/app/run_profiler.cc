@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
 #include "worker/app/choose_device.h"
+#include "worker/app/job_identity.h"
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
 #include "worker/app/runtime_probe.h"
@@ -32,6 +33,7 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, BlockMaker make_bloc
                                     const Signals& signals) {
   ProfilerOptions options;
   options.job = env.spec;
+  options.profile_id = IdentityOf(env.spec_json).profile;
   options.resource_type = env.pool;
   options.clock = &clock;
   options.threads = std::make_shared<ComputeThreads>(env.threads);  // as a trainer of this pool

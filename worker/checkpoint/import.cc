@@ -35,7 +35,7 @@ absl::StatusOr<Origin> ReadOne(const fs::path& from, const Volume& parent, const
   if (absl::IsNotFound(manifest.status())) return Refuse(from, "no complete checkpoint exists there");
   if (absl::IsDataLoss(manifest.status())) return Refuse(from, base::Message(manifest.status()));
   MEDLEY_RETURN_IF_ERROR(manifest.status());
-  if (!job.model_fingerprint.empty() && manifest->model_fingerprint != job.model_fingerprint) {
+  if (!job.model_fingerprint.empty() && !IsOfModel(*manifest, job.model_fingerprint, job.settings)) {
     return Refuse(from, WhyOtherSettings(manifest->settings, job.settings));
   }
   const absl::Status verified = VerifyCheckpoint(parent, *manifest);

@@ -228,7 +228,7 @@ absl::Status Examine(const Volume& volume, const std::string& folder, const Want
     return base::FailedPrecondition("it belongs to the job with uid {}", manifest.job_uid);
   }
   why = Why::kUnusable;
-  if (!wanted.model_fingerprint.empty() && manifest.model_fingerprint != wanted.model_fingerprint) {
+  if (!wanted.model_fingerprint.empty() && !IsOfModel(manifest, wanted.model_fingerprint, wanted.settings)) {
     return base::FailedPrecondition("{}", WhyOtherSettings(manifest.settings, wanted.settings));
   }
   const absl::Status verified = VerifyCheckpoint(volume, manifest);

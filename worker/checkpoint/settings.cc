@@ -5,6 +5,7 @@
 
 #include "common/document/difference.h"
 #include "common/document/parse.h"
+#include "common/model/fingerprint.h"
 
 namespace medley::worker {
 namespace {
@@ -17,10 +18,23 @@ nlohmann::json ParsedSettings(const std::string& text) {
   return parsed.ok() && parsed->is_object() ? *std::move(parsed) : nlohmann::json();
 }
 
+// The same as this version writes it.
+nlohmann::json CountedSettings(const std::string& text) {
+  const nlohmann::json settings = ParsedSettings(text);
+  return settings.is_null() ? settings : model::CountedFields(settings, model::Purpose::kModel);
+}
+
 }  // namespace
 
+bool IsOfModel(const CheckpointManifest& manifest, std::string_view fingerprint, const std::string& settings) {
+  if (manifest.model_fingerprint == fingerprint) return true;
+  const nlohmann::json before = ParsedSettings(manifest.settings), after = ParsedSettings(settings);
+  return !before.is_null() && !after.is_null() &&
+         model::Fingerprint(before, model::Purpose::kModel) == model::Fingerprint(after, model::Purpose::kModel);
+}
+
 std::string WhyOtherSettings(const std::string& stored, const std::string& own) {
-  const nlohmann::json before = ParsedSettings(stored), after = ParsedSettings(own);
+  const nlohmann::json before = CountedSettings(stored), after = CountedSettings(own);
   std::vector<document::Difference> differences;
   if (!before.is_null() && !after.is_null()) differences = document::Differences(before, after, "spec");
   if (differences.empty()) {

@@ -3,14 +3,21 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
+
+#include "worker/checkpoint/layout.h"
 
 namespace medley::worker {
 
 inline constexpr size_t kMaxSettings = size_t{1} << 20;  // bytes of CheckpointManifest::settings
 
+// Whether a checkpoint is of the model with this fingerprint and these settings. Fingerprints that two versions of
+// Medley make of one model differ: then the settings decide, by what counts in this version.
+bool IsOfModel(const CheckpointManifest& manifest, std::string_view fingerprint, const std::string& settings);
+
 // "it was trained with other settings: spec.training.batchSize is 512 in the checkpoint and 256 in this job". `stored`
-// and `own` are as CheckpointManifest::settings. Where they do not tell, for example because an earlier version wrote
-// the checkpoint, the sentence says that.
+// and `own` are as CheckpointManifest::settings; those of earlier versions have other fields too, which do not count.
+// Where they do not tell, for example because there are none, the sentence says that.
 std::string WhyOtherSettings(const std::string& stored, const std::string& own);
 
 }  // namespace medley::worker

@@ -229,7 +229,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     return base::InvalidArgument("the training data does not have the features of spec.data.schema");
 
   model::Profile profile;
-  profile.id = model::ProfileHash(options.job);
+  profile.id = options.profile_id;
   profile.model = graph.ToModel();
   profile.profile_batch_size = training.batch_size;
   profile.state_factor = StateFactor(optimizer.kind);

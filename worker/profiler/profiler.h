@@ -21,6 +21,7 @@ namespace medley::worker {
 
 struct ProfilerOptions {
   model::JobSpec job;
+  std::string profile_id;                   // model::ProfileHash of the job
   std::string resource_type;                // name of the pool that this machine belongs to
   double budget_seconds = 6;                // for the layers and links; half as much more for allreduces
   base::Clock* clock = nullptr;             // required

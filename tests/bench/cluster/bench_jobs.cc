@@ -6,7 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
-#include "common/model/job_spec.h"
+#include "common/model/fingerprint.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
 #include "medley/profile/v1/profile.pb.h"
@@ -106,11 +106,9 @@ kube::Object BenchJob(int index, bool follows_prices) {
 }
 
 kube::Object BenchProfile(const std::string& ns, const std::string& pool) {
-  const auto spec = model::ParseJobSpec(JobSpec().dump());
-  MEDLEY_CHECK(spec.ok(), base::ToString(spec.status()));
   profile::v1::Profile proto;
   model::ToProto(ProfileOn(pool), proto);
-  return ops::ProfileConfigMap(ns, model::ProfileHash(*spec), pool, model::ToJson(proto));
+  return ops::ProfileConfigMap(ns, model::ProfileHash(JobSpec()), pool, model::ToJson(proto));
 }
 
 kube::Object OtherPod(int index, int nodes) {

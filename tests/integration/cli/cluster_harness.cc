@@ -9,7 +9,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/base/testing/temp_dir.h"
-#include "common/model/job_spec.h"
+#include "common/model/fingerprint.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/api/training_job.h"
@@ -173,9 +173,7 @@ void ClusterTest::PutRunningJob() {
   ASSERT_TRUE(object.ok());
   const auto job = ops::TrainingJob::FromObject(*object);
   ASSERT_TRUE(job.ok());
-  const auto spec = model::ParseJobSpec(job->spec.dump());
-  ASSERT_TRUE(spec.ok());
-  const std::string hash = model::ProfileHash(*spec);
+  const std::string hash = model::ProfileHash(job->spec);
   Put(kube::resources::ConfigMaps(), ProfileMap(hash, "cpu-spot", 0.05, true));
   Put(kube::resources::ConfigMaps(), ProfileMap(hash, "v100-spot", 0.004, false));
   Put(kube::resources::ConfigMaps(), ops::PlanConfigMap(*job, testing_objects::Record()));

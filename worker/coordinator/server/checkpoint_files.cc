@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "worker/checkpoint/import.h"
 #include "worker/checkpoint/reader.h"
+#include "worker/checkpoint/settings.h"
 
 namespace medley::worker {
 
@@ -107,7 +108,7 @@ absl::StatusOr<CheckpointManifest> CheckpointFiles::ToExport(const ExportCommand
     absl::StatusOr<CheckpointManifest> manifest = ReadManifest(volume_, command.folder);
     if (absl::IsNotFound(manifest.status())) return base::DataLoss("{}: it has no manifest", command.folder);
     MEDLEY_RETURN_IF_ERROR(base::Annotate(manifest.status(), command.folder));
-    if (manifest->step != command.step || manifest->model_fingerprint != options_.model_fingerprint) {
+    if (manifest->step != command.step || !IsOfModel(*manifest, options_.model_fingerprint, options_.settings)) {
       return base::DataLoss("{}: it is of step {} or of another model, not of step {}", command.folder, manifest->step,
                             command.step);
     }

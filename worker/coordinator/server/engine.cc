@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/model/fingerprint.h"
 #include "worker/coordinator/server/folder.h"
 #include "worker/coordinator/server/hand_over.h"
 
@@ -21,6 +22,7 @@ constexpr size_t kMaxLines = size_t{1} << 16;                        // of steps
 absl::Status CheckDigest(const job::v1::CoordinatorState& journal, const std::string& digest,
                          const std::string& folder) {
   if (digest.empty() || journal.job_digest().empty() || journal.job_digest() == digest) return absl::OkStatus();
+  if (!model::Comparable(journal.job_digest(), digest)) return absl::OkStatus();  // another version wrote it
   return base::InvalidArgument(
       "the journal in {} belongs to a job with another model, schema, data or training (its digest is {}, this job's "
       "is {}): empty the folder, or use another one. To continue from its checkpoint on purpose, use another one and "

@@ -89,9 +89,6 @@ TEST(JobSpecTest, ColumnsByNameAndByNumber) {
               HasSubstr("spec.data.schema.categorical[2]: must be the number or the name of a column, is \"\""));
   EXPECT_THAT(error("[0, 2]", "[0, 2.5]"), HasSubstr("spec.data.schema.numeric[1]: must be the number or the name"));
   EXPECT_THAT(error("[0, 2]", "0"), HasSubstr("spec.data.schema.numeric: must be a list of columns"));
-  JobSpec other = *spec;
-  other.data.schema.names.categorical[0] = "workclass";
-  EXPECT_NE(ProfileHash(other), ProfileHash(*spec));
 }
 
 TEST(JobSpecTest, RangesAndDatesAreColumns) {
@@ -165,14 +162,14 @@ TEST(JobSpecTest, TheConstantsOfAnOptimizerAreItsOwn) {
   for (const auto& [optimizer, message] : std::map<std::string, std::string>{
            {R"("name": "adam", "beta1": 1)", "beta1: 1 is not in [0, 1)"},
            {R"("name": "adam", "beta2": -1)", "beta2: -1 is not in [0, 1)"},
-           {R"("name": "adam", "epsilon": 0)", "epsilon: 0 is not in (0, 1]"},
+           {R"("name": "adam", "epsilon": 0)", "epsilon: 0 is not above 0"},
            {R"("name": "adagrad", "beta1": 0.5)", "beta1: only adam and adamw have it"},
            {R"("name": "sgd", "epsilon": 0.5)", "epsilon: sgd does not have it"},
            {R"("name": "adam", "momentum": 0.9)", "momentum: only sgd and rmsprop have it"},
            {R"("name": "sgd", "momentum": 1)", "momentum: 1 is not in [0, 1)"},
            {R"("name": "sgd", "nesterov": true)", "nesterov: needs sgd with a momentum above 0"},
-           {R"("name": "sgd", "weightDecay": 2)", "weightDecay: 2 is not in [0, 1]"},
-           {R"("name": "sgd", "weightDecay": 0.1, "rowDecay": -1)", "rowDecay: -1 is not in [0, 1]"},
+           {R"("name": "sgd", "weightDecay": 2)", "weightDecay: 2 is not between 0 and 1"},
+           {R"("name": "sgd", "weightDecay": 0.1, "rowDecay": -1)", "rowDecay: -1 is not between 0 and 1"},
            {R"("name": "sgd", "momentum": 0.9)", "need a model without embedding tables"},
            {R"("name": "rmsprop")", "need a model without embedding tables"},
            {R"("name": "sgd", "alpha": 0.9)", "alpha: only rmsprop has it"},
@@ -197,8 +194,6 @@ TEST(JobSpecTest, AModelMayBeExported) {
   EXPECT_EQ(spec->model.exported_uri, "file:///m.pt2");
   EXPECT_EQ(spec->model.cut.depth, 2);
   EXPECT_EQ(spec->model.output, "1");
-  const auto other = parse(R"({"exported": {"uri": "file:///m.pt2"}, "cut": {"depth": 3}, "output": "1"})");
-  EXPECT_NE(ProfileHash(*spec), ProfileHash(*other)) << "another cut has other operations";
   for (const auto& [model, message] : std::map<std::string, std::string>{
            {R"({"exported": {"uri": "m.pt2"}})", "does not start with file:///"},
            {R"({"exported": {"uri": "file:///m"}, "name": "mlp"})",
@@ -248,12 +243,8 @@ TEST(JobSpecTest, ValidationDataAndTheExportedModel) {
   EXPECT_FALSE(part->export_best);
   const auto plain = with("", "");
   EXPECT_TRUE(plain->export_best) << "the default";
-  EXPECT_NE(ProfileHash(*plain), ProfileHash(*part)) << "fewer rows are trained";
-  const auto other = with(R"("validation": {"fraction": 0.25, "seed": 8}, )", "");
-  EXPECT_NE(ProfileHash(*other), ProfileHash(*part));
   const auto file = with(R"("validation": {"uri": "file:///data/v.csv", "format": "csv"}, )", "");
   EXPECT_EQ(base::ToString(Validate(*file)), "OK");
-  EXPECT_EQ(ProfileHash(*plain), ProfileHash(*file));
   for (const char* bad : {R"({"fraction": 1})", R"({"fraction": -0.1})", R"({"seed": 1})",
                           R"({"fraction": 0.1, "uri": "file:///v", "format": "csv"})",
                           R"({"uri": "v", "format": "csv"})", R"({"uri": "file:///v"})"}) {
@@ -330,7 +321,7 @@ TEST(JobSpecTest, WhatDoesNotFitTheTaskIsRefused) {
   EXPECT_THAT(problem(WithTask("binary", column, R"(, "classWeights": {"weights": {"1": -3}})")),
               HasSubstr("classWeights.weights: -3 of '1' is not between 0 and"));
   EXPECT_THAT(problem(WithTask("binary", column, R"(, "classWeights": {"weights": {"1": "x"}})")),
-              HasSubstr("classWeights.weights: the weight of '1' must be a number"));
+              HasSubstr("classWeights.weights: the value of '1' must be a number"));
   EXPECT_THAT(problem(WithTask("binary", column, R"(, "classWeights": {})")), HasSubstr("needs exactly one of"));
   EXPECT_THAT(problem(WithTask("regression", column, R"(, "classWeights": {"balanced": true})")),
               HasSubstr("go with spec.model.task binary and multiClass, and not with regression"));
@@ -445,7 +436,6 @@ TEST(JobSpecTest, DropoutFollowsALayer) {
   ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
   EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
   EXPECT_EQ(spec->model.layers[1].fraction, 0.5);
-  EXPECT_NE(ProfileHash(*spec), ProfileHash(*layers(Replaced(half, "0.5", "0.25"))));
   const std::string two = Replaced(half, "\"d\"", "\"e\"");
   for (const auto& [drop, message] : std::map<std::string, std::string>{
            {Replaced(half, "0.5", "1"), "spec.model.layers[1].fraction: 1 is not in [0, 1)"},
@@ -466,7 +456,6 @@ TEST(JobSpecTest, DropoutFollowsALayer) {
   JobSpec named = *ParseJobSpec(kAdult);
   named.model.dropout = 0.3;
   EXPECT_EQ(base::ToString(Validate(named)), "OK");
-  EXPECT_NE(ProfileHash(named), ProfileHash(*ParseJobSpec(kAdult)));
   named.model.dropout = 1;
   EXPECT_EQ(base::Message(Validate(named)), "spec.model.parameters.dropout: 1 is not in [0, 1)");
   named.model.dropout = 0.3;
@@ -510,22 +499,6 @@ TEST(JobSpecTest, ALogarithmIsOfARegression) {
               HasSubstr("spec.data.schema.label.transform: Log1p goes with spec.model.task regression"));
   EXPECT_EQ(base::Message(ParseJobSpec(WithTask("regression", R"({"column": 14, "transform": "sqrt"})")).status()),
             "spec.data.schema.label.transform: 'sqrt' is not one of None, Log1p");
-}
-
-TEST(JobSpecTest, ProfileHashSeesWhatChangesTheCost) {
-  const JobSpec spec = *ParseJobSpec(kAdult);
-  JobSpec other = spec;
-  other.training.epochs = 9;
-  other.training.seed = 5;
-  EXPECT_EQ(ProfileHash(spec), ProfileHash(other));
-  EXPECT_EQ(ProfileHash(spec).size(), 16U);
-  other.training.class_weights = {.balanced = true};
-  EXPECT_EQ(ProfileHash(spec), ProfileHash(other)) << "weights cost nothing";
-  other.data.schema.task = Task::kMultiClass;
-  EXPECT_NE(ProfileHash(spec), ProfileHash(other));
-  other.data.schema.task = Task::kBinary;
-  other.training.batch_size = 128;
-  EXPECT_NE(ProfileHash(spec), ProfileHash(other));
 }
 
 }  // namespace

@@ -56,6 +56,26 @@ TEST_F(EnvironmentTest, ChoosesTheDevice) {
   EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("auto, cpu or cuda, is 'tpu'")));
 }
 
+TEST_F(EnvironmentTest, PathsOfTheSpecAreThoseOfThisMachine) {
+  variables_["MEDLEY_PATH_MAP"] = "/data=/home/me/files";
+  const auto csv = Read();
+  ASSERT_THAT(csv, IsOk());
+  EXPECT_EQ(csv->spec.data.train.uri, "file:///home/me/files/train.csv");
+  EXPECT_THAT(csv->spec_json, testing::HasSubstr("file:///home/me/files/train.csv"));
+  const std::string spec = R"({"model": {"task": "regression", "torchScript": {"uri": "file:///data/m.pt"}},
+      "data": {"train": {"files": {"x": "file:///data/x.npy"}, "labels": "file:///data/y.npy", "format": "npy"},
+               "validation": {"files": {"x": "file:///data/v.npy"}, "labels": "file:///other/w.npy", "format": "npy"},
+               "inputs": [{"name": "x", "type": "float32"}]}})";
+  EXPECT_THAT(base::WriteFileAtomic(folder_ / "spec.json", spec), IsOk());
+  const auto arrays = Read();
+  ASSERT_THAT(arrays, IsOk());
+  EXPECT_EQ(arrays->spec.model.torchscript_uri, "file:///home/me/files/m.pt");
+  EXPECT_EQ(arrays->spec.data.train.files.at("x"), "file:///home/me/files/x.npy");
+  EXPECT_EQ(arrays->spec.data.train.labels, "file:///home/me/files/y.npy");
+  EXPECT_EQ(arrays->spec.data.validation->source.files.at("x"), "file:///home/me/files/v.npy");
+  EXPECT_EQ(arrays->spec.data.validation->source.labels, "file:///other/w.npy");
+}
+
 TEST_F(EnvironmentTest, SwitchesAreZeroOrOne) {
   const auto standard = Read();
   ASSERT_THAT(standard, IsOk());

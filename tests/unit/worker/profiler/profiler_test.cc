@@ -54,6 +54,7 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   std::ostringstream output;
   FixedProbe probe;
   const ProfilerOptions options{.job = Adult(),
+                                .profile_id = "0123456789abcdef",
                                 .resource_type = "cpu-spot",
                                 .budget_seconds = 0.5,
                                 .clock = &clock,
@@ -70,7 +71,7 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   ASSERT_TRUE(profile.ok()) << base::ToString(profile.status());
   EXPECT_EQ(profile->samples_per_epoch, 32561);
   EXPECT_EQ(profile->profile_batch_size, 256);
-  EXPECT_EQ(profile->id, model::ProfileHash(options.job));
+  EXPECT_EQ(profile->id, "0123456789abcdef");
   ASSERT_EQ(profile->model.layers.size(), 5U);
   for (const model::Layer& layer : profile->model.layers) {
     ASSERT_EQ(layer.profiles.size(), 1U);

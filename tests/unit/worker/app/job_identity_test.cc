@@ -1,12 +1,10 @@
-#include "worker/app/trained_settings.h"
+#include "worker/app/job_identity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "common/base/testing/status_matchers.h"
-#include "worker/app/fingerprint.h"
 #include "worker/checkpoint/settings.h"
 
 namespace medley::worker {
@@ -24,18 +22,11 @@ const char kSpec[] = R"({
                "evaluation": {"everyEpochs": 1}}
 })";
 
-struct Job {
-  std::string fingerprint;
-  std::string settings;
-};
-
 // kSpec with another value at `pointer`.
-Job JobWith(const char* pointer, const json& value) {
+JobIdentity JobWith(const char* pointer, const json& value) {
   json spec = json::parse(kSpec);
   if (*pointer != '\0') spec[json::json_pointer(pointer)] = value;
-  const auto parsed = model::ParseJobSpec(spec.dump());
-  EXPECT_THAT(parsed, base::IsOk()) << pointer;
-  return {ModelFingerprint(*parsed), TrainedSettings(spec.dump(), *parsed)};
+  return IdentityOf(spec.dump());
 }
 
 struct Change {
@@ -44,8 +35,8 @@ struct Change {
   std::string words;
 };
 
-TEST(TrainedSettingsTest, WhatChangesTheFingerprintIsNamedWithBothValues) {
-  const Job before = JobWith("", {});
+TEST(JobIdentityTest, WhatChangesTheFingerprintIsNamedWithBothValues) {
+  const JobIdentity before = JobWith("", {});
   for (const Change& change : std::vector<Change>{
            {"/training/batchSize", 256, "spec.training.batchSize is 512 in the checkpoint and 256 in this job"},
            {"/training/seed", 2, "spec.training.seed is 1 in the checkpoint and 2 in this job"},
@@ -71,14 +62,14 @@ TEST(TrainedSettingsTest, WhatChangesTheFingerprintIsNamedWithBothValues) {
             R"(spec.data.schema.missing is not set in the checkpoint and ["x"] in this)"},
            {"/data/schema/label/column", 4, "spec.data.schema.label.column is 3 in the checkpoint and 4 in this job"},
        }) {
-    const Job after = JobWith(change.pointer, change.value);
-    EXPECT_NE(after.fingerprint, before.fingerprint) << change.pointer;
+    const JobIdentity after = JobWith(change.pointer, change.value);
+    EXPECT_NE(after.model, before.model) << change.pointer;
     EXPECT_THAT(WhyOtherSettings(before.settings, after.settings), HasSubstr(change.words));
   }
 }
 
-TEST(TrainedSettingsTest, SettingsThatAJobMayChangeAreNotAmongThem) {
-  const Job before = JobWith("", {});
+TEST(JobIdentityTest, SettingsThatAJobMayChangeAreNotAmongThem) {
+  const JobIdentity before = JobWith("", {});
   for (const Change& change : std::vector<Change>{
            {"/training/epochs", 9, ""},
            {"/training/microBatches", 2, ""},
@@ -91,21 +82,36 @@ TEST(TrainedSettingsTest, SettingsThatAJobMayChangeAreNotAmongThem) {
            {"/checkpoint", {{"keep", 5}}, ""},
            {"/objective", {{"deadline", "1h"}}, ""},
        }) {
-    const Job after = JobWith(change.pointer, change.value);
-    EXPECT_EQ(after.fingerprint, before.fingerprint) << change.pointer;
+    const JobIdentity after = JobWith(change.pointer, change.value);
+    EXPECT_EQ(after.model, before.model) << change.pointer;
     EXPECT_EQ(after.settings, before.settings) << change.pointer;
   }
 }
 
-TEST(TrainedSettingsTest, PathsAreThoseOfThisMachine) {
-  auto spec = *model::ParseJobSpec(kSpec);
-  spec.data.train.uri = "file:///home/me/a.csv";  // by MEDLEY_PATH_MAP
-  EXPECT_THAT(
-      WhyOtherSettings(JobWith("", {}).settings, TrainedSettings(kSpec, spec)),
-      HasSubstr(R"(spec.data.train.uri is "file:///data/a.csv" in the checkpoint and "file:///home/me/a.csv")"));
+TEST(JobIdentityTest, ACheckpointOfAnEarlierVersionIsTakenIfItsSettingsAreTheSame) {
+  const JobIdentity own = JobWith("", {});
+  // Without defaults, and with fields that do not count in this version.
+  const char stored[] = R"({
+    "model": {"name": "ctrdnn", "parameters": {"embeddingDim": 8, "embeddingRows": 1024, "hidden": [64, 32]}},
+    "data": {"train": {"uri": "file:///data/a.csv", "format": "csv"}, "validation": {"fraction": 0.1, "seed": 1},
+             "schema": {"label": {"column": 3}, "numeric": [0, 1], "categorical": [2]}},
+    "training": {"optimizer": {"learningRate": 0.05}, "sync": {"mode": "Full"}}})";
+  CheckpointManifest manifest;
+  manifest.model_fingerprint = "0123456789abcdef";
+  manifest.settings = stored;
+  EXPECT_TRUE(IsOfModel(manifest, own.model, own.settings));
+  const JobIdentity other = JobWith("/training/batchSize", 256);
+  EXPECT_FALSE(IsOfModel(manifest, other.model, other.settings));
+  EXPECT_THAT(WhyOtherSettings(manifest.settings, other.settings),
+              HasSubstr("settings: spec.training.batchSize is 512 in the checkpoint and 256 in this job. Only"));
+  for (const char* none : {"", "{", "[]", "null"}) {
+    manifest.settings = none;
+    EXPECT_FALSE(IsOfModel(manifest, own.model, own.settings)) << none;
+    EXPECT_FALSE(IsOfModel(manifest, own.model, "")) << none;
+  }
 }
 
-TEST(TrainedSettingsTest, ACheckpointThatDoesNotTellIsRefusedWithASentenceToo) {
+TEST(JobIdentityTest, ACheckpointThatDoesNotTellIsRefusedWithASentenceToo) {
   const std::string own = JobWith("", {}).settings;
   for (const std::string& stored : {std::string(), std::string("{"), std::string("[]"), own}) {
     EXPECT_THAT(WhyOtherSettings(stored, own), HasSubstr("it does not say which"));
