@@ -6,6 +6,8 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/document/reader.h"
+#include "common/model/job_schema.h"
+#include "kube/schema/shape.h"
 #include "operator/api/bounds.h"
 #include "operator/api/resources.h"
 
@@ -21,34 +23,6 @@ double Seconds(const Reader& reader, std::string_view field, double otherwise) {
   if (seconds <= kLongestSeconds) return seconds;
   reader.Fail(field, fmt::format("must be at most {:.0f}h", kLongestSeconds / 3600));
   return otherwise;
-}
-
-// Adds the fields of `defaults` that `target` does not have, recursively through objects.
-void Fill(Json& target, const Json& defaults) {
-  if (!target.is_object()) return;
-  for (const auto& [key, value] : defaults.items()) {
-    if (!target.contains(key) || target[key].is_null()) {
-      target[key] = value;
-    } else if (value.is_object()) {
-      Fill(target[key], value);
-    }
-  }
-}
-
-const Json& Defaults() {
-  static const Json defaults = Json::parse(R"({
-    "data": {"maxBadRows": 0, "schema": {"numericBuckets": 0, "header": false}},
-    "training": {"epochs": 1, "batchSize": 512, "microBatches": 4, "precision": "float32", "seed": 1,
-                 "optimizer": {"name": "adagrad", "learningRate": 0.05}},
-    "profiling": {"wait": "2m"},
-    "planner": {"name": "auto", "timeBudget": "5s", "parallelism": {"schedule": "SYNC_1F1B"}},
-    "resources": {},
-    "elasticity": {"enabled": true, "minUnits": 1, "maxUnits": 64,
-                   "replan": {"onPriceChange": true, "minSaving": "10%", "cooldown": "5m"}},
-    "runPolicy": {"suspend": false, "backoffLimit": 6, "cleanPodPolicy": "Running", "managedBy": "medley.dev/operator",
-                  "disruptionBudget": {"enabled": true, "maxUnavailable": 1}, "schedulingPolicy": {"podGroup": "Auto"}},
-    "checkpoint": {"interval": "60s", "keep": 3}, "export": "Best"})");
-  return defaults;
 }
 
 absl::StatusOr<double> ParsePercent(const std::string& text) {
@@ -149,20 +123,17 @@ Elasticity ReadElasticity(const Reader& reader, absl::Status& percent_status) {
 
 void ApplyJobDefaults(Json& spec) {
   if (!spec.is_object()) return;
-  Fill(spec, Defaults());
-  if (spec["model"].is_object() && (spec["model"].contains("name") || spec["model"].contains("parameters"))) {
-    Fill(spec["model"], Json{{"parameters", {{"embeddingDim", 16}, {"embeddingRows", 65536}}}});
+  // Objects whose fields have defaults and that the schema does not give to every job: none means the same as an empty
+  // one.
+  const auto add_empty = [](Json& parent, const char* name) {
+    if (parent.is_object() && (!parent.contains(name) || parent[name].is_null())) parent[name] = Json::object();
+  };
+  add_empty(spec, "data");
+  add_empty(spec["data"], "schema");
+  if (spec.contains("model") && spec["model"].is_object() && spec["model"].contains("name")) {
+    add_empty(spec["model"], "parameters");
   }
-  Json& training = spec["training"];
-  if (!training.is_object()) return;
-  if (training.contains("earlyStopping")) Fill(training["earlyStopping"], Json{{"minDelta", 0}});
-  if (Json* const sync = training.contains("sync") ? &training["sync"] : nullptr;
-      sync != nullptr && sync->is_object()) {
-    Fill(*sync, Json{{"mode", "Full"}, {"hierarchy", "None"}});
-    if (sync->contains("anomaly")) {
-      Fill((*sync)["anomaly"], Json{{"detector", "RunningMean"}, {"window", 16}, {"threshold", 3}});
-    }
-  }
+  kube::ApplyDefaults(&spec, kube::Schema(&model::JobSchema(), nullptr));
 }
 
 bool ManagedByThisOperator(const kube::Object& job) {
