@@ -18,6 +18,7 @@
 #include "cli/format.h"
 #include "cli/output_file.h"
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 #include "localcluster/node/machine.h"
 #include "worker/data/number.h"
 
@@ -60,7 +61,7 @@ absl::StatusOr<std::filesystem::path> Absolute(const std::string& path) {
 }
 
 absl::Status CheckDelimiter(const Sample& sample) {
-  if (sample.delimiter == ',' || sample.delimiter == '\t') return absl::OkStatus();
+  if (model::DataFormatDelimitedBy(sample.delimiter) != nullptr) return absl::OkStatus();
   return base::InvalidArgument(
       "{}: the values are separated by '{}'; Medley reads commas and tabs. Convert the file, for example with Python: "
       "csv.writer(out).writerows(csv.reader(file, delimiter='{}'))",

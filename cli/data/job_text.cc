@@ -10,6 +10,7 @@
 
 #include "cli/data/embedding_dim.h"
 #include "cli/format.h"
+#include "common/model/data_format.h"
 
 namespace medley::cli {
 namespace {
@@ -277,7 +278,8 @@ bool Evaluates(const JobInput& input) {
 }
 
 std::string DataText(const JobInput& input, const TableGuess& table, const LabelGuess& label) {
-  const char* const format = input.delimiter == '\t' ? "tsv" : "csv";
+  const model::DataFormat* const known = model::DataFormatDelimitedBy(input.delimiter);
+  const char* const format = known == nullptr ? model::DataFormats().front().name : known->name;
   const auto source = [&](const char* key, const std::string& path) {
     return fmt::format("    {}: {{uri: {}, format: {}}}\n", key, Quoted("file:///data/" + path), format);
   };

@@ -7,17 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "common/model/data_format.h"
 #include "common/model/task.h"
 
 namespace medley::model {
 
 struct SourceSpec {
   std::string uri;                           // file:///data/x.csv; arrays: of the only input
-  std::string format;                        // csv, tsv; arrays: idx, npy, raw
+  std::string format;                        // a name of data_format.h
   std::string labels;                        // arrays: the URI of the labels' file; empty only for Task::kOwnLoss
   std::map<std::string, std::string> files;  // arrays: the URI of each of several inputs, by its name; instead of uri
 
-  bool arrays() const { return format == "idx" || format == "npy" || format == "raw"; }
+  bool arrays() const { return HoldsArrays(format); }
 };
 
 // One argument of a model from PyTorch, and where its numbers come from.

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 #include "common/model/field_rules.h"
 
 namespace medley::model {
@@ -50,20 +51,22 @@ absl::Status ValidateInput(const std::string& path, const InputSpec& input, cons
     if (input.columns.empty()) return base::InvalidArgument("{}.columns: are required for {}", path, source.format);
     if (changes || !input.storage.empty()) {
       return base::InvalidArgument(
-          "{}: storage, scale, mean and std go with the formats idx, npy and raw; columns of {} "
-          "are standardised",
-          path, source.format);
+          "{}: storage, scale, mean and std go with the formats {}; columns of {} are standardised", path,
+          ArrayFormats(), source.format);
     }
     return absl::OkStatus();
   }
   MEDLEY_RETURN_IF_ERROR(OneOf(path + ".type", input.type));
   if (input.type == "category") {
-    return base::InvalidArgument("{}.type: category goes with the formats csv and tsv", path);
+    return base::InvalidArgument("{}.type: category goes with the formats {}", path, TableFormats());
   }
-  if (!input.columns.empty()) return base::InvalidArgument("{}.columns: go with the formats csv and tsv", path);
+  if (!input.columns.empty()) {
+    return base::InvalidArgument("{}.columns: go with the formats {}", path, TableFormats());
+  }
   if (!input.storage.empty()) MEDLEY_RETURN_IF_ERROR(OneOf(path + ".storage", input.storage));
-  if (!input.storage.empty() && source.format != "raw") {
-    return base::InvalidArgument("{}.storage: goes with the format raw; files of {} tell it", path, source.format);
+  if (!input.storage.empty() && !HasNoHeader(source.format)) {
+    return base::InvalidArgument("{}.storage: goes with the format {}; files of {} tell it", path, RawFormats(),
+                                 source.format);
   }
   if (changes && input.type != "float32") {
     return base::InvalidArgument("{}: scale, mean and std go with the type float32", path);
@@ -110,7 +113,7 @@ absl::Status ValidateSource(const std::string& path, const SourceSpec& source, c
   MEDLEY_RETURN_IF_ERROR(OneOf(path + ".format", source.format));
   if (source.arrays()) return ValidateArrays(path, source, schema);
   if (!source.files.empty() || !source.labels.empty()) {
-    return base::InvalidArgument("{}: files and labels go with the formats idx, npy and raw", path);
+    return base::InvalidArgument("{}: files and labels go with the formats {}", path, ArrayFormats());
   }
   return ValidateUri(path + ".uri", source.uri);
 }
@@ -134,22 +137,22 @@ absl::Status ValidateValidation(const ValidationSpec& validation, const DataSpec
 absl::Status ValidateLabels(const SchemaSpec& schema, const SourceSpec& source) {
   const std::string path = "spec.data.schema.label";
   if (!schema.label_storage.empty()) MEDLEY_RETURN_IF_ERROR(OneOf(path + ".storage", schema.label_storage));
-  if (!schema.label_storage.empty() && source.format != "raw") {
-    return base::InvalidArgument("{}.storage: goes with the format raw", path);
+  if (!schema.label_storage.empty() && !HasNoHeader(source.format)) {
+    return base::InvalidArgument("{}.storage: goes with the format {}", path, RawFormats());
   }
   const bool several = schema.task == Task::kRegression || schema.task == Task::kMultiLabel ||
                        schema.task == Task::kMultiClass;  // a class for each token
   MEDLEY_RETURN_IF_ERROR(InBounds(path + ".count", schema.label_count));
   if (schema.label_count > 1 && !(several && source.arrays())) {
     return base::InvalidArgument(
-        "{}.count: goes with spec.model.task regression, multiLabel and multiClass, and the formats idx, npy and raw",
-        path);
+        "{}.count: goes with spec.model.task regression, multiLabel and multiClass, and the formats {}", path,
+        ArrayFormats());
   }
   if (!source.arrays()) return absl::OkStatus();
   const bool columns = schema.label_column >= 0 || !schema.names.label.empty() || !schema.label_columns.empty() ||
                        !schema.label_positive.empty();
   if (!columns) return absl::OkStatus();
-  return base::InvalidArgument("{}: column, columns and positive go with the formats csv and tsv", path);
+  return base::InvalidArgument("{}: column, columns and positive go with the formats {}", path, TableFormats());
 }
 
 }  // namespace

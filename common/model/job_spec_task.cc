@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 #include "common/model/field_rules.h"
 #include "common/model/job_spec.h"
 #include "common/model/task_validate.h"
@@ -31,10 +32,11 @@ absl::Status ValidateClasses(const SchemaSpec& schema) {
 absl::Status ValidateLabel(const SchemaSpec& schema, bool arrays) {
   if (schema.label_log && (schema.task != Task::kRegression || arrays)) {
     return base::InvalidArgument(
-        "spec.data.schema.label.transform: Log1p goes with spec.model.task regression and the formats csv and tsv");
+        "spec.data.schema.label.transform: Log1p goes with spec.model.task regression and the formats {}",
+        TableFormats());
   }
   if (arrays && (schema.weight_column >= 0 || !schema.names.weight.empty())) {
-    return base::InvalidArgument("spec.data.weight: goes with the formats csv and tsv");
+    return base::InvalidArgument("spec.data.weight: goes with the formats {}", TableFormats());
   }
   if (arrays) return ValidateClasses(schema);
   if (schema.task == Task::kOwnLoss && (schema.label_column >= 0 || !schema.names.label.empty())) {

@@ -108,13 +108,17 @@ def feeds(read):
 
 def formats(read):
     problems = []
-    accepted = {"csv", "tsv"} | set(re.findall(r'format == "(\w+)"', read("common/model/data_spec.h")))
+    table = re.findall(r'\{"(\w+)", FormatKind::k(\w+)', read("common/model/data_format.cc"))
+    accepted = {name for name, _ in table}
+    kinds = set(re.findall(r"^  k(\w+),?", read("common/model/data_format.h"), re.M))
+    agree(problems, "data_format.cc", kinds, {kind for _, kind in table})
+    agree(problems, "data_format.h", {kind for _, kind in table}, kinds)
     for values in re.findall(r"format: \{type: string, enum: \[([^\]]*)\]", read("deploy/crds/trainingjobs.yaml")):
         agree(problems, "deploy/crds/trainingjobs.yaml", accepted, set(values.split(", ")))
-        agree(problems, "data_spec.h", set(values.split(", ")), accepted)
+        agree(problems, "data_format.cc", set(values.split(", ")), accepted)
     row = re.search(r"\| `data\.train\.format` \|([^|]*)", read("docs/use/api.md")).group(1)
     agree(problems, "docs/use/api.md", accepted, set(re.findall(r"`(\w+)`", row)))
-    arrays = accepted - {"csv", "tsv"}
+    arrays = {name for name, kind in table if kind != "Rows"}
     agree(problems, "docs/use/pytorch.md", arrays, set(re.findall(r"`(\w+)` \(", read("docs/use/pytorch.md"))))
     parsers = {name.lower() for name in re.findall(r"\bParse(\w+)\(", read("worker/data/array_format.h"))}
     agree(problems, "worker/data/array_format.h", arrays - {"raw"}, parsers)
@@ -159,8 +163,9 @@ EXAMPLES = {
         ("\n## azure-retail", "\n## example-prices\n\nAn example.\n\n## azure-retail")]),
     "A data format": (formats, [
         "absl::StatusOr<ArrayHeader> ParseExr(std::string_view head);",
-        "    if (source.format == \"exr\") header = ParseExr(reader.head_);",
-        ('format == "npy" ||', 'format == "npy" || format == "exr" ||'),
+        "    case model::FormatKind::kExr: return ParseExr(bytes);",
+        "  kExr,",
+        '    {"exr", FormatKind::kExr},',
         ("enum: [csv, tsv, idx, npy, raw]", "enum: [csv, tsv, idx, npy, exr, raw]"),
         ("`npy`, `raw` |", "`npy`, `exr`, `raw` |"),
         "    ParseExr(head);",

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 #include "worker/data/source.h"
 #include "worker/data/text_file.h"
 
@@ -37,20 +38,34 @@ absl::Status CheckShape(const ArrayHeader& header, const std::vector<int64_t>& s
                                fmt::join(shape, ", "));
 }
 
+absl::StatusOr<ArrayHeader> ParseHeader(const std::string& format, std::string_view bytes) {
+  const model::DataFormat* const known = model::DataFormatNamed(format);
+  switch (known == nullptr ? model::FormatKind::kRows : known->kind) {
+    case model::FormatKind::kIdx:
+      return ParseIdx(bytes);
+    case model::FormatKind::kNpy:
+      return ParseNpy(bytes);
+    case model::FormatKind::kRaw:
+    case model::FormatKind::kRows:
+      break;
+  }
+  return base::InvalidArgument("files of the format '{}' have no header of an array", format);
+}
+
 // One open file, after its header.
 class Reader {
  public:
   static absl::StatusOr<Reader> Open(const std::string& path, const ArraySource& source) {
     MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path, TextFile::Content::kBytes));
     Reader reader(std::move(file));
-    if (source.format == "raw") {
+    if (model::HasNoHeader(source.format)) {
       reader.header_.type = source.storage;
       return reader;
     }
     reader.head_.resize(kMostHeaderBytes);
     MEDLEY_ASSIGN_OR_RETURN(const size_t read, reader.file_.Read(reader.head_.data(), reader.head_.size()));
     reader.head_.resize(read);
-    MEDLEY_ASSIGN_OR_RETURN(reader.header_, source.format == "idx" ? ParseIdx(reader.head_) : ParseNpy(reader.head_));
+    MEDLEY_ASSIGN_OR_RETURN(reader.header_, ParseHeader(source.format, reader.head_));
     reader.head_.erase(0, reader.header_.bytes);
     return reader;
   }
@@ -86,7 +101,7 @@ absl::StatusOr<int64_t> ReadFile(const std::string& path, const ArraySource& sou
                                  absl::FunctionRef<absl::Status(std::span<const double>)> values) {
   MEDLEY_ASSIGN_OR_RETURN(Reader reader, Reader::Open(path, source));
   const ArrayHeader& header = reader.header();
-  const bool raw = source.format == "raw";
+  const bool raw = model::HasNoHeader(source.format);
   if (!raw) MEDLEY_RETURN_IF_ERROR(CheckShape(header, source.shape));
   const auto width = static_cast<size_t>(Product(source.shape));
   const size_t sample = width * SizeOf(header.type);
@@ -145,7 +160,7 @@ absl::StatusOr<int64_t> CountSamples(const ArraySource& source) {
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
     if (error) return base::ErrnoStatus(error.value(), path);
     const int64_t sample = Product(source.shape) * static_cast<int64_t>(SizeOf(reader->header().type));
-    const bool raw = source.format == "raw";
+    const bool raw = model::HasNoHeader(source.format);
     MEDLEY_ASSIGN_OR_RETURN(const bool packed, reader->Compressed());
     const int64_t most = bytes / sample * (packed && !raw ? kMostInflation : 1);
     samples += raw ? most : std::min(most, reader->header().sizes[0]);
@@ -157,7 +172,7 @@ absl::Status CheckArray(const ArraySource& source) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(source.path));
   const absl::StatusOr<Reader> reader = Reader::Open(paths.front(), source);
   if (!reader.ok()) return Named(reader.status(), paths.front());
-  if (source.format == "raw") return absl::OkStatus();
+  if (model::HasNoHeader(source.format)) return absl::OkStatus();
   return Named(CheckShape(reader->header(), source.shape), paths.front());
 }
 

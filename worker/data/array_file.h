@@ -16,7 +16,7 @@ namespace medley::worker {
 // What a file is expected to hold.
 struct ArraySource {
   std::string path;    // or a pattern of FindFiles: the samples of all files one after the other
-  std::string format;  // idx, npy, raw
+  std::string format;  // that holds arrays (common/model/data_format.h)
   // For raw: all it holds are elements of this type, little-endian.
   ElementType storage = ElementType::kUint8;
   std::vector<int64_t> shape;  // of one sample

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 
 namespace medley::worker {
 
@@ -31,14 +32,15 @@ std::string PatternOf(const std::string& path) {
 
 absl::StatusOr<SourceFile> FileOf(const model::SourceSpec& source, const std::string& root) {
   constexpr std::string_view kScheme = "file://";
-  if (source.format != "csv" && source.format != "tsv") {
-    return base::Unimplemented("data source {}: the format '{}' is not supported, use csv or tsv", source.uri,
-                               source.format);
+  const model::DataFormat* const format = model::DataFormatNamed(source.format);
+  if (format == nullptr || format->kind != model::FormatKind::kRows) {
+    return base::Unimplemented("data source {}: the format '{}' has no rows, but {} have", source.uri, source.format,
+                               model::TableFormats());
   }
   if (!source.uri.starts_with("file:///")) {
     return base::InvalidArgument("data source '{}': the URI must start with file:///", source.uri);
   }
-  return SourceFile{root + source.uri.substr(kScheme.size()), source.format == "tsv" ? '\t' : ','};
+  return SourceFile{root + source.uri.substr(kScheme.size()), format->delimiter};
 }
 
 absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {

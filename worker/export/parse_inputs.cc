@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 #include "worker/data/array_format.h"
 
 namespace medley::worker {
@@ -63,7 +64,7 @@ absl::Status ReadInputs(const Reader& root, ExportedModel& model) {
     model.array_format = arrays.RequiredString("format");
     schema.label_count = static_cast<int>(std::clamp<int64_t>(arrays.Int("labels", 1), 0, kMostNumbers));
     schema.label_storage = arrays.String("labelStorage");
-    if (!model::SourceSpec{.format = model.array_format}.arrays()) {
+    if (!model::HoldsArrays(model.array_format)) {
       return base::InvalidArgument("{}.format: '{}' is unknown", arrays.path(), model.array_format);
     }
     if (!IsElement(schema.label_storage)) {

@@ -1,0 +1,63 @@
+#include "common/model/data_format.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace medley::model {
+namespace {
+
+constexpr std::array kDataFormats = std::to_array<DataFormat>({
+    {"csv", FormatKind::kRows, ','},
+    {"tsv", FormatKind::kRows, '\t'},
+    {"idx", FormatKind::kIdx},
+    {"npy", FormatKind::kNpy},
+    {"raw", FormatKind::kRaw},
+});
+
+// "a, b and c".
+std::string NamesOf(bool (*chosen)(std::string_view name)) {
+  std::vector<std::string> names;
+  for (const DataFormat& format : kDataFormats) {
+    if (chosen(format.name)) names.emplace_back(format.name);
+  }
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::span<const DataFormat> DataFormats() { return kDataFormats; }
+
+const DataFormat* DataFormatNamed(std::string_view name) {
+  const auto found = std::ranges::find(kDataFormats, name, &DataFormat::name);
+  return found == kDataFormats.end() ? nullptr : &*found;
+}
+
+const DataFormat* DataFormatDelimitedBy(char delimiter) {
+  const auto found = std::ranges::find_if(kDataFormats, [&](const DataFormat& format) {
+    return format.kind == FormatKind::kRows && format.delimiter == delimiter;
+  });
+  return found == kDataFormats.end() ? nullptr : &*found;
+}
+
+bool HoldsArrays(std::string_view name) {
+  const DataFormat* const format = DataFormatNamed(name);
+  return format != nullptr && format->kind != FormatKind::kRows;
+}
+
+bool HasNoHeader(std::string_view name) {
+  const DataFormat* const format = DataFormatNamed(name);
+  return format != nullptr && format->kind == FormatKind::kRaw;
+}
+
+std::string TableFormats() {
+  return NamesOf([](std::string_view name) { return !HoldsArrays(name); });
+}
+std::string ArrayFormats() { return NamesOf(HoldsArrays); }
+std::string RawFormats() { return NamesOf(HasNoHeader); }
+
+}  // namespace medley::model
