@@ -53,6 +53,7 @@ constexpr std::array kUncounted = std::to_array<Uncounted>({
     {"training.optimizer.beta1", kProfile, "another factor costs the same"},
     {"training.optimizer.beta2", kProfile, "another factor costs the same"},
     {"training.optimizer.epsilon", kProfile, "another summand costs the same"},
+    {"training.optimizer.initialAccumulator", kProfile, "another summand costs the same"},
     {"training.optimizer.alpha", kProfile, "another factor costs the same"},
     {"training.optimizer.momentum", kProfile, "another factor costs the same, but none needs less state", "", true},
     {"training.optimizer.nesterov", kProfile, "it is one more addition"},

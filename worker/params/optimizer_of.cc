@@ -9,6 +9,7 @@ absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
   if (training.beta1) optimizer.beta1 = *training.beta1;
   if (training.beta2) optimizer.beta2 = *training.beta2;
   if (training.clip_norm) optimizer.clip_norm = static_cast<float>(*training.clip_norm);
+  if (training.initial_accumulator) optimizer.initial_state = static_cast<float>(*training.initial_accumulator);
   if (training.alpha) optimizer.alpha = *training.alpha;
   if (training.momentum.value_or(0) > 0) {
     optimizer.kind =

@@ -16,6 +16,7 @@ VARIANTS = {
     "momentum, decay": (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.02}),
     "nesterov, decay": (torch.optim.SGD, {"lr": 0.1, "momentum": 0.8, "nesterov": True, "weight_decay": 0.02}),
     "adagrad, decay": (torch.optim.Adagrad, {"lr": 0.1, "weight_decay": 0.02}),
+    "adagrad, accumulator": (torch.optim.Adagrad, {"lr": 0.1, "initial_accumulator_value": 0.1}),
     "adam, decay": (torch.optim.Adam, {"lr": 0.01, "weight_decay": 0.02}),
     "rmsprop": (torch.optim.RMSprop, {"lr": 0.01}),
     "rmsprop, momentum, decay": (torch.optim.RMSprop, {"lr": 0.01, "alpha": 0.9, "momentum": 0.5, "weight_decay": 0.02}),

@@ -32,6 +32,7 @@ std::vector<Variant> Variants() {
                                    {"momentum, decay", Spec("sgd", 0.1)},
                                    {"nesterov, decay", Spec("sgd", 0.1)},
                                    {"adagrad, decay", Spec("adagrad", 0.1)},
+                                   {"adagrad, accumulator", Spec("adagrad", 0.1)},
                                    {"adam, decay", Spec("adam", 0.01)},
                                    {"adamw", Spec("adamw", 0.01)},
                                    {"adamw, decay", Spec("adamw", 0.01)},
@@ -41,14 +42,15 @@ std::vector<Variant> Variants() {
     const std::string name = variant.name;
     if (name.ends_with("decay")) variant.training.weight_decay = 0.02;
     if (name.starts_with("momentum")) variant.training.momentum = 0.9;
+    if (name.ends_with("accumulator")) variant.training.initial_accumulator = 0.1;
   }
   variants[4].training.momentum = 0.8;
   variants[4].training.nesterov = true;
-  variants[8].training.weight_decay = 0.3;
-  variants[8].training.beta1 = 0.8;
-  variants[8].training.beta2 = 0.95;
-  variants[10].training.momentum = 0.5;
-  variants[10].training.alpha = 0.9;
+  variants[9].training.weight_decay = 0.3;
+  variants[9].training.beta1 = 0.8;
+  variants[9].training.beta2 = 0.95;
+  variants[11].training.momentum = 0.5;
+  variants[11].training.alpha = 0.9;
   return variants;
 }
 
@@ -61,7 +63,7 @@ TEST(TorchOptimizersTest, TwentyStepsAreThoseOfPyTorch) {
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
     constexpr size_t kCount = 5;
     std::array<float, kCount> weights{}, gradient{};
-    std::vector<float> state(kCount * StateFloats(optimizer->kind));
+    std::vector<float> state(kCount * StateFloats(optimizer->kind), optimizer->initial_state);
     for (size_t i = 0; i < kCount; ++i) weights[i] = (static_cast<float>(i) - 2) / 4;
     for (int step = 1; step <= 20; ++step) {
       for (size_t i = 0; i < kCount; ++i) {
