@@ -4,7 +4,7 @@
 // cause, DeadlineExceeded, Cancelled. The process must ignore SIGPIPE: OpenSSL writes to a connection that has broken.
 #pragma once
 
-#include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstddef>
 #include <span>
@@ -35,6 +35,9 @@ class PeerStream {
   // until then. OutOfRange: the peer has called Leave; the bytes are those before that. Only TlsStream says so.
   virtual absl::Status Read(std::span<std::byte> bytes, const Patience* patience = nullptr) = 0;
   virtual absl::Status Write(std::span<const std::byte> bytes, const Patience* patience = nullptr) = 0;
+  // Writes as many of the first bytes as the connection takes without waiting, and returns their number. If these are
+  // not all, the next call that writes must go on with the rest, all of it in one span.
+  virtual absl::StatusOr<size_t> WriteSome(std::span<const std::byte> bytes) = 0;
   // Tells the peer that no more will come, then ends as Shutdown does. A stream that has no way of its own to say so
   // writes `farewell`, which the peer must know. No other thread may be writing.
   virtual void Leave(std::span<const std::byte> farewell, base::SteadyTime deadline) = 0;

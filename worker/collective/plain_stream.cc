@@ -36,6 +36,17 @@ class PlainStream final : public PeerStream {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<size_t> WriteSome(std::span<const std::byte> bytes) override {
+    size_t written = 0;
+    while (written < bytes.size()) {
+      const ssize_t done = ::send(socket_, bytes.data() + written, bytes.size() - written, MSG_NOSIGNAL);
+      if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (done < 0 && errno != EINTR) return base::Unavailable("writing: {}", std::strerror(errno));
+      if (done > 0) written += static_cast<size_t>(done);
+    }
+    return written;
+  }
+
   void Leave(std::span<const std::byte> farewell, base::SteadyTime deadline) override {
     const Patience patience{deadline, {}};
     (void)Write(farewell, &patience);  // the connection may have broken, and the peer knows that

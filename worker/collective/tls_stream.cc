@@ -125,17 +125,46 @@ absl::Status TlsStream::Read(std::span<std::byte> bytes, const Patience* patienc
   return absl::OkStatus();
 }
 
-absl::Status TlsStream::Write(std::span<const std::byte> bytes, const Patience* patience) {
-  if (left_of_key_ <= 0) {
-    left_of_key_ = context_->tls_.bytes_per_key;
-    base::MutexLock lock(mutex_);
-    if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return base::Unavailable("a new key: {}", Reason());
+absl::Status TlsStream::RenewKey() {
+  if (left_of_key_ > 0 || half_written_) return absl::OkStatus();
+  left_of_key_ = context_->tls_.bytes_per_key;
+  base::MutexLock lock(mutex_);
+  if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return base::Unavailable("a new key: {}", Reason());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> TlsStream::WriteSome(std::span<const std::byte> bytes) {
+  MEDLEY_RETURN_IF_ERROR(RenewKey());
+  size_t written = 0;
+  base::MutexLock lock(mutex_);
+  while (written < bytes.size()) {
+    const int size = static_cast<int>(std::min(bytes.size() - written, kPiece));
+    ERR_clear_error();
+    errno = 0;
+    const int done = SSL_write(ssl_, bytes.data() + written, size);
+    half_written_ = done <= 0;
+    if (done > 0) {
+      written += static_cast<size_t>(done);
+      continue;
+    }
+    const int error = SSL_get_error(ssl_, done);
+    if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
+      return base::Unavailable("writing: {}", Reason());
+    }
+    break;
   }
+  left_of_key_ -= static_cast<int64_t>(written);
+  return written;
+}
+
+absl::Status TlsStream::Write(std::span<const std::byte> bytes, const Patience* patience) {
+  MEDLEY_RETURN_IF_ERROR(RenewKey());
   left_of_key_ -= static_cast<int64_t>(bytes.size());
   while (!bytes.empty()) {
     const int size = static_cast<int>(std::min(bytes.size(), kPiece));
     MEDLEY_ASSIGN_OR_RETURN(
         const int done, Repeat("writing", patience, [&](ssl_st* ssl) { return SSL_write(ssl, bytes.data(), size); }));
+    half_written_ = false;
     bytes = bytes.subspan(static_cast<size_t>(done));
   }
   return absl::OkStatus();

@@ -49,6 +49,7 @@ class TlsStream final : public PeerStream {
 
   absl::Status Read(std::span<std::byte> bytes, const Patience* patience = nullptr) override;
   absl::Status Write(std::span<const std::byte> bytes, const Patience* patience = nullptr) override;
+  absl::StatusOr<size_t> WriteSome(std::span<const std::byte> bytes) override;
   void Leave(std::span<const std::byte> farewell, base::SteadyTime deadline) override;  // by TLS's close_notify
   void Shutdown() override;
 
@@ -60,8 +61,13 @@ class TlsStream final : public PeerStream {
 
   const int socket_;
   const std::shared_ptr<TlsContext> context_;
-  int64_t left_of_key_;  // bytes to write; only the writing thread uses it
-  base::Mutex mutex_;    // OpenSSL's connections are not thread-safe
+  // Unless a record is half written, begins a new key when the old one was used for long enough.
+  absl::Status RenewKey();
+
+  // Only the writing thread uses these two.
+  int64_t left_of_key_;        // bytes to write
+  bool half_written_ = false;  // a record
+  base::Mutex mutex_;          // OpenSSL's connections are not thread-safe
   ssl_st* ssl_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
