@@ -82,11 +82,8 @@ void Chaos::Act() {
     case 5:
       Apply("chaos");
       break;
-    default:
-      if (const std::string member = AnyMember(); !member.empty()) {
-        job_.Kill(member);
-        ++counts_.kills;
-      }
+    default:  // as many as a machine may have had
+      for (uint64_t left = 1 + random_.Below(3); left > 0; --left) KillMember();
   }
   Wait(random_.Below(1200), true);
 }
@@ -104,6 +101,13 @@ std::string Chaos::AnyMember() {
   EXPECT_TRUE(job_.Poll()) << "a process failed for good" << job_.AllLogs();
   const std::vector<std::string> members = job_.Running();
   return members.empty() ? "" : members[random_.Below(members.size())];
+}
+
+void Chaos::KillMember() {
+  const std::string member = AnyMember();
+  if (member.empty()) return;
+  job_.Kill(member);
+  ++counts_.kills;
 }
 
 void Chaos::KillCoordinator() {

@@ -48,6 +48,7 @@ class Chaos {
   // Each action has its share of the steps: a fast machine waits for less long, or the job would end before the chaos.
   void Wait(uint64_t milliseconds, bool poll);
   std::string AnyMember();
+  void KillMember();
   void KillCoordinator();
   void HandOver();
   void Stop(const std::string& name);

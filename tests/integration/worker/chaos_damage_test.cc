@@ -8,11 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "common/base/testing/soak.h"
 #include "tests/integration/worker/chaos.h"
 #include "tests/integration/worker/chaos_jobs.h"
+#include "tests/integration/worker/train_job.h"
 #include "worker/checkpoint/reader.h"
 
 namespace medley::worker {
@@ -24,16 +26,17 @@ struct KindOfJob {
   const char* name;
   JobOptions options;
   std::vector<JobShape> shapes;
+  bool as_one_process = false;  // the losses of all its plans are the same
 };
 
 std::vector<KindOfJob> KindsOfJobs() {
-  return {{"parameter servers", WithTables(), Synchronous()},
+  return {{"parameter servers", WithTables(), Synchronous(), true},
           {"asynchronous stages", WithoutTables(), Asynchronous()},
           {"exported from PyTorch", Exported(), OfExported()},
           {"placements", WithoutTables(), Placed()},
           {"replicas that differ", WithoutTables(), Differing()},
           {"reductions during the next step", WithoutTables(), Overlapping()},
-          {"without undo", WithTables(), WithoutUndo()}};
+          {"without undo", WithTables(), WithoutUndo(), true}};
 }
 
 // A failed job says that no checkpoint can be restored, and none can.
@@ -71,6 +74,8 @@ TEST(ChaosTest, DamagedCheckpointsToo) {
     options.batch_size = length.batch_size;
     options.checkpoint_interval = "1s";
     options.keep = seed % 2 == 0 ? 1 : 3;  // two are kept even so
+    std::optional<Outcome> undisturbed;
+    if (kind.as_one_process) undisturbed = Train(options, OneProcess());
     JobHarness job(options);
     Chaos chaos(seed, length, true, kind.shapes, job);
     chaos.Begin();
@@ -81,6 +86,9 @@ TEST(ChaosTest, DamagedCheckpointsToo) {
     if (complete) {
       EXPECT_EQ(end.samples_done(), int64_t{length.rows} * length.epochs) << chaos.story();
       EXPECT_EQ(job.Losses().size(), length.steps()) << chaos.story();  // none of them twice
+      if (undisturbed) {
+        EXPECT_LT(LargestDifference(*undisturbed, {.losses = job.Losses()}), kSameLosses) << chaos.story();
+      }
     }
     const ChaosCounts& counts = chaos.counts();
     std::printf(

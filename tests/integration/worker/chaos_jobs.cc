@@ -8,6 +8,8 @@ constexpr auto kGPipe = plan::v1::SCHEDULE_KIND_GPIPE;
 
 }  // namespace
 
+JobShape OneProcess() { return {.stages = {{0, 4, 1}}}; }
+
 std::vector<JobShape> Synchronous() {
   return {
       {.stages = {{0, 1, 1}, {1, 4, 2}}, .servers = 2, .micro_batches = 2},

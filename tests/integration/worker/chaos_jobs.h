@@ -12,7 +12,10 @@ JobOptions WithTables();  // embedding rows on parameter servers
 JobOptions WithoutTables();
 JobOptions Exported();  // a model that was exported from PyTorch
 
-// For WithTables.
+// For WithTables. All plans are synchronous, so their losses are those of OneProcess, but for what adding in another
+// order changes: a relative difference of up to 6e-7 in 1,500 steps.
+inline constexpr double kSameLosses = 1e-5;
+JobShape OneProcess();
 std::vector<JobShape> Synchronous();
 std::vector<JobShape> WithoutUndo();  // where survivors have applied different steps, all return to the checkpoint
 // For WithoutTables.

@@ -476,8 +476,7 @@ pb::Observation JobHarness::Observe() {
   return read ? response.observation() : pb::Observation();
 }
 
-pb::Observation JobHarness::Wait(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout,
-                                 bool from_progress) {
+pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout) {
   base::SystemClock clock;
   timeout = base::Patience(timeout);
   base::SteadyTime end = clock.Steady() + timeout;
@@ -489,7 +488,7 @@ pb::Observation JobHarness::Wait(const std::function<bool(const pb::Observation&
     const pb::Observation now = Observe();
     if (now.phase() != pb::JOB_PHASE_UNSPECIFIED) last = now;
     if (done(last)) return last;
-    if (from_progress && last.samples_done() > most_samples) {
+    if (last.samples_done() > most_samples) {
       most_samples = last.samples_done();
       end = clock.Steady() + timeout;
     }
@@ -504,16 +503,12 @@ pb::Observation JobHarness::Wait(const std::function<bool(const pb::Observation&
     }
     clock.SleepFor(base::milliseconds(20), {});
   }
-  ADD_FAILURE() << "not in " << timeout.count() << (from_progress ? " s without progress" : " s")
-                << ", or the coordinator ended; last: " << last.ShortDebugString() << AllLogs();
+  ADD_FAILURE() << "not in " << timeout.count()
+                << " s without progress, or the coordinator ended; last: " << last.ShortDebugString() << AllLogs();
   return last;
 }
 
-pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observation&)>& done, base::seconds timeout) {
-  return Wait(done, timeout, false);
-}
-
-pb::Observation JobHarness::WaitForEnd(base::seconds timeout) { return Wait(IsOver, timeout, true); }
+pb::Observation JobHarness::WaitForEnd(base::seconds timeout) { return WaitFor(IsOver, timeout); }
 
 JobHistory JobHarness::History() const {
   JobHistory history;

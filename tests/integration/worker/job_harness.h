@@ -159,10 +159,10 @@ class JobHarness {
   bool Poll();
   // The newest observation; empty before the first one.
   job::v1::Observation Observe();
-  // Polls until `done` or `timeout`, which is longer in builds with sanitizers; returns the last observation.
+  // Polls until `done`, or until the job has trained no new sample for `timeout`, which is longer in builds with
+  // sanitizers: on a busy machine a job takes longer, but it moves. Returns the last observation.
   job::v1::Observation WaitFor(const std::function<bool(const job::v1::Observation&)>& done, base::seconds timeout);
-  // Waits until the phase is COMPLETE or FAILED, or until the job has trained no new sample for `timeout`: on a busy
-  // machine a job takes longer, but it moves.
+  // Likewise until the phase is COMPLETE or FAILED.
   job::v1::Observation WaitForEnd(base::seconds timeout = base::seconds(60));
 
   // What steps.jsonl says of the committed steps, without those that were rolled back.
@@ -173,9 +173,6 @@ class JobHarness {
   std::string AllLogs() const;  // the last lines of each, for failure messages
 
  private:
-  // `from_progress`: the timeout begins again with each new sample.
-  job::v1::Observation Wait(const std::function<bool(const job::v1::Observation&)>& done, base::seconds timeout,
-                            bool from_progress);
   struct Process;
   void Start(const std::string& name, const std::string& role, int term = 0);
   std::string Send(const JobShape& shape, const std::string& reason);  // Apply; the error, or empty
