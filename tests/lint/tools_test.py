@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What cmake/test_targets.py, check_build.py and ./dev test decide."""
+"""What cmake/test_targets.py, check_build.py, ./dev test and the scripts of tests/cluster decide."""
 import os
 import re
 import subprocess
@@ -31,6 +31,19 @@ class ImagesTest(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(len(check_images.check({"Dockerfile": text})), problems)
         self.assertEqual(len(check_images.check({"a": f"FROM {one}", "b": f"FROM {other}"})), 1)
+
+
+class PortsTest(unittest.TestCase):
+    def test_control_planes_that_start_side_by_side_have_ports_of_their_own(self):
+        # 640 of 10,000 ports: some would be equal by chance.
+        calls, shells = 80, 8
+        with tempfile.TemporaryDirectory() as folder:
+            script = f"set -euo pipefail; . '{HERE}/../cluster/kubernetes/lib.sh'; for i in {{1..{calls}}}; do free_port; echo; done"
+            running = [subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, "MEDLEY_CLUSTER_PORTS": folder}) for _ in range(shells)]
+            ports = [port for shell in running for port in shell.communicate()[0].split()]
+        self.assertEqual(len(ports), calls * shells)
+        self.assertEqual(len(set(ports)), len(ports))
 
 
 class WallsTest(unittest.TestCase):
