@@ -86,7 +86,7 @@ class FakeCoordinator {
   // It recovers into a new generation without `member`, which was lost.
   void Recover(const std::string& member);
   void Complete();
-  // The process ends as the real one does: it is complete, and somebody was sent the last observation.
+  // The process ends as the real one does: it is complete, and a client was sent the last observation.
   bool ends() const;
   void Fail(const std::string& message, bool retryable);
   void Forget();  // as a coordinator that has just started
