@@ -65,6 +65,17 @@ class VolumeTest : public testing::Test {
     options.address = "10.0.0.1:7070";  // no member looks for it
     return options;
   }
+  // With the shortest of some times for the journal that is enough for the start too, however slow the volume is.
+  std::unique_ptr<CoordinatorServer> StartInTime(CoordinatorOptions options) {
+    absl::StatusOr<std::unique_ptr<CoordinatorServer>> server;
+    for (const int timeout : {1, 8, 60}) {
+      options.journal_timeout = base::seconds(timeout);
+      server = CoordinatorServer::Start(options, clock_);
+      if (server.ok()) return *std::move(server);
+    }
+    ADD_FAILURE() << server.status();
+    return nullptr;
+  }
   // Says that a checkpoint of step 4 was saved.
   void WriteJournal() {
     job::v1::CoordinatorState state;
@@ -135,18 +146,12 @@ TEST_F(VolumeTest, AVolumeThatDoesNotOpenEndsTheStartWithASentence) {
 }
 
 TEST_F(VolumeTest, AJournalThatCannotBeWrittenEndsTheProcess) {
-  CoordinatorOptions options = Options();
-  absl::StatusOr<std::unique_ptr<CoordinatorServer>> server;
-  for (const int timeout : {1, 8, 60}) {  // enough for the start too, however slow the volume is
-    options.journal_timeout = base::seconds(timeout);
-    server = CoordinatorServer::Start(options, clock_);
-    if (server.ok()) break;
-  }
-  ASSERT_THAT(server, IsOk());
+  const auto server = StartInTime(Options());
+  ASSERT_NE(server, nullptr);
   files_.Block(FaultyFiles::Call::kSync);
-  (void)Apply((*server)->port());  // what it returns does not matter: the plan was not journaled
-  EXPECT_EQ((*server)->Wait({}), 1);
-  (*server)->Stop();
+  (void)Apply(server->port());  // what it returns does not matter: the plan was not journaled
+  EXPECT_EQ(server->Wait({}), 1);
+  server->Stop();
 }
 
 TEST_F(VolumeTest, AListingThatNeverReturnsFailsTheJobRetryable) {
@@ -188,14 +193,12 @@ TEST_F(VolumeTest, AClaimThatCannotBeTakenEndsTheStartWithASentence) {
 }
 
 TEST_F(VolumeTest, ClaimsThatCannotBeReadEndTheProcess) {
-  CoordinatorOptions options = WithTerm(1);
-  options.journal_timeout = base::seconds(2);  // also enough for the start on a slow machine
-  auto server = CoordinatorServer::Start(options, clock_);
-  ASSERT_THAT(server, IsOk());
+  const auto server = StartInTime(WithTerm(1));
+  ASSERT_NE(server, nullptr);
   files_.Block(FaultyFiles::Call::kList);
-  (void)Apply((*server)->port());  // its record is written, but nobody can tell whether it counts
-  EXPECT_EQ((*server)->Wait({}), 1);
-  (*server)->Stop();  // returns although the listing still blocks
+  (void)Apply(server->port());  // its record is written, but nobody can tell whether it counts
+  EXPECT_EQ(server->Wait({}), 1);
+  server->Stop();  // returns although the listing still blocks
 }
 
 // A look at the claims that fails says nothing about another coordinator.
@@ -213,11 +216,10 @@ TEST_F(VolumeTest, ALookAtTheClaimsMayFailForSomeTime) {
 TEST_F(VolumeTest, LooksAtTheClaimsThatFailForTooLongEndTheProcess) {
   CoordinatorOptions options = WithTerm(1);
   options.claim_interval = base::milliseconds(1);
-  options.journal_timeout = base::seconds(2);  // also enough for the start on a slow machine
-  auto server = CoordinatorServer::Start(options, clock_);
-  ASSERT_THAT(server, IsOk());
+  const auto server = StartInTime(options);
+  ASSERT_NE(server, nullptr);
   files_.FailList(base::Internal("listing: i/o error"), root_ / "coordinators");
-  EXPECT_EQ((*server)->Wait({}), 1);
+  EXPECT_EQ(server->Wait({}), 1);
 }
 
 // An operator of an earlier release gave it no term.
