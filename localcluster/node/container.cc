@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "kube/json_access.h"
 #include "localcluster/node/file_access.h"
+#include "localcluster/node/termination_log.h"
 #include "localcluster/node/volumes.h"
 
 namespace medley::kube {
@@ -40,7 +41,8 @@ void Container::Poll() {
   Termination end{
       exit->exit_code,   exit->signal,      ReasonOf(*exit, enforcement_->OutOfMemory()), "", view_.started_at,
       exit->finished_at, view_.container_id};
-  if (end.reason == "OOMKilled") end.message = "The container used more memory than its limit.";
+  end.message = ReadTerminationMessage(spec_, termination_log_, log_, exit->exit_code, node_.clock);
+  if (end.reason == "OOMKilled" && end.message.empty()) end.message = "The container used more memory than its limit.";
   node_.records.Remove(container_id_);
   enforcement_.reset();
   process_.reset();
@@ -140,16 +142,20 @@ absl::Status Container::TryStart(const PodPlace& place) {
     MEDLEY_RETURN_IF_ERROR(CheckProgram(probe_->command[0], program, view_.image));
   }
   MEDLEY_RETURN_IF_ERROR(CheckVolumes(place.pod, spec_, place.volumes));
+  termination_log_ = place.folder / "termination" / view_.name;
   MEDLEY_ASSIGN_OR_RETURN(const std::string gpus, TakeGpus(place.pod, limits.gpus));
-  const LaunchContext context{place.facts, place.volumes, place.folder, container_id_, node_.inherited, gpus};
+  const LaunchContext context{place.facts,     place.volumes,    place.folder, container_id_,
+                              node_.inherited, termination_log_, gpus};
   MEDLEY_ASSIGN_OR_RETURN(SpawnSpec spec, PlanLaunch(place.pod, spec_, program, context, place.source));
   view_.waiting_reason = "CreateContainerError";
   spec.network_namespace = place.network_namespace;
+  MEDLEY_RETURN_IF_ERROR(CreateTerminationLog(termination_log_));
   MEDLEY_ASSIGN_OR_RETURN(enforcement_, node_.enforcer.Apply(container_id_, limits));
   launched_ = spec;
   enforcement_->Prepare(spec);
   const fs::path logs = place.folder / "logs";
-  Supervisor::Launch launch{std::move(spec), LogPath(logs, view_.name, view_.restarts), node_.options.log_bytes,
+  log_ = LogPath(logs, view_.name, view_.restarts);
+  Supervisor::Launch launch{std::move(spec), log_, node_.options.log_bytes,
                             [wake = node_.wake, pod = pod_] { wake(pod); }};
   view_.container_id = "process://" + container_id_;
   auto process = node_.supervisor.Run(std::move(launch));

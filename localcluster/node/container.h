@@ -65,6 +65,8 @@ class Container {
   const Json spec_;
   ContainerView view_;
   std::string container_id_;
+  std::filesystem::path log_;              // of this start
+  std::filesystem::path termination_log_;  // of this start
   std::unique_ptr<Enforcement> enforcement_;
   std::optional<double> limit_;  // cores of its specification
   std::optional<double> cores_;  // in force

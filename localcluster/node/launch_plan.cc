@@ -4,6 +4,7 @@
 #include "kube/json_access.h"
 #include "localcluster/node/env_expansion.h"
 #include "localcluster/node/env_policy.h"
+#include "localcluster/node/termination_log.h"
 
 namespace medley::kube {
 namespace {
@@ -51,7 +52,9 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
     const auto it = declared.find(std::string(name));
     return it == declared.end() ? std::nullopt : std::optional(it->second);
   };
-  const auto real = [&](const std::string& text) { return RewritePaths(ExpandVariables(text, lookup), mounts); };
+  std::vector<Mount> paths = mounts;
+  paths.push_back({"", TerminationMessagePath(container), context.termination_log.string()});
+  const auto real = [&](const std::string& text) { return RewritePaths(ExpandVariables(text, lookup), paths); };
 
   SpawnSpec spec;
   spec.confined = true;
@@ -69,7 +72,7 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
   variables["HOSTNAME"] = pod.key().name;
   variables["HOME"] = context.folder.string();
   for (const Mount& mount : mounts) variables[MountVariable(mount.volume)] = mount.real_path;
-  for (const auto& [name, value] : declared) variables[name] = RewritePaths(value, mounts);
+  for (const auto& [name, value] : declared) variables[name] = RewritePaths(value, paths);
   variables["MEDLEY_CONTAINER_ID"] = context.container_id;
   variables["CUDA_VISIBLE_DEVICES"] = context.visible_gpus;
   for (const auto& [name, value] : variables) spec.environment.push_back(name + "=" + value);

@@ -30,6 +30,7 @@ struct LaunchContext {
   std::filesystem::path folder;                // the pod's folder: default working folder and HOME
   std::string container_id;
   std::map<std::string, std::string> inherited;  // variables of the node's environment that every process gets
+  std::filesystem::path termination_log;         // stands for the container's terminationMessagePath
   std::string visible_gpus = "";                 // CUDA_VISIBLE_DEVICES; empty: it sees no GPU
 };
 

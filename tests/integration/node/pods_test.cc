@@ -260,6 +260,61 @@ TEST_F(PodsTest, RestartsWithBackoff) {
   EXPECT_EQ(Log("crash", previous), "try\n");
 }
 
+TEST_F(PodsTest, TerminationMessageIsInTheStatus) {
+  Create(MakePod("default", "echo done > /dev/termination-log"));
+  Create(MakePod("path", "printf '%s' \"$FILE\" > $FILE; exit 1", "{}",
+                 R"({"terminationMessagePath": "/run/end", "env": [{"name": "FILE", "value": "/run/end"}]})"));
+  Create(MakePod("long", "printf 'no%05000d' 7 > /dev/termination-log"));
+  Create(MakePod("bytes", "printf 'a\\377b' > /dev/termination-log"));
+  Create(MakePod("none", "exit 3"));
+  const auto message = [&](const char* pod, const char* phase) {
+    return ContainerOf(AwaitPhase(pod, phase)).String("/state/terminated/message");
+  };
+  EXPECT_EQ(message("default", "Succeeded"), "done\n");
+  EXPECT_THAT(message("path", "Failed"), testing::StartsWith(folder_.string()));  // a file of this container's own
+  const std::string last = message("long", "Succeeded");
+  EXPECT_EQ(last.size(), 4096u);
+  EXPECT_TRUE(last.ends_with("007")) << last;
+  EXPECT_EQ(message("bytes", "Succeeded"), "a\\xffb");
+  EXPECT_EQ(message("none", "Failed"), "");
+}
+
+TEST_F(PodsTest, EachStartOfAContainerHasItsOwnTerminationMessage) {
+  Create(MakePod("again", "[ -e tried ] && exit 4; touch tried; echo first > /dev/termination-log; exit 3",
+                 R"({"restartPolicy": "OnFailure"})"));
+  ASSERT_TRUE(Eventually([&] { return GetInt(ContainerOf(Pod("again")).json(), "restartCount", 0) == 1; }));
+  EXPECT_EQ(ContainerOf(Pod("again")).String("/lastState/terminated/message"), "first\n");
+  ASSERT_TRUE(Eventually([&] { return ContainerOf(Pod("again")).At("/lastState/terminated/exitCode") == 4; }));
+  EXPECT_EQ(ContainerOf(Pod("again")).String("/lastState/terminated/message"), "");
+}
+
+TEST_F(PodsTest, EndOfTheLogIsTheMessageOfAFailedContainer) {
+  const char* const falls_back = R"({"terminationMessagePolicy": "FallbackToLogsOnError"})";
+  Create(MakePod("fails", "i=0; while [ $i -lt 200 ]; do echo line $i; i=$((i+1)); done; exit 1", "{}", falls_back));
+  Create(MakePod("says", "echo line; echo why > /dev/termination-log; exit 1", "{}", falls_back));
+  Create(MakePod("works", "echo line", "{}", falls_back));
+  const auto message = [&](const char* pod, const char* phase) {
+    return ContainerOf(AwaitPhase(pod, phase)).String("/state/terminated/message");
+  };
+  const std::string log = message("fails", "Failed");
+  EXPECT_TRUE(log.starts_with("line 120\n") && log.ends_with("line 199\n")) << log;
+  EXPECT_EQ(message("says", "Failed"), "why\n");
+  EXPECT_EQ(message("works", "Succeeded"), "");
+}
+
+// What a status shows must not be another file of the user, nor block the node.
+TEST_F(PodsTest, OnlyAFileIsATerminationMessage) {
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "secret", "the user's"), IsOk());
+  const auto put = [&](const std::string& what) { return "f=$PWD/termination/main; rm $f; " + what; };
+  Create(MakePod("link", put("ln -s " + (folder_ / "secret").string() + " $f")));
+  Create(MakePod("pipe", put("mkfifo $f")));
+  Create(MakePod("folder", put("mkdir $f")));
+  Create(MakePod("removed", put("true")));
+  for (const char* pod : {"link", "pipe", "folder", "removed"}) {
+    EXPECT_EQ(ContainerOf(AwaitPhase(pod, "Succeeded")).String("/state/terminated/message"), "") << pod;
+  }
+}
+
 TEST_F(PodsTest, OnFailureEndsWithTheFirstSuccess) {
   const std::string mark = (folder_ / "mark").string();
   Create(MakePod("retry", "if [ -e " + mark + " ]; then exit 0; fi; touch " + mark + "; exit 1",
