@@ -97,6 +97,8 @@ Json Container(const WorkerSettings& settings, const Shape& shape) {
       {"image", HasGpuImage(settings, shape) ? settings.gpu_image : settings.image},
       {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
       {"resources", shape.resources},
+      // A worker that fails leaves its last words in the pod's status, which stays when its node does not.
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"securityContext",
        {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
       {"volumeMounts", Json::array({{{"name", "spec"}, {"mountPath", kSpecFolder}, {"readOnly", true}},
@@ -152,6 +154,13 @@ int ComputeThreads(const Shape& shape) {
   return cpus.ok() ? static_cast<int>(std::clamp(*cpus, 1.0, 1024.0)) : 1;
 }
 
+// Where the container's termination message is; Kubernetes' default, unless a template says another path.
+std::string TerminationLog(const Json& container) {
+  const Json path = container.value("terminationMessagePath", Json());
+  return path.is_string() && !path.get_ref<const std::string&>().empty() ? path.get<std::string>()
+                                                                         : "/dev/termination-log";
+}
+
 // Precedence, highest first: what Medley needs (contract.h, worker_env.h); the pool's selector, tolerations, unit and
 // unit.env; the template of the role; that of the job; that of the pool; the operator's defaults.
 void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
@@ -179,6 +188,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
                                   CheckpointDir(job),
                                   ComputeThreads(shape),
                                   shape.term,
+                                  shape.role == Role::kCoordinator ? TerminationLog(container) : "",
                                   is_profiler,
                                   HasGpuImage(settings, shape) && shape.pool->unit_resources.contains(kGpuResource)};
     for (const Json& entry : WorkerEnv(settings, identity)) {

@@ -20,6 +20,7 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   set("MEDLEY_LISTEN_PORT", std::to_string(settings.listen_port));
   set("MEDLEY_CHECKPOINT_DIR", identity.checkpoint_dir);
   if (identity.coordinator_term > 0) set("MEDLEY_COORDINATOR_TERM", std::to_string(identity.coordinator_term));
+  if (!identity.termination_log.empty()) set("MEDLEY_TERMINATION_LOG", identity.termination_log);
   set("MEDLEY_METRICS_PORT", std::to_string(settings.metrics_port));
   if (!settings.metrics_token_digests.empty()) set("MEDLEY_METRICS_TOKEN_SHA256", settings.metrics_token_digests);
   set("TMPDIR", kTmpFolder);

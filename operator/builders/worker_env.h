@@ -34,10 +34,11 @@ struct WorkerIdentity {
   std::string pool;         // empty for the coordinator
   std::string coordinator;  // "ip:port"; empty for coordinator and profiler
   std::string checkpoint_dir;
-  int threads = 1;               // that the process computes with: whole CPUs of its unit
-  int64_t coordinator_term = 0;  // of a coordinator; 0: none
-  bool is_profiler = false;      // it talks to no other process, and gets no credentials
-  bool on_gpu = false;           // its image computes on GPUs, and its unit has one
+  int threads = 1;                   // that the process computes with: whole CPUs of its unit
+  int64_t coordinator_term = 0;      // of a coordinator; 0: none
+  std::string termination_log = {};  // of a coordinator: its container's terminationMessagePath
+  bool is_profiler = false;          // it talks to no other process, and gets no credentials
+  bool on_gpu = false;               // its image computes on GPUs, and its unit has one
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";

@@ -1,6 +1,7 @@
 #include "operator/lifecycle/finishing.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "common/base/status.h"
 #include "kube/errors.h"
@@ -13,6 +14,7 @@
 #include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/succession.h"
+#include "operator/records/left_result.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -49,21 +51,33 @@ absl::StatusOr<bool> WaitsForCoordinator(Pass& pass, const TrainingJob& job) {
   return SecondsSince(since, pass.world.now) < base::ToSeconds(pass.options.suspend_timeout);
 }
 
+// What a coordinator that nobody listened to has left in its pod. nullopt: it was not suspended, or runs.
+std::optional<job_result::JobResult> ResultOfSuspended(Pass& pass, const TrainingJob& job) {
+  const auto& record = pass.memory.stored_plan.record;
+  const kube::ObjectPtr pod = record ? pass.Pod(record->CoordinatorPodName(job.name())) : nullptr;
+  if (!IsSuspending(pass) || pod == nullptr || !WorkerHasEnded(*pod)) return std::nullopt;
+  absl::StatusOr<job_result::JobResult> left = LeftResult(*pod, job.object.uid(), pass.report.observed);
+  if (!left.ok() || left->phase != job_result::Phase::kSuspended) return std::nullopt;
+  return *std::move(left);
+}
+
 // The checkpoint, and the conditions.
 // False: the coordinator has not answered yet.
 absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
   std::string what =
       IsSuspending(pass) ? "the coordinator has ended, after its last checkpoint" : "nothing was running";
+  const std::optional<job_result::JobResult> left = ResultOfSuspended(pass, job);
+  if (left) what = fmt::format("checkpoint at step {}", left->last_checkpoint_step);
   if (pass.memory.stored_plan.record) {
     MEDLEY_ASSIGN_OR_RETURN(const bool moved, PromoteSuccessor(pass, job, false));
     if (moved) return false;
     // An operator that has just started is not connected yet.
     MEDLEY_RETURN_IF_ERROR(ConnectToRunning(pass, job));
   }
-  if (pass.coordinator.empty()) {
+  if (pass.coordinator.empty() && !left) {
     MEDLEY_ASSIGN_OR_RETURN(const bool waits, WaitsForCoordinator(pass, job));
     if (waits) return false;
-  } else {
+  } else if (!pass.coordinator.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const bool stored, StoreSuspending(pass));
     if (!stored) return false;
     MEDLEY_ASSIGN_OR_RETURN(const SuspendTraining::Answer outcome,
@@ -84,6 +98,7 @@ absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
     pass.observed = outcome->observed;
   }
   if (pass.observed != nullptr) RecordObservation(pass);
+  if (left && pass.coordinator.empty()) RecordResult(pass, *left);
   SetCondition(pass, kSuspendedCondition, ConditionStatus::kTrue, "Suspended", what);
   SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, "Suspended", what);
   SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "Suspended", what);

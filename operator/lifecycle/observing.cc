@@ -11,6 +11,17 @@ namespace medley::ops::lifecycle {
 namespace {
 
 constexpr size_t kRescalesKept = 32;
+constexpr double kMostSeconds = 1e15;
+
+// Of the samples, in doubles: those that somebody made up may be any number.
+void SetProgress(ObservedStatus& observed) {
+  if (observed.samples_total <= 0) return;
+  const auto total = static_cast<double>(observed.samples_total);
+  const auto done = static_cast<double>(observed.samples);
+  observed.progress_percent = static_cast<int>(std::clamp(100 * done / total, 0.0, 100.0));
+  const double seconds = observed.throughput > 0 ? std::max(0.0, total - done) / observed.throughput : 0;
+  observed.estimated_remaining_seconds = static_cast<int64_t>(std::ceil(std::min(seconds, kMostSeconds)));
+}
 
 ObservedStatus ObservedOf(const Observation& seen) {
   ObservedStatus observed;
@@ -33,13 +44,7 @@ ObservedStatus ObservedOf(const Observation& seen) {
   if (const auto& exported = seen.exported) {
     observed.exported = ExportedStatus{exported->best ? "Best" : "Last", exported->step, exported->epochs};
   }
-  if (seen.samples_total > 0) {
-    observed.progress_percent = static_cast<int>(100 * seen.samples_done / seen.samples_total);
-    const auto left = static_cast<double>(std::max<int64_t>(0, seen.samples_total - seen.samples_done));
-    if (seen.throughput > 0) {
-      observed.estimated_remaining_seconds = static_cast<int64_t>(std::ceil(left / seen.throughput));
-    }
-  }
+  SetProgress(observed);
   return observed;
 }
 
@@ -50,11 +55,13 @@ bool HasMoved(const JobStatus& status) {
 
 // The money is counted by CountSpending. The coordinator compares only what training cost, with the first plan and with
 // the plans that followed; so before a move there is nothing to compare.
-void RecordCost(const Observation& seen, JobStatus& status) {
+void RecordCost(int64_t samples, JobStatus& status) {
+  if (!status.cost || samples <= 0) return;
+  status.cost->usd_per_million_samples = status.cost->spent_usd / static_cast<double>(samples) * 1e6;
+}
+
+void RecordSaving(const Observation& seen, JobStatus& status) {
   if (!status.cost) return;
-  if (seen.samples_done > 0) {
-    status.cost->usd_per_million_samples = status.cost->spent_usd / static_cast<double>(seen.samples_done) * 1e6;
-  }
   if (HasMoved(status) && seen.usd_spent > 0) status.cost->saved_usd = seen.usd_first_plan - seen.usd_spent;
 }
 
@@ -130,7 +137,8 @@ void RecordObservation(Pass& pass) {
     status.observed->course = std::move(course);
   }
   RecordSwitches(pass, seen);
-  RecordCost(seen, status);
+  RecordCost(seen.samples_done, status);
+  RecordSaving(seen, status);
   RecordCheckpointFailure(pass, seen);
   if (Trains(seen)) {
     SetCondition(pass, kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted",
@@ -148,6 +156,31 @@ void RecordObservation(Pass& pass) {
     SetCondition(pass, kRescalingCondition, ConditionStatus::kFalse, "Rescaled",
                  fmt::format("generation {} is in force", record->plan.generation));
   }
+}
+
+void RecordResult(Pass& pass, const job_result::JobResult& result) {
+  JobStatus& status = pass.report;
+  if (result.samples_total > 0) {  // else the coordinator failed before it knew anything
+    ObservedStatus& observed = status.observed ? *status.observed : status.observed.emplace();
+    observed.samples = result.samples;
+    observed.samples_total = result.samples_total;
+    observed.step = result.step;
+    if (result.epochs > 0) observed.epoch = fmt::format("{}/{}", result.epoch, result.epochs);
+    if (result.loss) observed.loss = *result.loss;
+    observed.bad_rows = result.bad_rows;
+    observed.last_checkpoint_step = result.last_checkpoint_step;
+    observed.metrics = result.metrics;
+    if (const auto& best = result.best) {
+      observed.best = BestStatus{best->step, static_cast<int>(best->epochs), best->metric, best->value,
+                                 best->validation ? "Validation" : "Test"};
+    }
+    if (const auto& exported = result.exported) {
+      observed.exported =
+          ExportedStatus{exported->best ? "Best" : "Last", exported->step, static_cast<int>(exported->epochs)};
+    }
+    SetProgress(observed);
+  }
+  RecordCost(result.samples, status);
 }
 
 }  // namespace medley::ops::lifecycle

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "common/job_result/job_result.h"
+
 namespace medley::ops::lifecycle {
 
 class Pass;
@@ -13,5 +15,7 @@ struct ObservingState {
 
 // Needs `pass.observed`.
 void RecordObservation(Pass& pass);
+// The result that the coordinator left in its pod; what it does not say stays as it was observed last.
+void RecordResult(Pass& pass, const job_result::JobResult& result);
 
 }  // namespace medley::ops::lifecycle

@@ -11,6 +11,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/succession.h"
+#include "operator/records/left_result.h"
 #include "operator/records/profile_store.h"
 
 namespace medley::ops::lifecycle {
@@ -167,7 +168,9 @@ absl::StatusOr<std::optional<std::string>> LastLineOf(Pass& pass, const kube::Ob
     return std::optional<std::string>();
   }
   asked.erase(pod.uid());
-  return std::optional<std::string>(log && log->ok() ? CauseIn(LastLine(**log)) : "");
+  if (log && log->ok()) return std::optional<std::string>(CauseIn(LastLine(**log)));
+  // The end of the log, where the kubelet has put it into the pod's status (FallbackToLogsOnError).
+  return std::optional<std::string>(CauseIn(LastLine(TerminationMessage(pod))));
 }
 
 absl::StatusOr<std::optional<std::string>> HowItEnded(Pass& pass, const kube::Object& pod) {

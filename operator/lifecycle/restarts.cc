@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "operator/api/cause.h"
 #include "operator/api/names.h"
 #include "operator/lifecycle/finishing.h"
@@ -13,9 +14,12 @@
 #include "operator/lifecycle/pods.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/succession.h"
+#include "operator/records/left_result.h"
 
 namespace medley::ops::lifecycle {
 namespace {
+
+using job_result::JobResult;
 
 constexpr base::nanoseconds kRestartDelay = base::seconds(1);
 
@@ -73,27 +77,59 @@ absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reas
   return DeletePodsOf(pass, WhichPods::kAll);
 }
 
-absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& pod) {
-  if (WorkerHasSucceeded(pod)) {
-    // It exits with 0 only when the training is complete, or when it was suspended, which nobody asks for here.
-    return Finish(pass, job, true, "TrainingComplete", "the coordinator ended: the training is complete");
+std::string CompleteMessage(int64_t samples, int64_t step) {
+  return fmt::format("{} samples trained in {} steps", samples, step);
+}
+
+std::string ReasonIn(const JobResult& result) { return base::Printable(result.reason, job_result::kMostReasonBytes); }
+
+// It exits with 0 only when the training is complete, or when it was suspended, which nobody asks for here.
+absl::Status HandleSuccess(Pass& pass, const TrainingJob& job, const absl::StatusOr<JobResult>& left) {
+  if (!left.ok()) {
+    return Finish(pass, job, true, "TrainingComplete",
+                  CauseFirst("the coordinator ended: the training is complete",
+                             "Nobody has read its last report, and " + base::Message(left.status()) +
+                                 ": status shows what was observed before"));
   }
+  RecordResult(pass, *left);
+  if (left->phase == job_result::Phase::kSuspended) {
+    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption,
+                   fmt::format("the coordinator was suspended, with a checkpoint of step {}, and ended",
+                               left->last_checkpoint_step));
+  }
+  if (left->stopped_early && !left->reason.empty()) return Finish(pass, job, true, "StoppedEarly", ReasonIn(*left));
+  return Finish(pass, job, true, "TrainingComplete", CompleteMessage(left->samples, left->step));
+}
+
+// Why a coordinator has failed: from its result, else from its log. nullopt: not known yet.
+absl::StatusOr<std::optional<std::string>> WhyFailed(Pass& pass, const kube::Object& pod,
+                                                     const absl::StatusOr<JobResult>& left) {
+  if (!left.ok() || left->reason.empty()) return LastLineOf(pass, pod);
+  return std::optional<std::string>(ReasonIn(*left));
+}
+
+absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& pod) {
+  const absl::StatusOr<JobResult> left = LeftResult(pod, job.object.uid(), pass.report.observed);
+  if (WorkerHasSucceeded(pod)) return HandleSuccess(pass, job, left);
   const bool is_permanent = ExitCode(pod) == kPermanentFailure;
   if (!is_permanent && WasDisrupted(pod)) {  // its log is on a node that may not answer
     return Restart(pass, job, "CoordinatorLost", Fault::kDisruption,
                    fmt::format("the coordinator's pod was lost: {}", DisruptionOf(pod)));
   }
-  MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, LastLineOf(pass, pod));
+  MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, WhyFailed(pass, pod, left));
   if (!why) return absl::OkStatus();
+  if (left.ok()) RecordResult(pass, *left);
   if (is_permanent) return Finish(pass, job, false, "TrainingFailed", *why);
   return Restart(pass, job, "CoordinatorFailed", Fault::kJob, why->empty() ? "the coordinator's pod failed" : *why);
 }
 
 absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube::Object& pod, bool* over) {
+  const absl::StatusOr<JobResult> left = LeftResult(pod, job.object.uid(), pass.report.observed, "lastState");
   if (ExitCode(pod, "lastState") == kPermanentFailure) {
     *over = true;
-    MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, LastLineOf(pass, pod));
+    MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, WhyFailed(pass, pod, left));
     if (!why) return absl::OkStatus();
+    if (left.ok()) RecordResult(pass, *left);
     return Finish(pass, job, false, "TrainingFailed",
                   CauseFirst(*why, "The coordinator failed, and a restart will not help"));
   }
@@ -103,7 +139,9 @@ absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube
   if (WasRebooted(pod)) {
     return CountJobRestarts(pass, job, more, Fault::kDisruption, "the coordinator's node was started again", over);
   }
-  return CountJobRestarts(pass, job, more, Fault::kJob, "the coordinator was restarted in place", over);
+  const std::string in_place = "the coordinator was restarted in place";
+  return CountJobRestarts(pass, job, more, Fault::kJob,
+                          left.ok() && !left->reason.empty() ? CauseFirst(ReasonIn(*left), in_place) : in_place, over);
 }
 
 }  // namespace
@@ -120,7 +158,7 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
     RecordObservation(pass);
     if (pass.observed->stopped_early) return Finish(pass, job, true, "StoppedEarly", pass.observed->message);
     return Finish(pass, job, true, "TrainingComplete",
-                  fmt::format("{} samples trained in {} steps", pass.observed->samples_done, pass.observed->step));
+                  CompleteMessage(pass.observed->samples_done, pass.observed->step));
   }
   if (pass.observed != nullptr && pass.observed->phase == JobPhase::kFailed) {
     RecordObservation(pass);

@@ -12,6 +12,7 @@
 #include "operator/api/start_failure.h"
 #include "operator/api/worker_state.h"
 #include "operator/builders/pods.h"
+#include "operator/records/left_result.h"
 #include "operator/records/profile_store.h"
 
 namespace medley::ops::profiling {
@@ -139,7 +140,7 @@ std::string MemoryAdvice(const ResourcePool& pool) {
 Decision CheckEnded(const World& world, const Memory& memory, const Options& options) {
   const kube::Object& pod = *world.pods.front();
   if (!world.log) return {.step = Step::kReadLog, .memory = memory, .progress = Report(memory, {})};
-  const std::string log = world.log->ok() ? **world.log : "";
+  const std::string log = world.log->ok() ? **world.log : TerminationMessage(pod);
   if (!WorkerHasSucceeded(pod)) {
     const std::string how = DescribeEnd(pod, "");
     const std::string cause = LogTellsEnd(pod) ? CauseIn(LastLine(log)) : "";

@@ -20,6 +20,7 @@ ARROWS = {
     # Expressions over JSON: no schema, no Kubernetes.
     "common/cel": ["common/base"],
     "common/http_client": ["common/base"],
+    "common/job_result": ["common/base", "common/document"],
     "common/http_server": ["common/base"],
     "common/http2_front": ["common/base"],
     "common/certificates": ["common/base"],
@@ -134,7 +135,7 @@ ARROWS = {
                    "worker/predict", "worker/profiler", "worker/ps", "worker/sandbox", "worker/torchscript",
                    "worker/trainer"],
     "worker/coordinator/core": ["common/base", "common/model", "common/program", "proto", "worker/scores"],
-    "worker/coordinator/server": ["common/base", "common/http_server", "common/metrics", "common/model", "common/rpc",
+    "worker/coordinator/server": ["common/base", "common/http_server", "common/job_result", "common/metrics", "common/model", "common/rpc",
                                   "proto", "worker/checkpoint", "worker/claim", "worker/coordinator/core"],
     "worker/file_server": ["common/base", "common/http_server"],
     "worker/profiler": ["common/base", "common/model", "common/program", "proto", "worker/data", "worker/export",
@@ -182,11 +183,11 @@ ARROWS = {
                 "worker/checkpoint", "worker/claim", "cli", "cli/cluster", "cli/dashboard"],
     "operator/api": ["common/base", "common/document", "common/model", "kube", "kube/schema"],
     # What the cluster stores about a job, read by the operator and by `medley`: pure.
-    "operator/records": ["common/base", "common/certificates", "common/model", "common/program", "kube", "operator/api", "proto"],
+    "operator/records": ["common/base", "common/certificates", "common/job_result", "common/model", "common/program", "kube", "operator/api", "proto"],
     "operator/builders": ["common/base", "common/certificates", "common/model", "kube", "operator/api", "operator/records"],
     "operator/profiling": ["common/base", "common/model", "kube", "operator/api", "operator/builders", "operator/records"],
     # The life of a job is a pure function: values of Kubernetes objects, but no client and no cache (see PURE).
-    "operator/lifecycle": ["common/base", "common/model", "kube", "operator/api", "operator/builders",
+    "operator/lifecycle": ["common/base", "common/job_result", "common/model", "kube", "operator/api", "operator/builders",
                            "operator/records"],
 }
 

@@ -130,6 +130,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   env.spec_json = MapSpec(map, *json);
   MEDLEY_ASSIGN_OR_RETURN(env.spec, model::ParseJobSpec(env.spec_json));
   env.checkpoint_root = MapPath(map, get("MEDLEY_CHECKPOINT_DIR").value_or(""));
+  env.termination_log = get("MEDLEY_TERMINATION_LOG").value_or("");
   env.samples_folder = MapPath(map, get("MEDLEY_SAMPLES_DIR").value_or(""));
   constexpr std::string_view kScheme = "file://";
   const std::string& from = env.spec.checkpoint.from;

@@ -43,6 +43,8 @@ struct Environment {
   bool plain_nccl = false;            // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
   DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
   std::filesystem::path checkpoint_root;
+  std::filesystem::path
+      termination_log;  // MEDLEY_TERMINATION_LOG: where the coordinator leaves its result; empty: nowhere
   // For rows of large tables: MEDLEY_SAMPLES_DIR, whose files processes share; without it a folder of this process
   // alone, which main() makes.
   std::filesystem::path samples_folder;

@@ -64,6 +64,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   MEDLEY_ASSIGN_OR_RETURN(const JobTls tls, JobTls::Make(env, clock));
   options.tls = tls.credentials();
   options.checkpoint_root = env.checkpoint_root;
+  options.result_file = env.termination_log;
   options.keep_checkpoints = env.spec.checkpoint.keep;
   options.continue_from = env.continue_from;
   options.model_fingerprint = identity.model;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/job_result/job_result.h"
 #include "operator/api/resources.h"
 #include "tests/integration/operator/harness.h"
 
@@ -20,6 +21,18 @@ class LifeTest : public OperatorHarness {
   void SetUp() override {
     OperatorHarness::SetUp();
     StartOperator();
+  }
+  // As its kubelet reports it.
+  void EndWorker(const std::string& pod, int code, const std::string& message) {
+    Json end = {{"exitCode", code}};
+    if (!message.empty()) end["message"] = message;
+    SetPod(pod, {{"phase", code == 0 ? "Succeeded" : "Failed"},
+                 {"containerStatuses", Json::array({{{"name", "worker"},
+                                                     {"image", "i"},
+                                                     {"imageID", ""},
+                                                     {"ready", false},
+                                                     {"restartCount", 0},
+                                                     {"state", {{"terminated", end}}}}})}});
   }
 };
 
@@ -190,6 +203,55 @@ TEST_P(LifeTest, JobsOfOtherManagersAreLeftAlone) {
   Settle();
   EXPECT_THAT(PodNames(), IsEmpty());
   EXPECT_THAT(Status().conditions.all(), IsEmpty());
+}
+
+TEST_P(LifeTest, JobThatEndsWithoutAnOperatorHasItsResult) {
+  RunJob();
+  coordinator_.Progress(250000, 2000);
+  ASSERT_TRUE(Eventually([&] { return Status().observed && Status().observed->samples == 250000; }, "progress"));
+  StopOperator();
+  const job_result::JobResult result{.job_uid = Get(TrainingJobs(), {ns_, "adult"}).uid(),
+                                     .step = 4000,
+                                     .samples = 1000000,
+                                     .samples_total = 1000000,
+                                     .metrics = {{"auc", 0.93}},
+                                     .best = job_result::Best{3000, 2, "auc", 0.93, true},
+                                     .exported = job_result::Exported{3000, 2, true}};
+  EndWorker("adult-coordinator", 0, ToText(result));
+  coordinator_.Forget();
+  StartOperator();
+  ASSERT_TRUE(WaitForCondition("Complete", "True", "TrainingComplete"));
+  const JobStatus status = Status();
+  EXPECT_EQ(status.conditions.Find("Complete")->message, "1000000 samples trained in 4000 steps");
+  EXPECT_EQ(status.observed->samples, 1000000);
+  EXPECT_EQ(status.observed->step, 4000);
+  EXPECT_EQ(status.observed->metrics.at("auc"), 0.93);
+  EXPECT_EQ(status.observed->best, (BestStatus{3000, 2, "auc", 0.93, "Validation"}));
+  EXPECT_EQ(status.observed->exported, (ExportedStatus{"Best", 3000, 2}));
+}
+
+TEST_P(LifeTest, JobThatEndsWithoutAnOperatorAndWithoutAMessageSaysSo) {
+  RunJob();
+  StopOperator();
+  EndWorker("adult-coordinator", 0, "");
+  coordinator_.Forget();
+  StartOperator();
+  ASSERT_TRUE(WaitForCondition("Complete", "True", "TrainingComplete"));
+  EXPECT_THAT(Status().conditions.Find("Complete")->message, HasSubstr("its pod has no termination message"));
+  EXPECT_TRUE(!Status().observed || Status().observed->metrics.empty());
+}
+
+TEST_P(LifeTest, JobThatFailsWithoutAnOperatorKeepsTheReason) {
+  RunJob();
+  StopOperator();
+  const job_result::JobResult result{.job_uid = Get(TrainingJobs(), {ns_, "adult"}).uid(),
+                                     .phase = job_result::Phase::kFailed,
+                                     .reason = "the loss is not finite at step 27"};
+  EndWorker("adult-coordinator", 2, ToText(result));
+  coordinator_.Forget();
+  StartOperator();
+  ASSERT_TRUE(WaitForCondition("Failed", "True", "TrainingFailed"));
+  EXPECT_EQ(Status().conditions.Find("Failed")->message, result.reason);
 }
 
 TEST_P(LifeTest, AnotherOperatorGoesOnWhereThisOneStopped) {

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/fingerprint.h"
+#include "worker/coordinator/server/final_result.h"
 #include "worker/coordinator/server/folder.h"
 #include "worker/coordinator/server/hand_over.h"
 
@@ -311,9 +312,31 @@ void Engine::Tick() {
 
 int Engine::Wait(std::stop_token stop) {
   const std::stop_callback forward(stop, [this] { stop_.request_stop(); });
+  {
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, stop_.get_token(),
+                  [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return exit_code_.has_value(); });
+  }
+  LeaveResult();
+  return Linger();
+}
+
+// Before anybody is waited for: the process may be killed while it lingers.
+void Engine::LeaveResult() {
+  std::optional<job_result::JobResult> result;
+  {
+    MutexLock lock(mutex_);
+    const bool is_final = exit_code_ && *exit_code_ != kSuperseded && !ends_early();
+    if (is_final && !options_.result_file.empty()) result = ResultOf(core_->Observe(Now()), options_.core.job_uid);
+  }
+  if (!result) return;
+  const absl::Status written = WriteResult(*result, options_.result_file);
+  if (!written.ok()) log::Warn("the job's result is not in the pod's status", {{"error", base::Message(written)}});
+}
+
+int Engine::Linger() {
   MutexLock lock(mutex_);
   const std::stop_token stopped = stop_.get_token();
-  changed_.Wait(mutex_, stopped, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return exit_code_.has_value(); });
   if (!exit_code_) return -1;
   if (*exit_code_ == kSuperseded) {  // members are redirected; nobody reads a last observation
     changed_.WaitFor(mutex_, stopped, std::min<base::nanoseconds>(options_.linger, base::seconds(1)),

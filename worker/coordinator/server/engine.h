@@ -108,6 +108,8 @@ class Engine {
   // the job is over, because that may not be in the journal.
   bool ends_early() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_early_; }
   absl::Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveResult();
+  int Linger();
   bool Quiet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // no member is connected
   void Tick();
 

@@ -9,6 +9,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -74,6 +75,8 @@ struct CoordinatorOptions {
   base::nanoseconds hand_over_timeout = base::seconds(20);
   // After a stop signal: how long the job trains on, so that another coordinator can take over. 0: not at all.
   base::nanoseconds notice{0};
+  // Where the job's result is written at its end (common/job_result); empty: nowhere.
+  std::filesystem::path result_file;
   // After the job's end: longest wait for the operator to read the last observation and for members to disconnect.
   base::nanoseconds linger = base::seconds(10);
 };

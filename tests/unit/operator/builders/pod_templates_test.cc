@@ -73,6 +73,19 @@ TEST_F(PodTemplatesTest, EachRoleTakesItsOwnAndProfilersThatOfTrainers) {
   }
 }
 
+TEST_F(PodTemplatesTest, CoordinatorLeavesItsResultWhereItsContainerSays) {
+  for (const auto& [role, pod] : Pods()) {
+    EXPECT_EQ(Env(pod, "MEDLEY_TERMINATION_LOG"), role == "coordinator" ? "/dev/termination-log" : "") << role;
+    EXPECT_EQ(Worker(pod)["terminationMessagePolicy"], "FallbackToLogsOnError") << role;
+  }
+  job_["spec"]["template"]["coordinator"]["spec"]["containers"] = {
+      {{"terminationMessagePath", "/run/end"}, {"terminationMessagePolicy", "File"}}};
+  const kube::Object pod = Pods()["coordinator"];
+  EXPECT_EQ(Env(pod, "MEDLEY_TERMINATION_LOG"), "/run/end");
+  EXPECT_EQ(Worker(pod)["terminationMessagePath"], "/run/end");
+  EXPECT_EQ(Worker(pod)["terminationMessagePolicy"], "File");
+}
+
 // Only what computes in a pool of class GPU takes the image for GPUs, and only a unit with a GPU must have one.
 TEST_F(PodTemplatesTest, PoolsOfGpusTakeTheImageForGpus) {
   const auto image = [](const kube::Object& pod) { return Worker(pod)["image"].get<std::string>(); };

@@ -15,6 +15,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/job_result/job_result.h"
 #include "common/model/leader_term.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
@@ -240,6 +241,52 @@ TEST_F(CoordinatorServerTest, AJobFromPlanToEnd) {
   const auto found = FindCheckpoint(root_, "uid", "");
   ASSERT_TRUE(found.ok() && found->manifest);
   EXPECT_EQ(found->manifest->step, 40);
+}
+
+// The operator is down: nobody watches.
+TEST_F(CoordinatorServerTest, ResultIsLeftForAnOperatorThatDoesNotListen) {
+  CoordinatorOptions options = Options();
+  options.linger = base::milliseconds(1);
+  options.result_file = root_ / "termination-log";
+  std::ofstream(options.result_file) << std::string(5000, 'x');  // it is mounted, and not empty
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+  Trainer trainer("i1", root_, -1);
+  std::jthread member([&] { trainer.Run((*server)->port(), "secret"); });
+  EXPECT_EQ((*server)->Wait({}), 0);
+  const auto left = job_result::Parse(*base::ReadFile(options.result_file), "uid");
+  ASSERT_THAT(left, IsOk());
+  EXPECT_EQ(left->phase, job_result::Phase::kComplete);
+  EXPECT_EQ(left->step, 40);
+  EXPECT_EQ(left->samples, 2 * kRows);
+  EXPECT_EQ(left->samples_total, 2 * kRows);
+  EXPECT_EQ(left->last_checkpoint_step, 40);
+  EXPECT_EQ(left->metrics.at("auc"), 1.0);
+}
+
+TEST_F(CoordinatorServerTest, JobEndsWhereItsResultCannotBeWritten) {
+  CoordinatorOptions options = Options();
+  options.linger = base::milliseconds(1);
+  options.result_file = root_;  // a folder
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+  Trainer trainer("i1", root_, -1);
+  std::jthread member([&] { trainer.Run((*server)->port(), "secret"); });
+  EXPECT_EQ((*server)->Wait({}), 0);
+}
+
+TEST_F(CoordinatorServerTest, CoordinatorThatIsStoppedLeavesNoResult) {
+  CoordinatorOptions options = Options();
+  options.result_file = root_ / "termination-log";
+  auto server = CoordinatorServer::Start(options, clock_);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ((*server)->Wait(stop.get_token()), -1);
+  EXPECT_FALSE(fs::exists(options.result_file));
 }
 
 // The only holder of the state dies: its replacement starts from the last checkpoint, or from the seed.
