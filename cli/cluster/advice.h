@@ -10,7 +10,4 @@ namespace medley::cli {
 // reason is unknown.
 std::string Advice(std::string_view reason, std::string_view job);
 
-// Whether Advice knows the reason, even if there is nothing to do.
-bool IsKnownReason(std::string_view reason);
-
 }  // namespace medley::cli

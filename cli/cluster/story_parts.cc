@@ -188,7 +188,8 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
   const ops::PlanRecord* record =
       story.record && story.record->plan.generation == plan.generation ? &*story.record : nullptr;
   std::string first = fmt::format("generation {} from planner {}", plan.generation, plan.planner);
-  if (record != nullptr) first += fmt::format(", {} ago because of {}", Ago(record->accepted_at, now), record->reason);
+  if (record != nullptr)
+    first += fmt::format(", {} ago because of {}", Ago(record->accepted_at, now), ToString(record->reason));
   first += fmt::format(": {} samples/s for {} USD/h", WithSpread(plan.throughput, plan.throughput_spread),
                        Usd(plan.usd_per_hour));
   if (plan.usd_total > 0) first += fmt::format(", {} USD for the samples that remained", Usd(plan.usd_total));
@@ -249,7 +250,8 @@ std::vector<std::string> Prediction(const Story& story, const ops::JobStatus& st
   body.push_back(fmt::format("throughput  {} samples/s predicted, {} measured: {}",
                              WithSpread(predicted, status.plan->throughput_spread), Thousands(measured),
                              Percent(predicted, measured)));
-  const bool whole = story.record && story.record->plan.estimate.usd_total > 0 && story.record->reason == "FirstPlan" &&
+  const bool whole = story.record && story.record->plan.estimate.usd_total > 0 &&
+                     story.record->reason == ops::Reason::kFirstPlan &&
                      status.conditions.IsTrue(ops::kCompleteCondition) && status.cost;
   if (whole) {
     const double usd = story.record->plan.estimate.usd_total;

@@ -107,7 +107,7 @@ std::vector<std::string> UnavailablePools(const Story& story) {
     const ops::PoolStatus status = ops::PoolStatus::FromJson(pool.At("/status"));
     const ops::Condition* available = status.conditions.Find(ops::kAvailableCondition);
     if (available == nullptr || available->status != ops::ConditionStatus::kFalse) continue;
-    if (available->reason == "NoNodes" || available->reason == "InvalidSpec") continue;
+    if (available->Has(ops::Reason::kNoNodes) || available->Has(ops::Reason::kInvalidSpec)) continue;
     lines.push_back(fmt::format("{}: {}", pool.key().name, available->message));
   }
   return lines;

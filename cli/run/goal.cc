@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "operator/api/reasons.h"
+
 namespace medley::cli {
 namespace {
 
@@ -22,7 +24,7 @@ void AskForMost(kube::Object& job) {
 std::optional<double> MostReached(std::string_view reason, std::string_view message) {
   constexpr std::string_view kWords = "reaches at most ";
   const size_t at = message.find(kWords);
-  if (reason != "Infeasible" || at == std::string_view::npos) return std::nullopt;
+  if (reason != ToString(ops::Reason::kInfeasible) || at == std::string_view::npos) return std::nullopt;
   if (message.find(fmt::format("minThroughput is {:.0f}", kUnreachable)) == std::string_view::npos) return std::nullopt;
   const char* number = message.data() + at + kWords.size();
   double most = 0;

@@ -4,15 +4,18 @@
 #include <array>
 #include <string_view>
 
+#include "operator/api/reasons.h"
+
 namespace medley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 4> kAtOnce = {"InvalidSpec", "InvalidModel", "PoolNotFound", "UnknownPlanner"};
-constexpr std::array<std::string_view, 2> kIfItStays = {"Infeasible", "PoolUnpriced"};
+constexpr std::array kAtOnce = {ops::Reason::kInvalidSpec, ops::Reason::kInvalidModel, ops::Reason::kPoolNotFound,
+                                ops::Reason::kUnknownPlanner};
+constexpr std::array kIfItStays = {ops::Reason::kInfeasible, ops::Reason::kPoolUnpriced};
 
 template <size_t N>
-bool Contains(const std::array<std::string_view, N>& reasons, std::string_view reason) {
-  return std::find(reasons.begin(), reasons.end(), reason) != reasons.end();
+bool Contains(const std::array<ops::Reason, N>& reasons, std::string_view reason) {
+  return std::any_of(reasons.begin(), reasons.end(), [&](ops::Reason each) { return ToString(each) == reason; });
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ kube::Object ResumedJob(const SavedRun& run, const kube::Object& job, int64_t cl
   // As of a job that was suspended: the operator plans it again, and its coordinator continues from the volume.
   ops::JobStatus status = ops::JobStatus::FromJson(run.job.At("/status"));
   status.conditions = {};
-  status.conditions.Set(ops::kSuspendedCondition, ops::ConditionStatus::kTrue, "Suspended",
+  status.conditions.Set(ops::kSuspendedCondition, ops::ConditionStatus::kTrue, ops::Reason::kSuspended,
                         "The run ended before the job was complete.", 1, now);
   status.coordinator_term = std::max(status.coordinator_term, claimed_term);
   status.replicas = 0;

@@ -32,7 +32,7 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   view.complete = status.conditions.IsTrue(ops::kCompleteCondition);
   view.failed = status.conditions.IsTrue(ops::kFailedCondition);
   const ops::Condition* complete = status.conditions.Find(ops::kCompleteCondition);
-  if (view.complete && complete->reason == "StoppedEarly") view.stopped_early = complete->message;
+  if (view.complete && complete->Has(ops::Reason::kStoppedEarly)) view.stopped_early = complete->message;
   view.problem = Problem(status.conditions);
   if (view.failed) view.failure = status.conditions.Find(ops::kFailedCondition)->reason;
   const ops::Condition* planned = status.conditions.Find(ops::kPlannedCondition);

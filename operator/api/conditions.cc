@@ -56,18 +56,18 @@ kube::Json Conditions::ToJson() const {
   return list;
 }
 
-bool Conditions::Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
+bool Conditions::Set(std::string_view type, ConditionStatus status, Reason reason, std::string_view message,
                      int64_t observed_generation, base::WallTime now) {
   auto found = std::find_if(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.type == type; });
   if (found == conditions_.end()) {
-    conditions_.push_back({std::string(type), status, std::string(reason), std::string(message), base::FormatTime(now),
-                           observed_generation});
+    conditions_.push_back({std::string(type), status, std::string(ToString(reason)), std::string(message),
+                           base::FormatTime(now), observed_generation});
     return true;
   }
-  const bool changed = found->status != status || found->reason != reason || found->message != message;
+  const bool changed = found->status != status || !found->Has(reason) || found->message != message;
   if (found->status != status) found->last_transition_time = base::FormatTime(now);
   found->status = status;
-  found->reason = reason;
+  found->reason = ToString(reason);
   found->message = message;
   found->observed_generation = observed_generation;
   return changed;

@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "kube/object.h"
+#include "operator/api/reasons.h"
 
 namespace medley::ops {
 
@@ -18,10 +19,11 @@ std::string_view ToString(ConditionStatus status);
 struct Condition {
   std::string type;
   ConditionStatus status = ConditionStatus::kUnknown;
-  std::string reason;                // CamelCase, for programs; reasons.h lists them
+  std::string reason;                // CamelCase, for programs; of the conditions that the operator sets: a Reason
   std::string message;               // a full sentence, for users
   std::string last_transition_time;  // RFC 3339; set when `status` changes
   int64_t observed_generation = 0;
+  bool Has(Reason because) const { return reason == ToString(because); }
   bool operator==(const Condition&) const = default;
 };
 
@@ -33,7 +35,7 @@ class Conditions {
 
   // Adds or replaces the condition `type`. True when its status, reason or message changed; only a change of the
   // status sets the transition time to `now`.
-  bool Set(std::string_view type, ConditionStatus status, std::string_view reason, std::string_view message,
+  bool Set(std::string_view type, ConditionStatus status, Reason reason, std::string_view message,
            int64_t observed_generation, base::WallTime now);
   void Remove(std::string_view type);
   // Removes the conditions of all other types.

@@ -213,7 +213,8 @@ std::string JobStatus::Phase() const {
   if (conditions.IsTrue(kRunningCondition)) return "Running";
   if (conditions.IsTrue(kPlannedCondition)) return "Starting";
   const Condition* planned = conditions.Find(kPlannedCondition);
-  if (planned != nullptr && (planned->reason == "Profiling" || planned->reason == "Queued")) return planned->reason;
+  if (planned != nullptr && (planned->Has(ops::Reason::kProfiling) || planned->Has(ops::Reason::kQueued)))
+    return planned->reason;
   return "Pending";
 }
 

@@ -1,95 +1,101 @@
-// Every reason that a condition of a TrainingJob or of a ResourcePool may have. tests/lint/check_reasons.py checks that
-// the controllers use no other reason and that docs/use/troubleshooting.md has a section for each. `medley explain`
-// prints what to do about each (cli/cluster/advice.h). Pure constants.
+// Every reason that a condition of a TrainingJob or of a ResourcePool may have. `medley explain` prints what to do
+// about each (cli/cluster/advice.h), and docs/use/troubleshooting.md has a section for each. Pure constants.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace medley::ops {
 
-inline constexpr std::string_view kReasons[] = {
-    // Planned
-    "PlanFound",
-    "InvalidSpec",
-    "InvalidModel",
-    "PoolNotFound",
-    "PoolUnpriced",
-    "UnitTooSmall",
-    "UnknownPlanner",
-    "Infeasible",
-    "Queued",
-    "SchedulerUnavailable",
-    "Profiling",
-    "WaitingForTurn",
-    "Unschedulable",
-    // PoolsUsable; also PoolNotFound, PoolUnpriced and UnitTooSmall, as of Planned
-    "PoolsFound",
-    // NamesAvailable
-    "NamesFree",
-    "NameTaken",
-    // RecordsGenuine
-    "RecordRefused",
-    "RecordRenewed",
-    // PodsReady
-    "AllRunning",
-    "PodsStarting",
-    "PodCannotStart",
-    // Running
-    "GenerationCommitted",
-    // Rescaling: why the plan changes; Rescaled: the change has finished
-    "FirstPlan",
-    "PriceChanged",
-    "ObjectiveChanged",
-    "CapacityChanged",
-    "ThroughputBelowGoal",
-    "MemberUnschedulable",
-    "PlanRefused",
-    "PoolUnusable",
-    "MaxUnitsLowered",
-    "CapacityLowered",
-    "SpotNotice",
-    "NodeDraining",
-    "PodDisrupted",
-    "NodeLost",
-    "TrainerSlow",
-    "Rescaled",
-    // Suspended
-    "Suspending",
-    "Suspended",
-    "Resumed",
-    // Restarting
-    "CoordinatorRestarted",
-    "CoordinatorLost",
-    "CoordinatorFailed",
-    "Restarted",
-    // CheckpointFailing
-    "VolumeNotWritable",
-    "JournalNotWritable",
-    "CheckpointWritten",
-    // Complete and Failed; also PodCannotStart, as of PodsReady
-    "TrainingComplete",
-    "StoppedEarly",
-    "TrainingFailed",
-    "ProfileFailed",
-    "BackoffLimitExceeded",
-    "DeadlineExceeded",
-    // Priced (pools)
-    "FixedPrice",
-    "CatalogPrice",
-    "NotInCatalog",
-    // Available (pools)
-    "UnitsExist",
-    "NoNodes",
-    "OfferingUnavailable",
-    "ProvisioningFailed",
-    // Profiled (pools); also ProfileFailed, as of Failed, and PodCannotStart, as of PodsReady
-    "Measured",
-    "Measuring",
-    "NoFreeUnit",
-    "FailedCreatePod",
-    "ProfilerFailed",
-    "ProfileUnreadable",
-    "ProfilingTimedOut",
+enum class Reason {
+  // Planned
+  kPlanFound,
+  kInvalidSpec,
+  kInvalidModel,
+  kPoolNotFound,
+  kPoolUnpriced,
+  kUnitTooSmall,
+  kUnknownPlanner,
+  kInfeasible,
+  kQueued,
+  kSchedulerUnavailable,
+  kProfiling,
+  kWaitingForTurn,
+  kUnschedulable,
+  // PoolsUsable; also PoolNotFound, PoolUnpriced and UnitTooSmall, as of Planned
+  kPoolsFound,
+  // NamesAvailable
+  kNamesFree,
+  kNameTaken,
+  // RecordsGenuine
+  kRecordRefused,
+  kRecordRenewed,
+  // PodsReady
+  kAllRunning,
+  kPodsStarting,
+  kPodCannotStart,
+  // Running
+  kGenerationCommitted,
+  // Rescaling: why the plan changes; Rescaled: the change has finished
+  kFirstPlan,
+  kPriceChanged,
+  kObjectiveChanged,
+  kCapacityChanged,
+  kThroughputBelowGoal,
+  kMemberUnschedulable,
+  kPlanRefused,
+  kPoolUnusable,
+  kMaxUnitsLowered,
+  kCapacityLowered,
+  kSpotNotice,
+  kNodeDraining,
+  kPodDisrupted,
+  kNodeLost,
+  kTrainerSlow,
+  kRescaled,
+  // Suspended
+  kSuspending,
+  kSuspended,
+  kResumed,
+  // Restarting
+  kCoordinatorRestarted,
+  kCoordinatorLost,
+  kCoordinatorFailed,
+  kRestarted,
+  // CheckpointFailing
+  kVolumeNotWritable,
+  kJournalNotWritable,
+  kCheckpointWritten,
+  // Complete and Failed; also PodCannotStart, as of PodsReady
+  kTrainingComplete,
+  kStoppedEarly,
+  kTrainingFailed,
+  kProfileFailed,
+  kBackoffLimitExceeded,
+  kDeadlineExceeded,
+  // Priced (pools)
+  kFixedPrice,
+  kCatalogPrice,
+  kNotInCatalog,
+  // Available (pools)
+  kUnitsExist,
+  kNoNodes,
+  kOfferingUnavailable,
+  kProvisioningFailed,
+  // Profiled (pools); also ProfileFailed, as of Failed, and PodCannotStart, as of PodsReady
+  kMeasured,
+  kMeasuring,
+  kNoFreeUnit,
+  kFailedCreatePod,
+  kProfilerFailed,
+  kProfileUnreadable,
+  kProfilingTimedOut,
 };
+inline constexpr int kReasons = static_cast<int>(Reason::kProfilingTimedOut) + 1;
+
+// As in conditions: "PlanFound".
+std::string_view ToString(Reason reason);
+// nullopt: another program's, or another version's.
+std::optional<Reason> ReasonNamed(std::string_view name);
 
 }  // namespace medley::ops

@@ -40,9 +40,9 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   const std::vector<std::string> broken =
       pool.ok() ? ValidateResourcePool(*object) : std::vector{base::Message(pool.status())};
   if (!broken.empty()) {
-    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "InvalidSpec", broken.front(),
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, Reason::kInvalidSpec, broken.front(),
                           object->generation(), deps_.clock.Now());
-    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "InvalidSpec", broken.front(),
+    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, Reason::kInvalidSpec, broken.front(),
                           object->generation(), deps_.clock.Now());
   } else {
     Price(*pool, status);
@@ -84,21 +84,21 @@ void PoolReconciler::Price(const ResourcePool& pool, PoolStatus& status) const {
     status.price_time = price->price_time;
     status.price_source = price->source;
     status.conditions.Set(
-        kPricedCondition, ConditionStatus::kTrue, price->source == "spec" ? "FixedPrice" : "CatalogPrice",
+        kPricedCondition, ConditionStatus::kTrue, price->source == "spec" ? Reason::kFixedPrice : Reason::kCatalogPrice,
         fmt::format("A unit {} {} USD per hour{}.", price->available ? "costs" : "last cost",
                     base::Figure(price->usd_per_unit_hour), price->zone.empty() ? "" : " in zone " + price->zone),
         generation, now);
     return;
   }
   if (catalog == nullptr) {
-    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, "SchedulerUnavailable",
+    status.conditions.Set(kPricedCondition, ConditionStatus::kUnknown, Reason::kSchedulerUnavailable,
                           "the scheduling service does not answer", generation, now);
     return;
   }
   status.usd_per_unit_hour = 0;
   status.zone.clear();
   status.unavailable_since.clear();
-  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, "NotInCatalog",
+  status.conditions.Set(kPricedCondition, ConditionStatus::kFalse, Reason::kNotInCatalog,
                         "The pool has no price: " + WhyUnpriced(pool, *catalog) + ".", generation, now);
 }
 
@@ -112,7 +112,7 @@ void PoolReconciler::Profiles(const ResourcePool& pool, PoolStatus& status) cons
   const ConditionStatus profiled = open.empty() ? ConditionStatus::kTrue
                                    : failed     ? ConditionStatus::kFalse
                                                 : ConditionStatus::kUnknown;
-  status.conditions.Set(kProfiledCondition, profiled, open.empty() ? "Measured" : worst->reason,
+  status.conditions.Set(kProfiledCondition, profiled, open.empty() ? Reason::kMeasured : worst->reason,
                         open.empty() ? "No job waits for a measurement on this pool." : worst->public_message,
                         pool.object.generation(), deps_.clock.Now());
 }
@@ -158,7 +158,7 @@ void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) con
   const int64_t generation = pool.object.generation();
   if (!status.unavailable_since.empty()) {
     status.units.free = 0;
-    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "OfferingUnavailable",
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, Reason::kOfferingUnavailable,
                           fmt::format("The price catalog has had no available offering of the pool since {}. The last "
                                       "price counts, and jobs get no more units than they hold.",
                                       status.unavailable_since),
@@ -171,7 +171,7 @@ void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) con
   });
   if (outage != status.outages.end()) {
     if (outage->zone.empty()) status.units.free = 0;
-    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, "ProvisioningFailed",
+    status.conditions.Set(kAvailableCondition, ConditionStatus::kFalse, Reason::kProvisioningFailed,
                           fmt::format("The pool is {}. Jobs plan no new units of it until then, or until one of its "
                                       "pods gets a node.",
                                       InWords(*outage)),
@@ -180,7 +180,7 @@ void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) con
   }
   const bool has_units = pool.scaling == PoolScaling::kAutoscaled ? pool.limit > 0 : status.units.capacity > 0;
   status.conditions.Set(kAvailableCondition, has_units ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                        has_units ? "UnitsExist" : "NoNodes",
+                        has_units ? Reason::kUnitsExist : Reason::kNoNodes,
                         has_units ? "nodes hold units of the pool, or an autoscaler brings them"
                                   : "no node that is ready, stays, and matches spec.nodeSelector and "
                                     "spec.tolerations holds a unit",

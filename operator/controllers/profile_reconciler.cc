@@ -164,7 +164,7 @@ void ProfileReconciler::ReportRefused(const ProfileId& id, const kube::Object& m
     if (reported == map.resource_version()) return;
     reported = map.resource_version();
   }
-  deps_.events.Record(job, EventRecorder::Type::kWarning, "RecordRefused",
+  deps_.events.Record(job, EventRecorder::Type::kWarning, ToString(Reason::kRecordRefused),
                       fmt::format("The stored profile of pool {} is not believed and is measured again: {}.", id.pool,
                                   base::Message(why)));
 }

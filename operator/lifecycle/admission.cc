@@ -34,7 +34,7 @@ JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
   auto job = TrainingJob::FromObject(*object);
   if (!job.ok()) {
     input.problems.push_back(base::Message(job.status()));
-    input.reason = "InvalidSpec";
+    input.reason = Reason::kInvalidSpec;
     input.object = std::move(object);
     return input;
   }
@@ -49,9 +49,9 @@ JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
   const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
   if (spec.ok()) input.profile_hash = model::ProfileHash(input.job->spec);
   if (!input.problems.empty()) {
-    input.reason = "InvalidSpec";
+    input.reason = Reason::kInvalidSpec;
   } else if (!valid.ok()) {
-    input.reason = "InvalidModel";
+    input.reason = Reason::kInvalidModel;
     input.problems.push_back(base::Message(valid));
   }
   input.object = std::move(object);
@@ -70,7 +70,7 @@ void AcceptSpec(Pass& pass) {
   if (planned == nullptr) return;
   // The planner refuses models as well: that stands until it is asked again, or the spec is edited.
   const bool edited = planned->observed_generation != pass.object.generation();
-  const bool refused = planned->reason == "InvalidSpec" || (planned->reason == "InvalidModel" && edited);
+  const bool refused = planned->Has(Reason::kInvalidSpec) || (planned->Has(Reason::kInvalidModel) && edited);
   if (refused) conditions.Remove(kPlannedCondition);
 }
 

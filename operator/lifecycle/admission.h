@@ -20,9 +20,9 @@ struct JobInput {
   // Absent: a field of the spec has a wrong type or form. Functions that need the spec take a TrainingJob, so that they
   // cannot run without one.
   std::optional<TrainingJob> job;
-  std::string profile_hash;           // of the model; empty: the model is invalid
-  std::vector<std::string> problems;  // empty: the spec is valid
-  std::string reason;                 // of the condition Planned, when there are problems
+  std::string profile_hash;              // of the model; empty: the model is invalid
+  std::vector<std::string> problems;     // empty: the spec is valid
+  Reason reason = Reason::kInvalidSpec;  // of the condition Planned, when there are problems
 };
 
 // `admitted_spec`: the spec when the job's first objects were created, most of whose fields may not change; null

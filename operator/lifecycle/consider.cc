@@ -61,7 +61,7 @@ MoveInputs InputsOfMove(const Pass& pass, const TrainingJob& job, const PlanSear
   inputs.warm_up_seconds = pass.options.default_warm_up_seconds;
   inputs.min_saving = job.elasticity.min_saving;
   inputs.cooldown_seconds = job.elasticity.cooldown_seconds;
-  const bool never_moved = record.reason == "FirstPlan" || record.reason == "Resumed";
+  const bool never_moved = record.reason == Reason::kFirstPlan || record.reason == Reason::kResumed;
   inputs.seconds_since_last_move = never_moved ? 1e9 : SecondsSince(record.accepted_at, pass.world.now);
   inputs.forced = search.forced;
   inputs.fastest = job.objective.fastest;
@@ -121,18 +121,18 @@ absl::Status HandleInfeasible(Pass& pass, const TrainingJob& job, const PlanSear
                               const std::vector<model::Reason>& reasons) {
   MEDLEY_ASSIGN_OR_RETURN(std::optional<UsablePools> others, PoolsInOtherZones(pass, job, search.offered->pools));
   if (others) return Pursue(pass, job, WithPools(search, job, *std::move(others)));
-  if (search.reason == "MemberUnschedulable") {
+  if (search.reason == Reason::kMemberUnschedulable) {
     MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
     MEDLEY_ASSIGN_OR_RETURN(const bool left, GiveUpPlacement(pass, job, stuck));
     if (left) return absl::OkStatus();
   }
-  if (search.reason == "CapacityLowered") NoteInfeasibleUnits(pass, search.considered.units);
+  if (search.reason == Reason::kCapacityLowered) NoteInfeasibleUnits(pass, search.considered.units);
   if (ReachesGoalAsMeasured(pass, job, search)) {
     NoteMetGoal(pass);
     PublishReplan(pass, "ReplanConsidered",
                   fmt::format("{}: stay (GoalReached): predictions say that no plan reaches the goal, but the plan in "
                               "force reaches it as measured, with {:.0f} samples/s",
-                              search.reason, pass.observed->throughput));
+                              ToString(search.reason), pass.observed->throughput));
     return StorePolicy(pass, job, search.considered);
   }
   ExplainInfeasible(pass, reasons, search.offered->pools);
@@ -160,8 +160,8 @@ absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search,
   const MoveDecision decision = DecideMove(inputs);
   pass.Publish(CountReplan{decision.reason});
   PublishReplan(pass, "ReplanConsidered",
-                fmt::format("{}: {} ({}): {}", search.reason, decision.move ? "move" : "stay", decision.reason,
-                            decision.sentence));
+                fmt::format("{}: {} ({}): {}", ToString(search.reason), decision.move ? "move" : "stay",
+                            decision.reason, decision.sentence));
   if (decision.reason == "Cooldown") {
     const base::nanoseconds left = base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move);
     state.delayed = {search.reason, pass.world.steady + left};
@@ -193,13 +193,13 @@ absl::Status Pursue(Pass& pass, const TrainingJob& job, PlanSearch search) {
 
 // What made a forced search necessary may be over when its answer comes.
 absl::StatusOr<bool> IsStillWanted(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
-  if (search.reason == "PlanRefused") return IsRefused(pass);
-  if (search.reason == "ThroughputBelowGoal") return IsBelowGoal(pass, job);
-  if (search.reason == "MemberUnschedulable") {
+  if (search.reason == Reason::kPlanRefused) return IsRefused(pass);
+  if (search.reason == Reason::kThroughputBelowGoal) return IsBelowGoal(pass, job);
+  if (search.reason == Reason::kMemberUnschedulable) {
     MEDLEY_ASSIGN_OR_RETURN(const std::string stuck, StuckPool(pass));
     return !stuck.empty();
   }
-  if (search.reason == "CapacityLowered" || search.reason == "PoolUnusable") {
+  if (search.reason == Reason::kCapacityLowered || search.reason == Reason::kPoolUnusable) {
     MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
     return choice.refusal.has_value() || !PlanFits(pass, choice.pools);  // a pool that cannot be used has no units
   }
@@ -220,7 +220,7 @@ void NoteConsideredUnits(Pass& pass, const std::string& pool, int units) {
 absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what, const ProfiledPools& profiled) {
   JobProgress progress = ProgressOf(pass);
   const double estimated = pass.memory.stored_plan.record->plan.estimate.throughput;
-  if (what.reason == "ThroughputBelowGoal" && estimated > 0) {
+  if (what.reason == Reason::kThroughputBelowGoal && estimated > 0) {
     progress.calibration = pass.observed->throughput / estimated;
   }
   PlanSearch search = NewSearch(pass, job, profiled, progress);

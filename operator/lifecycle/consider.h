@@ -18,14 +18,14 @@ struct ConsiderState {
   std::optional<PlanningInputs> considered;
   // A move that would save enough, but came too soon after the last one: it is considered again when its time has come.
   struct Delayed {
-    std::string reason;
+    Reason reason;
     base::SteadyTime until;
   };
   std::optional<Delayed> delayed;
 };
 
 struct Considered {
-  std::string reason;
+  Reason reason;
   bool forced = false;     // the job moves to a plan that does not pay as well
   PlanningInputs inputs;   // with the pools in the zones that the job keeps
   PlanningInputs seen;     // as `inputs`, but with all units; differs where some are not offered to the planner

@@ -79,19 +79,19 @@ int CountOn(const std::vector<Disrupted>& disrupted, const std::string& pool) {
 }
 
 // The reason of the worst.
-std::string PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) {
+Reason PublishNotices(Pass& pass, const std::vector<Disrupted>& disrupted) {
   const Notice* worst = &disrupted.front().notice;
-  std::map<std::pair<std::string, std::string>, std::string> news;  // (reason, what will be lost): pods
+  std::map<std::pair<std::string_view, std::string>, std::string> news;  // (reason, what will be lost): pods
   for (const Disrupted& each : disrupted) {
     if (each.notice.kind == Notice::Kind::kSpot) worst = &each.notice;
     if (!pass.Own(&Memory::disruption).published.insert(each.pod->uid() + each.notice.sign).second) continue;
-    std::string& pods = news[{ReasonOf(each.notice.kind),
+    std::string& pods = news[{ToString(ReasonOf(each.notice.kind)),
                               fmt::format("node {} ({})", each.pod->String("/spec/nodeName"), each.notice.sign)}];
     pods += (pods.empty() ? "" : ", ") + each.pod->key().name;
   }
   for (const auto& [what, pods] : news) {
     pass.Warning(what.first,
-                 what.first == ReasonOf(Notice::Kind::kSlow)
+                 what.first == ToString(ReasonOf(Notice::Kind::kSlow))
                      ? fmt::format("{}: pods that stay slow are replaced: {}", what.second, pods)
                      : fmt::format("{}: pods of the job will leave before they are lost: {}", what.second, pods));
   }
@@ -157,7 +157,7 @@ std::vector<std::string> NodesOfSlowTrainers(Pass& pass) {
 
 std::vector<MemberSlot> StayingSlots(Pass& pass) { return SlotsWithout(pass, DisruptedMembers(pass)); }
 
-absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count,
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, Reason reason, size_t count,
                               const std::vector<MemberSlot>& staying) {
   PlanRecord record = *pass.memory.stored_plan.record;
   const int64_t from = record.plan.generation;
@@ -174,9 +174,9 @@ absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::str
       "from generation {} to generation {}: the same plan, {} of its {} pods "
       "elsewhere",
       from, record.plan.generation, count, record.slots.size());
-  pass.Event("PlanAccepted", reason + ": " + sentence);
+  pass.Event("PlanAccepted", fmt::format("{}: {}", ToString(reason), sentence));
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, reason, sentence);
-  pass.Publish(CountReplan{reason});
+  pass.Publish(CountReplan{std::string(ToString(reason))});
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass creates the pods
   return true;
 }
@@ -217,7 +217,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job) {
   const bool only_slow =
       std::ranges::all_of(disrupted, [](const Disrupted& each) { return each.notice.kind == Notice::Kind::kSlow; });
   if (only_slow) return ReplaceSlow(pass, job, disrupted);
-  const std::string reason = PublishNotices(pass, disrupted);
+  const Reason reason = PublishNotices(pass, disrupted);
   if (!CanMove(pass.observed->phase)) return false;
   MEDLEY_ASSIGN_OR_RETURN(const PoolChoice choice, FindUsablePools(pass, job));
   if (choice.refusal) {

@@ -47,7 +47,7 @@ absl::StatusOr<bool> EvacuateNodes(Pass& pass, const TrainingJob& job);
 
 // Gives the members of the plan that are not among `staying` other pods. `count`: of them. False: the units are not
 // available.
-absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, const std::string& reason, size_t count,
+absl::StatusOr<bool> Relocate(Pass& pass, const TrainingJob& job, Reason reason, size_t count,
                               const std::vector<MemberSlot>& staying);
 
 // The slots of the plan whose pods are not disrupted and whose names are not lost: another plan may keep them.

@@ -25,7 +25,7 @@ constexpr base::nanoseconds kCoordinatorEnds = base::seconds(30);  // after it h
 
 bool IsSuspending(const JobStatus& status) {
   const Condition* suspended = status.conditions.Find(kSuspendedCondition);
-  return suspended != nullptr && suspended->reason == "Suspending";
+  return suspended != nullptr && suspended->Has(Reason::kSuspending);
 }
 
 // Before the coordinator is asked: a coordinator that ends then was suspended, also for the next leader. False: the
@@ -33,7 +33,7 @@ bool IsSuspending(const JobStatus& status) {
 absl::StatusOr<bool> StoreSuspending(Pass& pass) {
   const auto is_stored = [&] { return IsSuspending(JobStatus::FromJson(pass.memory.status.written->Unpack())); };
   if (is_stored()) return true;
-  SetCondition(pass, kSuspendedCondition, ConditionStatus::kUnknown, "Suspending",
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kUnknown, Reason::kSuspending,
                "The coordinator takes a checkpoint and stops.");
   MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));
   return is_stored();
@@ -99,12 +99,12 @@ absl::StatusOr<bool> StopTraining(Pass& pass, const TrainingJob& job) {
   }
   if (pass.observed != nullptr) RecordObservation(pass);
   if (left && pass.coordinator.empty()) RecordResult(pass, *left);
-  SetCondition(pass, kSuspendedCondition, ConditionStatus::kTrue, "Suspended", what);
-  SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, "Suspended", what);
-  SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "Suspended", what);
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kTrue, Reason::kSuspended, what);
+  SetCondition(pass, kRunningCondition, ConditionStatus::kFalse, Reason::kSuspended, what);
+  SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, Reason::kSuspended, what);
   pass.report.conditions.Remove(kRescalingCondition);
   pass.report.conditions.Remove(kRestartingCondition);
-  pass.Event("Suspended", what);
+  pass.Event(Reason::kSuspended, what);
   return true;
 }
 
@@ -131,11 +131,11 @@ absl::Status Suspend(Pass& pass, const TrainingJob& job) {
 void Resume(Pass& pass) {
   JobStatus& status = pass.report;
   if (!status.conditions.IsTrue(kSuspendedCondition)) return;
-  SetCondition(pass, kSuspendedCondition, ConditionStatus::kFalse, "Resumed", "spec.runPolicy.suspend is false");
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "Resumed", "the job is planned again");
+  SetCondition(pass, kSuspendedCondition, ConditionStatus::kFalse, Reason::kResumed, "spec.runPolicy.suspend is false");
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, Reason::kResumed, "the job is planned again");
   status.start_time = base::FormatTime(pass.world.now);
   SendPlanAgain(pass);
-  pass.Event("Resumed", "the job starts again from its last checkpoint");
+  pass.Event(Reason::kResumed, "the job starts again from its last checkpoint");
 }
 
 bool IsPastDeadline(Pass& pass, const TrainingJob& job) {
@@ -147,8 +147,7 @@ bool IsPastDeadline(Pass& pass, const TrainingJob& job) {
   return left <= 0;
 }
 
-absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std::string& reason,
-                    const std::string& message) {
+absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, Reason reason, const std::string& message) {
   JobStatus& status = pass.report;
   if (status.finished()) return absl::OkStatus();
   SetCondition(pass, complete ? kCompleteCondition : kFailedCondition, ConditionStatus::kTrue, reason, message);
@@ -165,9 +164,9 @@ absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std
     status.observed->estimated_remaining_seconds = 0;
   }
   if (complete) {
-    pass.Event("Completed", reason + ": " + message);
+    pass.Event("Completed", fmt::format("{}: {}", ToString(reason), message));
   } else {
-    pass.Warning("Failed", reason + ": " + message);
+    pass.Warning("Failed", fmt::format("{}: {}", ToString(reason), message));
   }
   // Before anything is cleaned up, so that the outcome cannot be lost.
   MEDLEY_RETURN_IF_ERROR(WriteStatus(pass));

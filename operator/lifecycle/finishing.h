@@ -23,8 +23,7 @@ void Resume(Pass& pass);
 bool IsPastDeadline(Pass& pass, const TrainingJob& job);
 
 // Writes the outcome, then cleans up. Does nothing for a job that is finished.
-absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, const std::string& reason,
-                    const std::string& message);
+absl::Status Finish(Pass& pass, const TrainingJob& job, bool complete, Reason reason, const std::string& message);
 // What a finished job still needs: its pods cleaned up, and the job deleted after its time to live.
 absl::Status CleanUpFinished(Pass& pass, const RunPolicy& policy);
 // Finalizes a job that is being deleted: deletes its pods, then removes the finalizer. It does not wait for pods on

@@ -31,7 +31,7 @@ absl::Status Advance(Pass& pass, const TrainingJob& job, const JobInput& input) 
   Resume(pass);
   if (status.start_time.empty()) status.start_time = base::FormatTime(pass.world.now);
   if (IsPastDeadline(pass, job)) {
-    return Finish(pass, job, false, "DeadlineExceeded",
+    return Finish(pass, job, false, Reason::kDeadlineExceeded,
                   "the job was active for longer than spec.runPolicy.activeDeadlineSeconds");
   }
   MEDLEY_RETURN_IF_ERROR(KeepStoredPlan(pass, job));

@@ -67,7 +67,7 @@ absl::Status ReplaceMember(Pass& pass, const TrainingJob& job, const kube::Objec
   if (!counted) return absl::OkStatus();
   const PodFailures& failures = pass.memory.members.failures.at(pod->key().name);
   if (failures.count > job.run_policy.backoff_limit + 1) {
-    return Finish(pass, job, false, "BackoffLimitExceeded",
+    return Finish(pass, job, false, Reason::kBackoffLimitExceeded,
                   CauseFirst(fmt::format("pod {} {}", pod->key().name, failures.how.empty() ? "failed" : failures.how),
                              fmt::format("In all, pod {} failed {} times and the job did not advance; "
                                          "spec.runPolicy.backoffLimit is {}",

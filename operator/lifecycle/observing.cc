@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kRescalesKept = 32;
 constexpr double kMostSeconds = 1e15;
 
-// Of the samples, in doubles: those that somebody made up may be any number.
+// Counts in doubles: those in a message that a user has written may be any number.
 void SetProgress(ObservedStatus& observed) {
   if (observed.samples_total <= 0) return;
   const auto total = static_cast<double>(observed.samples_total);
@@ -99,12 +99,12 @@ void RecordCheckpointFailure(Pass& pass, const Observation& seen) {
   if (!seen.checkpoint_failure) {
     if (!conditions.IsTrue(kCheckpointFailingCondition)) return;
     const std::string message = fmt::format("The last checkpoint is of step {}.", seen.last_checkpoint_step);
-    SetCondition(pass, kCheckpointFailingCondition, ConditionStatus::kFalse, "CheckpointWritten", message);
-    pass.Event("CheckpointWritten", message);
+    SetCondition(pass, kCheckpointFailingCondition, ConditionStatus::kFalse, Reason::kCheckpointWritten, message);
+    pass.Event(Reason::kCheckpointWritten, message);
     return;
   }
   const CheckpointFailure& failure = *seen.checkpoint_failure;
-  const char* const reason = failure.paused ? "JournalNotWritable" : "VolumeNotWritable";
+  const Reason reason = failure.paused ? Reason::kJournalNotWritable : Reason::kVolumeNotWritable;
   const std::string last = seen.last_checkpoint_step > 0
                                ? fmt::format("the last checkpoint is of step {}", seen.last_checkpoint_step)
                                : std::string("there is no checkpoint yet");
@@ -114,7 +114,7 @@ void RecordCheckpointFailure(Pass& pass, const Observation& seen) {
                                  : "the job goes on and tries again",
                   last, failure.message);
   const Condition* const before = conditions.Find(kCheckpointFailingCondition);
-  const bool known = before != nullptr && before->status == ConditionStatus::kTrue && before->reason == reason;
+  const bool known = before != nullptr && before->status == ConditionStatus::kTrue && before->Has(reason);
   SetCondition(pass, kCheckpointFailingCondition, ConditionStatus::kTrue, reason, message);
   if (!known) pass.Warning(reason, message);
 }
@@ -141,10 +141,10 @@ void RecordObservation(Pass& pass) {
   RecordSaving(seen, status);
   RecordCheckpointFailure(pass, seen);
   if (Trains(seen)) {
-    SetCondition(pass, kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted",
+    SetCondition(pass, kRunningCondition, ConditionStatus::kTrue, Reason::kGenerationCommitted,
                  "a generation has committed and samples are trained");
     if (status.conditions.IsTrue(kRestartingCondition)) {
-      SetCondition(pass, kRestartingCondition, ConditionStatus::kFalse, "Restarted", "the job runs again");
+      SetCondition(pass, kRestartingCondition, ConditionStatus::kFalse, Reason::kRestarted, "the job runs again");
     }
   }
   const std::optional<PlanRecord>& record = pass.memory.stored_plan.record;
@@ -153,7 +153,7 @@ void RecordObservation(Pass& pass) {
     SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, record->reason,
                  fmt::format("from generation {} to generation {}", seen.generation, record->plan.generation));
   } else if (IsInForce(pass) && status.conditions.IsTrue(kRescalingCondition)) {
-    SetCondition(pass, kRescalingCondition, ConditionStatus::kFalse, "Rescaled",
+    SetCondition(pass, kRescalingCondition, ConditionStatus::kFalse, Reason::kRescaled,
                  fmt::format("generation {} is in force", record->plan.generation));
   }
 }

@@ -64,7 +64,9 @@ class Pass {
 
   void Publish(Effect effect) { effects_.push_back(std::move(effect)); }
   void Event(std::string_view reason, std::string_view message);
+  void Event(Reason reason, std::string_view message) { Event(ToString(reason), message); }
   void Warning(std::string_view reason, std::string_view message);
+  void Warning(Reason reason, std::string_view message) { Warning(ToString(reason), message); }
   // The job gets another pass after the shortest of all delays that were asked for.
   void RequeueAfter(base::nanoseconds delay);
   // A pause of this length that begins now.

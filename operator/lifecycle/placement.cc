@@ -64,7 +64,7 @@ absl::Status Release(Pass& pass, const std::string& pod) {
                                                                   seconds, refusal->second.why);
   ForgetRefusals(pass);
   SetCondition(
-      pass, kPlannedCondition, ConditionStatus::kFalse, "Unschedulable",
+      pass, kPlannedCondition, ConditionStatus::kFalse, Reason::kUnschedulable,
       fmt::format("{}, and no plan exists without it. The units of the plan are released for other jobs; the job "
                   "is planned again in {:.0f} s.",
                   what, base::ToSeconds(pause)));

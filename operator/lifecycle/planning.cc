@@ -137,7 +137,7 @@ absl::Status CheckPlan(const model::ExecutionPlan& plan, const model::Profile& p
 void WaitForTurn(Pass& pass, const std::string& ahead) {
   pass.RequeueAfter(kTurnRetry);
   if (pass.report.conditions.Find(kPlannedCondition) != nullptr) return;
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "WaitingForTurn",
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, Reason::kWaitingForTurn,
                "Job " + ahead + " waits for units with a higher priority or for longer, and is planned first.");
 }
 
@@ -157,7 +157,8 @@ absl::Status JudgeFirstPlan(Pass& pass, const TrainingJob& job, const PlanSearch
     return LookAgainIfChanged(pass, job, search);
   }
   const bool resumed = pass.report.plan.has_value();
-  MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, search, result, resumed ? "Resumed" : "FirstPlan"));
+  MEDLEY_ASSIGN_OR_RETURN(const bool accepted,
+                          Accept(pass, job, search, result, resumed ? Reason::kResumed : Reason::kFirstPlan));
   if (!accepted) return absl::OkStatus();
   ForgetProfiling(pass);
   return RunPlan(pass, job);
@@ -187,7 +188,7 @@ absl::Status BeginFirstPlan(Pass& pass, const TrainingJob& job, int64_t turn) {
     return absl::OkStatus();
   }
   MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
-  if (!profiled.hopeless.empty()) return Finish(pass, job, false, "ProfileFailed", profiled.hopeless);
+  if (!profiled.hopeless.empty()) return Finish(pass, job, false, Reason::kProfileFailed, profiled.hopeless);
   if (profiled.why) SetUnplanned(pass, *profiled.why);
   if (!profiled.profile || !MustLookForPlan(pass, job, profiled)) return absl::OkStatus();
   PlanSearch search = NewSearch(pass, job, std::move(profiled), ProgressOfWaiting(pass));
@@ -223,7 +224,7 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
   // Pods of a plan that was not believed have the units: without a plan they are of no use.
   if (absl::IsFailedPrecondition(reserved)) MEDLEY_RETURN_IF_ERROR(DeletePodsOf(pass, WhichPods::kAll));
   const bool taken = absl::IsResourceExhausted(reserved);  // by other jobs, since the units were counted
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, taken ? "Queued" : "Infeasible", why);
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, taken ? Reason::kQueued : Reason::kInfeasible, why);
   if (state.refusals < 2) return false;  // others have got units, and the next plan is made from new numbers
   std::map<std::string, int> units;
   for (const MemberSlot& slot : record.slots) ++units[slot.pool];
@@ -283,11 +284,12 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
     return;
   }
   if (const std::string waits = WaitsFor(reasons, pools); !waits.empty()) {
-    SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, "Queued",
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, Reason::kQueued,
                  fmt::format("Waiting for {}. {}.", waits, why));
     return;
   }
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, only_prices ? "PoolUnpriced" : "Infeasible", why);
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse,
+               only_prices ? Reason::kPoolUnpriced : Reason::kInfeasible, why);
 }
 
 absl::Status MakeFirstPlan(Pass& pass, const TrainingJob& job) {
@@ -345,7 +347,7 @@ std::vector<std::string> PodNames(const Pass& pass) {
 }
 
 absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch& search,
-                            const model::PlanResult& result, const std::string& reason) {
+                            const model::PlanResult& result, Reason reason) {
   const UsablePools& pools = search.offered->pools;
   const model::Profile& profile = *search.offered->profile;
   const std::optional<PlanRecord>& before = pass.memory.stored_plan.record;
@@ -380,11 +382,11 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   NoteConsidered(pass, InputsOf(job, pools));
   pass.Publish(CountPlan{"accepted"});
   FillPlanStatus(pass);
-  pass.Event(
-      "PlanAccepted",
-      fmt::format("generation {} ({}): {}; {} samples/s for {} USD/h, by planner {}", record.plan.generation, reason,
-                  model::Summary(record.plan, record.layer_names), base::Figure(record.plan.estimate.throughput, 5),
-                  base::Figure(record.plan.estimate.usd_per_hour), record.plan.provenance.planner));
+  pass.Event("PlanAccepted",
+             fmt::format("generation {} ({}): {}; {} samples/s for {} USD/h, by planner {}", record.plan.generation,
+                         ToString(reason), model::Summary(record.plan, record.layer_names),
+                         base::Figure(record.plan.estimate.throughput, 5),
+                         base::Figure(record.plan.estimate.usd_per_hour), record.plan.provenance.planner));
   SetPlanned(pass);
   return true;
 }

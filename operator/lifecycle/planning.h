@@ -58,7 +58,7 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
 // Makes the feasible result of a search the job's plan. False: its units are not available any more. Errors: the plan
 // is invalid, or could not be stored.
 absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch& search,
-                            const model::PlanResult& result, const std::string& reason);
+                            const model::PlanResult& result, Reason reason);
 // What a plan that replaces the present one falls back to: the plan in force; null: none is. Needs a plan.
 std::shared_ptr<const PlanRecord> FallbackOf(const Pass& pass);
 // A generation that no plan or recovery of this job has had.

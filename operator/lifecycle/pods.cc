@@ -33,7 +33,7 @@ bool IsQuotaRefusal(const absl::Status& status) {
 void HandleLostName(Pass& pass, const kube::Object& existing) {
   pass.Own(&Memory::pods).occupied[existing.key().name] = true;
   pass.Warning(
-      "FailedCreatePod",
+      Reason::kFailedCreatePod,
       fmt::format("Pod {} of an earlier job was deleted, but its node {} does not confirm it: the job gives its "
                   "own pod another name.",
                   existing.key().name, existing.String("/spec/nodeName")));
@@ -70,7 +70,7 @@ absl::Status HandleCreation(Pass& pass, const kube::Object& pod, const absl::Sta
   if (made.code() != absl::StatusCode::kPermissionDenied && made.code() != absl::StatusCode::kInvalidArgument) {
     return base::Annotate(made, "create pod " + pod.key().ToString());
   }
-  pass.Warning("FailedCreatePod", "pod " + pod.key().name + ": " + base::Message(made));
+  pass.Warning(Reason::kFailedCreatePod, "pod " + pod.key().name + ": " + base::Message(made));
   // Quotas are counted late, so what is used now may be free soon. The rest of the job goes on.
   const bool by_quota = IsQuotaRefusal(made);
   own.refused[pod.key().name] = {by_quota, base::Message(made)};

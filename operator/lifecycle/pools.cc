@@ -23,11 +23,11 @@ std::string NameList(const std::vector<PoolView>& pools) {
 std::optional<Unplanned> PriceRefusal(const PoolsView& all, const PoolView& view) {
   if (!all.catalog_revision) {
     return Unplanned(
-        ConditionStatus::kUnknown, "SchedulerUnavailable",
+        ConditionStatus::kUnknown, Reason::kSchedulerUnavailable,
         fmt::format("The price of pool '{}' is not known: the scheduling service does not answer.", view.pool.name));
   }
   return Unplanned(
-      ConditionStatus::kFalse, "PoolUnpriced",
+      ConditionStatus::kFalse, Reason::kPoolUnpriced,
       fmt::format("spec.resources.pools: ResourcePool '{}' has no price: {}.", view.pool.name, view.why_unpriced));
 }
 
@@ -93,7 +93,7 @@ std::map<std::string, ZoneChoice> ZoneChoices(const Pass& pass, ZonePreference p
 std::optional<Unplanned> UnitRefusal(const TrainingJob& job, const ResourcePool& pool) {
   const absl::Status fits = CheckUnit(job, pool);
   if (fits.ok()) return std::nullopt;
-  return Unplanned(ConditionStatus::kFalse, "UnitTooSmall",
+  return Unplanned(ConditionStatus::kFalse, Reason::kUnitTooSmall,
                    fmt::format("spec.template: {}.", std::string(fits.message())));
 }
 
@@ -101,7 +101,7 @@ std::optional<Unplanned> UnitRefusal(const TrainingJob& job, const ResourcePool&
 std::optional<Unplanned> WhyUnusable(const PoolsView& all, const TrainingJob& job, size_t index, const PoolView* view) {
   if (view == nullptr || !view->pool.Allows(job.key().ns)) {
     return Unplanned(
-        ConditionStatus::kFalse, "PoolNotFound",
+        ConditionStatus::kFalse, Reason::kPoolNotFound,
         fmt::format("spec.resources.pools[{}]: there is no usable ResourcePool '{}' for namespace '{}'; {}.", index,
                     job.pools[index], job.key().ns, NameList(all.pools)));
   }
@@ -156,11 +156,11 @@ PoolChoice Select(const PoolsView& all, const TrainingJob& job) {
   }
   if (choice.refusal) return choice;
   if (choice.pools.pools.empty()) {
-    choice.refusal = Unplanned(ConditionStatus::kFalse, "PoolNotFound",
+    choice.refusal = Unplanned(ConditionStatus::kFalse, Reason::kPoolNotFound,
                                fmt::format("spec.resources.pools: namespace '{}' may not use any ResourcePool; {}.",
                                            job.key().ns, NameList(all.pools)));
   } else if (!job.server_pool.empty() && choice.pools.Find(job.server_pool) == nullptr) {
-    choice.refusal = Unplanned(ConditionStatus::kFalse, "PoolNotFound",
+    choice.refusal = Unplanned(ConditionStatus::kFalse, Reason::kPoolNotFound,
                                fmt::format("spec.resources.serverPool: there is no usable ResourcePool '{}'; {}.",
                                            job.server_pool, NameList(all.pools)));
   }
@@ -175,7 +175,7 @@ void ReportPools(Pass& pass, const TrainingJob& job, const PoolChoice& choice) {
     SetCondition(pass, kPoolsUsableCondition, choice.left_out->status, choice.left_out->reason,
                  choice.left_out->message);
   } else if (pass.report.conditions.Find(kPoolsUsableCondition) != nullptr) {
-    SetCondition(pass, kPoolsUsableCondition, ConditionStatus::kTrue, "PoolsFound",
+    SetCondition(pass, kPoolsUsableCondition, ConditionStatus::kTrue, Reason::kPoolsFound,
                  job.pools.empty() ? "spec.resources.pools is empty: the job may use every pool of its namespace."
                                    : "Every pool that the job names can be used.");
   }

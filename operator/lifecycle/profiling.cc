@@ -57,8 +57,8 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
     const ProfileProgress& progress = found->second;
     if (progress.stage == Stage::kRunning) running.push_back(view.pool.name);
     const bool has_failed = progress.stage == Stage::kFailed || progress.stage == Stage::kRefused;
-    if (has_failed || !progress.failures.empty() || progress.reason == "FailedCreatePod" ||
-        progress.reason == "PodCannotStart") {
+    if (has_failed || !progress.failures.empty() || progress.reason == Reason::kFailedCreatePod ||
+        progress.reason == Reason::kPodCannotStart) {
       failed.push_back(&progress);
     }
     const bool never = IsHopeless(progress, job.object.uid(), job.run_policy.backoff_limit);
@@ -72,7 +72,7 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
   const bool have_units =
       std::any_of(pools.pools.begin(), pools.pools.end(), [](const auto& view) { return view.units > 0; });
   if (!have_units && running.empty() && failed.empty()) {
-    profiled.why = Unplanned(ConditionStatus::kFalse, "Infeasible",
+    profiled.why = Unplanned(ConditionStatus::kFalse, Reason::kInfeasible,
                              "no pool has a free unit to measure the layers on: needed 1, free 0; add nodes, raise a "
                              "pool's spec.limit or the namespace's ResourceQuota; bounded by: " +
                                  Bounds(pools));
@@ -80,8 +80,8 @@ void Explain(const TrainingJob& job, const UsablePools& pools, const std::map<st
   }
   std::string sentence = "The job waits until its layers are measured";
   if (!running.empty()) sentence += ", now on: " + Join(running, ", ");
-  profiled.why =
-      Unplanned(ConditionStatus::kUnknown, "Profiling", (failures.empty() ? "" : failures + " ") + sentence + ".");
+  profiled.why = Unplanned(ConditionStatus::kUnknown, Reason::kProfiling,
+                           (failures.empty() ? "" : failures + " ") + sentence + ".");
 }
 
 // Errors: another client has changed the profile, or it is unreadable; it is measured again.
@@ -169,7 +169,7 @@ bool MustWaitForProfiles(Pass& pass, const TrainingJob& job, const ProfiledPools
 Unplanned WaitingForProfiles(const ProfiledPools& profiled, bool feasible) {
   const std::string start = feasible ? "A plan was found; the job still waits, for spec.profiling.wait at most,"
                                      : "No plan meets the goal on the pools measured so far; the job waits";
-  return {ConditionStatus::kUnknown, "Profiling",
+  return {ConditionStatus::kUnknown, Reason::kProfiling,
           start + " until the layers are measured on: " + Join(profiled.measuring, ", ") + "."};
 }
 

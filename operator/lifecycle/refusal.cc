@@ -51,20 +51,20 @@ absl::StatusOr<bool> GoBack(Pass& pass, const TrainingJob& job, const std::strin
   if (record.fallback == nullptr || record.fallback->plan.generation != pass.observed->plan_generation) {
     if (IsSetAside(pass, pool)) return false;
     SetPoolAside(pass, pool);
-    pass.Warning("PlanRefused", why);
+    pass.Warning(Reason::kPlanRefused, why);
     return false;
   }
   PlanRecord back = *record.fallback;
   back.plan.generation = NextGeneration(pass);
-  back.reason = "PlanRefused";
+  back.reason = Reason::kPlanRefused;
   back.policy = record.policy;
   back.fallback = record.fallback;
   back.KeepCoordinatorOf(record);
   MEDLEY_RETURN_IF_ERROR(StorePlan(pass, job, back));
   SetPoolAside(pass, pool);
-  pass.Warning("PlanRefused", why);
+  pass.Warning(Reason::kPlanRefused, why);
   FillPlanStatus(pass);
-  SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, "PlanRefused", why);
+  SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, Reason::kPlanRefused, why);
   pass.RequeueAfter(base::nanoseconds(1));  // the next pass sends the plan
   return true;
 }

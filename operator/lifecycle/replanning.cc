@@ -66,44 +66,44 @@ bool PricesDiffer(const std::map<std::string, double>& before, const std::map<st
 }
 
 // An operator that has just started: what changed while it did not look?
-std::string ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
+std::optional<Reason> ReasonAfterStart(Pass& pass, const TrainingJob& job, const PlanningInputs& now) {
   const PlanRecord& record = *pass.memory.stored_plan.record;
-  if (!record.policy.empty() && record.policy != now.PolicyHash()) return "ObjectiveChanged";
+  if (!record.policy.empty() && record.policy != now.PolicyHash()) return Reason::kObjectiveChanged;
   const bool has_new_price = !now.cheaper.empty() || HasNewPrice(record.usd_per_unit_hour, now.prices);
-  if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
+  if (has_new_price && job.elasticity.on_price_change) return Reason::kPriceChanged;
   NoteConsidered(pass, now);
-  return "";
+  return std::nullopt;
 }
 
 // The reason of a move that was delayed, once its time has come.
-std::string DelayedReason(Pass& pass) {
+std::optional<Reason> DelayedReason(Pass& pass) {
   const auto& delayed = pass.memory.consider.delayed;
-  if (!delayed) return "";
+  if (!delayed) return std::nullopt;
   if (pass.world.steady < delayed->until) {
     pass.RequeueAfter(delayed->until - pass.world.steady);
-    return "";
+    return std::nullopt;
   }
   return delayed->reason;
 }
 
-std::string ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
-                         bool* forced) {
+std::optional<Reason> ReplanReason(Pass& pass, const TrainingJob& job, const UsablePools& pools,
+                                   const PlanningInputs& now, bool* forced) {
   const PlanRecord& record = *pass.memory.stored_plan.record;
   for (const MemberSlot& slot : record.slots) {
     if (now.prices.contains(slot.pool)) continue;
     *forced = true;
-    return "PoolUnusable";
+    return Reason::kPoolUnusable;
   }
-  if (std::string reason = UnitsReason(pass, job, pools, now, forced); !reason.empty()) return reason;
+  if (const auto reason = UnitsReason(pass, job, pools, now, forced)) return reason;
   if (record.Trainers() > job.elasticity.max_units) {
     *forced = true;
-    return "MaxUnitsLowered";
+    return Reason::kMaxUnitsLowered;
   }
   const auto& before = pass.memory.consider.considered;
   if (!before) return ReasonAfterStart(pass, job, now);
-  if (before->policy != now.policy) return "ObjectiveChanged";
+  if (before->policy != now.policy) return Reason::kObjectiveChanged;
   const bool has_new_price = PricesDiffer(before->prices, now.prices) || HasNewPrice(before->cheaper, now.cheaper);
-  if (has_new_price && job.elasticity.on_price_change) return "PriceChanged";
+  if (has_new_price && job.elasticity.on_price_change) return Reason::kPriceChanged;
   return DelayedReason(pass);
 }
 
@@ -147,7 +147,7 @@ bool LacksProfile(Pass& pass, const UsablePools& usable, const UsablePools& prof
     return trains && usable.Find(slot.pool) != nullptr && profiled.Find(slot.pool) == nullptr;
   });
   if (lacks) {
-    PublishUnplanned(pass, {ConditionStatus::kFalse, "Profiling",
+    PublishUnplanned(pass, {ConditionStatus::kFalse, Reason::kProfiling,
                             "A pool of the plan has lost its profile. The job keeps its plan until the layers are "
                             "measured there again, which needs a free unit of the pool."});
   }
@@ -217,9 +217,10 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   const PlanningInputs seen = InputsOf(job, pools);
   PlanningInputs now = seen;
   bool forced = false;
-  std::string reason = job.elasticity.enabled ? ReplanReason(pass, job, pools, now, &forced) : "";
-  if (reason.empty() && !stuck.empty()) {
-    reason = "MemberUnschedulable";
+  std::optional<Reason> reason;
+  if (job.elasticity.enabled) reason = ReplanReason(pass, job, pools, now, &forced);
+  if (!reason && !stuck.empty()) {
+    reason = Reason::kMemberUnschedulable;
     forced = true;
     MEDLEY_ASSIGN_OR_RETURN(const bool elsewhere, LeaveZone(pass, job, stuck, pools));
     if (!elsewhere) {
@@ -227,21 +228,21 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
       now.units = pools.Units();
     }
   }
-  if (reason.empty() && refused) {
-    reason = "PlanRefused";
+  if (!reason && refused) {
+    reason = Reason::kPlanRefused;
     forced = true;
   }
-  if (reason.empty() && MissesGoalForLong(pass, job)) {
-    reason = "ThroughputBelowGoal";
+  if (!reason && MissesGoalForLong(pass, job)) {
+    reason = Reason::kThroughputBelowGoal;
     forced = true;
   }
-  if (reason.empty()) return absl::OkStatus();
-  if (reason == "PriceChanged") forced = forced || BreaksMoney(pass, job, pools);
-  if (reason == "ObjectiveChanged") {
+  if (!reason) return absl::OkStatus();
+  if (reason == Reason::kPriceChanged) forced = forced || BreaksMoney(pass, job, pools);
+  if (reason == Reason::kObjectiveChanged) {
     forced = forced || IsBelowGoal(pass, job) || BreaksMoney(pass, job, pools);
     pass.Own(&Memory::replanning).last_event.clear();  // an edit gets an Event, also if it repeats the one before
   }
-  return Consider(pass, job, {reason, forced, now, seen}, profiled);
+  return Consider(pass, job, {*reason, forced, now, seen}, profiled);
 }
 
 }  // namespace medley::ops::lifecycle

@@ -39,7 +39,7 @@ absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, Fau
   JobStatus& status = pass.report;
   status.restarts += count;
   pass.Publish(CountRestarts{count});
-  SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, "CoordinatorRestarted", message);
+  SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, Reason::kCoordinatorRestarted, message);
   if (fault == Fault::kDisruption) {
     pass.Warning("Restarting", message + "; a disruption does not count towards spec.runPolicy.backoffLimit");
     return absl::OkStatus();
@@ -49,7 +49,7 @@ absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, Fau
   const int limit = job.run_policy.backoff_limit;
   if (status.counted_restarts > limit) {
     *failed = true;
-    return Finish(pass, job, false, "BackoffLimitExceeded",
+    return Finish(pass, job, false, Reason::kBackoffLimitExceeded,
                   CauseFirst(message, fmt::format("{} restarts without progress, spec.runPolicy.backoffLimit allows {}",
                                                   status.counted_restarts, limit)));
   }
@@ -59,8 +59,7 @@ absl::Status CountJobRestarts(Pass& pass, const TrainingJob& job, int count, Fau
 }
 
 // All pods are deleted, and created again under the same plan; training resumes from the last checkpoint.
-absl::Status Restart(Pass& pass, const TrainingJob& job, const std::string& reason, Fault fault,
-                     const std::string& message) {
+absl::Status Restart(Pass& pass, const TrainingJob& job, Reason reason, Fault fault, const std::string& message) {
   bool failed = false;
   MEDLEY_RETURN_IF_ERROR(CountJobRestarts(pass, job, 1, fault, message, &failed));
   if (failed) return absl::OkStatus();
@@ -86,19 +85,20 @@ std::string ReasonIn(const JobResult& result) { return base::Printable(result.re
 // It exits with 0 only when the training is complete, or when it was suspended, which nobody asks for here.
 absl::Status HandleSuccess(Pass& pass, const TrainingJob& job, const absl::StatusOr<JobResult>& left) {
   if (!left.ok()) {
-    return Finish(pass, job, true, "TrainingComplete",
+    return Finish(pass, job, true, Reason::kTrainingComplete,
                   CauseFirst("the coordinator ended: the training is complete",
                              "Nobody has read its last report, and " + base::Message(left.status()) +
                                  ": status shows what was observed before"));
   }
   RecordResult(pass, *left);
   if (left->phase == job_result::Phase::kSuspended) {
-    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption,
+    return Restart(pass, job, Reason::kCoordinatorLost, Fault::kDisruption,
                    fmt::format("the coordinator was suspended, with a checkpoint of step {}, and ended",
                                left->last_checkpoint_step));
   }
-  if (left->stopped_early && !left->reason.empty()) return Finish(pass, job, true, "StoppedEarly", ReasonIn(*left));
-  return Finish(pass, job, true, "TrainingComplete", CompleteMessage(left->samples, left->step));
+  if (left->stopped_early && !left->reason.empty())
+    return Finish(pass, job, true, Reason::kStoppedEarly, ReasonIn(*left));
+  return Finish(pass, job, true, Reason::kTrainingComplete, CompleteMessage(left->samples, left->step));
 }
 
 // Why a coordinator has failed: from its result, else from its log. nullopt: not known yet.
@@ -113,14 +113,15 @@ absl::Status HandleEnd(Pass& pass, const TrainingJob& job, const kube::Object& p
   if (WorkerHasSucceeded(pod)) return HandleSuccess(pass, job, left);
   const bool is_permanent = ExitCode(pod) == kPermanentFailure;
   if (!is_permanent && WasDisrupted(pod)) {  // its log is on a node that may not answer
-    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption,
+    return Restart(pass, job, Reason::kCoordinatorLost, Fault::kDisruption,
                    fmt::format("the coordinator's pod was lost: {}", DisruptionOf(pod)));
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, WhyFailed(pass, pod, left));
   if (!why) return absl::OkStatus();
   if (left.ok()) RecordResult(pass, *left);
-  if (is_permanent) return Finish(pass, job, false, "TrainingFailed", *why);
-  return Restart(pass, job, "CoordinatorFailed", Fault::kJob, why->empty() ? "the coordinator's pod failed" : *why);
+  if (is_permanent) return Finish(pass, job, false, Reason::kTrainingFailed, *why);
+  return Restart(pass, job, Reason::kCoordinatorFailed, Fault::kJob,
+                 why->empty() ? "the coordinator's pod failed" : *why);
 }
 
 absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube::Object& pod, bool* over) {
@@ -130,7 +131,7 @@ absl::Status HandleRestartInPlace(Pass& pass, const TrainingJob& job, const kube
     MEDLEY_ASSIGN_OR_RETURN(const std::optional<std::string> why, WhyFailed(pass, pod, left));
     if (!why) return absl::OkStatus();
     if (left.ok()) RecordResult(pass, *left);
-    return Finish(pass, job, false, "TrainingFailed",
+    return Finish(pass, job, false, Reason::kTrainingFailed,
                   CauseFirst(*why, "The coordinator failed, and a restart will not help"));
   }
   const int restarts = RestartCount(pod);
@@ -156,15 +157,15 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
   *over = true;
   if (pass.observed != nullptr && pass.observed->phase == JobPhase::kComplete) {
     RecordObservation(pass);
-    if (pass.observed->stopped_early) return Finish(pass, job, true, "StoppedEarly", pass.observed->message);
-    return Finish(pass, job, true, "TrainingComplete",
+    if (pass.observed->stopped_early) return Finish(pass, job, true, Reason::kStoppedEarly, pass.observed->message);
+    return Finish(pass, job, true, Reason::kTrainingComplete,
                   CompleteMessage(pass.observed->samples_done, pass.observed->step));
   }
   if (pass.observed != nullptr && pass.observed->phase == JobPhase::kFailed) {
     RecordObservation(pass);
     const std::string why = pass.observed->message.empty() ? "the coordinator gave no reason" : pass.observed->message;
-    if (!pass.observed->retryable) return Finish(pass, job, false, "TrainingFailed", why);
-    return Restart(pass, job, "TrainingFailed", Fault::kJob, why);
+    if (!pass.observed->retryable) return Finish(pass, job, false, Reason::kTrainingFailed, why);
+    return Restart(pass, job, Reason::kTrainingFailed, Fault::kJob, why);
   }
   const PlanRecord& record = *pass.memory.stored_plan.record;
   const kube::ObjectPtr pod = pass.Pod(record.CoordinatorPodName(job.name()));
@@ -172,11 +173,11 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
   if (*over) return absl::OkStatus();
   *over = true;
   if (pod != nullptr && !record.coordinator_uid.empty() && IsLost(pass, *pod)) {
-    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption,
+    return Restart(pass, job, Reason::kCoordinatorLost, Fault::kDisruption,
                    fmt::format("the coordinator's node {} does not answer", pod->String("/spec/nodeName")));
   }
   if (pod == nullptr && !record.coordinator_uid.empty()) {
-    return Restart(pass, job, "CoordinatorLost", Fault::kDisruption, "the coordinator's pod was deleted");
+    return Restart(pass, job, Reason::kCoordinatorLost, Fault::kDisruption, "the coordinator's pod was deleted");
   }
   if (pod != nullptr && !pass.IsTerminating(*pod) && WorkerHasEnded(*pod)) return HandleEnd(pass, job, *pod);
   *over = false;
@@ -186,7 +187,7 @@ absl::Status CheckCoordinator(Pass& pass, const TrainingJob& job, bool* over) {
 }
 
 absl::Status RestartFromCheckpoint(Pass& pass, const TrainingJob& job, const std::string& why) {
-  return Restart(pass, job, "CoordinatorRestarted", Fault::kDisruption, why);
+  return Restart(pass, job, Reason::kCoordinatorRestarted, Fault::kDisruption, why);
 }
 
 }  // namespace medley::ops::lifecycle

@@ -19,7 +19,7 @@ void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcom
     pass.Publish(CountPlan{"unavailable"});
     pass.RequeueAfter(pass.options.scheduler_retry);
     if (has_plan) return;  // a running job goes on with its plan
-    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, "SchedulerUnavailable", why);
+    SetCondition(pass, kPlannedCondition, ConditionStatus::kUnknown, Reason::kSchedulerUnavailable, why);
     return;
   }
   pass.Publish(CountPlan{"refused"});
@@ -30,7 +30,8 @@ void ExplainRefusal(Pass& pass, const TrainingJob& job, const AskForPlan::Outcom
     PublishReplan(pass, "ReplanRefused", message);
     return;
   }
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse, planner ? "UnknownPlanner" : "InvalidModel", message);
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse,
+               planner ? Reason::kUnknownPlanner : Reason::kInvalidModel, message);
 }
 
 int64_t PlanGeneration(const Pass& pass) {

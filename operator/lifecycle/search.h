@@ -36,7 +36,7 @@ struct PlanSearch {
   int64_t turn = 0;             // of a job without a plan: in which its units were counted (WaitingLine)
   PlanningInputs seen;          // when the search began; what differs when it ends is looked at then
   // For a job with a plan:
-  std::string reason;
+  Reason reason = Reason::kFirstPlan;
   bool forced = false;
   bool evacuates = false;     // nodes that are about to be lost
   PlanningInputs considered;  // as `seen`, or with fewer units

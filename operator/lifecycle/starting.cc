@@ -121,7 +121,7 @@ void ReportStuck(Pass& pass, const std::vector<Stuck>& stuck) {
   StartingState& state = pass.Own(&Memory::starting);
   for (const Stuck& each : stuck) {  // the kubelet alternates between reasons
     if (state.reported.emplace(each.pod->uid(), each.failure.reason).second) {
-      pass.Warning("PodCannotStart", Sentence(each));
+      pass.Warning(Reason::kPodCannotStart, Sentence(each));
     }
   }
   state.sentence = Sentence(stuck.front());
@@ -160,7 +160,7 @@ absl::StatusOr<bool> HandleStartFailures(Pass& pass, const TrainingJob& job) {
     return GoBack(pass, job, overdue->pool,
                   fmt::format("Plan {} cannot run: {}", pass.memory.stored_plan.record->plan.generation, sentence));
   }
-  MEDLEY_RETURN_IF_ERROR(Finish(pass, job, false, "PodCannotStart", sentence));
+  MEDLEY_RETURN_IF_ERROR(Finish(pass, job, false, Reason::kPodCannotStart, sentence));
   return true;
 }
 

@@ -100,13 +100,12 @@ void LoadStatus(Pass& pass) {
   state.current.selector = std::string(kJobNameLabel) + "=" + pass.object.key().name;
 }
 
-void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
-                  std::string_view message) {
+void SetCondition(Pass& pass, const char* type, ConditionStatus status, Reason reason, std::string_view message) {
   Conditions& conditions = pass.report.conditions;
   // `kubectl describe` shows Events last, so the reason why a job has no plan, or lacks a pool, is published as one.
   const bool published = type == std::string_view(kPlannedCondition) || type == std::string_view(kPoolsUsableCondition);
   const Condition* before = conditions.Find(type);
-  const bool changed = before == nullptr || before->reason != reason || before->message != message;
+  const bool changed = before == nullptr || !before->Has(reason) || before->message != message;
   if (changed && status == ConditionStatus::kFalse && published) {
     pass.Warning(reason, message);
   }
@@ -120,7 +119,7 @@ void SetUnplanned(Pass& pass, const Unplanned& why) {
 void SetPlanned(Pass& pass) {
   const PlanRecord& record = *pass.memory.stored_plan.record;
   const std::string& unmet = pass.memory.replanning.unmet;
-  SetCondition(pass, kPlannedCondition, ConditionStatus::kTrue, "PlanFound",
+  SetCondition(pass, kPlannedCondition, ConditionStatus::kTrue, Reason::kPlanFound,
                model::Summary(record.plan, record.layer_names) + (unmet.empty() ? "" : ". " + unmet));
 }
 
@@ -181,16 +180,17 @@ void CheckPodsReady(Pass& pass) {
   pass.report.replicas = trainers;
   const auto all = static_cast<int>(record.slots.size());
   if (running == all) {
-    SetCondition(pass, kPodsReadyCondition, ConditionStatus::kTrue, "AllRunning",
+    SetCondition(pass, kPodsReadyCondition, ConditionStatus::kTrue, Reason::kAllRunning,
                  fmt::format("All {} pods of the plan are running.", all));
   } else {
     const std::string& failure = pass.memory.starting.sentence;
     const std::string counted = fmt::format("{} of the {} pods of the plan are running.", running, all);
     if (failure.empty()) {
-      SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "PodsStarting",
+      SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, Reason::kPodsStarting,
                    fmt::format("{} Pod {} is not running yet.", counted, waiting));
     } else {
-      SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, "PodCannotStart", counted + " " + failure);
+      SetCondition(pass, kPodsReadyCondition, ConditionStatus::kFalse, Reason::kPodCannotStart,
+                   counted + " " + failure);
     }
   }
 }

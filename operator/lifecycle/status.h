@@ -27,13 +27,12 @@ struct StatusState {
 void LoadStatus(Pass& pass);
 
 // Publishes an Event as well when the condition Planned or PoolsUsable turns False or gives a new reason.
-void SetCondition(Pass& pass, const char* type, ConditionStatus status, std::string_view reason,
-                  std::string_view message);
+void SetCondition(Pass& pass, const char* type, ConditionStatus status, Reason reason, std::string_view message);
 
 // Why the job cannot be planned now, for the condition Planned.
 struct Unplanned {
   ConditionStatus status = ConditionStatus::kFalse;  // or unknown: an answer is missing
-  std::string_view reason;                           // a literal
+  Reason reason = Reason::kInfeasible;
   std::string message;
 };
 void SetUnplanned(Pass& pass, const Unplanned& why);

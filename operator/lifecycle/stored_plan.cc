@@ -101,14 +101,14 @@ absl::Status CheckPlanRecord(const PlanRecord& record, const std::string& job, c
 void ReportRefusedRecord(Pass& pass, const std::string& why) {
   const std::string sentence = "The stored plan is not believed and is made anew: " + why + ". Leave ConfigMap " +
                                PlanConfigMapName(pass.object.key().name) + " to the operator.";
-  pass.Warning("RecordRefused", sentence);
-  SetCondition(pass, kRecordsGenuineCondition, ConditionStatus::kFalse, "RecordRefused", sentence);
+  pass.Warning(Reason::kRecordRefused, sentence);
+  SetCondition(pass, kRecordsGenuineCondition, ConditionStatus::kFalse, Reason::kRecordRefused, sentence);
 }
 
 void ReportRenewedRecord(Pass& pass) {
   const Condition* before = pass.report.conditions.Find(kRecordsGenuineCondition);
   if (before == nullptr || before->status == ConditionStatus::kTrue) return;
-  SetCondition(pass, kRecordsGenuineCondition, ConditionStatus::kTrue, "RecordRenewed",
+  SetCondition(pass, kRecordsGenuineCondition, ConditionStatus::kTrue, Reason::kRecordRenewed,
                "A stored plan that was not the operator's was made anew.");
 }
 

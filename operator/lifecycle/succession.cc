@@ -73,7 +73,7 @@ absl::Status Promote(Pass& pass, const TrainingJob& job) {
 absl::Status TakeOver(Pass& pass, const TrainingJob& job, const std::string& message) {
   ++pass.report.restarts;
   pass.Publish(CountRestarts{1});
-  SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, "CoordinatorLost", message);
+  SetCondition(pass, kRestartingCondition, ConditionStatus::kTrue, Reason::kCoordinatorLost, message);
   pass.Warning("Restarting", message + "; another coordinator takes over, and the members keep their state");
   return Promote(pass, job);
 }

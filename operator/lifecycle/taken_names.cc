@@ -17,9 +17,10 @@ void ReportTakenName(Pass& pass, const kube::Object& existing) {
   TakenNames& taken = pass.Own(&Memory::taken_names).taken;
   taken[what] = fmt::format("{} belongs to {}, and the job needs an object of this name: delete it, or rename the job.",
                             what, owner ? owner->kind + " " + owner->name : "no controller");
-  pass.Warning("NameTaken", taken[what]);
+  pass.Warning(Reason::kNameTaken, taken[what]);
   const std::string others = taken.size() == 1 ? "" : fmt::format(" {} other names are taken too.", taken.size() - 1);
-  SetCondition(pass, kNamesAvailableCondition, ConditionStatus::kFalse, "NameTaken", taken.begin()->second + others);
+  SetCondition(pass, kNamesAvailableCondition, ConditionStatus::kFalse, Reason::kNameTaken,
+               taken.begin()->second + others);
 }
 
 void ReportFreeName(Pass& pass, const std::string& kind, const kube::Key& key) {
@@ -31,10 +32,10 @@ void ReportFreeName(Pass& pass, const std::string& kind, const kube::Key& key) {
   const bool was_taken = taken.erase(what) > 0 || before->message.starts_with(what + " ");
   if (!was_taken) return;
   if (taken.empty()) {
-    SetCondition(pass, kNamesAvailableCondition, ConditionStatus::kTrue, "NamesFree",
+    SetCondition(pass, kNamesAvailableCondition, ConditionStatus::kTrue, Reason::kNamesFree,
                  "The job has every object that it needs.");
   } else {
-    SetCondition(pass, kNamesAvailableCondition, ConditionStatus::kFalse, "NameTaken", taken.begin()->second);
+    SetCondition(pass, kNamesAvailableCondition, ConditionStatus::kFalse, Reason::kNameTaken, taken.begin()->second);
   }
 }
 

@@ -15,18 +15,18 @@ bool HasGrown(const std::map<std::string, int>& before, const std::map<std::stri
   });
 }
 
-std::string LoweredReason(Pass& pass, const PlanningInputs& now, bool* forced) {
+std::optional<Reason> LoweredReason(Pass& pass, const PlanningInputs& now, bool* forced) {
   UnitsState& state = pass.Own(&Memory::units);
-  if (state.infeasible_units == now.units) return "";
+  if (state.infeasible_units == now.units) return std::nullopt;
   if (!state.over_since) state.over_since = pass.world.steady;
   const base::nanoseconds over = pass.world.steady - *state.over_since;
   if (over < pass.options.over_window) {
     pass.RequeueAfter(pass.options.over_window - over);
-    return "";
+    return std::nullopt;
   }
   state.over_since.reset();  // the next plan gets a window of its own
   *forced = true;
-  return "CapacityLowered";
+  return Reason::kCapacityLowered;
 }
 
 }  // namespace
@@ -47,28 +47,28 @@ void NoteInfeasibleUnits(Pass& pass, const std::map<std::string, int>& units) {
   pass.Own(&Memory::units).infeasible_units = units;
 }
 
-std::string UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
-                        bool* forced) {
+std::optional<Reason> UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools,
+                                  const PlanningInputs& now, bool* forced) {
   UnitsState& state = pass.Own(&Memory::units);
   if (!PlanFits(pass, pools)) return LoweredReason(pass, now, forced);
   state.over_since.reset();
   state.infeasible_units.clear();
   const auto& considered = pass.memory.consider.considered;
-  if (!considered) return "";
+  if (!considered) return std::nullopt;
   if (!HasGrown(considered->units, now.units)) {
     state.grown_since.reset();
-    return "";
+    return std::nullopt;
   }
   if (!state.grown_since) state.grown_since = pass.world.steady;
   base::SteadyTime due = *state.grown_since + pass.options.capacity_debounce;
   if (state.growth_asked_at) due = std::max(due, *state.growth_asked_at + pass.options.capacity_interval);
   if (pass.world.steady < due) {
     pass.RequeueAfter(due - pass.world.steady);
-    return "";
+    return std::nullopt;
   }
   state.growth_asked_at = pass.world.steady;
   *forced = pass.observed->throughput > 0 && IsBelowGoal(pass, job);  // the missing units may be available now
-  return "CapacityChanged";
+  return Reason::kCapacityChanged;
 }
 
 }  // namespace medley::ops::lifecycle

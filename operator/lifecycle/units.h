@@ -31,8 +31,8 @@ bool PlanFits(const Pass& pass, const UsablePools& pools);
 
 // No plan was found for these units.
 void NoteInfeasibleUnits(Pass& pass, const std::map<std::string, int>& units);
-// Why to replan: "CapacityLowered", "CapacityChanged" or "". Sets `forced` (MoveInputs::forced).
-std::string UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools, const PlanningInputs& now,
-                        bool* forced);
+// Why to replan: kCapacityLowered, kCapacityChanged; nullopt: no reason. Sets `forced` (MoveInputs::forced).
+std::optional<Reason> UnitsReason(Pass& pass, const TrainingJob& job, const UsablePools& pools,
+                                  const PlanningInputs& now, bool* forced);
 
 }  // namespace medley::ops::lifecycle

@@ -188,7 +188,7 @@ absl::StatusOr<int64_t> CoordinatorLink::ApplyPlan(const PlanRecord& record, int
     out.set_index(slot.index);
     out.set_device(slot.device);
   }
-  request.set_reason(record.reason);
+  request.set_reason(std::string(ToString(record.reason)));
   request.set_leader_term(term);
   for (const auto& [pool, price] : record.usd_per_unit_hour) (*request.mutable_usd_per_unit_hour())[pool] = price;
   grpc::ClientContext context;

@@ -95,7 +95,7 @@ Decision End(const World& world, const Options& options) {
 
 struct Failure {
   Stage stage = Stage::kFailed;
-  std::string reason;
+  Reason reason = Reason::kProfilerFailed;
   std::string how;    // a clause without a subject and without words of the log
   std::string cause;  // what the log says; empty: nothing
 };
@@ -116,7 +116,7 @@ Decision Fail(const World& world, Memory memory, const Options& options, const F
         fmt::format("Profiler pod {} of pool {} {}.", pod.key().ToString(), world.pool->name, failure.how);
     memory.last_failure = ProfileProgress{
         failure.stage, failure.reason, CauseFirst(failure.cause, where), where, {}, {}, CauseFirst(failure.cause, "")};
-    decision.events.push_back({true, failure.reason, memory.last_failure->message});
+    decision.events.push_back({true, std::string(ToString(failure.reason)), memory.last_failure->message});
   }
   decision.step = Step::kDeletePods;
   decision.progress = Report(memory, {});
@@ -148,18 +148,20 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
     const int failures = before == memory.failures.end() ? 0 : before->second;
     if (EndedWithoutMemory(pod) && failures + 1 >= kMostShortages) {
       const std::string advice = MemoryAdvice(*world.pool);
-      return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + advice, cause});
+      return Fail(world, memory, options, {Stage::kRefused, Reason::kProfileFailed, how + advice, cause});
     }
     if (ExitCode(pod) != kPermanentFailure) {
-      return Fail(world, memory, options, {Stage::kFailed, "ProfilerFailed", how, cause});
+      return Fail(world, memory, options, {Stage::kFailed, Reason::kProfilerFailed, how, cause});
     }
-    return Fail(world, memory, options, {Stage::kRefused, "ProfileFailed", how + ". A retry will not help", cause});
+    return Fail(world, memory, options,
+                {Stage::kRefused, Reason::kProfileFailed, how + ". A retry will not help", cause});
   }
   const auto json = ProfileJsonInLog(log);
   const absl::Status valid = json.ok() ? ParseProfile(*json, world.pool->name).status() : json.status();
   if (!valid.ok()) {
-    return Fail(world, memory, options,
-                {Stage::kFailed, "ProfileUnreadable", "printed no profile that can be read", base::Message(valid)});
+    return Fail(
+        world, memory, options,
+        {Stage::kFailed, Reason::kProfileUnreadable, "printed no profile that can be read", base::Message(valid)});
   }
   Decision decision;
   decision.step = Step::kStore;
@@ -170,7 +172,7 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
 
 Decision AwaitDeletion(const World& world, Memory memory, const Options& options) {
   ProfileProgress terminating{Stage::kWaiting,
-                              "Measuring",
+                              Reason::kMeasuring,
                               fmt::format("Profiler pod {} terminates.", world.pods.front()->key().ToString()),
                               "",
                               {},
@@ -206,9 +208,10 @@ Decision LeaveNode(const World& world, Memory memory) {
                                            pod.String("/spec/nodeName"), pod.key().ToString(), world.pool->name);
   Decision decision;
   decision.step = Step::kDeletePods;
-  if (memory.lost_pod != pod.uid()) decision.events.push_back({true, "NodeLost", sentence});
+  if (memory.lost_pod != pod.uid())
+    decision.events.push_back({true, std::string(ToString(Reason::kNodeLost)), sentence});
   memory.lost_pod = pod.uid();
-  decision.progress = Report(memory, {Stage::kWaiting, "Measuring", sentence, "", {}, {}});
+  decision.progress = Report(memory, {Stage::kWaiting, Reason::kMeasuring, sentence, "", {}, {}});
   decision.memory = std::move(memory);
   return decision;
 }
@@ -220,7 +223,7 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
       !made_for.empty() && made_for != PoolVersion(*world.pool)) {
     ProfileProgress outdated{
         Stage::kWaiting,
-        "Measuring",
+        Reason::kMeasuring,
         fmt::format("Pool {} was edited: profiler pod {} is replaced.", world.pool->name, pod.key().ToString()),
         fmt::format("Pool {} was edited, so its profiler pod is replaced.", world.pool->name),
         {},
@@ -238,7 +241,7 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
   const std::optional<StartFailure> start = StartFailureOf(pod, world.now);
   if (start && IsOutdated(world, pod, options)) {
     ProfileProgress outdated{Stage::kWaiting,
-                             "Measuring",
+                             Reason::kMeasuring,
                              fmt::format("The template of profiler pod {}, which could not start, was edited: the pod "
                                          "is replaced.",
                                          pod.key().ToString()),
@@ -253,13 +256,13 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
   if (left <= base::nanoseconds(0) && refused) {
     const std::string times = fmt::format(" for {:.0f} s", base::ToSeconds(deadline));
     return Fail(world, memory, options,
-                {Stage::kRefused, "ProfileFailed", "cannot start" + times + ": " + start->message,
+                {Stage::kRefused, Reason::kProfileFailed, "cannot start" + times + ": " + start->message,
                  "cannot start" + times + ": " + start->reason});
   }
   if (left <= base::nanoseconds(0)) {
     const std::string how = fmt::format("has {} within {:.0f} s", has_node ? "given no result" : "found no node",
                                         base::ToSeconds(deadline));
-    Decision decision = Fail(world, memory, options, {Stage::kFailed, "ProfilingTimedOut", how, ""});
+    Decision decision = Fail(world, memory, options, {Stage::kFailed, Reason::kProfilingTimedOut, how, ""});
     decision.no_node = !has_node && !decision.events.empty();
     return decision;
   }
@@ -267,13 +270,13 @@ Decision CheckPod(const World& world, Memory memory, const Options& options) {
   if (NodeIsLost(world, memory, options)) return LeaveNode(world, std::move(memory));
   ProfileProgress running{
       Stage::kRunning,
-      "Measuring",
+      Reason::kMeasuring,
       fmt::format("Profiler pod {} measures the layers on pool {}.", pod.key().ToString(), world.pool->name),
       "",
       {},
       {}};
   if (start) {
-    running.reason = "PodCannotStart";
+    running.reason = Reason::kPodCannotStart;
     running.message = fmt::format("Profiler pod {} of pool {} cannot start: {}.", pod.key().ToString(),
                                   world.pool->name, start->message);
     running.public_message = fmt::format("A profiler pod cannot start: {}.", start->reason);
@@ -342,7 +345,7 @@ Decision Decide(const World& world, const Memory& before, const Options& options
     decision.progress =
         Report(memory,
                {Stage::kRunning,
-                "Measuring",
+                Reason::kMeasuring,
                 fmt::format("Job {} waits for other profiler pods to end (--max-profilers is {}) before its layers are "
                             "measured on pool {}.",
                             world.job->key().ToString(), options.max_pods, world.pool->name),
@@ -353,7 +356,7 @@ Decision Decide(const World& world, const Memory& before, const Options& options
   } else if (world.free_units <= 0) {
     decision.progress = Report(
         memory, {Stage::kWaiting,
-                 "NoFreeUnit",
+                 Reason::kNoFreeUnit,
                  fmt::format("Job {} waits for a free unit of pool {} on which to measure its layers; the units are "
                              "limited by {}.",
                              world.job->key().ToString(), world.pool->name, world.bound),
@@ -364,7 +367,7 @@ Decision Decide(const World& world, const Memory& before, const Options& options
   } else {
     decision.step = Step::kCreatePod;
     decision.progress = Report(memory, {Stage::kRunning,
-                                        "Measuring",
+                                        Reason::kMeasuring,
                                         fmt::format("A profiler pod for job {} is being created on pool {}.",
                                                     world.job->key().ToString(), world.pool->name),
                                         "",
@@ -386,8 +389,8 @@ Decision AfterFailedCreation(const World& world, const Memory& memory, const Opt
       "be created",
       world.job->key().ToString(), world.pool->name);
   next.last_failure =
-      ProfileProgress{Stage::kWaiting, "FailedCreatePod", start + ": " + why + ".", start + ".", {}, {}};
-  decision.events.push_back({true, "FailedCreatePod", next.last_failure->message});
+      ProfileProgress{Stage::kWaiting, Reason::kFailedCreatePod, start + ": " + why + ".", start + ".", {}, {}};
+  decision.events.push_back({true, std::string(ToString(Reason::kFailedCreatePod)), next.last_failure->message});
   decision.progress = Report(next, {});
   decision.requeue_after = next.retry_at - world.steady;
   return decision;

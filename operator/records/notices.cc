@@ -70,20 +70,20 @@ std::optional<Kind> ConditionKind(const std::string& type) {
 
 }  // namespace
 
-const char* ReasonOf(Kind kind) {
+Reason ReasonOf(Kind kind) {
   switch (kind) {
     case Kind::kSpot:
-      return "SpotNotice";
+      return Reason::kSpotNotice;
     case Kind::kDraining:
-      return "NodeDraining";
+      return Reason::kNodeDraining;
     case Kind::kLost:
-      return "NodeLost";
+      return Reason::kNodeLost;
     case Kind::kSlow:
-      return "TrainerSlow";
+      return Reason::kTrainerSlow;
     case Kind::kDisrupted:
       break;
   }
-  return "PodDisrupted";
+  return Reason::kPodDisrupted;
 }
 
 std::vector<Taint> TaintsOf(const kube::Object& node) {

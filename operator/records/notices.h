@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kube/object.h"
+#include "operator/api/reasons.h"
 
 namespace medley::ops {
 
@@ -36,8 +37,8 @@ struct Notice {
   bool operator==(const Notice&) const = default;
 };
 
-// The reason of Events and conditions: SpotNotice, NodeDraining, PodDisrupted, NodeLost or TrainerSlow.
-const char* ReasonOf(Notice::Kind kind);
+// The reason of Events and conditions.
+Reason ReasonOf(Notice::Kind kind);
 
 // The most urgent sign of the node.
 std::optional<Notice> NoticeOf(const kube::Object& node);

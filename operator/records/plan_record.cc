@@ -74,7 +74,7 @@ void ReadRecord(const Json& json, PlanRecord& record) {
   record.alternatives = ReadAlternatives(json.value("alternatives", Json::array()));
   record.uncorrected_throughput = json.value("uncorrectedThroughput", 0.0);
   record.throughput_spread = json.value("throughputSpread", 0.0);
-  record.reason = json.value("reason", "");
+  record.reason = ReasonNamed(json.value("reason", "")).value_or(Reason::kCapacityChanged);  // of another version
   record.accepted_at = json.value("acceptedAt", "");
   record.policy = json.value("policy", "");
   record.coordinator_uid = json.value("coordinatorUid", "");
@@ -93,7 +93,7 @@ Json RecordJson(const PlanRecord& record) {
           {"uncorrectedThroughput", record.uncorrected_throughput},
           {"throughputSpread", record.throughput_spread},
           {"alternatives", AlternativesJson(record.alternatives)},
-          {"reason", record.reason},
+          {"reason", ToString(record.reason)},
           {"acceptedAt", record.accepted_at},
           {"policy", record.policy},
           {"coordinatorUid", record.coordinator_uid},

@@ -27,7 +27,7 @@ struct PlanRecord {
   double throughput_spread = 0;          // relative standard deviation of plan.estimate.throughput; 0: not known
   std::vector<double> stage_throughput;  // samples/s, estimated for each stage
   std::vector<PlanStatus::Alternative> alternatives;  // the best plans that use one pool only
-  std::string reason;                                 // why this plan was made: FirstPlan, PriceChanged, ...
+  Reason reason = Reason::kFirstPlan;                 // why this plan was made
   std::string accepted_at;                            // RFC 3339
   std::string policy;                                 // hash of the goals and limits that were last considered
   // The coordinator's pod and its container restarts when restarts were last counted.

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kube/object.h"
+#include "operator/api/reasons.h"
 
 namespace medley::ops {
 
@@ -33,8 +34,8 @@ struct ProfileProgress {
     kRefused,         // the profiler says that a retry will not help: the data cannot be read, for example
   };
   Stage stage = Stage::kWaiting;
-  std::string reason;          // of the pool's condition Profiled (reasons.h)
-  std::string message;         // full sentences, the cause first
+  Reason reason = Reason::kMeasuring;  // of the pool's condition Profiled
+  std::string message;                 // full sentences, the cause first
   std::string public_message;  // for the pool, which all namespaces see: the same without words of the profiler's log
   // The jobs whose pod template was tried, by UID: how often the profiler failed since the job wants the profile or the
   // pool was edited, and those for which a retry will not help.

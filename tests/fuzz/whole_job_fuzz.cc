@@ -141,8 +141,8 @@ void CheckPublished(const job::v1::Observation& observation) {
   MEDLEY_CHECK(google::protobuf::util::MessageToJsonString(observation, &json).ok(), "an observation is not JSON");
   MEDLEY_CHECK(base::IsUtf8(json) && nlohmann::json::accept(json), "an observation is not JSON in UTF-8");
   ops::JobStatus status;
-  status.conditions.Set(ops::kFailedCondition, ops::ConditionStatus::kTrue, "TrainingFailed", observation.message(), 1,
-                        base::WallTime());
+  status.conditions.Set(ops::kFailedCondition, ops::ConditionStatus::kTrue, ops::Reason::kTrainingFailed,
+                        observation.message(), 1, base::WallTime());
   const std::string published = status.ToJson().dump();  // throws on text that is not UTF-8
   MEDLEY_CHECK(base::IsUtf8(published) && nlohmann::json::accept(published), "a status is not JSON in UTF-8");
 }

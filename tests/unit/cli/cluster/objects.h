@@ -133,7 +133,7 @@ inline ops::PlanRecord Record() {
   record.usd_per_unit_hour = {{"cpu-spot", 0.04}, {"v100-spot", 2.34}};
   record.layer_names = {"emb", "fc1", "loss"};
   record.stage_throughput = {20450.2, 20110};
-  record.reason = "PriceChanged";
+  record.reason = ops::Reason::kPriceChanged;
   record.accepted_at = "2026-11-21T12:06:00Z";
   return record;
 }

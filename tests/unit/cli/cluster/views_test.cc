@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <set>
+#include <sstream>
 
 #include "cli/cluster/advice.h"
 #include "cli/cluster/story_view.h"
@@ -219,9 +221,29 @@ TEST(StoryViewTest, EveryStateHasASentence) {
   EXPECT_THAT(Joined(StoryLines(foreign, Now())), HasSubstr("leaves the job to that controller"));
 }
 
-TEST(AdviceTest, EveryReasonIsKnown) {
-  for (const std::string_view reason : ops::kReasons) EXPECT_TRUE(IsKnownReason(reason)) << reason;
-  EXPECT_FALSE(IsKnownReason("NoSuchReason"));
+// What to do is a switch, which the compiler checks; the page is read here.
+TEST(AdviceTest, PageOfTroubleshootingHasASectionForEachReason) {
+  const std::string page =
+      *base::ReadFile(std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/docs/use/troubleshooting.md");
+  std::set<std::string> sections;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("### ") && line.find(' ', 4) == std::string::npos) sections.insert(line.substr(4));
+  }
+  std::set<std::string> reasons;
+  for (int i = 0; i < ops::kReasons; ++i) reasons.insert(std::string(ToString(static_cast<ops::Reason>(i))));
+  EXPECT_EQ(sections, reasons);
+}
+
+TEST(AdviceTest, EachReasonHasItsOwnName) {
+  for (int i = 0; i < ops::kReasons; ++i) {
+    EXPECT_EQ(ops::ReasonNamed(ToString(static_cast<ops::Reason>(i))), static_cast<ops::Reason>(i));
+  }
+  EXPECT_EQ(ops::ReasonNamed("NoSuchReason"), std::nullopt);
+  EXPECT_EQ(Advice("NoSuchReason", "adult"), "");
+}
+
+TEST(AdviceTest, JobIsNamed) {
   EXPECT_THAT(Advice("Infeasible", "adult"), HasSubstr("medley plan --from adult"));
   EXPECT_EQ(Advice("PlanFound", "adult"), "");
 }

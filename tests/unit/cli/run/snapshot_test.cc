@@ -12,8 +12,10 @@ using ops::ConditionStatus;
 
 ops::JobStatus Running() {
   ops::JobStatus status;
-  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kTrue, "Planned", "a plan", 1, base::WallTime());
-  status.conditions.Set(ops::kRunningCondition, ConditionStatus::kTrue, "Running", "it trains", 1, base::WallTime());
+  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kTrue, ops::Reason::kPlanFound, "a plan", 1,
+                        base::WallTime());
+  status.conditions.Set(ops::kRunningCondition, ConditionStatus::kTrue, ops::Reason::kGenerationCommitted, "it trains",
+                        1, base::WallTime());
   status.plan = ops::PlanStatus{.generation = 3,
                                 .planner = "exact",
                                 .summary = "emb@1xold",
@@ -53,13 +55,13 @@ TEST(SnapshotTest, ShowsWhatTheOperatorWrote) {
 
 TEST(SnapshotTest, ProblemIsWhyTheJobDoesNotTrain) {
   ops::JobStatus status;
-  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kFalse, "Infeasible", "no pool is fast enough", 1,
-                        base::WallTime());
+  status.conditions.Set(ops::kPlannedCondition, ConditionStatus::kFalse, ops::Reason::kInfeasible,
+                        "no pool is fast enough", 1, base::WallTime());
   Snapshot view = TakeSnapshot(Job(status), {});
   EXPECT_EQ(view.phase, "Pending");
   EXPECT_EQ(view.problem, "Infeasible: no pool is fast enough");
-  status.conditions.Set(ops::kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded", "7 restarts", 1,
-                        base::WallTime());
+  status.conditions.Set(ops::kFailedCondition, ConditionStatus::kTrue, ops::Reason::kBackoffLimitExceeded, "7 restarts",
+                        1, base::WallTime());
   view = TakeSnapshot(Job(status), {});
   EXPECT_TRUE(view.failed);
   EXPECT_EQ(view.problem, "BackoffLimitExceeded: 7 restarts");
@@ -69,7 +71,7 @@ TEST(SnapshotTest, ANewPlanIsPreparedUntilItIsInForce) {
   ops::JobStatus status = Running();
   for (const bool rescaling : {true, false}) {
     status.conditions.Set(ops::kRescalingCondition, rescaling ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                          "PriceChanged", "from generation 1 to generation 2", 1, base::WallTime());
+                          ops::Reason::kPriceChanged, "from generation 1 to generation 2", 1, base::WallTime());
     EXPECT_EQ(TakeSnapshot(Job(status), {}).rescaling, rescaling);
   }
 }

@@ -10,8 +10,8 @@ namespace {
 JobStatus Full() {
   JobStatus status;
   status.observed_generation = 3;
-  status.conditions.Set(kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted", "generation 4 is in force", 3,
-                        base::WallTime(base::seconds(1'700'000'000)));
+  status.conditions.Set(kRunningCondition, ConditionStatus::kTrue, Reason::kGenerationCommitted,
+                        "generation 4 is in force", 3, base::WallTime(base::seconds(1'700'000'000)));
   status.plan = PlanStatus{4,
                            "exact",
                            "emb@4xcpu | fc@1xgpu",
@@ -83,7 +83,7 @@ TEST(JobStatusTest, WhatPeopleReadFollowsTheConditions) {
   EXPECT_FALSE(json.contains("reason"));
   status.observed->estimated_remaining_seconds = 7512;
   EXPECT_EQ(status.ToJson()["observed"]["eta"], "2h05m");
-  status.conditions.Set(kCompleteCondition, ConditionStatus::kTrue, "TrainingComplete", "", 1, base::WallTime());
+  status.conditions.Set(kCompleteCondition, ConditionStatus::kTrue, Reason::kTrainingComplete, "", 1, base::WallTime());
   json = status.ToJson();
   EXPECT_EQ(json["reason"], "TrainingComplete");
   EXPECT_FALSE(json["observed"].contains("eta"));
@@ -104,23 +104,23 @@ TEST(JobStatusTest, NumbersHaveFewDecimals) {
 
 TEST(JobStatusTest, PhaseIsTheStrongestCondition) {
   JobStatus status;
-  const auto set = [&](const char* type, ConditionStatus value, const char* reason) {
+  const auto set = [&](const char* type, ConditionStatus value, Reason reason) {
     status.conditions.Set(type, value, reason, "", 1, base::WallTime());
   };
   EXPECT_EQ(status.Phase(), "Pending");
-  set(kPlannedCondition, ConditionStatus::kUnknown, "Profiling");
+  set(kPlannedCondition, ConditionStatus::kUnknown, Reason::kProfiling);
   EXPECT_EQ(status.Phase(), "Profiling");
   EXPECT_EQ(status.Reason(), "Profiling");
-  set(kPlannedCondition, ConditionStatus::kTrue, "PlanFound");
+  set(kPlannedCondition, ConditionStatus::kTrue, Reason::kPlanFound);
   EXPECT_EQ(status.Phase(), "Starting");
   EXPECT_EQ(status.Reason(), "");
-  set(kRunningCondition, ConditionStatus::kTrue, "GenerationCommitted");
+  set(kRunningCondition, ConditionStatus::kTrue, Reason::kGenerationCommitted);
   EXPECT_EQ(status.Phase(), "Running");
   EXPECT_EQ(status.Reason(), "");
-  set(kRescalingCondition, ConditionStatus::kTrue, "PriceChanged");
+  set(kRescalingCondition, ConditionStatus::kTrue, Reason::kPriceChanged);
   EXPECT_EQ(status.Phase(), "Rescaling");
   EXPECT_EQ(status.Reason(), "PriceChanged");
-  set(kFailedCondition, ConditionStatus::kTrue, "BackoffLimitExceeded");
+  set(kFailedCondition, ConditionStatus::kTrue, Reason::kBackoffLimitExceeded);
   EXPECT_EQ(status.Phase(), "Failed");
 }
 

@@ -45,7 +45,8 @@ TEST(PoolStatusTest, SurvivesJson) {
   status.price_source = "file";
   status.zone = "us-east-1b";
   status.units = {32, 8, 3, 5};
-  status.conditions.Set(kPricedCondition, ConditionStatus::kTrue, "Catalog", "0.55 USD", 1, base::WallTime());
+  status.conditions.Set(kPricedCondition, ConditionStatus::kTrue, Reason::kCatalogPrice, "0.55 USD", 1,
+                        base::WallTime());
   EXPECT_EQ(PoolStatus::FromJson(status.ToJson()), status);
 }
 

@@ -50,7 +50,8 @@ TEST_F(ProfileReconcilerTest, ProfilersTakeNoMoreUnitsThanThePoolsLimit) {
   for (const auto& job : jobs) Reconcile(reconciler, job);
   ASSERT_EQ(created_.size(), 2u) << "the caches show none of the pods yet";
   const auto waits = board_.OfPool("cpu");
-  EXPECT_TRUE(std::any_of(waits.begin(), waits.end(), [](const auto& each) { return each.reason == "NoFreeUnit"; }));
+  EXPECT_TRUE(
+      std::any_of(waits.begin(), waits.end(), [](const auto& each) { return each.reason == Reason::kNoFreeUnit; }));
 
   // The first job is deleted before the cache shows its pod.
   jobs_.Erase(jobs[0]->key());

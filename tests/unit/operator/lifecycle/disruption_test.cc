@@ -29,7 +29,7 @@ TEST_P(NoticeTest, TheSamePlanMovesToOtherNodes) {
   EXPECT_TRUE(cluster.HasEvent(GetParam().reason, GetParam().sign)) << cluster.trace();
   EXPECT_TRUE(cluster.HasEvent("PlanAccepted", "the same plan")) << cluster.trace();
   EXPECT_EQ(cluster.plans_asked(), 1);
-  EXPECT_EQ(cluster.stored_plan()->reason, GetParam().reason);
+  EXPECT_EQ(ToString(cluster.stored_plan()->reason), GetParam().reason);
   EXPECT_EQ(cluster.Reason(kPodsReadyCondition), "True/AllRunning");
   EXPECT_THAT(cluster.violations(), IsEmpty());
 }
@@ -61,7 +61,7 @@ TEST(DisruptionTest, ATrainerThatStaysSlowIsReplaced) {
   EXPECT_TRUE(cluster.HasEvent("TrainerSlow", "pods that stay slow are replaced: adult-0-a-1")) << cluster.trace();
   EXPECT_TRUE(cluster.HasEvent("PlanAccepted", "the same plan")) << cluster.trace();
   EXPECT_EQ(cluster.plans_asked(), 1);
-  EXPECT_EQ(cluster.stored_plan()->reason, "TrainerSlow");
+  EXPECT_EQ(cluster.stored_plan()->reason, Reason::kTrainerSlow);
   EXPECT_FALSE(cluster.pod_names().contains("adult-0-a-1"));
   EXPECT_THAT(cluster.violations(), IsEmpty());
 }
@@ -76,7 +76,7 @@ TEST(DisruptionTest, WithoutAFreeUnitASlowTrainerStays) {
   EXPECT_FALSE(cluster.HasEvent("TrainerSlow")) << cluster.trace();
   cluster.failures.clear();
   ASSERT_TRUE(cluster.Settle()) << cluster.trace();
-  EXPECT_EQ(cluster.stored_plan()->reason, "TrainerSlow");
+  EXPECT_EQ(cluster.stored_plan()->reason, Reason::kTrainerSlow);
 }
 
 // A slow rack may have more trainers than there are free units.

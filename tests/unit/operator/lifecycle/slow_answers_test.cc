@@ -106,7 +106,7 @@ TEST_F(SlowAnswersTest, NodesAreLeftEvenIfAnotherPlanIsAskedFor) {
   cluster_.PassFor(base::seconds(5));
   EXPECT_TRUE(cluster_.HasEvent("SpotNotice")) << cluster_.trace();
   EXPECT_EQ(cluster_.stored_plan()->plan.generation, 2);
-  EXPECT_EQ(cluster_.stored_plan()->reason, "SpotNotice");
+  EXPECT_EQ(cluster_.stored_plan()->reason, Reason::kSpotNotice);
 }
 
 TEST_F(SlowAnswersTest, AnEvacuationIsAskedForOnceAndGivenUpWithTheNotice) {

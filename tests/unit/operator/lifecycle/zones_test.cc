@@ -152,7 +152,7 @@ TEST(ZonesTest, TheFirstPlanTriesZonesUntilOneGivesAPlan) {
   cluster.node_units["a-0"] = 1;
   ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
   EXPECT_EQ(PlaceOf(cluster), "a/z1");
-  EXPECT_EQ(cluster.stored_plan()->reason, "FirstPlan");
+  EXPECT_EQ(cluster.stored_plan()->reason, Reason::kFirstPlan);
 }
 
 TEST(ZonesTest, AJobWithoutAPlanInAnyZoneStartsWhenOneHasRoom) {

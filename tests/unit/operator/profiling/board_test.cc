@@ -11,7 +11,7 @@ using testing::IsEmpty;
 TEST(BoardTest, SetReturnsTrueOnlyForAChange) {
   Board board;
   const ProfileId id{"ml", "1234", "a"};
-  const ProfileProgress running{ProfileProgress::Stage::kRunning, "Measuring", "It runs.", "", {}, {}};
+  const ProfileProgress running{ProfileProgress::Stage::kRunning, Reason::kMeasuring, "It runs.", "", {}, {}};
   EXPECT_FALSE(board.Set(id, std::nullopt));
   EXPECT_TRUE(board.Set(id, running));
   EXPECT_FALSE(board.Set(id, running));
@@ -22,8 +22,8 @@ TEST(BoardTest, SetReturnsTrueOnlyForAChange) {
 
 TEST(BoardTest, KnowsTheProfilesOfAPool) {
   Board board;
-  const ProfileProgress one{ProfileProgress::Stage::kRunning, "Measuring", "One.", "", {}, {}};
-  const ProfileProgress two{ProfileProgress::Stage::kFailed, "ProfilerFailed", "Two.", "", {}, {}};
+  const ProfileProgress one{ProfileProgress::Stage::kRunning, Reason::kMeasuring, "One.", "", {}, {}};
+  const ProfileProgress two{ProfileProgress::Stage::kFailed, Reason::kProfilerFailed, "Two.", "", {}, {}};
   board.Set({"ml", "1", "a"}, one);
   board.Set({"other", "1", "a"}, two);
   board.Set({"ml", "1", "b"}, two);

@@ -206,7 +206,7 @@ TEST_F(ProfilingTest, ALogWithoutAProfileIsAFailure) {
     End(0, log);
     const Decision decision = Pass();
     EXPECT_EQ(decision.step, Step::kDeletePods);
-    EXPECT_EQ(decision.progress->reason, "ProfileUnreadable");
+    EXPECT_EQ(decision.progress->reason, Reason::kProfileUnreadable);
   }
   EXPECT_EQ(memory_.failures.at("job-1"), 4);
 }
@@ -219,7 +219,7 @@ TEST_F(ProfilingTest, AProfilerThatDoesNotEndIsDeleted) {
   Advance(base::seconds(1));
   const Decision decision = Pass();
   EXPECT_EQ(decision.step, Step::kDeletePods);
-  EXPECT_EQ(decision.progress->reason, "ProfilingTimedOut");
+  EXPECT_EQ(decision.progress->reason, Reason::kProfilingTimedOut);
 }
 
 TEST_F(ProfilingTest, WhileOthersWaitForTheirTurnAPodGetsLittleTimeAtFirst) {
@@ -234,7 +234,7 @@ TEST_F(ProfilingTest, WhileOthersWaitForTheirTurnAPodGetsLittleTimeAtFirst) {
     Advance(base::seconds(1));
     const Decision decision = Pass();
     EXPECT_EQ(decision.step, Step::kDeletePods);
-    EXPECT_EQ(decision.progress->reason, "ProfilingTimedOut");
+    EXPECT_EQ(decision.progress->reason, Reason::kProfilingTimedOut);
     EXPECT_FALSE(decision.no_node);
     time = std::min(2 * time, options_.deadline);
     world_.others_wait = false;

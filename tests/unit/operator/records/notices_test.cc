@@ -51,13 +51,13 @@ TEST(NoticesTest, ACordonIsUncertainAndOtherSignsTakePrecedence) {
   const auto cordon = Of(R"({"unschedulable": true})");
   ASSERT_TRUE(cordon.has_value());
   EXPECT_FALSE(cordon->certain);
-  EXPECT_STREQ(ReasonOf(cordon->kind), "NodeDraining");
+  EXPECT_EQ(ReasonOf(cordon->kind), Reason::kNodeDraining);
   const auto spot = Of(R"({"unschedulable": true, "taints": [
       {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
       {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}]})");
   ASSERT_TRUE(spot.has_value());
   EXPECT_TRUE(spot->certain);
-  EXPECT_STREQ(ReasonOf(spot->kind), "SpotNotice");
+  EXPECT_EQ(ReasonOf(spot->kind), Reason::kSpotNotice);
 }
 
 TEST(NoticesTest, AzureAnnouncesInConditions) {
@@ -72,7 +72,7 @@ TEST(NoticesTest, ADeletedNodeAndADisruptedPod) {
   const auto pod = PodNoticeOf(kube::Object(Json::parse(R"({"status": {"conditions": [
       {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}})")));
   ASSERT_TRUE(pod.has_value());
-  EXPECT_STREQ(ReasonOf(pod->kind), "PodDisrupted");
+  EXPECT_EQ(ReasonOf(pod->kind), Reason::kPodDisrupted);
   EXPECT_EQ(pod->sign, "DisruptionTarget: EvictionByEvictionAPI");
   EXPECT_FALSE(PodNoticeOf(kube::Object(Json::parse(R"({"status": {"conditions": [
       {"type": "DisruptionTarget", "status": "False"}]}})"))));

@@ -23,7 +23,7 @@ PlanRecord Record() {
   record.uncorrected_throughput = 246;
   record.throughput_spread = 0.03;
   record.alternatives = {{"cpu only", 1, 2, 3, ""}};
-  record.reason = "PriceChanged";
+  record.reason = Reason::kPriceChanged;
   record.accepted_at = "2026-11-21T07:15:00Z";
   record.policy = "00112233aabbccdd";
   record.coordinator_uid = "c";
