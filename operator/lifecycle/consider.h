@@ -15,6 +15,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct ConsiderState {
+  static constexpr char kOwner[] = "consider";
   std::optional<PlanningInputs> considered;
   // A move that would save enough, but came too soon after the last one: it is considered again when its time has come.
   struct Delayed {

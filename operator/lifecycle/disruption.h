@@ -27,6 +27,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct DisruptionState {
+  static constexpr char kOwner[] = "disruption";
   std::map<std::string, base::SteadyTime> noticed_since;    // members whose loss is certain, by pod UID
   std::map<std::string, base::SteadyTime> not_ready_since;  // nodes
   std::set<std::string> published;                          // notices: pod UID and sign

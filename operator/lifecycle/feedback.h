@@ -14,6 +14,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct FeedbackState {
+  static constexpr char kOwner[] = "feedback";
   // The generation that has trained undisturbed, and since when.
   int64_t comparable_generation = 0;
   base::SteadyTime comparable_since{};

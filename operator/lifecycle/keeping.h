@@ -32,6 +32,7 @@ struct KeptObject {
 };
 
 struct KeepingState {
+  static constexpr char kOwner[] = "keeping";
   std::map<std::string, KeptObject> kept;  // by kind
 };
 

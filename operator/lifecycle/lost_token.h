@@ -17,6 +17,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct LostTokenState {
+  static constexpr char kOwner[] = "lost_token";
   std::string coordinator_uid;  // of the pod that was reported; empty: none
   int restarts = 0;             // of its container, at that time
 };

@@ -24,6 +24,7 @@ struct PodFailures {
 };
 
 struct MembersState {
+  static constexpr char kOwner[] = "members";
   std::map<std::string, PodFailures> failures;  // by pod
   int64_t samples_at_failure = 0;               // at the last failure; progress since then clears earlier failures
 };

@@ -17,6 +17,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct ObjectsState {
+  static constexpr char kOwner[] = "objects";
   KeptObject kept_secret;
   KeptObject kept_spec;
   JobCredentials credentials;  // with which the job's processes authenticate each other; empty: not chosen yet

@@ -10,6 +10,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct ObservingState {
+  static constexpr char kOwner[] = "observing";
   int64_t last_switch = 0;  // the newest generation whose switch was recorded
 };
 

@@ -40,6 +40,20 @@ class Asked {
   absl::Status missing_;
 };
 
+constexpr bool IsSourceOf(std::string_view concern, std::string_view file) {
+  file.remove_prefix(file.rfind('/') + 1);  // npos + 1 is 0
+  return file.size() == concern.size() + 3 && file.starts_with(concern) && file.ends_with(".cc");
+}
+
+// A caller that may change a concern's state: State::kOwner names its source. The compiler makes one at each call of
+// Pass::Own, where the default argument gives the file of the caller, also when files are compiled in batches.
+template <typename State>
+struct Owner {
+  consteval Owner(const char* file = __builtin_FILE()) {
+    if (!IsSourceOf(State::kOwner, file)) throw "only the source of the concern may change its state";
+  }
+};
+
 class Pass {
   Memory memory_;  // before the references to it
 
@@ -98,10 +112,10 @@ class Pass {
   std::shared_ptr<const Observation> observed;  // the coordinator's latest; null before the first
   std::string coordinator;                      // the address to which this pass is connected; empty: none
 
-  // The part of the memory that belongs to a concern. Only the concern's own source may ask for it
-  // (tests/lint/check_walls.py); others read `memory`, and call the concern's functions.
+  // The part of the memory that belongs to a concern. It compiles in the concern's own source alone (Owner); others
+  // read `memory`, and call the concern's functions.
   template <typename State>
-  State& Own(State Memory::*part) {
+  State& Own(State Memory::*part, Owner<State> = {}) {
     return memory_.*part;
   }
   Memory TakeMemory() { return std::move(memory_); }

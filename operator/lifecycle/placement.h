@@ -24,6 +24,7 @@ class Pass;
 
 // Lost when the operator restarts.
 struct PlacementState {
+  static constexpr char kOwner[] = "placement";
   std::map<std::string, base::SteadyTime> unschedulable_since;  // by the pod's UID, or its name while it does not exist
   int released = 0;                                             // plans in a row, none of which has run
   Pause after_release;                                          // before the job is planned again

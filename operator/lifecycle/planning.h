@@ -24,6 +24,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct PlanningState {
+  static constexpr char kOwner[] = "planning";
   // The plan whose units are reserved; 0: none, -1: a plan that was not stored.
   struct Reserved {
     int64_t generation = 0;

@@ -23,6 +23,7 @@ struct RefusedPod {
 };
 
 struct PodsState {
+  static constexpr char kOwner[] = "pods";
   std::map<std::string, RefusedPod> refused;  // pods that the API server did not admit
   // Names that the API server did not give to a pod, because another one has them: whether that one is lost, such as a
   // pod of an earlier job on a node that does not answer.

@@ -29,6 +29,7 @@ struct StuckZone {
 void AvoidZone(StuckZone& zone, base::SteadyTime now);
 
 struct PoolsState {
+  static constexpr char kOwner[] = "pools";
   // By pool: zones in which pods found no node or no plan was found since a plan was last in force.
   std::map<std::string, std::set<std::string>> avoided_zones;
   // By pool and zone: pods found no node there. The zone is avoided for a while, however cheap it is.

@@ -21,6 +21,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct ProfilingState {
+  static constexpr char kOwner[] = "profiling";
   // For a job without a plan: the pools that it was last planned with, and since when that plan has been feasible.
   std::set<std::string> planned_with;
   std::optional<base::SteadyTime> feasible_since;

@@ -16,6 +16,7 @@ class Pass;
 
 // Lost when the operator restarts.
 struct RefusalState {
+  static constexpr char kOwner[] = "refusal";
   struct SetAside {
     int times = 0;             // refusals so far
     base::SteadyTime until{};  // end of the present pause: 10 min, doubled each time, at most 6 h

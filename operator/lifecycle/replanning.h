@@ -19,6 +19,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct ReplanningState {
+  static constexpr char kOwner[] = "replanning";
   std::optional<base::SteadyTime> below_goal_since;
   std::string last_event;  // message of the last replan Event, not to repeat it
   std::string unmet;       // why no plan meets the goal now; empty: one does, or nothing was considered yet

@@ -15,6 +15,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct RunningState {
+  static constexpr char kOwner[] = "running";
   // The plan that was sent last.
   std::string sent_to;          // address of the coordinator
   int64_t sent_generation = 0;  // 0: this process has sent none; -1: the one before must be sent again

@@ -55,6 +55,7 @@ PlanSearch WithPools(const PlanSearch& search, const TrainingJob& job, UsablePoo
 PlanSearch WithProfile(const PlanSearch& search, const TrainingJob& job, const model::Profile& profile);
 
 struct SearchState {
+  static constexpr char kOwner[] = "search";
   std::optional<PlanSearch> pending;  // whose answer has not come yet
 };
 

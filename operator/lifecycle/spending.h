@@ -17,6 +17,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct SpendingState {
+  static constexpr char kOwner[] = "spending";
   std::map<std::string, PaidPod> pods;          // of the last pass, by UID
   std::optional<base::WallTime> counted_until;  // in this process
 };

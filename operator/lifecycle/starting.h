@@ -17,6 +17,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct StartingState {
+  static constexpr char kOwner[] = "starting";
   std::map<std::string, base::SteadyTime> refused_since;   // by UID of a pod that the kubelet refuses
   std::set<std::pair<std::string, std::string>> reported;  // UID and reason of the Events
   std::string sentence;                                    // of the first pod that cannot start; empty: none

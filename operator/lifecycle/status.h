@@ -16,6 +16,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct StatusState {
+  static constexpr char kOwner[] = "status";
   // The status as this operator wants it. It counts even where the cache still shows an older one: this operator is
   // its only writer.
   JobStatus current;

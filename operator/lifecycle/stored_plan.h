@@ -21,6 +21,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct StoredPlanState {
+  static constexpr char kOwner[] = "stored_plan";
   // The plan that the job runs or moves to; absent: none, or not read yet. Newer than the cache of ConfigMaps.
   std::optional<PlanRecord> record;
   std::string version;     // resourceVersion of the ConfigMap that holds it; empty: none is known

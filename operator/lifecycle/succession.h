@@ -26,6 +26,7 @@ namespace medley::ops::lifecycle {
 class Pass;
 
 struct SuccessionState {
+  static constexpr char kOwner[] = "succession";
   int64_t unused_term = 0;  // stored by this process, and no pod of this term can exist yet; 0: none
 };
 

@@ -14,6 +14,7 @@ class Pass;
 using TakenNames = std::map<std::string, std::string>;
 
 struct TakenNamesState {
+  static constexpr char kOwner[] = "taken_names";
   TakenNames taken;
 };
 

@@ -20,6 +20,7 @@ class Pass;
 struct PlanningInputs;
 
 struct UnitsState {
+  static constexpr char kOwner[] = "units";
   std::optional<base::SteadyTime> grown_since;      // units that no plan has considered yet
   std::optional<base::SteadyTime> growth_asked_at;  // when a plan with more units was last asked for
   std::optional<base::SteadyTime> over_since;       // the plan holds more units than it may

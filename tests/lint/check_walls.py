@@ -2,9 +2,9 @@
 """Checks what the compiler cannot: that a concern's state is changed by the functions of its own header alone.
 
 In the folders below the state is a struct for each concern, `XState`, in the concern's header. The compiler refuses a write
-through the const view that functions have of the other concerns. This lint refuses the ways around it: a function that takes
-another concern's state, or the whole state, to change; that asks for the part of another concern (Pass::Own); and a write to a
-field by the code that calls the concerns.
+through the const view that functions have of the other concerns, and in operator/lifecycle a call of Pass::Own outside of the
+concern's source, which `XState::kOwner` names. This lint refuses the ways around it: a function that takes another concern's
+state, or the whole state, to change; a kOwner that is not the concern; and a write to a field by the code that calls the concerns.
 """
 import os
 import re
@@ -13,8 +13,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # folder -> the struct of the whole state, and how the code that calls the concerns reaches it
 FOLDERS = {"worker/coordinator/core": ("CoreState", r"state_"), "operator/lifecycle": ("Memory", r"memory_")}
-# The structs that hold the parts: a member `XState x;` can be asked for with Own(&Memory::x).
-PART = re.compile(r"^  (\w+State) (\w+);", re.M)
+# The name of the source that Pass::Own lets change a state.
+OWNER = re.compile(r'^struct (\w+State) \{\n  static constexpr char kOwner\[\] = "(\w+)";', re.M)
 
 COMMENT = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"')
 STRUCT = re.compile(r"^(?:struct|class) (\w+State)\b(?!;)", re.M)
@@ -38,10 +38,11 @@ def check(files, whole, reached):
     """files: text by path, of one folder. Returns the problems."""
     problems = []
     concern_of = owners(files, whole)
-    part_of = {part: name for path, text in files.items() if os.path.basename(path) == f"{whole.lower()}.h"
-               for name, part in PART.findall(text)}
     for path, text in sorted(files.items()):
         base = os.path.splitext(os.path.basename(path))[0]
+        for name, owner in OWNER.findall(text):
+            if owner != base:
+                problems.append(f"{path}: {name}::kOwner is {owner}, and its concern is {base}")
         for number, line in enumerate(text.split("\n"), 1):
             code = COMMENT.sub("", line)
             for match in re.finditer(r"(const )?\b(\w+State)&", code):
@@ -49,9 +50,6 @@ def check(files, whole, reached):
                 if const or (name != whole and (name not in concern_of or concern_of[name] == base)):
                     continue
                 problems.append(f"{path}:{number}: {name} is not this concern's to change: take it const, or ask for a Request")
-            for part in re.findall(rf"Own\(&{whole}::(\w+)\)", code):
-                if concern_of.get(part_of.get(part)) != base:
-                    problems.append(f"{path}:{number}: {whole}::{part} is not this concern's to change: call its functions")
             if re.search(rf"\b{reached}{WRITE}|(?:\+\+|--)\*?{reached}\.", code):
                 problems.append(f"{path}:{number}: call a function of the concern instead of writing its field: {code.strip()[:80]}")
     return problems

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "operator/lifecycle/pass.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -11,6 +12,18 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+// What Pass::Own asks the compiler.
+TEST(OwnerTest, StateBelongsToOneSource) {
+  static_assert(IsSourceOf("pods", "operator/lifecycle/pods.cc"));
+  static_assert(IsSourceOf("pods", "/src/operator/lifecycle/pods.cc"));
+  static_assert(IsSourceOf("pods", "pods.cc"));
+  for (const char* other :
+       {"operator/lifecycle/units.cc", "operator/lifecycle/stored_pods.cc", "operator/lifecycle/pods.h",
+        "operator/lifecycle/pods", "operator/lifecycle/pods.cc/units.cc", ""}) {
+    EXPECT_FALSE(IsSourceOf("pods", other)) << other;
+  }
+}
 
 TEST(LifecycleTest, TheFirstPassMakesTheObjects) {
   FakeCluster cluster;
