@@ -12,6 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../cmake")]
 import check_build  # noqa: E402
 import check_images  # noqa: E402
+import check_namespaces  # noqa: E402
 import check_walls  # noqa: E402
 import test_targets  # noqa: E402
 
@@ -67,6 +68,26 @@ class WallsTest(unittest.TestCase):
             with self.subTest(owner):
                 header = f'struct AState {{\n  static constexpr char kOwner[] = "{owner}";\n  int x = 0;\n}};\n'
                 self.assertEqual(len(check_walls.check({"a.h": header}, "AllState", r"all_")), problems)
+
+
+class NamespacesTest(unittest.TestCase):
+    def test_a_folder_has_its_namespace(self):
+        for path, text, problems in (("worker/data/a.h", "namespace medley::worker {\nint x;\n}\n", 0),
+                                     ("worker/data/a.h", "namespace medley::worker::data {\nint x;\n}\n", 0),
+                                     ("worker/data/a.h", "namespace medley::data {\nint x;\n}\n", 1),
+                                     ("worker/data/a.h", "namespace medley::workers {\nint x;\n}\n", 1),
+                                     ("common/base/testing/a.h", "namespace medley::base {\nint x;\n}\n", 0),
+                                     ("common/rpc/a.h", "namespace medley::base {\nclass A;\nstruct B;\n}  // namespace medley::base\n", 0),
+                                     ("common/rpc/a.h", "namespace medley::base {\nclass A {};\n}\n", 1),
+                                     ("operator/api/a.h", "namespace medley::ops {\nint x;\n}\n", 0),
+                                     ("operator/api/a.h", "namespace medley::operator {\nint x;\n}\n", 1)):
+            with self.subTest(text):
+                self.assertEqual(len(check_namespaces.check({path: text}, set())), problems)
+
+    def test_an_exception_that_is_not_needed_is_a_problem(self):
+        files = {"worker/cut/a.h": "namespace medley::cut {\nint x;\n}\n"}
+        self.assertEqual(check_namespaces.check(files, {("worker/cut", "medley::cut")}), [])
+        self.assertEqual(len(check_namespaces.check(files, {("worker/cut", "medley::cut"), ("worker/data", "medley::data")})), 1)
 
 
 class NeededTest(unittest.TestCase):
