@@ -20,7 +20,7 @@ using base::FormatDecimal;
 struct SimulateFlags {
   PlanFlags plan;
   int batch = 0;
-  int steps = 10;
+  int steps = sched::kSimulatedSteps;
   bool rank = false;
   TimelineFiles timeline;
 };

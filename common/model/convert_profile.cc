@@ -150,6 +150,21 @@ Link FromProto(const profile_pb::Link& in) {
           in.processor_seconds_per_byte()};
 }
 
+void ToProto(const UnitCpus& unit, profile_pb::UnitCpus& out) {
+  out.set_resource_type(unit.resource_type);
+  out.set_cores(unit.cores);
+  out.set_period_seconds(unit.period_seconds);
+}
+
+absl::StatusOr<UnitCpus> FromProto(const profile_pb::UnitCpus& in, std::string_view path) {
+  const auto good = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (!good(in.cores())) return base::InvalidArgument("{}.cores: must not be negative, is {}", path, in.cores());
+  if (!good(in.period_seconds())) {
+    return base::InvalidArgument("{}.periodSeconds: must not be negative, is {}", path, in.period_seconds());
+  }
+  return UnitCpus{in.resource_type(), in.cores(), in.period_seconds()};
+}
+
 void ToProto(const Profile& profile, profile_pb::Profile& out) {
   out.Clear();
   out.set_id(profile.id);
@@ -160,6 +175,7 @@ void ToProto(const Profile& profile, profile_pb::Profile& out) {
   out.set_samples_per_epoch(profile.samples_per_epoch);
   out.set_micro_batches(profile.micro_batches);
   for (const AllreduceMeasurement& measured : profile.allreduces) ToProto(measured, *out.add_allreduces());
+  for (const UnitCpus& unit : profile.units) ToProto(unit, *out.add_units());
 }
 
 absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
@@ -174,6 +190,9 @@ absl::StatusOr<Profile> FromProto(const profile_pb::Profile& in) {
   for (int i = 0; i < in.allreduces_size(); ++i) {
     MEDLEY_ASSIGN_OR_RETURN(profile.allreduces.emplace_back(),
                             FromProto(in.allreduces(i), fmt::format("allreduces[{}]", i)));
+  }
+  for (int i = 0; i < in.units_size(); ++i) {
+    MEDLEY_ASSIGN_OR_RETURN(profile.units.emplace_back(), FromProto(in.units(i), fmt::format("units[{}]", i)));
   }
   return profile;
 }

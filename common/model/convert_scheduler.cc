@@ -21,20 +21,6 @@ T Or(T value, T fallback) {
   return value == T{} ? fallback : value;
 }
 
-void OfferingToProto(const Offering& offering, pb::Offering& out) {
-  out.set_provider(offering.provider);
-  out.set_region(offering.region);
-  out.set_zone(offering.zone);
-  out.set_instance_type(offering.instance_type);
-  out.set_capacity_type(offering.capacity_type);
-  out.set_units_per_instance(offering.units_per_instance);
-}
-
-Offering OfferingFromProto(const pb::Offering& in) {
-  return {in.provider(),      in.region(),        in.zone(),
-          in.instance_type(), in.capacity_type(), Or(in.units_per_instance(), 1.0)};
-}
-
 Training TrainingFromProto(const pb::Training& in) {
   Training out;
   out.profile_batch_size = in.profile_batch_size();
@@ -278,36 +264,6 @@ absl::Status ResourcesFromProto(const List& in, std::vector<Resource>& out) {
 }
 
 }  // namespace
-
-void ToProto(const Resource& resource, pb::Resource& out) {
-  out.set_name(resource.name);
-  out.set_class_(resource.cls == ResourceClass::kGpu ? "GPU" : "CPU");
-  out.set_price_per_unit_hour(resource.price_per_unit_hour);
-  out.set_limit(resource.limit);
-  out.set_memory_bytes(resource.memory_bytes);
-  if (resource.offering) OfferingToProto(*resource.offering, *out.mutable_offering());
-  out.set_hardware(resource.hardware);
-  out.set_processor_seconds_per_message(resource.processor_seconds_per_message);
-  out.set_processor_seconds_per_byte(resource.processor_seconds_per_byte);
-}
-
-absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path) {
-  Resource resource;
-  resource.name = in.name();
-  if (in.class_() == "GPU") {
-    resource.cls = ResourceClass::kGpu;
-  } else if (in.class_() != "CPU" && !in.class_().empty()) {
-    return base::InvalidArgument("{}.class: must be CPU or GPU, is '{}'", path, in.class_());
-  }
-  resource.price_per_unit_hour = in.price_per_unit_hour();
-  resource.limit = in.limit();
-  resource.memory_bytes = in.memory_bytes();
-  if (in.has_offering()) resource.offering = OfferingFromProto(in.offering());
-  resource.hardware = in.hardware();
-  resource.processor_seconds_per_message = in.processor_seconds_per_message();
-  resource.processor_seconds_per_byte = in.processor_seconds_per_byte();
-  return resource;
-}
 
 void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   out.Clear();

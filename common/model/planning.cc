@@ -130,6 +130,8 @@ absl::Status CheckResource(const Resource& r, const std::string& path) {
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.memory_bytes, path + ".memoryBytes"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.processor_seconds_per_message, path + ".processorSecondsPerMessage"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.processor_seconds_per_byte, path + ".processorSecondsPerByte"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.cores, path + ".cores"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.cpu_period_seconds, path + ".cpuPeriodSeconds"));
   if (r.limit < 0 || r.limit > kMaxUnits) {
     return base::InvalidArgument("{}.limit: must be in [0, {}], is {}", path, kMaxUnits, r.limit);
   }
@@ -313,6 +315,7 @@ Profile ProfileOf(const PlanRequest& request) {
   profile.micro_batches = std::max(1, request.training.micro_batches);
   profile.links = request.links;
   for (const Resource& resource : request.resources) {
+    if (resource.cores > 0) profile.units.push_back({resource.name, resource.cores, resource.cpu_period_seconds});
     if (resource.processor_seconds_per_message == 0 && resource.processor_seconds_per_byte == 0) continue;
     const auto own = std::ranges::find_if(
         profile.links, [&](const Link& link) { return link.from == resource.name && link.to == resource.name; });

@@ -20,6 +20,14 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+// What a unit of a type may use of processors: its CPU limit.
+struct UnitCpus {
+  std::string resource_type;
+  double cores = 0;           // 0: unknown, or no limit
+  double period_seconds = 0;  // in which the limit grants that part of a period; 0: unknown
+  bool operator==(const UnitCpus&) const = default;
+};
+
 struct Profile {
   std::string id;
   Model model;
@@ -29,6 +37,7 @@ struct Profile {
   int64_t samples_per_epoch = 0;
   int micro_batches = 0;  // in which the batch was divided for compute_seconds; 0: unknown
   std::vector<AllreduceMeasurement> allreduces;
+  std::vector<UnitCpus> units;  // of those that were measured, at most one for each type
   bool operator==(const Profile&) const = default;
 };
 

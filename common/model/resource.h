@@ -32,6 +32,8 @@ struct Resource {
   // Processor time of a unit for each message that it sends or receives (Link). 0: unknown.
   double processor_seconds_per_message = 0;
   double processor_seconds_per_byte = 0;
+  double cores = 0;               // CPU limit of a unit; 0: unknown
+  double cpu_period_seconds = 0;  // in which that limit holds; 0: unknown
   bool operator==(const Resource&) const = default;
 };
 

@@ -20,6 +20,21 @@ size_t At(int i) { return static_cast<size_t>(i); }
 
 double Range(const std::vector<double>& sums, int first, int last) { return sums[At(last + 1)] - sums[At(first)]; }
 
+// One unit sums nothing, and a ring of k moves 2 (k - 1) / k of what each of the two replicas does that the profiler
+// measures; so the processor time s of that is 2 s - 2 s / k. No unit more makes a stage slower: where that would, the
+// layer does not divide. Rows of servers move for any number of units.
+StageTerms ComputeOf(const model::LayerProfile& p, bool rows) {
+  const double moving = rows ? 0 : std::min(p.sync_processor_seconds, p.compute_seconds);
+  StageTerms terms;
+  terms.compute_parallel = std::max(0.0, p.compute_parallel * p.compute_seconds - 2 * moving);
+  if (moving == 0) {
+    terms.compute_serial = (1 - p.compute_parallel) * p.compute_seconds;
+  } else {
+    terms.compute_serial = std::max(0.0, p.compute_seconds - moving - terms.compute_parallel);
+  }
+  return terms;
+}
+
 // The real number k of units for which serial + parallel / k = `seconds`; infinite when no k is enough.
 double RealUnits(double serial, double parallel, double seconds) {
   if (parallel <= 0) return serial <= seconds ? 0 : kInfinity;
@@ -70,6 +85,9 @@ void Problem::Fill(const model::PlanRequest& request, int t, Prefix& prefix) {
   constexpr double kDirections = 2;  // the activation, and its gradient
   prefix.end_serial =
       kDirections * std::max(1, request.training.micro_batches) * resource.processor_seconds_per_message;
+  // Servers' processor time is that of one core; a unit that serves may have less than one, or several.
+  const auto server = std::ranges::find(request.resources, request.server_type, &model::Resource::name);
+  const double cores = server != request.resources.end() && server->cores > 0 ? server->cores : 1;
   static const model::LayerProfile kNone;
   for (size_t i = 0; i + 1 < n; ++i) {
     const model::Layer& layer = request.model.layers[i];
@@ -79,11 +97,12 @@ void Problem::Fill(const model::PlanRequest& request, int t, Prefix& prefix) {
     const auto add = [i](auto& sums, auto value) { sums[i + 1] = sums[i] + value; };
     add(prefix.missing, found == nullptr ? 1 : 0);
     add(prefix.served, served ? 1 : 0);
-    add(prefix.compute_serial, (1 - p.compute_parallel) * p.compute_seconds);
-    add(prefix.compute_parallel, p.compute_parallel * p.compute_seconds);
+    const StageTerms compute = ComputeOf(p, served || layer.sparse);
+    add(prefix.compute_serial, compute.compute_serial);
+    add(prefix.compute_parallel, compute.compute_parallel);
     add(prefix.sync_serial, (1 - p.comm_parallel) * p.sync_seconds);
     add(prefix.sync_parallel, p.comm_parallel * p.sync_seconds);
-    add(prefix.server_seconds, p.server_seconds);
+    add(prefix.server_seconds, p.server_seconds / cores);
     add(prefix.server_weight, served ? layer.weight_bytes : 0.0);
     add(prefix.local_weight, served ? 0.0 : layer.weight_bytes);
     const bool last = i + 2 == n;

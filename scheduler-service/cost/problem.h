@@ -11,7 +11,8 @@
 // communication that divide by k. x_e is the transfer time of layer e to the next stage; it is 0 for the last layer of
 // the model. B_o is the batch size of the profile. n is the number of the stage's ends inside the model (0 to 2), b the
 // bytes of a sample that pass there; a message takes m seconds of the processor, and q of each byte; there is one for
-// each of M micro-batches and direction.
+// each of M micro-batches and direction. Of c, the processor time s of summing gradients (syncProcessorSeconds) counts
+// as 2 s (k - 1) / k: one unit does not sum.
 //
 // A pipeline of S stages whose steps are synchronous fills and drains: it does M + S - 1 micro-batches' work in a step
 // of M. So in a plan of S stages all terms but y are longer by the factor (M + S - 1) / M (ForStages). It is 1 where M
@@ -54,7 +55,7 @@ struct StageChoice {
 
 // The load of some layers on the parameter servers.
 struct ServerLoad {
-  double seconds = 0;  // sum of the layers' server_seconds for one batch
+  double seconds = 0;  // sum of the layers' server_seconds for one batch, over the cores of a unit that serves
   double bytes = 0;    // stateFactor * sum of weight_bytes, over the layers with server_seconds > 0
   bool any = false;    // true if any layer has server_seconds > 0
   void Add(const ServerLoad& other) {

@@ -43,7 +43,7 @@ std::unique_ptr<Evaluator> MakeEvaluator(model::EvaluatorKind kind, std::stop_to
 }
 
 double SimulatedThroughput(const model::ExecutionPlan& plan, const model::PlanRequest& request, std::stop_token stop) {
-  PlanSimulationOptions options{.steps = 6, .max_instructions = 20'000, .count_memory = false};
+  PlanSimulationOptions options{.max_instructions = 20'000, .count_memory = false};
   options.stop = std::move(stop);
   const auto simulated = SimulatePlan(plan, model::ProfileOf(request), options);
   return simulated.ok() ? simulated->throughput() : 0;

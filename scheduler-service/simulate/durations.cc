@@ -129,7 +129,7 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
   MEDLEY_RETURN_IF_ERROR(CheckAll("card_bytes_per_second", durations.card_bytes_per_second));
   MEDLEY_RETURN_IF_ERROR(CheckAll("cores", durations.cores));
   for (const auto& [table, rows] : durations.rows) {
-    if (Good(rows.pull) && Good(rows.push) && Good(rows.update)) continue;
+    if (Good(rows.pull) && Good(rows.push) && Good(rows.update) && Good(rows.processor)) continue;
     return base::InvalidArgument("durations: the rows of operation {} are negative or not finite", table);
   }
   if (!durations.message_cpu.empty())

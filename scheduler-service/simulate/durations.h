@@ -37,7 +37,8 @@ struct Durations {
   struct Rows {
     double pull = 0;
     double push = 0;
-    double update = 0;  // on each server
+    double update = 0;     // on each server
+    double processor = 0;  // of the replica for a pull, and for a push, at full speed; computation then lacks it
   };
 
   std::vector<std::vector<Passes>> passes;    // by block and replica

@@ -12,12 +12,15 @@
 #include "common/model/allreduce.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
+#include "scheduler-service/simulate/profile_links.h"
 
 namespace medley::sched {
 namespace {
 
 // For forward and backward pass where it was not measured; a backward pass computes two products for one.
 constexpr double kForwardPart = 1.0 / 3;
+
+constexpr double kLeastPart = 1e-3;  // of the time that a quota lets a unit compute
 
 using program::Program;
 
@@ -47,15 +50,20 @@ class Filler {
     out_.least_step_seconds.assign(program.devices.size(), 0);
     for (const auto& replicas : out_.passes) out_.reduction_cpu_seconds.emplace_back(replicas.size(), 0);
     out_.reduction_bytes.assign(program.blocks.size(), 0);
-    out_.cores.assign(program.devices.size(), 1);
-    for (const program::Device& device : program.devices) servers_ += device.server ? 1 : 0;
+    // Computation takes whole cores, so a message takes one from it.
+    for (size_t d = 0; d < program.devices.size(); ++d) {
+      const program::Device& device = program.devices[d];
+      out_.cores[d] = std::max(1.0, CoresOf(device.pool));
+      if (device.server) server_cores_ += ServerCores(device.pool);
+    }
   }
 
   absl::StatusOr<Durations> Fill(const DeviceLinks* links) {
     if (links == nullptr) {
-      FillLinks();
+      known_ = FillPoolLinks(program_, profile_, out_);
     } else {
-      MEDLEY_RETURN_IF_ERROR(FillDeviceLinks(*links));
+      MEDLEY_RETURN_IF_ERROR(FillDeviceLinks(program_, profile_, *links, out_));
+      known_.assign(out_.links.size(), true);
     }
     FillQuotas();
     for (size_t b = 0; b < program_.blocks.size(); ++b) {
@@ -80,89 +88,6 @@ class Filler {
   size_t LinkIndex(int from, int to) const {
     return static_cast<size_t>(out_.location[static_cast<size_t>(from)] * out_.locations +
                                out_.location[static_cast<size_t>(to)]);
-  }
-
-  // Each pool is a location. A card carries what its fastest link can.
-  void FillLinks() {
-    std::map<std::string, int> pools;
-    for (size_t d = 0; d < program_.devices.size(); ++d) {
-      out_.location[d] = pools.try_emplace(program_.devices[d].pool, static_cast<int>(pools.size())).first->second;
-    }
-    out_.locations = static_cast<int>(pools.size());
-    const size_t count = pools.size() * pools.size();
-    out_.links.assign(count, {});
-    std::vector<Durations::MessageCpu>& message_cpu = out_.message_cpu;
-    message_cpu.assign(pools.size(), {});
-    known_.assign(count, false);
-    std::vector<const model::Link*> within(pools.size(), nullptr);
-    std::vector<double> fastest(pools.size(), 0);
-    // A link holds in both directions, unless the other direction has its own, wherever that stands in the list.
-    for (const bool reverse : {false, true}) {
-      for (const model::Link& link : profile_.links) {
-        const auto from = pools.find(reverse ? link.to : link.from), to = pools.find(reverse ? link.from : link.to);
-        if (from == pools.end() || to == pools.end()) continue;
-        const auto a = static_cast<size_t>(from->second), b = static_cast<size_t>(to->second);
-        if (a == b) message_cpu[a] = {link.processor_seconds_per_message, link.processor_seconds_per_byte};
-        const size_t index = a * pools.size() + b;
-        // A speed of 0 is unknown: only what messages cost the processor was measured.
-        if (link.bytes_per_second <= 0 || (reverse && known_[index])) continue;
-        if (a == b) within[a] = &link;
-        out_.links[index] = {link.latency_seconds, link.bytes_per_second};
-        known_[index] = true;
-      }
-    }
-    for (size_t a = 0; a < pools.size(); ++a) {
-      for (size_t b = 0; b < pools.size(); ++b) {
-        if (known_[a * pools.size() + b]) {
-          fastest[a] = std::max(fastest[a], out_.links[a * pools.size() + b].bytes_per_second);
-        }
-      }
-    }
-    // Between pools that were not measured together: the slower end counts.
-    for (size_t a = 0; a < pools.size(); ++a) {
-      for (size_t b = 0; b < pools.size(); ++b) {
-        const size_t index = a * pools.size() + b;
-        if (known_[index] || within[a] == nullptr || within[b] == nullptr) continue;
-        out_.links[index] = {std::max(within[a]->latency_seconds, within[b]->latency_seconds),
-                             std::min(within[a]->bytes_per_second, within[b]->bytes_per_second)};
-        known_[index] = true;
-      }
-    }
-    for (size_t d = 0; d < program_.devices.size(); ++d) {
-      double& card = out_.card_bytes_per_second[static_cast<size_t>(out_.machine[d])];
-      card = std::max(card, fastest[static_cast<size_t>(out_.location[d])]);
-    }
-  }
-
-  // Each device is a location. A card carries what its fastest link to another machine can. What messages cost the
-  // processors is that of the profile, if it has any.
-  absl::Status FillDeviceLinks(const DeviceLinks& links) {
-    const size_t count = program_.devices.size();
-    std::vector<int> at;
-    for (const program::Device& device : program_.devices) {
-      const auto found = links.index.find(device.id);
-      if (found == links.index.end()) return base::InvalidArgument("device '{}' is not in the cluster", device.id);
-      out_.location[at.size()] = static_cast<int>(at.size());
-      at.push_back(found->second);
-    }
-    out_.locations = static_cast<int>(count);
-    out_.links_within_machines = true;
-    out_.links.assign(count * count, {});
-    known_.assign(count * count, true);
-    out_.message_cpu.assign(count, {});
-    for (size_t a = 0; a < count; ++a) {
-      for (const model::Link& link : profile_.links) {
-        if (link.from != link.to || link.from != Pool(static_cast<int>(a))) continue;
-        out_.message_cpu[a] = {link.processor_seconds_per_message, link.processor_seconds_per_byte};
-      }
-      double& card = out_.card_bytes_per_second[static_cast<size_t>(out_.machine[a])];
-      for (size_t b = 0; b < count; ++b) {
-        const LinkSpeed& speed = links.table.Between(at[a], at[b]);
-        out_.links[a * count + b] = speed;
-        if (out_.machine[a] != out_.machine[b]) card = std::max(card, speed.bytes_per_second);
-      }
-    }
-    return absl::OkStatus();
   }
 
   absl::Status FillPasses(size_t b) {
@@ -197,7 +122,7 @@ class Filler {
 
   // Parameter servers hold the rows of the operation.
   bool Served(const program::Block& block, int operation) const {
-    return servers_ > 0 && std::ranges::find(block.tables, operation) != block.tables.end();
+    return server_cores_ > 0 && std::ranges::find(block.tables, operation) != block.tables.end();
   }
 
   // The part of `whole` that is spent once a step, after the passes. Blocks without dense parameters have no Update
@@ -215,6 +140,22 @@ class Filler {
     return each * Part(pool) * Scale() * (program_.micro_batches - profile_.micro_batches);
   }
 
+  const model::UnitCpus* Unit(const std::string& pool) const {
+    const auto found = std::ranges::find(profile_.units, pool, &model::UnitCpus::resource_type);
+    return found == profile_.units.end() ? nullptr : &*found;
+  }
+  // 0: unknown.
+  double CoresOf(const std::string& pool) const {
+    const model::UnitCpus* const unit = Unit(pool);
+    return unit == nullptr ? 0 : unit->cores;
+  }
+  // Cores of a unit that serves: one where nothing is known, as the processor time of servers is that of one core.
+  double ServerCores(const std::string& pool) const { return CoresOf(pool) > 0 ? CoresOf(pool) : 1; }
+  double Period(const std::string& pool) const {
+    const model::UnitCpus* const unit = Unit(pool);
+    return unit != nullptr && unit->period_seconds > 0 ? unit->period_seconds : kQuotaPeriodSeconds;
+  }
+
   double Part(const std::string& pool) const {
     const auto found = parts_.find(pool);
     return found == parts_.end() ? 1 : found->second;
@@ -225,7 +166,7 @@ class Filler {
     for (const program::Device& device : program_.devices) {
       const double part = Part(device.pool);
       out_.quotas.push_back(part < kUnlimited && !device.server
-                                ? Durations::Quota{kQuotaPeriodSeconds, part * kQuotaPeriodSeconds, 0}
+                                ? Durations::Quota{Period(device.pool), part * Period(device.pool), 0}
                                 : Durations::Quota{});
     }
   }
@@ -265,13 +206,19 @@ class Filler {
         const double not_here = served ? UpdateSeconds(block, i, pool, OwnSeconds(times, 1) * Scale()) : 0;
         own += std::max(0.0, OwnSeconds(times, share) * Scale() - not_here + MicroBatchSeconds(i, pool) / Part(pool));
         if (!served && (table || block.group < 0)) continue;
-        const double seconds = times.sync_processor_seconds * (served ? Scale() : traffic[index]);
+        const double seconds =
+            served ? RowsProcessorSeconds(times, layout) : times.sync_processor_seconds * traffic[index];
         moving += seconds;
         if (!served) moving_now += seconds * Part(pool);
       }
       out_.least_step_seconds[static_cast<size_t>(layout.devices[index])] += own + moving;
       out_.reduction_cpu_seconds[b][index] = moving_now;
     }
+  }
+
+  // What a replica takes in a step to pull and push its rows of a table.
+  double RowsProcessorSeconds(const model::LayerProfile& times, const program::Layout& layout) const {
+    return Shared(times.sync_processor_seconds, times.comm_parallel, layout.replicas()) * Scale();
   }
 
   bool LinksKnown(const program::Layout& layout) const {
@@ -330,7 +277,7 @@ class Filler {
   void FillRows(size_t b) {
     const program::Block& block = program_.blocks[b];
     const program::Layout& layout = LayoutOf(block);
-    if (servers_ == 0) return;
+    if (server_cores_ <= 0) return;
     for (const int table : block.tables) {
       Durations::Rows rows;
       for (const int device : layout.devices) {
@@ -339,7 +286,9 @@ class Filler {
         const double seconds = Shared(times->sync_seconds, times->comm_parallel, layout.replicas()) * Scale() / 2;
         rows.pull = std::max(rows.pull, seconds);
         rows.push = rows.pull;
-        rows.update = std::max(rows.update, times->server_seconds * Scale() / servers_);
+        const double processor = RowsProcessorSeconds(*times, layout) * Part(Pool(device));
+        rows.processor = std::max(rows.processor, processor / 2);
+        rows.update = std::max(rows.update, times->server_seconds * Scale() / server_cores_);
       }
       out_.rows[table] = rows;
     }
@@ -367,7 +316,7 @@ class Filler {
   const Program& program_;
   const model::Profile& profile_;
   const int samples_;
-  int servers_ = 0;
+  double server_cores_ = 0;  // of all servers together
   const std::map<std::string, double> parts_;
   Durations out_;
   std::vector<bool> known_;  // by link
@@ -390,7 +339,12 @@ std::map<std::string, double> QuotaParts(const model::Profile& profile) {
     }
   }
   std::map<std::string, double> parts;
-  for (const auto& [pool, of] : sums) parts[pool] = std::clamp(of.burst / of.all, 1e-3, 1.0);
+  for (const auto& [pool, of] : sums) parts[pool] = std::clamp(of.burst / of.all, kLeastPart, 1.0);
+  // A limit below one core says it exactly: single runs may be longer than a period, and be held up too.
+  for (const model::UnitCpus& unit : profile.units) {
+    const auto found = parts.find(unit.resource_type);
+    if (found != parts.end() && unit.cores > 0 && unit.cores < 1) found->second = std::max(kLeastPart, unit.cores);
+  }
   return parts;
 }
 

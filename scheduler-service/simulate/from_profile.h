@@ -14,8 +14,9 @@
 
 namespace medley::sched {
 
-// By pool: the part of the time that its units compute under their CPU quota, in (0, 1]; 1 without one. It is the ratio
-// of burstSeconds to computeSeconds over all operations, because single ones are measured less precisely.
+// By pool: the part of the time that its units compute under their CPU quota, in (0, 1]; 1 without one. A CPU limit
+// below one core says it (Profile::units). Else it is the ratio of burstSeconds to computeSeconds over all operations,
+// because single ones are measured less precisely.
 std::map<std::string, double> QuotaParts(const model::Profile& profile);
 
 // Seconds of an operation on one replica that takes `share` of a step of `samples`, while no CPU quota holds it up: the
@@ -29,7 +30,7 @@ absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::
 // plan without a pipeline does not divide it. 0: unknown.
 double MicroBatchesCost(const model::Profile& profile, int operation, const std::string& pool);
 
-// The period of CPU quotas that Kubernetes sets (kubelet's default).
+// The period of CPU quotas that Kubernetes sets (kubelet's default), where the profile does not say another.
 inline constexpr double kQuotaPeriodSeconds = 0.1;
 
 // `samples`: of a step. Where the profile has a link between two pools, messages and reductions follow from their

@@ -35,6 +35,17 @@ absl::Status AverageOverPhases(const program::Program& program, Durations& durat
   return absl::OkStatus();
 }
 
+// Enough steps to see several periods of the longest quota, which a device begins with none of it used up.
+int StepsToSee(const Durations& durations, const program::Program& program, double seconds_per_step) {
+  constexpr double kPeriods = 5;
+  double longest = 0;
+  for (const Durations::Quota& quota : durations.quotas) longest = std::max(longest, quota.period);
+  if (longest <= 0 || seconds_per_step <= 0) return 0;
+  const double most = static_cast<double>(kMostInstructions) / kPhases /
+                      static_cast<double>(std::max<size_t>(1, program.instructions.size()));
+  return static_cast<int>(std::min(most, std::ceil(kPeriods * longest / seconds_per_step)));
+}
+
 // Several agreements, so that a step's mean seconds have their part of them.
 int StepsToSee(double part) {
   constexpr int kAgreements = 4, kMost = 400;
@@ -68,7 +79,7 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
                               ? DurationsFromProfile(out.program, profile, out.samples)
                               : DurationsFromProfile(out.program, profile, out.samples, *options.links));
   for (Durations::Quota& quota : durations.quotas) {
-    if (quota.period <= 0) continue;
+    if (quota.period <= 0 || options.quota_period_seconds <= 0) continue;
     quota.seconds *= options.quota_period_seconds / quota.period;
     quota.period = options.quota_period_seconds;
   }
@@ -82,6 +93,11 @@ absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const mod
   simulation.max_spans = options.max_spans;
   simulation.first_span_step = std::max(0, simulation.steps - kTimelineSteps);
   MEDLEY_ASSIGN_OR_RETURN(out.simulation, Simulate(out.program, durations, simulation));
+  if (const int steps = StepsToSee(durations, out.program, out.simulation.seconds_per_step); steps > simulation.steps) {
+    simulation.steps = steps;
+    simulation.first_span_step = std::max(0, steps - kTimelineSteps);
+    MEDLEY_ASSIGN_OR_RETURN(out.simulation, Simulate(out.program, durations, simulation));
+  }
   MEDLEY_RETURN_IF_ERROR(AverageOverPhases(out.program, durations, simulation, out.simulation));
   if (options.count_memory) {
     out.memory = program::CountMemory(out.program, profile.model,

@@ -17,14 +17,17 @@
 
 namespace medley::sched {
 
+// The same for every figure of a plan, so that all who simulate it say the same.
+inline constexpr int kSimulatedSteps = 10;
+
 struct PlanSimulationOptions {
-  int samples = 0;  // of a step; 0: the profile's batch
-  int steps = 10;
-  bool rank = false;      // order the operations by upward rank (rank.h)
+  int samples = 0;              // of a step; 0: the profile's batch
+  int steps = kSimulatedSteps;  // at least; more where quotas hold devices up, or only some steps agree
+  bool rank = false;            // order the operations by upward rank (rank.h)
   int64_t max_spans = 0;  // 0: no timeline. A timeline has the last kTimelineSteps steps, which are in steady state
   int64_t max_instructions = program::kMaxInstructions;  // of a step
   const DeviceLinks* links = nullptr;                    // null: the profile's
-  double quota_period_seconds = kQuotaPeriodSeconds;     // of units with a CPU quota
+  double quota_period_seconds = 0;                       // of units with a CPU quota; 0: as the profile says
   bool count_memory = true;
   bool bound = false;
   std::stop_token stop;

@@ -217,7 +217,7 @@ class Run {
       const double begin = std::max(now, cpu_free_[static_cast<size_t>(instruction.device)]);
       EndAt(l, list, quotas_.Spend(instruction.device, begin, seconds));
     } else {
-      EndAt(l, list, now + seconds);
+      EndAt(l, list, std::max(now + seconds, TakeCpu(instruction.device, work_.processor[index], now)));
     }
     return false;
   }

@@ -23,6 +23,7 @@ class Work {
   StepWork Measure() {
     const size_t count = program_.instructions.size();
     out_.seconds.assign(count, 0);
+    out_.processor.assign(count, 0);
     out_.bytes.assign(count, 0);
     out_.rate.assign(count, 0);
     out_.collective.assign(count, -1);
@@ -160,9 +161,11 @@ class Work {
         break;
       case Kind::kPullRows:
         out_.seconds[i] = rows().pull;
+        out_.processor[i] = rows().processor;
         break;
       case Kind::kPushRows:
         out_.seconds[i] = rows().push;
+        out_.processor[i] = rows().processor;
         break;
       case Kind::kUpdateRows:
         out_.seconds[i] = rows().update;

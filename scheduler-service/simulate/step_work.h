@@ -27,6 +27,8 @@ struct StepWork {
   };
 
   std::vector<double> seconds;  // by instruction; 0: messages, which take what the network takes
+  std::vector<double>
+      processor;                // by instruction: of the device's computation, beside `seconds`; PullRows and PushRows
   std::vector<double> bytes;    // by instruction: of messages
   std::vector<double> rate;     // by instruction: bytes a second of a Send's link; 0: no limit
   std::vector<int> collective;  // by instruction; -1: none

@@ -75,7 +75,7 @@ absl::StatusOr<StepTimeProblem> StepTimeProblem::Compile(model::PlanRequest requ
     for (int b = 0; b < out.devices(); ++b) {
       const std::string& machine = out.device(a).machine;
       if (a == b || (!machine.empty() && machine == out.device(b).machine)) continue;
-      fastest = std::max(fastest, out.Link(a, b).bytes_per_second);
+      fastest = std::max({fastest, out.Link(a, b).bytes_per_second, out.Link(b, a).bytes_per_second});
     }
     out.cards_.push_back(fastest > 0 ? 1 / fastest : 0);
   }

@@ -104,6 +104,42 @@ TEST(CostTest, ServerMemoryBoundsServers) {
   EXPECT_EQ(Evaluate(Compiled(r), {{0, 2, 1, 1}}).plan.server_units, 0);
 }
 
+// 1 ms of c = 5 ms is the processor's part of a sum between two units. One unit does not add, four move 1.5 times as
+// much.
+TEST(CostTest, OneUnitTakesNoTimeForSums) {
+  model::PlanRequest r = HandMade();
+  for (model::Layer& layer : r.model.layers) {
+    for (model::LayerProfile& p : layer.profiles) {
+      p.compute_seconds = 0.005;
+      p.compute_parallel = 0.8;
+      if (!layer.sparse && p.server_seconds == 0) p.sync_processor_seconds = 0.001;
+    }
+  }
+  const Problem problem = Compiled(r);
+  ASSERT_FALSE(r.model.layers[1].sparse);
+  const StageTerms terms = problem.ComputeTerms(1, 1);
+  EXPECT_NEAR(terms.ComputeSeconds(1), 0.004, kExact);
+  EXPECT_NEAR(terms.ComputeSeconds(2), 0.001 + 0.002, kExact);
+  EXPECT_NEAR(terms.ComputeSeconds(4), 0.001 + 0.001 + 0.0005, kExact);
+  r.model.layers[1].profiles[1].sync_processor_seconds = 0.003;  // sums cost more than a second unit saves
+  const StageTerms constant = Compiled(r).ComputeTerms(1, 1);
+  EXPECT_NEAR(constant.ComputeSeconds(1), 0.002, kExact);
+  EXPECT_NEAR(constant.ComputeSeconds(4), 0.002, kExact);
+}
+
+// The servers need 0.5454 cores.
+TEST(CostTest, ServersAreCountedInUnitsOfTheirCores) {
+  model::PlanRequest r = HandMade();
+  r.resources[0].cores = 0.2;
+  EXPECT_EQ(Evaluate(Compiled(r), kMixed).plan.server_units, 3);
+  r.resources[0].cores = 0.5;
+  EXPECT_EQ(Evaluate(Compiled(r), kMixed).plan.server_units, 2);
+  r.resources[0].cores = 4;
+  EXPECT_EQ(Evaluate(Compiled(r), kMixed).plan.server_units, 1);
+  r.resources[1].cores = 0.01;
+  EXPECT_EQ(Evaluate(Compiled(r), kMixed).plan.server_units, 1) << "the other type does not serve";
+}
+
 TEST(CostTest, MinThroughputHasATolerance) {
   model::PlanRequest r = HandMade();
   r.constraints.min_throughput = 64 / 0.0055 * (1 + 5e-10);

@@ -8,6 +8,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "common/base/testing/status_matchers.h"
 #include "common/program/compile.h"
@@ -263,6 +265,104 @@ TEST(FromProfileTest, PoolsThatWereMeasuredApartHaveTheSlowerLinkOfBoth) {
   model::Profile profile = SampleProfile({"p0", "p1"});
   profile.links = {{"p0", "p0", 0.5, 320}, {"p1", "p1", 0.25, 160}};
   EXPECT_THAT(SecondsPerStep(program::StagesPlan({{1, 1}, {2, 1}}, 1), profile, 8), DoubleNear(12 + 2 * 2.5, kClose));
+}
+
+// Out at 160 bytes/s and back at 16,000, of 8 x 40 bytes each way: a card does not slow down what its link can carry.
+TEST(FromProfileTest, ACardCarriesItsFastestLinkInEitherDirection) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  profile.links = {{"p0", "p1", 0, 160}, {"p1", "p0", 0, 16000}};
+  const model::ExecutionPlan plan = program::StagesPlan({{1, 1}, {2, 1}}, 1);
+  EXPECT_THAT(SecondsPerStep(plan, profile, 8), DoubleNear(12 + 2 + 0.02, kClose));
+  std::ranges::reverse(profile.links);
+  EXPECT_THAT(SecondsPerStep(plan, profile, 8), DoubleNear(12 + 2 + 0.02, kClose));
+}
+
+// Links of both directions and of one, two measurements of one link, one of which knows no processor time, and a link
+// that only says what messages cost.
+TEST(FromProfileTest, TheOrderOfLinksDoesNotMatter) {
+  model::Profile profile = SampleProfile({"p0", "p1", "p2"});
+  profile.model.layers.insert(profile.model.layers.begin() + 1, profile.model.layers.front());
+  profile.model.layers[1].name = "b";
+  profile.links = {{"p0", "p0", 0.1, 300, 0.05, 0}, {"p0", "p0", 0.2, 200}, {"p0", "p1", 0.3, 160},
+                   {"p1", "p0", 0.4, 16000},        {"p2", "p1", 0.5, 90},  {"p2", "p2", 0.6, 70, 0.01, 0.001},
+                   {"p1", "p1", 0, 0, 0.02, 0.0005}};
+  const model::ExecutionPlan plan = program::StagesPlan({{1, 2}, {2, 2}, {3, 1}}, 2);
+  const double seconds = SecondsPerStep(plan, profile, 8);
+  const auto by_ends = [](const model::Link& a, const model::Link& b) {
+    return std::tie(a.from, a.to, a.latency_seconds) < std::tie(b.from, b.to, b.latency_seconds);
+  };
+  std::ranges::sort(profile.links, by_ends);
+  int orders = 0;
+  do {
+    ASSERT_EQ(SecondsPerStep(plan, profile, 8), seconds) << orders;
+    ++orders;
+  } while (std::ranges::next_permutation(profile.links, by_ends).found);
+  EXPECT_EQ(orders, 5040);
+}
+
+// One server: its processor time of 8 s takes as long as its unit has cores.
+TEST(FromProfileTest, AServerComputesWithTheCoresOfItsUnit) {
+  model::Profile profile = SampleProfile({"p0", "cpu"});
+  profile.model.layers[0].sparse = true;
+  profile.model.layers[0].profiles[0].server_seconds = 8;
+  model::ExecutionPlan plan = program::StagesPlan({{2, 1}}, 1);
+  plan.stages[0].syncs = {{{{0, 1}}, {.kind = model::SyncKind::kParameterServer}}, {{{1, 2}}, program::Allreduce()}};
+  plan.servers = model::Servers{"cpu", 1};
+  const auto update_with = [&](std::vector<model::UnitCpus> units) {
+    profile.units = std::move(units);
+    const auto program = program::Compile(plan, profile.model);
+    EXPECT_THAT(program, IsOk());
+    const auto durations = DurationsFromProfile(*program, profile, 8);
+    EXPECT_THAT(durations, IsOk());
+    return durations->rows.at(0).update;
+  };
+  EXPECT_THAT(update_with({}), DoubleNear(8, kClose)) << "one core where nothing is known";
+  EXPECT_THAT(update_with({{"cpu", 0.2, 0.1}}), DoubleNear(40, kClose));
+  EXPECT_THAT(update_with({{"cpu", 4, 0.1}}), DoubleNear(2, kClose));
+  EXPECT_THAT(update_with({{"p0", 4, 0.1}}), DoubleNear(8, kClose)) << "those of another pool";
+  plan.servers->units = 2;
+  EXPECT_THAT(update_with({{"cpu", 4, 0.1}}), DoubleNear(1, kClose));
+}
+
+// Pulling and pushing rows takes 1 s of the processor of c = 6 s, which computation lacks while they move.
+TEST(FromProfileTest, RowsTakeProcessorTimeFromComputation) {
+  model::Profile profile = SampleProfile({"p0", "cpu"});
+  profile.model.layers[0].sparse = true;
+  model::LayerProfile& table = profile.model.layers[0].profiles[0];
+  table.server_seconds = 1e-3;
+  table.sync_seconds = 2;
+  table.sync_processor_seconds = 1;
+  table.comm_parallel = 1;
+  for (const int units : {1, 2}) {
+    model::ExecutionPlan plan = program::StagesPlan({{2, units}}, 1);
+    plan.stages[0].syncs = {{{{0, 1}}, {.kind = model::SyncKind::kParameterServer}}, {{{1, 2}}, program::Allreduce()}};
+    plan.servers = model::Servers{"cpu", 1};
+    const auto program = program::Compile(plan, profile.model);
+    ASSERT_THAT(program, IsOk());
+    const auto durations = DurationsFromProfile(*program, profile, 8);
+    ASSERT_THAT(durations, IsOk());
+    EXPECT_THAT(durations->rows.at(0).processor, DoubleNear(0.5 / units, kClose)) << "one pull, or one push";
+  }
+}
+
+// Single runs seem to take 0.9 of the time that the limit lets them have, because they are longer than its period.
+TEST(FromProfileTest, ALimitBelowACoreIsTheQuota) {
+  model::Profile profile = SampleProfile({"p0"});
+  for (model::Layer& layer : profile.model.layers) layer.profiles[0].burst_seconds = 5.4;
+  EXPECT_THAT(QuotaParts(profile).at("p0"), DoubleNear(0.9, kClose));
+  profile.units = {{"p0", 0.4, 0.01}};
+  EXPECT_THAT(QuotaParts(profile).at("p0"), DoubleNear(0.4, kClose));
+  const auto program = program::Compile(program::StagesPlan({{2, 1}}, 1), profile.model);
+  ASSERT_THAT(program, IsOk());
+  const auto durations = DurationsFromProfile(*program, profile, 8);
+  ASSERT_THAT(durations, IsOk());
+  EXPECT_THAT(durations->quotas[0].seconds, DoubleNear(0.004, kClose));
+  EXPECT_THAT(durations->quotas[0].period, DoubleNear(0.01, kClose));
+  const Durations::Passes& passes = durations->passes[0][0];
+  EXPECT_THAT(passes.forward.At(8) + passes.backward.At(8) + passes.update, DoubleNear(0.4 * 12, kClose));
+  profile.units[0] = {"p0", 4, 0};
+  EXPECT_THAT(QuotaParts(profile).at("p0"), DoubleNear(0.9, kClose)) << "several cores hold up what several threads do";
+  EXPECT_EQ(DurationsFromProfile(*program, profile, 8)->cores[0], 4);
 }
 
 TEST(FromProfileTest, NamesWhatIsMissing) {
