@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/cluster.h"
 #include "common/model/device.h"
@@ -76,6 +77,22 @@ void AddMessageCosts(const std::vector<model::Link>& links, double factor, model
     resource.processor_seconds_per_message = factor * link.processor_seconds_per_message;
     resource.processor_seconds_per_byte = factor * link.processor_seconds_per_byte;
   }
+}
+
+// The CPU limit of a unit that computes on processors: as the profiler of the pool found it, else what the pool's spec
+// says.
+void AddCpus(const std::vector<model::UnitCpus>& units, const ResourcePool& pool, model::Resource& resource) {
+  if (pool.cls != model::ResourceClass::kCpu) return;
+  const auto measured = std::ranges::find(units, pool.name, &model::UnitCpus::resource_type);
+  if (measured != units.end()) resource.cpu_period_seconds = measured->period_seconds;
+  if (measured != units.end() && measured->cores > 0) {
+    resource.cores = measured->cores;
+    return;
+  }
+  const auto cpu = pool.unit_resources.find("cpu");
+  if (cpu == pool.unit_resources.end()) return;
+  const auto cores = base::ParseQuantity(cpu->second);
+  if (cores.ok() && *cores > 0) resource.cores = *cores;
 }
 
 // True if only plans of stages can run the job: rows of tables are on parameter servers, and slow trainers are left out
@@ -192,6 +209,7 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
     resource.memory_bytes = offer.pool->memory_bytes;
     resource.offering = offer.pool->offering;
     if (resource.offering && !offer.zone.empty()) resource.offering->zone = offer.zone;
+    AddCpus(profile.units, *offer.pool, resource);
     request.resources.push_back(std::move(resource));
   }
   request.server_type = ServerPool(job, offers);
@@ -260,6 +278,7 @@ absl::StatusOr<model::Profile> MergeProfiles(const std::vector<model::Profile>& 
     }
     for (const model::Link& link : other.links) merged.links.push_back(link);
     merged.allreduces.insert(merged.allreduces.end(), other.allreduces.begin(), other.allreduces.end());
+    merged.units.insert(merged.units.end(), other.units.begin(), other.units.end());
   }
   return merged;
 }

@@ -135,6 +135,26 @@ TEST_F(PlanRequestTest, ThePlansOfCostsAreSimulatedAsTheProfileSays) {
   EXPECT_EQ(simulated.state_factor, profile_.state_factor);
 }
 
+// As its profiler found it, or as the pool says; a unit with a GPU does not compute on its processors.
+TEST_F(PlanRequestTest, TheCpuLimitOfAUnitIsPassedOn) {
+  cpu_.unit_resources = {{"cpu", "400m"}};
+  expensive_.unit_resources = {{"cpu", "4"}};
+  gpu_.unit_resources = {{"cpu", "500m"}};
+  profile_.units = {{"cpu", 0.35, 0.01}};
+  const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&expensive_, 2}, {&gpu_, 2}}, {});
+  EXPECT_EQ(r.resources[0].cores, 0.35);
+  EXPECT_EQ(r.resources[0].cpu_period_seconds, 0.01);
+  EXPECT_EQ(r.resources[1].cores, 4);
+  EXPECT_EQ(r.resources[1].cpu_period_seconds, 0);
+  EXPECT_EQ(r.resources[2].cores, 0);
+  EXPECT_EQ(model::ProfileOf(r).units, (std::vector<model::UnitCpus>{{"cpu", 0.35, 0.01}, {"expensive", 4, 0}}));
+  model::Profile other = Profile("gpu");
+  other.units = {{"gpu", 0, 0}};
+  const auto merged = MergeProfiles({profile_, other});
+  ASSERT_THAT(merged, IsOk());
+  EXPECT_EQ(merged->units, (std::vector<model::UnitCpus>{{"cpu", 0.35, 0.01}, {"gpu", 0, 0}}));
+}
+
 TEST_F(PlanRequestTest, LinksAreCalibratedAsTheLayersAre) {
   profile_.links = {{"cpu", "cpu", 1e-4, 1e8, 2e-5, 1e-9}};
   JobProgress progress;
