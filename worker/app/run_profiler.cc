@@ -9,6 +9,7 @@
 #include "worker/app/job_tls.h"
 #include "worker/app/roles.h"
 #include "worker/app/runtime_probe.h"
+#include "worker/app/unit_cpus.h"
 #include "worker/params/optimizer_of.h"
 #include "worker/profiler/profiler.h"
 
@@ -38,6 +39,10 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, BlockMaker make_bloc
   options.clock = &clock;
   options.threads = std::make_shared<ComputeThreads>(env.threads);  // as a trainer of this pool
   MEDLEY_ASSIGN_OR_RETURN(options.device, ChooseDevice(env));
+  if (const auto quota = CgroupQuota("/"); quota && options.device == nullptr) {
+    options.cores = quota->cores;
+    options.cpu_period_seconds = quota->period_seconds;
+  }
   options.make_block = std::move(make_block);
   options.output = &std::cout;
   options.stop = signals.stop();

@@ -17,28 +17,28 @@ std::optional<int> PositiveNumber(const std::optional<std::string>& text) {
   return number > 0 ? std::optional(number) : std::nullopt;
 }
 
-std::optional<double> Smaller(std::optional<double> a, std::optional<double> b) {
+std::optional<CpuQuota> Smaller(std::optional<CpuQuota> a, std::optional<CpuQuota> b) {
   if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
+  return b->cores < a->cores ? b : a;
 }
 
 // v1 has the two numbers of cpu.max in two files; a quota of -1 means no limit.
-std::optional<double> QuotaV1(const std::filesystem::path& folder) {
+std::optional<CpuQuota> QuotaV1(const std::filesystem::path& folder) {
   const auto quota = base::ReadFile(folder / "cpu.cfs_quota_us"), period = base::ReadFile(folder / "cpu.cfs_period_us");
   if (!quota.ok() || !period.ok()) return std::nullopt;
   return ParseCpuMax(*quota + " " + *period);
 }
 
-std::optional<double> QuotaV2(const std::filesystem::path& folder) {
+std::optional<CpuQuota> QuotaV2(const std::filesystem::path& folder) {
   const auto text = base::ReadFile(folder / "cpu.max");
   return text.ok() ? ParseCpuMax(*text) : std::nullopt;
 }
 
 // Applies `read` to `mount` and to each folder on the way to `path` below it.
-std::optional<double> AlongPath(const std::filesystem::path& mount, const std::string& path,
-                                std::optional<double> (*read)(const std::filesystem::path&)) {
+std::optional<CpuQuota> AlongPath(const std::filesystem::path& mount, const std::string& path,
+                                  std::optional<CpuQuota> (*read)(const std::filesystem::path&)) {
   std::filesystem::path folder = mount;
-  std::optional<double> least = read(folder);
+  std::optional<CpuQuota> least = read(folder);
   for (const auto& part : std::filesystem::path(path).relative_path()) {
     folder /= part;
     least = Smaller(least, read(folder));
@@ -52,18 +52,19 @@ bool ListsCpu(std::string_view controllers) {  // "cpu,cpuacct"
 
 }  // namespace
 
-std::optional<double> ParseCpuMax(std::string_view text) {
+std::optional<CpuQuota> ParseCpuMax(std::string_view text) {
+  constexpr double kMicroseconds = 1e-6;
   std::istringstream stream{std::string(text)};
   double quota = 0, period = 0;
   if (!(stream >> quota >> period) || quota <= 0 || period <= 0) return std::nullopt;
-  return quota / period;
+  return CpuQuota{quota / period, kMicroseconds * period};
 }
 
-std::optional<double> CgroupQuota(const std::filesystem::path& root) {
+std::optional<CpuQuota> CgroupQuota(const std::filesystem::path& root) {
   const auto groups = base::ReadFile(root / "proc/self/cgroup");  // lines "hierarchy:controllers:path"
   if (!groups.ok()) return std::nullopt;
   std::istringstream lines(*groups);
-  std::optional<double> least;
+  std::optional<CpuQuota> least;
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':');
     const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
@@ -88,8 +89,9 @@ int UnitThreads(const GetVariable& get) {
   cpu_set_t set;
   CPU_ZERO(&set);
   const bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
+  const std::optional<CpuQuota> quota = CgroupQuota("/");
   return ThreadsFor({.wanted = PositiveNumber(get("OMP_NUM_THREADS")),
-                     .quota = CgroupQuota("/"),
+                     .quota = quota ? std::optional(quota->cores) : std::nullopt,
                      .allowed = known ? CPU_COUNT(&set) : 1});
 }
 

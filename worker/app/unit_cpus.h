@@ -18,16 +18,23 @@ struct CpuFacts {
   int allowed = 1;              // CPUs that the process may run on
 };
 
+// A limit of the processor time of a cgroup.
+struct CpuQuota {
+  double cores = 0;
+  double period_seconds = 0;  // in which the cgroup may use that part of a period
+  bool operator==(const CpuQuota&) const = default;
+};
+
 // At least 1. Never more than the quota (rounded down) and the CPUs allowed. Without `wanted`, the quota; without both,
 // 1, because the machine may be shared with other units. Pure.
 int ThreadsFor(const CpuFacts& facts);
 
-// The CPUs of a cgroup v2 limit, the text of cpu.max ("400000 100000", "max 100000"); nullopt: no limit. Pure.
-std::optional<double> ParseCpuMax(std::string_view text);
+// A cgroup v2 limit, the text of cpu.max ("400000 100000", "max 100000", microseconds); nullopt: no limit. Pure.
+std::optional<CpuQuota> ParseCpuMax(std::string_view text);
 
 // The smallest limit of the process's cgroup and the cgroups above it (v2, or v1's cpu controller). `root` stands for
 // "/", so that tests can use a folder of their own.
-std::optional<double> CgroupQuota(const std::filesystem::path& root);
+std::optional<CpuQuota> CgroupQuota(const std::filesystem::path& root);
 
 // ThreadsFor with the facts of this process.
 int UnitThreads(const GetVariable& get);

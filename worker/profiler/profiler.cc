@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/processor_time.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/profile.h"
@@ -136,6 +137,20 @@ struct Costs {
   OperationCost undivided;  // the batch in one micro-batch; zeros where each step has one
 };
 
+// A limit below one core says what is granted, whatever else the machine did meanwhile. Single runs may be longer than
+// its period, so what they take at full speed is their processor time.
+void ApplyPartOfACore(double cores, std::vector<Costs>& all) {
+  const auto apply = [&](OperationCost& cost) {
+    cost.burst_seconds = cost.processor_seconds;
+    cost.seconds = cost.processor_seconds / cores;
+    cost.spread = cost.processor_spread;
+  };
+  for (Costs& costs : all) {
+    std::ranges::for_each(costs.by_units, apply);
+    apply(costs.undivided);
+  }
+}
+
 // Where a CPU limit holds the operations up, their seconds in the long run follow from their processor time: the
 // limit's periods are long compared with the measurement of one operation, but not with that of all. For the same
 // reason the spread is that of the processor time.
@@ -163,11 +178,11 @@ void ApplyLimit(double seconds_per_processor_second, std::vector<Costs>& all) {
 
 // Measures all operations without a pause, so that the processor time of all of it is what a CPU limit grants.
 absl::StatusOr<std::vector<Costs>> TimeComputation(const StepTimerContext& context, const model::TrainingSpec& training,
-                                                   double budget_seconds) {
+                                                   double cores, double budget_seconds) {
   const int batch = training.batch_size, micros = std::max(1, training.micro_batches);
   std::vector<Costs> all(context.graph.operations.size());
   const base::SteadyTime begin = context.clock.Steady();
-  const double processor = ProcessorSeconds();
+  const double processor = base::ProcessorSeconds();
   for (const model::OperationRange& part :
        MeasuredTogether(context.graph, StateFactor(context.optimizer.kind), batch)) {
     const double budget = budget_seconds * static_cast<double>(part.end - part.first) /
@@ -185,7 +200,11 @@ absl::StatusOr<std::vector<Costs>> TimeComputation(const StepTimerContext& conte
     if (micros == 1) continue;
     MEDLEY_RETURN_IF_ERROR(time(batch, 1, [](Costs& costs) -> OperationCost& { return costs.undivided; }));
   }
-  const double spent = ProcessorSeconds() - processor;
+  const double spent = base::ProcessorSeconds() - processor;
+  if (cores > 0 && cores < 1) {
+    ApplyPartOfACore(cores, all);
+    return all;
+  }
   ApplyLimit(spent > 0 ? base::ToSeconds(context.clock.Steady() - begin) / spent : 1, all);
   return all;
 }
@@ -235,6 +254,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   profile.state_factor = StateFactor(optimizer.kind);
   profile.samples_per_epoch = data.rows();
   profile.micro_batches = std::max(1, training.micro_batches);
+  if (options.cores > 0) profile.units = {{options.resource_type, options.cores, options.cpu_period_seconds}};
   MEDLEY_RETURN_IF_ERROR(CheckModelFits(options, profile, data));
   AddUsedRows(graph, data, profile.model);
   const StepTimerContext context{.graph = graph,
@@ -247,7 +267,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
                                  .clock = *options.clock,
                                  .stop = options.stop};
   MEDLEY_ASSIGN_OR_RETURN(std::vector<Costs> measured,
-                          TimeComputation(context, training, kComputeShare * options.budget_seconds));
+                          TimeComputation(context, training, options.cores, kComputeShare * options.budget_seconds));
   for (int i = 0; i < static_cast<int>(graph.operations.size()); ++i) {
     model::LayerProfile layer;
     layer.resource_type = options.resource_type;

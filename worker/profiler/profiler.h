@@ -27,6 +27,8 @@ struct ProfilerOptions {
   base::Clock* clock = nullptr;             // required
   std::ostream* output = nullptr;           // required; the line is printed here
   CommunicationProbe* probe = nullptr;      // required
+  double cores = 0;                         // the unit's CPU limit; 0: unknown, or none
+  double cpu_period_seconds = 0;            // in which it holds
   std::shared_ptr<ComputeThreads> threads;  // as many as a trainer on this machine has; null: one
   std::shared_ptr<device::Device> device;   // that a trainer on this machine computes on; null: the CPU
   BlockMaker make_block = MakeModelBlock;   // of a trainer on this machine

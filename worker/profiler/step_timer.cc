@@ -1,10 +1,10 @@
 #include "worker/profiler/step_timer.h"
 
 #include <algorithm>
-#include <ctime>
 #include <span>
 #include <utility>
 
+#include "common/base/processor_time.h"
 #include "common/base/status.h"
 #include "common/program/samples.h"
 #include "worker/pipeline/batch_assembler.h"
@@ -100,9 +100,9 @@ absl::Status StepTimer::Step() {
     for (std::vector<double>* part : {&timed.forward, &timed.backward, &timed.update}) part->push_back(0);
   }
   base::SteadyTime since = context_.clock.Steady();
-  double processor = ProcessorSeconds();
+  double processor = base::ProcessorSeconds();
   const auto add = [&](Timed& timed, std::vector<double>& part) {
-    const double spent = ProcessorSeconds();
+    const double spent = base::ProcessorSeconds();
     timed.processor_in_block += spent - std::exchange(processor, spent);
     const base::SteadyTime now = context_.clock.Steady();
     part.back() += base::ToSeconds(now - std::exchange(since, now));
@@ -138,13 +138,13 @@ absl::Status StepTimer::Step() {
 absl::Status StepTimer::Block(double seconds) {
   for (Timed& timed : operations_) timed.in_block = timed.processor_in_block = 0;
   const base::SteadyTime begin = context_.clock.Steady();
-  const double processor = ProcessorSeconds();
+  const double processor = base::ProcessorSeconds();
   int steps = 0;
   do {
     MEDLEY_RETURN_IF_ERROR(Step());
     ++steps;
   } while (base::ToSeconds(context_.clock.Steady() - begin) < seconds);
-  const double all = ProcessorSeconds() - processor;
+  const double all = base::ProcessorSeconds() - processor;
   double own = 0;
   for (const Timed& timed : operations_) own += timed.processor_in_block;
   for (Timed& timed : operations_) {
@@ -187,12 +187,6 @@ absl::StatusOr<std::vector<OperationCost>> StepTimer::Measure(double budget) {
 }
 
 }  // namespace
-
-double ProcessorSeconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 std::vector<model::OperationRange> MeasuredTogether(const Graph& graph, double state_factor, int samples) {
   std::vector<model::OperationRange> parts;

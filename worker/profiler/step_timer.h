@@ -54,9 +54,6 @@ struct StepTimerContext {
   std::stop_token stop;
 };
 
-// Processor time of this process so far.
-double ProcessorSeconds();
-
 // Measures steps of `samples` in `micros` micro-batches, of these operations only, for about `budget` seconds, at least
 // one step. Errors: those of making and running the operations, Cancelled.
 absl::StatusOr<std::vector<OperationCost>> TimeSteps(const StepTimerContext& context, model::OperationRange range,

@@ -26,8 +26,8 @@ TEST(UnitCpusTest, TheVariableCountsWithinTheLimits) {
 }
 
 TEST(UnitCpusTest, ReadsCpuMax) {
-  EXPECT_EQ(ParseCpuMax("400000 100000\n"), 4);
-  EXPECT_EQ(ParseCpuMax("5000 10000\n"), 0.5);
+  EXPECT_EQ(ParseCpuMax("400000 100000\n"), (CpuQuota{4, 0.1}));
+  EXPECT_EQ(ParseCpuMax("5000 10000\n"), (CpuQuota{0.5, 0.01}));
   for (const char* none : {"max 100000\n", "-1 100000", "", "7", "x y"}) EXPECT_FALSE(ParseCpuMax(none)) << none;
 }
 
@@ -48,22 +48,22 @@ TEST_F(CgroupTest, TheSmallestLimitAboveTheProcessCounts) {
   EXPECT_FALSE(CgroupQuota(root_));
   Write("sys/fs/cgroup/kubepods/pod1/worker/cpu.max", "max 100000\n");
   Write("sys/fs/cgroup/kubepods/cpu.max", "800000 100000\n");
-  EXPECT_EQ(CgroupQuota(root_), 8);
+  EXPECT_EQ(CgroupQuota(root_), (CpuQuota{8, 0.1}));
   Write("sys/fs/cgroup/kubepods/pod1/cpu.max", "200000 100000\n");
-  EXPECT_EQ(CgroupQuota(root_), 2);
+  EXPECT_EQ(CgroupQuota(root_), (CpuQuota{2, 0.1}));
 }
 
 TEST_F(CgroupTest, AContainerSeesItsOwnLimitAtTheMount) {
   Write("proc/self/cgroup", "0::/\n");
   Write("sys/fs/cgroup/cpu.max", "300000 100000\n");
-  EXPECT_EQ(CgroupQuota(root_), 3);
+  EXPECT_EQ(CgroupQuota(root_), (CpuQuota{3, 0.1}));
 }
 
 TEST_F(CgroupTest, ReadsVersion1) {
   Write("proc/self/cgroup", "3:memory:/a\n2:cpu,cpuacct:/a\n");
   Write("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "150000\n");
   Write("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(CgroupQuota(root_), 1.5);
+  EXPECT_EQ(CgroupQuota(root_), (CpuQuota{1.5, 0.1}));
   Write("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n");
   EXPECT_FALSE(CgroupQuota(root_));
 }

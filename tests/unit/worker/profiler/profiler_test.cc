@@ -14,6 +14,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/testing/fake_clock.h"
+#include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
@@ -173,6 +174,30 @@ TEST(ProfilerTest, SynchronisationTakesProcessorTime) {
 }
 
 // The rest is in proportion.
+// Whatever else this machine does: a quarter of a core grants a second of processor time in four.
+TEST(ProfilerTest, ALimitBelowACoreSaysWhatIsGranted) {
+  base::SystemClock clock;
+  std::ostringstream output;
+  FixedProbe probe;
+  const ProfilerOptions options{.job = Adult(),
+                                .resource_type = "quarter",
+                                .budget_seconds = 0.2,
+                                .clock = &clock,
+                                .output = &output,
+                                .probe = &probe,
+                                .cores = 0.25,
+                                .cpu_period_seconds = 0.1};
+  ASSERT_THAT(RunProfiler(options), base::IsOk());
+  profile::v1::Profile proto;
+  ASSERT_THAT(model::ParseText(output.str().substr(15), proto), base::IsOk());
+  const auto profile = model::FromProto(proto);
+  ASSERT_THAT(profile, base::IsOk());
+  EXPECT_EQ(profile->units, (std::vector<model::UnitCpus>{{"quarter", 0.25, 0.1}}));
+  for (const model::Layer& layer : profile->model.layers) {
+    EXPECT_NEAR(layer.profiles[0].burst_seconds / layer.profiles[0].compute_seconds, 0.25, 1e-9) << layer.name;
+  }
+}
+
 TEST(ProfilerTest, MovesAtMost16MiBAtATime) {
   class Watched final : public FixedProbe {
    public:

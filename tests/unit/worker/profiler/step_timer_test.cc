@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/processor_time.h"
 #include "common/base/status.h"
 #include "common/model/job_spec.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
@@ -81,9 +82,9 @@ class TimeStepsTest : public ::testing::Test {
 };
 
 TEST_F(TimeStepsTest, ReturnsTheCostsOfEachOperation) {
-  const double processor = ProcessorSeconds();
+  const double processor = base::ProcessorSeconds();
   const auto costs = TimeSteps(Context(), {0, 5}, 256, 4, 0.2);
-  const double spent = ProcessorSeconds() - processor;
+  const double spent = base::ProcessorSeconds() - processor;
   ASSERT_TRUE(costs.ok()) << base::ToString(costs.status());
   ASSERT_EQ(costs->size(), 5U);
   double all = 0;
