@@ -75,6 +75,11 @@ void PrintReasons(const model::PlanResult& result) {
 
 std::string Seconds(double seconds) { return FormatDecimal(seconds, 6) + " s"; }
 
+// Who had the last word.
+std::string ChosenBy(const model::PlanResult& result) {
+  return result.judge.empty() ? "" : "; the " + result.judge + " chose the plan";
+}
+
 // Where the layers are, how long a step takes, why, and what it is compared with.
 void PrintStepTime(const Planned& planned) {
   const model::PlanResult& result = planned.result;
@@ -103,7 +108,10 @@ void PrintStepTime(const Planned& planned) {
     std::printf("to the end   %s%s s\n", plan.usd > 0 ? (FormatDecimal(plan.usd, 4) + " USD in ").c_str() : "",
                 FormatDecimal(plan.seconds_to_end, 1).c_str());
   }
-  if (plan.model_seconds > 0) std::printf("closed form  %s\n", Seconds(plan.model_seconds).c_str());
+  if (plan.model_seconds > 0) {
+    std::printf("closed form  %s, the simulator %s %%\n", Seconds(plan.model_seconds).c_str(),
+                fmt::format("{:+.1f}", 100 * (plan.seconds / plan.model_seconds - 1)).c_str());
+  }
   if (plan.lower_bound_seconds > 0) {
     std::printf("lower bound  %s of %s\n", Seconds(plan.lower_bound_seconds).c_str(),
                 plan.choices > 0         ? "every plan within the bounds, by the closed form or the simulator"
@@ -125,8 +133,8 @@ void PrintStepTime(const Planned& planned) {
   }
   std::printf("%s", others.Text().c_str());
   for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
-  std::printf("planner      %s, %s ms\n", result.planner.c_str(),
-              FormatDecimal(result.planning_seconds * 1000, 3).c_str());
+  std::printf("planner      %s, %s ms%s\n", result.planner.c_str(),
+              FormatDecimal(result.planning_seconds * 1000, 3).c_str(), ChosenBy(result).c_str());
 }
 
 void PrintTable(const Planned& planned) {
@@ -156,7 +164,7 @@ void PrintTable(const Planned& planned) {
     }
     if (result.simulated) {
       const double gap = plan.cost_usd > 0 ? (result.simulated->cost_usd / plan.cost_usd - 1) * 100 : 0;
-      std::printf("simulated    %s samples/s, %s USD, %s%s %% to the cost model, best of %d plans\n",
+      std::printf("simulated    %s samples/s, %s USD, %s%s %% to the closed form, best of %d plans\n",
                   FormatDecimal(result.simulated->throughput, 1).c_str(),
                   FormatDecimal(result.simulated->cost_usd, 4).c_str(), gap < 0 ? "" : "+",
                   FormatDecimal(gap, 1).c_str(), result.simulated->candidates);
@@ -165,8 +173,8 @@ void PrintTable(const Planned& planned) {
     PrintReasons(result);
   }
   for (const std::string& note : result.notes) std::printf("note         %s\n", note.c_str());
-  std::printf("planner      %s, %s ms\n", result.planner.c_str(),
-              FormatDecimal(result.planning_seconds * 1000, 3).c_str());
+  std::printf("planner      %s, %s ms%s\n", result.planner.c_str(),
+              FormatDecimal(result.planning_seconds * 1000, 3).c_str(), ChosenBy(result).c_str());
   if (!result.alternatives.empty()) std::printf("\n%s", AlternativesTable(planned).c_str());
 }
 

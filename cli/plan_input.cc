@@ -23,6 +23,7 @@
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/price_file.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/prepare/prepare.h"
 #include "worker/cut/cut.h"
@@ -128,7 +129,7 @@ bool IsArchive(const std::string& file) {
 absl::StatusOr<model::PlanResult> Answer(const PricedRequest& priced) {
   const base::SystemClock clock;
   const sched::Registry registry = sched::BuiltinPlanners();
-  const absl::Status own = registry.CheckName(priced.request.planner.name, priced.request.on_devices());
+  const absl::Status own = registry.CheckName(priced.request.planner.name, sched::SupplyOf(priced.request));
   if (own.ok()) return sched::MakePlan(priced.request, priced.origin, registry, clock, {});
   if (!HasPlannerProgram(OwnFolder())) {
     return base::InvalidArgument(

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/list_proto.h"
 
 namespace medley::cli {

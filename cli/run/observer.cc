@@ -8,6 +8,7 @@
 #include "cli/run/view.h"
 #include "common/base/status.h"
 #include "kube/errors.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 
 namespace medley::cli {

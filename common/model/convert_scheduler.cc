@@ -360,6 +360,7 @@ void ToProto(const PlanResult& result, pb::PlanResponse& out) {
   }
   for (const Reason& reason : result.reasons) ToProto(reason, *out.add_reasons());
   out.set_planner(result.planner);
+  out.set_judge(result.judge);
   out.set_planning_seconds(result.planning_seconds);
   out.set_seed(result.seed);
   out.set_lower_bound_usd(result.lower_bound_usd.value_or(0));
@@ -389,11 +390,10 @@ absl::StatusOr<PlanResult> FromProto(const pb::PlanResponse& in) {
   PlanResult result;
   if (in.has_plan()) result.plan = FromProto(in.plan());
   if (in.has_step_time()) result.step_time = StepTimeFromProto(in.step_time());
-  if (in.has_simulated()) {
-    result.simulated = {in.simulated().throughput(), in.simulated().cost_usd(), in.simulated().candidates()};
-  }
+  if (auto& s = in.simulated(); in.has_simulated()) result.simulated = {s.throughput(), s.cost_usd(), s.candidates()};
   for (const pb::Reason& reason : in.reasons()) result.reasons.push_back(FromProto(reason));
   result.planner = in.planner();
+  result.judge = in.judge();
   result.planning_seconds = in.planning_seconds();
   result.seed = in.seed();
   const auto bound = [&](double value, std::optional<double>& to) {

@@ -67,6 +67,7 @@ struct PlanResult {
   std::vector<Alternative> alternatives;
   std::vector<Resource> resources;       // those of the request, with prices filled in
   std::optional<Prediction> prediction;  // nullopt: nothing was observed yet
+  std::string judge;                     // that chose the plan: "simulator" or "closed form"; empty: no plan
   std::string policy;                    // bytes; set if PolicyOptions::return_policy
   std::vector<std::string> notes;        // sentences, for example why the plan is not of the requested planner
   // Not in the proto. False if the time budget or the caller ended planning early, or if the planner is not

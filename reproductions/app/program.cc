@@ -17,6 +17,7 @@
 #include "reproductions/tapp/baselines.h"
 #include "reproductions/tapp/tapp_planner.h"
 #include "reproductions/thesis/groups_planner.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/list_proto.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/process/address.h"
@@ -87,11 +88,11 @@ absl::Status Serve(const PlannerProgramOptions& options, const std::function<voi
   MEDLEY_ASSIGN_OR_RETURN(const sched::Address address, sched::ParseAddress(options.listen, "--listen"));
   MEDLEY_RETURN_IF_ERROR(CheckPlannerSecurity(options, address));
   const sched::Registry planners = AllPlanners();
-  if (planners.step_time().Find(options.planner) == nullptr) {
-    MEDLEY_RETURN_IF_ERROR(planners.CheckName(options.planner, /*on_devices=*/false, "--planner"));
+  const bool units = planners.Find(options.planner, sched::Supply::kUnits) != nullptr;
+  if (!units && planners.Find(options.planner, sched::Supply::kDevices) == nullptr) {
+    MEDLEY_RETURN_IF_ERROR(planners.CheckName(options.planner, sched::Supply::kUnits, "--planner"));
   }
-  sched::PlannerServiceOptions service_options{
-      .default_planner = planners.Find(options.planner) != nullptr ? options.planner : "auto", .tokens = {}};
+  sched::PlannerServiceOptions service_options{.default_planner = units ? options.planner : "auto", .tokens = {}};
   if (!options.token_file.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(service_options.tokens, sched::BearerTokens::Load(options.token_file));
   }

@@ -82,8 +82,8 @@ absl::Status SearchGraphByAgent(const sched::GraphQuestion& q, uint64_t seed, co
 
 std::string_view ShippedAgentWeights() { return medley_embedded_agent_weights()[0].bytes; }
 
-std::vector<std::unique_ptr<sched::StepTimePlanner>> MakeGraphAgentPlanners() {
-  std::vector<std::unique_ptr<sched::StepTimePlanner>> out;
+std::vector<std::unique_ptr<sched::Planner>> MakeGraphAgentPlanners() {
+  std::vector<std::unique_ptr<sched::Planner>> out;
   const auto add = [&](std::string_view name, std::string_view description, const sched::GraphOptions& options,
                        const AgentOptions& agent) {
     out.push_back(sched::MakeGraphPlanner(

@@ -9,7 +9,7 @@
 
 #include "reproductions/heterog/policy.h"
 #include "scheduler-service/graph/search.h"
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::reproductions::heterog {
 
@@ -62,6 +62,6 @@ absl::Status SearchGraphByAgent(const sched::GraphQuestion& q, uint64_t seed, co
 std::string_view ShippedAgentWeights();
 
 // `graph-agent`, and `graph-agent-paper` with the paper's sizes: from random weights, without local search.
-std::vector<std::unique_ptr<sched::StepTimePlanner>> MakeGraphAgentPlanners();
+std::vector<std::unique_ptr<sched::Planner>> MakeGraphAgentPlanners();
 
 }  // namespace medley::reproductions::heterog

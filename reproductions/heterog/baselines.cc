@@ -13,8 +13,8 @@ namespace medley::reproductions::heterog {
 using sched::OrderBy;
 using sched::Replicas;
 
-std::vector<std::unique_ptr<sched::StepTimePlanner>> MakeBaselines(const sched::GraphOptions& options) {
-  std::vector<std::unique_ptr<sched::StepTimePlanner>> out;
+std::vector<std::unique_ptr<sched::Planner>> MakeBaselines(const sched::GraphOptions& options) {
+  std::vector<std::unique_ptr<sched::Planner>> out;
   const auto add = [&](std::string_view name, std::string_view description,
                        const std::function<void(const sched::GraphQuestion&)>& search) {
     const auto run = [search](const sched::GraphQuestion& q) {
@@ -54,7 +54,7 @@ std::vector<std::unique_ptr<sched::StepTimePlanner>> MakeBaselines(const sched::
       });
   out.push_back(sched::MakePipelinePlanner(
       "hetpipe", "pipelines of virtual workers with the same devices each (HetPipe, Park and others 2020)",
-      sched::kMostDividedDevices, [](const sched::PipelineQuestion& q, sched::StepTimeSolution&) {
+      sched::kMostDividedDevices, [](const sched::PipelineQuestion& q, sched::Candidate&) {
         MEDLEY_RETURN_IF_ERROR(CheckDivisions(q.problem, "hetpipe"));
         for (const auto& stages : HetPipe(q.problem, q.limits)) q.timer.Seconds(stages);
         return absl::OkStatus();

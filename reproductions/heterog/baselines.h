@@ -10,6 +10,6 @@
 
 namespace medley::reproductions::heterog {
 
-std::vector<std::unique_ptr<sched::StepTimePlanner>> MakeBaselines(const sched::GraphOptions& options = {});
+std::vector<std::unique_ptr<sched::Planner>> MakeBaselines(const sched::GraphOptions& options = {});
 
 }  // namespace medley::reproductions::heterog

@@ -10,9 +10,9 @@
 namespace medley::reproductions::heterog {
 namespace {
 
+using sched::Budget;
 using sched::kForever;
 using sched::PipelineStage;
-using sched::SearchLimits;
 using sched::StepTimeProblem;
 
 // The devices of each stage, one of each virtual worker; the stages of one pool are neighbours, in the order of
@@ -74,7 +74,7 @@ std::vector<PipelineStage> Divide(const StepTimeProblem& problem, std::vector<st
 
 }  // namespace
 
-std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem, const SearchLimits& limits) {
+std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem, const Budget& limits) {
   std::map<std::string, std::vector<int>> by_name;
   for (int d = 0; d < problem.devices(); ++d) by_name[problem.device(d).pool].push_back(d);
   std::vector<std::vector<int>> pools;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 #include "scheduler-service/step_time/plans.h"
 
 namespace medley::reproductions::heterog {
@@ -14,6 +14,6 @@ namespace medley::reproductions::heterog {
 // number of virtual workers that divides all pools. Its other distributions give virtual workers unlike pipelines,
 // which no plan of stages can have. Where the limits end it, those that were found.
 std::vector<std::vector<sched::PipelineStage>> HetPipe(const sched::StepTimeProblem& problem,
-                                                       const sched::SearchLimits& limits);
+                                                       const sched::Budget& limits);
 
 }  // namespace medley::reproductions::heterog

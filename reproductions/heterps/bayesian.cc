@@ -17,10 +17,10 @@ namespace {
 using sched::Budget;
 using sched::Options;
 using sched::OptionTable;
-using sched::Planner;
 using sched::Problem;
 using sched::ScheduleCost;
 using sched::Solution;
+using sched::StagePlanner;
 
 constexpr int kMostEvaluations = 1000;  // the time for Cholesky grows with the cube of it
 constexpr int kRefit = 25;              // evaluations between selections of hyperparameters
@@ -133,13 +133,13 @@ class Optimisation {
   std::vector<Trial> trials_;  // the kLeaders best ones, best first
 };
 
-class Bayesian final : public Planner {
+class Bayesian final : public StagePlanner {
  public:
   std::string_view name() const override { return "bayesian"; }
   std::string_view description() const override { return "Gaussian process over schedules, expected improvement"; }
   Options options() const override { return BayesianTable().options(); }
 
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     MEDLEY_ASSIGN_OR_RETURN(const BayesianOptions options,
                             BayesianTable().Read(name(), problem.request().planner.options));
     const int initial = options.initial_samples > 0 ? options.initial_samples : std::min(40, options.evaluations);
@@ -153,6 +153,6 @@ class Bayesian final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<sched::Planner> MakeBayesian() { return std::make_unique<Bayesian>(); }
+std::unique_ptr<sched::StagePlanner> MakeBayesian() { return std::make_unique<Bayesian>(); }
 
 }  // namespace medley::reproductions::heterps

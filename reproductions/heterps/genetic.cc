@@ -15,10 +15,10 @@ namespace {
 using sched::Budget;
 using sched::Options;
 using sched::OptionTable;
-using sched::Planner;
 using sched::Problem;
 using sched::ScheduleCost;
 using sched::Solution;
+using sched::StagePlanner;
 
 constexpr int kMostPopulation = 10'000;
 constexpr int kMostGenerations = 1'000'000;
@@ -123,13 +123,13 @@ class Evolution {
   std::vector<Individual> population_;
 };
 
-class Genetic final : public Planner {
+class Genetic final : public StagePlanner {
  public:
   std::string_view name() const override { return "genetic"; }
   std::string_view description() const override { return "tournaments, crossover and mutation of schedules"; }
   Options options() const override { return GeneticTable().options(); }
 
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     MEDLEY_ASSIGN_OR_RETURN(const GeneticOptions options,
                             GeneticTable().Read(name(), problem.request().planner.options));
     if (int64_t{options.population} * problem.layers() > kMostGenes) {
@@ -141,6 +141,6 @@ class Genetic final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<sched::Planner> MakeGenetic() { return std::make_unique<Genetic>(); }
+std::unique_ptr<sched::StagePlanner> MakeGenetic() { return std::make_unique<Genetic>(); }
 
 }  // namespace medley::reproductions::heterps

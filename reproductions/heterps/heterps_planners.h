@@ -5,13 +5,13 @@
 #include <memory>
 #include <vector>
 
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/stage_planner.h"
 
 namespace medley::reproductions::heterps {
 
-std::unique_ptr<sched::Planner> MakeBayesian();
-std::unique_ptr<sched::Planner> MakeGenetic();
-std::unique_ptr<sched::Planner> MakeRlRnn();
+std::unique_ptr<sched::StagePlanner> MakeBayesian();
+std::unique_ptr<sched::StagePlanner> MakeGenetic();
+std::unique_ptr<sched::StagePlanner> MakeRlRnn();
 
 // All of them.
 std::vector<std::unique_ptr<sched::Planner>> MakeHeterpsPlanners();

@@ -4,7 +4,7 @@
 
 namespace medley::reproductions::heterps {
 
-std::unique_ptr<sched::Planner> MakeRlRnn() {
+std::unique_ptr<sched::StagePlanner> MakeRlRnn() {
   return sched::MakeRecurrentPlanner("rl-rnn", "Elman network policy over layers trained by REINFORCE (HeterPS)",
                                      policy_net::CellKind::kElman);
 }

@@ -24,7 +24,7 @@ std::vector<int> Everything(const sched::StepTimeProblem& problem) {
 }
 
 // All subsets up to 10 devices; above, those with the fastest devices.
-absl::Status BestSubset(const PipelineQuestion& q, sched::StepTimeSolution&) {
+absl::Status BestSubset(const PipelineQuestion& q, sched::Candidate&) {
   const int devices = q.problem.devices();
   std::vector<int> by_speed;
   for (int d = 0; d < devices; ++d) by_speed.push_back(d);
@@ -48,26 +48,26 @@ absl::Status BestSubset(const PipelineQuestion& q, sched::StepTimeSolution&) {
 
 }  // namespace
 
-void SearchRandomly(const sched::StepTimeProblem& problem, int64_t calls, base::Rng& rng,
-                    const sched::SearchLimits& limits, sched::PipelineTimer& timer) {
+void SearchRandomly(const sched::StepTimeProblem& problem, int64_t calls, base::Rng& rng, const sched::Budget& limits,
+                    sched::PipelineTimer& timer) {
   const int64_t end = timer.calls() + calls;
   for (int64_t draw = 0; draw < 20 * calls && timer.calls() < end && !limits.Spent(); ++draw) {
     timer.Seconds(sched::RandomPipeline(problem, rng));
   }
 }
 
-std::vector<std::unique_ptr<sched::StepTimePlanner>> MakeBaselines() {
-  std::vector<std::unique_ptr<sched::StepTimePlanner>> out;
+std::vector<std::unique_ptr<sched::Planner>> MakeBaselines() {
+  std::vector<std::unique_ptr<sched::Planner>> out;
   const auto add = [&](std::string_view name, std::string_view description, int most_devices,
                        sched::PipelineMethod search) {
     out.push_back(sched::MakePipelinePlanner(name, description, most_devices, std::move(search)));
   };
-  add("random", "the best of random pipelines", 0, [](const PipelineQuestion& q, sched::StepTimeSolution&) {
+  add("random", "the best of random pipelines", 0, [](const PipelineQuestion& q, sched::Candidate&) {
     SearchRandomly(q.problem, sched::kSearchCalls, q.rng, q.limits, q.timer);
     return absl::OkStatus();
   });
   add("bsp", "one copy of the model on every device, shares balanced", 0,
-      [](const PipelineQuestion& q, sched::StepTimeSolution&) {
+      [](const PipelineQuestion& q, sched::Candidate&) {
         q.timer.Seconds(OneStageOn(q.problem, Everything(q.problem)));
         return absl::OkStatus();
       });

@@ -9,9 +9,9 @@
 namespace medley::reproductions::tapp {
 
 // Times random pipelines until `calls` simulations were made or the limits end.
-void SearchRandomly(const sched::StepTimeProblem& problem, int64_t calls, base::Rng& rng,
-                    const sched::SearchLimits& limits, sched::PipelineTimer& timer);
+void SearchRandomly(const sched::StepTimeProblem& problem, int64_t calls, base::Rng& rng, const sched::Budget& limits,
+                    sched::PipelineTimer& timer);
 
-std::vector<std::unique_ptr<sched::StepTimePlanner>> MakeBaselines();
+std::vector<std::unique_ptr<sched::Planner>> MakeBaselines();
 
 }  // namespace medley::reproductions::tapp

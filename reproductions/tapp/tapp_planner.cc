@@ -23,7 +23,7 @@ struct MovingAverage {
   double value = 0;
 };
 
-class Tapp final : public sched::StepTimePlanner {
+class Tapp final : public sched::Planner {
  public:
   Tapp(TappOptions options, std::function<void(const TappRound&)> watch)
       : options_(std::move(options)), watch_(std::move(watch)) {
@@ -39,9 +39,11 @@ class Tapp final : public sched::StepTimePlanner {
                ? "tapp with the settings of the paper: 256 groups, Adam's rate 0.1"
                : "a partition and an allocation network that learn pipelines by REINFORCE (Mao and others 2021)";
   }
-  absl::StatusOr<sched::StepTimeSolution> Solve(const sched::StepTimeProblem& problem, uint64_t seed,
-                                                const sched::SearchLimits& limits) const override {
-    sched::PipelineTimer timer(problem, limits);
+  sched::Takes takes() const override { return {.supply = sched::Supply::kDevices, .graphs = true}; }
+  absl::StatusOr<sched::Candidate> Search(const sched::Question& question, sched::Judge& judge, uint64_t seed,
+                                          const sched::Budget& limits) const override {
+    const sched::StepTimeProblem& problem = question.devices();
+    sched::PipelineTimer timer(judge, limits);
     auto policy = MakePolicy(problem, seed);
     const auto learning = static_cast<int64_t>((1 - options_.polish) * static_cast<double>(options_.calls));
     double slowest = 0, fastest = sched::kForever;  // of single devices
@@ -86,13 +88,13 @@ class Tapp final : public sched::StepTimePlanner {
       sched::SearchLocally(problem, timer.best(), std::min(options_.calls - learning, options_.calls - timer.calls()),
                            rng, limits, timer);
     }
-    sched::StepTimeSolution solution = timer.Solution();
-    solution.repaired = repaired;
+    sched::Candidate best = timer.Best();
+    best.repaired = repaired;
     if (timer.best_seconds() < learned * (1 - 1e-9)) {
-      solution.notes.push_back(fmt::format("local search shortened the networks' best step from {:.6g} s to {:.6g} s",
-                                           learned, timer.best_seconds()));
+      best.notes.push_back(fmt::format("local search shortened the networks' best step from {:.6g} s to {:.6g} s",
+                                       learned, timer.best_seconds()));
     }
-    return solution;
+    return best;
   }
 
  private:
@@ -125,7 +127,7 @@ class Tapp final : public sched::StepTimePlanner {
 
 }  // namespace
 
-std::unique_ptr<sched::StepTimePlanner> MakeTapp(TappOptions options, std::function<void(const TappRound&)> watch) {
+std::unique_ptr<sched::Planner> MakeTapp(TappOptions options, std::function<void(const TappRound&)> watch) {
   return std::make_unique<Tapp>(std::move(options), std::move(watch));
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "reproductions/tapp/policy.h"
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::reproductions::tapp {
 
@@ -30,7 +30,6 @@ struct TappRound {
   double best_seconds = 0;
 };
 
-std::unique_ptr<sched::StepTimePlanner> MakeTapp(TappOptions options = {},
-                                                 std::function<void(const TappRound&)> watch = {});
+std::unique_ptr<sched::Planner> MakeTapp(TappOptions options = {}, std::function<void(const TappRound&)> watch = {});
 
 }  // namespace medley::reproductions::tapp

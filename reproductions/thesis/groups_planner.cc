@@ -24,23 +24,26 @@ const sched::OptionTable<GroupsOptions>& GroupsTable() {
   return table;
 }
 
-class GroupsPlanner final : public sched::StepTimePlanner {
+class GroupsPlanner final : public sched::Planner {
  public:
   std::string_view name() const override { return "thesis-groups"; }
   std::string_view description() const override {
     return "replicas that add in groups of one kind: of equal power, by links or pools, at random, or none (Wang 2023)";
   }
-  sched::Takes takes() const override { return {.graphs = true, .asynchronous = false}; }
+  sched::Takes takes() const override {
+    return {.supply = sched::Supply::kDevices, .graphs = true, .asynchronous = false};
+  }
   sched::Options options() const override { return GroupsTable().options(); }
-  absl::StatusOr<sched::StepTimeSolution> Solve(const sched::StepTimeProblem& problem, uint64_t seed,
-                                                const sched::SearchLimits& limits) const override {
-    MEDLEY_ASSIGN_OR_RETURN(const GroupsOptions options, GroupsTable().Read(name(), problem.request().planner.options));
-    return sched::PlanReplicas(problem, options.groups, seed, limits);
+  absl::StatusOr<sched::Candidate> Search(const sched::Question& question, sched::Judge& judge, uint64_t seed,
+                                          const sched::Budget& limits) const override {
+    MEDLEY_ASSIGN_OR_RETURN(const GroupsOptions options,
+                            GroupsTable().Read(name(), question.request().planner.options));
+    return sched::PlanReplicas(judge, options.groups, seed, limits);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<sched::StepTimePlanner> MakeGroupsPlanner() { return std::make_unique<GroupsPlanner>(); }
+std::unique_ptr<sched::Planner> MakeGroupsPlanner() { return std::make_unique<GroupsPlanner>(); }
 
 }  // namespace medley::reproductions::thesis

@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::reproductions::thesis {
 
-std::unique_ptr<sched::StepTimePlanner> MakeGroupsPlanner();
+std::unique_ptr<sched::Planner> MakeGroupsPlanner();
 
 }  // namespace medley::reproductions::thesis

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "scheduler-service/step_time/overlap.h"
+#include "scheduler-service/planning/overlap.h"
 #include "scheduler-service/step_time/shares.h"
 
 namespace medley::sched {

@@ -12,20 +12,20 @@
 #include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/search.h"
-#include "scheduler-service/step_time/overlap.h"
+#include "scheduler-service/planning/overlap.h"
 
 namespace medley::sched {
 namespace {
 
 // One more strategy, compared with the plan.
-void Compare(const GraphQuestion& q, std::string label, const GraphStrategy& strategy, StepTimeSolution& out) {
+void Compare(const GraphQuestion& q, std::string label, const GraphStrategy& strategy, Candidate& out) {
   const double seconds = q.timer.Seconds(strategy);
   const bool fits = seconds < kForever;
   out.alternatives.push_back({std::move(label), fits ? seconds : 0, fits ? "" : q.timer.WhyNot(strategy)});
 }
 
 // The best of a baseline's sizes of buckets, with one order. All were timed before.
-void CompareBaseline(const GraphQuestion& q, int action, OrderBy order, StepTimeSolution& out) {
+void CompareBaseline(const GraphQuestion& q, int action, OrderBy order, Candidate& out) {
   GraphStrategy best;
   double least = kForever;
   for (const int64_t bytes : BucketSizes(q.problem)) {
@@ -39,7 +39,7 @@ void CompareBaseline(const GraphQuestion& q, int action, OrderBy order, StepTime
 }
 
 // The plan without one kind of its decisions.
-void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, StepTimeSolution& out) {
+void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, Candidate& out) {
   const auto changed = [&](const std::string& label, const std::function<int(int)>& action) {
     GraphStrategy strategy = plan;
     for (int& each : strategy.actions) each = action(each);
@@ -134,16 +134,17 @@ std::string WhatHoldsItUp(const ProgramBound& bound, double seconds) {
   return text + fmt::format(": a step takes {:.3f} times the largest of them\n", seconds / bound.seconds());
 }
 
-class GraphPlanner final : public StepTimePlanner {
+class GraphPlanner final : public Planner {
  public:
   GraphPlanner(std::string_view name, std::string_view description, const GraphOptions& options, GraphSearch search,
                bool compares)
       : name_(name), description_(description), options_(options), search_(std::move(search)), compares_(compares) {}
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
-  Takes takes() const override { return {.graphs = true, .asynchronous = false}; }
-  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
-                                         const SearchLimits& limits) const override {
+  Takes takes() const override { return {.supply = Supply::kDevices, .graphs = true, .asynchronous = false}; }
+  absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
+                                   const Budget& limits) const override {
+    const StepTimeProblem& problem = question.devices();
     if (problem.asynchronous()) {
       return base::InvalidArgument("planner {} makes synchronous plans: planner.schedule must not be ASYNC_1F1B",
                                    name_);
@@ -153,7 +154,7 @@ class GraphPlanner final : public StepTimePlanner {
                                    name_);
     }
     const OperationGroups groups = GroupOperations(problem, options_.groups);
-    GraphTimer timer(problem, groups, limits, options_.calls);
+    GraphTimer timer(judge, groups, limits, options_.calls);
     base::Rng rng(seed);
     const GraphQuestion q{problem, groups, timer, rng};
     MEDLEY_RETURN_IF_ERROR(search_(q));
@@ -162,24 +163,24 @@ class GraphPlanner final : public StepTimePlanner {
       timer.Allow(kMostBalanceSimulations);
       BalanceShares(q);
     }
-    StepTimeSolution out;
-    out.simulated = timer.calls();
+    Candidate out;
+    out.judged = timer.calls();
     out.complete = !limits.Spent();
-    out.lower_bound_seconds = BoundOfGraph(problem).seconds();
+    out.lower_bound = BoundOfGraph(problem).seconds();
     if (timer.best().actions.empty()) {
       out.notes.push_back("no plan of operations fits on these devices: " + timer.why());
       return out;
     }
     if (compares_) CompareAll(q, out);
     if (!timer.best().counts.empty()) out.alternatives.push_back({"the best plan with whole replicas", whole, ""});
-    MEDLEY_ASSIGN_OR_RETURN(out.best, timer.Plan(timer.best()));
-    out.seconds = timer.best_seconds();
+    MEDLEY_ASSIGN_OR_RETURN(out.plan, timer.Plan(timer.best()));
+    out.figures = timer.best_figures();
     out.explanation = Table(q, timer.best());
     if (compares_) MEDLEY_RETURN_IF_ERROR(Overlap(q, limits, out));
     if (limits.Spent()) return out;
-    const auto bound = StepTimeEvaluator(problem, limits).Bound(*out.best);
+    const auto bound = DeviceSimulator(problem, limits.stop()).Bound(*out.plan);
     if (bound.ok()) {
-      out.explanation += WhatHoldsItUp(*bound, out.seconds);
+      out.explanation += WhatHoldsItUp(*bound, out.figures.seconds);
     } else {  // the plan is good without it
       out.notes.push_back("what holds the plan up is not known: " + base::Message(bound.status()));
     }
@@ -187,21 +188,22 @@ class GraphPlanner final : public StepTimePlanner {
   }
 
  private:
-  static absl::Status Overlap(const GraphQuestion& q, const SearchLimits& limits, StepTimeSolution& out) {
-    StepTimeEvaluator evaluator(q.problem, limits);
-    MEDLEY_ASSIGN_OR_RETURN(auto overlapped, OverlapBest(q, out.seconds * kWorthOverlap, limits, evaluator));
-    out.simulated += evaluator.calls();
+  static absl::Status Overlap(const GraphQuestion& q, const Budget& limits, Candidate& out) {
+    Overlapping overlapping(q.timer.judge(), limits);
+    MEDLEY_ASSIGN_OR_RETURN(auto overlapped, OverlapBest(q, out.figures.seconds * kWorthOverlap, limits, overlapping));
+    out.judged += overlapping.calls();
     if (!overlapped) return absl::OkStatus();
-    out.alternatives.push_back({"the best plan that ends its reductions before the next step", out.seconds, ""});
-    out.best = std::move(overlapped->found.plan);
-    out.seconds = overlapped->found.seconds;
+    out.alternatives.push_back(
+        {"the best plan that ends its reductions before the next step", out.figures.seconds, ""});
+    out.plan = std::move(overlapped->found.plan);
+    out.figures = overlapped->found.figures;
     out.explanation = Table(q, overlapped->strategy) + "reductions go on during the next step's forward pass\n";
-    limits.Report(*out.best, out.seconds);
+    limits.Report(*out.plan, out.figures);
     return absl::OkStatus();
   }
 
   // Again where a comparison was better than the plan.
-  static void CompareAll(const GraphQuestion& q, StepTimeSolution& out) {
+  static void CompareAll(const GraphQuestion& q, Candidate& out) {
     constexpr int64_t kToCompare = 16;
     q.timer.Allow(kToCompare);
     GraphStrategy plan;
@@ -225,12 +227,12 @@ class GraphPlanner final : public StepTimePlanner {
 
 }  // namespace
 
-std::unique_ptr<StepTimePlanner> MakeGraphPlanner(std::string_view name, std::string_view description,
-                                                  const GraphOptions& options, GraphSearch search, bool compares) {
+std::unique_ptr<Planner> MakeGraphPlanner(std::string_view name, std::string_view description,
+                                          const GraphOptions& options, GraphSearch search, bool compares) {
   return std::make_unique<GraphPlanner>(name, description, options, std::move(search), compares);
 }
 
-std::unique_ptr<StepTimePlanner> MakeGraph(const GraphOptions& options) {
+std::unique_ptr<Planner> MakeGraph(const GraphOptions& options) {
   const GraphSearch search = [](const GraphQuestion& q) {
     TryBaselines(q);
     SearchGraph(q);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "scheduler-service/graph/search.h"
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::sched {
 
@@ -21,10 +21,10 @@ using GraphSearch = std::function<absl::Status(const GraphQuestion&)>;
 
 // A planner whose plan is the best strategy that `search` had timed. `name` and `description` must outlive it.
 // `compares`: it also tells the seconds of the baselines, and of the plan without each kind of its decisions.
-std::unique_ptr<StepTimePlanner> MakeGraphPlanner(std::string_view name, std::string_view description,
-                                                  const GraphOptions& options, GraphSearch search, bool compares);
+std::unique_ptr<Planner> MakeGraphPlanner(std::string_view name, std::string_view description,
+                                          const GraphOptions& options, GraphSearch search, bool compares);
 
 // The planner `graph`.
-std::unique_ptr<StepTimePlanner> MakeGraph(const GraphOptions& options = {});
+std::unique_ptr<Planner> MakeGraph(const GraphOptions& options = {});
 
 }  // namespace medley::sched

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/status.h"
 #include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/strategy_bound.h"
 
@@ -223,8 +224,7 @@ class Climber {
 }  // namespace
 
 absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestion& q, double below,
-                                                              const SearchLimits& limits,
-                                                              StepTimeEvaluator& evaluator) {
+                                                              const Budget& limits, Overlapping& overlapping) {
   std::vector<GraphStrategy> strategies = {q.timer.best()};
   for (int how = 0; how < kReplicaActions; ++how) {
     GraphStrategy uniform = Uniform(q, q.problem.devices() + how, 0, OrderBy::kModel);
@@ -238,8 +238,8 @@ absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestio
   for (GraphStrategy& strategy : strategies) {
     if (limits.Spent()) break;
     MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, q.timer.Plan(strategy));
-    MEDLEY_ASSIGN_OR_RETURN(auto found, OverlapNextStep(q.problem, plan, below, limits, evaluator));
-    if (!found || (best && found->seconds >= best->found.seconds)) continue;
+    MEDLEY_ASSIGN_OR_RETURN(auto found, overlapping.NextStep(plan, below));
+    if (!found || (best && found->figures.seconds >= best->found.figures.seconds)) continue;
     strategy.bucket_bytes = found->plan.schedule.bucket_bytes;
     best = {std::move(strategy), *std::move(found)};
   }

@@ -8,7 +8,7 @@
 
 #include "common/base/rng.h"
 #include "scheduler-service/graph/timer.h"
-#include "scheduler-service/step_time/overlap.h"
+#include "scheduler-service/planning/overlap.h"
 
 namespace medley::sched {
 
@@ -45,7 +45,7 @@ void TryBaselines(const GraphQuestion& q);
 // again from a disturbed best one, or from a random one.
 void SearchGraph(const GraphQuestion& q);
 
-// A strategy with reductions during the next step (step_time/overlap.h), in its best size of buckets.
+// A strategy with reductions during the next step (planning/overlap.h), in its best size of buckets.
 inline constexpr int kMostOverlapSimulations = 40;
 struct OverlappedStrategy {
   GraphStrategy strategy;
@@ -55,6 +55,6 @@ struct OverlappedStrategy {
 // gain most. At most kMostOverlapSimulations, which do not count as the timer's. nullopt: none takes at most `below`
 // seconds, or the limits are spent. Errors: Cancelled; those of BuildGraphPlan.
 absl::StatusOr<std::optional<OverlappedStrategy>> OverlapBest(const GraphQuestion& q, double below,
-                                                              const SearchLimits& limits, StepTimeEvaluator& evaluator);
+                                                              const Budget& limits, Overlapping& overlapping);
 
 }  // namespace medley::sched

@@ -11,22 +11,22 @@ double GraphTimer::Seconds(const GraphStrategy& strategy) {
   if (Spent()) return kForever;
   Known& known = known_[canonical];
   auto plan = BuildGraphPlan(problem_, groups_, canonical);
-  auto timed = plan.ok() ? evaluator_.Seconds(*plan) : plan.status();
+  auto timed = plan.ok() ? judge_.Within(*plan) : plan.status();
   if (plan.ok() && absl::IsResourceExhausted(timed.status()) && !Spent()) {
     plan->schedule.without_undo = known.without_undo = true;
-    timed = evaluator_.Seconds(*plan);
+    timed = judge_.Within(*plan);
   }
   if (!timed.ok()) {
     known.why = why_ = base::Message(timed.status());
     return kForever;
   }
-  known.seconds = *timed;
-  if (*timed < best_seconds_) {
-    best_seconds_ = *timed;
+  known.seconds = timed->seconds;
+  if (timed->seconds < best_figures_.seconds) {
+    best_figures_ = *timed;
     best_ = strategy;
     limits_.Report(*plan, *timed);
   }
-  return *timed;
+  return timed->seconds;
 }
 
 std::string GraphTimer::WhyNot(const GraphStrategy& strategy) const {

@@ -1,4 +1,4 @@
-// Times strategies by the simulator, each of them once. Not thread-safe.
+// Times strategies by a judge, each of them once. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -6,16 +6,22 @@
 
 #include "scheduler-service/graph/grouping.h"
 #include "scheduler-service/graph/strategy.h"
-#include "scheduler-service/step_time/evaluator.h"
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/judge.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::sched {
 
 class GraphTimer {
  public:
-  // All must outlive it. At most `calls` simulations; strategies with a plan that it knows cost none.
-  GraphTimer(const StepTimeProblem& problem, const OperationGroups& groups, const SearchLimits& limits, int64_t calls)
-      : problem_(problem), groups_(groups), limits_(limits), evaluator_(problem, limits), most_(calls) {}
+  // All must outlive it. The judge is of a question about devices, and is asked at most `calls` times; strategies with
+  // a plan that the timer knows cost nothing.
+  GraphTimer(Judge& judge, const OperationGroups& groups, const Budget& limits, int64_t calls)
+      : problem_(judge.question().devices()),
+        judge_(judge),
+        groups_(groups),
+        limits_(limits),
+        before_(judge.judged()),
+        most_(calls) {}
 
   // kForever for a strategy that does not fit, or after the last call. One that does not fit is timed once more without
   // the versions of parameters that a recovery returns to.
@@ -25,20 +31,23 @@ class GraphTimer {
   // For a strategy that was timed. Errors: those of BuildGraphPlan.
   absl::StatusOr<model::ExecutionPlan> Plan(const GraphStrategy& strategy) const;
 
-  // More simulations than before.
-  void Allow(int64_t more) { most_ = evaluator_.calls() + more; }
-  bool Spent() const { return evaluator_.calls() >= most_ || limits_.Spent(); }
-  int64_t calls() const { return evaluator_.calls(); }
-  int64_t left() const { return most_ - evaluator_.calls(); }
+  // More judgements than before.
+  void Allow(int64_t more) { most_ = calls() + more; }
+  bool Spent() const { return calls() >= most_ || limits_.Spent(); }
+  int64_t calls() const { return judge_.judged() - before_; }
+  int64_t left() const { return most_ - calls(); }
+  Judge& judge() const { return judge_; }
   const GraphStrategy& best() const { return best_; }  // without actions: none fits
-  double best_seconds() const { return best_seconds_; }
+  double best_seconds() const { return best_figures_.seconds; }
+  const Figures& best_figures() const { return best_figures_; }
   const std::string& why() const { return why_; }  // the last reason why a strategy did not fit; empty: all did
 
  private:
   const StepTimeProblem& problem_;
+  Judge& judge_;
   const OperationGroups& groups_;
-  const SearchLimits& limits_;
-  StepTimeEvaluator evaluator_;
+  const Budget& limits_;
+  const int64_t before_;
   int64_t most_;
   struct Known {
     double seconds = kForever;
@@ -47,7 +56,7 @@ class GraphTimer {
   };
   std::map<GraphStrategy, Known> known_;  // canonical ones
   GraphStrategy best_;
-  double best_seconds_ = kForever;
+  Figures best_figures_{.seconds = kForever};
   std::string why_;
 };
 

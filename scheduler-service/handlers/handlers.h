@@ -21,7 +21,7 @@
 #include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/handlers/request_memory.h"
 #include "scheduler-service/handlers/result_cache.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/registry.h"
 #include "scheduler-service/profile/hardware.h"
 
 namespace medley::sched {

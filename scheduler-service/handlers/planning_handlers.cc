@@ -7,9 +7,9 @@
 #include "scheduler-service/handlers/field_path.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/handlers/prepared.h"
-#include "scheduler-service/planner/evaluator.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/pareto_proto.h"
+#include "scheduler-service/planning/judge.h"
 
 namespace medley::sched {
 namespace {
@@ -31,7 +31,8 @@ NamedSchedule NamedScheduleOf(const Request& in) {
 
 absl::Status Handlers::DoPlan(const pb::PlanRequest& in, Call& call, base::SteadyTime end, pb::PlanResponse& out) {
   MEDLEY_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(in, call));
-  if (context_.planners.Find(prepared.request.planner.name) != nullptr) call.planner = prepared.request.planner.name;
+  const std::string& name = prepared.request.planner.name;
+  if (context_.planners.Find(name, SupplyOf(prepared.request)) != nullptr) call.planner = name;
   call.input_version.catalog_revision = prepared.origin.catalog_revision;
   const base::SteadyTime deadline = std::min({call.deadline, end, context_.clock.Steady() + options_.max_planning});
   MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, MakePlan(prepared.request, prepared.origin, context_.planners,

@@ -7,7 +7,7 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/planning/judge.h"
 #include "scheduler-service/step_time/shares.h"
 
 namespace medley::sched {
@@ -72,15 +72,16 @@ std::string AlgorithmName(model::AllreduceAlgorithm algorithm) {
 // A search for one problem.
 class HierarchySearch {
  public:
-  HierarchySearch(const StepTimeProblem& problem, Formation formation, uint64_t seed, const SearchLimits& limits)
-      : problem_(problem),
+  HierarchySearch(Judge& judge, Formation formation, uint64_t seed, const Budget& limits)
+      : problem_(judge.question().devices()),
+        judge_(judge),
         limits_(limits),
-        bytes_(problem.WeightBytes(0, problem.layers())),
+        before_(judge.judged()),
+        bytes_(problem_.WeightBytes(0, problem_.layers())),
         formation_(formation),
-        rng_(seed),
-        evaluator_(problem, limits) {}
+        rng_(seed) {}
 
-  absl::StatusOr<StepTimeSolution> Run() {
+  absl::StatusOr<Candidate> Run() {
     Participation chosen = ChooseGroups(problem_, bytes_, formation_, rng_, &limits_);
     DropSingleDevices(chosen);
     MEDLEY_RETURN_IF_ERROR(Offer(chosen.arrangement));
@@ -101,10 +102,10 @@ class HierarchySearch {
       return std::move(solution_);
     }
     Compare(all);
-    solution_.best = std::move(best_);
-    solution_.seconds = seconds_;
+    solution_.plan = std::move(best_);
+    solution_.figures = figures_;
     solution_.model_seconds = ClosedFormSeconds(problem_, best_arrangement_);
-    solution_.simulated = evaluator_.calls();
+    solution_.judged = judge_.judged() - before_;
     solution_.complete = !limits_.Spent();
     Explain(chosen);
     return std::move(solution_);
@@ -114,17 +115,17 @@ class HierarchySearch {
   // Times an arrangement and keeps it if it is the best so far. Errors: Cancelled.
   absl::Status Offer(const Arrangement& arrangement) {
     model::ExecutionPlan plan = BuildDataParallel(problem_, WithShares(problem_, arrangement));
-    const auto seconds = evaluator_.Seconds(plan);
-    if (absl::IsCancelled(seconds.status())) return seconds.status();
-    if (!seconds.ok()) {
-      last_error_ = seconds.status();
+    const auto figures = judge_.Within(plan);
+    if (absl::IsCancelled(figures.status())) return figures.status();
+    if (!figures.ok()) {
+      last_error_ = figures.status();
       return absl::OkStatus();
     }
-    if (*seconds >= seconds_) return absl::OkStatus();
-    seconds_ = *seconds;
+    if (figures->seconds >= figures_.seconds) return absl::OkStatus();
+    figures_ = *figures;
     best_ = std::move(plan);
     best_arrangement_ = arrangement;
-    limits_.Report(*best_, seconds_);
+    limits_.Report(*best_, figures_);
     return absl::OkStatus();
   }
 
@@ -134,12 +135,12 @@ class HierarchySearch {
       if (limits_.Spent()) break;
       model::ExecutionPlan plan = *best_;
       plan.schedule.bucket_bytes = std::max<int64_t>(1, static_cast<int64_t>(bytes_ / parts));
-      const auto seconds = evaluator_.Seconds(plan);
-      if (absl::IsCancelled(seconds.status())) return seconds.status();
-      if (!seconds.ok() || *seconds >= seconds_) continue;
-      seconds_ = *seconds;
+      const auto figures = judge_.Within(plan);
+      if (absl::IsCancelled(figures.status())) return figures.status();
+      if (!figures.ok() || figures->seconds >= figures_.seconds) continue;
+      figures_ = *figures;
       best_ = std::move(plan);
-      limits_.Report(*best_, seconds_);
+      limits_.Report(*best_, figures_);
     }
     return absl::OkStatus();
   }
@@ -171,7 +172,7 @@ class HierarchySearch {
 
   void Compare(const std::vector<int>& all) {
     const auto add = [&](std::string label, const Arrangement& arrangement) {
-      const auto seconds = evaluator_.Seconds(BuildDataParallel(problem_, WithShares(problem_, arrangement)));
+      const auto seconds = judge_.SecondsWithin(BuildDataParallel(problem_, WithShares(problem_, arrangement)));
       solution_.alternatives.push_back(
           seconds.ok()
               ? model::StepTimePlan::Alternative{std::move(label), *seconds, ""}
@@ -185,7 +186,7 @@ class HierarchySearch {
 
   void Explain(const Participation& chosen) {
     std::vector<bool> used(static_cast<size_t>(problem_.devices()), false);
-    for (const model::Device& device : solution_.best->devices) {
+    for (const model::Device& device : solution_.plan->devices) {
       used[static_cast<size_t>(problem_.index().at(device.id))] = true;
     }
     std::string& text = solution_.explanation;
@@ -199,14 +200,14 @@ class HierarchySearch {
                           : taken == static_cast<long>(group.size()) ? "take part"
                                                                      : fmt::format("{} of them take part", taken));
     }
-    const model::Sync& sync = solution_.best->placements.front().sync;
+    const model::Sync& sync = solution_.plan->placements.front().sync;
     for (const model::HierarchyLevel& level : sync.hierarchy) {
       size_t largest = 0;
       for (const auto& group : level.groups) largest = std::max(largest, group.size());
       text += fmt::format("{} groups of at most {} devices add by {}\n", level.groups.size(), largest,
                           AlgorithmName(level.algorithm));
     }
-    if (solution_.best->devices.size() > 1) {
+    if (solution_.plan->devices.size() > 1) {
       text += fmt::format("{} add by {}\n", sync.hierarchy.empty() ? "all devices" : "the leaders of the groups",
                           AlgorithmName(sync.algorithm));
       text += fmt::format("of a step, {} s are the allreduce of {} bytes\n",
@@ -215,29 +216,30 @@ class HierarchySearch {
   }
 
   const StepTimeProblem& problem_;
-  const SearchLimits& limits_;
+  Judge& judge_;
+  const Budget& limits_;
+  const int64_t before_;
   const double bytes_;
   const Formation formation_;
   base::Rng rng_;
-  StepTimeEvaluator evaluator_;
-  StepTimeSolution solution_;
+  Candidate solution_;
   std::optional<model::ExecutionPlan> best_;
   Arrangement best_arrangement_;
-  double seconds_ = kForever;
+  Figures figures_{.seconds = kForever};
   bool dropped_ = false;
   absl::Status last_error_;
 };
 
-class HierarchyPlanner final : public StepTimePlanner {
+class HierarchyPlanner final : public Planner {
  public:
   std::string_view name() const override { return "hierarchy"; }
   std::string_view description() const override {
     return "replicas of the whole model that add in groups of groups, and which devices are worth having (Wang 2023)";
   }
-  Takes takes() const override { return {.graphs = true, .asynchronous = false}; }
-  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
-                                         const SearchLimits& limits) const override {
-    return PlanReplicas(problem, FormationOf(problem.request().planner.sync.hierarchy), seed, limits);
+  Takes takes() const override { return {.supply = Supply::kDevices, .graphs = true, .asynchronous = false}; }
+  absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
+                                   const Budget& limits) const override {
+    return PlanReplicas(judge, FormationOf(question.request().planner.sync.hierarchy), seed, limits);
   }
 };
 
@@ -275,7 +277,7 @@ Grouping GroupsToDecide(const StepTimeProblem& problem, double bytes) {
 }
 
 Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng,
-                           const SearchLimits* limits) {
+                           const Budget* limits) {
   Participation best;
   best.groups = GroupsToDecide(problem, bytes);
   best.seconds = kForever;
@@ -302,15 +304,15 @@ Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formati
   return best;
 }
 
-absl::StatusOr<StepTimeSolution> PlanReplicas(const StepTimeProblem& problem, Formation formation, uint64_t seed,
-                                              const SearchLimits& limits) {
+absl::StatusOr<Candidate> PlanReplicas(Judge& judge, Formation formation, uint64_t seed, const Budget& limits) {
+  const StepTimeProblem& problem = judge.question().devices();
   if (problem.asynchronous()) {
     return base::InvalidArgument("planner {} makes no pipelines: set planner.schedule to SYNC_1F1B",
                                  problem.request().planner.name);
   }
-  return HierarchySearch(problem, formation, seed, limits).Run();
+  return HierarchySearch(judge, formation, seed, limits).Run();
 }
 
-std::unique_ptr<StepTimePlanner> MakeHierarchyPlanner() { return std::make_unique<HierarchyPlanner>(); }
+std::unique_ptr<Planner> MakeHierarchyPlanner() { return std::make_unique<HierarchyPlanner>(); }
 
 }  // namespace medley::sched

@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "scheduler-service/hierarchy/arrange.h"
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::sched {
 
-std::unique_ptr<StepTimePlanner> MakeHierarchyPlanner();
+std::unique_ptr<Planner> MakeHierarchyPlanner();
 
-// What the planner does, with groups formed in this way. Errors: InvalidArgument for an asynchronous schedule;
-// Cancelled.
-absl::StatusOr<StepTimeSolution> PlanReplicas(const StepTimeProblem& problem, Formation formation, uint64_t seed,
-                                              const SearchLimits& limits);
+// What the planner does for the question of the judge, with groups formed in this way. Errors: InvalidArgument for an
+// asynchronous schedule; Cancelled.
+absl::StatusOr<Candidate> PlanReplicas(Judge& judge, Formation formation, uint64_t seed, const Budget& limits);
 
 // Devices that take part or are left out together: those of one order of magnitude of link cost, and then of computing
 // power, the most powerful group first. At most kMostDecided groups: where finer ones are more, coarser ones.
@@ -39,6 +38,6 @@ struct Participation {
 // The groups with which ClosedFormSeconds is smallest, of all sets of them; of those that were compared when the limits
 // end the search, all groups together at least.
 Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng,
-                           const SearchLimits* limits = nullptr);
+                           const Budget* limits = nullptr);
 
 }  // namespace medley::sched

@@ -29,6 +29,6 @@ std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::
 // neighbours by the closed form that is also better in simulation; then restarts until `calls` or the limits end, from
 // random pipelines that the same moves have first improved by the closed form alone.
 void SearchLocally(const StepTimeProblem& problem, std::vector<PipelineStage> start, int64_t calls, base::Rng& rng,
-                   const SearchLimits& limits, PipelineTimer& timer);
+                   const Budget& limits, PipelineTimer& timer);
 
 }  // namespace medley::sched

@@ -59,7 +59,7 @@ bool Alike(const StepTimeProblem& problem, int a, int b) {
 
 class PipelineSearch {
  public:
-  PipelineSearch(const StepTimeProblem& problem, const SearchLimits& limits, double steps_kept)
+  PipelineSearch(const StepTimeProblem& problem, const Budget& limits, double steps_kept)
       : problem_(problem), limits_(limits), steps_kept_(steps_kept), bounds_(Boundaries(problem, out_.pieces_joined)) {
     devices_ = problem.devices();
     all_ = (Set{1} << devices_) - 1;
@@ -316,7 +316,7 @@ class PipelineSearch {
   }
 
   const StepTimeProblem& problem_;
-  const SearchLimits& limits_;
+  const Budget& limits_;
   const double steps_kept_;
   ExactPipeline out_;
   const std::vector<int> bounds_;
@@ -338,7 +338,7 @@ class PipelineSearch {
 
 }  // namespace
 
-absl::StatusOr<ExactPipeline> FindExactPipeline(const StepTimeProblem& problem, const SearchLimits& limits,
+absl::StatusOr<ExactPipeline> FindExactPipeline(const StepTimeProblem& problem, const Budget& limits,
                                                 double steps_kept) {
   if (problem.devices() > kMostExactDevices) {
     return base::InvalidArgument("the exact search is for at most {} devices, the cluster has {}: use planner local",

@@ -15,7 +15,7 @@
 
 #include <vector>
 
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 #include "scheduler-service/step_time/plans.h"
 
 namespace medley::sched {
@@ -40,7 +40,7 @@ struct ExactPipeline {
 // `steps_kept`: stages are left out that do not fit in the memory of a device with parameters, their gradient and
 // optimizer state, and the activations of so many steps. Every pipeline keeps those of one, so the bound of 1 holds for
 // all plans that fit; how many more depends on the stage's place.
-absl::StatusOr<ExactPipeline> FindExactPipeline(const StepTimeProblem& problem, const SearchLimits& limits,
+absl::StatusOr<ExactPipeline> FindExactPipeline(const StepTimeProblem& problem, const Budget& limits,
                                                 double steps_kept = 1);
 
 }  // namespace medley::sched

@@ -12,7 +12,7 @@
 namespace medley::sched {
 namespace {
 
-class PipelinePlanner final : public StepTimePlanner {
+class PipelinePlanner final : public Planner {
  public:
   PipelinePlanner(std::string_view name, std::string_view description, int most_devices, bool proves,
                   PipelineMethod search)
@@ -24,17 +24,18 @@ class PipelinePlanner final : public StepTimePlanner {
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
   bool proves_optimality() const override { return proves_; }
-  Takes takes() const override { return {.graphs = true, .most_devices = most_devices_}; }
-  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
-                                         const SearchLimits& limits) const override {
-    PipelineTimer timer(problem, limits);
+  Takes takes() const override { return {.supply = Supply::kDevices, .graphs = true, .most_devices = most_devices_}; }
+  absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
+                                   const Budget& limits) const override {
+    const StepTimeProblem& problem = question.devices();
+    PipelineTimer timer(judge, limits);
     base::Rng rng(seed);
-    StepTimeSolution own;
+    Candidate own;
     MEDLEY_RETURN_IF_ERROR(search_({problem, limits, timer, rng}, own));
-    StepTimeSolution solution = timer.Solution();
-    solution.lower_bound_seconds = own.lower_bound_seconds;
-    solution.notes.insert(solution.notes.end(), own.notes.begin(), own.notes.end());
-    return solution;
+    Candidate best = timer.Best();
+    best.lower_bound = own.lower_bound;
+    best.notes.insert(best.notes.end(), own.notes.begin(), own.notes.end());
+    return best;
   }
 
  private:
@@ -52,15 +53,15 @@ std::vector<PipelineStage> OneStageOn(const StepTimeProblem& problem, std::vecto
 
 // A single stage computes its batch in one piece, which can be much faster than in micro-batches, and a search may not
 // meet it.
-void TimeSingleDevices(const StepTimeProblem& problem, const SearchLimits& limits, PipelineTimer& timer) {
+void TimeSingleDevices(const StepTimeProblem& problem, const Budget& limits, PipelineTimer& timer) {
   for (int d = 0; d < problem.devices() && !limits.Spent(); ++d) timer.Seconds(OneStageOn(problem, {d}));
 }
 
-absl::Status Exact(const PipelineQuestion& q, StepTimeSolution& out) {
+absl::Status Exact(const PipelineQuestion& q, Candidate& out) {
   for (const double steps_kept : {1.0, 2.0, 4.0, 8.0}) {
     MEDLEY_ASSIGN_OR_RETURN(const ExactPipeline exact, FindExactPipeline(q.problem, q.limits, steps_kept));
     if (steps_kept == 1) {
-      out.lower_bound_seconds = exact.lower_bound;
+      out.lower_bound = exact.lower_bound;
       if (exact.pieces_joined > 0) {
         out.notes.push_back(
             fmt::format("the model can be cut in {} places, of which {} were not tried: the bound holds "
@@ -94,13 +95,13 @@ absl::Status CheckDivisions(const StepTimeProblem& problem, std::string_view pla
                                kMostDividedDevices, kMostCuts, problem.devices(), problem.cuts().size());
 }
 
-std::unique_ptr<StepTimePlanner> MakePipelinePlanner(std::string_view name, std::string_view description,
-                                                     int most_devices, PipelineMethod search, bool proves) {
+std::unique_ptr<Planner> MakePipelinePlanner(std::string_view name, std::string_view description, int most_devices,
+                                             PipelineMethod search, bool proves) {
   return std::make_unique<PipelinePlanner>(name, description, most_devices, proves, std::move(search));
 }
 
-std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
-  std::vector<std::unique_ptr<StepTimePlanner>> out;
+std::vector<std::unique_ptr<Planner>> MakePipelinePlanners() {
+  std::vector<std::unique_ptr<Planner>> out;
   const auto add = [&](std::string_view name, std::string_view description, int most_devices, PipelineMethod search,
                        bool proves = false) {
     out.push_back(MakePipelinePlanner(name, description, most_devices, std::move(search), proves));
@@ -108,7 +109,7 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
   add("exact", "the best pipeline on at most 8 devices by a closed form, with a proof, and then by the simulator",
       kMostExactDevices, Exact, true);
   add("local", "local search from the best of PipeDream, Pipe-torch and one stage, with random restarts", 0,
-      [](const PipelineQuestion& q, StepTimeSolution&) {
+      [](const PipelineQuestion& q, Candidate&) {
         if (CheckDivisions(q.problem, "local").ok()) {
           q.timer.Seconds(PipeDream(q.problem));
           q.timer.Seconds(PipeTorch(q.problem));
@@ -121,18 +122,18 @@ std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners() {
         return absl::OkStatus();
       });
   add("pipedream", "PipeDream's dynamic program, for which all devices are equal (Harlap and others 2018)",
-      kMostDividedDevices, [](const PipelineQuestion& q, StepTimeSolution&) {
+      kMostDividedDevices, [](const PipelineQuestion& q, Candidate&) {
         MEDLEY_RETURN_IF_ERROR(CheckDivisions(q.problem, "pipedream"));
         q.timer.Seconds(PipeDream(q.problem));
         return absl::OkStatus();
       });
   add("pipe-torch", "a stage for each device, in the order of their bandwidth (Zhan, Zhang 2019)", kMostDividedDevices,
-      [](const PipelineQuestion& q, StepTimeSolution&) {
+      [](const PipelineQuestion& q, Candidate&) {
         MEDLEY_RETURN_IF_ERROR(CheckDivisions(q.problem, "pipe-torch"));
         q.timer.Seconds(PipeTorch(q.problem));
         return absl::OkStatus();
       });
-  add("one-device", "the fastest single device", 0, [](const PipelineQuestion& q, StepTimeSolution&) {
+  add("one-device", "the fastest single device", 0, [](const PipelineQuestion& q, Candidate&) {
     TimeSingleDevices(q.problem, q.limits, q.timer);
     return absl::OkStatus();
   });

@@ -11,27 +11,27 @@
 
 #include "common/base/rng.h"
 #include "scheduler-service/pipeline/timer.h"
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::sched {
 
 // What a planner is asked, and what it times its pipelines with.
 struct PipelineQuestion {
   const StepTimeProblem& problem;
-  const SearchLimits& limits;
+  const Budget& limits;
   PipelineTimer& timer;
   base::Rng& rng;
 };
-// Times pipelines; may add a lower bound and notes to the solution. Errors end the planning.
-using PipelineMethod = std::function<absl::Status(const PipelineQuestion&, StepTimeSolution&)>;
+// Times pipelines; may add a lower bound and notes to the candidate. Errors end the planning.
+using PipelineMethod = std::function<absl::Status(const PipelineQuestion&, Candidate&)>;
 
 // A planner whose plan is the best pipeline that `search` has timed. `name` and `description` must outlive it.
 // `most_devices`: that `search` takes; 0: any.
-std::unique_ptr<StepTimePlanner> MakePipelinePlanner(std::string_view name, std::string_view description,
-                                                     int most_devices, PipelineMethod search, bool proves = false);
+std::unique_ptr<Planner> MakePipelinePlanner(std::string_view name, std::string_view description, int most_devices,
+                                             PipelineMethod search, bool proves = false);
 
 // exact, local, pipedream, pipe-torch, one-device.
-std::vector<std::unique_ptr<StepTimePlanner>> MakePipelinePlanners();
+std::vector<std::unique_ptr<Planner>> MakePipelinePlanners();
 
 // What the dynamic programs that compare all divisions of the model take. Errors: InvalidArgument.
 inline constexpr int kMostDividedDevices = 64;

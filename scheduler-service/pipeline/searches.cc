@@ -136,7 +136,7 @@ Judged JudgedNeighbours(const StepTimeProblem& problem, const std::vector<Pipeli
 
 // Goes to the best neighbour by the closed form until none is better: costs no simulation.
 std::vector<PipelineStage> Descend(const StepTimeProblem& problem, std::vector<PipelineStage> stages,
-                                   const SearchLimits& limits) {
+                                   const Budget& limits) {
   double seconds = SecondsOfPipeline(problem, stages).step;
   for (int moves = 0; moves < kMostMoves && !limits.Spent(); ++moves) {
     const Judged neighbours = JudgedNeighbours(problem, stages);
@@ -173,7 +173,7 @@ std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::
 }
 
 void SearchLocally(const StepTimeProblem& problem, std::vector<PipelineStage> start, int64_t calls, base::Rng& rng,
-                   const SearchLimits& limits, PipelineTimer& timer) {
+                   const Budget& limits, PipelineTimer& timer) {
   const int64_t end = timer.calls() + calls;
   for (int64_t restart = 0; restart < calls && timer.calls() < end && !limits.Spent(); ++restart) {
     double seconds = timer.Seconds(start);

@@ -22,30 +22,30 @@ double PipelineTimer::Seconds(const std::vector<PipelineStage>& stages) {
   const auto [known, added] = known_.try_emplace(Flattened(stages), kForever);
   if (!added) return known->second;
   const model::ExecutionPlan plan = BuildPipeline(problem_, stages);
-  const auto seconds = evaluator_.Seconds(plan);
-  if (!seconds.ok()) {
-    why_ = base::Message(seconds.status());
+  const auto figures = judge_.Within(plan);
+  if (!figures.ok()) {
+    why_ = base::Message(figures.status());
     return kForever;
   }
-  known->second = *seconds;
-  if (*seconds < best_seconds_) {
-    best_seconds_ = *seconds;
+  known->second = figures->seconds;
+  if (figures->seconds < best_figures_.seconds) {
+    best_figures_ = *figures;
     best_ = stages;
-    limits_.Report(plan, *seconds);
+    limits_.Report(plan, *figures);
   }
-  return *seconds;
+  return figures->seconds;
 }
 
-StepTimeSolution PipelineTimer::Solution() const {
-  StepTimeSolution out;
-  out.simulated = calls();
+Candidate PipelineTimer::Best() const {
+  Candidate out;
+  out.judged = calls();
   out.complete = !limits_.Spent();
   if (best_.empty()) {
     out.notes.push_back("no pipeline fits on these devices: " + why_);
     return out;
   }
-  out.best = BuildPipeline(problem_, best_);
-  out.seconds = best_seconds_;
+  out.plan = BuildPipeline(problem_, best_);
+  out.figures = best_figures_;
   out.model_seconds = SecondsOfPipeline(problem_, best_).step;
   out.explanation = PipelineText(problem_, best_) + "\n";
   return out;

@@ -7,12 +7,13 @@
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/exact_pipeline.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
-#include "scheduler-service/step_time/overlap.h"
+#include "scheduler-service/planning/overlap.h"
+#include "scheduler-service/planning/registry.h"
 
 namespace medley::sched {
 namespace {
 
-class AutoStepTime final : public StepTimePlanner {
+class AutoStepTime final : public Planner {
  public:
   AutoStepTime() : hierarchy_(MakeHierarchyPlanner()) {
     for (auto& planner : MakePipelinePlanners()) pipelines_.Add(std::move(planner));
@@ -22,63 +23,67 @@ class AutoStepTime final : public StepTimePlanner {
     return "the fastest of hierarchy (synchronous schedules), local and, with few devices, exact";
   }
 
-  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
-                                         const SearchLimits& limits) const override {
-    std::vector<std::pair<const StepTimePlanner*, std::string>> asked;
+  Takes takes() const override { return {.supply = Supply::kDevices, .graphs = true}; }
+
+  absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
+                                   const Budget& limits) const override {
+    const StepTimeProblem& problem = question.devices();
+    std::vector<std::pair<const Planner*, std::string>> asked;
     // Replicas of the whole model have no pipeline, so nothing is asynchronous in them.
     if (!problem.asynchronous()) asked.emplace_back(hierarchy_.get(), "replicas of the whole model in groups");
     const bool few = problem.devices() <= kMostExactDevices;
     const bool worth = problem.asynchronous() || problem.devices() <= kMostPipelined;
     if (problem.devices() > 1 && !problem.cuts().empty() && worth) {
-      if (few) asked.emplace_back(pipelines_.Find("exact"), "pipelines, of which few devices allow an exact search");
-      asked.emplace_back(pipelines_.Find("local"), "pipelines, by local search with the simulator");
+      if (few)
+        asked.emplace_back(pipelines_.Find("exact", Supply::kDevices),
+                           "pipelines, of which few devices allow an exact search");
+      asked.emplace_back(pipelines_.Find("local", Supply::kDevices), "pipelines, by local search with the simulator");
     }
-    if (asked.empty()) asked.emplace_back(pipelines_.Find("one-device"), "the model is one stage");
-    StepTimeSolution best;
+    if (asked.empty()) asked.emplace_back(pipelines_.Find("one-device", Supply::kDevices), "the model is one stage");
+    Candidate best;
     std::string compared;
     for (const auto& [planner, what] : asked) {
-      MEDLEY_ASSIGN_OR_RETURN(StepTimeSolution one, planner->Solve(problem, seed, limits));
+      MEDLEY_ASSIGN_OR_RETURN(Candidate one, planner->Solve(question, judge, seed, limits));
       compared += fmt::format("{}{} ({}): {}", compared.empty() ? "" : "; ", planner->name(), what,
-                              one.best            ? fmt::format("{:.6g} s", one.seconds)
+                              one.plan            ? fmt::format("{:.6g} s", one.figures.seconds)
                               : one.notes.empty() ? "no plan"
                                                   : one.notes.back());
       one.planner = planner->name();
-      const int64_t simulated = best.simulated + one.simulated;
+      const int64_t judged = best.judged + one.judged;
       const bool complete = best.complete && one.complete;
-      const double bound = std::max(best.lower_bound_seconds, one.lower_bound_seconds);  // of exact, for all pipelines
-      if (one.best && (!best.best || one.seconds < best.seconds)) best = std::move(one);
-      best.simulated = simulated;
+      const double bound = std::max(best.lower_bound, one.lower_bound);  // of exact, for all pipelines
+      if (one.plan && (!best.plan || one.figures.seconds < best.figures.seconds)) best = std::move(one);
+      best.judged = judged;
       best.complete = complete;
-      if (best.model_seconds > 0) best.lower_bound_seconds = bound;
+      if (best.model_seconds > 0) best.lower_bound = bound;
     }
     best.notes.push_back("planner auto compared " + compared);
-    if (best.best) MEDLEY_RETURN_IF_ERROR(Overlap(problem, limits, best));
+    if (best.plan) MEDLEY_RETURN_IF_ERROR(Overlap(judge, limits, best));
     return best;
   }
 
  private:
-  static absl::Status Overlap(const StepTimeProblem& problem, const SearchLimits& limits, StepTimeSolution& best) {
-    StepTimeEvaluator evaluator(problem, limits);
-    MEDLEY_ASSIGN_OR_RETURN(auto overlapped,
-                            OverlapNextStep(problem, *best.best, best.seconds * kWorthOverlap, limits, evaluator));
-    best.simulated += evaluator.calls();
+  static absl::Status Overlap(Judge& judge, const Budget& limits, Candidate& best) {
+    Overlapping overlapping(judge, limits);
+    MEDLEY_ASSIGN_OR_RETURN(auto overlapped, overlapping.NextStep(*best.plan, best.figures.seconds * kWorthOverlap));
+    best.judged += overlapping.calls();
     if (!overlapped) return absl::OkStatus();
-    best.alternatives.push_back({"the plan that ends its reductions before the next step", best.seconds, ""});
+    best.alternatives.push_back({"the plan that ends its reductions before the next step", best.figures.seconds, ""});
     best.explanation += "reductions go on during the next step's forward pass\n";
-    best.best = std::move(overlapped->plan);
-    best.seconds = overlapped->seconds;
-    limits.Report(*best.best, best.seconds);
+    best.plan = std::move(overlapped->plan);
+    best.figures = overlapped->figures;
+    limits.Report(*best.plan, best.figures);
     return absl::OkStatus();
   }
 
   static constexpr int kMostPipelined = 64;  // devices: beyond, stages would be shorter than their messages
 
-  const std::unique_ptr<StepTimePlanner> hierarchy_;
-  StepTimeRegistry pipelines_;
+  const std::unique_ptr<Planner> hierarchy_;
+  Registry pipelines_;
 };
 
 }  // namespace
 
-std::unique_ptr<StepTimePlanner> MakeAutoStepTime() { return std::make_unique<AutoStepTime>(); }
+std::unique_ptr<Planner> MakeAutoStepTime() { return std::make_unique<AutoStepTime>(); }
 
 }  // namespace medley::sched

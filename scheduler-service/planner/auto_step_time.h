@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::sched {
 
 // Runs the planners whose plans suit the schedule and the number of devices, and takes the fastest plan by the
 // simulator. Its notes say which planners were asked, and why.
-std::unique_ptr<StepTimePlanner> MakeAutoStepTime();
+std::unique_ptr<Planner> MakeAutoStepTime();
 
 }  // namespace medley::sched

@@ -17,13 +17,13 @@ bool HasClass(const Problem& problem, model::ResourceClass cls) {
   return false;
 }
 
-class OneClass final : public Planner {
+class OneClass final : public StagePlanner {
  public:
   OneClass(std::string_view name, std::string_view description, model::ResourceClass cls)
       : name_(name), description_(description), cls_(cls) {}
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget&) const override {
     if (!HasClass(problem, cls_))
       return base::InvalidArgument("planner.name: planner {} needs at least one resource of its class", name_);
     Solution solution;
@@ -38,11 +38,11 @@ class OneClass final : public Planner {
   const model::ResourceClass cls_;
 };
 
-class Heuristic final : public Planner {
+class Heuristic final : public StagePlanner {
  public:
   std::string_view name() const override { return "heuristic"; }
   std::string_view description() const override { return "first layer on CPU, the rest on the cheapest feasible GPU"; }
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget&) const override {
     if (!HasClass(problem, model::ResourceClass::kCpu) || !HasClass(problem, model::ResourceClass::kGpu)) {
       return base::InvalidArgument("planner.name: planner heuristic needs a CPU and a GPU resource");
     }
@@ -68,14 +68,14 @@ std::optional<Provisioned> SingleType(const Problem& problem, int t) {
   return ProvisionExact(problem, WholeModelOn(problem, t));
 }
 
-std::unique_ptr<Planner> MakeCpuOnly() {
+std::unique_ptr<StagePlanner> MakeCpuOnly() {
   return std::make_unique<OneClass>("cpu-only", "every layer on the cheapest feasible CPU type",
                                     model::ResourceClass::kCpu);
 }
-std::unique_ptr<Planner> MakeGpuOnly() {
+std::unique_ptr<StagePlanner> MakeGpuOnly() {
   return std::make_unique<OneClass>("gpu-only", "every layer on the cheapest feasible GPU type",
                                     model::ResourceClass::kGpu);
 }
-std::unique_ptr<Planner> MakeHeuristic() { return std::make_unique<Heuristic>(); }
+std::unique_ptr<StagePlanner> MakeHeuristic() { return std::make_unique<Heuristic>(); }
 
 }  // namespace medley::sched

@@ -10,13 +10,13 @@ namespace {
 
 constexpr double kMostPlans = 1 << 25;
 
-class BruteForce final : public Planner {
+class BruteForce final : public StagePlanner {
  public:
   std::string_view name() const override { return "brute-force"; }
   std::string_view description() const override { return "evaluates every division into stages, for small models"; }
   bool proves_optimality() const override { return true; }
 
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget& budget) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget& budget) const override {
     const double plans = problem.types() * std::pow(problem.types() + 1, problem.layers() - 1);
     if (plans > kMostPlans) {
       return base::InvalidArgument(
@@ -34,7 +34,7 @@ class BruteForce final : public Planner {
       auto plan = ProvisionExact(problem, StagesIn(problem, choices));
       if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) {
         solution.best = std::move(plan);
-        budget.Report(*solution.best);
+        Report(budget, problem, *solution.best);
       }
     } while (Next(problem, choices));
     if (solution.best) solution.lower_bound = solution.best->score.cost;
@@ -68,6 +68,6 @@ class BruteForce final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> MakeBruteForce() { return std::make_unique<BruteForce>(); }
+std::unique_ptr<StagePlanner> MakeBruteForce() { return std::make_unique<BruteForce>(); }
 
 }  // namespace medley::sched

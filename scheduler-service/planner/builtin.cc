@@ -1,4 +1,6 @@
 // The planners of the service. Adding one is a line here.
+#include "scheduler-service/planner/builtin.h"
+
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"

@@ -2,20 +2,28 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "common/base/status.h"
-#include "scheduler-service/planner/evaluator.h"
+#include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planner/objectives.h"
+#include "scheduler-service/planning/judge.h"
+#include "scheduler-service/planning/stages.h"
+#include "scheduler-service/provision/exact.h"
 
 namespace medley::sched {
 namespace {
 
 constexpr size_t kListed = 8;
 constexpr size_t kSimulated = 6;  // at most, besides those that more units make fast enough
-constexpr double kNear = 1.3;     // cost over the cheapest, by the cost model, up to which a plan is simulated
+constexpr double kNear = 1.3;     // value over the best, by the closed form, up to which a plan is simulated
 constexpr int64_t kReplicaMicroBatches = 1'000;  // of all simulated plans together, but the first
+constexpr int kMostAdded = 1'000;                // units, one after the other, to the slowest stage
 
-bool Cheaper(const Provisioned& a, const Provisioned& b) { return a.score.cost < b.score.cost; }
+double Value(const Problem& problem, const Provisioned& plan) {
+  return ValueOf(problem, plan, problem.request().objective);
+}
 
 // What simulating a plan takes, roughly: passes of a step.
 int64_t EffortOf(const Problem& problem, const Provisioned& plan) {
@@ -24,13 +32,55 @@ int64_t EffortOf(const Problem& problem, const Provisioned& plan) {
   return units * std::max(1, problem.request().training.micro_batches);
 }
 
-void AddIfFeasible(const Problem& problem, std::vector<StageChoice> stages, std::vector<Provisioned>& out) {
+std::optional<Provisioned> IfFeasible(const Problem& problem, std::vector<StageChoice> stages) {
   const Score score = ScoreOf(problem, stages);
-  if (KeepsConstraints(problem, stages, score)) out.push_back({std::move(stages), score});
+  if (!KeepsConstraints(problem, stages, score)) return std::nullopt;
+  return Provisioned{std::move(stages), score};
 }
 
-void AddProvisioned(const Problem& problem, std::vector<StageChoice> stages, std::vector<Provisioned>& out) {
-  if (auto plan = ProvisionExact(problem, std::move(stages))) out.push_back(*std::move(plan));
+// The fewest units that reach the required throughput cost least per hour.
+std::optional<Provisioned> FewestUnits(const Problem& problem, std::vector<StageChoice> stages) {
+  const Problem of = problem.ForStages(static_cast<int>(stages.size()));
+  for (StageChoice& s : stages) {
+    s.units = of.MinUnits(of.Terms(s.first, s.last, s.type), problem.RequiredThroughput(), problem.limit(s.type));
+    if (s.units == 0) return std::nullopt;
+  }
+  return IfFeasible(problem, std::move(stages));
+}
+
+// More units for the slowest stage, while the constraints allow it.
+std::optional<Provisioned> Fastest(const Problem& problem, std::vector<StageChoice> stages) {
+  std::optional<Provisioned> best = ProvisionExact(problem, std::move(stages));
+  if (!best) return best;
+  const Problem of = problem.ForStages(static_cast<int>(best->stages.size()));
+  for (int added = 0; added < kMostAdded; ++added) {
+    std::vector<StageChoice> more = best->stages;
+    const auto slowest = std::ranges::min_element(
+        more, {}, [&](const StageChoice& s) { return of.Throughput(of.Terms(s.first, s.last, s.type), s.units); });
+    ++slowest->units;
+    auto faster = IfFeasible(problem, std::move(more));
+    if (!faster || faster->score.throughput <= best->score.throughput) break;
+    best = std::move(faster);
+  }
+  return best;
+}
+
+// The stages with the units that suit the objective.
+std::optional<Provisioned> Provision(const Problem& problem, std::vector<StageChoice> stages) {
+  switch (problem.request().objective) {
+    case model::Objective::kCost:
+      return ProvisionExact(problem, std::move(stages));
+    case model::Objective::kCostPerHour:
+      return FewestUnits(problem, std::move(stages));
+    case model::Objective::kStepTime:
+    case model::Objective::kTime:
+      break;
+  }
+  return Fastest(problem, std::move(stages));
+}
+
+void Keep(std::optional<Provisioned> plan, std::vector<Provisioned>& out) {
+  if (plan) out.push_back(*std::move(plan));
 }
 
 // The same stages with the units for a higher throughput, where the simulator says that they are too slow.
@@ -39,24 +89,25 @@ std::optional<Provisioned> Faster(const Problem& problem, const std::vector<Stag
   request.constraints.min_throughput = problem.RequiredThroughput() * factor;
   request.constraints.deadline_seconds = 0;
   const auto harder = Problem::Compile(std::move(request));
-  return harder.ok() ? ProvisionExact(*harder, stages) : std::nullopt;
+  return harder.ok() ? Provision(*harder, stages) : std::nullopt;
 }
 
-class Choice {
+// The plan that is best in the simulator.
+class Simulated {
  public:
-  Choice(const Problem& problem, std::stop_token stop)
-      : problem_(problem), evaluator_(MakeEvaluator(model::EvaluatorKind::kSimulator, std::move(stop))) {}
+  Simulated(const Question& question, std::stop_token stop)
+      : problem_(question.units()), judge_(MakeSimulator(question, std::move(stop))) {}
 
   // False if the plan cannot be simulated.
   bool Try(const Provisioned& plan) {
-    const auto score = evaluator_->Evaluate(problem_, plan.stages);
-    if (!score.ok()) return false;
+    const auto figures = judge_->Of(BuildExecutionPlan(problem_, plan.stages));
+    if (!figures.ok()) return false;
     ++tried_;
-    last_ = *score;
-    if (!KeepsConstraints(problem_, plan.stages, *score)) return true;
-    if (best_ && score->cost >= simulated_.cost * (1 - kSameCost)) return true;
+    last_ = ScoreIn(problem_, plan.stages, *figures);
+    if (!KeepsConstraints(problem_, plan.stages, last_)) return true;
+    if (best_ && !IsBetterThanBest(plan)) return true;
     best_ = plan;
-    simulated_ = *score;
+    simulated_ = last_;
     return true;
   }
 
@@ -66,21 +117,53 @@ class Choice {
   int tried() const { return tried_; }
 
  private:
+  bool IsBetterThanBest(const Provisioned& plan) const {
+    const model::Objective objective = problem_.request().objective;
+    if (objective == model::Objective::kCost) return last_.cost < simulated_.cost * (1 - kSameCost);
+    return IsBetter(problem_, {plan.stages, last_}, {best_->stages, simulated_}, objective);
+  }
+
   const Problem& problem_;
-  const std::unique_ptr<Evaluator> evaluator_;
+  const std::unique_ptr<Judge> judge_;
   int tried_ = 0;
   Score last_, simulated_;
   std::optional<Provisioned> best_;
 };
 
+// Why the plan is another one than `first`, which the search found.
+std::string PreferenceNote(const Problem& problem, const Provisioned& first) {
+  const double value = Value(problem, first);
+  switch (problem.request().objective) {
+    case model::Objective::kCost:
+      return fmt::format(
+          "the simulator prefers this plan to the cheapest of the cost model, which costs {:.6g} USD by the cost model",
+          value);
+    case model::Objective::kCostPerHour:
+      return fmt::format(
+          "the simulator prefers this plan to the one of the least USD per hour by the cost model, which costs {:.6g} "
+          "USD/h",
+          value);
+    case model::Objective::kStepTime:
+    case model::Objective::kTime:
+      break;
+  }
+  return fmt::format(
+      "the simulator prefers this plan to the fastest of the cost model, which takes {:.6g} s to the end by the cost "
+      "model",
+      value);
+}
+
 }  // namespace
 
 void CandidateList::Add(const Provisioned& plan) {
-  if (plans_.size() >= kListed && !Cheaper(plan, plans_.back())) return;
+  const auto better = [&](const Provisioned& a, const Provisioned& b) {
+    return Value(problem_, a) < Value(problem_, b);
+  };
+  if (plans_.size() >= kListed && !better(plan, plans_.back())) return;
   for (const Provisioned& known : plans_) {
     if (known.stages == plan.stages) return;
   }
-  plans_.insert(std::upper_bound(plans_.begin(), plans_.end(), plan, Cheaper), plan);
+  plans_.insert(std::upper_bound(plans_.begin(), plans_.end(), plan, better), plan);
   if (plans_.size() > kListed) plans_.pop_back();
 }
 
@@ -93,7 +176,7 @@ std::vector<Provisioned> PlansAround(const Problem& problem, const Provisioned& 
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     for (const int more : {1, -1}) {
       std::vector<StageChoice> stages = plan.stages;
-      if ((stages[i].units += more) > 0) AddIfFeasible(problem, std::move(stages), out);
+      if ((stages[i].units += more) > 0) Keep(IfFeasible(problem, std::move(stages)), out);
     }
     if (i == 0) continue;
     const StageChoice &before = plan.stages[i - 1], &here = plan.stages[i];
@@ -101,7 +184,7 @@ std::vector<Provisioned> PlansAround(const Problem& problem, const Provisioned& 
       std::vector<StageChoice> stages = plan.stages;
       stages[i - 1] = {before.first, here.last, type, 0};
       stages.erase(stages.begin() + static_cast<std::ptrdiff_t>(i));
-      AddProvisioned(problem, std::move(stages), out);
+      Keep(Provision(problem, std::move(stages)), out);
       if (before.type == here.type) break;
     }
     for (const int shift : {-1, 1}) {
@@ -109,15 +192,16 @@ std::vector<Provisioned> PlansAround(const Problem& problem, const Provisioned& 
       stages[i - 1].last += shift;
       stages[i].first += shift;
       if (stages[i - 1].last < stages[i - 1].first || stages[i].last < stages[i].first) continue;
-      AddProvisioned(problem, std::move(stages), out);
+      Keep(Provision(problem, std::move(stages)), out);
     }
   }
   return out;
 }
 
-std::optional<model::SimulatedPlan> ChooseBySimulator(const Problem& problem, const CandidateList& found, bool widen,
+std::optional<model::SimulatedPlan> ChooseBySimulator(const Question& question, const CandidateList& found, bool widen,
                                                       std::stop_token stop, Solution& solution) {
-  Choice choice(problem, std::move(stop));
+  const Problem& problem = question.units();
+  Simulated choice(question, std::move(stop));
   const Provisioned first = *solution.best;
   if (!choice.Try(first)) return std::nullopt;
   const Score of_first = choice.last();
@@ -131,11 +215,12 @@ std::optional<model::SimulatedPlan> ChooseBySimulator(const Problem& problem, co
     if (auto faster = Faster(problem, first.stages, promised))
       candidates.insert(candidates.begin(), *std::move(faster));
   }
-  std::stable_sort(candidates.begin(), candidates.end(), Cheaper);
+  std::ranges::stable_sort(candidates, {}, [&](const Provisioned& plan) { return Value(problem, plan); });
   std::vector<std::vector<StageChoice>> seen = {first.stages};
   int64_t left = kReplicaMicroBatches;
+  const double most = Value(problem, first) * kNear * std::max(1.0, promised);
   for (const Provisioned& candidate : candidates) {
-    if (seen.size() >= kSimulated || candidate.score.cost > first.score.cost * kNear * std::max(1.0, promised)) break;
+    if (seen.size() >= kSimulated || Value(problem, candidate) > most) break;
     if (std::find(seen.begin(), seen.end(), candidate.stages) != seen.end()) continue;
     const int64_t effort = EffortOf(problem, candidate);
     if (effort > left) continue;
@@ -150,10 +235,7 @@ std::optional<model::SimulatedPlan> ChooseBySimulator(const Problem& problem, co
     return model::SimulatedPlan{of_first.throughput, of_first.cost, choice.tried()};
   }
   if (choice.best()->stages != first.stages) {
-    solution.notes.push_back(
-        fmt::format("the simulator prefers this plan to the cheapest of the cost model, which costs {:.6g} USD by the "
-                    "cost model",
-                    first.score.cost));
+    solution.notes.push_back(PreferenceNote(problem, first));
     solution.best = choice.best();
   }
   return model::SimulatedPlan{choice.simulated().throughput, choice.simulated().cost, choice.tried()};

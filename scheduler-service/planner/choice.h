@@ -1,4 +1,5 @@
-// The last choice of a plan: by the simulator, among the best candidates of a search by the cost model.
+// The last choice of a plan of units: by the simulator, among the best candidates of a search by the closed form, for
+// every objective.
 //
 // Pure functions; a CandidateList is not thread-safe.
 #pragma once
@@ -8,18 +9,22 @@
 #include <vector>
 
 #include "common/model/planning.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/stage_planner.h"
+#include "scheduler-service/planning/question.h"
 
 namespace medley::sched {
 
-// The cheapest of the plans that a search found, all of different stages.
+// The best of the plans that a search found, all of different stages.
 class CandidateList {
  public:
+  // The problem must outlive it.
+  explicit CandidateList(const Problem& problem) : problem_(problem) {}
   void Add(const Provisioned& plan);
-  // Cheapest first.
+  // The best by the objective of the problem's request first.
   const std::vector<Provisioned>& plans() const { return plans_; }
 
  private:
+  const Problem& problem_;
   std::vector<Provisioned> plans_;
 };
 
@@ -27,14 +32,14 @@ class CandidateList {
 bool CanSimulate(const model::PlanRequest& request);
 
 // Plans near `plan`: a stage has one unit more or less, begins one layer later or earlier, or is one with its
-// neighbour. All meet the constraints of the cost model.
+// neighbour; changed stages have the units that suit the objective. All meet the constraints of the closed form.
 std::vector<Provisioned> PlansAround(const Problem& problem, const Provisioned& plan);
 
-// Simulates solution.best and the cheapest of `found` and, with `widen`, of the plans around solution.best, and puts
-// the cheapest one in the simulator into `solution` that keeps the constraints there. If none does, solution.best
-// stays, and a note says so. Which plans are simulated depends on the problem and the candidates only. nullopt, and no
+// Simulates solution.best and the best of `found` and, with `widen`, of the plans around solution.best, and puts the
+// one into `solution` that is best in the simulator and keeps the constraints there. If none does, solution.best stays,
+// and a note says so. Which plans are simulated depends on the question and the candidates only. nullopt, and no
 // change: solution.best cannot be simulated.
-std::optional<model::SimulatedPlan> ChooseBySimulator(const Problem& problem, const CandidateList& found, bool widen,
+std::optional<model::SimulatedPlan> ChooseBySimulator(const Question& question, const CandidateList& found, bool widen,
                                                       std::stop_token stop, Solution& solution);
 
 }  // namespace medley::sched

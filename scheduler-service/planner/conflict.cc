@@ -110,9 +110,11 @@ model::PlanRequest LiftAllBut(model::PlanRequest request, const std::vector<Cons
 }
 
 std::optional<Provisioned> CheapestPlan(const model::PlanRequest& request, const Budget& budget) {
-  const auto problem = Problem::Compile(request);
+  model::PlanRequest cheapest = request;
+  cheapest.objective = model::Objective::kCost;
+  const auto problem = Problem::Compile(std::move(cheapest));
   if (!problem.ok()) return std::nullopt;
-  const auto solution = MakeExact()->Solve(*problem, 0, budget);
+  const auto solution = MakeExact()->SolveStages(*problem, 0, budget);
   return solution.ok() ? solution->best : std::nullopt;
 }
 

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "scheduler-service/planner/constraint_set.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/budget.h"
+#include "scheduler-service/provision/provisioned.h"
 
 namespace medley::sched {
 

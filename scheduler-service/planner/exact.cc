@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/interval_search.h"
+#include "scheduler-service/planner/objectives.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {
@@ -35,7 +36,7 @@ class Cheapest final : public Goal {
       if (!(ratio < 1 - kSameCost || (ratio < 1 + kSameCost && smaller))) return;
     }
     best_ = std::move(plan);
-    limits_.Report(*best_);
+    Report(limits_, problem_, *best_);
     // Exclude plans that are not cheaper, except for rounding.
     rate_ = std::min(rate_, best_->score.hourly / best_->score.throughput * (1 - kSameCost));
   }
@@ -58,14 +59,17 @@ class Cheapest final : public Goal {
   std::optional<Provisioned> best_;
 };
 
-class Exact final : public Planner {
+class Exact final : public StagePlanner {
  public:
   Exact(std::string_view name, std::string_view description) : name_(name), description_(description) {}
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
+  Takes takes() const override { return {.supply = Supply::kUnits, .objectives = true, .tables = true}; }
   bool proves_optimality() const override { return true; }
 
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget& budget) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget& budget) const override {
+    const model::Objective objective = problem.request().objective;
+    if (objective != model::Objective::kCost) return SolveForObjective(problem, objective, budget);
     MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
     Cheapest cheapest(problem, budget);
     for (int t = 0; t < problem.types(); ++t) {
@@ -90,7 +94,7 @@ std::optional<Provisioned> CheapestCuts(const Problem& problem, const std::vecto
       .best;
 }
 
-std::unique_ptr<Planner> MakeExact() {
+std::unique_ptr<StagePlanner> MakeExact() {
   return std::make_unique<Exact>("exact", "the global optimum over schedules and units, with a proof");
 }
 

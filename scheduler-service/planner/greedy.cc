@@ -8,12 +8,12 @@
 namespace medley::sched {
 namespace {
 
-class Greedy final : public Planner {
+class Greedy final : public StagePlanner {
  public:
   std::string_view name() const override { return "greedy"; }
   std::string_view description() const override { return "cheapest type layer by layer, then single-layer changes"; }
 
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget& budget) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget& budget) const override {
     Solution solution;
     std::vector<int> schedule = CheapestByLayer(problem);
     solution.best = ProvisionExact(problem, StagesOf(schedule));
@@ -23,13 +23,13 @@ class Greedy final : public Planner {
       solution.best = std::move(single);
       schedule.assign(schedule.size(), t);
     }
-    if (solution.best) budget.Report(*solution.best);
+    if (solution.best) Report(budget, problem, *solution.best);
     while (Improve(problem, budget, schedule, solution)) {
     }
     if (auto cut = CheapestCuts(problem, schedule, budget);
         cut && (!solution.best || cut->score.cost < solution.best->score.cost)) {
       solution.best = std::move(cut);
-      budget.Report(*solution.best);
+      Report(budget, problem, *solution.best);
     }
     solution.complete = !budget.Spent();
     return solution;
@@ -73,7 +73,7 @@ class Greedy final : public Planner {
       schedule[layer] = from;
     }
     if (changed == schedule.size()) return false;
-    budget.Report(*solution.best);
+    Report(budget, problem, *solution.best);
     schedule[changed] = to;
     return true;
   }
@@ -81,6 +81,6 @@ class Greedy final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> MakeGreedy() { return std::make_unique<Greedy>(); }
+std::unique_ptr<StagePlanner> MakeGreedy() { return std::make_unique<Greedy>(); }
 
 }  // namespace medley::sched

@@ -14,6 +14,7 @@
 
 #include "scheduler-service/planner/relaxation.h"
 #include "scheduler-service/planner/schedule_dp.h"
+#include "scheduler-service/provision/provisioned.h"
 
 namespace medley::sched {
 

@@ -29,12 +29,12 @@ void OptionToProto(const Option& option, pb::PlannerOption& out) {
   out.set_description(std::string(option.description));
 }
 
-// For a Planner or a StepTimePlanner.
-template <typename P>
-void GoalToProto(const P& planner, pb::Objective objective, pb::PlannerGoal& out) {
-  out.set_objective(objective);
-  out.set_description(std::string(planner.description()));
+void GoalToProto(const Planner& planner, pb::PlannerGoal& out) {
   const Takes takes = planner.takes();
+  const bool units = takes.supply == Supply::kUnits;
+  out.set_objective(units ? pb::OBJECTIVE_UNSPECIFIED : pb::OBJECTIVE_STEP_TIME);
+  out.set_description(std::string(planner.description()));
+  out.set_proves_optimality(units && planner.proves_optimality());
   out.set_graphs(takes.graphs);
   out.set_tables(takes.tables);
   out.set_asynchronous(takes.asynchronous);
@@ -46,15 +46,10 @@ void GoalToProto(const P& planner, pb::Objective objective, pb::PlannerGoal& out
 }  // namespace
 
 void ToProto(const Registry& registry, pb::ListPlannersResponse& message) {
-  for (const NamedPlanner& planner : registry.List()) {
+  for (const std::vector<const Planner*>& same : registry.ByName()) {
     pb::PlannerInfo& info = *message.add_planners();
-    info.set_name(std::string(planner.name));
-    if (planner.cost != nullptr) {
-      pb::PlannerGoal& goal = *info.add_goals();
-      GoalToProto(*planner.cost, pb::OBJECTIVE_UNSPECIFIED, goal);
-      goal.set_proves_optimality(planner.cost->proves_optimality());
-    }
-    if (planner.step_time != nullptr) GoalToProto(*planner.step_time, pb::OBJECTIVE_STEP_TIME, *info.add_goals());
+    info.set_name(std::string(same.front()->name()));
+    for (const Planner* planner : same) GoalToProto(*planner, *info.add_goals());
   }
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "medley/scheduler/v1/scheduler.pb.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/registry.h"
 
 namespace medley::sched {
 

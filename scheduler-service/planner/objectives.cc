@@ -42,7 +42,7 @@ class BestFor final : public Goal {
     if (plan.score.cost > most_usd_) return;
     if (best_ && !IsBetter(problem_, plan, *best_, objective_)) return;
     best_ = std::move(plan);
-    limits_.Report(*best_);
+    Report(limits_, problem_, *best_);
   }
 
   const std::optional<Provisioned>& best() const { return best_; }
@@ -95,8 +95,7 @@ std::optional<Provisioned> SingleTypeFor(const Problem& problem, int t, model::O
   return best;
 }
 
-absl::StatusOr<ObjectiveSolution> SolveForObjective(const Problem& problem, model::Objective objective,
-                                                    const Budget& budget) {
+absl::StatusOr<Solution> SolveForObjective(const Problem& problem, model::Objective objective, const Budget& budget) {
   MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
   BestFor best(problem, objective, budget);
   for (int t = 0; t < problem.types(); ++t) {
@@ -106,17 +105,17 @@ absl::StatusOr<ObjectiveSolution> SolveForObjective(const Problem& problem, mode
   IntervalSearch search(problem, budget, best, fastest ? SearchOrder::kFastestFirst : SearchOrder::kLeastBoundFirst);
   search.Seed(kObjectiveSeedPoints);
   const double open_rate = search.Run();
-  ObjectiveSolution out;
-  out.solution.complete = open_rate == kInfinity;
-  out.solution.best = best.best();
-  if (!out.solution.best) return out;
-  const double value = ValueOf(problem, *out.solution.best, objective);
-  if (out.solution.complete) {
-    out.bound = value;
+  Solution out;
+  out.complete = open_rate == kInfinity;
+  out.best = best.best();
+  if (!out.best) return out;
+  const double value = ValueOf(problem, *out.best, objective);
+  if (out.complete) {
+    out.lower_bound = value;
   } else if (fastest) {
-    out.bound = std::min(value, problem.total_samples() / search.high());  // no stage is faster
+    out.lower_bound = std::min(value, problem.total_samples() / search.high());  // no stage is faster
   } else {
-    out.bound = std::min(value, open_rate * search.low());
+    out.lower_bound = std::min(value, open_rate * search.low());
   }
   return out;
 }

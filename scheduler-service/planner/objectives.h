@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "common/model/planning.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/stage_planner.h"
 
 namespace medley::sched {
 
@@ -21,14 +21,8 @@ bool IsBetter(const Problem& problem, const Provisioned& one, const Provisioned&
 // The best plan that puts every layer on type `t`.
 std::optional<Provisioned> SingleTypeFor(const Problem& problem, int t, model::Objective objective);
 
-struct ObjectiveSolution {
-  Solution solution;            // its lower_bound, which is in USD, is unset
-  std::optional<double> bound;  // proven lower bound of the objective's value; with a complete search that of the plan
-};
-
-// `objective`: kCostPerHour or kTime. Where the budget ends the search, the best plan found and a proven bound. Errors:
-// InvalidArgument where the model is too large for `exact`.
-absl::StatusOr<ObjectiveSolution> SolveForObjective(const Problem& problem, model::Objective objective,
-                                                    const Budget& budget);
+// `objective`: kCostPerHour or kTime. Where the budget ends the search, the best plan found and a proven bound; with a
+// complete search the bound is that of the plan. Errors: InvalidArgument where the model is too large for `exact`.
+absl::StatusOr<Solution> SolveForObjective(const Problem& problem, model::Objective objective, const Budget& budget);
 
 }  // namespace medley::sched

@@ -75,7 +75,7 @@ absl::Status AddReasons(const Problem& problem, const Front& front, const base::
 Front ExactFront(const Problem& problem, const Budget& budget) {
   Staircase staircase(problem);
   // Compute the cheapest plan first, so that the front has both ends even if the time runs out.
-  if (const auto cheapest = MakeExact()->Solve(problem, 0, budget); cheapest.ok() && cheapest->best) {
+  if (const auto cheapest = MakeExact()->SolveStages(problem, 0, budget); cheapest.ok() && cheapest->best) {
     staircase.Offer(*cheapest->best);
   }
   const bool complete =

@@ -14,7 +14,8 @@
 #include "common/model/reason.h"
 #include "common/model/resource.h"
 #include "scheduler-service/planner/plan.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/budget.h"
+#include "scheduler-service/provision/provisioned.h"
 
 namespace medley::sched {
 

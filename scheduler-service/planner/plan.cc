@@ -11,8 +11,11 @@
 #include "scheduler-service/planner/reasons.h"
 #include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/planner/stage_graph.h"
+#include "scheduler-service/planning/answer_on_devices.h"
+#include "scheduler-service/planning/judge.h"
+#include "scheduler-service/planning/stages.h"
+#include "scheduler-service/provision/exact.h"
 #include "scheduler-service/provision/methods.h"
-#include "scheduler-service/step_time/make_plan.h"
 
 namespace medley::sched {
 namespace {
@@ -92,7 +95,8 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
     return;
   }
   result.plan = Evaluate(problem, solution.best->stages).plan;
-  if (solution.lower_bound) {
+  const bool cheapest = problem.request().objective == model::Objective::kCost;
+  if (cheapest && solution.lower_bound) {
     const double cost = result.plan->cost_usd;
     result.lower_bound_usd = std::min(*solution.lower_bound, cost);
     result.gap = cost > 0 ? (cost - *result.lower_bound_usd) / cost : 0;
@@ -113,6 +117,7 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
   }
   NoteMissingGroups(problem.request().planner.sync, plan, result.notes);
   result.execution_plan = std::move(plan);
+  if (!cheapest && solution.lower_bound) AddBound(problem, *solution.best, *solution.lower_bound, result);
 }
 
 // Adds the reasons to a result without a plan. DeadlineExceeded if it is unknown whether a plan exists.
@@ -131,7 +136,7 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
   }
   const Budget budget(clock, clock.Steady() + base::FromSeconds(kReasonSeconds), std::move(stop));
   if (!planner.proves_optimality()) {
-    const auto exact = MakeExact()->Solve(problem, 0, budget);
+    const auto exact = MakeExact()->SolveStages(problem, 0, budget);
     if (exact.ok() && exact->best) {
       result.reasons.push_back(
           {"planner", "", 0, 0,
@@ -147,6 +152,99 @@ absl::Status AddReasons(const Problem& problem, const Planner& planner, const So
   return absl::OkStatus();
 }
 
+// The answer of a planner as stages of the problem.
+absl::StatusOr<Solution> SolutionOf(const Problem& problem, Candidate candidate) {
+  Solution solution;
+  if (candidate.plan) {
+    MEDLEY_ASSIGN_OR_RETURN(std::vector<StageChoice> stages, StagesOf(problem, *candidate.plan));
+    const Score score = ScoreIn(problem, stages, candidate.figures);
+    solution.best = Provisioned{std::move(stages), score};
+  }
+  if (candidate.lower_bound > 0) solution.lower_bound = candidate.lower_bound;
+  solution.complete = candidate.complete;
+  solution.planner = std::move(candidate.planner);
+  solution.policy = std::move(candidate.policy);
+  solution.notes = std::move(candidate.notes);
+  return solution;
+}
+
+absl::Status CheckPlanner(const Planner& planner, const model::PlanRequest& request) {
+  if (!planner.takes().other_options) {
+    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner.name(), planner.options(), request.planner.options));
+  }
+  if (request.objective == model::Objective::kCost || planner.takes().objectives) return absl::OkStatus();
+  return base::InvalidArgument(
+      "planner.name: planner {} minimises USD; the least USD per hour and the fewest seconds of plans of stages are "
+      "found by planners auto and exact",
+      planner.name());
+}
+
+// Asks the planner, and then lets the simulator choose among its best candidates where it can.
+absl::StatusOr<Solution> BestStages(const Question& question, const Planner& planner, const base::Clock& clock,
+                                    base::SteadyTime deadline, std::stop_token stop, model::PlanResult& result) {
+  const Problem& problem = question.units();
+  const model::PlanRequest& request = question.request();
+  const bool simulates = request.planner.evaluator == model::EvaluatorKind::kSimulator && CanSimulate(request);
+  CandidateList found(problem);
+  const Budget::OnBetter keep = [&](const model::ExecutionPlan& plan, const Figures& figures) {
+    auto stages = StagesOf(problem, plan);
+    if (!stages.ok()) return;
+    const Score score = ScoreIn(problem, *stages, figures);
+    found.Add({*std::move(stages), score});
+  };
+  const Budget budget(clock, deadline, stop, simulates ? keep : Budget::OnBetter());
+  const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
+  Solution solution;
+  if (differ) {
+    solution = OneStage(problem, result);
+  } else {
+    const std::unique_ptr<Judge> judge = MakeClosedForm(question);
+    MEDLEY_ASSIGN_OR_RETURN(Candidate candidate, planner.Solve(question, *judge, request.planner.seed, budget));
+    MEDLEY_ASSIGN_OR_RETURN(solution, SolutionOf(problem, std::move(candidate)));
+  }
+  if (!solution.best) return solution;
+  result.judge = "closed form";
+  if (!simulates) return solution;
+  result.simulated = ChooseBySimulator(question, found, planner.proves_optimality() && !differ, stop, solution);
+  if (result.simulated) result.judge = "simulator";
+  return solution;
+}
+
+absl::StatusOr<model::PlanResult> AnswerInUnits(const model::PlanRequest& request, const PriceOrigin& origin,
+                                                const Planner& planner, const base::Clock& clock, std::stop_token stop,
+                                                base::SteadyTime deadline) {
+  const base::SteadyTime begin = clock.Steady();
+  MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+  MEDLEY_RETURN_IF_ERROR(CheckPlanner(planner, request));
+  model::PlanResult result;
+  result.planner = request.planner.name;
+  result.seed = request.planner.seed;
+  result.resources = request.resources;
+  result.reasons = Unpriced(request);
+  if (!result.reasons.empty()) return result;
+
+  MEDLEY_ASSIGN_OR_RETURN(const Question question, Question::Compile(request));
+  const Problem& problem = question.units();
+  const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
+  const base::SteadyTime end = std::min(deadline, begin + base::FromSeconds(seconds));
+  MEDLEY_ASSIGN_OR_RETURN(Solution solution, BestStages(question, planner, clock, end, stop, result));
+  const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
+  if (!solution.planner.empty()) result.planner = solution.planner;
+  result.notes = solution.notes;
+  if (solution.best) {
+    AddPlan(problem, solution, origin, result);
+    if (!result.plan) result.judge.clear();
+  } else if (!differ) {
+    MEDLEY_RETURN_IF_ERROR(AddReasons(problem, planner, solution, clock, stop, result));
+  }
+  result.policy = std::move(solution.policy);
+  const Budget budget(clock, end, stop);
+  AddAlternatives(problem, differ, budget, result);
+  result.complete = solution.complete && planner.deterministic() && !budget.Spent();
+  result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
+  return result;
+}
+
 }  // namespace
 
 absl::Status CheckGoalIsCost(const model::PlanRequest& request) {
@@ -158,75 +256,18 @@ absl::Status CheckGoalIsCost(const model::PlanRequest& request) {
 absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, const PriceOrigin& origin,
                                            const Registry& registry, const base::Clock& clock, std::stop_token stop,
                                            base::SteadyTime deadline) {
-  MEDLEY_RETURN_IF_ERROR(registry.CheckName(request.planner.name, request.on_devices()));
-  if (request.on_devices()) {
-    MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result,
-                            MakeStepTimePlan(request, registry.step_time(), clock, std::move(stop), deadline));
-    result.catalog_revision = origin.catalog_revision;
-    result.price_time = origin.price_time;
-    if (result.execution_plan) {
-      result.execution_plan->provenance.catalog_revision = origin.catalog_revision;
-      result.execution_plan->provenance.price_time = origin.price_time;
-    }
-    return result;
+  const Supply supply = SupplyOf(request);
+  MEDLEY_RETURN_IF_ERROR(registry.CheckName(request.planner.name, supply));
+  const Planner& planner = *registry.Find(request.planner.name, supply);
+  auto result = supply == Supply::kDevices ? AnswerOnDevices(request, planner, clock, std::move(stop), deadline)
+                                           : AnswerInUnits(request, origin, planner, clock, std::move(stop), deadline);
+  if (!result.ok()) return result;
+  result->catalog_revision = origin.catalog_revision;
+  result->price_time = origin.price_time;
+  if (result->execution_plan) {
+    result->execution_plan->provenance.catalog_revision = origin.catalog_revision;
+    result->execution_plan->provenance.price_time = origin.price_time;
   }
-  const base::SteadyTime begin = clock.Steady();
-  MEDLEY_RETURN_IF_ERROR(model::Validate(request));
-  const Planner* planner = registry.Find(request.planner.name);
-  if (!planner->takes().other_options) {
-    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner->name(), planner->options(), request.planner.options));
-  }
-  if (request.objective != model::Objective::kCost && planner->name() != "auto" && planner->name() != "exact") {
-    return base::InvalidArgument(
-        "planner.name: planner {} minimises USD; the least USD per hour and the fewest seconds of plans of stages are "
-        "found by planners auto and exact",
-        planner->name());
-  }
-  model::PlanResult result;
-  result.planner = request.planner.name;
-  result.seed = request.planner.seed;
-  result.catalog_revision = origin.catalog_revision;
-  result.price_time = origin.price_time;
-  result.resources = request.resources;
-  result.reasons = Unpriced(request);
-  if (!result.reasons.empty()) return result;
-
-  MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
-  const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
-  const bool simulates = request.planner.evaluator == model::EvaluatorKind::kSimulator && CanSimulate(request);
-  CandidateList found;
-  const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop,
-                      simulates ? OnIncumbent([&](const Provisioned& plan) { found.Add(plan); }) : OnIncumbent());
-  const bool differ = request.planner.sync.mode != model::SyncMode::kFull;
-  const bool cheapest = request.objective == model::Objective::kCost;
-  Solution solution;
-  std::optional<double> bound;
-  if (differ) {
-    solution = OneStage(problem, result);
-  } else if (!cheapest) {
-    MEDLEY_ASSIGN_OR_RETURN(ObjectiveSolution best, SolveForObjective(problem, request.objective, budget));
-    solution = std::move(best.solution);
-    bound = best.bound;
-  } else {
-    MEDLEY_ASSIGN_OR_RETURN(solution, planner->Solve(problem, request.planner.seed, budget));
-  }
-  if (simulates && !cheapest) {
-    solution.notes.push_back("the simulator chooses only among plans for the least USD: the cost model chose this one");
-  } else if (simulates && solution.best) {
-    result.simulated = ChooseBySimulator(problem, found, planner->proves_optimality() && !differ, stop, solution);
-  }
-  if (!solution.planner.empty()) result.planner = solution.planner;
-  result.notes = solution.notes;
-  if (solution.best) {
-    AddPlan(problem, solution, origin, result);
-    if (result.plan && bound) AddBound(problem, *solution.best, *bound, result);
-  } else if (!differ) {
-    MEDLEY_RETURN_IF_ERROR(AddReasons(problem, *planner, solution, clock, stop, result));
-  }
-  result.policy = solution.policy;
-  AddAlternatives(problem, differ, budget, result);
-  result.complete = solution.complete && planner->deterministic() && !budget.Spent();
-  result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
   return result;
 }
 

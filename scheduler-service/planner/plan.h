@@ -11,7 +11,7 @@
 #include "common/model/forward.h"
 #include "common/model/provisioned_plan.h"
 #include "common/model/reason.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/registry.h"
 
 namespace medley::sched {
 
@@ -24,8 +24,8 @@ struct PriceOrigin {
 // Errors: InvalidArgument for a request whose objective is not the least USD, or which is on devices.
 absl::Status CheckGoalIsCost(const model::PlanRequest& request);
 
-// Runs the planner that the request names; on devices as step_time/make_plan.h says. For the least USD per hour and the
-// fewest seconds of plans of stages, the search of `exact` (objectives.h). Returns its plan
+// Runs the planner that the request names; on devices as planning/answer_on_devices.h says. For plans of units the
+// simulator chooses among its best candidates where it can, for every objective (choice.h). Returns the plan
 // with alternatives and the execution plan, or the reasons why there is none. Prices must be filled in; a resource
 // without a price makes the request infeasible (constraint "price"). At the end of the time budget, at `deadline` or
 // when `stop` is requested, returns the best plan found so far. Unless the time ran out or the planner is not

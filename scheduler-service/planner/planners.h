@@ -2,18 +2,19 @@
 // planner/.
 #pragma once
 
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/stage_planner.h"
+#include "scheduler-service/provision/exact.h"
 
 namespace medley::sched {
 
-std::unique_ptr<Planner> MakeExact();
-std::unique_ptr<Planner> MakeBruteForce();
-std::unique_ptr<Planner> MakeGreedy();
-std::unique_ptr<Planner> MakeHeuristic();
-std::unique_ptr<Planner> MakeCpuOnly();
-std::unique_ptr<Planner> MakeGpuOnly();
-std::unique_ptr<Planner> MakeAuto();
-std::unique_ptr<Planner> MakeRlLstm();
+std::unique_ptr<StagePlanner> MakeExact();
+std::unique_ptr<StagePlanner> MakeBruteForce();
+std::unique_ptr<StagePlanner> MakeGreedy();
+std::unique_ptr<StagePlanner> MakeHeuristic();
+std::unique_ptr<StagePlanner> MakeCpuOnly();
+std::unique_ptr<StagePlanner> MakeGpuOnly();
+std::unique_ptr<StagePlanner> MakeAuto();
+std::unique_ptr<StagePlanner> MakeRlLstm();
 
 // The cheapest plan of one stage, on type `t`.
 std::optional<Provisioned> SingleType(const Problem& problem, int t);

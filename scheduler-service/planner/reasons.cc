@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "scheduler-service/planner/conflict.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/provision/exact.h"
 
 namespace medley::sched {
 namespace {

@@ -4,9 +4,13 @@
 #include <vector>
 
 #include "common/model/forward.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/planning/budget.h"
 
 namespace medley::sched {
+
+// The time limit for finding the reasons why no plan exists, in seconds.
+inline constexpr double kReasonSeconds = 2;
 
 // Returns one reason for each constraint of the smallest conflict (conflict.h), with the bound that would make the
 // request feasible if all other constraints stay. If no such bound exists because of other constraints, it gives the

@@ -98,10 +98,10 @@ std::string_view CellName(policy_net::CellKind cell) {
 }
 
 // Training and decoding for one request.
-class Search {
+class PolicySearch {
  public:
-  Search(const Problem& problem, const Budget& budget, policy_net::TrainedPolicy trained,
-         policy_net::PolicyInputs inputs, ActionMap map)
+  PolicySearch(const Problem& problem, const Budget& budget, policy_net::TrainedPolicy trained,
+               policy_net::PolicyInputs inputs, ActionMap map)
       : problem_(problem),
         budget_(budget),
         trained_(std::move(trained)),
@@ -182,7 +182,7 @@ class Search {
   int64_t updates_ = 0;
 };
 
-class RecurrentPlanner final : public Planner {
+class RecurrentPlanner final : public StagePlanner {
  public:
   RecurrentPlanner(std::string_view name, std::string_view description, policy_net::CellKind cell)
       : name_(name), description_(description), cell_(cell) {}
@@ -190,7 +190,7 @@ class RecurrentPlanner final : public Planner {
   std::string_view description() const override { return description_; }
   Options options() const override { return RecurrentTable().options(); }
 
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t seed, const Budget& budget) const override {
     const model::PolicyOptions& policy = problem.request().planner.policy;
     MEDLEY_RETURN_IF_ERROR(CheckPolicy(policy));
     MEDLEY_ASSIGN_OR_RETURN(const RecurrentOptions options,
@@ -200,7 +200,7 @@ class RecurrentPlanner final : public Planner {
     MEDLEY_ASSIGN_OR_RETURN(const Settings settings, SettingsOf(problem, options, begun, trained.shape.hidden));
     MEDLEY_ASSIGN_OR_RETURN(policy_net::PolicyInputs inputs, InputsOf(problem, trained));
     MEDLEY_ASSIGN_OR_RETURN(ActionMap map, MapActions(problem, trained));
-    Search search(problem, budget, std::move(trained), std::move(inputs), std::move(map));
+    PolicySearch search(problem, budget, std::move(trained), std::move(inputs), std::move(map));
     for (const std::string& name : search.trained().actions) {
       if (name.size() <= policy_net::kMaxName || !policy.return_policy) continue;
       return base::InvalidArgument("planner.policy.returnPolicy: names of resources must have at most {} bytes",
@@ -236,8 +236,8 @@ class RecurrentPlanner final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> MakeRecurrentPlanner(std::string_view name, std::string_view description,
-                                              policy_net::CellKind cell) {
+std::unique_ptr<StagePlanner> MakeRecurrentPlanner(std::string_view name, std::string_view description,
+                                                   policy_net::CellKind cell) {
   return std::make_unique<RecurrentPlanner>(name, description, cell);
 }
 

@@ -3,13 +3,13 @@
 // other search. Other networks than the LSTM are for planners outside of the service.
 #pragma once
 
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/stage_planner.h"
 #include "scheduler-service/policy_net/policy_shape.h"
 
 namespace medley::sched {
 
 // `name` and `description` must outlive the planner.
-std::unique_ptr<Planner> MakeRecurrentPlanner(std::string_view name, std::string_view description,
-                                              policy_net::CellKind cell);
+std::unique_ptr<StagePlanner> MakeRecurrentPlanner(std::string_view name, std::string_view description,
+                                                   policy_net::CellKind cell);
 
 }  // namespace medley::sched

@@ -4,7 +4,7 @@
 
 namespace medley::sched {
 
-std::unique_ptr<Planner> MakeRlLstm() {
+std::unique_ptr<StagePlanner> MakeRlLstm() {
   return MakeRecurrentPlanner("rl-lstm", "LSTM policy over layers trained by REINFORCE (HeterPS)",
                               policy_net::CellKind::kLstm);
 }

@@ -74,7 +74,7 @@ double ScheduleCost::Of(const std::vector<int>& schedule) {
     if (!best_ || plan->score.cost < best_->score.cost) {
       best_ = std::move(plan);
       best_schedule_ = schedule;
-      if (budget_ != nullptr) budget_->Report(*best_);
+      if (budget_ != nullptr) Report(*budget_, problem_, *best_);
     }
   } else {
     value = Grade(schedule);

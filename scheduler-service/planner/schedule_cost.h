@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "scheduler-service/cost/problem.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/stage_planner.h"
 #include "scheduler-service/provision/exact.h"
 
 namespace medley::sched {

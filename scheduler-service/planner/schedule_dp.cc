@@ -1,4 +1,5 @@
 #include "scheduler-service/planner/schedule_dp.h"
+#include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/cost/problem.h"
 
 #include <algorithm>

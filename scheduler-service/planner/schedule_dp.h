@@ -14,8 +14,8 @@
 
 #include <vector>
 
-#include "scheduler-service/planner/planner.h"
 #include "scheduler-service/planner/stage_graph.h"
+#include "scheduler-service/planning/budget.h"
 
 namespace medley::sched {
 

@@ -103,7 +103,7 @@ absl::Status StepTimeCandidates::Score(const planner::v1::SolveResponse& respons
   MEDLEY_RETURN_IF_ERROR(model::CheckExecutable(plan));
   plan.estimate = {};
   plan.provenance = {};
-  const auto seconds = evaluator_.Seconds(plan);
+  const auto seconds = judge_->SecondsWithin(plan);
   if (absl::IsResourceExhausted(seconds.status()) || absl::IsFailedPrecondition(seconds.status())) {
     CountInfeasible();
     return absl::OkStatus();

@@ -8,14 +8,16 @@
 
 #include <absl/status/status.h>
 
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "common/model/execution_plan.h"
+#include "scheduler-service/planning/judge.h"
 #include "scheduler-service/provision/exact.h"
-#include "scheduler-service/step_time/evaluator.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::planner::v1 {
@@ -75,20 +77,21 @@ class Candidates final : public CandidateReader {
 
 class StepTimeCandidates final : public CandidateReader {
  public:
-  StepTimeCandidates(const StepTimeProblem& problem, std::stop_token stop)
-      : problem_(problem), evaluator_(problem, std::move(stop)) {}
+  // The question must outlive it.
+  StepTimeCandidates(const Question& question, std::stop_token stop)
+      : problem_(question.devices()), judge_(MakeSimulator(question, std::move(stop))) {}
 
   bool usable() const override { return best_.has_value(); }
   // The fastest candidate, on devices as the cluster has them.
   const std::optional<model::ExecutionPlan>& best() const { return best_; }
   double seconds() const { return seconds_; }
-  int64_t simulated() const { return evaluator_.calls(); }
+  int64_t simulated() const { return judge_->judged(); }
 
  private:
   absl::Status Score(const planner::v1::SolveResponse& response) override;
 
   const StepTimeProblem& problem_;
-  StepTimeEvaluator evaluator_;
+  const std::unique_ptr<Judge> judge_;
   std::optional<model::ExecutionPlan> best_;
   double seconds_ = kForever;
 };

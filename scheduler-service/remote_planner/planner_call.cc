@@ -36,8 +36,7 @@ absl::StatusOr<rpc::ChannelOptions> ChannelOptionsOf(const RemotePlannerConfig& 
   return options;
 }
 
-grpc::ByteBuffer Question(const model::PlanRequest& request, const std::string& planner, uint64_t seed,
-                          double seconds) {
+grpc::ByteBuffer Asked(const model::PlanRequest& request, const std::string& planner, uint64_t seed, double seconds) {
   planner::v1::SolveRequest question;
   model::ToProto(request, *question.mutable_request());
   question.mutable_request()->mutable_planner()->set_name(planner);
@@ -136,7 +135,7 @@ std::string PlannerCall::Ask(const model::PlanRequest& request, uint64_t seed, d
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = *token, .timeout = base::FromSeconds(seconds)});
   const rpc::StopCancelsCall guard(context, stop);
-  const auto reader = channel_->Start(context, Question(request, config_.planner, seed, seconds * kSearchShare));
+  const auto reader = channel_->Start(context, Asked(request, config_.planner, seed, seconds * kSearchShare));
   bool done = false, ended_itself = false;
   while (!done && !candidates.Enough() && !stop.stop_requested()) {
     grpc::ByteBuffer buffer;

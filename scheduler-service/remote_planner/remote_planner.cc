@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/remote_planner/candidates.h"
 #include "scheduler-service/remote_planner/planner_call.h"
 
@@ -13,14 +14,13 @@ namespace {
 constexpr double kRemoteShare = 0.7;  // of the time budget; the rest is kept for the own planner
 
 // The request's options are those of the process: the own planner gets none.
-template <typename P, typename OwnPlanner, typename Limits>
-auto SolveWithoutOptions(const OwnPlanner& own, const P& problem, uint64_t seed, const Limits& limits)
-    -> decltype(own.Solve(problem, seed, limits)) {
-  if (problem.request().planner.options.empty()) return own.Solve(problem, seed, limits);
-  model::PlanRequest request = problem.request();
+absl::StatusOr<Candidate> SolveWithoutOptions(const Planner& own, const Question& question, Judge& judge, uint64_t seed,
+                                              const Budget& budget) {
+  if (question.request().planner.options.empty()) return own.Solve(question, judge, seed, budget);
+  model::PlanRequest request = question.request();
   request.planner.options.clear();
-  MEDLEY_ASSIGN_OR_RETURN(const P without, P::Compile(std::move(request)));
-  return own.Solve(without, seed, limits);
+  MEDLEY_ASSIGN_OR_RETURN(const Question without, Question::Compile(std::move(request)));
+  return own.Solve(without, judge, seed, budget);
 }
 
 // What one call has brought.
@@ -29,20 +29,22 @@ struct CallResult {
   std::string failure;  // a sentence without its end, if the call did not end in order or brought nothing
 };
 
-class RemotePlanner final : public Planner {
+class RemoteUnitPlanner final : public Planner {
  public:
-  RemotePlanner(std::unique_ptr<PlannerCall> call, const Planner& own) : own_(own), call_(std::move(call)) {}
+  RemoteUnitPlanner(std::unique_ptr<PlannerCall> call, const Planner& own) : own_(own), call_(std::move(call)) {}
 
   std::string_view name() const override { return call_->config().name; }
   std::string_view description() const override { return call_->config().description; }
-  Takes takes() const override { return {.tables = true, .other_options = true}; }
+  Takes takes() const override { return {.supply = Supply::kUnits, .tables = true, .other_options = true}; }
   bool deterministic() const override { return false; }  // another process may answer anything
 
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed, const Budget& budget) const override {
+  absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
+                                   const Budget& budget) const override {
+    const Problem& problem = question.units();
     CallResult remote = Ask(problem, seed, budget.Share(kRemoteShare));
-    auto own = SolveWithoutOptions<Problem>(own_, problem, seed, budget);
-    const bool own_plan = own.ok() && own->best;
-    const double limit = own_plan ? own->best->score.cost : kInfinity;
+    auto own = SolveWithoutOptions(own_, question, judge, seed, budget);
+    const bool own_plan = own.ok() && own->plan;
+    const double limit = own_plan ? own->figures.usd : kInfinity;
     const double margin = limit * (remote.failure.empty() ? kSameCost : -kSameCost);
     const bool use_remote = remote.best && (!own_plan || remote.best->score.cost <= limit + margin);
     std::string note;
@@ -56,19 +58,20 @@ class RemotePlanner final : public Planner {
           name(), remote.best->score.cost, limit);
     }
     if (!use_remote && !own.ok()) return own;
-    Solution solution = own.ok() ? *std::move(own) : Solution{};
+    Candidate candidate = own.ok() ? *std::move(own) : Candidate{};
     if (use_remote) {
-      solution.best = std::move(remote.best);
-      solution.planner = {};
-      solution.complete = true;
-    } else if (solution.planner.empty()) {
-      solution.planner = own_.name();
+      candidate.plan = BuildExecutionPlan(problem, remote.best->stages);
+      MEDLEY_ASSIGN_OR_RETURN(candidate.figures, judge.Of(*candidate.plan));
+      candidate.planner = {};
+      candidate.complete = true;
+    } else if (candidate.planner.empty()) {
+      candidate.planner = own_.name();
     }
     if (!note.empty()) {
       log::Warn("planner failed or was not the best", {{"planner", call_->config().name}, {"note", note}});
-      solution.notes.push_back(std::move(note));
+      candidate.notes.push_back(std::move(note));
     }
-    return solution;
+    return candidate;
   }
 
  private:
@@ -87,23 +90,24 @@ class RemotePlanner final : public Planner {
   const std::unique_ptr<PlannerCall> call_;
 };
 
-class RemoteStepTimePlanner final : public StepTimePlanner {
+class RemoteDevicePlanner final : public Planner {
  public:
-  RemoteStepTimePlanner(std::unique_ptr<PlannerCall> call, const StepTimePlanner& own)
-      : own_(own), call_(std::move(call)) {}
+  RemoteDevicePlanner(std::unique_ptr<PlannerCall> call, const Planner& own) : own_(own), call_(std::move(call)) {}
 
   std::string_view name() const override { return call_->config().name; }
   std::string_view description() const override { return call_->config().description; }
-  Takes takes() const override { return {.graphs = true, .other_options = true}; }
+  Takes takes() const override { return {.supply = Supply::kDevices, .graphs = true, .other_options = true}; }
 
-  absl::StatusOr<StepTimeSolution> Solve(const StepTimeProblem& problem, uint64_t seed,
-                                         const SearchLimits& limits) const override {
-    StepTimeCandidates candidates(problem, limits.stop());
+  absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
+                                   const Budget& limits) const override {
+    const StepTimeProblem& problem = question.devices();
+    StepTimeCandidates candidates(question, limits.stop());
     const std::string failure =
         call_->Ask(problem.request(), seed, kRemoteShare * limits.RemainingSeconds(), limits.stop(), candidates);
-    auto own = SolveWithoutOptions<StepTimeProblem>(own_, problem, seed, limits);
-    const bool own_plan = own.ok() && own->best;
-    const bool use_remote = candidates.best() && (!own_plan || candidates.seconds() <= own->seconds * (1 + kSameCost));
+    auto own = SolveWithoutOptions(own_, question, judge, seed, limits);
+    const bool own_plan = own.ok() && own->plan;
+    const bool use_remote =
+        candidates.best() && (!own_plan || candidates.seconds() <= own->figures.seconds * (1 + kSameCost));
     if (!use_remote && !own.ok()) return own;
     std::string note = failure;
     if (!failure.empty()) {
@@ -113,32 +117,33 @@ class RemoteStepTimePlanner final : public StepTimePlanner {
       note = fmt::format(
           "with the best plan of planner {} a step takes {:.6g} s, with the service's own {:.6g} s; the answer is the "
           "service's own",
-          name(), candidates.seconds(), own->seconds);
+          name(), candidates.seconds(), own->figures.seconds);
     }
-    StepTimeSolution solution = own.ok() ? *std::move(own) : StepTimeSolution{};
-    solution.simulated += candidates.simulated();
+    Candidate candidate = own.ok() ? *std::move(own) : Candidate{};
+    candidate.judged += candidates.simulated();
     if (use_remote) {
       if (own_plan) {
-        solution.alternatives.push_back({fmt::format("planner {} of the service", own_.name()), solution.seconds, ""});
+        candidate.alternatives.push_back(
+            {fmt::format("planner {} of the service", own_.name()), candidate.figures.seconds, ""});
       }
-      solution.best = candidates.best();
-      solution.seconds = candidates.seconds();
-      solution.lower_bound_seconds = solution.model_seconds = 0;
-      solution.planner = {};
-      solution.explanation = {};
-      solution.complete = false;  // another process may answer anything, so the answer is not kept for equal requests
-    } else if (solution.planner.empty()) {
-      solution.planner = own_.name();
+      candidate.plan = candidates.best();
+      candidate.figures = FiguresOf(problem, *candidate.plan, candidates.seconds());
+      candidate.lower_bound = candidate.model_seconds = 0;
+      candidate.planner = {};
+      candidate.explanation = {};
+      candidate.complete = false;  // another process may answer anything, so the answer is not kept for equal requests
+    } else if (candidate.planner.empty()) {
+      candidate.planner = own_.name();
     }
     if (!note.empty()) {
       log::Warn("planner failed or was not the best", {{"planner", std::string(name())}, {"note", note}});
-      solution.notes.push_back(std::move(note));
+      candidate.notes.push_back(std::move(note));
     }
-    return solution;
+    return candidate;
   }
 
  private:
-  const StepTimePlanner& own_;
+  const Planner& own_;
   const std::unique_ptr<PlannerCall> call_;
 };
 
@@ -146,30 +151,22 @@ class RemoteStepTimePlanner final : public StepTimePlanner {
 
 absl::StatusOr<std::unique_ptr<Planner>> MakeRemotePlanner(const RemotePlannerConfig& config, const Planner& own) {
   MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<PlannerCall> call, PlannerCall::Make(config));
-  return std::make_unique<RemotePlanner>(std::move(call), own);
-}
-
-absl::StatusOr<std::unique_ptr<StepTimePlanner>> MakeRemoteStepTimePlanner(const RemotePlannerConfig& config,
-                                                                           const StepTimePlanner& own) {
-  MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<PlannerCall> call, PlannerCall::Make(config));
-  return std::make_unique<RemoteStepTimePlanner>(std::move(call), own);
+  if (own.takes().supply == Supply::kUnits) return std::make_unique<RemoteUnitPlanner>(std::move(call), own);
+  return std::make_unique<RemoteDevicePlanner>(std::move(call), own);
 }
 
 absl::Status AddRemotePlanners(const std::filesystem::path& file, bool insecure, Registry& registry) {
   std::vector<std::string> taken;
   for (const auto& planner : registry.planners()) taken.emplace_back(planner->name());
-  for (const auto& planner : registry.step_time().planners()) taken.emplace_back(planner->name());
   MEDLEY_ASSIGN_OR_RETURN(const auto configs, LoadRemotePlanners(file, taken, insecure));
-  const Planner* const own = registry.Find("auto");
-  const StepTimePlanner* const own_step_time = registry.step_time().Find("auto");
-  MEDLEY_CHECK(own != nullptr && own_step_time != nullptr, "the registry has no planner auto");
   for (const RemotePlannerConfig& config : configs) {
-    auto planner = MakeRemotePlanner(config, *own);
-    if (!planner.ok()) return base::Annotate(planner.status(), "planner " + config.name);
-    registry.Add(*std::move(planner));
-    auto step_time = MakeRemoteStepTimePlanner(config, *own_step_time);
-    if (!step_time.ok()) return base::Annotate(step_time.status(), "planner " + config.name);
-    registry.Add(*std::move(step_time));
+    for (const Supply supply : {Supply::kUnits, Supply::kDevices}) {
+      const Planner* const own = registry.Find("auto", supply);
+      MEDLEY_CHECK(own != nullptr, "the registry has no planner auto");
+      auto planner = MakeRemotePlanner(config, *own);
+      if (!planner.ok()) return base::Annotate(planner.status(), "planner " + config.name);
+      registry.Add(*std::move(planner));
+    }
   }
   return absl::OkStatus();
 }

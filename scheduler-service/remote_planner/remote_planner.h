@@ -13,21 +13,18 @@
 
 #include <memory>
 
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/registry.h"
 #include "scheduler-service/remote_planner/config.h"
 #include "scheduler-service/remote_planner/planner_call.h"
 
 namespace medley::sched {
 
-// Reads the CA's certificates; the token is read for each call. The process need not run yet. `own` must outlive the
-// planner. Errors: those of base::ReadFile.
+// Answers the questions that `own` takes: of units with the cheapest plan by the closed form, of devices with the one
+// with the fewest seconds of a step by the simulator. Reads the CA's certificates; the token is read for each call. The
+// process need not run yet. `own` must outlive the planner. Errors: those of base::ReadFile.
 absl::StatusOr<std::unique_ptr<Planner>> MakeRemotePlanner(const RemotePlannerConfig& config, const Planner& own);
 
-// The same for plans of the goal step time: the plan with the fewest seconds of a step by the simulator.
-absl::StatusOr<std::unique_ptr<StepTimePlanner>> MakeRemoteStepTimePlanner(const RemotePlannerConfig& config,
-                                                                           const StepTimePlanner& own);
-
-// Adds the planners of `file`, for both goals. Their own planner is `auto` of the registry. Errors: those of
+// Adds the planners of `file`, for units and for devices. Their own planner is `auto` of the registry. Errors: those of
 // LoadRemotePlanners and MakeRemotePlanner.
 absl::Status AddRemotePlanners(const std::filesystem::path& file, bool insecure, Registry& registry);
 

@@ -12,6 +12,7 @@
 #include "common/rpc/decode.h"
 #include "common/rpc/status.h"
 #include "medley/planner/v1/planner.grpc.pb.h"
+#include "scheduler-service/planning/stages.h"
 #include "scheduler-service/serve_grpc/cancel_watcher.h"
 
 namespace medley::sched {
@@ -28,13 +29,20 @@ constexpr int kMaxObjects = 10 * rpc::kMaxObjectsOfMessage;
 constexpr double kBurst = 100;
 constexpr double kRate = 2;
 
-void WritePlan(const Problem& problem, const Provisioned& plan, pb::SolveResponse& out) {
-  for (size_t i = 0; i < plan.stages.size(); ++i) {
-    const StageChoice& stage = plan.stages[i];
-    if (i > 0 && plan.stages[i - 1].type == stage.type) out.add_cuts(stage.first);
+absl::Status WritePlan(const Question& question, const model::ExecutionPlan& plan, pb::SolveResponse& out) {
+  if (question.supply() == Supply::kDevices) {
+    model::ToProto(plan, *out.mutable_plan());
+    return absl::OkStatus();
+  }
+  const Problem& problem = question.units();
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, StagesOf(problem, plan));
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StageChoice& stage = stages[i];
+    if (i > 0 && stages[i - 1].type == stage.type) out.add_cuts(stage.first);
     for (int layer = stage.first; layer <= stage.last; ++layer) out.add_schedule(problem.type(stage.type).name);
     out.add_units(stage.units);
   }
+  return absl::OkStatus();
 }
 
 // How many candidates a search may send now. One thread.
@@ -58,23 +66,26 @@ class Allowance {
 
 using Send = std::function<void(const pb::SolveResponse&)>;
 
-// Sends the plans of a search that are cheaper than those before. One thread.
+// Sends the plans of a search that are better than those before: cheaper, or on devices what the planner reports. One
+// thread.
 class IncumbentStream {
  public:
-  IncumbentStream(const Problem& problem, const base::Clock& clock, Send send)
-      : problem_(problem), allowance_(clock), send_(std::move(send)) {}
+  IncumbentStream(const Question& question, const base::Clock& clock, Send send)
+      : question_(question), allowance_(clock), send_(std::move(send)) {}
 
-  void Offer(const Provisioned& plan) {
-    if (plan.score.cost >= least_ || !allowance_.Take()) return;
-    least_ = plan.score.cost;
+  void Offer(const model::ExecutionPlan& plan, const Figures& figures) {
+    const bool units = question_.supply() == Supply::kUnits;
+    if ((units && figures.usd >= least_) || !allowance_.Take()) return;
+    least_ = figures.usd;
     pb::SolveResponse response;
-    WritePlan(problem_, plan, response);
+    if (!WritePlan(question_, plan, response).ok()) return;
     send_(response);
-    log::Debug("sent a candidate", {{"model", problem_.request().model.name}, {"usd", fmt::format("{:.6g}", least_)}});
+    log::Debug("sent a candidate",
+               {{"model", question_.request().model.name}, {"usd", fmt::format("{:.6g}", figures.usd)}});
   }
 
  private:
-  const Problem& problem_;
+  const Question& question_;
   Allowance allowance_;
   const Send send_;
   double least_ = kInfinity;
@@ -143,54 +154,34 @@ class PlannerService final : public pb::PlannerService::Service {
       return base::InvalidArgument("budgetSeconds: must be above 0 and at most {}, is {}", kMaxBudgetSeconds, seconds);
     }
     MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, model::FromProto(in.request()));
-    if (request.on_devices()) {
-      return SolveStepTime(std::move(request), in.seed(), seconds, std::move(stop), send, out);
-    }
-    const Planner* planner = planners_.Find(request.planner.name);
-    if (planner == nullptr) planner = planners_.Find(options_.default_planner);
-    MEDLEY_CHECK(planner != nullptr, "the default planner is not in the registry");
-    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner->name(), planner->options(), request.planner.options));
-    MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
+    const Supply supply = SupplyOf(request);
+    if (supply == Supply::kDevices) MEDLEY_RETURN_IF_ERROR(model::Validate(request));
+    const Planner& planner = PlannerFor(request.planner.name, supply);
+    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner.name(), planner.options(), request.planner.options));
+    MEDLEY_ASSIGN_OR_RETURN(const Question question, Question::Compile(std::move(request)));
     const base::SteadyTime begin = clock_.Steady();
-    IncumbentStream incumbents(problem, clock_, std::move(send));
-    const Budget budget(clock_, begin + base::FromSeconds(seconds), std::move(stop),
-                        [&](const Provisioned& plan) { incumbents.Offer(plan); });
-    MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner->Solve(problem, in.seed(), budget));
-    log::Info("solved", {{"model", problem.request().model.name},
-                         {"planner", std::string(planner->name())},
+    IncumbentStream incumbents(question, clock_, std::move(send));
+    const Budget budget(
+        clock_, begin + base::FromSeconds(seconds), std::move(stop),
+        [&](const model::ExecutionPlan& plan, const Figures& figures) { incumbents.Offer(plan, figures); });
+    MEDLEY_ASSIGN_OR_RETURN(const Candidate found, planner.Solve(question, in.seed(), budget));
+    log::Info("solved", {{"model", question.request().model.name},
+                         {"planner", std::string(planner.name())},
                          {"seconds", fmt::format("{:.6f}", base::ToSeconds(clock_.Steady() - begin))},
-                         {"found", solution.best ? "true" : "false"}});
-    if (!solution.best) return absl::OkStatus();
-    WritePlan(problem, *solution.best, out);
-    const double bound = solution.lower_bound.value_or(0);
-    out.set_claimed_lower_bound_usd(std::isfinite(bound) && bound > 0 ? bound : 0);
-    return absl::OkStatus();
+                         {"found", found.plan ? "true" : "false"}});
+    if (!found.plan) return absl::OkStatus();
+    const bool usd = supply == Supply::kUnits && question.request().objective == model::Objective::kCost;
+    const bool claims = usd && std::isfinite(found.lower_bound) && found.lower_bound > 0;
+    out.set_claimed_lower_bound_usd(claims ? found.lower_bound : 0);
+    return WritePlan(question, *found.plan, out);
   }
 
-  absl::Status SolveStepTime(model::PlanRequest request, uint64_t seed, double seconds, std::stop_token stop,
-                             const Send& send, pb::SolveResponse& out) const {
-    MEDLEY_RETURN_IF_ERROR(model::Validate(request));
-    const StepTimePlanner* planner = planners_.step_time().Find(request.planner.name);
-    if (planner == nullptr) planner = planners_.step_time().Find("auto");
-    MEDLEY_CHECK(planner != nullptr, "the registry has no planner auto");
-    MEDLEY_RETURN_IF_ERROR(CheckOptions(planner->name(), planner->options(), request.planner.options));
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, StepTimeProblem::Compile(std::move(request)));
-    const base::SteadyTime begin = clock_.Steady();
-    Allowance allowance(clock_);
-    const SearchLimits limits(clock_, begin + base::FromSeconds(seconds), std::move(stop),
-                              [&](const model::ExecutionPlan& plan, double) {
-                                if (!allowance.Take()) return;
-                                pb::SolveResponse response;
-                                model::ToProto(plan, *response.mutable_plan());
-                                send(response);
-                              });
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeSolution solution, planner->Solve(problem, seed, limits));
-    log::Info("solved", {{"model", problem.request().model.name},
-                         {"planner", std::string(planner->name())},
-                         {"seconds", fmt::format("{:.6f}", base::ToSeconds(clock_.Steady() - begin))},
-                         {"found", solution.best ? "true" : "false"}});
-    if (solution.best) model::ToProto(*solution.best, *out.mutable_plan());
-    return absl::OkStatus();
+  const Planner& PlannerFor(std::string_view name, Supply supply) const {
+    const Planner* planner = planners_.Find(name, supply);
+    if (planner == nullptr)
+      planner = planners_.Find(supply == Supply::kUnits ? std::string_view(options_.default_planner) : "auto", supply);
+    MEDLEY_CHECK(planner != nullptr, "the default planner is not in the registry");
+    return *planner;
   }
 
   const Registry& planners_;

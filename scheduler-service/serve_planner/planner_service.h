@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "scheduler-service/handlers/admission.h"
 #include "scheduler-service/handlers/bearer_token.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/registry.h"
 
 namespace grpc {
 class Service;

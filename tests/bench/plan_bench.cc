@@ -22,7 +22,7 @@ model::PlanRequest RequestOf(int layers, int types, int number) {
 }
 
 // One iteration plans 8 requests; the reported time is that of one.
-void Plan(benchmark::State& state, const Planner& planner) {
+void Plan(benchmark::State& state, const StagePlanner& planner) {
   const base::SystemClock clock;
   std::vector<Problem> problems;
   for (int i = 0; i < 8; ++i) {
@@ -32,7 +32,7 @@ void Plan(benchmark::State& state, const Planner& planner) {
   size_t next = 0;
   for (auto _ : state) {
     const Problem& problem = problems[next++ % problems.size()];
-    auto solution = planner.Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {}));
+    auto solution = planner.SolveStages(problem, 1, Budget(clock, base::SteadyTime::max(), {}));
     benchmark::DoNotOptimize(solution);
   }
 }

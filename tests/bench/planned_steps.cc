@@ -13,8 +13,8 @@
 #include "common/model/convert.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
-#include "scheduler-service/planner/planner.h"
-#include "scheduler-service/step_time/make_plan.h"
+#include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planner/plan.h"
 
 namespace medley::bench {
 namespace {
@@ -51,8 +51,8 @@ absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request
   const base::SystemClock clock;
   model::PlanRequest patient = request;  // for a planner that learns
   patient.planner.time_budget_seconds = kPatience.count();
-  absl::StatusOr<model::PlanResult> result = registry.step_time().Find(request.planner.name) != nullptr
-                                                 ? sched::MakeStepTimePlan(request, registry.step_time(), clock, {})
+  absl::StatusOr<model::PlanResult> result = registry.Find(request.planner.name, sched::Supply::kDevices) != nullptr
+                                                 ? sched::MakePlan(request, {}, registry, clock, {})
                                                  : cli::AnswerOfPlannerProgram(cli::OwnFolder(), patient);
   MEDLEY_RETURN_IF_ERROR(result.status());
   if (!result->execution_plan) return base::FailedPrecondition("{}: no plan", request.planner.name);

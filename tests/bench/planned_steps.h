@@ -28,7 +28,7 @@ struct StepTimeQuestion {
 absl::StatusOr<model::PlanRequest> AskAsOperator(const model::Profile& profile, const StepTimeQuestion& question);
 
 // The plan of the request's planner, which the program medley-planner in the bench's folder is asked for where the
-// planner is not one of the scheduling service. Errors: those of sched::MakeStepTimePlan and of
+// planner is not one of the scheduling service. Errors: those of sched::MakePlan and of
 // cli::AnswerOfPlannerProgram; FailedPrecondition without a plan.
 absl::StatusOr<model::ExecutionPlan> PlanSteps(const model::PlanRequest& request);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "scheduler-service/planner/builtin.h"
 #include "tests/bench/planner_bench_parts.h"
 
 namespace medley::bench {

@@ -39,8 +39,9 @@ absl::StatusOr<PlannerBench::Timed> PlannerBench::Time(std::string_view planner,
   const base::SteadyTime begin = clock_.Steady();
   const double processor = ProcessorSeconds();
   Timed timed;
-  MEDLEY_ASSIGN_OR_RETURN(timed.solution, registry_.Find(planner)->Solve(
-                                              problem, seed, Budget(clock_, begin + base::FromSeconds(limit), {})));
+  MEDLEY_ASSIGN_OR_RETURN(timed.solution,
+                          registry_.Find(planner, sched::Supply::kUnits)
+                              ->Solve(problem, seed, Budget(clock_, begin + base::FromSeconds(limit), {})));
   timed.processor = ProcessorSeconds() - processor;
   timed.seconds = base::ToSeconds(clock_.Steady() - begin);
   return timed;
@@ -66,10 +67,10 @@ absl::Status PlannerBench::ExactCase(const std::string& name, std::vector<model:
       processor.push_back(timed.processor);
       if (i > 0) continue;
       complete += timed.solution.complete ? 1 : 0;
-      if (!timed.solution.best) continue;
+      if (!timed.solution.plan) continue;
       ++feasible;
-      stages = std::max(stages, timed.solution.best->stages.size());
-      gap = std::max(gap, 1 - *timed.solution.lower_bound / timed.solution.best->score.cost);
+      stages = std::max(stages, timed.solution.plan->stages.size());
+      gap = std::max(gap, 1 - timed.solution.lower_bound / timed.solution.figures.usd);
     }
   }
   out.push_back({{"case", name},
@@ -191,8 +192,8 @@ absl::Status PlannerBench::OfModel(const std::string& name, model::PlanRequest r
                                    Json& out) const {
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
   MEDLEY_ASSIGN_OR_RETURN(const Timed exact, Time("exact", problem, 1, options_.limit_seconds));
-  if (!exact.solution.best) return base::FailedPrecondition("{} has no plan", name);
-  const double optimum = exact.solution.best->score.cost;
+  if (!exact.solution.plan) return base::FailedPrecondition("{} has no plan", name);
+  const double optimum = exact.solution.figures.usd;
   for (const std::string& planner : planners) {
     const bool draws = std::ranges::find(random, planner) != random.end();
     std::vector<double> above, seconds, processor;
@@ -203,9 +204,9 @@ absl::Status PlannerBench::OfModel(const std::string& name, model::PlanRequest r
                               Time(planner, problem, static_cast<uint64_t>(seed), options_.limit_seconds));
       seconds.push_back(timed.seconds);
       processor.push_back(timed.processor);
-      if (timed.solution.best) {
-        above.push_back(timed.solution.best->score.cost / optimum - 1);
-        slowest = std::min(slowest, timed.solution.best->score.throughput);
+      if (timed.solution.plan) {
+        above.push_back(timed.solution.figures.usd / optimum - 1);
+        slowest = std::min(slowest, timed.solution.figures.throughput);
       } else {
         ++without;
       }

@@ -13,7 +13,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/forward.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planning/registry.h"
 
 namespace medley::bench {
 
@@ -37,7 +37,7 @@ class PlannerBench {
       : options_(options), registry_(registry) {}
 
   struct Timed {
-    sched::Solution solution;
+    sched::Candidate solution;
     double seconds = 0, processor = 0;
   };
   absl::StatusOr<Timed> Time(std::string_view planner, const sched::Problem& problem, uint64_t seed,

@@ -13,7 +13,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/builtin.h"
 #include "tests/bench/many_types.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 
@@ -51,7 +51,7 @@ absl::Status BenchInference(const Planner& planner, const Problem& problem) {
   request.planner.options = {{"rounds", 30.}};
   request.planner.policy = {.return_policy = true};
   MEDLEY_ASSIGN_OR_RETURN(const Problem training, Problem::Compile(request));
-  MEDLEY_ASSIGN_OR_RETURN(const Solution trained, planner.Solve(training, 1, budget));
+  MEDLEY_ASSIGN_OR_RETURN(const Candidate trained, planner.Solve(training, 1, budget));
   request.planner.policy = {.trained = trained.policy, .inference_only = true};
   MEDLEY_ASSIGN_OR_RETURN(const Problem inference, Problem::Compile(request));
   std::vector<double> seconds;
@@ -71,11 +71,11 @@ absl::Status BenchPlanner(const Planner& planner, const Problem& problem, double
   for (int seed = 1; seed <= seeds; ++seed) {
     const base::SteadyTime begin = clock.Steady();
     const std::clock_t cpu_begin = std::clock();
-    MEDLEY_ASSIGN_OR_RETURN(const Solution solution, planner.Solve(problem, static_cast<uint64_t>(seed),
-                                                                   Budget(clock, begin + base::FromSeconds(60), {})));
+    MEDLEY_ASSIGN_OR_RETURN(const Candidate solution, planner.Solve(problem, static_cast<uint64_t>(seed),
+                                                                    Budget(clock, begin + base::FromSeconds(60), {})));
     seconds.push_back(base::ToSeconds(clock.Steady() - begin));
     cpu.push_back(static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC);
-    above.push_back(solution.best ? (solution.best->score.cost / optimum - 1) * 100 : 1e9);
+    above.push_back(solution.plan ? (solution.figures.usd / optimum - 1) * 100 : 1e9);
   }
   std::printf(
       "%-12s %2d layers %2d types  %-9s above optimum: median %7.3f %%, most %7.3f %%  seconds: "
@@ -97,12 +97,14 @@ absl::Status BenchRandom(const Flags& flags, const Registry& registry, int types
     if (request.model.layers.size() < 14 || static_cast<int>(request.resources.size()) < types) continue;
     request.planner = flags.options;
     MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(std::move(request)));
-    MEDLEY_ASSIGN_OR_RETURN(const Solution exact,
-                            registry.Find("exact")->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
-    if (!exact.best || exact.best->stages.size() < 3) continue;
+    MEDLEY_ASSIGN_OR_RETURN(
+        const Candidate exact,
+        registry.Find("exact", Supply::kUnits)->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
+    if (!exact.plan || exact.plan->stages.size() < 3) continue;
     --left;
     for (const std::string& name : flags.planners) {
-      MEDLEY_RETURN_IF_ERROR(BenchPlanner(*registry.Find(name), problem, exact.best->score.cost, flags.seeds));
+      MEDLEY_RETURN_IF_ERROR(
+          BenchPlanner(*registry.Find(name, Supply::kUnits), problem, exact.figures.usd, flags.seeds));
     }
   }
   return absl::OkStatus();
@@ -112,7 +114,7 @@ absl::Status Bench(const Flags& flags) {
   const base::SystemClock clock;
   const Registry registry = BuiltinPlanners();
   for (const std::string& name : flags.planners) {
-    if (registry.Find(name) == nullptr) return base::NotFound("planner {}", name);
+    if (registry.Find(name, Supply::kUnits) == nullptr) return base::NotFound("planner {}", name);
   }
   for (const int types : flags.types) MEDLEY_RETURN_IF_ERROR(BenchRandom(flags, registry, types));
   for (const std::string& file : flags.files) {
@@ -120,12 +122,13 @@ absl::Status Bench(const Flags& flags) {
     request.planner = flags.options;
     for (const int types : flags.types) {
       MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(WithTypes(request, types, flags.variant)));
-      MEDLEY_ASSIGN_OR_RETURN(const Solution exact,
-                              registry.Find("exact")->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
-      if (!exact.best) return base::FailedPrecondition("{} with {} types has no plan", file, types);
+      MEDLEY_ASSIGN_OR_RETURN(
+          const Candidate exact,
+          registry.Find("exact", Supply::kUnits)->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), {})));
+      if (!exact.plan) return base::FailedPrecondition("{} with {} types has no plan", file, types);
       for (const std::string& name : flags.planners) {
-        const Planner& planner = *registry.Find(name);
-        MEDLEY_RETURN_IF_ERROR(BenchPlanner(planner, problem, exact.best->score.cost, flags.seeds));
+        const Planner& planner = *registry.Find(name, Supply::kUnits);
+        MEDLEY_RETURN_IF_ERROR(BenchPlanner(planner, problem, exact.figures.usd, flags.seeds));
         if (name.starts_with("rl-")) MEDLEY_RETURN_IF_ERROR(BenchInference(planner, problem));
       }
     }

@@ -172,7 +172,7 @@ EXAMPLES = {
         "`exr` (an example),"]),
     "A planner": (planners, [
         "    example_search" + CC,
-        "std::unique_ptr<Planner> MakeExampleSearch();",
+        "std::unique_ptr<StagePlanner> MakeExampleSearch();",
         "  registry.Add(MakeExampleSearch());",
         "| `example-search` | an example | all |"]),
 }

@@ -14,6 +14,7 @@
 #include "common/model/convert.h"
 #include "common/rpc/decode.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 
 namespace medley::sched {

@@ -41,13 +41,13 @@ StepTimeProblem SmallCluster() {
 
 // The same bytes as a plan for the goal step time.
 void FuzzStepTime(std::string_view input) {
-  static const StepTimeProblem problem = SmallCluster();
-  StepTimeCandidates candidates(problem, {});
+  static const Question question(SmallCluster());
+  StepTimeCandidates candidates(question, {});
   candidates.Take(input);
   if (!candidates.best()) return;
   MEDLEY_CHECK(candidates.seconds() > 0 && candidates.seconds() < kForever, "a step without time");
   for (const model::Device& device : candidates.best()->devices) {
-    MEDLEY_CHECK(problem.index().contains(device.id), "a device that does not exist");
+    MEDLEY_CHECK(question.devices().index().contains(device.id), "a device that does not exist");
   }
 }
 

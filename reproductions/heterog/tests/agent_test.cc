@@ -1,6 +1,7 @@
 #include "reproductions/heterog/agent.h"
 
 #include "tests/unit/scheduler-service/graph/graphs.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 
 namespace medley::reproductions::heterog {
 namespace {
@@ -9,7 +10,7 @@ using base::IsOk;
 using base::StatusIs;
 using testing::HasSubstr;
 
-const sched::StepTimePlanner& GraphAgent() {
+const sched::Planner& GraphAgent() {
   static const auto planners = MakeGraphAgentPlanners();
   return *planners.front();
 }
@@ -20,8 +21,9 @@ TEST(GraphAgentTest, DrawsBetterStrategiesAfterLearning) {
     base::Rng rng(seed);
     const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 3, 8);
     const sched::OperationGroups groups = sched::GroupOperations(problem, 5);
-    const sched::SearchLimits limits = sched::Unlimited();
-    sched::GraphTimer timer(problem, groups, limits, 2000);
+    const sched::Budget limits = sched::Unlimited();
+    const sched::JudgeOf judge(problem);
+    sched::GraphTimer timer(*judge, groups, limits, 2000);
     base::Rng own(1);
     const sched::GraphQuestion q{problem, groups, timer, own};
     sched::TryBaselines(q);
@@ -47,11 +49,11 @@ TEST(GraphAgentTest, IsNoWorseThanTheBaselinesAndTheSameForOneSeed) {
   const auto one = GraphAgent().Solve(problem, 3, sched::Unlimited()),
              other = GraphAgent().Solve(problem, 3, sched::Unlimited());
   ASSERT_THAT(one, IsOk());
-  ASSERT_TRUE(one->best);
-  EXPECT_EQ(*one->best, *other->best);
+  ASSERT_TRUE(one->plan);
+  EXPECT_EQ(*one->plan, *other->plan);
   for (const auto& alternative : one->alternatives) {
     if (!alternative.failure.empty()) continue;
-    EXPECT_LE(one->seconds, alternative.seconds * (1 + 1e-9)) << alternative.label;
+    EXPECT_LE(one->figures.seconds, alternative.seconds * (1 + 1e-9)) << alternative.label;
   }
 }
 
@@ -65,8 +67,9 @@ TEST(GraphAgentTest, WeightsOfAnotherVersionEndThePlanning) {
   base::Rng rng(62);
   const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 2, 4);
   const sched::OperationGroups groups = sched::GroupOperations(problem, 4);
-  const sched::SearchLimits limits = sched::Unlimited();
-  sched::GraphTimer timer(problem, groups, limits, 100);
+  const sched::Budget limits = sched::Unlimited();
+  const sched::JudgeOf judge(problem);
+  sched::GraphTimer timer(*judge, groups, limits, 100);
   const sched::GraphQuestion q{problem, groups, timer, rng};
   EXPECT_THAT(SearchGraphByAgent(q, 1, {.settings = {}, .weights = "anything"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("are no weights")));
@@ -78,7 +81,7 @@ TEST(GraphAgentTest, NothingFits) {
   for (model::Resource& resource : request.resources) resource.memory_bytes = 1;
   const auto solution = GraphAgent().Solve(sched::ProblemOf(std::move(request)), 1, sched::Unlimited());
   ASSERT_THAT(solution, IsOk());
-  EXPECT_FALSE(solution->best);
+  EXPECT_FALSE(solution->plan);
   EXPECT_THAT(solution->notes.back(), HasSubstr("no plan of operations fits"));
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "reproductions/heterog/hetpipe.h"
+#include "scheduler-service/planning/registry.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 #include "tests/unit/scheduler-service/pipeline/pipelines.h"
 
@@ -13,14 +14,14 @@ namespace {
 using base::IsOk;
 
 // For the planner with this name; `graph` is the service's.
-sched::StepTimeSolution Solve(const std::string& name, const sched::StepTimeProblem& problem,
-                              const sched::GraphOptions& options = {.groups = 48, .calls = 400}) {
-  sched::StepTimeRegistry planners;
+sched::Candidate Solve(const std::string& name, const sched::StepTimeProblem& problem,
+                       const sched::GraphOptions& options = {.groups = 48, .calls = 400}) {
+  sched::Registry planners;
   planners.Add(sched::MakeGraph(options));
   for (auto& planner : MakeBaselines(options)) planners.Add(std::move(planner));
-  auto solution = planners.Find(name)->Solve(problem, 1, sched::NoLimits());
+  auto solution = planners.Find(name, sched::Supply::kDevices)->Solve(problem, 1, sched::NoLimits());
   EXPECT_THAT(solution, IsOk()) << name;
-  return solution.ok() ? *std::move(solution) : sched::StepTimeSolution{};
+  return solution.ok() ? *std::move(solution) : sched::Candidate{};
 }
 
 TEST(BaselinesTest, AllMakeValidPlansAboveTheBound) {
@@ -29,12 +30,11 @@ TEST(BaselinesTest, AllMakeValidPlansAboveTheBound) {
     const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 3, 8);
     for (const auto& planner : MakeBaselines({.groups = 6, .calls = 150})) {
       if (planner->name() == "hetpipe") continue;
-      const sched::StepTimeSolution solution =
-          Solve(std::string(planner->name()), problem, {.groups = 6, .calls = 150});
-      ASSERT_TRUE(solution.best) << planner->name();
-      EXPECT_THAT(model::Validate(*solution.best, problem.layers()), IsOk());
-      EXPECT_GE(solution.seconds, solution.lower_bound_seconds * (1 - 1e-9));
-      EXPECT_LE(solution.simulated, 150) << planner->name();
+      const sched::Candidate solution = Solve(std::string(planner->name()), problem, {.groups = 6, .calls = 150});
+      ASSERT_TRUE(solution.plan) << planner->name();
+      EXPECT_THAT(model::Validate(*solution.plan, problem.layers()), IsOk());
+      EXPECT_GE(solution.figures.seconds, solution.lower_bound * (1 - 1e-9));
+      EXPECT_LE(solution.judged, 150) << planner->name();
     }
   }
 }
@@ -43,9 +43,9 @@ TEST(BaselinesTest, TheSearchOfTheServiceIsNoWorse) {
   base::Rng rng(41);
   for (int round = 0; round < 3; ++round) {
     const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 4, 12);
-    const double found = Solve("graph", problem).seconds;
+    const double found = Solve("graph", problem).figures.seconds;
     for (const char* name : {"ev-ps", "ev-ar", "cp-ps", "cp-ar"}) {
-      EXPECT_LE(found, Solve(name, problem).seconds * (1 + 1e-9)) << name;
+      EXPECT_LE(found, Solve(name, problem).figures.seconds * (1 + 1e-9)) << name;
     }
   }
 }
@@ -53,7 +53,7 @@ TEST(BaselinesTest, TheSearchOfTheServiceIsNoWorse) {
 TEST(BaselinesTest, WhatFitsOnNoDeviceIsNotCopied) {
   model::PlanRequest request = sched::ClusterRequest({3}, {1}, 6, 1, 6e9);
   request.resources[0].memory_bytes = 13e9;  // the whole model with its state needs 18 GB
-  EXPECT_FALSE(Solve("ev-ar", sched::ProblemOf(request)).best);
+  EXPECT_FALSE(Solve("ev-ar", sched::ProblemOf(request)).plan);
 }
 
 // A tiny question has fewer strategies than a planner may simulate: the search ends nevertheless.
@@ -61,7 +61,7 @@ TEST(BaselinesTest, EndWhereNoneOfFewStrategiesFits) {
   model::PlanRequest request = sched::ClusterRequest({1}, {1}, 1, 1, 6e9);
   request.resources[0].memory_bytes = 1e6;
   for (const char* name : {"graph-random", "graph-mcmc", "graph-post"}) {
-    EXPECT_FALSE(Solve(name, sched::ProblemOf(request)).best) << name;
+    EXPECT_FALSE(Solve(name, sched::ProblemOf(request)).plan) << name;
   }
 }
 
@@ -72,8 +72,7 @@ TEST(BaselinesTest, LargeQuestionsEndWhenTheyAreStopped) {
   stop.request_stop();
   const base::SystemClock clock;
   for (const auto& planner : MakeBaselines()) {
-    const auto solution =
-        planner->Solve(problem, 1, sched::SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
+    const auto solution = planner->Solve(problem, 1, sched::Budget(clock, base::SteadyTime::max(), stop.get_token()));
     if (planner->name() == "hetpipe") {
       EXPECT_THAT(solution,
                   base::StatusIs(absl::StatusCode::kInvalidArgument,
@@ -81,7 +80,7 @@ TEST(BaselinesTest, LargeQuestionsEndWhenTheyAreStopped) {
       continue;
     }
     ASSERT_THAT(solution, IsOk()) << planner->name();
-    EXPECT_FALSE(solution->best);
+    EXPECT_FALSE(solution->plan);
     EXPECT_FALSE(solution->complete);
   }
 }
@@ -111,7 +110,7 @@ TEST(BaselinesTest, HetPipeEndsWithItsLimits) {
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;
-  EXPECT_TRUE(HetPipe(problem, sched::SearchLimits(clock, base::SteadyTime::max(), stop.get_token())).empty());
+  EXPECT_TRUE(HetPipe(problem, sched::Budget(clock, base::SteadyTime::max(), stop.get_token())).empty());
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include "medley/profile/v1/profile.pb.h"
 #include "reproductions/heterps/heterps_planners.h"
+#include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planning/stages.h"
 #include "scheduler-service/profile/analytic.h"
 #include "scheduler-service/provision/methods.h"
 #include "tests/bench/many_types.h"
@@ -30,10 +32,11 @@ absl::Status Provision(const PlannerBench& parts, Json& out) {
     MEDLEY_ASSIGN_OR_RETURN(const sched::Problem problem, sched::Problem::Compile(request));
     MEDLEY_ASSIGN_OR_RETURN(const PlannerBench::Timed best,
                             parts.Time("exact", problem, 1, parts.options().limit_seconds));
-    if (!best.solution.best) continue;
+    if (!best.solution.plan) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const std::vector<sched::StageChoice> stages, StagesOf(problem, *best.solution.plan));
     for (const sched::ProvisionMethod& method : sched::ProvisionMethods()) {
       const double begin = bench::ProcessorSeconds();
-      const auto plan = method.provision(problem, best.solution.best->stages);
+      const auto plan = method.provision(problem, stages);
       out.push_back({{"minThroughput", request.constraints.min_throughput},
                      {"method", method.name},
                      {"usd", plan ? Json(plan->score.cost) : Json()},
@@ -66,7 +69,7 @@ absl::Status Table2(const PlannerBench& parts, Json& out) {
         MEDLEY_ASSIGN_OR_RETURN(const PlannerBench::Timed brute,
                                 parts.Time("brute-force", problem, 1, 20 * parts.options().limit_seconds));
         seconds_each = brute.processor / schedules;
-        row["bruteUsd"] = brute.solution.best ? Json(brute.solution.best->score.cost) : Json();
+        row["bruteUsd"] = brute.solution.plan ? Json(brute.solution.figures.usd) : Json();
       }
       row["bruteSeconds"] = schedules * seconds_each;
       row["bruteMeasured"] = measured;
@@ -75,7 +78,7 @@ absl::Status Table2(const PlannerBench& parts, Json& out) {
                                 parts.Time(planner, problem, 1, parts.options().limit_seconds));
         row[planner] = {{"seconds", timed.seconds},
                         {"processorSeconds", timed.processor},
-                        {"usd", timed.solution.best ? Json(timed.solution.best->score.cost) : Json()}};
+                        {"usd", timed.solution.plan ? Json(timed.solution.figures.usd) : Json()}};
       }
       out.push_back(row);
     }

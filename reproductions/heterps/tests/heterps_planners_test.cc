@@ -28,10 +28,10 @@ TEST(HeterpsPlannersTest, APolicyOfAnotherNetworkIsRefused) {
   const Budget budget(clock, base::SteadyTime::max(), {});
   model::PlanRequest request = Quick(Large(4, 2));
   request.planner.policy.return_policy = true;
-  const auto trained = MakeRlLstm()->Solve(*Problem::Compile(request), 1, budget);
+  const auto trained = MakeRlLstm()->SolveStages(*Problem::Compile(request), 1, budget);
   ASSERT_THAT(trained, base::IsOk());
   request.planner.policy.trained = trained->policy;
-  EXPECT_THAT(MakeRlRnn()->Solve(*Problem::Compile(request), 1, budget),
+  EXPECT_THAT(MakeRlRnn()->SolveStages(*Problem::Compile(request), 1, budget),
               base::StatusIs(absl::StatusCode::kInvalidArgument,
                              testing::HasSubstr("it is an LSTM network, planner rl-rnn has an Elman network")));
 }
@@ -41,7 +41,7 @@ TEST(HeterpsPlannersTest, OptionsThatDoNotGoTogetherAreNamed) {
   const Budget budget(clock, base::SteadyTime::max(), {});
   model::PlanRequest request = Large(4, 2);
   request.planner.options = {{"evaluations", 5.}, {"initialSamples", 6.}};
-  EXPECT_THAT(MakeBayesian()->Solve(*Problem::Compile(request), 1, budget),
+  EXPECT_THAT(MakeBayesian()->SolveStages(*Problem::Compile(request), 1, budget),
               base::StatusIs(absl::StatusCode::kInvalidArgument,
                              "planner.options.initialSamples: must be at most evaluations (5), is 6"));
 }

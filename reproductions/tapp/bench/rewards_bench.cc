@@ -17,7 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "reproductions/tapp/tapp_planner.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/step_times.h"
 
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<bench::NamedShape>> RewardedShapes(const model::Profi
   MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem problem, sched::StepTimeProblem::Compile(request));
   const base::SystemClock clock;
   std::vector<double> ratios;  // measured over simulated
-  sched::StepTimeEvaluator simulator(problem, {});
+  sched::DeviceSimulator simulator(problem, {});
   const auto measure = [&](const model::ExecutionPlan& plan) -> absl::StatusOr<double> {
     MEDLEY_ASSIGN_OR_RETURN(const double seconds, MeasureReward(options, plan));
     MEDLEY_ASSIGN_OR_RETURN(const double simulated, simulator.Seconds(plan));
@@ -45,15 +45,17 @@ absl::StatusOr<std::vector<bench::NamedShape>> RewardedShapes(const model::Profi
     return seconds;
   };
   std::vector<bench::NamedShape> shapes;
-  const auto solve = [&](const std::string& name, int64_t calls, sched::SearchLimits::Measure how) -> absl::Status {
+  const auto solve = [&](const std::string& name, int64_t calls, sched::Measure how) -> absl::Status {
     const auto planner = MakeTapp({.draws_a_round = std::min<int>(20, static_cast<int>(calls) / 6), .calls = calls});
     const base::SteadyTime begin = clock.Steady();
-    MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeSolution solution,
-                            planner->Solve(problem, 1, {clock, base::SteadyTime::max(), {}, {}, std::move(how)}));
-    if (!solution.best) return base::FailedPrecondition("{}: no plan", name);
-    std::fprintf(stderr, "%s: %lld rewards in %.1f s\n", name.c_str(), static_cast<long long>(solution.simulated),
+    const sched::Question question(problem);
+    const auto judge = how ? sched::MakeMeasurement(question, std::move(how), {}) : sched::MakeSimulator(question, {});
+    MEDLEY_ASSIGN_OR_RETURN(const sched::Candidate solution,
+                            planner->Solve(question, *judge, 1, {clock, base::SteadyTime::max(), {}}));
+    if (!solution.plan) return base::FailedPrecondition("{}: no plan", name);
+    std::fprintf(stderr, "%s: %lld rewards in %.1f s\n", name.c_str(), static_cast<long long>(solution.judged),
                  base::ToSeconds(clock.Steady() - begin));
-    shapes.push_back(bench::Named(name, *solution.best));
+    shapes.push_back(bench::Named(name, *solution.plan));
     return absl::OkStatus();
   };
   MEDLEY_RETURN_IF_ERROR(solve("measured rewards", rewards, measure));

@@ -25,8 +25,10 @@
 #include "scheduler-service/pipeline/closed_form.h"
 #include "scheduler-service/pipeline/exact_pipeline.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/planning/registry.h"
 #include "scheduler-service/profile/analytic.h"
 #include "scheduler-service/simulate/plan_simulation.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::reproductions::tapp {
@@ -82,15 +84,15 @@ model::PlanRequest ReadRequest(const Flags& flags, const std::string& name, int 
 struct Outcome {
   double seconds = 0;
   double took = 0;
-  sched::StepTimeSolution solution;
+  sched::Candidate solution;
 };
-Outcome Solve(const sched::StepTimePlanner& planner, const sched::StepTimeProblem& problem, uint64_t seed) {
-  const sched::SearchLimits limits(kClock, base::SteadyTime::max(), {});
+Outcome Solve(const sched::Planner& planner, const sched::StepTimeProblem& problem, uint64_t seed) {
+  const sched::Budget limits(kClock, base::SteadyTime::max(), {});
   const base::SteadyTime begin = kClock.Steady();
   Outcome out;
   out.solution = Must(planner.Solve(problem, seed, limits));
   out.took = base::ToSeconds(kClock.Steady() - begin);
-  out.seconds = out.solution.best ? out.solution.seconds : sched::kForever;
+  out.seconds = out.solution.plan ? out.solution.figures.seconds : sched::kForever;
   return out;
 }
 
@@ -196,15 +198,16 @@ class Bench {
     int better = 0, alone_better = 0, pipe_torch = 0, pipedream = 0;
     for (int c = 0; c < flags_.clusters; ++c) {
       const sched::StepTimeProblem problem = RandomCluster(flags_, c);
-      const Outcome exact = Solve(*planners_.Find("exact"), problem, 1);
+      const Outcome exact = Solve(*planners_.Find("exact", sched::Supply::kDevices), problem, 1);
       const Outcome tapp = Solve(*MakeTapp(OptionsOf(flags_, flags_.polish)), problem, 1);
       const Outcome networks = Solve(*MakeTapp(OptionsOf(flags_, 0)), problem, 1);
-      const sched::SearchLimits limits(kClock, base::SteadyTime::max(), {});
-      sched::PipelineTimer random(problem, limits);
+      const sched::Budget limits(kClock, base::SteadyTime::max(), {});
+      const sched::JudgeOf judge(problem);
+      sched::PipelineTimer random(*judge, limits);
       base::Rng draws(1);
-      SearchRandomly(problem, std::max(tapp.solution.simulated, networks.solution.simulated), draws, limits, random);
+      SearchRandomly(problem, std::max(tapp.solution.judged, networks.solution.judged), draws, limits, random);
       for (const char* name : {"pipedream", "pipe-torch", "bsp", "bsp-subset", "local"}) {
-        const double other = Solve(*planners_.Find(name), problem, 1).seconds;
+        const double other = Solve(*planners_.Find(name, sched::Supply::kDevices), problem, 1).seconds;
         above[name].push_back(other / exact.seconds - 1);
         if (std::string(name) == "pipedream") pipedream += tapp.seconds <= 1.01 * other ? 1 : 0;
         if (std::string(name) == "pipe-torch") pipe_torch += tapp.seconds <= 1.01 * other ? 1 : 0;
@@ -220,8 +223,8 @@ class Bench {
             "{:+.2f} % "
             "({}), random {:+.2f} % ({}), local {:+.2f} %\n",
             c, problem.devices(), problem.cuts().size(), exact.seconds, exact.solution.explanation,
-            100 * (tapp.seconds / exact.seconds - 1), tapp.solution.simulated, tapp.took,
-            100 * (networks.seconds / exact.seconds - 1), networks.solution.simulated,
+            100 * (tapp.seconds / exact.seconds - 1), tapp.solution.judged, tapp.took,
+            100 * (networks.seconds / exact.seconds - 1), networks.solution.judged,
             100 * (random.best_seconds() / exact.seconds - 1), random.calls(), 100 * above["local"].back());
         std::fflush(stdout);
       }
@@ -251,8 +254,9 @@ class Bench {
         base::Rng rng(base::Mix64(flags_.seed + 7000 + static_cast<uint64_t>(i)));
         const sched::StepTimeProblem problem = RandomProblem(rng, asynchronous);
         const auto stages = sched::RandomPipeline(problem, rng);
-        const sched::SearchLimits limits(kClock, base::SteadyTime::max(), {});
-        sched::PipelineTimer timer(problem, limits);
+        const sched::Budget limits(kClock, base::SteadyTime::max(), {});
+        const sched::JudgeOf judge(problem);
+        sched::PipelineTimer timer(*judge, limits);
         const sched::PipelineSeconds closed = sched::SecondsOfPipeline(problem, stages);
         const double ratio = timer.Seconds(stages) / closed.step;
         ratios.push_back(ratio);
@@ -290,7 +294,7 @@ class Bench {
       const Outcome outcome =
           Solve(*MakeTapp(options, [&](const TappRound& round) { rounds.push_back(round); }), problem, 1);
       fmt::print("learning: vgg16, {}: {} rounds, {} simulations, {} of {} draws repaired, {:.1f} s, best {:.4f} s\n",
-                 paper ? "the paper's settings" : "default settings", rounds.size(), outcome.solution.simulated,
+                 paper ? "the paper's settings" : "default settings", rounds.size(), outcome.solution.judged,
                  outcome.solution.repaired, rounds.size() * static_cast<size_t>(flags_.draws), outcome.took,
                  outcome.seconds);
       for (size_t r = 0; r < rounds.size(); r += std::max<size_t>(1, rounds.size() / 10)) {
@@ -303,13 +307,13 @@ class Bench {
  private:
   void OneRow(const std::string& title, const sched::StepTimeProblem& problem) {
     fmt::print("table: {}: {} layers, {} cuts\n", title, problem.layers(), problem.cuts().size());
-    const Outcome bsp = Solve(*planners_.Find("bsp"), problem, 1);
+    const Outcome bsp = Solve(*planners_.Find("bsp", sched::Supply::kDevices), problem, 1);
     double cpu = problem.WorkOf(0, problem.layers(), 0).At(1);
     fmt::print("  {:22} {:9.4f} s\n", "one CPU node", cpu);
-    const Outcome exact = Solve(*planners_.Find("exact"), problem, 1);
+    const Outcome exact = Solve(*planners_.Find("exact", sched::Supply::kDevices), problem, 1);
     for (const char* name :
          {"bsp", "bsp-subset", "one-device", "pipe-torch", "pipedream", "random", "local", "exact"}) {
-      Print(name, problem, Solve(*planners_.Find(name), problem, 1), bsp, exact);
+      Print(name, problem, Solve(*planners_.Find(name, sched::Supply::kDevices), problem, 1), bsp, exact);
     }
     for (const bool paper : {false, true}) {
       std::vector<double> seconds, took;
@@ -334,7 +338,7 @@ class Bench {
 
   void Print(const std::string& name, const sched::StepTimeProblem& problem, const Outcome& outcome, const Outcome& bsp,
              const Outcome& exact) {
-    if (!outcome.solution.best) {
+    if (!outcome.solution.plan) {
       fmt::print("  {:22} does not fit\n", name);
       return;
     }
@@ -344,11 +348,11 @@ class Bench {
         "  {:22} {:9.4f} s  {:5.2f} x BSP  {:+7.2f} % of exact  closed form {:.4f} s  communication {:4.1f} %  "
         "{:.2f} s  {}\n",
         name, outcome.seconds, bsp.seconds / outcome.seconds, 100 * (outcome.seconds / exact.seconds - 1),
-        outcome.solution.model_seconds, 100 * NotComputing(problem, *outcome.solution.best), outcome.took, text);
+        outcome.solution.model_seconds, 100 * NotComputing(problem, *outcome.solution.plan), outcome.took, text);
   }
 
   const Flags& flags_;
-  sched::StepTimeRegistry planners_;
+  sched::Registry planners_;
   std::vector<double> exact_took_;
   int tied_ = 0;
 };

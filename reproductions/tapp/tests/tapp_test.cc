@@ -121,9 +121,9 @@ TEST(TappBaselinesTest, MakePlansAndTheBestSubsetIsNoWorseThanAllDevices) {
     for (const auto& planner : MakeBaselines()) {
       const auto solution = planner->Solve(problem, 1, sched::NoLimits());
       ASSERT_THAT(solution, IsOk()) << planner->name();
-      ASSERT_TRUE(solution->best) << planner->name();
-      EXPECT_THAT(model::Validate(*solution->best, problem.layers()), IsOk());
-      seconds[std::string(planner->name())] = solution->seconds;
+      ASSERT_TRUE(solution->plan) << planner->name();
+      EXPECT_THAT(model::Validate(*solution->plan, problem.layers()), IsOk());
+      seconds[std::string(planner->name())] = solution->figures.seconds;
     }
     EXPECT_LE(seconds.at("bsp-subset"), seconds.at("bsp"));
   }
@@ -134,7 +134,7 @@ TEST(TappPlannerTest, IsNearTheExactPipeline) {
   const auto exact = [](const sched::StepTimeProblem& problem) {
     for (auto& planner : sched::MakePipelinePlanners()) {
       if (planner->name() == "exact") {
-        return planner->Solve(problem, 1, sched::NoLimits())->seconds;
+        return planner->Solve(problem, 1, sched::NoLimits())->figures.seconds;
       }
     }
     return 0.0;
@@ -143,9 +143,9 @@ TEST(TappPlannerTest, IsNearTheExactPipeline) {
     const sched::StepTimeProblem problem = sched::RandomPipelineProblem(rng, 3, 6);
     const auto solution = MakeTapp(Quick())->Solve(problem, 1, sched::NoLimits());
     ASSERT_THAT(solution, IsOk());
-    ASSERT_TRUE(solution->best);
-    EXPECT_LE(solution->seconds, 1.1 * exact(problem)) << "round " << round;
-    EXPECT_LE(solution->simulated, 300 + 20);
+    ASSERT_TRUE(solution->plan);
+    EXPECT_LE(solution->figures.seconds, 1.1 * exact(problem)) << "round " << round;
+    EXPECT_LE(solution->judged, 300 + 20);
   }
 }
 
@@ -154,10 +154,11 @@ TEST(TappPlannerTest, ChoosesADeviceAloneThatComputesItsBatchInOnePiece) {
   const sched::StepTimeProblem problem = sched::ProblemOf(sched::TwoFarDevices(0.7));
   const auto solution = MakeTapp(Quick())->Solve(problem, 1, sched::NoLimits());
   ASSERT_THAT(solution, IsOk());
-  ASSERT_TRUE(solution->best);
-  EXPECT_EQ(solution->best->devices.size(), 1u);
-  EXPECT_NEAR(solution->seconds, problem.WorkOf(0, problem.layers(), 0).At(1), 1e-6);
-  EXPECT_LT(1.4 * solution->seconds, problem.WorkOf(0, 3, 0).At(1) + problem.WorkOf(3, problem.layers(), 0).At(1));
+  ASSERT_TRUE(solution->plan);
+  EXPECT_EQ(solution->plan->devices.size(), 1u);
+  EXPECT_NEAR(solution->figures.seconds, problem.WorkOf(0, problem.layers(), 0).At(1), 1e-6);
+  EXPECT_LT(1.4 * solution->figures.seconds,
+            problem.WorkOf(0, 3, 0).At(1) + problem.WorkOf(3, problem.layers(), 0).At(1));
 }
 
 // Rewards may come from real processes: what they say counts, also against the simulator.
@@ -173,20 +174,21 @@ TEST(TappPlannerTest, RewardsMayBeMeasured) {
   };
   TappOptions options = Quick();
   options.calls = 60;
-  const auto solution =
-      MakeTapp(options)->Solve(problem, 1, {clock, base::SteadyTime::max(), std::stop_token(), {}, measure});
+  const sched::Question question(problem);
+  const auto judge = sched::MakeMeasurement(question, measure, {});
+  const auto solution = MakeTapp(options)->Solve(question, *judge, 1, {clock, base::SteadyTime::max(), {}});
   ASSERT_THAT(solution, IsOk());
-  ASSERT_TRUE(solution->best);
-  EXPECT_EQ(solution->best->devices.size(), 2u);
-  EXPECT_DOUBLE_EQ(solution->seconds, 0.5);
+  ASSERT_TRUE(solution->plan);
+  EXPECT_EQ(solution->plan->devices.size(), 2u);
+  EXPECT_DOUBLE_EQ(solution->figures.seconds, 0.5);
   EXPECT_GT(measured, 0);
-  EXPECT_LE(measured, solution->simulated);
+  EXPECT_LE(measured, solution->judged);
 }
 
 TEST(TappPlannerTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(72);
   const sched::StepTimeProblem problem = sched::RandomPipelineProblem(rng, 4, 6);
-  const auto solve = [&] { return MakeTapp(Quick())->Solve(problem, 5, sched::NoLimits())->best; };
+  const auto solve = [&] { return MakeTapp(Quick())->Solve(problem, 5, sched::NoLimits())->plan; };
   EXPECT_EQ(*solve(), *solve());
 }
 
@@ -199,7 +201,7 @@ TEST(TappPlannerTest, ThePapersSettingsNeedRepair) {
   options.polish = 0;
   const auto solution = MakeTapp(options)->Solve(problem, 1, sched::NoLimits());
   ASSERT_THAT(solution, IsOk());
-  EXPECT_TRUE(solution->best);
+  EXPECT_TRUE(solution->plan);
   EXPECT_GT(solution->repaired, 0);  // of 256 groups, most have one layer and no device
 }
 

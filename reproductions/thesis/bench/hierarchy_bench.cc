@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
@@ -27,7 +27,7 @@ double Quantile(std::vector<double> values, double q) {
 }
 
 double Simulated(const StepTimeProblem& problem, const Arrangement& arrangement) {
-  StepTimeEvaluator evaluator(problem, {});
+  DeviceSimulator evaluator(problem, {});
   return evaluator.Seconds(BuildDataParallel(problem, WithShares(problem, arrangement))).value();
 }
 
@@ -96,12 +96,12 @@ void Ring(int instances, uint64_t seed) {
       for (int d = 0; d < devices; ++d) all.push_back(d);
       const Arrangement flat = OneRing(problem, all, bytes);
       const base::SteadyTime begin = clock.Steady();
-      const SearchLimits limits(clock, base::SteadyTime::max(), {});
+      const Budget limits(clock, base::SteadyTime::max(), {});
       const auto solution = MakeHierarchyPlanner()->Solve(problem, 1, limits);
       seconds.push_back(base::ToSeconds(clock.Steady() - begin));
       const Arrangement best = Arrange(problem, all, bytes, Formation::kBest, rng);
       ratio.push_back(best.seconds / flat.seconds);
-      step.push_back(solution->seconds / Simulated(problem, flat));
+      step.push_back(solution->figures.seconds / Simulated(problem, flat));
       double drawn = kForever;
       for (int draw = 0; draw < 20; ++draw) {
         drawn = std::min(drawn, Arrange(problem, all, bytes, Formation::kRandom, rng).seconds);

@@ -12,7 +12,7 @@ using base::IsOk;
 using base::StatusIs;
 using testing::HasSubstr;
 
-absl::StatusOr<sched::StepTimeSolution> Solve(model::PlanRequest request, const std::string& groups, uint64_t seed) {
+absl::StatusOr<sched::Candidate> Solve(model::PlanRequest request, const std::string& groups, uint64_t seed) {
   request.planner.options = {{"groups", groups}};
   const base::SystemClock clock;
   return MakeGroupsPlanner()->Solve(sched::ProblemOf(request), seed, {clock, base::SteadyTime::max(), {}});
@@ -24,10 +24,10 @@ TEST(GroupsPlannerTest, EachKindOfGroupsMakesAPlan) {
   for (const char* groups : {"equal-power", "links", "pools", "random", "one-ring"}) {
     const auto solution = Solve(request, groups, 1);
     ASSERT_THAT(solution, IsOk()) << groups;
-    ASSERT_TRUE(solution->best) << groups;
-    EXPECT_THAT(model::Validate(*solution->best, static_cast<int>(request.model.layers.size())), IsOk());
+    ASSERT_TRUE(solution->plan) << groups;
+    EXPECT_THAT(model::Validate(*solution->plan, static_cast<int>(request.model.layers.size())), IsOk());
     if (std::string_view(groups) != "one-ring") continue;
-    for (const model::Placement& placement : solution->best->placements) {
+    for (const model::Placement& placement : solution->plan->placements) {
       EXPECT_TRUE(placement.sync.hierarchy.empty()) << "one ring has no groups";
     }
   }
@@ -36,7 +36,7 @@ TEST(GroupsPlannerTest, EachKindOfGroupsMakesAPlan) {
 TEST(GroupsPlannerTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(33);
   const model::PlanRequest request = sched::RandomClusterRequest(rng, 30);
-  EXPECT_EQ(*Solve(request, "random", 4)->best, *Solve(request, "random", 4)->best);
+  EXPECT_EQ(*Solve(request, "random", 4)->plan, *Solve(request, "random", 4)->plan);
 }
 
 TEST(GroupsPlannerTest, AnUnknownKindIsRefused) {

@@ -133,7 +133,7 @@ class Player {
   std::optional<sched::Provisioned> Cheapest(const sched::Problem& problem) const {
     if (!strategy_.single_type) {
       const sched::Budget budget(clock_, base::SteadyTime::max(), {});
-      const auto solution = sched::MakeExact()->Solve(problem, 1, budget);
+      const auto solution = sched::MakeExact()->SolveStages(problem, 1, budget);
       return solution.ok() ? solution->best : std::nullopt;
     }
     std::optional<sched::Provisioned> best;

@@ -11,6 +11,7 @@
 #include "common/document/parse.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 
 namespace medley::sched {

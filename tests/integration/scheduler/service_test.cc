@@ -14,6 +14,7 @@
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
 #include "scheduler-service/catalog/config.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "scheduler-service/serve_rest/rest_server.h"
 #include "tests/integration/scheduler/http_client.h"
@@ -201,7 +202,7 @@ TEST_F(ServiceTest, BadRequestsNameTheField) {
 TEST_F(ServiceTest, GetPages) {
   EXPECT_EQ(Http(rest_->port(), "/healthz").code, 200);
   EXPECT_EQ(Http(rest_->port(), "/readyz").code, 200);
-  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(), planners_.List().size());
+  EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/planners").body)["planners"].size(), planners_.ByName().size());
   EXPECT_EQ(json::parse(Http(rest_->port(), "/v1/catalog").body)["catalog"]["revision"], "1");
   EXPECT_THAT(Http(rest_->port(), "/metrics").body, HasSubstr("medley_catalog_revision 1"));
 }

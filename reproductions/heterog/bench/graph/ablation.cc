@@ -76,9 +76,9 @@ absl::StatusOr<Ablation> Ablate(const sched::StepTimeProblem& problem, int most_
   BalanceShares(all.q);
   const double balanced = all.timer.best_seconds();
   out.rows.push_back({"and balanced", balanced});
-  sched::StepTimeEvaluator evaluator(problem, std::stop_token());
-  MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(all.q, balanced, all.limits, evaluator));
-  out.rows.push_back({"and next step", next ? next->found.seconds : balanced});
+  sched::Overlapping overlapping(*all.judge, all.limits);
+  MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(all.q, balanced, all.limits, overlapping));
+  out.rows.push_back({"and next step", next ? next->found.figures.seconds : balanced});
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "scheduler-service/graph/search.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 
 namespace medley::bench {
 
@@ -15,12 +16,14 @@ struct Asked {
   Asked(const sched::StepTimeProblem& problem, int most_groups, uint64_t seed, int64_t calls)
       : groups(sched::GroupOperations(problem, most_groups)),
         limits(clock, base::SteadyTime::max(), {}),
-        timer(problem, groups, limits, calls),
+        judge(problem),
+        timer(*judge, groups, limits, calls),
         rng(seed),
         q{problem, groups, timer, rng} {}
   const base::SystemClock clock;
   const sched::OperationGroups groups;
-  const sched::SearchLimits limits;
+  const sched::Budget limits;
+  const sched::JudgeOf judge;
   sched::GraphTimer timer;
   base::Rng rng;
   const sched::GraphQuestion q;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scheduler-service/graph/balance.h"
-#include "scheduler-service/step_time/overlap.h"
+#include "scheduler-service/planning/overlap.h"
 
 namespace medley::bench {
 

@@ -39,7 +39,8 @@
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/planning/registry.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
 namespace medley::bench {
@@ -52,6 +53,8 @@ using sched::ActionCount;
 using sched::ActionName;
 using sched::BoundOfGraph;
 using sched::BucketSizes;
+using sched::Budget;
+using sched::DeviceSimulator;
 using sched::GraphQuestion;
 using sched::GraphStrategy;
 using sched::kForever;
@@ -61,8 +64,6 @@ using sched::OrderBy;
 using sched::RandomGraphProblem;
 using sched::RandomStrategy;
 using sched::SearchGraph;
-using sched::SearchLimits;
-using sched::StepTimeEvaluator;
 using sched::StepTimeProblem;
 using sched::TryBaselines;
 using sched::Uniform;
@@ -213,7 +214,7 @@ absl::Status GraphBench::Tables() {
       }
       const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       gains.push_back(best / found - 1);
-      StepTimeEvaluator evaluator(problem, std::stop_token());
+      DeviceSimulator evaluator(problem, std::stop_token());
       MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, asked.timer.Plan(asked.timer.best()));
       MEDLEY_ASSIGN_OR_RETURN(const sched::ProgramBound bound, evaluator.Bound(plan));
       to_bound.push_back(found / bound.seconds());
@@ -222,8 +223,9 @@ absl::Status GraphBench::Tables() {
       const double balanced = asked.timer.best_seconds();
       asked.timer.Allow(sched::kMostBalanceSimulations);
       const double copies = BalancedCopies(asked.q);
-      MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(asked.q, balanced, asked.limits, evaluator));
-      const double with_next = next ? next->found.seconds : balanced;
+      sched::Overlapping next_step(*asked.judge, asked.limits);
+      MEDLEY_ASSIGN_OR_RETURN(const auto next, OverlapBest(asked.q, balanced, asked.limits, next_step));
+      const double with_next = next ? next->found.figures.seconds : balanced;
       balancing.push_back(best / balanced - 1);
       overlapping.push_back(best / with_next - 1);
       fmt::print(
@@ -318,7 +320,7 @@ absl::StatusOr<double> RandomOrderSeconds(const StepTimeProblem& problem, const 
                                           GraphStrategy strategy) {
   strategy.order = OrderBy::kRank;
   MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, BuildGraphPlan(problem, groups, strategy));
-  StepTimeEvaluator evaluator(problem, std::stop_token());
+  DeviceSimulator evaluator(problem, std::stop_token());
   std::vector<double> found;
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     base::Rng rng(seed);
@@ -405,8 +407,8 @@ absl::Status GraphBench::Others() {
   fmt::print(
       "| model (batch), GPUs | Horovod, s | graph | FlexFlow | Post | HetPipe | HetPipe, unlike workers | machines of "
       "each |\n|---|---|---|---|---|---|---|---|\n");
-  const SearchLimits limits(clock_, base::SteadyTime::max(), {});
-  sched::StepTimeRegistry planners;
+  const Budget limits(clock_, base::SteadyTime::max(), {});
+  sched::Registry planners;
   planners.Add(sched::MakeGraph({.groups = flags_.groups, .calls = flags_.calls}));
   for (auto& planner : reproductions::heterog::MakeBaselines({.groups = flags_.groups, .calls = flags_.calls})) {
     planners.Add(std::move(planner));
@@ -421,13 +423,13 @@ absl::Status GraphBench::Others() {
         const bool pipeline = std::string_view(name) == "hetpipe";
         MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
                                 OnTestbed(model, row.batch[size], size == 1, flags_.roofline, pipeline));
-        const auto solution = planners.Find(name)->Solve(problem, 1, limits);
-        const bool found = solution.ok() && solution->best;
+        const auto solution = planners.Find(name, sched::Supply::kDevices)->Solve(problem, 1, limits);
+        const bool found = solution.ok() && solution->plan;
         if (std::string_view(name) == "horovod") {
-          horovod = found ? solution->seconds : 0;
+          horovod = found ? solution->figures.seconds : 0;
           text = found ? fmt::format(" {:.3f} |", horovod) : " - |";
         } else {
-          text += found && horovod > 0 ? fmt::format(" {:.2f} |", horovod / solution->seconds) : " - |";
+          text += found && horovod > 0 ? fmt::format(" {:.2f} |", horovod / solution->figures.seconds) : " - |";
         }
         if (!found) {
           std::fprintf(stderr, "%s, %s: %s\n", row.model.c_str(), name,

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "reproductions/heterog/hetpipe.h"
 #include "scheduler-service/pipeline/timer.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 
 namespace medley::bench {
 namespace {
@@ -29,17 +30,17 @@ absl::StatusOr<sched::StepTimeProblem> OnDevices(const sched::StepTimeProblem& p
 
 // For one virtual worker; kForever where the model does not fit.
 absl::StatusOr<double> SecondsOn(const sched::StepTimeProblem& problem, const std::vector<int>& devices,
-                                 const sched::SearchLimits& limits) {
+                                 const sched::Budget& limits) {
   MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem part, OnDevices(problem, devices));
-  sched::PipelineTimer timer(part, limits);
+  const sched::JudgeOf judge(part);
+  sched::PipelineTimer timer(*judge, limits);
   for (const auto& stages : reproductions::heterog::HetPipe(part, limits)) timer.Seconds(stages);
   return timer.best_seconds();
 }
 
 }  // namespace
 
-absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::StepTimeProblem& problem,
-                                                  const sched::SearchLimits& limits) {
+absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::StepTimeProblem& problem, const sched::Budget& limits) {
   std::map<std::string, std::vector<int>> by_machine;
   for (int d = 0; d < problem.devices(); ++d) {
     const model::Device& device = problem.device(d);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
 
 namespace medley::bench {
 
@@ -24,7 +24,6 @@ struct VirtualWorkers {
 // pipeline the best of planner `hetpipe` on its devices. Virtual workers do not wait for one another, so their samples
 // a second add up. What they send to servers of parameters is not counted: real ones are slower.
 // Errors: InvalidArgument for more than kMostMachines machines. Where the limits end it, what was found.
-absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::StepTimeProblem& problem,
-                                                  const sched::SearchLimits& limits);
+absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::StepTimeProblem& problem, const sched::Budget& limits);
 
 }  // namespace medley::bench

@@ -7,6 +7,7 @@
 #include "reproductions/heterog/hetpipe.h"
 #include "scheduler-service/pipeline/timer.h"
 #include "tests/unit/scheduler-service/pipeline/pipelines.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 
 namespace medley::bench {
 namespace {
@@ -20,8 +21,9 @@ using sched::StepTimeProblem;
 
 // Seconds of planner `hetpipe` on all devices.
 double TogetherOn(const StepTimeProblem& problem) {
-  const sched::SearchLimits limits = NoLimits();
-  sched::PipelineTimer timer(problem, limits);
+  const sched::Budget limits = NoLimits();
+  const sched::JudgeOf judge(problem);
+  sched::PipelineTimer timer(*judge, limits);
   for (const auto& stages : reproductions::heterog::HetPipe(problem, limits)) timer.Seconds(stages);
   return timer.best_seconds();
 }
@@ -132,7 +134,7 @@ TEST(VirtualWorkersTest, MachinesAreBoundedAndLimitsKept) {
   stop.request_stop();
   const base::SystemClock clock;
   const auto found = BestVirtualWorkers(ProblemOf(ClusterRequest({2}, {1}, 4)),
-                                        sched::SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
+                                        sched::Budget(clock, base::SteadyTime::max(), stop.get_token()));
   ASSERT_THAT(found, IsOk());
   EXPECT_EQ(found->seconds, kForever);
   EXPECT_TRUE(found->workers.empty());

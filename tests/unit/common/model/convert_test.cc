@@ -105,11 +105,13 @@ TEST(ConvertTest, LinksAndSimulatedFiguresRoundTrip) {
   PlanResult result;
   result.plan.emplace();
   result.simulated = {1234.5, 6.75, 3};
+  result.judge = "simulator";
   scheduler::v1::PlanResponse message;
   ToProto(result, message);
   const auto back = FromProto(message);
   ASSERT_THAT(back, base::IsOk());
   EXPECT_EQ(back->simulated, result.simulated);
+  EXPECT_EQ(back->judge, "simulator");
 }
 
 absl::Status Parse(std::string_view text) {

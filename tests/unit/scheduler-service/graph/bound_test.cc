@@ -1,6 +1,7 @@
 #include "scheduler-service/graph/bound.h"
 
 #include "tests/unit/scheduler-service/graph/graphs.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 
 namespace medley::sched {
 namespace {
@@ -35,8 +36,9 @@ TEST(GraphBoundTest, NothingThatIsSimulatedFallsBelow) {
     const StepTimeProblem problem =
         RandomGraphProblem(rng, 1 + static_cast<int>(rng.Below(5)), 2 + static_cast<int>(rng.Below(12)));
     const OperationGroups groups = GroupOperations(problem, 8);
-    const SearchLimits limits = Unlimited();
-    GraphTimer timer(problem, groups, limits, 60);
+    const Budget limits = Unlimited();
+    const JudgeOf judge(problem);
+    GraphTimer timer(*judge, groups, limits, 60);
     const double bound = BoundOfGraph(problem).seconds();
     EXPECT_GT(bound, 0);
     for (int draw = 0; draw < 60; ++draw) {

@@ -14,7 +14,7 @@
 
 namespace medley::sched {
 
-inline SearchLimits Unlimited() {
+inline Budget Unlimited() {
   static const base::SystemClock clock;
   return {clock, base::SteadyTime::max(), {}};
 }

@@ -3,6 +3,7 @@
 
 #include "scheduler-service/graph/balance.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 
 namespace medley::sched {
 namespace {
@@ -11,11 +12,10 @@ using base::IsOk;
 
 class GraphPlannersTest : public testing::Test {
  protected:
-  static StepTimeSolution Solve(const StepTimeProblem& problem,
-                                const GraphOptions& options = {.groups = 48, .calls = 400}) {
+  static Candidate Solve(const StepTimeProblem& problem, const GraphOptions& options = {.groups = 48, .calls = 400}) {
     auto solution = MakeGraph(options)->Solve(problem, 1, Unlimited());
     EXPECT_THAT(solution, IsOk());
-    return solution.ok() ? *std::move(solution) : StepTimeSolution{};
+    return solution.ok() ? *std::move(solution) : Candidate{};
   }
 };
 
@@ -23,11 +23,11 @@ TEST_F(GraphPlannersTest, PlansAreValidAndAboveTheBound) {
   base::Rng rng(31);
   for (int round = 0; round < 4; ++round) {
     const StepTimeProblem problem = RandomGraphProblem(rng, 3, 8);
-    const StepTimeSolution solution = Solve(problem, {.groups = 6, .calls = 150});
-    ASSERT_TRUE(solution.best);
-    EXPECT_THAT(model::Validate(*solution.best, problem.layers()), IsOk());
-    EXPECT_GE(solution.seconds, solution.lower_bound_seconds * (1 - 1e-9));
-    EXPECT_LE(solution.simulated, 150 + kMostBalanceSimulations + kMostOverlapSimulations);
+    const Candidate solution = Solve(problem, {.groups = 6, .calls = 150});
+    ASSERT_TRUE(solution.plan);
+    EXPECT_THAT(model::Validate(*solution.plan, problem.layers()), IsOk());
+    EXPECT_GE(solution.figures.seconds, solution.lower_bound * (1 - 1e-9));
+    EXPECT_LE(solution.judged, 150 + kMostBalanceSimulations + kMostOverlapSimulations);
   }
 }
 
@@ -40,8 +40,9 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
   for (int instance = 0; instance < kInstances; ++instance) {
     const StepTimeProblem problem = RandomGraphProblem(rng, 2, 3 + static_cast<int>(rng.Below(5)));
     const OperationGroups groups = GroupOperations(problem, kGroups);
-    const SearchLimits limits = Unlimited();
-    GraphTimer timer(problem, groups, limits, 1'000'000);
+    const Budget limits = Unlimited();
+    const JudgeOf judge(problem);
+    GraphTimer timer(*judge, groups, limits, 1'000'000);
     const int actions = ActionCount(problem);
     for (int code = 0; code < actions * actions * actions; ++code) {
       for (const int64_t bytes : BucketSizes(problem)) {
@@ -50,8 +51,8 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
         }
       }
     }
-    const StepTimeSolution solution = Solve(problem, {.groups = kGroups, .calls = 600});
-    double seconds = solution.seconds;  // of the best plan of the paper's decisions
+    const Candidate solution = Solve(problem, {.groups = kGroups, .calls = 600});
+    double seconds = solution.figures.seconds;  // of the best plan of the paper's decisions
     const auto without = [&](std::string_view label) {
       const auto found = std::ranges::find_if(solution.alternatives,
                                               [&](const auto& alternative) { return alternative.label == label; });
@@ -59,15 +60,15 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
       seconds = found->seconds;
       return true;
     };
-    if (solution.best->schedule.overlap_next_step) {
+    if (solution.plan->schedule.overlap_next_step) {
       ASSERT_TRUE(without("the best plan that ends its reductions before the next step"));
-      EXPECT_LE(solution.seconds, seconds * kWorthOverlap);
+      EXPECT_LE(solution.figures.seconds, seconds * kWorthOverlap);
       ++overlapped;
     }
     balanced += without("the best plan with whole replicas") ? 1 : 0;
-    const auto bound = StepTimeEvaluator(problem, std::stop_token()).Bound(*solution.best);
+    const auto bound = DeviceSimulator(problem, std::stop_token()).Bound(*solution.plan);
     ASSERT_THAT(bound, base::IsOk());
-    EXPECT_LE(bound->seconds(), solution.seconds * (1 + 1e-9));
+    EXPECT_LE(bound->seconds(), solution.figures.seconds * (1 + 1e-9));
     gaps.push_back(seconds / timer.best_seconds() - 1);
   }
   EXPECT_GT(overlapped, 0);
@@ -85,45 +86,45 @@ TEST_F(GraphPlannersTest, UnlikeOperationsGetUnlikeReplicas) {
   request.model.layers[0].output_bytes = 100;
   request.model.layers[1].profiles[0].compute_seconds = 0.01;
   request.model.layers[1].weight_bytes = 4e9;
-  const StepTimeSolution solution = Solve(ProblemOf(request));
-  ASSERT_EQ(solution.best->placements.size(), 2u);
-  EXPECT_EQ(solution.best->placements[0].replicas.size(), 4u);
-  EXPECT_EQ(solution.best->placements[1].replicas.size(), 1u);
+  const Candidate solution = Solve(ProblemOf(request));
+  ASSERT_EQ(solution.plan->placements.size(), 2u);
+  EXPECT_EQ(solution.plan->placements[0].replicas.size(), 4u);
+  EXPECT_EQ(solution.plan->placements[1].replicas.size(), 1u);
   EXPECT_THAT(solution.explanation, testing::HasSubstr("50.0 % of the operations"));
   EXPECT_THAT(solution.explanation, testing::ContainsRegex("longest path takes 1.* s, the busiest device .p0-0. 1"));
   // The four baselines with both orders, and the plan without one kind of its decisions.
   EXPECT_GE(solution.alternatives.size(), 9u);
   for (const model::StepTimePlan::Alternative& other : solution.alternatives) {
-    EXPECT_TRUE(!other.failure.empty() || other.seconds >= solution.seconds * (1 - 1e-9)) << other.label;
+    EXPECT_TRUE(!other.failure.empty() || other.seconds >= solution.figures.seconds * (1 - 1e-9)) << other.label;
   }
 }
 
 // A device of 1.5 times the power counts as two replicas; balanced, it gets 1.5 times the samples.
 TEST_F(GraphPlannersTest, SharesAreBalanced) {
   const StepTimeProblem problem = ProblemOf(ClusterRequest({1, 1}, {1, 1.5}, 4, 1, 1000));
-  const StepTimeSolution solution = Solve(problem);
-  ASSERT_TRUE(solution.best);
-  EXPECT_NEAR(solution.best->placements[0].replicas[0].share, 0.6, 1.0 / problem.samples());
+  const Candidate solution = Solve(problem);
+  ASSERT_TRUE(solution.plan);
+  EXPECT_NEAR(solution.plan->placements[0].replicas[0].share, 0.6, 1.0 / problem.samples());
   EXPECT_THAT(solution.explanation,
               testing::HasSubstr("of every 512 samples each replica in proportion takes 307 on p0, 205 on p1"));
   EXPECT_TRUE(std::ranges::any_of(solution.alternatives, [&](const model::StepTimePlan::Alternative& other) {
-    return other.label == "the best plan with whole replicas" && other.seconds > solution.seconds * 1.05;
+    return other.label == "the best plan with whole replicas" && other.seconds > solution.figures.seconds * 1.05;
   }));
 }
 
 TEST_F(GraphPlannersTest, WhatFitsOnNoDeviceIsDivided) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 6, 1, 6e9);
   request.resources[0].memory_bytes = 13e9;  // the whole model with its state needs 18 GB
-  const StepTimeSolution solution = Solve(ProblemOf(request));
-  ASSERT_TRUE(solution.best);
-  EXPECT_GT(solution.best->devices.size(), 1u);
+  const Candidate solution = Solve(ProblemOf(request));
+  ASSERT_TRUE(solution.plan);
+  EXPECT_GT(solution.plan->devices.size(), 1u);
 }
 
 TEST_F(GraphPlannersTest, NoPlanHasASentence) {
   model::PlanRequest request = ClusterRequest({2}, {1}, 2, 1, 6e9);
   request.resources[0].memory_bytes = 1e9;
-  const StepTimeSolution solution = Solve(ProblemOf(request), {.groups = 4, .calls = 60});
-  EXPECT_FALSE(solution.best);
+  const Candidate solution = Solve(ProblemOf(request), {.groups = 4, .calls = 60});
+  EXPECT_FALSE(solution.plan);
   ASSERT_FALSE(solution.notes.empty());
   EXPECT_THAT(solution.notes.back(), testing::HasSubstr("no plan of operations fits"));
 }
@@ -132,14 +133,14 @@ TEST_F(GraphPlannersTest, NoPlanHasASentence) {
 TEST_F(GraphPlannersTest, EndsWhereNoneOfFewStrategiesFits) {
   model::PlanRequest request = ClusterRequest({1}, {1}, 1, 1, 6e9);
   request.resources[0].memory_bytes = 1e6;
-  EXPECT_FALSE(Solve(ProblemOf(request)).best);
+  EXPECT_FALSE(Solve(ProblemOf(request)).plan);
 }
 
 // Each baseline that does not fit has its own reason.
 TEST_F(GraphPlannersTest, EveryComparisonThatIsImpossibleSaysWhy) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 6, 1, 6e9);
   request.resources[0].memory_bytes = 13e9;
-  const StepTimeSolution solution = Solve(ProblemOf(request));
+  const Candidate solution = Solve(ProblemOf(request));
   ASSERT_GE(solution.alternatives.size(), 8u);
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_THAT(solution.alternatives[i].failure, testing::HasSubstr("of memory")) << solution.alternatives[i].label;
@@ -152,17 +153,17 @@ TEST_F(GraphPlannersTest, LargeQuestionsEndWhenTheyAreStopped) {
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;
-  const auto solution = MakeGraph()->Solve(problem, 1, SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
+  const auto solution = MakeGraph()->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), stop.get_token()));
   ASSERT_THAT(solution, IsOk());
-  EXPECT_FALSE(solution->best);
+  EXPECT_FALSE(solution->plan);
   EXPECT_FALSE(solution->complete);
 }
 
 TEST_F(GraphPlannersTest, OneDeviceAndOperationsWithoutWork) {
   for (const double seconds : {0.0, 1.0}) {
-    const StepTimeSolution solution = Solve(ProblemOf(ClusterRequest({1}, {1}, 3, seconds)));
-    ASSERT_TRUE(solution.best);
-    EXPECT_EQ(solution.best->devices.size(), 1u);
+    const Candidate solution = Solve(ProblemOf(ClusterRequest({1}, {1}, 3, seconds)));
+    ASSERT_TRUE(solution.plan);
+    EXPECT_EQ(solution.plan->devices.size(), 1u);
   }
 }
 
@@ -184,7 +185,7 @@ TEST_F(GraphPlannersTest, ReplicasThatDifferAreRefused) {
 TEST_F(GraphPlannersTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(43);
   const StepTimeProblem problem = RandomGraphProblem(rng, 3, 10);
-  EXPECT_EQ(Solve(problem).best, Solve(problem).best);
+  EXPECT_EQ(Solve(problem).plan, Solve(problem).plan);
 }
 
 }  // namespace

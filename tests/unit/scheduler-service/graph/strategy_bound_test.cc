@@ -1,6 +1,6 @@
 #include "scheduler-service/graph/strategy_bound.h"
 
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
 namespace medley::sched {
@@ -35,7 +35,7 @@ TEST(StrategyBoundTest, NoStrategyIsFaster) {
     const StepTimeProblem problem = RandomProblem(rng);
     const OperationGroups groups = GroupOperations(problem, 2 + static_cast<int>(rng.Below(5)));
     const StrategyBound bound(problem, groups);
-    StepTimeEvaluator evaluator(problem, std::stop_token());
+    DeviceSimulator evaluator(problem, std::stop_token());
     for (int s = 0; s < kStrategies; ++s) {
       const GraphStrategy strategy = RandomStrategy(rng, problem, groups);
       const auto plan = BuildGraphPlan(problem, groups, strategy);

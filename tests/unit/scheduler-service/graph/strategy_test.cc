@@ -4,8 +4,9 @@
 
 #include "common/program/compile.h"
 #include "scheduler-service/simulate/plan_simulation.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 
 namespace medley::sched {
 namespace {
@@ -114,8 +115,9 @@ TEST(GraphStrategyTest, TooManyPassesAreNotOrdered) {
   EXPECT_THAT(BuildGraphPlan(problem, groups, strategy),
               base::StatusIs(absl::StatusCode::kInvalidArgument,
                              testing::HasSubstr("ordering 1200000 passes of operations: at most 1000000")));
-  const SearchLimits limits = Unlimited();
-  GraphTimer timer(problem, groups, limits, 2);
+  const Budget limits = Unlimited();
+  const JudgeOf judge(problem);
+  GraphTimer timer(*judge, groups, limits, 2);
   EXPECT_EQ(timer.Seconds(strategy), kForever);
   EXPECT_THAT(timer.WhyNot(strategy), testing::HasSubstr("at most 1000000 are ordered"));
 }
@@ -125,8 +127,9 @@ TEST(GraphStrategyTest, RankChangesNothingInAChain) {
   request.model.layers[0].weight_bytes = 5e7;
   const StepTimeProblem problem = ProblemOf(request);
   const OperationGroups groups = GroupOperations(problem, 6);
-  const SearchLimits limits = Unlimited();
-  GraphTimer timer(problem, groups, limits, 10);
+  const Budget limits = Unlimited();
+  const JudgeOf judge(problem);
+  GraphTimer timer(*judge, groups, limits, 10);
   GraphStrategy strategy{std::vector<int>(6, ActionOf(problem, Replicas::kEvenAllreduce)), 1};
   const double ranked = timer.Seconds(strategy);
   for (const OrderBy order : kOrders) {
@@ -135,7 +138,7 @@ TEST(GraphStrategyTest, RankChangesNothingInAChain) {
   }
 }
 
-// StepTimeEvaluator simulates few steps of synchronous plans.
+// DeviceSimulator simulates few steps of synchronous plans.
 TEST(GraphStrategyTest, StepsAreSoonAlike) {
   base::Rng rng(47);
   for (int round = 0; round < 60; ++round) {
@@ -149,7 +152,7 @@ TEST(GraphStrategyTest, StepsAreSoonAlike) {
     options.links = &links;
     const auto many = SimulatePlan(*plan, problem.profile(), options);
     ASSERT_THAT(many, IsOk());
-    StepTimeEvaluator evaluator(problem, {});
+    DeviceSimulator evaluator(problem, {});
     const auto few = evaluator.Seconds(*plan);
     ASSERT_THAT(few, IsOk());
     EXPECT_NEAR(*few / many->simulation.seconds_per_step, 1, 1e-3) << "round " << round;

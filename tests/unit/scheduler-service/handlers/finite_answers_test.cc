@@ -12,6 +12,7 @@
 #include "common/model/convert.h"
 #include "scheduler-service/handlers/finite.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/planner/builtin.h"
 
 namespace medley::sched {
 namespace {

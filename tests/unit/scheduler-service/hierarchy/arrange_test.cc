@@ -6,9 +6,10 @@
 #include <numeric>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "common/program/compile.h"
 #include "scheduler-service/simulate/from_profile.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {

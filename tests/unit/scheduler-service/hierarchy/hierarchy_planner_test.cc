@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/base/testing/status_matchers.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
@@ -14,9 +14,9 @@ namespace {
 using base::IsOk;
 using testing::HasSubstr;
 
-StepTimeSolution Solve(const StepTimeProblem& problem, uint64_t seed = 1) {
+Candidate Solve(const StepTimeProblem& problem, uint64_t seed = 1) {
   static const base::SystemClock clock;
-  auto solution = MakeHierarchyPlanner()->Solve(problem, seed, SearchLimits(clock, base::SteadyTime::max(), {}));
+  auto solution = MakeHierarchyPlanner()->Solve(problem, seed, Budget(clock, base::SteadyTime::max(), {}));
   EXPECT_THAT(solution, IsOk());
   return *std::move(solution);
 }
@@ -27,13 +27,13 @@ TEST(HierarchyPlannerTest, SlowGroupsBehindSlowLinksAreLeftOut) {
   request.cluster.links = {
       {"*", "*", 1e-3, 1.25e6}, {"p0", "p0", 1e-4, 1.25e8}, {"p0", "p1", 1e-4, 1.25e8}, {"p1", "p1", 1e-4, 1.25e8}};
   const StepTimeProblem problem = ProblemOf(request);
-  const StepTimeSolution solution = Solve(problem);
-  ASSERT_TRUE(solution.best);
-  EXPECT_EQ(solution.best->devices.size(), 8u);
+  const Candidate solution = Solve(problem);
+  ASSERT_TRUE(solution.plan);
+  EXPECT_EQ(solution.plan->devices.size(), 8u);
   EXPECT_THAT(solution.explanation, HasSubstr("left out, because a step with them takes longer"));
   // With fast links everywhere they are worth having.
   request.cluster.links = {{"*", "*", 1e-4, 1.25e9}};
-  EXPECT_EQ(Solve(ProblemOf(request)).best->devices.size(), 14u);
+  EXPECT_EQ(Solve(ProblemOf(request)).plan->devices.size(), 14u);
 }
 
 // The bound never exceeds the simulated seconds, whatever the arrangement, the shares and the buckets.
@@ -53,7 +53,7 @@ TEST(HierarchyPlannerTest, TheBoundIsProven) {
     if (rng.Below(2) == 0) how.shares.assign(how.shares.size(), 1.0 / static_cast<double>(how.shares.size()));
     model::ExecutionPlan plan = BuildDataParallel(problem, how);
     plan.schedule.bucket_bytes = rng.Below(2) == 0 ? 0 : static_cast<int64_t>(bytes / 3);
-    StepTimeEvaluator evaluator(problem, {});
+    DeviceSimulator evaluator(problem, {});
     const auto seconds = evaluator.Seconds(plan);
     ASSERT_THAT(seconds, IsOk());
     EXPECT_LE(LeastStepSeconds(problem, how.devices, bytes), *seconds * (1 + 1e-9)) << "round " << round;
@@ -67,7 +67,7 @@ TEST(HierarchyPlannerTest, TheClosedFormIsTheSimulatedTime) {
     const StepTimeProblem problem = ProblemOf(RandomClusterRequest(rng, 1 + static_cast<int>(rng.Below(10))));
     const double bytes = problem.WeightBytes(0, problem.layers());
     const Participation chosen = ChooseGroups(problem, bytes, Formation::kBest, rng);
-    StepTimeEvaluator evaluator(problem, {});
+    DeviceSimulator evaluator(problem, {});
     const auto seconds = evaluator.Seconds(BuildDataParallel(problem, WithShares(problem, chosen.arrangement)));
     ASSERT_THAT(seconds, IsOk());
     EXPECT_NEAR(*seconds, chosen.seconds, 0.02 * chosen.seconds) << "round " << round;
@@ -75,17 +75,17 @@ TEST(HierarchyPlannerTest, TheClosedFormIsTheSimulatedTime) {
 }
 
 TEST(HierarchyPlannerTest, OneDeviceIsAPlan) {
-  const StepTimeSolution solution = Solve(ProblemOf(ClusterRequest({1}, {1})));
-  ASSERT_TRUE(solution.best);
-  EXPECT_EQ(solution.best->devices.size(), 1u);
-  EXPECT_NEAR(solution.seconds, 1, 1e-6);
+  const Candidate solution = Solve(ProblemOf(ClusterRequest({1}, {1})));
+  ASSERT_TRUE(solution.plan);
+  EXPECT_EQ(solution.plan->devices.size(), 1u);
+  EXPECT_NEAR(solution.figures.seconds, 1, 1e-6);
 }
 
 TEST(HierarchyPlannerTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(33);
   model::PlanRequest request = RandomClusterRequest(rng, 30);
   const StepTimeProblem problem = ProblemOf(request);
-  EXPECT_EQ(*Solve(problem, 4).best, *Solve(problem, 4).best);
+  EXPECT_EQ(*Solve(problem, 4).plan, *Solve(problem, 4).plan);
 }
 
 }  // namespace

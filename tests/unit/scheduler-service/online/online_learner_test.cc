@@ -52,11 +52,11 @@ model::PlanRequest World(double liar_speed) {
   return request;
 }
 
-Solution Solve(const Planner& planner, const model::PlanRequest& request) {
+Solution Solve(const StagePlanner& planner, const model::PlanRequest& request) {
   const base::FakeClock clock;
   const auto problem = Problem::Compile(request);
   EXPECT_THAT(problem, base::IsOk());
-  auto solution = planner.Solve(*problem, 1, Budget(clock, base::SteadyTime::max(), {}));
+  auto solution = planner.SolveStages(*problem, 1, Budget(clock, base::SteadyTime::max(), {}));
   EXPECT_THAT(solution, base::IsOk());
   return solution.value();
 }

@@ -92,7 +92,7 @@ TEST(ExactPipelineTest, WithoutTimeTheBoundHoldsStill) {
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;
-  const SearchLimits limits(clock, base::SteadyTime::max(), stop.get_token());
+  const Budget limits(clock, base::SteadyTime::max(), stop.get_token());
   const auto exact = FindExactPipeline(problem, limits);
   ASSERT_THAT(exact, IsOk());
   EXPECT_LE(exact->lower_bound, FindExactPipeline(problem, NoLimits())->seconds * (1 + 1e-9));

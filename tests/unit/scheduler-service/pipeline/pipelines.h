@@ -6,13 +6,13 @@
 #include <set>
 
 #include "common/base/testing/status_matchers.h"
-#include "scheduler-service/step_time/evaluator.h"
-#include "scheduler-service/step_time/planner.h"
+#include "scheduler-service/planning/planner.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
 
-inline SearchLimits NoLimits() {
+inline Budget NoLimits() {
   static const base::SystemClock clock;
   return {clock, base::SteadyTime::max(), {}};
 }
@@ -51,7 +51,7 @@ inline model::PlanRequest TwoFarDevices(double undivided) {
 }
 
 inline double SimulatedSeconds(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages) {
-  StepTimeEvaluator evaluator(problem, {});
+  DeviceSimulator evaluator(problem, {});
   const auto seconds = evaluator.Seconds(BuildPipeline(problem, stages));
   EXPECT_THAT(seconds, base::IsOk());
   return seconds.value_or(0);

@@ -3,6 +3,7 @@
 
 #include "scheduler-service/pipeline/baselines.h"
 #include "scheduler-service/pipeline/closed_form.h"
+#include "scheduler-service/planning/registry.h"
 #include "tests/unit/scheduler-service/pipeline/pipelines.h"
 
 namespace medley::sched {
@@ -15,12 +16,12 @@ class PipelinePlannersTest : public testing::Test {
   PipelinePlannersTest() {
     for (auto& planner : MakePipelinePlanners()) planners_.Add(std::move(planner));
   }
-  StepTimeSolution Solve(const std::string& name, const StepTimeProblem& problem) {
-    auto solution = planners_.Find(name)->Solve(problem, 1, NoLimits());
+  Candidate Solve(const std::string& name, const StepTimeProblem& problem) {
+    auto solution = planners_.Find(name, Supply::kDevices)->Solve(problem, 1, NoLimits());
     EXPECT_THAT(solution, IsOk()) << name;
-    return solution.ok() ? *std::move(solution) : StepTimeSolution{};
+    return solution.ok() ? *std::move(solution) : Candidate{};
   }
-  StepTimeRegistry planners_;
+  Registry planners_;
 };
 
 TEST_F(PipelinePlannersTest, AllMakePlansAndExactIsAmongTheBest) {
@@ -29,28 +30,28 @@ TEST_F(PipelinePlannersTest, AllMakePlansAndExactIsAmongTheBest) {
   for (int round = 0; round < 12; ++round) {
     const StepTimeProblem problem = RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(4)),
                                                           2 + static_cast<int>(rng.Below(6)), round % 3 > 0);
-    const double exact = Solve("exact", problem).seconds;
+    const double exact = Solve("exact", problem).figures.seconds;
     for (const auto& planner : planners_.planners()) {
-      const StepTimeSolution solution = Solve(std::string(planner->name()), problem);
-      ASSERT_TRUE(solution.best) << planner->name();
-      EXPECT_THAT(model::Validate(*solution.best, problem.layers()), IsOk());
-      EXPECT_GT(solution.seconds, 0);
+      const Candidate solution = Solve(std::string(planner->name()), problem);
+      ASSERT_TRUE(solution.plan) << planner->name();
+      EXPECT_THAT(model::Validate(*solution.plan, problem.layers()), IsOk());
+      EXPECT_GT(solution.figures.seconds, 0);
       EXPECT_GT(solution.model_seconds, 0);
-      above = std::max(above, exact / solution.seconds - 1);
+      above = std::max(above, exact / solution.figures.seconds - 1);
     }
   }
   EXPECT_LT(above, 0.2);  // by the simulator another plan may be a little better than the best of the closed form
 }
 
 TEST_F(PipelinePlannersTest, ADeviceAloneComputesItsBatchInOnePiece) {
-  const double divided = Solve("one-device", ProblemOf(TwoFarDevices(1))).seconds;
+  const double divided = Solve("one-device", ProblemOf(TwoFarDevices(1))).figures.seconds;
   const StepTimeProblem problem = ProblemOf(TwoFarDevices(0.7));
-  const double alone = Solve("one-device", problem).seconds;
+  const double alone = Solve("one-device", problem).figures.seconds;
   EXPECT_NEAR(alone, 0.7 * divided, 1e-6);
   EXPECT_NEAR(problem.WorkOf(0, problem.layers(), 0).At(1), alone, 1e-6);
   EXPECT_GT(problem.WorkOf(0, 3, 0).At(1) + problem.WorkOf(3, problem.layers(), 0).At(1), 1.4 * alone);
   EXPECT_LE(problem.LeastWorkOf(0, 3, 0).At(1) + problem.LeastWorkOf(3, problem.layers(), 0).At(1), alone + 1e-6);
-  for (const char* planner : {"exact", "local"}) EXPECT_EQ(Solve(planner, problem).seconds, alone) << planner;
+  for (const char* planner : {"exact", "local"}) EXPECT_EQ(Solve(planner, problem).figures.seconds, alone) << planner;
 }
 
 // Pipe-torch gives every device a stage of equal work, however slow it is.
@@ -58,10 +59,10 @@ TEST_F(PipelinePlannersTest, PipeTorchDoesNotSeeThatDevicesDiffer) {
   model::PlanRequest request = ClusterRequest({2, 1}, {1, 10}, 12);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
   const StepTimeProblem problem = ProblemOf(request);
-  const double exact = Solve("exact", problem).seconds;
-  EXPECT_GT(Solve("pipe-torch", problem).seconds, 1.5 * exact);
-  EXPECT_GE(Solve("pipedream", problem).seconds, 0.999 * exact);
-  EXPECT_LT(Solve("local", problem).seconds, 1.05 * exact);
+  const double exact = Solve("exact", problem).figures.seconds;
+  EXPECT_GT(Solve("pipe-torch", problem).figures.seconds, 1.5 * exact);
+  EXPECT_GE(Solve("pipedream", problem).figures.seconds, 0.999 * exact);
+  EXPECT_LT(Solve("local", problem).figures.seconds, 1.05 * exact);
 }
 
 TEST_F(PipelinePlannersTest, PipeTorchPutsFastLinksTogether) {
@@ -80,9 +81,9 @@ TEST_F(PipelinePlannersTest, AModelOfOneLayerIsOneStage) {
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
   const StepTimeProblem problem = ProblemOf(request);
   for (const auto& planner : planners_.planners()) {
-    const StepTimeSolution solution = Solve(std::string(planner->name()), problem);
-    ASSERT_TRUE(solution.best) << planner->name();
-    EXPECT_EQ(solution.best->placements.size(), 1u);
+    const Candidate solution = Solve(std::string(planner->name()), problem);
+    ASSERT_TRUE(solution.plan) << planner->name();
+    EXPECT_EQ(solution.plan->placements.size(), 1u);
   }
 }
 
@@ -95,7 +96,7 @@ TEST_F(PipelinePlannersTest, LargeQuestionsAreBounded) {
   stop.request_stop();
   const base::SystemClock clock;
   for (const auto& planner : planners_.planners()) {
-    const auto solution = planner->Solve(problem, 1, SearchLimits(clock, base::SteadyTime::max(), stop.get_token()));
+    const auto solution = planner->Solve(problem, 1, Budget(clock, base::SteadyTime::max(), stop.get_token()));
     if (solution.ok()) continue;
     EXPECT_THAT(solution.status(), base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("at most")))
         << planner->name();
@@ -105,8 +106,8 @@ TEST_F(PipelinePlannersTest, LargeQuestionsAreBounded) {
 TEST_F(PipelinePlannersTest, WithoutMemoryTheReasonIsSaid) {
   model::PlanRequest request = ClusterRequest({2}, {1}, 4, 1, 4e9);
   request.resources[0].memory_bytes = 1e6;
-  const StepTimeSolution solution = Solve("exact", ProblemOf(request));
-  EXPECT_FALSE(solution.best);
+  const Candidate solution = Solve("exact", ProblemOf(request));
+  EXPECT_FALSE(solution.plan);
   ASSERT_FALSE(solution.notes.empty());
   EXPECT_THAT(solution.notes.back(), testing::HasSubstr("no pipeline fits on these devices"));
 }

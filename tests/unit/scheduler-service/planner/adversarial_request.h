@@ -17,7 +17,7 @@ inline std::optional<Provisioned> OptimumOf(const model::PlanRequest& request) {
   base::FakeClock clock;
   const auto problem = Problem::Compile(request);
   if (!problem.ok()) return std::nullopt;
-  return MakeExact()->Solve(*problem, 0, Budget(clock, base::SteadyTime::max(), {}))->best;
+  return MakeExact()->SolveStages(*problem, 0, Budget(clock, base::SteadyTime::max(), {}))->best;
 }
 
 // Nearly equal types, equal layers, and work that divides completely or not at all.

@@ -8,6 +8,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "common/model/executable.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/plan.h"
 
@@ -153,7 +154,7 @@ TEST(BadInputTest, PlansSayHowSlowReplicasAreDetected) {
 // Every planner handles edge cases: it returns a plan, reasons or an error.
 TEST(BadInputTest, EveryPlannerHandlesEdgeCases) {
   const Registry registry = BuiltinPlanners();
-  for (const auto& planner : registry.planners()) {
+  for (const Planner* planner : registry.Of(Supply::kUnits)) {
     for (const int layers : {1, 300}) {
       for (const int limit : {0, 1, 1000000}) {
         PlanRequest request = Request(layers);

@@ -45,8 +45,8 @@ std::vector<Lifting> Liftings() {
 
 class BruteForceTest : public testing::Test {
  protected:
-  Solution Solve(const Planner& planner, const Problem& problem) {
-    auto solution = planner.Solve(problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
+  Solution Solve(const StagePlanner& planner, const Problem& problem) {
+    auto solution = planner.SolveStages(problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
     EXPECT_THAT(solution, base::IsOk());
     return *solution;
   }

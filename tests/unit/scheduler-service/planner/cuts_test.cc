@@ -6,8 +6,10 @@
 #include "common/base/rng.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planning/stages.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 
 namespace medley::sched {
@@ -86,7 +88,7 @@ TEST_F(CutsTest, PlannersThatEvaluateSchedulesFindThem) {
   for (const std::string_view name : {"rl-lstm", "greedy"}) {
     SCOPED_TRACE(name);
     const Registry planners = BuiltinPlanners();
-    const Planner* planner = planners.Find(name);
+    const Planner* planner = planners.Find(name, Supply::kUnits);
     ASSERT_NE(planner, nullptr);
     int cut = 0;
     for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -95,7 +97,7 @@ TEST_F(CutsTest, PlannersThatEvaluateSchedulesFindThem) {
       const Problem problem = Problem::Compile(request).value();
       const auto solution = planner->Solve(problem, 1, unlimited_);
       ASSERT_THAT(solution, base::IsOk());
-      if (solution->best) cut += HasNeighbours(solution->best->stages) ? 1 : 0;
+      if (solution->plan) cut += HasNeighbours(StagesOf(problem, *solution->plan).value()) ? 1 : 0;
     }
     EXPECT_GE(cut, 4);
   }

@@ -8,7 +8,9 @@
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planning/stages.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 #include "tests/unit/scheduler-service/planner/scale_request.h"
 
@@ -43,8 +45,8 @@ model::PlanRequest HardRequest(uint64_t seed) {
 
 class ExactTest : public testing::Test {
  protected:
-  Solution Solve(const Planner& planner, const Problem& problem) {
-    auto solution = planner.Solve(problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
+  Solution Solve(const StagePlanner& planner, const Problem& problem) {
+    auto solution = planner.SolveStages(problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
     EXPECT_THAT(solution, base::IsOk());
     return *solution;
   }
@@ -70,7 +72,8 @@ TEST_F(ExactTest, ReturnsTheBestPlanAndAProvenGapWhenTimeIsUp) {
     const Solution whole = Solve(*MakeExact(), *problem);
     std::stop_source stopped;
     stopped.request_stop();
-    const auto cut = MakeExact()->Solve(*problem, 0, Budget(clock_, base::SteadyTime::max(), stopped.get_token()));
+    const auto cut =
+        MakeExact()->SolveStages(*problem, 0, Budget(clock_, base::SteadyTime::max(), stopped.get_token()));
     ASSERT_THAT(cut, base::IsOk());
     if (!cut->best) continue;  // no single type is feasible
     ASSERT_TRUE(whole.best.has_value());
@@ -96,7 +99,7 @@ TEST_F(ExactTest, ProvesMoreTheLongerItMaySearch) {
       ASSERT_LT(budget, 100'000) << "does not end";
       TickingClock clock;
       const Budget ticks(clock, base::SteadyTime(base::milliseconds(budget)), {});
-      const auto cut = MakeExact()->Solve(*problem, 0, ticks);
+      const auto cut = MakeExact()->SolveStages(*problem, 0, ticks);
       ASSERT_THAT(cut, base::IsOk());
       complete = cut->complete;
       if (!cut->best) {
@@ -127,7 +130,7 @@ TEST_F(ExactTest, NoPlannerIsCheaper) {
     const auto plain = Problem::Compile(request);
     const Solution exact = Solve(*MakeExact(), *plain);
     const Registry registry = BuiltinPlanners();
-    for (const auto& planner : registry.planners()) {
+    for (const Planner* planner : registry.Of(Supply::kUnits)) {
       if (planner->name() == "brute-force") continue;
       // This test does not need good plans of those that search.
       request.planner.options.clear();
@@ -137,11 +140,11 @@ TEST_F(ExactTest, NoPlannerIsCheaper) {
         }
       }
       const auto problem = Problem::Compile(request);
-      const auto solution = planner->Solve(*problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
-      if (!solution.ok() || !solution->best) continue;  // no GPU, or infeasible for that baseline
+      const auto found = planner->Solve(*problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
+      if (!found.ok() || !found->plan) continue;  // no GPU, or infeasible for that baseline
       ASSERT_TRUE(exact.best.has_value()) << planner->name();
-      EXPECT_GE(solution->best->score.cost, exact.best->score.cost * (1 - 1e-12)) << planner->name();
-      EXPECT_TRUE(Evaluate(*problem, solution->best->stages).violations.empty()) << planner->name();
+      EXPECT_GE(found->figures.usd, exact.best->score.cost * (1 - 1e-12)) << planner->name();
+      EXPECT_TRUE(Evaluate(*problem, StagesOf(*problem, *found->plan).value()).violations.empty()) << planner->name();
     }
   }
 }

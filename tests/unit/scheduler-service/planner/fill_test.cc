@@ -4,9 +4,9 @@
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/cost/evaluate.h"
-#include "scheduler-service/planner/evaluator.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planning/judge.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 
 namespace medley::sched {
@@ -126,7 +126,7 @@ TEST(FillTest, MoreMicroBatchesNeverCostMore) {
     size_t most_stages = 0;
     for (const int micro_batches : {0, 32, 4, 1}) {
       request.training.micro_batches = micro_batches;
-      const auto found = MakeExact()->Solve(Problem::Compile(request).value(), 0, unlimited);
+      const auto found = MakeExact()->SolveStages(Problem::Compile(request).value(), 0, unlimited);
       ASSERT_THAT(found, base::IsOk());
       ASSERT_TRUE(found->complete);
       if (!found->best) break;

@@ -1,5 +1,6 @@
 // Groups of replicas: their sizes, their device ids over all stages, and what the runtime's compiler makes of them.
 #include "scheduler-service/planner/hierarchy.h"
+#include "scheduler-service/planner/builtin.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // The least USD per hour and the fewest seconds to the end, compared with all plans of stages.
 #include "scheduler-service/planner/objectives.h"
+#include "scheduler-service/planner/builtin.h"
 
 #include <gmock/gmock.h>
 
@@ -41,17 +42,17 @@ TEST_F(ObjectivesTest, AreTheBestOfAllFeasiblePlans) {
       for (const Provisioned& plan : all) least = std::min(least, ValueOf(*problem, plan, objective));
       const auto found = SolveForObjective(*problem, objective, unlimited_);
       ASSERT_THAT(found, IsOk());
-      ASSERT_TRUE(found->solution.complete);
-      ASSERT_EQ(found->solution.best.has_value(), !all.empty());
+      ASSERT_TRUE(found->complete);
+      ASSERT_EQ(found->best.has_value(), !all.empty());
       if (all.empty()) {
         ++infeasible;
         continue;
       }
       ++feasible;
-      const double value = ValueOf(*problem, *found->solution.best, objective);
+      const double value = ValueOf(*problem, *found->best, objective);
       EXPECT_NEAR(value, least, 1e-8 * least);
-      EXPECT_NEAR(*found->bound, least, 1e-8 * least);
-      EXPECT_TRUE(Evaluate(*problem, found->solution.best->stages).violations.empty());
+      EXPECT_NEAR(*found->lower_bound, least, 1e-8 * least);
+      EXPECT_TRUE(Evaluate(*problem, found->best->stages).violations.empty());
     }
   }
   std::printf("%d feasible, %d infeasible\n", feasible, infeasible);

@@ -61,7 +61,7 @@ TEST_F(ParetoTest, BeginsWithThePlanOfExact) {
     const auto problem = Problem::Compile(ScaleRequest(seed, {.layers = 12, .types = 4}));
     ASSERT_THAT(problem, base::IsOk());
     const Front front = ExactFront(*problem, unlimited_);
-    const auto exact = MakeExact()->Solve(*problem, 0, unlimited_);
+    const auto exact = MakeExact()->SolveStages(*problem, 0, unlimited_);
     ASSERT_GE(front.plans.size(), 2U);
     EXPECT_NEAR(front.plans.front().score.cost, exact->best->score.cost, 1e-9 * exact->best->score.cost);
   }

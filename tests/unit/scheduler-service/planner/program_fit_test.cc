@@ -1,6 +1,7 @@
 // Plans whose program the runtime cannot execute are no answer, and the planner leaves out undo exactly where memory is
 // too small for it and suffices without.
 #include "scheduler-service/planner/program_fit.h"
+#include "scheduler-service/planner/builtin.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/plan.h"
+#include "scheduler-service/planner/stage_planner.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 
 namespace medley::sched {
@@ -62,11 +64,11 @@ TEST(ProgramFitTest, WhatFitsNeitherWayIsLeftAlone) {
 }
 
 // Puts every layer into a stage of its own, on one pool after the other.
-class Alternating final : public Planner {
+class Alternating final : public StagePlanner {
  public:
   std::string_view name() const override { return "alternating"; }
   std::string_view description() const override { return "for tests"; }
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget&) const override {
     std::vector<StageChoice> stages;
     for (int layer = 0; layer < problem.layers(); ++layer) stages.push_back({layer, layer, layer % 2, 1});
     Solution solution;

@@ -6,6 +6,7 @@
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/list_proto.h"
 #include "scheduler-service/planner/plan.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
@@ -43,10 +44,10 @@ TEST_F(RegistryTest, EachNameIsListedOnce) {
     goals += static_cast<size_t>(planner.goals_size());
     for (const pb::PlannerGoal& goal : planner.goals()) EXPECT_FALSE(goal.description().empty()) << planner.name();
   }
-  EXPECT_EQ(goals, registry_.planners().size() + registry_.step_time().planners().size());
+  EXPECT_EQ(goals, registry_.planners().size());
   for (const char* both : {"auto", "exact"}) {
-    EXPECT_NE(registry_.Find(both), nullptr);
-    EXPECT_NE(registry_.step_time().Find(both), nullptr);
+    EXPECT_NE(registry_.Find(both, Supply::kUnits), nullptr);
+    EXPECT_NE(registry_.Find(both, Supply::kDevices), nullptr);
   }
 }
 
@@ -68,15 +69,13 @@ TEST_F(RegistryTest, UnknownNamesAreErrorsThatHelp) {
 }
 
 TEST_F(RegistryTest, EveryPlannerRefusesOptionsThatItDoesNotHave) {
-  for (const NamedPlanner& planner : registry_.List()) {
-    for (const bool steps : {false, true}) {
-      if (steps ? planner.step_time == nullptr : planner.cost == nullptr) continue;
-      model::PlanRequest request = steps ? ClusterRequest({2}, {1}) : RandomRequest(1, {});
-      request.planner.options = {{"nonsense", 1.}};
-      EXPECT_THAT(
-          Plan(request, std::string(planner.name)),
-          StatusIs(kInvalid, HasSubstr(fmt::format("planner.options.nonsense: planner {} has no ", planner.name))));
-    }
+  for (const auto& planner : registry_.planners()) {
+    const bool devices = planner->takes().supply == Supply::kDevices;
+    model::PlanRequest request = devices ? ClusterRequest({2}, {1}) : RandomRequest(1, {});
+    request.planner.options = {{"nonsense", 1.}};
+    EXPECT_THAT(
+        Plan(request, std::string(planner->name())),
+        StatusIs(kInvalid, HasSubstr(fmt::format("planner.options.nonsense: planner {} has no ", planner->name()))));
   }
 }
 
@@ -84,8 +83,8 @@ TEST_F(RegistryTest, EveryPlannerRefusesOptionsThatItDoesNotHave) {
 TEST_F(RegistryTest, LimitsAreTrue) {
   std::stop_source stop;
   stop.request_stop();
-  const SearchLimits stopped(clock_, base::SteadyTime::max(), stop.get_token());
-  for (const auto& planner : registry_.step_time().planners()) {
+  const Budget stopped(clock_, base::SteadyTime::max(), stop.get_token());
+  for (const Planner* planner : registry_.Of(Supply::kDevices)) {
     SCOPED_TRACE(planner->name());
     const Takes takes = planner->takes();
     const int devices = takes.most_devices > 0 ? takes.most_devices + 1 : 70;
@@ -102,7 +101,7 @@ TEST_F(RegistryTest, LimitsAreTrue) {
 // A choice or number at each end of its range is taken.
 TEST_F(RegistryTest, OptionsAtTheirLeastAreTaken) {
   int options = 0;
-  for (const auto& planner : registry_.planners()) {
+  for (const Planner* planner : registry_.Of(Supply::kUnits)) {
     for (const Option& option : planner->options()) {
       model::PlanRequest request = RandomRequest(1, {.most_layers = 3, .most_types = 2});
       request.planner.options[std::string(option.name)] = option.kind == OptionKind::kChoice

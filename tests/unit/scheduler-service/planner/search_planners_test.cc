@@ -1,4 +1,5 @@
 // The planner that searches by a policy, and planner auto, which falls back on it.
+#include "scheduler-service/planner/builtin.h"
 #include "tests/unit/scheduler-service/planner/search_properties.h"
 
 namespace medley::sched {
@@ -92,9 +93,9 @@ TEST_F(RecurrentTest, AutoFallsBackWhenTheProofTakesTooLong) {
     model::PlanRequest request = Quick(RandomRequest(seed, {.most_layers = 16, .most_types = 6, .most_limit = 64}));
     const auto problem = Problem::Compile(request);
     const TickingClock clock;
-    const auto truth = MakeExact()->Solve(*problem, 1, Budget(clock_, base::SteadyTime::max(), {}));
+    const auto truth = MakeExact()->SolveStages(*problem, 1, Budget(clock_, base::SteadyTime::max(), {}));
     const auto found =
-        MakeAuto()->Solve(*problem, 1, Budget(clock, clock.Steady() + base::milliseconds(4 + seed % 40), {}));
+        MakeAuto()->SolveStages(*problem, 1, Budget(clock, clock.Steady() + base::milliseconds(4 + seed % 40), {}));
     ASSERT_THAT(found, base::IsOk());
     if (found->complete || !found->best) continue;
     ++undecided;

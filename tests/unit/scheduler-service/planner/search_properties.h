@@ -29,7 +29,7 @@ inline model::PlanRequest Quick(model::PlanRequest request) {
 
 struct SearchCase {
   std::string planner;
-  std::function<std::unique_ptr<Planner>()> make;
+  std::function<std::unique_ptr<StagePlanner>()> make;
   model::OptionValues quick;    // as kQuickRecurrent
   model::OptionValues quicker;  // for large models
   std::string number;           // an option that must be at least 1
@@ -37,13 +37,13 @@ struct SearchCase {
 
 class SearchPlannersTest : public testing::TestWithParam<SearchCase> {
  protected:
-  const Planner& planner() const { return *planner_; }
+  const StagePlanner& planner() const { return *planner_; }
   static model::PlanRequest Small(model::PlanRequest request) {
     request.planner.options = GetParam().quick;
     return request;
   }
   absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t seed = 1) {
-    return planner().Solve(problem, seed, Budget(clock_, base::SteadyTime::max(), {}));
+    return planner().SolveStages(problem, seed, Budget(clock_, base::SteadyTime::max(), {}));
   }
   Solution SolveOk(const model::PlanRequest& request) {
     const auto problem = Problem::Compile(request);
@@ -53,7 +53,7 @@ class SearchPlannersTest : public testing::TestWithParam<SearchCase> {
     return solution.value();
   }
   base::FakeClock clock_;
-  const std::unique_ptr<Planner> planner_ = GetParam().make();
+  const std::unique_ptr<StagePlanner> planner_ = GetParam().make();
 };
 
 // A name that googletest accepts.
@@ -88,7 +88,7 @@ TEST_P(SearchPlannersTest, PlansAreValidAndNeverBelowTheOptimum) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const auto problem = Problem::Compile(Small(RandomRequest(seed, {.most_layers = 7})));
     ASSERT_THAT(problem, base::IsOk());
-    const auto truth = MakeExact()->Solve(*problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
+    const auto truth = MakeExact()->SolveStages(*problem, 0, Budget(clock_, base::SteadyTime::max(), {}));
     const auto found = Solve(*problem, seed);
     ASSERT_THAT(found, base::IsOk());
     if (!found->best) continue;
@@ -126,7 +126,7 @@ TEST_P(SearchPlannersTest, InfeasibleHasNoPlan) {
 
 TEST_P(SearchPlannersTest, ASpentBudgetEndsItAtOnce) {
   const auto problem = Problem::Compile(Small(Large(16, 4)));
-  const auto solution = planner().Solve(*problem, 1, Budget(clock_, clock_.Steady(), {}));
+  const auto solution = planner().SolveStages(*problem, 1, Budget(clock_, clock_.Steady(), {}));
   ASSERT_THAT(solution, base::IsOk());
   EXPECT_FALSE(solution->complete);
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/remote_planner/config.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 
@@ -91,7 +92,7 @@ TEST(RemotePlannersConfigTest, ErrorsNameTheFile) {
               base::StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("/nowhere/planners.yaml")));
   const Registry registry = BuiltinPlanners();
   EXPECT_THAT(MakeRemotePlanner({.name = "a", .address = "unix:/x", .tls = RemotePlannerTls{.ca = "/nowhere/ca.pem"}},
-                                *registry.Find("auto")),
+                                *registry.Find("auto", Supply::kUnits)),
               base::StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("/nowhere/ca.pem")));
 }
 

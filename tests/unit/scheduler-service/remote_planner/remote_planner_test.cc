@@ -18,8 +18,11 @@
 #include "common/base/testing/temp_dir.h"
 #include "common/rpc/server.h"
 #include "medley/planner/v1/planner.grpc.pb.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/stage_planner.h"
+#include "scheduler-service/planning/stages.h"
 #include "scheduler-service/remote_planner/candidates.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
@@ -96,11 +99,11 @@ class FakeService final : public pb::PlannerService::Service {
 };
 
 // An own planner that finds only a bad plan: all layers on the first type, with the most units.
-class BadPlanner final : public Planner {
+class BadPlanner final : public StagePlanner {
  public:
   std::string_view name() const override { return "bad"; }
   std::string_view description() const override { return "for tests"; }
-  absl::StatusOr<Solution> Solve(const Problem& problem, uint64_t, const Budget&) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget&) const override {
     std::vector<StageChoice> stages = WholeModelOn(problem, 0);
     stages.front().units = problem.limit(0);
     Solution solution;
@@ -129,7 +132,7 @@ model::PlanRequest SmallRequest() {
   return request;
 }
 
-std::string Candidate(const std::vector<std::string>& schedule, const std::vector<int>& units = {}, double bound = 0) {
+std::string MessageOf(const std::vector<std::string>& schedule, const std::vector<int>& units = {}, double bound = 0) {
   pb::SolveResponse response;
   for (const std::string& type : schedule) response.add_schedule(type);
   for (const int unit : units) response.add_units(unit);
@@ -140,32 +143,32 @@ std::string Candidate(const std::vector<std::string>& schedule, const std::vecto
 class RemotePlannerTest : public testing::Test {
  protected:
   RemotePlannerTest() : problem_(Problem::Compile(SmallRequest()).value()) {
-    best_ = *Exact().best;
-    for (const StageChoice& stage : best_.stages) {
+    stages_ = StagesOf(problem_, *Exact().plan).value();
+    for (const StageChoice& stage : stages_) {
       for (int l = stage.first; l <= stage.last; ++l) schedule_.push_back(problem_.type(stage.type).name);
       units_.push_back(stage.units);
     }
   }
 
-  Solution Exact() { return *registry_.Find("exact")->Solve(problem_, 1, Unlimited()); }
+  Candidate Exact() { return *registry_.Find("exact", Supply::kUnits)->Solve(problem_, 1, Unlimited()); }
   Budget Unlimited(std::stop_token stop = {}) { return {clock_, clock_.Steady() + base::seconds(600), stop}; }
   std::unique_ptr<Planner> Make(const Planner& own, double timeout = 300) {
     return MakeRemotePlanner(
                {.name = "mine", .address = service_.address(), .planner = "theirs", .timeout_seconds = timeout}, own)
         .value();
   }
-  const Planner& own() { return *registry_.Find("auto"); }
+  const Planner& own() { return *registry_.Find("auto", Supply::kUnits); }
   // Solves with the real own planner; the service sends `messages` and ends in order.
-  Solution SolveWith(const std::vector<std::string>& messages) {
+  Candidate SolveWith(const std::vector<std::string>& messages) {
     service_.Behave([messages](grpc::ServerContext&, const pb::SolveRequest&, const FakeService::Send& send) {
       for (const std::string& message : messages) send(message);
       return grpc::Status::OK;
     });
     return Make(own())->Solve(problem_, 1, Unlimited()).value();
   }
-  void ExpectOwnPlan(const Solution& solution, const std::string& why) {
-    ASSERT_TRUE(solution.best);
-    EXPECT_EQ(solution.best->stages, best_.stages);
+  void ExpectOwnPlan(const Candidate& solution, const std::string& why) {
+    ASSERT_TRUE(solution.plan);
+    EXPECT_EQ(StagesOf(problem_, *solution.plan).value(), stages_);
     EXPECT_EQ(solution.planner, "exact");
     ASSERT_EQ(solution.notes.size(), 1u);
     EXPECT_THAT(solution.notes[0], HasSubstr(why));
@@ -175,16 +178,16 @@ class RemotePlannerTest : public testing::Test {
   const base::SystemClock clock_;
   const Registry registry_ = BuiltinPlanners();
   const Problem problem_;
-  Provisioned best_;
+  std::vector<StageChoice> stages_;
   std::vector<std::string> schedule_;
   std::vector<int> units_;
   FakeService service_;
 };
 
 TEST_F(RemotePlannerTest, GoodCandidateIsTheAnswer) {
-  const Solution solution = SolveWith({Candidate(std::vector<std::string>(6, "gpu")), Candidate(schedule_)});
-  ASSERT_TRUE(solution.best);
-  EXPECT_EQ(solution.best->stages, best_.stages);
+  const Candidate solution = SolveWith({MessageOf(std::vector<std::string>(6, "gpu")), MessageOf(schedule_)});
+  ASSERT_TRUE(solution.plan);
+  EXPECT_EQ(StagesOf(problem_, *solution.plan).value(), stages_);
   EXPECT_EQ(solution.planner, "");  // the one that was asked
   EXPECT_THAT(solution.notes, testing::IsEmpty());
   EXPECT_EQ(solution.lower_bound, Exact().lower_bound);  // proven here
@@ -195,12 +198,12 @@ TEST_F(RemotePlannerTest, GivenUnitsAreKept) {
   service_.Behave([&](grpc::ServerContext&, const pb::SolveRequest&, const FakeService::Send& send) {
     std::vector<int> units = units_;
     ++units[0];
-    send(Candidate(schedule_, units));
+    send(MessageOf(schedule_, units));
     return grpc::Status::OK;
   });
-  const Solution solution = Make(bad)->Solve(problem_, 1, Unlimited()).value();
+  const Candidate solution = Make(bad)->Solve(problem_, 1, Unlimited()).value();
   EXPECT_EQ(solution.planner, "");
-  EXPECT_EQ(solution.best->stages[0].units, units_[0] + 1);
+  EXPECT_EQ(StagesOf(problem_, *solution.plan).value()[0].units, units_[0] + 1);
 }
 
 TEST_F(RemotePlannerTest, TheQuestionIsComplete) {
@@ -218,7 +221,7 @@ TEST_F(RemotePlannerTest, TheQuestionIsComplete) {
   RemotePlannerConfig config{
       .name = "mine", .address = service_.address(), .planner = "theirs", .timeout_seconds = 300};
   config.token_file = folder + "/token";
-  Solution solution = MakeRemotePlanner(config, own()).value()->Solve(problem_, 77, Unlimited()).value();
+  Candidate solution = MakeRemotePlanner(config, own()).value()->Solve(problem_, 77, Unlimited()).value();
   EXPECT_EQ(asked.seed(), 77u);
   EXPECT_GT(asked.budget_seconds(), 0);
   EXPECT_LE(asked.budget_seconds(), 270);
@@ -233,7 +236,7 @@ TEST_F(RemotePlannerTest, TheQuestionIsComplete) {
 }
 
 TEST_F(RemotePlannerTest, WorseCandidatesAreNotTheAnswer) {
-  ExpectOwnPlan(SolveWith({Candidate(std::vector<std::string>(6, "gpu"))}), "the best plan of planner mine costs ");
+  ExpectOwnPlan(SolveWith({MessageOf(std::vector<std::string>(6, "gpu"))}), "the best plan of planner mine costs ");
 }
 
 TEST_F(RemotePlannerTest, GarbageIsRefusedByASentence) {
@@ -248,27 +251,27 @@ TEST_F(RemotePlannerTest, GarbageIsRefusedByASentence) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"\xFF\xFF\xFF not a message", "the bytes are not a message of type medley.planner.v1.SolveResponse"},
-      {Candidate({"cpu"}), "schedule: has 1 entries for 6 layers"},
-      {Candidate({}), "schedule: has 0 entries for 6 layers"},
-      {Candidate(unknown), "schedule[2]: 'tpu' is not in resources"},
-      {Candidate(odd), "schedule[0]: '??yyy"},
-      {Candidate(schedule_, none), "units[0]: must be positive, is 0"},
-      {Candidate(schedule_, negative), "units[0]: must be positive, is -3"},
-      {Candidate(schedule_, many), "units: has"},
-      {Candidate(schedule_, units_, nan), "claimedLowerBoundUsd: must be finite"},
-      {Candidate(schedule_, units_, infinite), "claimedLowerBoundUsd: must be finite"},
-      {Candidate(schedule_, units_, -1), "claimedLowerBoundUsd: must be finite"},
-      {Candidate(std::vector<std::string>(100'000, "cpu")), "schedule: has 100000 entries"},
-      {Candidate(std::vector<std::string>(300'000, "")), "the message has more than"},
-      {Candidate(huge), "RESOURCE_EXHAUSTED"},
+      {MessageOf({"cpu"}), "schedule: has 1 entries for 6 layers"},
+      {MessageOf({}), "schedule: has 0 entries for 6 layers"},
+      {MessageOf(unknown), "schedule[2]: 'tpu' is not in resources"},
+      {MessageOf(odd), "schedule[0]: '??yyy"},
+      {MessageOf(schedule_, none), "units[0]: must be positive, is 0"},
+      {MessageOf(schedule_, negative), "units[0]: must be positive, is -3"},
+      {MessageOf(schedule_, many), "units: has"},
+      {MessageOf(schedule_, units_, nan), "claimedLowerBoundUsd: must be finite"},
+      {MessageOf(schedule_, units_, infinite), "claimedLowerBoundUsd: must be finite"},
+      {MessageOf(schedule_, units_, -1), "claimedLowerBoundUsd: must be finite"},
+      {MessageOf(std::vector<std::string>(100'000, "cpu")), "schedule: has 100000 entries"},
+      {MessageOf(std::vector<std::string>(300'000, "")), "the message has more than"},
+      {MessageOf(huge), "RESOURCE_EXHAUSTED"},
   };
   for (const auto& [message, why] : cases) ExpectOwnPlan(SolveWith({message}), why);
   // Nothing of a good candidate beside it is lost.
-  EXPECT_THAT(SolveWith({cases[0].first, Candidate(schedule_)}).notes, testing::IsEmpty());
+  EXPECT_THAT(SolveWith({cases[0].first, MessageOf(schedule_)}).notes, testing::IsEmpty());
 }
 
 TEST_F(RemotePlannerTest, CandidatesBeyondTheLimitsAreNotTheAnswer) {
-  ExpectOwnPlan(SolveWith({Candidate(std::vector<std::string>(6, "cpu"), {2'000'000'000})}),
+  ExpectOwnPlan(SolveWith({MessageOf(std::vector<std::string>(6, "cpu"), {2'000'000'000})}),
                 "none of which meets the constraints");
 }
 
@@ -287,22 +290,22 @@ TEST_F(RemotePlannerTest, ACandidateWithoutAProgramIsRefused) {
     const BadPlanner bad;
     return Make(bad)->Solve(problem, 1, Unlimited()).value();
   };
-  const Solution refused = solve({Candidate(skipping)});
+  const Candidate refused = solve({MessageOf(skipping)});
   EXPECT_EQ(refused.planner, "bad");
   ASSERT_EQ(refused.notes.size(), 1u);
   EXPECT_THAT(refused.notes[0],
               HasSubstr("of which 1 cannot be used (the first: schedule.kind: ASYNC_1F1B needs stages "
                         "that form a chain)"));
   // Nothing of a good candidate beside it is lost.
-  const Solution used = solve({Candidate(skipping), Candidate(whole)});
-  ASSERT_EQ(used.best->stages.size(), 1u);
+  const Candidate used = solve({MessageOf(skipping), MessageOf(whole)});
+  ASSERT_EQ(StagesOf(problem_, *used.plan).value().size(), 1u);
   EXPECT_EQ(used.planner, "");
 }
 
 TEST_F(RemotePlannerTest, AFloodIsCutOff) {
   std::atomic<int> sent{0};
   service_.Behave([&](grpc::ServerContext&, const pb::SolveRequest&, const FakeService::Send& send) {
-    const std::string candidate = Candidate(std::vector<std::string>(6, "gpu"));
+    const std::string candidate = MessageOf(std::vector<std::string>(6, "gpu"));
     while (sent < 1'000'000 && send(candidate)) ++sent;
     return grpc::Status::OK;
   });
@@ -329,14 +332,14 @@ TEST_F(RemotePlannerTest, LateAndSilentPlannersAreLeftBehind) {
 
 TEST_F(RemotePlannerTest, WhatALatePlannerHasSentIsUsedIfItIsCheaper) {
   service_.Behave([&](grpc::ServerContext& context, const pb::SolveRequest&, const FakeService::Send& send) {
-    send(Candidate(schedule_));
+    send(MessageOf(schedule_));
     FakeService::WaitForCancel(context);
     return grpc::Status::OK;
   });
   const BadPlanner bad;
-  const Solution solution =
+  const Candidate solution =
       Make(bad, base::ToSeconds(base::Patience(base::seconds(2))))->Solve(problem_, 1, Unlimited()).value();
-  EXPECT_EQ(solution.best->stages, best_.stages);
+  EXPECT_EQ(StagesOf(problem_, *solution.plan).value(), stages_);
   EXPECT_EQ(solution.planner, "");
   ASSERT_EQ(solution.notes.size(), 1u);
   EXPECT_THAT(solution.notes[0], HasSubstr("its best candidate is used, because no better plan is known"));
@@ -344,7 +347,7 @@ TEST_F(RemotePlannerTest, WhatALatePlannerHasSentIsUsedIfItIsCheaper) {
 
 TEST_F(RemotePlannerTest, DoneEndsTheCall) {
   service_.Behave([&](grpc::ServerContext& context, const pb::SolveRequest&, const FakeService::Send& send) {
-    send(Candidate(schedule_));
+    send(MessageOf(schedule_));
     pb::SolveResponse done;
     done.set_done(true);
     send(done.SerializeAsString());
@@ -356,7 +359,7 @@ TEST_F(RemotePlannerTest, DoneEndsTheCall) {
 
 TEST_F(RemotePlannerTest, FailuresAreNamed) {
   service_.Behave([&](grpc::ServerContext&, const pb::SolveRequest&, const FakeService::Send& send) {
-    send(Candidate(schedule_));
+    send(MessageOf(schedule_));
     return grpc::Status(grpc::StatusCode::INTERNAL, "out of \x02 ideas");
   });
   ExpectOwnPlan(Make(own())->Solve(problem_, 1, Unlimited()).value(),
@@ -374,7 +377,7 @@ TEST_F(RemotePlannerTest, CancellationEndsTheCall) {
     return grpc::Status::OK;
   });
   const BadPlanner bad;
-  const Solution solution = Make(bad)->Solve(problem_, 1, Unlimited(stop.get_token())).value();
+  const Candidate solution = Make(bad)->Solve(problem_, 1, Unlimited(stop.get_token())).value();
   ASSERT_EQ(solution.notes.size(), 1u);
   EXPECT_THAT(solution.notes[0], HasSubstr("was cancelled by the caller"));
 }
@@ -393,7 +396,7 @@ TEST_F(RemotePlannerTest, CallsAreBounded) {
       callers.emplace_back([&] { (void)planner->Solve(problem_, 1, Unlimited(stop.get_token())); });
     }
     ASSERT_TRUE(service_.WaitForCalls(kMaxCallsOfRemotePlanner));
-    const Solution solution = planner->Solve(problem_, 1, Unlimited()).value();
+    const Candidate solution = planner->Solve(problem_, 1, Unlimited()).value();
     EXPECT_EQ(solution.planner, "bad");
     EXPECT_THAT(solution.notes.at(0), HasSubstr("computes 8 plans already"));
     stop.request_stop();
@@ -402,11 +405,11 @@ TEST_F(RemotePlannerTest, CallsAreBounded) {
 
 TEST_F(RemotePlannerTest, TheAnswerNamesThePlannerAndIsNotReproducible) {
   service_.Behave([&](grpc::ServerContext&, const pb::SolveRequest&, const FakeService::Send& send) {
-    send(Candidate(schedule_));
+    send(MessageOf(schedule_));
     return grpc::Status::OK;
   });
   Registry registry = BuiltinPlanners();
-  registry.Add(Make(*registry.Find("auto")));
+  registry.Add(Make(*registry.Find("auto", Supply::kUnits)));
   auto result = MakePlan(SmallRequest(), {}, registry, clock_, {}).value();
   EXPECT_EQ(result.planner, "mine");
   EXPECT_FALSE(result.complete);

@@ -4,7 +4,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
 #include "medley/planner/v1/planner.pb.h"
-#include "scheduler-service/planner/planner.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/remote_planner/candidates.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "scheduler-service/step_time/plans.h"
@@ -28,7 +28,8 @@ class StepTimeCandidatesTest : public testing::Test {
   const model::ExecutionPlan one_ = BuildDataParallel(problem_, {{0}, {1}, {}, {}});
   const model::ExecutionPlan two_ =
       BuildDataParallel(problem_, {{0, 1}, {0.5, 0.5}, {}, {model::AllreduceAlgorithm::kRing}});
-  StepTimeCandidates candidates_{problem_, {}};
+  const Question question_{problem_};
+  StepTimeCandidates candidates_{question_, {}};
 };
 
 TEST_F(StepTimeCandidatesTest, TheFastestIsKept) {
@@ -51,7 +52,7 @@ TEST_F(StepTimeCandidatesTest, WhatAPlanClaimsIsNotKept) {
 
 TEST_F(StepTimeCandidatesTest, WhatCannotBeUsedIsRefused) {
   const auto refused = [&](auto change, std::string why) {
-    StepTimeCandidates candidates(problem_, {});
+    StepTimeCandidates candidates(question_, {});
     model::ExecutionPlan plan = two_;
     change(plan);
     candidates.Take(Message(plan));
@@ -78,7 +79,8 @@ TEST_F(StepTimeCandidatesTest, WhatDoesNotFitIsInfeasible) {
   model::PlanRequest request = ClusterRequest({2}, {1});
   request.resources[0].memory_bytes = 1e6;
   const StepTimeProblem problem = ProblemOf(request);
-  StepTimeCandidates candidates(problem, {});
+  const Question question(problem);
+  StepTimeCandidates candidates(question, {});
   candidates.Take(Message(BuildDataParallel(problem, {{0}, {1}, {}, {}})));
   EXPECT_EQ(candidates.infeasible(), 1);
   EXPECT_FALSE(candidates.usable());
@@ -88,13 +90,13 @@ TEST_F(StepTimeCandidatesTest, WhatDoesNotFitIsInfeasible) {
 TEST_F(StepTimeCandidatesTest, WithoutTheProcessTheOwnPlanIsTheAnswer) {
   const Registry registry = BuiltinPlanners();
   const auto planner =
-      MakeRemoteStepTimePlanner({.name = "tapp", .address = "127.0.0.1:1", .planner = "tapp", .timeout_seconds = 30},
-                                *registry.step_time().Find("auto"));
+      MakeRemotePlanner({.name = "tapp", .address = "127.0.0.1:1", .planner = "tapp", .timeout_seconds = 30},
+                        *registry.Find("auto", Supply::kDevices));
   ASSERT_THAT(planner, base::IsOk());
   const base::SystemClock clock;
-  const auto solution = (*planner)->Solve(problem_, 1, SearchLimits(clock, clock.Steady() + base::seconds(600), {}));
+  const auto solution = (*planner)->Solve(problem_, 1, Budget(clock, clock.Steady() + base::seconds(600), {}));
   ASSERT_THAT(solution, base::IsOk());
-  ASSERT_TRUE(solution->best);
+  ASSERT_TRUE(solution->plan);
   EXPECT_NE(solution->planner, "");
   EXPECT_THAT(solution->notes.back(), HasSubstr("the answer is the service's own"));
 }
@@ -103,18 +105,18 @@ TEST_F(StepTimeCandidatesTest, WithoutTheProcessTheOwnPlanIsTheAnswer) {
 TEST_F(StepTimeCandidatesTest, AutoSaysWhatItCompared) {
   const Registry registry = BuiltinPlanners();
   const base::SystemClock clock;
-  const SearchLimits limits(clock, base::SteadyTime::max(), {});
-  const auto solution = registry.step_time().Find("auto")->Solve(problem_, 1, limits);
+  const Budget limits(clock, base::SteadyTime::max(), {});
+  const auto solution = registry.Find("auto", Supply::kDevices)->Solve(problem_, 1, limits);
   ASSERT_THAT(solution, base::IsOk());
   EXPECT_THAT(solution->notes.back(),
               HasSubstr("planner auto compared hierarchy (replicas of the whole model in groups)"));
   EXPECT_THAT(solution->notes.back(), HasSubstr("exact (pipelines, of which few devices allow an exact search)"));
   EXPECT_THAT(solution->notes.back(), HasSubstr("local (pipelines, by local search with the simulator)"));
-  for (const auto& planner : registry.step_time().planners()) {
+  for (const Planner* planner : registry.Of(Supply::kDevices)) {
     const auto other = planner->Solve(problem_, 1, limits);
     ASSERT_THAT(other, base::IsOk()) << planner->name();
     if (planner->name() == "hierarchy" || planner->name() == "exact" || planner->name() == "local") {
-      EXPECT_LE(solution->seconds, other->seconds * (1 + 1e-9)) << planner->name();
+      EXPECT_LE(solution->figures.seconds, other->figures.seconds * (1 + 1e-9)) << planner->name();
     }
   }
 }

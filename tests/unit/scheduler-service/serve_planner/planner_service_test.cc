@@ -15,7 +15,9 @@
 #include "common/rpc/status.h"
 #include "medley/planner/v1/planner.grpc.pb.h"
 #include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/schedule_names.h"
+#include "scheduler-service/planning/stages.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "scheduler-service/serve_planner/planner_service.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
@@ -46,7 +48,7 @@ class PlannerServiceTest : public testing::Test {
  protected:
   ~PlannerServiceTest() override { server_->Stop(base::nanoseconds(0)); }
 
-  pb::SolveRequest Question(const model::PlanRequest& request, const std::string& planner, uint64_t seed) {
+  pb::SolveRequest Asked(const model::PlanRequest& request, const std::string& planner, uint64_t seed) {
     pb::SolveRequest question;
     model::ToProto(request, *question.mutable_request());
     question.mutable_request()->mutable_planner()->set_name(planner);
@@ -81,13 +83,13 @@ class PlannerServiceTest : public testing::Test {
 TEST_F(PlannerServiceTest, GivesWhatThePlannerGivesInProcess) {
   int found = 0;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
-    for (const auto& planner : planners_.planners()) {
+    for (const Planner* planner : planners_.Of(Supply::kUnits)) {
       const model::PlanRequest request = Quick(Request(seed), *planner);
       const auto problem = Problem::Compile(request);
       ASSERT_THAT(problem, base::IsOk());
       SCOPED_TRACE(fmt::format("{}, seed {}", planner->name(), seed));
       const auto want = planner->Solve(*problem, seed, Budget(clock_, clock_.Steady() + base::seconds(600), {}));
-      const auto is = Ask(Question(request, std::string(planner->name()), seed));
+      const auto is = Ask(Asked(request, std::string(planner->name()), seed));
       ASSERT_EQ(base::ToString(is.status()), base::ToString(want.status()));
       if (!want.ok()) continue;
       ASSERT_FALSE(is->empty());
@@ -95,13 +97,14 @@ TEST_F(PlannerServiceTest, GivesWhatThePlannerGivesInProcess) {
       EXPECT_TRUE(answer.done());
       std::vector<std::string> schedule;
       std::vector<int> units;
-      for (const StageChoice& stage : want->best ? want->best->stages : std::vector<StageChoice>{}) {
+      for (const StageChoice& stage :
+           want->plan ? StagesOf(*problem, *want->plan).value() : std::vector<StageChoice>{}) {
         units.push_back(stage.units);
         for (int l = stage.first; l <= stage.last; ++l) schedule.push_back(problem->type(stage.type).name);
       }
       EXPECT_THAT(answer.schedule(), testing::ElementsAreArray(schedule));
       EXPECT_THAT(answer.units(), testing::ElementsAreArray(units));
-      found += want->best ? 1 : 0;
+      found += want->plan ? 1 : 0;
     }
   }
   EXPECT_GT(found, 10);
@@ -109,7 +112,7 @@ TEST_F(PlannerServiceTest, GivesWhatThePlannerGivesInProcess) {
 
 TEST_F(PlannerServiceTest, PlansOfTheGoalStepTime) {
   const model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
-  const auto answer = Ask(Question(request, "hierarchy", 1));
+  const auto answer = Ask(Asked(request, "hierarchy", 1));
   ASSERT_THAT(answer, base::IsOk());
   ASSERT_TRUE(answer->back().has_plan());
   const auto plan = model::FromProto(answer->back().plan());
@@ -117,15 +120,15 @@ TEST_F(PlannerServiceTest, PlansOfTheGoalStepTime) {
   EXPECT_EQ(plan->devices.size(), 3u);
   EXPECT_THAT(answer->back().schedule(), testing::IsEmpty());
   // An unknown name means auto; a cluster without links is refused.
-  EXPECT_TRUE(Ask(Question(request, "mine", 1))->back().has_plan());
+  EXPECT_TRUE(Ask(Asked(request, "mine", 1))->back().has_plan());
   model::PlanRequest bad = request;
   bad.cluster.links.clear();
-  EXPECT_THAT(Ask(Question(bad, "hierarchy", 1)),
+  EXPECT_THAT(Ask(Asked(bad, "hierarchy", 1)),
               base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("no link connects devices")));
 }
 
 TEST_F(PlannerServiceTest, AnUnknownNameMeansTheDefault) {
-  const auto greedy = Ask(Question(Request(2), "greedy", 1)), unknown = Ask(Question(Request(2), "mine", 1));
+  const auto greedy = Ask(Asked(Request(2), "greedy", 1)), unknown = Ask(Asked(Request(2), "mine", 1));
   ASSERT_THAT(unknown, base::IsOk());
   EXPECT_EQ(unknown->back().SerializeAsString(), greedy->back().SerializeAsString());
 }
@@ -153,7 +156,7 @@ TEST_F(PlannerServiceTest, StreamsEachCheaperPlanOfASearch) {
     for (uint64_t seed = 1; seed <= 6; ++seed) {
       SCOPED_TRACE(fmt::format("{}, seed {}", planner, seed));
       const Problem problem = Problem::Compile(Request(seed)).value();
-      const auto answer = Ask(Question(Request(seed), planner, seed));
+      const auto answer = Ask(Asked(Request(seed), planner, seed));
       ASSERT_THAT(answer, base::IsOk());
       if (answer->front().schedule().empty()) continue;  // infeasible
       const std::vector<double> costs = Costs(problem, *answer);
@@ -165,7 +168,7 @@ TEST_F(PlannerServiceTest, StreamsEachCheaperPlanOfASearch) {
 }
 
 TEST_F(PlannerServiceTest, RefusesBadRequests) {
-  const pb::SolveRequest good = Question(Request(1), "exact", 1);
+  const pb::SolveRequest good = Asked(Request(1), "exact", 1);
   EXPECT_THAT(Ask(good, "sesame-sesame-sesamE"), base::StatusIs(absl::StatusCode::kUnauthenticated));
   EXPECT_THAT(Ask(good, ""), base::StatusIs(absl::StatusCode::kUnauthenticated));
   for (const double seconds :
@@ -185,12 +188,12 @@ TEST_F(PlannerServiceTest, RefusesBadRequests) {
 
 TEST_F(PlannerServiceTest, RefusesRequestsWhenItStops) {
   admission_.Close();
-  EXPECT_THAT(Ask(Question(Request(1), "exact", 1)), base::StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Ask(Asked(Request(1), "exact", 1)), base::StatusIs(absl::StatusCode::kUnavailable));
 }
 
 // Both ends together: the scheduling service's side gets the plan that it would have made itself.
 TEST_F(PlannerServiceTest, ARemotePlannerAsksIt) {
-  const Planner& own = *planners_.Find("auto");
+  const Planner& own = *planners_.Find("auto", Supply::kUnits);
   const BearerTokens none;
   Admission admission({}, nullptr, clock_);
   const auto service =
@@ -204,11 +207,11 @@ TEST_F(PlannerServiceTest, ARemotePlannerAsksIt) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     const Problem problem = Problem::Compile(Request(seed)).value();
     const Budget budget(clock_, clock_.Steady() + base::seconds(600), {});
-    const Solution here = own.Solve(problem, 1, budget).value(), there = remote->Solve(problem, 1, budget).value();
-    ASSERT_EQ(there.best.has_value(), here.best.has_value());
-    if (!here.best) continue;
+    const Candidate here = own.Solve(problem, 1, budget).value(), there = remote->Solve(problem, 1, budget).value();
+    ASSERT_EQ(there.plan.has_value(), here.plan.has_value());
+    if (!here.plan) continue;
     ++found;
-    EXPECT_EQ(there.best->stages, here.best->stages);
+    EXPECT_EQ(there.plan->stages, here.plan->stages);
     EXPECT_EQ(there.planner, "");
     EXPECT_THAT(there.notes, testing::IsEmpty());
   }

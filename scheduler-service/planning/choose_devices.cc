@@ -1,4 +1,4 @@
-#include "scheduler-service/step_time/choose.h"
+#include "scheduler-service/planning/choose_devices.h"
 
 #include <algorithm>
 #include <cmath>
@@ -40,10 +40,10 @@ std::string Counted(const StepTimeProblem& problem, const model::ExecutionPlan& 
   return text;
 }
 
-class Choice {
+class DeviceSearch {
  public:
-  Choice(const StepTimeProblem& problem, const model::PlanRequest& request, const StepTimePlanner& planner,
-         const SearchLimits& limits)
+  DeviceSearch(const StepTimeProblem& problem, const model::PlanRequest& request, const Planner& planner,
+               const Budget& limits)
       : problem_(problem),
         request_(request),
         planner_(planner),
@@ -53,7 +53,7 @@ class Choice {
 
   absl::StatusOr<Chosen> Run() {
     const DeviceChoices choices = ChoicesOf(problem_, kinds_, request_.constraints, request_.objective);
-    const SearchLimits search = limits_.Within(kSearchShare * TimeLeft());
+    const Budget search = limits_.QuietWithin(kSearchShare * TimeLeft());
     bool cut = false;
     for (size_t i = 0; i < choices.choices.size(); ++i) {
       const DeviceChoice& choice = choices.choices[i];
@@ -65,7 +65,7 @@ class Choice {
       if (cut) break;
       const auto left = static_cast<double>(choices.choices.size() - i);
       const double seconds = std::max(kLeastShare, 1 / left) * std::min(search.RemainingSeconds(), kMostSeconds);
-      MEDLEY_RETURN_IF_ERROR(PlanOn(choice, request_.constraints, search.Within(seconds)));
+      MEDLEY_RETURN_IF_ERROR(PlanOn(choice, request_.constraints, search.QuietWithin(seconds)));
     }
     if (!best_) return WithoutPlan();
     Finish(choices, cut, search.Spent());
@@ -111,37 +111,37 @@ class Choice {
     return value(choices[i]) > kPromising * value(choices.front());
   }
 
-  absl::StatusOr<StepTimeProblem> ProblemOn(const DeviceChoice& choice, const model::Constraints& constraints) const {
+  absl::StatusOr<Question> QuestionOn(const DeviceChoice& choice, const model::Constraints& constraints) const {
     model::PlanRequest request = request_;
     request.constraints = constraints;
     std::vector<model::Device> devices;
     for (const int d : DevicesOf(kinds_, choice)) devices.push_back(problem_.device(d));
     request.cluster = model::ClusterOf(request_.cluster, std::move(devices));
-    return StepTimeProblem::Compile(std::move(request));
+    return Question::Compile(std::move(request));
   }
 
   // Plans on a choice, and keeps the plan if it is the best so far. Errors: Cancelled, and those of the planner unless
   // it cannot handle this choice.
-  absl::Status PlanOn(const DeviceChoice& choice, const model::Constraints& constraints, const SearchLimits& limits) {
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, ProblemOn(choice, constraints));
+  absl::Status PlanOn(const DeviceChoice& choice, const model::Constraints& constraints, const Budget& limits) {
+    MEDLEY_ASSIGN_OR_RETURN(const Question question, QuestionOn(choice, constraints));
     ++planned_;
-    auto solution = planner_.Solve(problem, request_.planner.seed, limits);
+    auto solution = planner_.Solve(question, request_.planner.seed, limits);
     if (absl::IsInvalidArgument(solution.status())) {
       refused_ = solution.status();
       return absl::OkStatus();
     }
     MEDLEY_RETURN_IF_ERROR(solution.status());
     handled_ = true;
-    simulated_ += solution->simulated;
+    judged_ += solution->judged;
     complete_ = complete_ && solution->complete;
-    if (!solution->best) {
+    if (!solution->plan) {
       if (!solution->notes.empty()) why_ = solution->notes.back();
       return absl::OkStatus();
     }
-    const Figures figures = FiguresOf(problem_, *solution->best, solution->seconds);
+    const Figures figures = FiguresOf(problem_, *solution->plan, solution->figures.seconds);
     found_.push_back(figures);
     if (IsAboutTime(request_.objective)) {
-      const double proven = std::max(choice.least_seconds, solution->lower_bound_seconds);
+      const double proven = std::max(choice.least_seconds, solution->lower_bound);
       if (proven > 0) bounds_[choice.counts] = proven;
     }
     if (!KeepsAll(request_.constraints, figures)) return absl::OkStatus();
@@ -149,15 +149,15 @@ class Choice {
     figures_ = figures;
     best_ = *std::move(solution);
     if (best_->planner.empty()) best_->planner = planner_.name();
-    limits_.Report(*best_->best, best_->seconds);
+    limits_.Report(*best_->plan, figures_);
     return absl::OkStatus();
   }
 
   void Finish(const DeviceChoices& choices, bool cut, bool spent) {
-    StepTimeSolution& solution = *best_;
-    solution.simulated = simulated_;
+    Candidate& solution = *best_;
+    solution.judged = judged_;
     solution.complete = complete_ && !(cut && spent);
-    solution.lower_bound_seconds = 0;
+    solution.lower_bound = 0;
     const bool all = choices.all && !cut && complete_ && kinds_.exact;
     if (all && IsAboutTime(request_.objective)) {
       double least = kForever;
@@ -165,9 +165,9 @@ class Choice {
         const auto proven = bounds_.find(choice.counts);
         least = std::min(least, proven == bounds_.end() ? choice.least_seconds : proven->second);
       }
-      solution.lower_bound_seconds = std::min(least, solution.seconds);
+      solution.lower_bound = std::min(least, solution.figures.seconds);
     }
-    solution.explanation += fmt::format("the plan uses {}", Counted(problem_, *solution.best));
+    solution.explanation += fmt::format("the plan uses {}", Counted(problem_, *solution.plan));
     if (figures_.usd_per_hour > 0) {
       solution.explanation += fmt::format(", for {} USD/h", base::FormatDecimal(figures_.usd_per_hour, 6));
     }
@@ -191,18 +191,18 @@ class Choice {
     found_.clear();
     for (const DeviceChoice& choice : Typical()) {
       if (limits_.Spent() && !found_.empty()) break;
-      MEDLEY_RETURN_IF_ERROR(PlanOn(choice, model::Constraints{}, limits_.Within(kLeastShare * TimeLeft())));
+      MEDLEY_RETURN_IF_ERROR(PlanOn(choice, model::Constraints{}, limits_.QuietWithin(kLeastShare * TimeLeft())));
     }
     if (best_) {  // a planner that does not see the bounds has kept them
-      best_->simulated = simulated_;
+      best_->judged = judged_;
       best_->notes.push_back("the plan was found among plans that were made without the bounds");
       return Chosen{*std::move(best_), figures_, planned_, {}};
     }
     if (!handled_) return refused_;
     Chosen none;
     none.choices = tried;
-    none.solution.complete = complete_;
-    none.solution.simulated = simulated_;
+    none.candidate.complete = complete_;
+    none.candidate.judged = judged_;
     if (found_.empty()) {
       none.reasons.push_back({"memory", "", 0, 0, why_.empty() ? "no plan fits on these devices" : why_});
       return none;
@@ -229,16 +229,16 @@ class Choice {
 
   const StepTimeProblem& problem_;
   const model::PlanRequest& request_;
-  const StepTimePlanner& planner_;
-  const SearchLimits& limits_;
+  const Planner& planner_;
+  const Budget& limits_;
   const DeviceKinds kinds_;
   const double samples_;
-  std::optional<StepTimeSolution> best_;
+  std::optional<Candidate> best_;
   Figures figures_;
   std::vector<Figures> found_;                 // of all plans
   std::map<std::vector<int>, double> bounds_;  // proven seconds, by counts
   int planned_ = 0, skipped_ = 0;
-  int64_t simulated_ = 0;
+  int64_t judged_ = 0;
   bool complete_ = true, handled_ = false;
   std::string why_;
   absl::Status refused_;
@@ -263,21 +263,21 @@ bool BreaksOnlyTime(const model::Constraints& constraints, const Figures& figure
 
 }  // namespace
 
-absl::StatusOr<Chosen> ChooseDevices(const StepTimeProblem& problem, const model::PlanRequest& request,
-                                     const StepTimePlanner& planner, const SearchLimits& limits) {
-  if (MustChoose(problem, request)) return Choice(problem, request, planner, limits).Run();
-  MEDLEY_ASSIGN_OR_RETURN(StepTimeSolution solution, planner.Solve(problem, request.planner.seed, limits));
+absl::StatusOr<Chosen> ChooseDevices(const Question& question, const model::PlanRequest& request,
+                                     const Planner& planner, const Budget& limits) {
+  const StepTimeProblem& problem = question.devices();
+  if (MustChoose(problem, request)) return DeviceSearch(problem, request, planner, limits).Run();
   Chosen chosen;
-  chosen.solution = std::move(solution);
-  if (!chosen.solution.best) return chosen;
-  chosen.figures = FiguresOf(problem, *chosen.solution.best, chosen.solution.seconds);
+  MEDLEY_ASSIGN_OR_RETURN(chosen.candidate, planner.Solve(question, request.planner.seed, limits));
+  if (!chosen.candidate.plan) return chosen;
+  chosen.figures = FiguresOf(problem, *chosen.candidate.plan, chosen.candidate.figures.seconds);
   if (KeepsAll(request.constraints, chosen.figures)) return chosen;
   if (BreaksOnlyTime(request.constraints, chosen.figures)) {
     chosen.reasons = WhyNone(request.constraints, {chosen.figures});
-    chosen.solution.best.reset();
+    chosen.candidate.plan.reset();
     return chosen;
   }
-  return Choice(problem, request, planner, limits).Run();
+  return DeviceSearch(problem, request, planner, limits).Run();
 }
 
 }  // namespace medley::sched

@@ -1,5 +1,5 @@
 // Reductions during the next step: what they gain, and their order against all orders.
-#include "scheduler-service/step_time/overlap.h"
+#include "scheduler-service/planning/overlap.h"
 
 #include <gmock/gmock.h>
 
@@ -10,6 +10,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/simulate/reduction_order.h"
 #include "scheduler-service/step_time/plans.h"
+#include "tests/unit/scheduler-service/planning/judge_of.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
@@ -19,7 +20,7 @@ using base::IsOk;
 
 class OverlapTest : public testing::Test {
  protected:
-  static SearchLimits Unlimited() { return {Clock(), base::SteadyTime::max(), std::stop_token()}; }
+  static Budget Unlimited() { return {Clock(), base::SteadyTime::max(), std::stop_token()}; }
   static const base::Clock& Clock() {
     static const base::SystemClock clock;
     return clock;
@@ -41,7 +42,10 @@ class OverlapTest : public testing::Test {
 // Each device computes for half a second. The reductions take 0.4 s: behind the backward pass alone they cannot hide.
 TEST_F(OverlapTest, ReductionsHideBehindBothPasses) {
   const StepTimeProblem problem = TwoDevices(16, 4e8, 1e9);
-  StepTimeEvaluator evaluator(problem, std::stop_token());
+  DeviceSimulator evaluator(problem, std::stop_token());
+  const Budget unlimited = Unlimited();
+  const JudgeOf judge(problem);
+  Overlapping overlapping(*judge, unlimited);
   double at_end = kForever;
   for (const int64_t bytes : BucketSizes(problem)) {
     const auto seconds = evaluator.Seconds(Copies(problem, bytes));
@@ -49,32 +53,36 @@ TEST_F(OverlapTest, ReductionsHideBehindBothPasses) {
     at_end = std::min(at_end, *seconds);
   }
   EXPECT_GT(at_end, 0.57);
-  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), at_end, Unlimited(), evaluator);
+  const auto overlapped = overlapping.NextStep(Copies(problem, 0), at_end);
   ASSERT_THAT(overlapped, IsOk());
   ASSERT_TRUE(*overlapped);
   EXPECT_TRUE((*overlapped)->plan.schedule.overlap_next_step);
-  EXPECT_LT((*overlapped)->seconds, 0.5 + 2 * 0.025);  // the first layer's gradient is complete last, and used first
-  EXPECT_GE((*overlapped)->seconds, 0.5);
+  EXPECT_LT((*overlapped)->figures.seconds,
+            0.5 + 2 * 0.025);  // the first layer's gradient is complete last, and used first
+  EXPECT_GE((*overlapped)->figures.seconds, 0.5);
   EXPECT_THAT(model::Validate((*overlapped)->plan, 16), IsOk());
-  EXPECT_THAT(*OverlapNextStep(problem, Copies(problem, 0), 0.49, Unlimited(), evaluator), testing::Eq(std::nullopt));
+  EXPECT_THAT(*overlapping.NextStep(Copies(problem, 0), 0.49), testing::Eq(std::nullopt));
 }
 
 TEST_F(OverlapTest, NothingIsTriedWhenTheTimeIsOver) {
   const StepTimeProblem problem = TwoDevices(16, 4e8, 1e9);
-  StepTimeEvaluator evaluator(problem, std::stop_token());
-  const SearchLimits spent(Clock(), Clock().Steady(), std::stop_token());
-  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), kForever, spent, evaluator);
+  const Budget spent(Clock(), Clock().Steady(), std::stop_token());
+  const JudgeOf judge(problem);
+  Overlapping overlapping(*judge, spent);
+  const auto overlapped = overlapping.NextStep(Copies(problem, 0), kForever);
   ASSERT_THAT(overlapped, IsOk());
   EXPECT_FALSE(*overlapped);
-  EXPECT_EQ(evaluator.calls(), 0);
+  EXPECT_EQ(overlapping.calls(), 0);
 }
 
 TEST_F(OverlapTest, NothingIsGainedWhereReductionsAreShort) {
   const StepTimeProblem problem = TwoDevices(16, 4e6, 1e10);
-  StepTimeEvaluator evaluator(problem, std::stop_token());
+  DeviceSimulator evaluator(problem, std::stop_token());
   const auto at_end = evaluator.Seconds(Copies(problem, 0));
   ASSERT_THAT(at_end, IsOk());
-  const auto overlapped = OverlapNextStep(problem, Copies(problem, 0), *at_end * kWorthOverlap, Unlimited(), evaluator);
+  const Budget unlimited = Unlimited();
+  const JudgeOf judge(problem);
+  const auto overlapped = Overlapping(*judge, unlimited).NextStep(Copies(problem, 0), *at_end * kWorthOverlap);
   ASSERT_THAT(overlapped, IsOk());
   EXPECT_FALSE(*overlapped);
 }
@@ -85,8 +93,9 @@ TEST_F(OverlapTest, NotWhereTheRuntimeRefusesIt) {
     change(request);
     const auto problem = StepTimeProblem::Compile(request);
     ASSERT_THAT(problem, IsOk());
-    StepTimeEvaluator evaluator(*problem, std::stop_token());
-    const auto overlapped = OverlapNextStep(*problem, Copies(*problem, 0), kForever, Unlimited(), evaluator);
+    const Budget unlimited = Unlimited();
+    const JudgeOf judge(*problem);
+    const auto overlapped = Overlapping(*judge, unlimited).NextStep(Copies(*problem, 0), kForever);
     ASSERT_THAT(overlapped, IsOk());
     EXPECT_FALSE(*overlapped);
   };
@@ -105,7 +114,7 @@ TEST_F(OverlapTest, OrderByFirstUseAgainstAllOrders) {
     request.cluster.links = {{"*", "*", 1e-6, LogUniform(rng, 3e8, 3e9)}};
     for (model::Layer& layer : request.model.layers) layer.weight_bytes *= LogUniform(rng, 0.1, 3);
     const StepTimeProblem problem = *StepTimeProblem::Compile(request);
-    StepTimeEvaluator evaluator(problem, std::stop_token());
+    DeviceSimulator evaluator(problem, std::stop_token());
     model::ExecutionPlan plan = Copies(problem, 1);
     plan.schedule.overlap_next_step = true;
     const auto simulated = evaluator.Timeline(plan);

@@ -1,11 +1,11 @@
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "common/base/status.h"
-#include "scheduler-service/step_time/figures.h"
+#include "common/model/execution_plan.h"
 
 namespace medley::sched {
 namespace {
@@ -14,28 +14,22 @@ constexpr int64_t kMostInstructions = 200'000;  // of a step
 
 }  // namespace
 
-absl::StatusOr<double> StepTimeEvaluator::Seconds(const model::ExecutionPlan& plan) {
-  MEDLEY_RETURN_IF_ERROR(CheckBounds(problem_.request().constraints, problem_, plan));
+absl::StatusOr<double> DeviceSimulator::Seconds(const model::ExecutionPlan& plan) {
   MEDLEY_ASSIGN_OR_RETURN(const PlanSimulation simulated, Simulated(plan, 0));
-  double seconds = simulated.simulation.seconds_per_step;
-  if (measure_) {
-    MEDLEY_ASSIGN_OR_RETURN(seconds, measure_(plan));
-  }
-  MEDLEY_RETURN_IF_ERROR(CheckBounds(problem_.request().constraints, problem_, plan, seconds));
-  return seconds;
+  return simulated.simulation.seconds_per_step;
 }
 
-absl::StatusOr<PlanSimulation> StepTimeEvaluator::Timeline(const model::ExecutionPlan& plan) {
+absl::StatusOr<PlanSimulation> DeviceSimulator::Timeline(const model::ExecutionPlan& plan) {
   return Simulated(plan, kMostInstructions * (kTimelineSteps + 2));
 }
 
-absl::StatusOr<ProgramBound> StepTimeEvaluator::Bound(const model::ExecutionPlan& plan) {
+absl::StatusOr<ProgramBound> DeviceSimulator::Bound(const model::ExecutionPlan& plan) {
   MEDLEY_ASSIGN_OR_RETURN(PlanSimulation simulated, Simulated(plan, 0, true));
   return std::move(simulated.bound);
 }
 
-absl::StatusOr<PlanSimulation> StepTimeEvaluator::Simulated(const model::ExecutionPlan& plan, int64_t max_spans,
-                                                            bool bound) {
+absl::StatusOr<PlanSimulation> DeviceSimulator::Simulated(const model::ExecutionPlan& plan, int64_t max_spans,
+                                                          bool bound) {
   ++calls_;
   // Steps of a synchronous schedule are soon alike; an asynchronous pipeline takes as many as it has stages.
   const int stages = std::min(static_cast<int>(plan.placements.size()), problem_.asynchronous() ? 32 : 2);

@@ -1,6 +1,8 @@
 // The simulator chooses among the candidates of a question without making any of them worse by its own measure; the
 // cost model's choice is that of the planner.
-#include "scheduler-service/planner/evaluator.h"
+#include "scheduler-service/planning/judge.h"
+#include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planner/execution_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planning/stages.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 
 namespace medley::sched {
@@ -25,25 +28,66 @@ model::PlanRequest Trainers(uint64_t seed) {
   return request;
 }
 
-TEST(EvaluatorTest, TheCostModelIsThatOfThePlanners) {
-  const Problem problem = Problem::Compile(Trainers(2)).value();
+// One stage of the whole model on the first type.
+Provisioned OneStageOf(const Problem& problem, int units) {
   std::vector<StageChoice> stages = WholeModelOn(problem, 0);
-  for (StageChoice& stage : stages) stage.units = 2;
-  const auto evaluator = MakeEvaluator(model::EvaluatorKind::kCostModel, {});
-  const auto score = evaluator->Evaluate(problem, stages);
-  ASSERT_THAT(score, base::IsOk());
-  EXPECT_EQ(score->cost, ScoreOf(problem, stages).cost);
+  stages[0].units = units;
+  const Score score = ScoreOf(problem, stages);
+  return {std::move(stages), score};
 }
 
-TEST(EvaluatorTest, WhatCannotBeSimulatedHasNoScore) {
-  const Problem problem = Problem::Compile(Trainers(2)).value();
-  std::vector<StageChoice> stages = WholeModelOn(problem, 0);
-  for (StageChoice& stage : stages) stage.units = 90'000;
-  const auto evaluator = MakeEvaluator(model::EvaluatorKind::kSimulator, {});
-  EXPECT_THAT(evaluator->Evaluate(problem, stages), base::StatusIs(absl::StatusCode::kFailedPrecondition));
+TEST(JudgeTest, TheClosedFormIsThatOfThePlanners) {
+  const Question question = Question::Compile(Trainers(2)).value();
+  const Provisioned plan = OneStageOf(question.units(), 2);
+  const auto judge = MakeClosedForm(question);
+  const auto figures = judge->Of(BuildExecutionPlan(question.units(), plan.stages));
+  ASSERT_THAT(figures, base::IsOk());
+  EXPECT_EQ(*figures, FiguresOf(question.units(), plan.stages, plan.score));
+  EXPECT_EQ(figures->usd, plan.score.cost);
+  EXPECT_NEAR(figures->seconds, question.samples() / plan.score.throughput, 1e-12);
+  EXPECT_EQ(judge->judged(), 1);
 }
 
-TEST(EvaluatorTest, TheSimulatorChoosesOnlyWhatIsCheaperInIt) {
+TEST(JudgeTest, BothJudgesGiveSecondsAndUsd) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const Question question = Question::Compile(Trainers(seed)).value();
+    if (!question.units().Allowed(0, question.units().layers() - 1, 0)) continue;
+    const model::ExecutionPlan plan = BuildExecutionPlan(question.units(), OneStageOf(question.units(), 1).stages);
+    const auto closed = MakeClosedForm(question)->Of(plan), simulated = MakeSimulator(question, {})->Of(plan);
+    ASSERT_THAT(closed, base::IsOk());
+    ASSERT_THAT(simulated, base::IsOk());
+    EXPECT_EQ(simulated->usd_per_hour, closed->usd_per_hour) << "prices do not depend on time";
+    // One unit has nothing to synchronise, which the closed form counts where it takes longer than to compute.
+    EXPECT_LE(simulated->seconds, closed->seconds * 1.01);
+    EXPECT_GT(simulated->seconds, 0);
+    EXPECT_NEAR(simulated->usd / closed->usd, simulated->seconds / closed->seconds, 1e-9);
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+}
+
+TEST(JudgeTest, WhatCannotBeJudgedIsAnError) {
+  const Question question = Question::Compile(Trainers(2)).value();
+  model::ExecutionPlan plan = BuildExecutionPlan(question.units(), OneStageOf(question.units(), 90'000).stages);
+  EXPECT_THAT(MakeSimulator(question, {})->Of(plan), base::StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(MakeClosedForm(question)->Within(plan), base::StatusIs(absl::StatusCode::kFailedPrecondition));
+  const auto refused = [&](auto change) {
+    model::ExecutionPlan other = plan;
+    change(other);
+    EXPECT_THAT(MakeClosedForm(question)->Of(other), base::StatusIs(absl::StatusCode::kInvalidArgument));
+  };
+  refused([](auto& p) { p.stages.clear(); });
+  refused([](auto& p) { p.stages[0].groups[0].pool = "of another request"; });
+  refused([](auto& p) { p.stages[0].groups[0].units = 0; });
+  refused([](auto& p) { p.stages[0].groups.push_back(p.stages[0].groups[0]); });
+  refused([](auto& p) { p.stages[0].operations[0].first = 1; });
+  refused([](auto& p) { p.stages[0].operations[0].end += 1; });
+  refused([](auto& p) { p.stages.push_back(p.stages[0]); });
+}
+
+TEST(JudgeTest, TheSimulatorChoosesOnlyWhatIsCheaperInIt) {
   const base::FakeClock clock;
   const Registry planners = BuiltinPlanners();
   int chosen = 0, others = 0;

@@ -12,25 +12,25 @@
 
 #include "common/model/forward.h"
 #include "common/model/reason.h"
+#include "scheduler-service/planning/planner.h"
 #include "scheduler-service/step_time/figures.h"
-#include "scheduler-service/step_time/planner.h"
 #include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
 
 struct Chosen {
-  StepTimeSolution solution;  // without a plan: no plan keeps the bounds, `reasons` say why
-  Figures figures;            // of the plan
-  int choices = 0;            // of devices that were planned on; 0: all devices only, which needed no choice
+  Candidate candidate;  // without a plan: no plan keeps the bounds, `reasons` say why
+  Figures figures;      // of the plan
+  int choices = 0;      // of devices that were planned on; 0: all devices only, which needed no choice
   std::vector<model::Reason> reasons;
 };
 
-// `problem`: of `request`, but without its constraints, so that planners do not see them where all devices may be
-// used. Where the limits or kMostPlanned end the search, the best plan found so far, and solution.complete is false
+// `question`: of `request`, but without its constraints, so that planners do not see them where all devices may be
+// used. Where the limits or kMostPlanned end the search, the best plan found so far, and candidate.complete is false
 // where it was the limits. The same (request, seed) gives the same result unless the time runs out.
 // Errors: those of the planner.
 inline constexpr int kMostPlanned = 256;
-absl::StatusOr<Chosen> ChooseDevices(const StepTimeProblem& problem, const model::PlanRequest& request,
-                                     const StepTimePlanner& planner, const SearchLimits& limits);
+absl::StatusOr<Chosen> ChooseDevices(const Question& question, const model::PlanRequest& request,
+                                     const Planner& planner, const Budget& limits);
 
 }  // namespace medley::sched

@@ -1,5 +1,5 @@
 // From a request with the objective step time to its answer, and what is refused.
-#include "scheduler-service/step_time/make_plan.h"
+#include "scheduler-service/planning/answer_on_devices.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
-#include "scheduler-service/step_time/evaluator.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
@@ -19,19 +19,13 @@ using testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-StepTimeRegistry Planners() {
-  StepTimeRegistry planners;
-  planners.Add(MakeHierarchyPlanner());
-  return planners;
-}
-
 absl::StatusOr<model::PlanResult> Plan(model::PlanRequest request) {
   static const base::SystemClock clock;
   request.planner.name = "hierarchy";
-  return MakeStepTimePlan(request, Planners(), clock, {});
+  return AnswerOnDevices(request, *MakeHierarchyPlanner(), clock, {});
 }
 
-TEST(MakeStepTimePlanTest, AnswersWithThePlanAndWhatItIsComparedWith) {
+TEST(AnswerOnDevicesTest, AnswersWithThePlanAndWhatItIsComparedWith) {
   const auto result = Plan(ClusterRequest({2, 1}, {1, 4}));
   ASSERT_THAT(result, IsOk());
   ASSERT_TRUE(result->step_time);
@@ -53,7 +47,7 @@ TEST(MakeStepTimePlanTest, AnswersWithThePlanAndWhatItIsComparedWith) {
   EXPECT_EQ(back->execution_plan, result->execution_plan);
 }
 
-TEST(MakeStepTimePlanTest, TheRequestSurvivesTheWire) {
+TEST(AnswerOnDevicesTest, TheRequestSurvivesTheWire) {
   model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
   request.planner.sync.hierarchy = model::Grouping::kLinks;
   request.resources[0].processor_seconds_per_message = 2e-5;
@@ -70,7 +64,7 @@ TEST(MakeStepTimePlanTest, TheRequestSurvivesTheWire) {
   EXPECT_EQ(model::FromProto(message)->planner.name, "auto");
 }
 
-TEST(MakeStepTimePlanTest, DevicesWithoutMemoryAreAReason) {
+TEST(AnswerOnDevicesTest, DevicesWithoutMemoryAreAReason) {
   model::PlanRequest request = ClusterRequest({2}, {1});
   request.resources[0].memory_bytes = 1e6;
   const auto result = Plan(request);
@@ -81,7 +75,7 @@ TEST(MakeStepTimePlanTest, DevicesWithoutMemoryAreAReason) {
 }
 
 // Two trainers that send each other every sample's activations.
-TEST(MakeStepTimePlanTest, MessagesTakeProcessorTime) {
+TEST(AnswerOnDevicesTest, MessagesTakeProcessorTime) {
   model::PlanRequest request = ClusterRequest({1, 1}, {1, 1});
   model::ExecutionPlan plan;
   plan.schedule = {model::ScheduleKind::kSync1F1B, 2};
@@ -90,7 +84,7 @@ TEST(MakeStepTimePlanTest, MessagesTakeProcessorTime) {
   const auto seconds = [&] {
     const auto problem = StepTimeProblem::Compile(request);
     EXPECT_THAT(problem, IsOk());
-    return StepTimeEvaluator(*problem, std::stop_token()).Seconds(plan).value_or(-1);
+    return DeviceSimulator(*problem, std::stop_token()).Seconds(plan).value_or(-1);
   };
   const double without = seconds();
   EXPECT_GT(without, 0);
@@ -100,7 +94,7 @@ TEST(MakeStepTimePlanTest, MessagesTakeProcessorTime) {
   EXPECT_LE(seconds(), without + 4 * 0.05 + 1e-9);
 }
 
-TEST(MakeStepTimePlanTest, RefusesInvalidQuestions) {
+TEST(AnswerOnDevicesTest, RefusesInvalidQuestions) {
   const auto refused = [](auto change, std::string why) {
     model::PlanRequest request = ClusterRequest({2, 1}, {1, 4});
     change(request);
@@ -134,12 +128,6 @@ TEST(MakeStepTimePlanTest, RefusesInvalidQuestions) {
       },
       "cluster.devices: must not be empty where there are links");
   refused([](auto& r) { r.constraints.deadline_seconds = 60; }, "training.samplesPerEpoch: samplesPerEpoch * epochs");
-  model::PlanRequest request = ClusterRequest({1}, {1});
-  request.planner.name = "exact-cost";
-  const base::SystemClock clock;
-  EXPECT_THAT(
-      MakeStepTimePlan(request, Planners(), clock, {}),
-      StatusIs(kInvalid, "planner.name: 'exact-cost' is unknown; with OBJECTIVE_STEP_TIME there are: hierarchy"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Bounds and objectives of plans on devices: compared with every subset of the devices, and single cases.
-#include "scheduler-service/step_time/choose.h"
+#include "scheduler-service/planning/choose_devices.h"
 
 #include <gmock/gmock.h>
 
@@ -9,9 +9,10 @@
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/planning/answer_on_devices.h"
+#include "scheduler-service/planning/registry.h"
 #include "scheduler-service/step_time/device_choices.h"
-#include "scheduler-service/step_time/evaluator.h"
-#include "scheduler-service/step_time/make_plan.h"
+#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
@@ -27,12 +28,12 @@ const base::SystemClock& RealClock() {
 }
 
 model::PlanResult Answer(model::PlanRequest request, const std::string& planner = "hierarchy", double seconds = 60) {
-  StepTimeRegistry planners;
+  Registry planners;
   planners.Add(MakeHierarchyPlanner());
   for (auto& one : MakePipelinePlanners()) planners.Add(std::move(one));
   request.planner.name = planner;
   request.planner.time_budget_seconds = seconds;
-  auto result = MakeStepTimePlan(request, planners, RealClock(), {});
+  auto result = AnswerOnDevices(request, *planners.Find(planner, Supply::kDevices), RealClock(), {});
   EXPECT_THAT(result, IsOk());
   return result.ok() ? *std::move(result) : model::PlanResult{};
 }
@@ -103,9 +104,9 @@ std::vector<Checked> EverySubset(const model::PlanRequest& request) {
     model::PlanRequest part = request;
     part.constraints = {};
     part.cluster = model::ClusterOf(request.cluster, devices);
-    const auto solution = planner->Solve(ProblemOf(part), 1, SearchLimits(RealClock(), base::SteadyTime::max(), {}));
+    const auto solution = planner->Solve(ProblemOf(part), 1, Budget(RealClock(), base::SteadyTime::max(), {}));
     EXPECT_THAT(solution, IsOk());
-    if (solution->best) out.push_back(Check(request, *solution->best, solution->seconds));
+    if (solution->plan) out.push_back(Check(request, *solution->plan, solution->figures.seconds));
   }
   return out;
 }
