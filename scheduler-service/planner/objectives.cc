@@ -102,9 +102,8 @@ absl::StatusOr<Solution> SolveForObjective(const Problem& problem, model::Object
     if (auto single = SingleTypeFor(problem, t, objective)) best.Offer(std::move(*single));
   }
   const bool fastest = objective == model::Objective::kTime;
-  IntervalSearch search(problem, budget, best, fastest ? SearchOrder::kFastestFirst : SearchOrder::kLeastBoundFirst);
-  search.Seed(kObjectiveSeedPoints);
-  const double open_rate = search.Run();
+  const SearchOrder order = fastest ? SearchOrder::kFastestFirst : SearchOrder::kLeastBoundFirst;
+  const double open_rate = SearchPlans(problem, budget, best, order, kObjectiveSeedPoints);
   Solution out;
   out.complete = open_rate == kInfinity;
   out.best = best.best();
@@ -112,11 +111,10 @@ absl::StatusOr<Solution> SolveForObjective(const Problem& problem, model::Object
   const double value = ValueOf(problem, *out.best, objective);
   if (out.complete) {
     out.lower_bound = value;
-  } else if (fastest) {
-    out.lower_bound = std::min(value, problem.total_samples() / search.high());  // no stage is faster
-  } else {
-    out.lower_bound = std::min(value, open_rate * search.low());
+    return out;
   }
+  const IntervalSearch all(problem, budget, best, order);  // its throughputs: as if no pipeline filled
+  out.lower_bound = std::min(value, fastest ? problem.total_samples() / all.high() : open_rate * all.low());
   return out;
 }
 

@@ -134,5 +134,61 @@ TEST(JudgeTest, TheSimulatorChoosesOnlyWhatIsCheaperInIt) {
   EXPECT_GT(others, 0);
 }
 
+// What the objective minimises, by the simulator.
+double SimulatedValue(const model::PlanResult& result, const model::PlanRequest& request) {
+  const double throughput = SimulatedThroughput(*result.execution_plan, request, {});
+  const double seconds = request.training.TotalSamples() / throughput;
+  return request.objective == model::Objective::kTime ? seconds : result.plan->cost_per_hour;
+}
+
+TEST(JudgeTest, TheSimulatorHasTheLastWordForEveryObjective) {
+  const base::FakeClock clock;
+  const Registry planners = BuiltinPlanners();
+  for (const model::Objective objective : {model::Objective::kTime, model::Objective::kCostPerHour}) {
+    SCOPED_TRACE(static_cast<int>(objective));
+    int compared = 0, others = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      SCOPED_TRACE(seed);
+      model::PlanRequest request = Trainers(seed);
+      request.objective = objective;
+      request.planner.evaluator = model::EvaluatorKind::kCostModel;
+      const auto closed = MakePlan(request, {}, planners, clock, {});
+      request.planner.evaluator = model::EvaluatorKind::kSimulator;
+      const auto simulated = MakePlan(request, {}, planners, clock, {});
+      ASSERT_THAT(closed, base::IsOk());
+      ASSERT_THAT(simulated, base::IsOk());
+      ASSERT_EQ(closed->plan.has_value(), simulated->plan.has_value());
+      EXPECT_EQ(closed->judge, closed->plan ? "closed form" : "");
+      EXPECT_EQ(simulated->judge, simulated->plan ? "simulator" : "");
+      if (!closed->plan) continue;
+      ++compared;
+      ASSERT_TRUE(simulated->simulated);
+      EXPECT_GE(simulated->simulated->candidates, 1);
+      EXPECT_FALSE(closed->simulated);
+      // The bound is that of the closed form, whose own choice meets it.
+      EXPECT_NEAR(closed->gap.value(), 0, 1e-9);
+      EXPECT_GE(simulated->gap.value(), 0);
+      const double x = SimulatedThroughput(*simulated->execution_plan, request, {});
+      EXPECT_EQ(simulated->simulated->throughput, x) << "the figure in the answer is that of its plan";
+      if (simulated->plan == closed->plan) continue;
+      ++others;
+      EXPECT_GE(x, Problem::Compile(request)->RequiredThroughput());
+      EXPECT_THAT(simulated->notes, testing::Contains(testing::HasSubstr("the simulator prefers this plan")));
+      // Another plan is better in the simulator, or the one of the closed form breaks a constraint there.
+      const double of_closed = SimulatedThroughput(*closed->execution_plan, request, {});
+      const double usd = closed->plan->cost_per_hour * request.training.TotalSamples() / of_closed / 3600;
+      const double budget = request.constraints.budget_usd;
+      const bool keeps = of_closed >= Problem::Compile(request)->RequiredThroughput() &&
+                         (budget <= 0 || usd <= budget * (1 + kTolerance));
+      if (keeps) {
+        EXPECT_LE(SimulatedValue(*simulated, request), SimulatedValue(*closed, request) * (1 + 1e-9));
+      }
+    }
+    std::printf("objective %d: %d compared, %d with another plan\n", static_cast<int>(objective), compared, others);
+    EXPECT_GT(compared, 10);
+    EXPECT_GT(others, 0);
+  }
+}
+
 }  // namespace
 }  // namespace medley::sched

@@ -29,10 +29,12 @@ class ObjectivesTest : public testing::Test {
 };
 
 TEST_F(ObjectivesTest, AreTheBestOfAllFeasiblePlans) {
-  int feasible = 0, infeasible = 0;
+  int feasible = 0, infeasible = 0, filling = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    model::PlanRequest request = AdversarialRequest(seed, {.most_layers = 4, .most_types = 3, .most_limit = 6});
+    // Every other one has costs of boundaries: messages, and pipelines that fill.
+    model::PlanRequest request =
+        AdversarialRequest(seed, {.most_layers = 4, .most_types = 3, .most_limit = 6, .boundaries = seed % 2 == 0});
     for (model::Resource& r : request.resources) r.limit = std::min(r.limit, 6);
     const auto problem = Problem::Compile(request);
     ASSERT_THAT(problem, IsOk());
@@ -49,6 +51,7 @@ TEST_F(ObjectivesTest, AreTheBestOfAllFeasiblePlans) {
         continue;
       }
       ++feasible;
+      filling += problem->fills() && found->best->stages.size() > 1 ? 1 : 0;
       const double value = ValueOf(*problem, *found->best, objective);
       EXPECT_NEAR(value, least, 1e-8 * least);
       EXPECT_NEAR(*found->lower_bound, least, 1e-8 * least);
@@ -58,6 +61,7 @@ TEST_F(ObjectivesTest, AreTheBestOfAllFeasiblePlans) {
   std::printf("%d feasible, %d infeasible\n", feasible, infeasible);
   EXPECT_GE(feasible, 120);
   EXPECT_GE(infeasible, 10);
+  EXPECT_GE(filling, 5);
 }
 
 TEST_F(ObjectivesTest, AnswersOrderEachOther) {
