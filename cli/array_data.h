@@ -3,34 +3,48 @@
 
 #include <absl/status/statusor.h>
 
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/model_data.h"
 #include "common/base/status.h"
+#include "worker/data/source.h"
 #include "worker/predict/arrays.h"
 #include "worker/predict/predict.h"
 
 namespace medley::cli {
 
-// The only one of the files of a table.
-inline absl::StatusOr<std::string> OnlyFile(const std::vector<std::string>& data) {
-  if (data.size() == 1) return data.front();
-  return base::InvalidArgument("DATA: there are {} files; give one, or a pattern in quotes", data.size());
+// The files of a table: those of a pattern, or "-".
+inline absl::StatusOr<std::vector<std::string>> FilesOf(const std::vector<std::string>& data) {
+  if (data.size() != 1) {
+    return base::InvalidArgument("DATA: there are {} files; give one, or a pattern in quotes", data.size());
+  }
+  if (data.front() == "-") return data;
+  return worker::FindFiles(data.front());
 }
 
 inline absl::StatusOr<worker::Quality> EvaluateData(const worker::LoadedModel& model,
                                                     const std::vector<std::string>& data, const std::string& labels,
-                                                    std::optional<int64_t> max_bad_rows) {
+                                                    worker::RowOptions options) {
+  DataProgress progress(data.front());
+  options.progress = &progress.progress();
   if (!model.model.array_format.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const model::SourceSpec source, worker::ArraySourceOf(model.model, data, labels));
-    return worker::EvaluateArrays(model, source);
+    return worker::EvaluateArrays(model, source, options);
   }
   if (!labels.empty()) return base::InvalidArgument("--labels: the labels of a table are one of its columns");
-  MEDLEY_ASSIGN_OR_RETURN(const std::string path, OnlyFile(data));
-  MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
-  return worker::EvaluateQuality(model, file.name(), file.Reader(), max_bad_rows);
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FilesOf(data));
+  ExpectFiles(paths, *options.progress);
+  std::vector<DataFile> files;
+  files.reserve(paths.size());  // the readers refer to them
+  std::vector<worker::RowSource> sources;
+  for (const std::string& path : paths) {
+    MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
+    files.push_back(std::move(file));
+    sources.push_back({files.back().name(), files.back().Reader(options.progress)});
+  }
+  return worker::EvaluateQuality(model, sources, options);
 }
 
 }  // namespace medley::cli

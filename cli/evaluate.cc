@@ -113,7 +113,7 @@ void PrintText(const worker::Quality& quality, bool binary, const std::vector<st
 absl::Status Run(const EvaluateOptions& options) {
   MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Quality quality,
-                          EvaluateData(model, options.data, options.labels, options.max_bad_rows));
+                          EvaluateData(model, options.data, options.labels, {.max_bad_rows = options.max_bad_rows}));
   SayBadRows(quality.bad_rows, "they are left out");
   const bool binary = model.model.schema.task == model::Task::kBinary;
   const std::vector<std::string> names = ClassNames(model.model);
@@ -130,8 +130,8 @@ void AddEvaluate(CLI::App& app, int& exit_status) {
   command
       ->add_option(
           "DATA", options->data,
-          "CSV file with the columns of the training data; -: standard input; of a model with arrays its file, "
-          "or NAME=FILE for each input")
+          "CSV file with the columns of the training data, plain or gzip; a quoted pattern of files; -: standard "
+          "input; of a model with arrays its file, or NAME=FILE for each input")
       ->required();
   command->add_option("--labels", options->labels, "file with the labels, of a model with arrays");
   command->add_option("-o,--output", options->output, "text or json")

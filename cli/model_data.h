@@ -4,12 +4,19 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/status.h"
+#include "common/base/utf8.h"
+#include "worker/data/read_progress.h"
 #include "worker/data/text_file.h"
 #include "worker/predict/predict.h"
 
@@ -21,6 +28,30 @@ struct CloseFile {
   }
 };
 
+// Says on standard error, every few seconds, how far the data are read. What is fast says nothing.
+class DataProgress {
+ public:
+  explicit DataProgress(const std::string& what)
+      : progress_(what, clock_, [](const std::string& line) {
+          std::fprintf(stderr, "medley: %s\n", base::Printable(line).c_str());
+        }) {}
+
+  worker::ReadProgress& progress() { return progress_; }
+
+ private:
+  base::SystemClock clock_;
+  worker::ReadProgress progress_;
+};
+
+// Tells `progress` the bytes of all files, but of those that are none, such as standard input.
+inline void ExpectFiles(const std::vector<std::string>& paths, worker::ReadProgress& progress) {
+  for (const std::string& path : paths) {
+    std::error_code absent;
+    const auto bytes = std::filesystem::file_size(path, absent);
+    if (!absent) progress.Expect(static_cast<int64_t>(bytes));
+  }
+}
+
 class DataFile {
  public:
   // Errors: NotFound, PermissionDenied.
@@ -31,9 +62,14 @@ class DataFile {
   }
 
   const std::string& name() const { return name_; }
-  // Valid as long as this object.
-  worker::RowStream::Read Reader() {
-    return [this](char* to, size_t bytes) { return file_.Read(to, bytes); };
+  // Valid as long as this object, and as `progress`, which may be null.
+  worker::RowStream::Read Reader(worker::ReadProgress* progress) {
+    return [this, progress](char* to, size_t bytes) {
+      const int64_t before = file_.consumed();
+      auto read = file_.Read(to, bytes);
+      if (progress != nullptr) progress->Read(file_.consumed() - before);
+      return read;
+    };
   }
 
  private:

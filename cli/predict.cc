@@ -1,3 +1,4 @@
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -12,7 +13,6 @@
 #include "cli/model_data.h"
 #include "cli/output_file.h"
 #include "common/base/status.h"
-#include "worker/data/source.h"
 #include "worker/predict/predict.h"
 
 namespace medley::cli {
@@ -34,18 +34,22 @@ absl::Status WriteAll(std::FILE* file, std::string_view text) {
 // For the rows of all files, one file after the other.
 absl::StatusOr<int64_t> PredictAll(const worker::LoadedModel& model, const PredictOptions& options, std::FILE* output) {
   const auto write = [&](std::string_view text) { return WriteAll(output, text); };
+  DataProgress progress(options.data.front());
+  worker::RowOptions rows_as{
+      .max_bad_rows = options.max_bad_rows, .progress = &progress.progress(), .all = options.all};
+  if (isatty(fileno(output)) != 0) rows_as.progress = nullptr;  // the predictions say it
   if (!model.model.array_format.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(const model::SourceSpec source, worker::ArraySourceOf(model.model, options.data, ""));
-    return worker::PredictArrays(model, source, write, options.all);
+    return worker::PredictArrays(model, source, write, rows_as);
   }
-  MEDLEY_ASSIGN_OR_RETURN(const std::string data, OnlyFile(options.data));
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, worker::FindFiles(data));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FilesOf(options.data));
+  ExpectFiles(paths, progress.progress());
   int64_t rows = 0;
   for (const std::string& path : paths) {
     MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
     worker::BadRows bad;
-    MEDLEY_ASSIGN_OR_RETURN(const int64_t more, worker::Predict(model, file.name(), file.Reader(), write, options.all,
-                                                                options.max_bad_rows, &bad));
+    const worker::RowSource source{file.name(), file.Reader(rows_as.progress)};
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t more, worker::Predict(model, source, write, rows_as, &bad));
     rows += more;
     SayBadRows(bad, "their lines are empty");
   }

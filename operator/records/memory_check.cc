@@ -48,7 +48,6 @@ std::string AdviceFor(const program::ProcessMemory& memory, const ResourcePool& 
   const std::string raise = fmt::format("raise spec.unit.resources.memory of pool {}", pool.name);
   if (server) return raise + ", allow more units for parameter servers, or train with smaller tables (embeddingRows)";
   const std::string largest = memory.parts.empty() ? "" : memory.parts.front().name;
-  if (largest == "the rows of the training data") return raise + ", or train on a part of the data";
   if (largest.find("parameters") != std::string::npos || largest == "tables") {
     return raise + ", or allow more units (spec.limit, elasticity.maxUnits), so that stages can divide the model";
   }
@@ -66,7 +65,7 @@ program::ProcessOptions ProcessOptionsOf(const TrainingJob& job, const model::Pr
   if (!spec.ok()) return options;  // the job was refused before
   options.torch = spec->model.imported();
   options.row_bytes = static_cast<double>(model::SampleBytes(spec->data.schema));
-  if (!spec->data.train.arrays()) options.most_row_bytes = static_cast<double>(model::kMostRowsInMemory);
+  options.most_row_bytes = static_cast<double>(model::kMostRowsInMemory);
   return options;
 }
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <limits>
-#include <new>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 
-#include "common/base/memory_limit.h"
 #include "common/base/status.h"
 #include "common/model/job_spec.h"
 #include "worker/data/array_file.h"
@@ -66,159 +66,35 @@ class Conversion {
   std::vector<double> mean_, deviation_;
 };
 
-class Loader {
+// Checks labels, one after the other.
+class LabelCheck {
  public:
-  Loader(const model::SourceSpec& source, const model::SchemaSpec& schema, const ArrayOptions& options)
-      : source_(source), schema_(schema), options_(options) {
-    samples_.classes = !options.classes.empty() ? options.classes : schema.label_classes;
-    samples_.rows.shape = ShapeOf(schema);
+  LabelCheck(const model::SchemaSpec& schema, const ArrayOptions& options)
+      : schema_(schema), classes_(!options.classes.empty() ? options.classes : schema.label_classes) {}
+
+  absl::Status Next(double value) {
+    const auto index = static_cast<size_t>(seen_ % schema_.label_count);
+    if (first_.size() <= index) first_.push_back(value);
+    differ_ = differ_ || value != first_[index];
+    most_ = std::max(most_, value);
+    return Check(value, seen_++);
   }
 
-  absl::Status ReadLabels() {
-    Batch& rows = samples_.rows;
-    if (source_.labels.empty()) return absl::OkStatus();
-    ArraySource labels{
-        .format = source_.format, .storage = ElementNamed(schema_.label_storage), .shape = {schema_.label_count}};
-    MEDLEY_ASSIGN_OR_RETURN(labels.path, PathOf(source_.labels, options_.root));
-    if (const absl::Status fits = CheckArray(labels); !fits.ok()) return WithCount(fits);
-    MEDLEY_ASSIGN_OR_RETURN(const int64_t samples, ReadArray(labels, [&](std::span<const double> values) {
-                              for (const double value : values) {
-                                MEDLEY_RETURN_IF_ERROR(CheckLabel(value, rows.labels.size()));
-                                rows.labels.push_back(static_cast<float>(value));
-                              }
-                              return Progress();
-                            }));
-    MEDLEY_RETURN_IF_ERROR(Count(samples, labels.path));
-    return CheckAllLabels(labels.path);
-  }
-
-  absl::Status CheckInputs() const {
-    for (const model::InputSpec& input : schema_.inputs) {
-      MEDLEY_ASSIGN_OR_RETURN(const ArraySource file, SourceOf(source_, input, options_.root));
-      MEDLEY_RETURN_IF_ERROR(Annotated(input, CheckArray(file)));
+  // All labels were seen. Returns the names of the classes.
+  absl::StatusOr<std::vector<std::string>> Finish(const std::string& path, bool test) const {
+    if (seen_ == 0) return base::InvalidArgument("{}: the file has no labels", path);
+    if (!differ_ && !test) {
+      return base::InvalidArgument("{}: the labels of all samples are equal ({}): nothing can be learnt", path,
+                                   static_cast<float>(first_.front()));
     }
-    return absl::OkStatus();
+    std::vector<std::string> classes = classes_;
+    if (schema_.task != model::Task::kMultiClass || !classes.empty()) return classes;
+    for (int c = 0; c <= static_cast<int>(most_); ++c) classes.push_back(std::to_string(c));
+    return classes;
   }
-
-  // Each input is read on its own, into its place within every row.
-  absl::Status ReadInputs() {
-    size_t ids = 0, numerics = 0;
-    for (const model::InputSpec& input : schema_.inputs) {
-      MEDLEY_ASSIGN_OR_RETURN(const ArraySource file, SourceOf(source_, input, options_.root));
-      const auto count = static_cast<size_t>(CountOf(input.shape));
-      const bool integers = input.type != "float32";
-      size_t& first = integers ? ids : numerics;
-      first_input_ = &input == &schema_.inputs.front();
-      MEDLEY_RETURN_IF_ERROR(Annotated(
-          input, integers ? ReadIntegers(file, first, count) : ReadFloats(file, Conversion(input), first, count)));
-      first += count;
-    }
-    Batch& rows = samples_.rows;
-    if (rows.samples == 0) return base::InvalidArgument("{}: the files have no samples", counted_in_);
-    if (source_.labels.empty()) rows.labels.assign(static_cast<size_t>(rows.samples), 0);
-    return absl::OkStatus();
-  }
-
-  ArraySamples Take() { return std::move(samples_); }
 
  private:
-  absl::Status Progress() const {
-    if (options_.on_piece) options_.on_piece();
-    return options_.stop.stop_requested() ? base::Cancelled("reading the arrays was stopped") : absl::OkStatus();
-  }
-
-  // Says where the number of labels goes, when the file's samples have another shape.
-  absl::Status WithCount(const absl::Status& error) const {
-    if (!absl::IsInvalidArgument(error) || schema_.task == model::Task::kBinary) return error;
-    return base::InvalidArgument(
-        "{}; spec.data.schema.label.count ({}) is the number of labels of a sample, such as "
-        "its tokens",
-        base::Message(error), schema_.label_count);
-  }
-
-  // All files have the same number of samples.
-  absl::Status Count(int64_t samples, const std::string& path) {
-    if (samples > std::numeric_limits<int>::max()) {
-      return base::InvalidArgument("{}: the file has more than 2^31 - 1 samples", path);
-    }
-    int& known = samples_.rows.samples;
-    if (counted_ && samples != known) {
-      return base::InvalidArgument("{}: has {} samples, but {} has {}", path, samples, counted_in_, known);
-    }
-    counted_ = true;
-    counted_in_ = path;
-    known = static_cast<int>(samples);
-    return absl::OkStatus();
-  }
-
-  static absl::Status Annotated(const model::InputSpec& input, const absl::Status& status) {
-    return base::Annotate(status, fmt::format("input '{}'", input.name));
-  }
-
-  absl::Status ReadFloats(const ArraySource& file, const Conversion& convert, size_t first, size_t count) {
-    Batch& rows = samples_.rows;
-    return ReadInto(file, rows.numerics, static_cast<size_t>(rows.shape.numerics), first, count,
-                    [&](double stored, size_t i, float& value) {
-                      value = convert(stored, i);
-                      return std::isfinite(value) ? "" : "not finite";
-                    });
-  }
-
-  absl::Status ReadIntegers(const ArraySource& file, size_t first, size_t count) {
-    Batch& rows = samples_.rows;
-    return ReadInto(file, rows.ids, static_cast<size_t>(rows.shape.fields), first, count,
-                    [](double stored, size_t, int32_t& value) {
-                      if (!(stored >= 0 && stored < 0x1p31) || stored != std::floor(stored)) {
-                        return "no whole number from 0 to 2^31 - 1";
-                      }
-                      value = static_cast<int32_t>(stored);
-                      return "";
-                    });
-  }
-
-  // Reads the `count` numbers of an input into their place within every row of `width`. `convert` says what is wrong
-  // with a number, or "".
-  template <typename T, typename Convert>
-  absl::Status ReadInto(const ArraySource& file, std::vector<T>& to, size_t width, size_t first, size_t count,
-                        const Convert& convert) {
-    if (counted_) MEDLEY_RETURN_IF_ERROR(Enlarge(to, static_cast<size_t>(samples_.rows.samples) * width));
-    size_t sample = 0;
-    MEDLEY_ASSIGN_OR_RETURN(
-        const int64_t samples, ReadArray(file, [&](std::span<const double> values) {
-          const size_t read = values.size() / count;
-          MEDLEY_RETURN_IF_ERROR(Enlarge(to, (sample + read) * width));
-          for (size_t s = 0; s < read; ++s, ++sample) {
-            for (size_t i = 0; i < count; ++i) {
-              const double stored = values[s * count + i];
-              if (const std::string_view wrong = convert(stored, i, to[sample * width + first + i]); !wrong.empty()) {
-                return base::InvalidArgument("number {} of sample {} is {}, which is {}", i, sample, stored, wrong);
-              }
-            }
-          }
-          if (options_.progress != nullptr && first_input_) options_.progress->Parsed(static_cast<int64_t>(read));
-          return Progress();
-        }));
-    return Count(samples, file.path);
-  }
-
-  // A few compressed bytes can be more samples than any machine holds.
-  template <typename T>
-  static absl::Status Enlarge(std::vector<T>& values, size_t size) {
-    if (values.size() >= size) return absl::OkStatus();
-    // Linux gives more memory than it has, and ends a process that uses it.
-    static const auto kMachine = static_cast<size_t>(base::MemoryLimit());
-    try {
-      if (size > kMachine / sizeof(T)) throw std::bad_alloc();
-      values.resize(size);
-    } catch (const std::exception&) {
-      return base::OutOfRange(
-          "there is no memory for {} numbers: give the units of the pool more memory, or train on a part of the data",
-          size);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckLabel(double value, size_t index) const {
+  absl::Status Check(double value, int64_t index) const {
     const auto refuse = [&](const std::string& wanted) {
       return base::InvalidArgument("label {} is {}, which is not {}", index, value, wanted);
     };
@@ -229,7 +105,7 @@ class Loader {
       case model::Task::kRegression:
         return std::isfinite(static_cast<float>(value)) ? absl::OkStatus() : refuse("a finite number");
       case model::Task::kMultiClass: {
-        const size_t classes = samples_.classes.empty() ? model::kMostClasses : samples_.classes.size();
+        const size_t classes = classes_.empty() ? model::kMostClasses : classes_.size();
         if (schema_.label_count > 1 && value == kNoLabel) return absl::OkStatus();
         const bool known = value >= 0 && value < static_cast<double>(classes) && value == std::floor(value);
         return known ? absl::OkStatus() : refuse(fmt::format("the number of one of {} classes", classes));
@@ -240,40 +116,266 @@ class Loader {
     return absl::OkStatus();
   }
 
-  absl::Status CheckAllLabels(const std::string& path) {
-    const std::vector<float>& labels = samples_.rows.labels;
-    if (labels.empty()) return base::InvalidArgument("{}: the file has no labels", path);
-    const auto count = static_cast<size_t>(schema_.label_count);
-    bool differ = false;
-    for (size_t i = count; i < labels.size() && !differ; ++i) differ = labels[i] != labels[i % count];
-    if (!differ && !options_.test) {
-      return base::InvalidArgument("{}: the labels of all samples are equal ({}): nothing can be learnt", path,
-                                   labels.front());
+  const model::SchemaSpec& schema_;
+  const std::vector<std::string> classes_;
+  std::vector<double> first_;  // labels of the first sample
+  int64_t seen_ = 0;
+  bool differ_ = false;  // from those of the first sample
+  double most_ = 0;
+};
+
+absl::StatusOr<ArraySource> LabelsOf(const model::SourceSpec& source, const model::SchemaSpec& schema,
+                                     const std::string& root) {
+  ArraySource labels{.path = {},
+                     .format = source.format,
+                     .storage = ElementNamed(schema.label_storage),
+                     .shape = {schema.label_count}};
+  MEDLEY_ASSIGN_OR_RETURN(labels.path, PathOf(source.labels, root));
+  const absl::Status fits = CheckArray(labels);
+  if (fits.ok()) return labels;
+  if (!absl::IsInvalidArgument(fits) || schema.task == model::Task::kBinary) return fits;
+  // The file's samples have another shape: says where the number of labels goes.
+  return base::InvalidArgument(
+      "{}; spec.data.schema.label.count ({}) is the number of labels of a sample, such as its tokens",
+      base::Message(fits), schema.label_count);
+}
+
+absl::Status CheckInputs(const model::SourceSpec& source, const model::SchemaSpec& schema, const std::string& root) {
+  for (const model::InputSpec& input : schema.inputs) {
+    MEDLEY_ASSIGN_OR_RETURN(const ArraySource file, SourceOf(source, input, root));
+    MEDLEY_RETURN_IF_ERROR(base::Annotate(CheckArray(file), fmt::format("input '{}'", input.name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Stopped(const ArrayOptions& options) {
+  if (options.on_piece) options.on_piece();
+  return options.stop.stop_requested() ? base::Cancelled("reading the arrays was stopped") : absl::OkStatus();
+}
+
+// A file that is read, and where its numbers are in a sample.
+struct Part {
+  std::string path;
+  std::string input;  // the name; empty: the labels
+  ArrayReader reader;
+  bool integers = false;
+  size_t first = 0, count = 1;
+  std::optional<Conversion> convert;
+  int64_t samples = 0;  // that were read
+
+  // Puts the read numbers of `samples` samples into their place within every row of `width`. `to_model` says what is
+  // wrong with a number, or "".
+  template <typename T, typename ToModel>
+  absl::Status Place(const std::vector<double>& read, int64_t before, size_t width, std::vector<T>& to,
+                     const ToModel& to_model) const {
+    for (size_t s = 0; s < read.size() / count; ++s) {
+      for (size_t i = 0; i < count; ++i) {
+        const double stored = read[s * count + i];
+        if (const std::string_view wrong = to_model(stored, i, to[s * width + first + i]); !wrong.empty()) {
+          return base::InvalidArgument("input '{}': number {} of sample {} is {}, which is {}", input, i,
+                                       before + static_cast<int64_t>(s), stored, wrong);
+        }
+      }
     }
-    if (schema_.task != model::Task::kMultiClass || !samples_.classes.empty()) return absl::OkStatus();
-    const auto most = static_cast<int>(*std::ranges::max_element(labels));
-    for (int c = 0; c <= most; ++c) samples_.classes.push_back(std::to_string(c));
     return absl::OkStatus();
   }
+};
+
+class Pieces {
+ public:
+  Pieces(const model::SourceSpec& source, const model::SchemaSpec& schema, const ArrayOptions& options)
+      : source_(source), schema_(schema), options_(options), shape_(ShapeOf(schema)), labels_(schema, options) {}
+
+  absl::Status Open() {
+    MEDLEY_RETURN_IF_ERROR(CheckInputs(source_, schema_, options_.root));
+    if (!source_.labels.empty()) {
+      MEDLEY_ASSIGN_OR_RETURN(ArraySource labels, LabelsOf(source_, schema_, options_.root));
+      MEDLEY_ASSIGN_OR_RETURN(ArrayReader reader, ArrayReader::Open(labels));
+      parts_.push_back({.path = labels.path, .input = {}, .reader = std::move(reader), .convert = {}});
+    }
+    size_t ids = 0, numerics = 0;
+    for (const model::InputSpec& input : schema_.inputs) {
+      MEDLEY_ASSIGN_OR_RETURN(ArraySource file, SourceOf(source_, input, options_.root));
+      MEDLEY_ASSIGN_OR_RETURN(ArrayReader reader, ArrayReader::Open(file));
+      Part part{.path = file.path, .input = input.name, .reader = std::move(reader), .convert = {}};
+      part.integers = input.type != "float32";
+      part.count = static_cast<size_t>(CountOf(input.shape));
+      if (!part.integers) part.convert.emplace(input);
+      size_t& first = part.integers ? ids : numerics;
+      part.first = first;
+      first += part.count;
+      parts_.push_back(std::move(part));
+    }
+    if (options_.progress == nullptr) return absl::OkStatus();
+    for (const Part& part : parts_) options_.progress->Expect(part.reader.bytes());
+    return absl::OkStatus();
+  }
+
+  // Reads the next samples into `piece`; none at the end.
+  absl::Status Next(Batch& piece) {
+    const auto numbers = std::max<int64_t>(1, shape_.fields + shape_.numerics + shape_.labels);
+    const int64_t most = std::max<int64_t>(1, kPieceNumbers / numbers);
+    piece = {.shape = shape_, .samples = 0, .ids = {}, .numerics = {}, .labels = {}, .weights = {}};
+    for (Part& part : parts_) {
+      auto read = part.reader.Read(most, numbers_);
+      if (!read.ok()) return part.input.empty() ? read.status() : Annotated(part, read.status());
+      const int64_t before = part.samples;
+      part.samples += *read;
+      if (&part == &parts_.front()) {
+        piece.samples = static_cast<int>(*read);
+        Enlarge(piece);
+      } else if (*read != piece.samples) {
+        return Differ(part);
+      }
+      MEDLEY_RETURN_IF_ERROR(Put(part, before, piece));
+    }
+    MEDLEY_RETURN_IF_ERROR(Stopped(options_));
+    if (options_.progress != nullptr) Tell(piece.samples);
+    return absl::OkStatus();
+  }
+
+  const std::string& first_path() const { return parts_.front().path; }
+  bool empty() const { return parts_.empty(); }
+
+ private:
+  static absl::Status Annotated(const Part& part, const absl::Status& status) {
+    return base::Annotate(status, fmt::format("input '{}'", part.input));
+  }
+
+  void Tell(int64_t samples) {
+    int64_t consumed = 0;
+    for (const Part& part : parts_) consumed += part.reader.consumed();
+    options_.progress->Read(consumed - consumed_);
+    options_.progress->Parsed(samples);
+    consumed_ = consumed;
+  }
+
+  void Enlarge(Batch& piece) const {
+    const auto resize = [&](auto& values, int width) {
+      values.resize(static_cast<size_t>(piece.samples) * static_cast<size_t>(width));
+    };
+    resize(piece.ids, shape_.fields);
+    resize(piece.numerics, shape_.numerics);
+    resize(piece.labels, shape_.labels);
+  }
+
+  absl::Status Put(const Part& part, int64_t before, Batch& piece) {
+    if (part.input.empty()) {
+      for (size_t i = 0; i < numbers_.size(); ++i) {
+        MEDLEY_RETURN_IF_ERROR(labels_.Next(numbers_[i]));
+        piece.labels[i] = static_cast<float>(numbers_[i]);
+      }
+      return absl::OkStatus();
+    }
+    if (part.integers) {
+      return part.Place(numbers_, before, static_cast<size_t>(shape_.fields), piece.ids,
+                        [](double stored, size_t, int32_t& value) {
+                          if (!(stored >= 0 && stored < 0x1p31) || stored != std::floor(stored)) {
+                            return "no whole number from 0 to 2^31 - 1";
+                          }
+                          value = static_cast<int32_t>(stored);
+                          return "";
+                        });
+    }
+    return part.Place(numbers_, before, static_cast<size_t>(shape_.numerics), piece.numerics,
+                      [&](double stored, size_t i, float& value) {
+                        value = (*part.convert)(stored, i);
+                        return std::isfinite(value) ? "" : "not finite";
+                      });
+  }
+
+  // The part has another number of samples than the first one: counts both to their ends.
+  absl::Status Differ(Part& other) {
+    Part& first = parts_.front();
+    for (Part* part : {&first, &other}) {
+      while (true) {
+        MEDLEY_ASSIGN_OR_RETURN(const int64_t more, part->reader.Read(kCountedAtOnce, numbers_));
+        part->samples += more;
+        if (more < kCountedAtOnce) break;
+      }
+    }
+    const absl::Status differ = base::InvalidArgument("{}: has {} samples, but {} has {}", other.path, other.samples,
+                                                      first.path, first.samples);
+    return Annotated(other, differ);
+  }
+
+  static constexpr int64_t kPieceNumbers = int64_t{1} << 18;
+  static constexpr int64_t kCountedAtOnce = 64;
 
   const model::SourceSpec& source_;
   const model::SchemaSpec& schema_;
   const ArrayOptions& options_;
-  ArraySamples samples_;
-  bool counted_ = false;      // rows.samples is known
-  bool first_input_ = false;  // the input that is being read counts the rows
-  std::string counted_in_;
+  const SampleShape shape_;
+  LabelCheck labels_;
+  std::vector<Part> parts_;  // the labels first, if there are any
+  std::vector<double> numbers_;
+  int64_t consumed_ = 0;  // bytes of the files
 };
+
+absl::StatusOr<int64_t> CheckCount(int64_t samples, const std::string& path) {
+  if (samples == 0) return base::InvalidArgument("{}: the files have no samples", path);
+  if (samples <= std::numeric_limits<int>::max()) return samples;
+  return base::InvalidArgument("{}: the file has more than 2^31 - 1 samples", path);
+}
 
 }  // namespace
 
-absl::StatusOr<ArraySamples> LoadArrays(const model::SourceSpec& source, const model::SchemaSpec& schema,
-                                        const ArrayOptions& options) {
-  Loader loader(source, schema, options);
-  MEDLEY_RETURN_IF_ERROR(loader.CheckInputs());
-  MEDLEY_RETURN_IF_ERROR(loader.ReadLabels());
-  MEDLEY_RETURN_IF_ERROR(loader.ReadInputs());
-  return loader.Take();
+absl::StatusOr<ArrayScan> ScanArrays(const model::SourceSpec& source, const model::SchemaSpec& schema,
+                                     const ArrayOptions& options) {
+  MEDLEY_RETURN_IF_ERROR(CheckInputs(source, schema, options.root));
+  ArrayScan scan;
+  if (source.labels.empty()) {
+    if (schema.inputs.empty()) return base::InvalidArgument("spec.data.schema.inputs: there are no inputs");
+    MEDLEY_ASSIGN_OR_RETURN(const ArraySource input, SourceOf(source, schema.inputs.front(), options.root));
+    const auto counted = ReadArray(input, [&](std::span<const double>) { return Stopped(options); });
+    if (!counted.ok()) {
+      return base::Annotate(counted.status(), fmt::format("input '{}'", schema.inputs.front().name));
+    }
+    MEDLEY_ASSIGN_OR_RETURN(scan.samples, CheckCount(*counted, input.path));
+    scan.classes = !options.classes.empty() ? options.classes : schema.label_classes;
+    return scan;
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const ArraySource labels, LabelsOf(source, schema, options.root));
+  LabelCheck check(schema, options);
+  MEDLEY_ASSIGN_OR_RETURN(scan.samples, ReadArray(labels, [&](std::span<const double> values) {
+                            for (const double value : values) MEDLEY_RETURN_IF_ERROR(check.Next(value));
+                            return Stopped(options);
+                          }));
+  MEDLEY_ASSIGN_OR_RETURN(scan.classes, check.Finish(labels.path, options.test));
+  MEDLEY_RETURN_IF_ERROR(CheckCount(scan.samples, labels.path).status());
+  return scan;
+}
+
+absl::StatusOr<int64_t> ReadArrays(const model::SourceSpec& source, const model::SchemaSpec& schema,
+                                   const ArrayOptions& options, absl::FunctionRef<absl::Status(Batch& piece)> use) {
+  Pieces pieces(source, schema, options);
+  MEDLEY_RETURN_IF_ERROR(pieces.Open());
+  int64_t samples = 0;
+  for (Batch piece; !pieces.empty();) {
+    MEDLEY_RETURN_IF_ERROR(pieces.Next(piece));
+    if (piece.samples == 0) break;
+    samples += piece.samples;
+    MEDLEY_RETURN_IF_ERROR(use(piece));
+  }
+  return CheckCount(samples, pieces.empty() ? source.uri : pieces.first_path());
+}
+
+absl::StatusOr<std::vector<std::string>> ArrayPaths(const model::SourceSpec& source, const model::SchemaSpec& schema,
+                                                    const std::string& root) {
+  std::vector<std::string> paths;
+  const auto add = [&](const std::string& pattern) -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> found, FindFiles(pattern));
+    paths.insert(paths.end(), found.begin(), found.end());
+    return absl::OkStatus();
+  };
+  for (const model::InputSpec& input : schema.inputs) {
+    MEDLEY_ASSIGN_OR_RETURN(const ArraySource file, SourceOf(source, input, root));
+    MEDLEY_RETURN_IF_ERROR(base::Annotate(add(file.path), fmt::format("input '{}'", input.name)));
+  }
+  if (source.labels.empty()) return paths;
+  MEDLEY_ASSIGN_OR_RETURN(const std::string labels, PathOf(source.labels, root));
+  MEDLEY_RETURN_IF_ERROR(add(labels));
+  return paths;
 }
 
 absl::StatusOr<int64_t> CountArraySamples(const model::SourceSpec& source, const model::SchemaSpec& schema,
@@ -289,9 +391,8 @@ absl::StatusOr<int64_t> CountArraySamples(const model::SourceSpec& source, const
 
 absl::Status CheckArrays(const model::SourceSpec& source, const model::SchemaSpec& schema,
                          const ArrayOptions& options) {
-  Loader loader(source, schema, options);
-  MEDLEY_RETURN_IF_ERROR(loader.CheckInputs());
-  return loader.ReadLabels();
+  if (source.labels.empty()) return CheckInputs(source, schema, options.root);
+  return ScanArrays(source, schema, options).status();
 }
 
 }  // namespace medley::worker

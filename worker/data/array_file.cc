@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/model/data_format.h"
@@ -15,7 +18,7 @@
 namespace medley::worker {
 namespace {
 
-constexpr size_t kArrayPieceBytes = size_t{1} << 20;
+constexpr int64_t kArrayPieceNumbers = int64_t{1} << 18;
 
 int64_t Product(std::span<const int64_t> sizes) {
   int64_t product = 1;
@@ -71,6 +74,7 @@ class Reader {
   }
 
   const ArrayHeader& header() const { return header_; }
+  int64_t consumed() const { return file_.consumed(); }
   // Reads what follows the header of a raw file, which has none.
   absl::StatusOr<bool> Compressed() {
     if (head_.empty()) {
@@ -97,39 +101,6 @@ class Reader {
   std::string head_;  // read, but not yet used
 };
 
-absl::StatusOr<int64_t> ReadFile(const std::string& path, const ArraySource& source,
-                                 absl::FunctionRef<absl::Status(std::span<const double>)> values) {
-  MEDLEY_ASSIGN_OR_RETURN(Reader reader, Reader::Open(path, source));
-  const ArrayHeader& header = reader.header();
-  const bool raw = model::HasNoHeader(source.format);
-  if (!raw) MEDLEY_RETURN_IF_ERROR(CheckShape(header, source.shape));
-  const auto width = static_cast<size_t>(Product(source.shape));
-  const size_t sample = width * SizeOf(header.type);
-  const size_t piece = std::max<size_t>(1, kArrayPieceBytes / sample);
-  std::string bytes(piece * sample, '\0');
-  std::vector<double> numbers(piece * width);
-  int64_t samples = 0;
-  while (true) {
-    MEDLEY_ASSIGN_OR_RETURN(const size_t read, reader.Read(bytes.data(), bytes.size()));
-    if (read % sample != 0) {
-      return base::InvalidArgument("after {} samples of {} bytes, {} bytes are left over",
-                                   samples + static_cast<int64_t>(read / sample), sample, read % sample);
-    }
-    samples += static_cast<int64_t>(read / sample);
-    if (!raw && samples > header.sizes[0]) {
-      return base::InvalidArgument("it has more than the {} samples of its header", header.sizes[0]);
-    }
-    const size_t count = read / sample * width;
-    for (size_t i = 0; i < count; ++i) numbers[i] = ElementAt(bytes.data(), i, header.type, header.big_endian);
-    if (count > 0) MEDLEY_RETURN_IF_ERROR(values(std::span(numbers).first(count)));
-    if (read < bytes.size()) break;
-  }
-  if (!raw && samples != header.sizes[0]) {
-    return base::InvalidArgument("it ends after {} of the {} samples of its header", samples, header.sizes[0]);
-  }
-  return samples;
-}
-
 // Errors of TextFile name the file already.
 absl::Status Named(const absl::Status& status, const std::string& path) {
   return base::Message(status).starts_with(path) ? status : base::Annotate(status, path);
@@ -137,16 +108,108 @@ absl::Status Named(const absl::Status& status, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<int64_t> ReadArray(const ArraySource& source,
-                                  absl::FunctionRef<absl::Status(std::span<const double>)> values) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(source.path));
+struct ArrayReader::State {
+  ArraySource source;
+  std::vector<std::string> paths;
+  size_t next = 0;               // path
+  std::optional<Reader> reader;  // of the path before `next`
+  int64_t samples = 0;           // read from it
+  int64_t earlier = 0;           // bytes of the files before it
+  std::string bytes;             // as they are stored
+
+  absl::Status Enter() {
+    MEDLEY_ASSIGN_OR_RETURN(Reader opened, Reader::Open(paths[next], source));
+    if (!model::HasNoHeader(source.format)) MEDLEY_RETURN_IF_ERROR(CheckShape(opened.header(), source.shape));
+    reader.emplace(std::move(opened));
+    samples = 0;
+    ++next;
+    return absl::OkStatus();
+  }
+
+  // Appends at most `most` samples of the open file, which is closed at its end.
+  absl::StatusOr<int64_t> ReadFile(int64_t most, std::vector<double>& numbers) {
+    const ArrayHeader& header = reader->header();
+    const bool raw = model::HasNoHeader(source.format);
+    const auto width = static_cast<size_t>(Product(source.shape));
+    const size_t sample = width * SizeOf(header.type);
+    bytes.resize(static_cast<size_t>(most) * sample);
+    MEDLEY_ASSIGN_OR_RETURN(const size_t read, reader->Read(bytes.data(), bytes.size()));
+    const auto whole = static_cast<int64_t>(read / sample);
+    samples += whole;
+    if (read % sample != 0) {
+      return base::InvalidArgument("after {} samples of {} bytes, {} bytes are left over", samples, sample,
+                                   read % sample);
+    }
+    if (!raw && samples > header.sizes[0]) {
+      return base::InvalidArgument("it has more than the {} samples of its header", header.sizes[0]);
+    }
+    const size_t count = read / sample * width;
+    const size_t before = numbers.size();
+    numbers.resize(before + count);
+    for (size_t i = 0; i < count; ++i) {
+      numbers[before + i] = ElementAt(bytes.data(), i, header.type, header.big_endian);
+    }
+    if (read == bytes.size()) return whole;
+    if (!raw && samples != header.sizes[0]) {
+      return base::InvalidArgument("it ends after {} of the {} samples of its header", samples, header.sizes[0]);
+    }
+    earlier += reader->consumed();
+    reader.reset();
+    return whole;
+  }
+};
+
+ArrayReader::ArrayReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ArrayReader::ArrayReader(ArrayReader&& other) noexcept = default;
+ArrayReader& ArrayReader::operator=(ArrayReader&& other) noexcept = default;
+ArrayReader::~ArrayReader() = default;
+
+absl::StatusOr<ArrayReader> ArrayReader::Open(ArraySource source) {
+  auto state = std::make_unique<State>();
+  MEDLEY_ASSIGN_OR_RETURN(state->paths, FindFiles(source.path));
+  state->source = std::move(source);
+  return ArrayReader(std::move(state));
+}
+
+absl::StatusOr<int64_t> ArrayReader::Read(int64_t most, std::vector<double>& numbers) {
+  numbers.clear();
   int64_t samples = 0;
-  for (const std::string& path : paths) {
-    const absl::StatusOr<int64_t> read = ReadFile(path, source, values);
-    if (!read.ok()) return Named(read.status(), path);
+  while (samples < most) {
+    if (!state_->reader) {
+      if (state_->next == state_->paths.size()) break;
+      const absl::Status entered = state_->Enter();
+      if (!entered.ok()) return Named(entered, state_->paths[state_->next]);
+    }
+    const absl::StatusOr<int64_t> read = state_->ReadFile(most - samples, numbers);
+    if (!read.ok()) return Named(read.status(), state_->paths[state_->next - 1]);
     samples += *read;
   }
   return samples;
+}
+
+int64_t ArrayReader::bytes() const {
+  int64_t bytes = 0;
+  for (const std::string& path : state_->paths) {
+    std::error_code absent;
+    const auto size = std::filesystem::file_size(path, absent);
+    if (!absent) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+int64_t ArrayReader::consumed() const { return state_->earlier + (state_->reader ? state_->reader->consumed() : 0); }
+
+absl::StatusOr<int64_t> ReadArray(const ArraySource& source,
+                                  absl::FunctionRef<absl::Status(std::span<const double>)> values) {
+  MEDLEY_ASSIGN_OR_RETURN(ArrayReader reader, ArrayReader::Open(source));
+  const int64_t piece = std::max<int64_t>(1, kArrayPieceNumbers / Product(source.shape));
+  std::vector<double> numbers;
+  for (int64_t samples = 0;;) {
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t read, reader.Read(piece, numbers));
+    samples += read;
+    if (read > 0) MEDLEY_RETURN_IF_ERROR(values(numbers));
+    if (read < piece) return samples;
+  }
 }
 
 absl::StatusOr<int64_t> CountSamples(const ArraySource& source) {

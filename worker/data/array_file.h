@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,11 +23,35 @@ struct ArraySource {
   std::vector<int64_t> shape;  // of one sample
 };
 
-// Calls `values` for pieces of the array, in order. A piece holds whole samples. Returns the number of samples.
-// Elements are exact, but for integers beyond 2^53.
-//
-// Errors: those of FindFiles, TextFile, ParseIdx and ParseNpy, with the path before; InvalidArgument for samples of
-// another shape, and for a file that has more or fewer elements than its header says; those of `values`.
+// Reads the samples of all files of a source, one after the other. Move-only; not thread-safe.
+class ArrayReader {
+ public:
+  // Errors: those of FindFiles.
+  static absl::StatusOr<ArrayReader> Open(ArraySource source);
+  ArrayReader(ArrayReader&& other) noexcept;
+  ArrayReader& operator=(ArrayReader&& other) noexcept;
+  ~ArrayReader();
+
+  // Replaces `numbers` by the elements of the next samples, at most `most` of them; returns how many there are, fewer
+  // only at the end. Elements are exact, but for integers beyond 2^53.
+  //
+  // Errors: those of TextFile, ParseIdx and ParseNpy, with the path before; InvalidArgument for samples of another
+  // shape, and for a file that has more or fewer elements than its header says.
+  absl::StatusOr<int64_t> Read(int64_t most, std::vector<double>& numbers);
+
+  // The bytes of all files, and of these the ones that have been read, compressed or not.
+  int64_t bytes() const;
+  int64_t consumed() const;
+
+ private:
+  struct State;
+  explicit ArrayReader(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+// Calls `values` for pieces of the array, in order. A piece holds whole samples. Returns the number of samples. Errors:
+// those of ArrayReader and of `values`.
 absl::StatusOr<int64_t> ReadArray(const ArraySource& source,
                                   absl::FunctionRef<absl::Status(std::span<const double>)> values);
 

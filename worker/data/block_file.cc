@@ -15,7 +15,10 @@
 namespace medley::worker {
 
 absl::StatusOr<BlockFile> BlockFile::CreateUnnamed(const std::filesystem::path& folder) {
-  std::string name = (folder / "rows-XXXXXX").string();
+  const int unnamed = open(folder.c_str(), O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
+  if (unnamed >= 0) return BlockFile(folder / "rows", unnamed);
+  // Not every file system has such files. RemoveUnfinished finds one whose process is killed before it has no name.
+  std::string name = (folder / "unfinished-XXXXXX").string();
   const int fd = mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) return base::ErrnoStatus(errno, "creating a file in " + folder.string());
   unlink(name.c_str());

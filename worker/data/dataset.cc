@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "common/base/status.h"
-#include "worker/data/array_dataset.h"
-#include "worker/data/digest.h"
-#include "worker/data/row_split.h"
+#include "worker/data/array_load.h"
 #include "worker/data/table_load.h"
 
 namespace medley::worker {
@@ -14,8 +12,8 @@ namespace medley::worker {
 absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options) {
-  if (source.arrays()) return LoadFromArrays(source, spec, transform, options);
-  MEDLEY_ASSIGN_OR_RETURN(LoadedTable loaded, LoadTable(source, spec, transform, options));
+  MEDLEY_ASSIGN_OR_RETURN(LoadedSamples loaded, source.arrays() ? LoadArrays(source, spec, transform, options)
+                                                                : LoadTable(source, spec, transform, options));
   const auto make = [&](RowSet set) {
     std::shared_ptr<Dataset> data(new Dataset());
     Batch& rows = loaded.rows[static_cast<size_t>(set)];
@@ -31,30 +29,6 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Load(const model::Source
   data->digest_ = loaded.facts.digest;
   if (transform == nullptr && spec.validation && spec.validation->fraction > 0)
     data->validation_ = make(RowSet::kAside);
-  return data;
-}
-
-absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::LoadFromArrays(const model::SourceSpec& source,
-                                                                       const model::DataSpec& spec,
-                                                                       const Transform* transform,
-                                                                       const LoadOptions& options) {
-  ArrayOptions arrays{
-      .root = options.root, .stop = options.stop, .on_piece = options.on_piece, .progress = options.progress};
-  arrays.test = transform != nullptr;
-  if (transform != nullptr) arrays.classes = transform->label.classes;
-  MEDLEY_ASSIGN_OR_RETURN(ArraySamples samples, LoadArrays(source, spec.schema, arrays));
-  Transform classes;
-  classes.label.classes = std::move(samples.classes);
-  const std::string digest = DigestOf(samples.rows, classes.label.classes);
-  std::shared_ptr<const Dataset> validation;
-  if (transform == nullptr && spec.validation && spec.validation->fraction > 0) {
-    Batch aside = TakeValidation(*spec.validation, samples.rows);
-    MEDLEY_RETURN_IF_ERROR(CheckParts(*spec.validation, samples.rows.samples, aside.samples, source.uri));
-    validation = FromBatch(std::move(aside), classes);
-  }
-  std::shared_ptr<Dataset> data = Make(std::move(samples.rows), std::move(classes));
-  data->digest_ = digest;
-  data->validation_ = std::move(validation);
   return data;
 }
 

@@ -1,7 +1,7 @@
 // A data set. It is read once from files and immutable afterwards.
 //
 // Stores two row-major matrices (int32 ids, float32 numerics) and the labels: a row's values are adjacent, because
-// training reads whole rows in random order. They are in memory, or, of large tables, in a file that is mapped
+// training reads whole rows in random order. They are in memory, or, of large data, in a file that is mapped
 // (sample_file.h). Thread-safe after Load.
 #pragma once
 
@@ -30,9 +30,9 @@ class Dataset {
   // can be learnt (one class, one value, too many classes); FailedPrecondition when a file is changed meanwhile;
   // Unimplemented for an unknown format. Arrays (idx, npy, raw): see array_dataset.h; no numbers are standardised.
   //
-  // Rows of a table that take more than options.place.most_in_memory are in a file of options.place.folder, which
-  // processes that read the same files in the same way share. Where it cannot be written they are in memory, which
-  // `say` says.
+  // Samples that take more than options.place.most_in_memory are in a file of options.place.folder, which
+  // processes that read the same files in the same way share: one of them writes it while the others wait. Where it
+  // cannot be written they are in memory, which `say` says.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Load(const model::SourceSpec& source,
                                                              const model::DataSpec& spec, const Transform* transform,
                                                              const LoadOptions& options);
@@ -61,10 +61,6 @@ class Dataset {
  private:
   Dataset() = default;
   static std::shared_ptr<Dataset> Make(Batch rows, Transform transform);
-  static absl::StatusOr<std::shared_ptr<const Dataset>> LoadFromArrays(const model::SourceSpec& source,
-                                                                       const model::DataSpec& spec,
-                                                                       const Transform* transform,
-                                                                       const LoadOptions& options);
 
   SampleShape shape_;
   Batch rows_;                              // none when the rows are in the file

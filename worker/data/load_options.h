@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 
+#include "common/base/clock.h"
 #include "worker/data/read_progress.h"
 #include "worker/data/sample_place.h"
 
@@ -20,6 +21,7 @@ struct LoadOptions {
   ReadProgress* progress = nullptr;             // which the load tells how far it is; may be null
   SamplePlace place;                            // of the rows of large tables
   std::function<void(const std::string&)> say;  // a sentence about where the rows are; may be empty
+  base::Clock* clock = nullptr;                 // for waiting until another process has read them; null: the system's
 };
 
 }  // namespace medley::worker

@@ -151,7 +151,7 @@ absl::StatusOr<DataMemory> EstimateMemory(const model::SourceSpec& source, const
   if (!source.arrays()) return EstimateTexts(source, spec, root);
   DataMemory memory;
   MEDLEY_ASSIGN_OR_RETURN(memory.rows, CountArraySamples(source, spec.schema, root));
-  memory.kept = memory.peak = memory.peak_with_file = memory.rows * model::SampleBytes(spec.schema);
+  memory.kept = memory.peak = memory.disk = memory.rows * model::SampleBytes(spec.schema);
   return memory;
 }
 

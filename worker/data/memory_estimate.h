@@ -19,7 +19,7 @@ struct DataMemory {
   int64_t text = 0;  // the longest file, decompressed; 0 for arrays, which are read in pieces
   int64_t kept = 0;  // while the job trains
   int64_t peak = 0;  // while the files are read
-  // For tables whose rows are in a file of samples instead:
+  // For samples that are in a file instead:
   int64_t disk = 0;            // while the files are read
   int64_t peak_with_file = 0;  // of memory that is no page of a file
 };

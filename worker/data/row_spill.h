@@ -21,9 +21,6 @@ class RowSpill {
   // Errors: those of BlockFile::CreateUnnamed.
   static absl::StatusOr<RowSpill> Create(const std::filesystem::path& folder, const SampleShape& shape);
 
-  // Ns since 1970, by the clock of the file system.
-  absl::StatusOr<int64_t> CreatedAt() const { return file_.ChangedAt(); }
-
   // Errors: those of BlockFile::WriteAt.
   absl::Status Append(const ParsedRows& rows);
   // Replaces these parts of `rows` by those of the piece, which was appended as the piece-th one; the other parts are

@@ -43,8 +43,8 @@ std::vector<bool> ChooseRows(const model::ValidationSpec& spec, int64_t first, i
   return chosen;
 }
 
-Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows) {
-  const std::vector<bool> chosen = ChooseRows(spec, 0, rows.samples);
+Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows, int64_t first) {
+  const std::vector<bool> chosen = ChooseRows(spec, first, rows.samples);
   Batch taken;
   taken.shape = rows.shape;
   MoveRows(chosen, static_cast<size_t>(rows.shape.fields), rows.ids, taken.ids);

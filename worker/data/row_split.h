@@ -35,8 +35,8 @@ void KeepRows(const std::vector<bool>& chosen, size_t width, std::vector<T>& val
   values.resize(kept * width);
 }
 
-// Moves the rows for validation out of `rows`. What remains keeps its order.
-Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows);
+// Moves the rows for validation out of `rows`, which begin with number `first`. What remains keeps its order.
+Batch TakeValidation(const model::ValidationSpec& spec, Batch& rows, int64_t first = 0);
 
 // Both parts must have rows. `path`: of the data, for the message.
 absl::Status CheckParts(const model::ValidationSpec& spec, int64_t rows, int64_t validation, const std::string& path);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/data/sample_place.h"
 
 namespace medley::worker {
 namespace {
@@ -187,6 +188,16 @@ absl::Status SampleFileWriter::Append(RowSet set, const Batch& samples) {
   return absl::OkStatus();
 }
 
+absl::Status SampleFileWriter::Read(RowSet set, size_t list, int64_t at, std::span<char> bytes) const {
+  return file_.ReadAt(layout_.begin[static_cast<size_t>(set)][list] + at, bytes);
+}
+
+void SampleFileWriter::SetDigest(std::string digest) {
+  MEDLEY_CHECK(digest.size() == facts_.digest.size(), "another length moves the samples");
+  facts_.digest = std::move(digest);
+  facts_bytes_ = ToBytes(facts_);
+}
+
 absl::StatusOr<std::shared_ptr<const SampleFile>> SampleFileWriter::Finish(const std::string& key,
                                                                            const fs::path& path) {
   MEDLEY_CHECK(written_ == layout_.bytes, "fewer samples than were counted");
@@ -220,7 +231,8 @@ absl::StatusOr<std::shared_ptr<const SampleFile>> SampleFileWriter::Finish(const
 void RemoveUnfinished(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.path().filename().string().starts_with(kUnfinished)) continue;
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kUnfinished) && !name.starts_with(kSampleLockPrefix)) continue;
     const int fd = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(entry.path().c_str());  // its writer has ended

@@ -86,6 +86,11 @@ class SampleFileWriter {
   ~SampleFileWriter();
   // The next samples of the set. Errors: those of BlockFile::WriteAt.
   absl::Status Append(RowSet set, const Batch& samples);
+  const SampleCounts& counts() const { return counts_; }
+  // Bytes of what was appended to a list of the set, from byte `at` of the list on. Errors: those of BlockFile::ReadAt.
+  absl::Status Read(RowSet set, size_t list, int64_t at, std::span<char> bytes) const;
+  // Replaces the digest of the facts, which has the same length.
+  void SetDigest(std::string digest);
   // All samples are appended. Maps the file, and names it `path` instead of another one where that is possible; without
   // a path it has no name any more. Errors: those of BlockFile::WriteAt and of mapping.
   absl::StatusOr<std::shared_ptr<const SampleFile>> Finish(const std::string& key, const std::filesystem::path& path);
@@ -97,13 +102,13 @@ class SampleFileWriter {
   bool named_;
   const SampleCounts counts_;
   SampleFacts facts_;
-  const std::string facts_bytes_;
+  std::string facts_bytes_;
   const SampleLayout layout_;
   std::array<std::array<int64_t, 4>, 2> written_ = {};
   std::array<std::array<base::Hasher, 4>, 2> hashes_;
 };
 
-// Removes files that a writer which was killed has left in the folder.
+// Removes files that processes which were killed have left in the folder, also those of SampleLock.
 void RemoveUnfinished(const std::filesystem::path& folder);
 
 }  // namespace medley::worker

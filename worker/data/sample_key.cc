@@ -68,6 +68,11 @@ std::string SampleKey(const std::vector<FileIdentity>& files, const model::Sourc
     add(fmt::format("{}/{}/{}/{}/{}", file.device, file.inode, file.size, file.written, file.changed));
   }
   add(source.format);
+  if (source.arrays()) {  // which file is of which input
+    add(source.uri);
+    for (const auto& [input, uri] : source.files) add(input + "=" + uri);
+    add(source.labels);
+  }
   add(Text(spec.schema));
   if (transform != nullptr) {
     add("applied");

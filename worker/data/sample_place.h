@@ -30,5 +30,6 @@ void TouchSamples(const std::filesystem::path& path);
 
 // "samples-0123...": what the names of such files begin with.
 inline constexpr char kSamplesPrefix[] = "samples-";
+inline constexpr char kSampleLockPrefix[] = "making-";  // sample_lock.h
 
 }  // namespace medley::worker

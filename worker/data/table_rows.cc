@@ -15,8 +15,9 @@ void Renumber(const std::vector<double>& numbers, std::vector<double>& labels) {
 
 }  // namespace
 
-TableRows::TableRows(ParsedTable table, const SampleShape& shape, std::optional<RowSpill> spill)
-    : table_(std::move(table)), shape_(shape), spill_(std::move(spill)) {}
+TableRows::TableRows(ParsedTable table, const SampleShape& shape, std::optional<RowSpill> spill,
+                     std::function<void()> on_piece)
+    : table_(std::move(table)), shape_(shape), spill_(std::move(spill)), on_piece_(std::move(on_piece)) {}
 
 void TableRows::NumberLabels(std::vector<std::vector<double>> numbers) {
   if (spill_) {
@@ -45,6 +46,7 @@ absl::Status TableRows::Read(size_t piece, unsigned parts, ParsedRows& rows) con
   }
   MEDLEY_RETURN_IF_ERROR(spill_->Read(piece, parts, rows));
   if (!numbers_.empty()) Renumber(numbers_[piece], rows.labels);
+  if (on_piece_) on_piece_();
   return absl::OkStatus();
 }
 
@@ -103,6 +105,7 @@ absl::Status TableRows::Column(RowSet set, size_t column, std::vector<double>& v
   for (size_t p = 0; p < table_.pieces.size(); ++p) {
     const ParsedRows& here = table_.pieces[p].rows;
     if (spill_) MEDLEY_RETURN_IF_ERROR(spill_->ReadColumn(p, column, read));
+    if (spill_ && on_piece_) on_piece_();
     std::vector<bool> chosen;
     if (validation_) chosen = Chosen(set, first, here.samples);
     for (size_t i = 0; i < static_cast<size_t>(here.samples); ++i) {

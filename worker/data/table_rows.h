@@ -6,6 +6,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -18,8 +19,10 @@ enum class RowSet { kTraining, kAside };
 
 class TableRows {
  public:
-  // `spill` has the rows of all pieces of the table, which then have none; without it the table has them.
-  TableRows(ParsedTable table, const SampleShape& shape, std::optional<RowSpill> spill = std::nullopt);
+  // `spill` has the rows of all pieces of the table, which then have none; without it the table has them. `on_piece` is
+  // called whenever a piece, or a column of it, has been read from `spill`.
+  TableRows(ParsedTable table, const SampleShape& shape, std::optional<RowSpill> spill = std::nullopt,
+            std::function<void()> on_piece = {});
 
   const ParsedTable& table() const { return table_; }
   int64_t rows(RowSet set = RowSet::kTraining) const { return set == RowSet::kAside ? aside_ : table_.rows - aside_; }
@@ -49,6 +52,7 @@ class TableRows {
   ParsedTable table_;
   const SampleShape shape_;
   std::optional<RowSpill> spill_;
+  std::function<void()> on_piece_;
   std::vector<std::vector<double>> numbers_;  // of the labels of each piece; empty: they are what they are
   std::optional<model::ValidationSpec> validation_;
   int64_t aside_ = 0;

@@ -24,27 +24,30 @@ std::string NamesOf(const ExportedModel& model) {
   return names;
 }
 
-absl::Status ForEachPart(const LoadedModel& model, const model::SourceSpec& source,
+absl::Status ForEachPart(const LoadedModel& model, const model::SourceSpec& source, ReadProgress* progress,
                          absl::FunctionRef<absl::Status(const Batch&, const std::vector<float>&)> visit) {
   ArrayOptions options;
+  options.progress = progress;
   options.classes = model.model.transform.label.classes;
   options.test = true;
-  MEDLEY_ASSIGN_OR_RETURN(const ArraySamples samples, LoadArrays(source, model.model.schema, options));
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Compute> compute, MakeCompute(model));
   Batch part;
-  part.shape = samples.rows.shape;
   std::vector<float> logits;
-  for (int first = 0; first < samples.rows.samples; first += kSamplesAtOnce) {
-    part.samples = std::min(kSamplesAtOnce, samples.rows.samples - first);
-    const BatchView view = samples.rows.View(first, part.samples);
-    part.ids.assign(view.ids.begin(), view.ids.end());
-    part.numerics.assign(view.numerics.begin(), view.numerics.end());
-    part.labels.assign(view.labels.begin(), view.labels.end());
-    logits.clear();
-    MEDLEY_RETURN_IF_ERROR(compute->Logits(part, logits));
-    MEDLEY_RETURN_IF_ERROR(visit(part, logits));
-  }
-  return absl::OkStatus();
+  const auto use = [&](Batch& piece) {
+    part.shape = piece.shape;
+    for (int first = 0; first < piece.samples; first += kSamplesAtOnce) {
+      part.samples = std::min(kSamplesAtOnce, piece.samples - first);
+      const BatchView view = piece.View(first, part.samples);
+      part.ids.assign(view.ids.begin(), view.ids.end());
+      part.numerics.assign(view.numerics.begin(), view.numerics.end());
+      part.labels.assign(view.labels.begin(), view.labels.end());
+      logits.clear();
+      MEDLEY_RETURN_IF_ERROR(compute->Logits(part, logits));
+      MEDLEY_RETURN_IF_ERROR(visit(part, logits));
+    }
+    return absl::OkStatus();
+  };
+  return ReadArrays(source, model.model.schema, options, use).status();
 }
 
 }  // namespace
@@ -74,23 +77,26 @@ absl::StatusOr<model::SourceSpec> ArraySourceOf(const ExportedModel& model, cons
 }
 
 absl::StatusOr<int64_t> PredictArrays(const LoadedModel& model, const model::SourceSpec& source,
-                                      absl::FunctionRef<absl::Status(std::string_view)> write, bool all) {
-  const PredictionLines lines(model.model, all);
+                                      absl::FunctionRef<absl::Status(std::string_view)> write,
+                                      const RowOptions& options) {
+  const PredictionLines lines(model.model, options.all);
   const auto outputs = static_cast<size_t>(model.model.graph.Outputs());
   int64_t samples = 0;
   std::string text;
-  MEDLEY_RETURN_IF_ERROR(ForEachPart(model, source, [&](const Batch& part, const std::vector<float>& logits) {
+  const auto visit = [&](const Batch& part, const std::vector<float>& logits) {
     text.clear();
     for (size_t i = 0; i < static_cast<size_t>(part.samples); ++i) {
       lines.Append(std::span(logits).subspan(i * outputs, outputs), text);
     }
     samples += part.samples;
     return write(text);
-  }));
+  };
+  MEDLEY_RETURN_IF_ERROR(ForEachPart(model, source, options.progress, visit));
   return samples;
 }
 
-absl::StatusOr<Quality> EvaluateArrays(const LoadedModel& model, const model::SourceSpec& source) {
+absl::StatusOr<Quality> EvaluateArrays(const LoadedModel& model, const model::SourceSpec& source,
+                                       const RowOptions& options) {
   Scorer scorer({.task = model.model.schema.task,
                  .outputs = model.model.graph.Outputs(),
                  .tokens = model.model.graph.shape.labels,
@@ -99,14 +105,15 @@ absl::StatusOr<Quality> EvaluateArrays(const LoadedModel& model, const model::So
     return base::InvalidArgument("--labels FILE: evaluating needs the labels of the samples");
   }
   Quality quality;
-  MEDLEY_RETURN_IF_ERROR(ForEachPart(model, source, [&](const Batch& part, const std::vector<float>& logits) {
+  const auto visit = [&](const Batch& part, const std::vector<float>& logits) {
     scorer.Add(logits, part.labels);
     quality.rows += part.samples;
     if (model.model.schema.task == model::Task::kBinary) {
       quality.positives += std::ranges::count_if(part.labels, [](float label) { return label > 0.5F; });
     }
     return absl::OkStatus();
-  }));
+  };
+  MEDLEY_RETURN_IF_ERROR(ForEachPart(model, source, options.progress, visit));
   quality.metrics = MetricsOf(scorer.scores());
   quality.metrics.erase("test_samples");
   return quality;

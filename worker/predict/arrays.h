@@ -20,11 +20,13 @@ namespace medley::worker {
 absl::StatusOr<model::SourceSpec> ArraySourceOf(const ExportedModel& model, const std::vector<std::string>& files,
                                                 const std::string& labels);
 
-// Writes one line a sample, as Predict does for rows. Errors: those of LoadArrays, of `write`, and of Compute.
+// Writes one line a sample, as Predict does for rows. Errors: those of ReadArrays, of `write`, and of Compute.
 absl::StatusOr<int64_t> PredictArrays(const LoadedModel& model, const model::SourceSpec& source,
-                                      absl::FunctionRef<absl::Status(std::string_view)> write, bool all = false);
+                                      absl::FunctionRef<absl::Status(std::string_view)> write,
+                                      const RowOptions& options = {});
 
 // As EvaluateQuality does for rows.
-absl::StatusOr<Quality> EvaluateArrays(const LoadedModel& model, const model::SourceSpec& source);
+absl::StatusOr<Quality> EvaluateArrays(const LoadedModel& model, const model::SourceSpec& source,
+                                       const RowOptions& options = {});
 
 }  // namespace medley::worker

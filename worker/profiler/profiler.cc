@@ -317,7 +317,8 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                                          .on_piece = {},
                                          .progress = &progress,
                                          .place = place,
-                                         .say = [](const std::string& sentence) { log::Info(sentence); }}));
+                                         .say = [](const std::string& sentence) { log::Info(sentence); },
+                                         .clock = options.clock}));
   for (const model::SourceSpec& source : model::EvaluationSources(spec)) {
     MEDLEY_RETURN_IF_ERROR(CheckLabels(source, spec, data->transform().label.classes, options.root, options.stop,
                                        data->transform().header));

@@ -280,6 +280,7 @@ class Trainer::Rep {
     if (train_ == nullptr) {
       LoadOptions load = load_;
       load.stop = stop;
+      load.clock = context_.clock;
       const model::DataSpec& data = context_.spec->data;
       MEDLEY_RETURN_IF_ERROR(CheckDataFit(data, load.root, CurrentMemoryRoom(), load.place));
       ReadProgress progress("the training data", *context_.clock, [](const std::string& line) { log::Info(line); });
@@ -323,6 +324,7 @@ class Trainer::Rep {
                                                       std::function<void()> progressed) const {
     LoadOptions load = load_;
     load.stop = current_->aborted();
+    load.clock = context_.clock;
     load.on_piece = std::move(progressed);
     ReadProgress progress("the data of an evaluation", *context_.clock,
                           [](const std::string& line) { log::Info(line); });

@@ -77,11 +77,12 @@ class BestModelTest : public testing::Test {
     ASSERT_THAT(model, base::IsOk()) << job.AllLogs();
     const auto text = base::ReadFile(folder_ / "test.csv");
     size_t at = 0;
-    const auto quality = EvaluateQuality(*model, "test.csv", [&](char* to, size_t bytes) -> absl::StatusOr<size_t> {
+    const auto read = [&](char* to, size_t bytes) -> absl::StatusOr<size_t> {
       const size_t n = text->copy(to, bytes, at);
       at += n;
       return n;
-    });
+    };
+    const auto quality = EvaluateQuality(*model, {{"test.csv", read}});
     ASSERT_THAT(quality, base::IsOk());
     for (const char* name : {"auc", "logLoss", "accuracy"}) {
       EXPECT_NEAR(quality->metrics.at(name), end.metrics().at(name), 1e-5) << name;

@@ -49,11 +49,12 @@ class ExportTest : public testing::Test {
     ASSERT_THAT(model, base::IsOk()) << job.AllLogs();
     const auto text = base::ReadFile(options.test);
     size_t at = 0;
-    const auto quality = EvaluateQuality(*model, "test.csv", [&](char* to, size_t bytes) -> absl::StatusOr<size_t> {
+    const auto read = [&](char* to, size_t bytes) -> absl::StatusOr<size_t> {
       const size_t n = text->copy(to, bytes, at);
       at += n;
       return n;
-    });
+    };
+    const auto quality = EvaluateQuality(*model, {{"test.csv", read}});
     ASSERT_THAT(quality, base::IsOk());
     EXPECT_EQ(static_cast<double>(quality->rows), end.metrics().at("test_samples"));
     for (const char* name : {"auc", "logLoss", "accuracy"}) {

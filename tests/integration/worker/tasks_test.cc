@@ -76,11 +76,12 @@ class TasksTest : public testing::Test {
     ASSERT_THAT(model, base::IsOk());
     const auto text = base::ReadFile(folder_ / "test.csv");
     size_t at = 0;
-    const auto quality = EvaluateQuality(*model, "test.csv", [&](char* to, size_t bytes) -> absl::StatusOr<size_t> {
+    const auto read = [&](char* to, size_t bytes) -> absl::StatusOr<size_t> {
       const size_t n = text->copy(to, bytes, at);
       at += n;
       return n;
-    });
+    };
+    const auto quality = EvaluateQuality(*model, {{"test.csv", read}});
     ASSERT_THAT(quality, base::IsOk());
     EXPECT_EQ(quality->metrics.size() + 1, static_cast<size_t>(end.metrics().size()));  // test_samples
     for (const auto& [name, value] : quality->metrics) {

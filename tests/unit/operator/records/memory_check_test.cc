@@ -114,9 +114,7 @@ TEST_F(MemoryCheckTest, AdviceFollowsFromTheLargestPart) {
       "train": {"uri": "file:///x.npy", "format": "npy", "labels": "file:///y.npy"},
       "inputs": [{"name": "x", "type": "float32", "shape": [3]}]})");
   job_.spec["model"] = kube::Json::parse(R"({"exported": {"uri": "file:///m.pt2"}})");
-  const auto arrays = FindShortage(job_, long_data, Offers(), Plan({2}));
-  ASSERT_TRUE(arrays.has_value()) << "arrays are in memory";
-  EXPECT_THAT(arrays->reason.message, HasSubstr("a part of the data"));
+  EXPECT_FALSE(FindShortage(job_, long_data, Offers(), Plan({2})).has_value()) << "so are those of arrays";
 }
 
 TEST_F(MemoryCheckTest, AGpusActivationsAreNotInTheHostsMemory) {

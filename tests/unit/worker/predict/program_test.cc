@@ -8,9 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "worker/checkpoint/files.h"
@@ -210,14 +213,11 @@ TEST(ProgramTest, ReadsTablesAsTheTrainingDid) {
   const auto predict = [&](const std::string& text, int64_t bad,
                            BadRows* rows = nullptr) -> absl::StatusOr<std::string> {
     std::string out;
-    MEDLEY_RETURN_IF_ERROR(Predict(
-                               model, "x.csv", Text(text),
-                               [&](std::string_view lines) {
-                                 out += lines;
-                                 return absl::OkStatus();
-                               },
-                               false, bad, rows)
-                               .status());
+    const auto write = [&](std::string_view lines) {
+      out += lines;
+      return absl::OkStatus();
+    };
+    MEDLEY_RETURN_IF_ERROR(Predict(model, {"x.csv", Text(text)}, write, {.max_bad_rows = bad}, rows).status());
     return out;
   };
   const auto standard = predict("a,b,c,d,kind\n3,1,5,-1,cat\n1,1,1,1,dog\n", 0);
@@ -244,10 +244,45 @@ TEST(ProgramTest, ReadsTablesAsTheTrainingDid) {
   ASSERT_THAT(skipped.status(), IsOk());
   EXPECT_EQ(bad.count, 1);
   EXPECT_EQ(skipped->front(), '\n');
-  const auto quality = EvaluateQuality(model, "x.csv", Text("a,b,c,d,kind\n3,1,5,-1,cat\n1,1,1,1,dog\n"), 0);
+  const auto quality =
+      EvaluateQuality(model, {{"x.csv", Text("a,b,c,d,kind\n3,1,5,-1,cat\n1,1,1,1,dog\n")}}, {.max_bad_rows = 0});
   ASSERT_THAT(quality.status(), IsOk());
   EXPECT_EQ(quality->rows, 2);
   EXPECT_GT(quality->metrics.at("logLoss"), 0);
+  // The rows of two files count together, and the bad rows too.
+  const std::string first = "a,b,c,d,kind\n3,1,5,-1,cat\n1,x,1,1,dog\n",
+                    second = "a,b,c,d,kind\n1,x,3,4,cat\n1,1,1,1,dog\n";
+  const auto of_both = [&](int64_t most) {
+    return EvaluateQuality(model, {{"x.csv", Text(first)}, {"y.csv", Text(second)}}, {.max_bad_rows = most});
+  };
+  const auto both = of_both(2);
+  ASSERT_THAT(both.status(), IsOk());
+  EXPECT_EQ(both->rows, 2);
+  EXPECT_EQ(both->bad_rows.count, 2);
+  EXPECT_DOUBLE_EQ(both->metrics.at("logLoss"), quality->metrics.at("logLoss"));
+  EXPECT_THAT(of_both(1).status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("y.csv:2")));
+}
+
+TEST(ProgramTest, SaysHowManyRowsItHasRead) {
+  const Export made("mlp", Fixtures() + "mlp.pt2", TableOf(), 1, "");
+  const LoadedModel model = made.Load();
+  base::FakeClock clock;
+  std::vector<std::string> lines;
+  ReadProgress progress("x.csv", clock, [&](const std::string& line) { lines.push_back(line); });
+  std::string text = "a,b,c,d,kind\n";
+  for (int i = 0; i < 1000; ++i) text += "3,1,5,-1,cat\n";
+  const auto write = [&](std::string_view) {
+    clock.Advance(base::seconds(6));
+    return absl::OkStatus();
+  };
+  ASSERT_THAT(Predict(model, {"x.csv", Text(text)}, write, {.progress = &progress}).status(), IsOk());
+  EXPECT_THAT(lines.front(), testing::MatchesRegex("reading x.csv: [0-9]+ rows"));
+  EXPECT_GT(lines.size(), 2U);
+  lines.clear();
+  ReadProgress again("x.csv", clock, [&](const std::string& line) { lines.push_back(line); });
+  clock.Advance(base::seconds(6));
+  ASSERT_THAT(EvaluateQuality(model, {{"x.csv", Text(text)}}, {.progress = &again}).status(), IsOk());
+  EXPECT_THAT(lines, testing::SizeIs(1));
 }
 
 TEST(ProgramTest, SaysWhatIsWrongWithAnExport) {
