@@ -7,10 +7,11 @@
 namespace medley::worker {
 
 struct JobIdentity {
-  std::string model;     // model::Fingerprint of Purpose::kModel: a job restores only checkpoints with it
-  std::string settings;  // what that is a fingerprint of, as JSON: by it a refusal names what differs
-  std::string profile;   // model::ProfileHash
-  std::string digest;    // model::Fingerprint of Purpose::kJob: a coordinator continues only a journal with it
+  std::string model;         // model::Fingerprint of Purpose::kModel: a job restores only checkpoints with it
+  std::string settings;      // what that is a fingerprint of, as JSON: by it a refusal names what differs
+  std::string profile;       // model::ProfileHash
+  std::string digest;        // model::Fingerprint of Purpose::kJob: a coordinator continues only a journal with it
+  std::string job_settings;  // what that is a fingerprint of, as JSON
 };
 
 // `spec_json`: a valid spec (Environment::spec_json). The paths of files count as they are on this machine.

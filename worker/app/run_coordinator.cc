@@ -69,6 +69,7 @@ absl::StatusOr<int> RunCoordinatorRole(const Environment& env, base::Clock& cloc
   options.continue_from = env.continue_from;
   options.model_fingerprint = identity.model;
   options.model_settings = identity.settings;
+  options.job_settings = identity.job_settings;
   options.tensor_board = env.spec.training.tensor_board;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(env.spec.training));
   options.learning_rate = [optimizer](int64_t step) { return double{optimizer.AtStep(step).learning_rate}; };

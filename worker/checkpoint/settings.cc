@@ -19,9 +19,9 @@ nlohmann::json ParsedSettings(const std::string& text) {
 }
 
 // The same as this version writes it.
-nlohmann::json CountedSettings(const std::string& text) {
+nlohmann::json CountedSettings(const std::string& text, model::Purpose purpose) {
   const nlohmann::json settings = ParsedSettings(text);
-  return settings.is_null() ? settings : model::CountedFields(settings, model::Purpose::kModel);
+  return settings.is_null() ? settings : model::CountedFields(settings, purpose);
 }
 
 }  // namespace
@@ -33,15 +33,21 @@ bool IsOfModel(const CheckpointManifest& manifest, std::string_view fingerprint,
          model::Fingerprint(before, model::Purpose::kModel) == model::Fingerprint(after, model::Purpose::kModel);
 }
 
+std::string SettingsInWords(const std::string& stored, const std::string& own, model::Purpose purpose,
+                            const std::string& old_place, const std::string& new_place) {
+  const nlohmann::json before = CountedSettings(stored, purpose), after = CountedSettings(own, purpose);
+  if (before.is_null() || after.is_null()) return "";
+  const std::vector<document::Difference> differences = document::Differences(before, after, "spec");
+  return differences.empty() ? "" : document::Sentence(differences, old_place, new_place);
+}
+
 std::string WhyOtherSettings(const std::string& stored, const std::string& own) {
-  const nlohmann::json before = CountedSettings(stored), after = CountedSettings(own);
-  std::vector<document::Difference> differences;
-  if (!before.is_null() && !after.is_null()) differences = document::Differences(before, after, "spec");
-  if (differences.empty()) {
+  const std::string words = SettingsInWords(stored, own, model::Purpose::kModel, "in the checkpoint", "in this job");
+  if (words.empty()) {
     return "its model, its data or its training are not those of this job, and it does not say which: another version "
            "of Medley wrote it";
   }
-  return "it was trained with other settings: " + document::Sentence(differences, "in the checkpoint", "in this job") +
+  return "it was trained with other settings: " + words +
          ". Only the epochs, the evaluations and how the job is planned may be others";
 }
 

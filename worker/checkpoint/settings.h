@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/model/fingerprint.h"
 #include "worker/checkpoint/layout.h"
 
 namespace medley::worker {
@@ -19,5 +20,10 @@ bool IsOfModel(const CheckpointManifest& manifest, std::string_view fingerprint,
 // and `own` are as CheckpointManifest::settings; those of earlier versions have other fields too, which do not count.
 // Where they do not tell, for example because there are none, the sentence says that.
 std::string WhyOtherSettings(const std::string& stored, const std::string& own);
+
+// "spec.training.epochs is 3 in its job and 5 in this job; ...", where `old_place` is "in its job", of the fields that
+// count for `purpose`. Empty where the settings do not tell.
+std::string SettingsInWords(const std::string& stored, const std::string& own, model::Purpose purpose,
+                            const std::string& old_place, const std::string& new_place);
 
 }  // namespace medley::worker

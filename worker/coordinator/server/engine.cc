@@ -5,7 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/model/fingerprint.h"
+#include "worker/checkpoint/job_settings.h"
 #include "worker/coordinator/server/final_result.h"
 #include "worker/coordinator/server/folder.h"
 #include "worker/coordinator/server/hand_over.h"
@@ -18,18 +18,6 @@ namespace {
 
 constexpr base::nanoseconds kLogInterval = base::milliseconds(500);  // between two writes of the log
 constexpr size_t kMaxLines = size_t{1} << 16;                        // of steps.jsonl that wait for the volume
-
-// Refuses a journal that tells of another training: its results would be reported as those of this job.
-absl::Status CheckDigest(const job::v1::CoordinatorState& journal, const std::string& digest,
-                         const std::string& folder) {
-  if (digest.empty() || journal.job_digest().empty() || journal.job_digest() == digest) return absl::OkStatus();
-  if (!model::Comparable(journal.job_digest(), digest)) return absl::OkStatus();  // another version wrote it
-  return base::InvalidArgument(
-      "the journal in {} belongs to a job with another model, schema, data or training (its digest is {}, this job's "
-      "is {}): empty the folder, or use another one. To continue from its checkpoint on purpose, use another one and "
-      "name this folder in spec.checkpoint.from",
-      folder, journal.job_digest(), digest);
-}
 
 }  // namespace
 
@@ -99,7 +87,17 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
               {{"job_uid", restored->desired().plan().job_uid()}});
     restored.reset();
   }
-  if (restored) MEDLEY_RETURN_IF_ERROR(CheckDigest(*restored, options_.core.job_digest, root.root().string()));
+  const std::string journal_digest = restored ? restored->job_digest() : "";
+  const auto compare = [root, journal_digest, digest = options_.core.job_digest,
+                        settings = options_.job_settings]() -> absl::Status {
+    // Refuses a journal that tells of another training: its results would be reported as those of this job.
+    MEDLEY_RETURN_IF_ERROR(CheckJobSettings(root, journal_digest, digest, settings));
+    const absl::Status kept = KeepJobSettings(root, digest, settings);
+    if (!kept.ok()) log::Warn("the job's settings are not kept in its folder", {{"error", base::Message(kept)}});
+    return absl::OkStatus();
+  };
+  MEDLEY_RETURN_IF_ERROR(
+      journal_thread_.Run("comparing the settings of the job", options_.journal_timeout, stop, compare));
   return restored;
 }
 

@@ -340,17 +340,22 @@ TEST_F(CoordinatorServerTest, ARestartedCoordinatorContinues) {
 TEST_F(CoordinatorServerTest, TheJournalOfAnotherTrainingIsRefused) {
   CoordinatorOptions options = Options();
   options.core.job_digest = "aaaa";
+  options.job_settings = R"({"training": {"epochs": 3, "batchSize": 8}})";
   {
     auto server = CoordinatorServer::Start(options, clock_);
     ASSERT_THAT(server, IsOk());
     ASSERT_THAT(Apply((*server)->port(), "secret"), IsOk());
   }
   options.core.job_digest = "bbbb";
+  options.job_settings = R"({"training": {"epochs": 5, "batchSize": 8}})";
   EXPECT_THAT(CoordinatorServer::Start(options, clock_),
               StatusIs(absl::StatusCode::kInvalidArgument,  // permanent: no restart helps
                        HasSubstr("the journal in " + root_.string() +
-                                 " belongs to a job with another model, schema, data or training (its digest is aaaa, "
-                                 "this job's is bbbb)")));
+                                 " belongs to a job with other settings: spec.training.epochs is 3 in its job and 5 in "
+                                 "this job. Empty the folder")));
+  fs::remove(root_ / "job.json");  // of an earlier version
+  EXPECT_THAT(CoordinatorServer::Start(options, clock_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("so it does not say which. Empty the folder")));
   // "": a coordinator that does not know its own. Digests of two versions of Medley say nothing about each other.
   for (const char* same : {"aaaa", "", "2-bbbb"}) {
     options.core.job_digest = same;
