@@ -15,10 +15,10 @@
 #
 # CMake's own UNITY_BUILD writes absolute paths into a batch, so that no other checkout could use what ccache keeps.
 option(MEDLEY_UNITY "Compile the sources of a target in batches" ON)
-set(MEDLEY_UNITY_BATCH 8)
+set(MEDLEY_UNITY_BATCH 10)
 
-# Puts the files to compile into OUT: batches of SOURCES of this folder, with SIZE files each, and those of ALONE, or with a
-# path, as they are.
+# Puts the files to compile into OUT: as few batches of SOURCES of this folder as there can be with at most SIZE files each, all of
+# about one size, and those of ALONE, or with a path, as they are.
 function(medley_batches OUT NAME SOURCES ALONE SIZE)
   set(files)
   set(batched)
@@ -35,9 +35,13 @@ function(medley_batches OUT NAME SOURCES ALONE SIZE)
     set(batched)
   endif()
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  math(EXPR left "(${count} + ${SIZE} - 1) / ${SIZE}")
   set(index 0)
   while(batched)
-    list(SUBLIST batched 0 ${SIZE} batch)
+    list(LENGTH batched count)
+    math(EXPR length "(${count} + ${left} - 1) / ${left}")
+    math(EXPR left "${left} - 1")
+    list(SUBLIST batched 0 ${length} batch)
     list(REMOVE_ITEM batched ${batch})
     list(TRANSFORM batch PREPEND "#include \"${folder}/")
     list(TRANSFORM batch APPEND "\"\n")

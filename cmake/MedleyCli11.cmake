@@ -1,0 +1,43 @@
+# CLI11 with its help and its configuration files compiled once. Its headers define them as inline functions that are virtual,
+# so each object that includes the library compiled them: 1.5 of its 3.6 s. A copy of CLI/CLI.hpp leaves the two headers out,
+# and one object has what they define. Where the header is not as expected (another version of the library, or one that is
+# compiled already), the library's own one is used. docs/adr/0008-precompiled-headers.md.
+find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+set(cli11_headers Config Formatter)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CLI11_INCLUDE}/CLI/CLI.hpp)
+
+file(READ ${CLI11_INCLUDE}/CLI/CLI.hpp cli11_text)
+set(cli11_definitions "#include <CLI/CLI.hpp>\n")
+set(cli11_as_expected TRUE)
+foreach(header ${cli11_headers})
+  set(definitions "")
+  if(EXISTS ${CLI11_INCLUDE}/CLI/${header}.hpp)
+    file(READ ${CLI11_INCLUDE}/CLI/${header}.hpp definitions)
+  endif()
+  # All that the header has in its namespace are such functions.
+  if(NOT cli11_text MATCHES "\n#include \"${header}.hpp\"\n" OR NOT definitions MATCHES "\ninline " OR
+     definitions MATCHES "\n(class|struct|template|enum|using) ")
+    set(cli11_as_expected FALSE)
+  endif()
+  string(REPLACE "\n#include \"${header}.hpp\"\n" "\n" cli11_text "${cli11_text}")
+  string(REPLACE "\ninline " "\n" definitions "${definitions}")
+  string(REPLACE "#pragma once\n" "" definitions "${definitions}")
+  string(APPEND cli11_definitions "${definitions}")
+endforeach()
+string(REGEX REPLACE "\n#include \"([A-Za-z]+\\.hpp)\"" "\n#include <CLI/\\1>" cli11_text "${cli11_text}")
+string(REGEX REPLACE "\n#include \"([A-Za-z]+\\.hpp)\"" "\n#include <CLI/\\1>" cli11_definitions "${cli11_definitions}")
+if(cli11_as_expected)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/headers/CLI/CLI.hpp CONTENT "${cli11_text}" @ONLY)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cli11.cc CONTENT "${cli11_definitions}" @ONLY)
+  include_directories(BEFORE SYSTEM ${CMAKE_BINARY_DIR}/headers)
+  add_library(medley_cli11 STATIC ${CMAKE_BINARY_DIR}/cli11.cc)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(medley_cli11 PRIVATE -O1)
+  endif()
+  target_link_libraries(CLI11::CLI11 INTERFACE medley_cli11)
+else()
+  message(STATUS "CLI/CLI.hpp is not as expected: used as it is, so objects that include it take longer to compile")
+  file(REMOVE ${CMAKE_BINARY_DIR}/headers/CLI/CLI.hpp)
+endif()
+unset(cli11_text)
+unset(cli11_definitions)
