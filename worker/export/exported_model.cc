@@ -31,20 +31,6 @@ const char* KindName(OperationKind kind) {
   return "Loss";
 }
 
-const char* ActivationText(Activation activation) {
-  switch (activation) {
-    case Activation::kRelu:
-      return "relu";
-    case Activation::kSigmoid:
-      return "sigmoid";
-    case Activation::kTanh:
-      return "tanh";
-    case Activation::kNone:
-      break;
-  }
-  return "none";
-}
-
 const char* LossName(LossKind loss) {
   switch (loss) {
     case LossKind::kSquared:
@@ -137,7 +123,7 @@ Json LayerJson(const Graph& graph, const Operation& operation) {
     case OperationKind::kFullyConnected:
       layer["input"] = operation.reads_numerics ? "numerics" : "previous";
       layer["outputs"] = operation.output_width;
-      layer["activation"] = ActivationText(operation.activation);
+      layer["activation"] = ActivationName(operation.activation);
       break;
     case OperationKind::kAdd:
     case OperationKind::kMultiply:
@@ -181,6 +167,20 @@ Json LabelJson(const model::SchemaSpec& schema) {
 }
 
 }  // namespace
+
+const char* ActivationName(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kSigmoid:
+      return "sigmoid";
+    case Activation::kTanh:
+      return "tanh";
+    case Activation::kNone:
+      break;
+  }
+  return "none";
+}
 
 std::vector<ExportedTensor> TensorsOf(const Graph& graph) {
   std::vector<ExportedTensor> tensors;

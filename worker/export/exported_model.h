@@ -63,6 +63,8 @@ struct ExportedTensor {
   int64_t bytes() const { return spec.Size() * static_cast<int64_t>(sizeof(float)); }
 };
 
+const char* ActivationName(Activation activation);  // "relu", "none"
+
 // All parameters, in the order of the operations; one that several operations have once.
 std::vector<ExportedTensor> TensorsOf(const Graph& graph);
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -92,19 +93,58 @@ const std::byte* ValuesOf(const StoredWeights& stored, const Document& entry, in
   return stored.mapping->data() + stored.first + begin;
 }
 
-// What the numbers of inputs mean, as JSON of the fields of a job.
-Document InputsOf(const model::SchemaSpec& schema, bool by_name) {
+Document InputFields(const std::vector<model::InputSpec>& inputs) {
+  Document fields = Document::array();
+  for (const model::InputSpec& input : inputs) {
+    Document field = {{"name", input.name}, {"type", input.type}, {"scale", input.scale}};
+    if (input.columns.empty()) field["shape"] = input.shape;
+    if (!input.mean.empty()) field["mean"] = input.mean;
+    if (!input.deviation.empty()) field["std"] = input.deviation;
+    fields.push_back(std::move(field));
+  }
+  return fields;
+}
+
+// The columns of dates, each once.
+Document DatesOf(const model::SchemaSpec& schema, const Document& numeric) {
+  Document dates = Document::array();
+  for (size_t i = 0; i < schema.parts.size(); ++i) {
+    if (schema.parts[i] == model::ColumnPart::kTime) dates.push_back(numeric[i]);
+  }
+  return dates;
+}
+
+// What the numbers of inputs and labels mean, as JSON of the fields of a job.
+Document MeaningOf(const model::SchemaSpec& schema, bool by_name) {
   Document json = {{"model", {{"task", model::TaskName(schema.task)}}}};
+  if (!schema.inputs.empty()) json["data"]["inputs"] = InputFields(schema.inputs);
   Document& columns = json["data"]["schema"];
   if (schema.numeric_buckets > 0) columns["numericBuckets"] = schema.numeric_buckets;
-  if (by_name) {
-    columns["categorical"] = schema.names.categorical;
-    columns["numeric"] = schema.names.numeric;
-  } else {
-    columns["categorical"] = schema.categorical;
-    columns["numeric"] = schema.numeric;
+  columns["categorical"] = by_name ? Document(schema.names.categorical) : Document(schema.categorical);
+  columns["numeric"] = by_name ? Document(schema.names.numeric) : Document(schema.numeric);
+  if (const Document dates = DatesOf(schema, columns["numeric"]); !dates.empty()) {
+    columns["dates"] = dates;
+    columns["dayFirst"] = schema.day_first;
+  }
+  if (schema.task == model::Task::kBinary && !schema.label_positive.empty()) {
+    columns["label"]["positive"] = schema.label_positive;
+  }
+  if (schema.label_log) columns["label"]["transform"] = "Log1p";
+  if (schema.task == model::Task::kMultiLabel && !schema.label_columns.empty()) {
+    columns["label"]["columns"] = by_name ? Document(schema.names.labels) : Document(schema.label_columns);
   }
   return json;
+}
+
+// Equal layers by their names that compute another function of the same weights.
+void AddActivations(const Graph& exported, const Graph& own, std::vector<document::Difference>& differences) {
+  for (const Operation& operation : own.operations) {
+    const auto before = std::ranges::find(exported.operations, operation.name, &Operation::name);
+    if (before == exported.operations.end() || before->activation == operation.activation) continue;
+    const auto words = [](Activation activation) { return Document(ActivationName(activation)).dump(); };
+    differences.push_back(
+        {"the activation of layer " + operation.name, words(before->activation), words(operation.activation)});
+  }
 }
 
 // Differences that the shapes of the parameters do not show, or not in words.
@@ -113,11 +153,12 @@ std::vector<document::Difference> InputDifferences(const ExportedModel& exported
   const model::SchemaSpec& own = spec.data.schema;
   const bool by_name = !own.names.empty() && !exported.schema.names.empty();
   const bool by_number = own.names.empty() && exported.schema.names.empty();
-  Document before = InputsOf(exported.schema, by_name);
-  Document after = InputsOf(own, by_name);
+  Document before = MeaningOf(exported.schema, by_name);
+  Document after = MeaningOf(own, by_name);
   if (!by_name && !by_number) {  // one has names only: the shapes tell
     for (Document* side : {&before, &after}) {
-      for (const char* field : {"categorical", "numeric"}) (*side)["data"]["schema"].erase(field);
+      for (const char* field : {"categorical", "numeric", "dates"}) (*side)["data"]["schema"].erase(field);
+      if ((*side)["data"]["schema"].contains("label")) (*side)["data"]["schema"]["label"].erase("columns");
     }
   }
   if (!spec.model.imported()) {
@@ -133,7 +174,9 @@ std::vector<document::Difference> InputDifferences(const ExportedModel& exported
     before["data"]["schema"]["label"]["classes"] = known;
     after["data"]["schema"]["label"]["classes"] = classes;
   }
-  return document::Differences(before, after, "spec");
+  std::vector<document::Difference> differences = document::Differences(before, after, "spec");
+  if (!spec.model.imported()) AddActivations(exported.graph, graph, differences);
+  return differences;
 }
 
 absl::StatusOr<ExportedModel> ReadDescription(const std::filesystem::path& folder) {

@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "common/base/hex.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/document/reader.h"
 #include "worker/data/schema.h"
 #include "worker/export/exported_model.h"
 #include "worker/export/parse_inputs.h"
+#include "worker/export/parse_names.h"
 
 namespace medley::worker {
 namespace {
@@ -203,23 +203,6 @@ absl::Status ReadListed(const Reader& reader, std::vector<int>& numbers, std::ve
   if (name.empty()) MEDLEY_RETURN_IF_ERROR(CheckColumn(reader, reader.Int("column", -1), 0));
   if (!name.empty() || !names.empty()) names.resize(numbers.size());
   if (!name.empty()) names.back() = name;
-  return absl::OkStatus();
-}
-
-// Names that are in any encoding (AddNames).
-absl::Status ReadNames(const Reader& root, const std::string& key, const std::string& bytes_key,
-                       std::vector<std::string>& names) {
-  names = root.Strings(key);
-  if (!root.Has(bytes_key)) return absl::OkStatus();
-  const std::vector<std::string> bytes = root.Strings(bytes_key);
-  if (bytes.size() != names.size()) {
-    return base::InvalidArgument("{}: has {} names, {} has {}", bytes_key, bytes.size(), key, names.size());
-  }
-  for (size_t i = 0; i < names.size(); ++i) {
-    absl::StatusOr<std::string> original = base::BytesOfHex(bytes[i]);
-    if (!original.ok()) return base::Annotate(original.status(), fmt::format("{}[{}]", bytes_key, i));
-    names[i] = *std::move(original);
-  }
   return absl::OkStatus();
 }
 

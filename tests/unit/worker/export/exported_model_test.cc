@@ -76,7 +76,7 @@ TEST(ExportedModelTest, HowValuesAreReadIsReadBack) {
   model.schema.day_first = true;
   model.max_bad_rows = 7;
   model.transform.columns[1].mean = 1700000001.25;
-  model.transform.header = {"a", "caf\xe9"};
+  model.transform.header = {"", "a", "caf\xe9", ""};  // an index of pandas and a column behind have no names
   const std::string schema = SchemaJson(model);
   const auto read = ParseExportedModel(ModelJson(model, {}), schema);
   ASSERT_THAT(read, IsOk());
@@ -87,6 +87,12 @@ TEST(ExportedModelTest, HowValuesAreReadIsReadBack) {
   EXPECT_EQ(read->transform.columns[1].mean, 1700000001.25);
   EXPECT_EQ(read->transform.header, model.transform.header);
   EXPECT_FALSE(read->transform.single_precision);
+  model.transform.header = {"", "a"};
+  const auto text = ParseExportedModel(ModelJson(model, {}), SchemaJson(model));
+  ASSERT_THAT(text, IsOk());
+  EXPECT_EQ(text->transform.header, model.transform.header);
+  EXPECT_EQ(ParseExportedModel(ModelJson(model, {}), Replaced(SchemaJson(model), "\"a\"\n", "7\n")).status().code(),
+            absl::StatusCode::kInvalidArgument);
   // Earlier versions say nothing about precision, and wrote float32.
   const auto old = ParseExportedModel(ModelJson(model, {}), Replaced(schema, "\"precision\"", "\"other\""));
   ASSERT_THAT(old, IsOk());

@@ -138,6 +138,42 @@ TEST_F(InitialWeightsTest, ARefusalNamesFieldsWithBothValues) {
               StatusIs(kRefused, HasSubstr("spec.data.schema.numericBuckets is not set in the export and 4")));
   EXPECT_THAT(refusal([](model::JobSpec& job) { job.data.schema.task = model::Task::kRegression; }),
               StatusIs(kRefused, HasSubstr("spec.model.task is \"binary\" in the export and \"regression\"")));
+  EXPECT_THAT(refusal([](model::JobSpec& job) { job.data.schema.categorical = {4}; }),
+              StatusIs(kRefused, HasSubstr("spec.data.schema.categorical[0] is 0 in the export and 4 in this job")));
+  EXPECT_THAT(refusal([](model::JobSpec& job) { job.data.schema.label_positive = "no"; }),
+              StatusIs(kRefused, HasSubstr("label.positive is not set in the export and \"no\" in this job")))
+      << "the same weights would mean the opposite";
+  EXPECT_THAT(refusal([](model::JobSpec& job) { job.data.schema.parts = {model::ColumnPart::kTime}; }),
+              StatusIs(kRefused, HasSubstr("spec.data.schema.dates is not set in the export and [1] in this job")));
+  EXPECT_THAT(refusal([](model::JobSpec& job) { job.model.name = "mlp"; }),
+              StatusIs(kRefused, HasSubstr("spec.model.name is \"ctrdnn\" in the export and \"mlp\" in this job")));
+}
+
+TEST_F(InitialWeightsTest, ARefusalNamesWhatOnlyTheMeaningOfNumbersShows) {
+  const auto refusal = [&](auto change) {
+    model::JobSpec other = job_;
+    change(other);
+    return Use(other);
+  };
+  job_.model.name.clear();
+  job_.model.initial_from.clear();
+  job_.model.layers = {{.name = "table", .kind = "Embedding", .out = 4},
+                       {.name = "hidden", .kind = "FullyConnected", .out = 8, .activation = "relu"},
+                       {.name = "out", .kind = "FullyConnected", .out = 1},
+                       {.name = "loss", .kind = "Loss"}};
+  job_.data.schema.parts = {model::ColumnPart::kTime};
+  job_.data.schema.task = model::Task::kRegression;
+  base::RemoveTempDir(root_ / "export");
+  base::RemoveTempDir(root_ / "step-00000042-e1");
+  Export();
+  job_.model.initial_from = (root_ / "export").string();
+  EXPECT_THAT(Use(job_), IsOk());
+  EXPECT_THAT(refusal([](model::JobSpec& job) { job.model.layers[1].activation = "tanh"; }),
+              StatusIs(kRefused, HasSubstr("the activation of layer hidden is \"relu\" in the export and \"tanh\"")));
+  EXPECT_THAT(refusal([](model::JobSpec& job) { job.data.schema.day_first = true; }),
+              StatusIs(kRefused, HasSubstr("spec.data.schema.dayFirst is false in the export and true in this job")));
+  EXPECT_THAT(refusal([](model::JobSpec& job) { job.data.schema.label_log = true; }),
+              StatusIs(kRefused, HasSubstr("label.transform is not set in the export and \"Log1p\" in this job")));
 }
 
 TEST_F(InitialWeightsTest, DamagedExportsAreRefused) {
