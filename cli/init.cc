@@ -178,6 +178,10 @@ std::vector<std::string> Notes(const Sample& sample, const TableGuess& table, co
   }
   for (std::string& leak : FindLeaks(table, label)) notes.push_back(std::move(leak));
   for (std::string& weight : FindWeights(table, label)) notes.push_back(std::move(weight));
+  if (label.missing > 0) {
+    notes.push_back(fmt::format("{} without a label {} left out (maxBadRows)", Counted(label.missing, "row"),
+                                label.missing == 1 ? "is" : "are"));
+  }
   if (sample.bad_rows > 0) {
     notes.push_back(fmt::format("{} cannot be read, and {} left out (maxBadRows); the first: {}",
                                 Counted(sample.bad_rows, "row"), sample.bad_rows == 1 ? "is" : "are",

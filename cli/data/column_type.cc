@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <string_view>
 
+#include "cli/data/number_forms.h"
 #include "cli/format.h"
 #include "common/base/utf8.h"
 #include "worker/data/date.h"
@@ -255,57 +255,6 @@ bool MostAreNumbers(const ValueCounts& counts) {
   return 10 * counts.number_rows >= 9 * present && counts.texts.size() <= kMostTextsAsMissing;
 }
 
-// "12,5": a comma where a point should be, or something else that people write in numbers: "$1,234.50", "1 234", "5 %".
-bool LooksLikeNumber(const std::string& text) {
-  constexpr std::array<std::string_view, 9> kIgnored = {
-      " ",       "'", "%", "$", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x99", "\xe2\x82\xac",
-      "\xc2\xa3"};  // blanks, ', euro, pound
-  // Negative numbers of accountants: (1,234).
-  if (text.size() > 2 && text.front() == '(' && text.back() == ')') {
-    const std::string inner = text.substr(1, text.size() - 2);
-    return worker::ValueReader().Read(inner).kind == worker::ValueKind::kNumber || LooksLikeNumber(inner);
-  }
-  std::string plain;
-  for (size_t at = 0; at < text.size();) {
-    const auto ignored = std::ranges::find_if(
-        kIgnored, [&](std::string_view part) { return std::string_view(text).substr(at).starts_with(part); });
-    if (ignored != kIgnored.end()) {
-      at += ignored->size();
-    } else {
-      plain += text[at] == ',' ? '.' : text[at];
-      ++at;
-    }
-  }
-  // Other texts of digits are names: addresses (10.0.0.1), lists (1,2,3), telephone numbers (0170 12345).
-  const bool points = std::ranges::count(text, '.') > 0;
-  if (plain.size() == text.size() && text.find(',') == std::string::npos) return false;
-  if (std::ranges::count(text, ',') > 1 && !points) return false;
-  if (plain.size() > 1 && plain[0] == '0' && plain[1] != '.') return false;
-  std::string once;  // with the last point only
-  for (size_t at = 0, last = plain.rfind('.'); at < plain.size(); ++at) {
-    if (plain[at] != '.' || at == last) once += plain[at];
-  }
-  const bool digits = once.find_first_of("0123456789") != std::string::npos;
-  return digits && worker::ValueReader().Read(once).kind == worker::ValueKind::kNumber;
-}
-
-// The unit behind a number: "kg" of "12.5 kg". Empty: the text is no number with a unit.
-std::string UnitOf(const std::string& text) {
-  constexpr size_t kLongestUnit = 4;
-  size_t begin = text.size();
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  while (begin > 0 && letter(text[begin - 1])) --begin;
-  const size_t unit = text.size() - begin;
-  if (unit == 0 || unit > kLongestUnit) return "";
-  const std::string number = text.substr(0, begin > 0 && text[begin - 1] == ' ' ? begin - 1 : begin);
-  return worker::ValueReader().Read(number).kind == worker::ValueKind::kNumber ? text.substr(begin) : "";
-}
-
-bool IsHexadecimal(const std::string& text) {
-  return text.size() > 2 && text.size() < 19 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') &&
-         text.find_first_not_of("0123456789abcdefABCDEF", 2) == std::string::npos;
-}
-
 // The unit of most of the texts; empty: they have none.
 std::string CommonUnit(const ValueCounts& counts) {
   std::map<std::string, int64_t> units;
@@ -322,7 +271,7 @@ std::string CommonUnit(const ValueCounts& counts) {
 void SayForms(const ValueCounts& counts, const std::string& name, TypeGuess& guess) {
   const auto grouped = std::ranges::find_if(
       counts.numbers, [](const auto& number) { return number.first.find(',') != std::string::npos; });
-  if (grouped != counts.numbers.end()) {
+  if (guess.type == ColumnType::kNumeric && grouped != counts.numbers.end()) {
     guess.because.push_back(fmt::format("{} has commas between thousands: '{}' is read as {:.15g}", name,
                                         base::Printable(grouped->first, 40),
                                         worker::ValueReader().Read(grouped->first).number));
@@ -362,6 +311,32 @@ void SayLikeTexts(const ValueCounts& counts, const std::string& name, TypeGuess&
                                       pairs == 1 ? "" : fmt::format(", and {} more such pairs", pairs - 1)));
 }
 
+// Nines that stand for a missing value, as -999 does: they occur often, and lie far outside of all other numbers.
+void SayNines(const ValueCounts& counts, const std::string& name, TypeGuess& guess) {
+  constexpr double kFar = 3;  // times the range of the others
+  const worker::ValueReader reader;
+  for (const auto& [text, rows] : counts.numbers) {
+    const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
+    const std::string_view whole = digits.substr(0, digits.find('.'));
+    const bool nines = whole.size() >= 2 && whole.find_first_not_of('9') == std::string_view::npos &&
+                       digits.substr(whole.size()).find_first_not_of(".0") == std::string_view::npos;
+    if (!nines || rows < 3 || 200 * rows < counts.number_rows) continue;
+    double least = HUGE_VAL, most = -HUGE_VAL;
+    for (const auto& [other, times] : counts.numbers) {
+      if (other == text) continue;
+      const double number = reader.Read(other).number;
+      least = std::min(least, number);
+      most = std::max(most, number);
+    }
+    const double value = reader.Read(text).number, far = kFar * (most - least);
+    if (!(value < least - far || value > most + far)) continue;
+    guess.because.push_back(
+        fmt::format("'{}' ({}) of {} lies far outside of all other values: if it means a missing value, list it in "
+                    "schema.missing",
+                    base::Printable(text, 40), Counted(rows, "row"), name));
+  }
+}
+
 TypeGuess AsNumbers(const ValueCounts& counts, int64_t rows, const std::string& name) {
   TypeGuess guess;
   guess.type = ColumnType::kNumeric;
@@ -369,6 +344,7 @@ TypeGuess AsNumbers(const ValueCounts& counts, int64_t rows, const std::string& 
   TakeAsMissing(counts.texts, guess);
   SayMissing(counts, counts.texts, rows, name, "numbers", guess);
   SayForms(counts, name, guess);
+  SayNines(counts, name, guess);
   return guess;
 }
 

@@ -45,18 +45,14 @@ bool OccursBelow(const std::vector<Row>& rows, size_t column) {
 bool HasHeader(const std::vector<Row>& rows) {
   const Row& first = rows[0];
   const auto is_name = [](const std::string& field) { return !IsMissing(field) && !IsNumber(field); };
-  // One empty field is the index that a table of pandas or R begins with, or what follows a comma at the end of each
-  // row.
-  const auto may_be_empty = [&](size_t c) {
-    return c == 0 ||
-           (c + 1 == first.size() && std::ranges::all_of(rows, [](const Row& row) { return row.back().empty(); }));
-  };
-  for (size_t c = 0; c < first.size(); ++c) {
-    if (!is_name(first[c]) && !(first[c].empty() && may_be_empty(c))) return false;
-  }
+  // Some columns may have no name: the index that a table of pandas or R begins with, what follows a comma at the end
+  // of each row, columns that were added by hand.
+  const auto names = std::ranges::count_if(first, is_name), empty = std::ranges::count(first, std::string());
+  if (names + empty < std::ssize(first) || empty > names) return false;
   if (rows.size() == 1) return true;
   bool repeats = false;
   for (size_t c = 0; c < first.size(); ++c) {
+    if (first[c].empty()) continue;  // which a row without a value has too
     if (IsNumericBelow(rows, c)) return true;
     repeats = repeats || OccursBelow(rows, c);
   }

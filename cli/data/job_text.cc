@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/data/embedding_dim.h"
+#include "cli/data/template_choice.h"
 #include "cli/format.h"
 #include "common/model/data_format.h"
 
@@ -131,29 +132,6 @@ std::string BecauseText(const std::vector<const ColumnGuess*>& columns) {
     for (const std::string& sentence : column->because) text += "      # " + OneLine(sentence) + ".\n";
   }
   return text;
-}
-
-// A power of two that makes some hundred steps of an epoch.
-int BatchSize(int64_t rows) {
-  int batch = 16;
-  while (batch < 2048 && rows / (batch * 2) >= 50) batch *= 2;
-  return batch;
-}
-
-// The most: training ends earlier when the validation data say so.
-int Epochs(int64_t rows) { return rows < 200'000 ? 20 : rows < 2'000'000 ? 10 : 3; }
-
-// Ranges of each number. More of them follow the data more closely, and need more rows to do so; of two classes the
-// rarer one counts, because the rows of the other tell little without it. Chosen by the data of `./dev bench templates`
-// with other seeds (docs/adr/0059).
-int Buckets(int64_t rows, const LabelGuess& label) {
-  constexpr double kEnough = 15'000;
-  double informative = static_cast<double>(rows);
-  if (label.task == model::Task::kBinary && label.positives + label.negatives > 0) {
-    const double rate = static_cast<double>(label.positives) / static_cast<double>(label.positives + label.negatives);
-    informative *= 4 * rate * (1 - rate);
-  }
-  return informative < kEnough ? 16 : 32;
 }
 
 std::string PoolText(const JobInput& input) {
@@ -328,20 +306,21 @@ int EmbeddingDimOf(const TableGuess& table, const LabelGuess& label) {
   return SharedEmbeddingDim(values);
 }
 
-std::string TrainingText(const JobInput& input, model::Task task) {
+std::string TrainingText(const JobInput& input, const LabelGuess& label) {
+  const char* const decay = Decays(input.rows, label) ? ", weightDecay: 0.001, rowDecay: 0.001" : "";
   std::string text = fmt::format(
       "  training:\n"
       "    epochs: {}         # passes over the data\n"
       "    batchSize: {}\n"
       "    microBatches: 2\n"
-      "    optimizer: {{name: adagrad, learningRate: 0.01}}\n",
-      Epochs(input.rows), BatchSize(input.rows));
+      "    optimizer: {{name: adagrad, learningRate: 0.01{}}}\n",
+      Epochs(input.rows), BatchSize(input.rows), decay);
   if (!Evaluates(input)) return text;
   return text +
          fmt::format(
              "    evaluation: {{everyEpochs: 1}}\n"
              "    earlyStopping: {{metric: {}, patience: 3}}   # ends when three evaluations in a row are no better\n",
-             task == model::Task::kRegression ? "mse" : "logLoss");
+             label.task == model::Task::kRegression ? "mse" : "logLoss");
 }
 
 }  // namespace
@@ -360,7 +339,7 @@ std::string JobText(const JobInput& input, const TableGuess& table, const LabelG
       "spec:\n"
       "  model: {{name: ctrdnn, {}parameters: {{embeddingDim: {}, embeddingRows: 65536, hidden: [64, 32]}}}}\n",
       input.name, TaskField(label.task), EmbeddingDimOf(table, label));
-  text += DataText(input, table, label) + TrainingText(input, label.task);
+  text += DataText(input, table, label) + TrainingText(input, label);
   return text +
          "  # objective: {deadline: 30m, maxUsdPerHour: \"1\"}   # goals; the cheapest plan within them is chosen\n"
          "  checkpoint:\n"

@@ -129,13 +129,21 @@ std::vector<std::string> FindWeights(const TableGuess& table, const LabelGuess& 
 }
 
 absl::Status CheckFeatures(const std::string& path, const TableGuess& table, const LabelGuess& label) {
+  size_t numeric = 0, categorical = 0;
   for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (label.Is(c)) continue;
     const ColumnType type = table.columns[c].type;
-    if (!label.Is(c) &&
-        (type == ColumnType::kNumeric || type == ColumnType::kCategorical || type == ColumnType::kDate)) {
-      return absl::OkStatus();
-    }
+    if (type == ColumnType::kNumeric) ++numeric;
+    if (type == ColumnType::kDate) numeric += std::size(model::kDateParts);
+    if (type == ColumnType::kCategorical) ++categorical;
   }
+  if (std::max(numeric, categorical) > model::kMostColumns) {
+    return base::InvalidArgument(
+        "{}: {} columns of numbers and {} of categories would be learnt from, and a job has at most {} of each: remove "
+        "columns, or write the job for some of them",
+        path, numeric, categorical, model::kMostColumns);
+  }
+  if (numeric + categorical > 0) return absl::OkStatus();
   return base::InvalidArgument(
       "{}: no column beside the label {} can be learnt from: each is the same or different in every row", path,
       ColumnText(table.columns[label.column]));

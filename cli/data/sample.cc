@@ -54,6 +54,15 @@ char DelimiterOf(std::string_view text) {
   return best;
 }
 
+// Tables are often downloaded, and then a file may hold a page of the server instead.
+std::string KindOfOtherText(std::string_view text) {
+  std::string begin(text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()), 16));
+  for (char& c : begin) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (begin.starts_with("<!doctype") || begin.starts_with("<html") || begin.starts_with("<?xml")) return "HTML or XML";
+  if (begin.starts_with("{\"") || begin.starts_with("[{") || begin.starts_with("[[")) return "JSON";
+  return "";
+}
+
 absl::Status CheckText(const std::string& path, std::string_view text) {
   std::string kind = worker::KindOfBinary(text);
   if (kind.empty() && text.find('\0') != std::string_view::npos) kind = "binary";
@@ -62,6 +71,9 @@ absl::Status CheckText(const std::string& path, std::string_view text) {
   }
   if (worker::Trim(worker::WithoutMark(text)).find_first_not_of("\n\r \t") == std::string_view::npos) {
     return base::InvalidArgument("{}: the file is empty", path);
+  }
+  if (kind = KindOfOtherText(worker::WithoutMark(text)); !kind.empty()) {
+    return base::InvalidArgument("{}: is {}, not a table: save or convert it as CSV", path, kind);
   }
   return absl::OkStatus();
 }
@@ -128,6 +140,10 @@ absl::StatusOr<Sample> ParseSample(const std::string& path, std::string_view tex
 
 absl::StatusOr<Sample> ReadSample(const std::string& path, const SampleLimits& limits) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, worker::FindFiles(path));
+  if (std::error_code error; std::filesystem::is_directory(files[0], error)) {
+    return base::InvalidArgument("{}: is a folder; name its files by a pattern in quotes, as '{}'", path,
+                                 (std::filesystem::path(path) / "*.csv").string());
+  }
   MEDLEY_ASSIGN_OR_RETURN(worker::TextFile file, worker::TextFile::Open(files[0]));
   std::string text(limits.bytes, '\0');
   MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data(), text.size()));

@@ -27,7 +27,8 @@ TEST(GuessTest, TheHeader) {
   EXPECT_TRUE(Guess(",age\n0,3\n1,4\n").header) << "the first column of pandas has no name";
   EXPECT_FALSE(Guess("red,DE\nblue,FR\nred,IT\n").header) << "the first row occurs again";
   EXPECT_FALSE(Guess("3,DE\n4,FR\n").header);
-  EXPECT_FALSE(Guess("age,\n3,DE\n").header);
+  EXPECT_TRUE(Guess("age,\n3,DE\n").header) << "a column may have no name";
+  EXPECT_FALSE(Guess("DE,\nFR,3\nDE,4\n").header) << "a row without a number";
 }
 
 TEST(GuessTest, TheTypes) {
@@ -141,7 +142,8 @@ TEST(GuessTest, OnlyNamesThatAManifestCanHoldAreNames) {
   const TableGuess table = Guess(
       "\"a \"\"b\"\", c: #d\",twice,twice,bad\xff,,gr\xc3\xbc\xc3\x9f"
       "e\n1,2,3,4,5,6\n2,3,4,5,6,7\n");
-  EXPECT_FALSE(table.header) << "the fifth name is empty";
+  ASSERT_TRUE(table.header) << "although the fifth name is empty";
+  EXPECT_FALSE(table.columns[4].named);
   const TableGuess named = Guess(
       "\"a \"\"b\"\", c: #d\",twice,twice,bad\xff,gr\xc3\xbc\xc3\x9f"
       "e\n1,2,3,4,5\n2,3,4,5,6\n");

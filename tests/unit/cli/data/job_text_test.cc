@@ -120,6 +120,24 @@ TEST(JobTextTest, NumbersAndClassesAreTasksOfTheirOwn) {
   EXPECT_THAT(classes.text, HasSubstr("Its values are 3 classes:\n      #   \"a\" (2 rows)\n"));
 }
 
+TEST(JobTextTest, WeightsDecayWhereTheRowsOfTwoClassesTellLittle) {
+  const auto job = [](int64_t rows, int ones) {
+    std::string data = "label,c\n";
+    for (int i = 0; i < 200; ++i) data += fmt::format("{},{}\n", i < ones ? 1 : 0, i % 2 == 0 ? "x" : "y");
+    JobInput input = Input();
+    input.rows = rows;
+    return Write(data, input).spec.training;
+  };
+  const model::TrainingSpec rare = job(20'000, 4), many = job(20'000, 100), large = job(2'000'000, 4);
+  EXPECT_EQ(rare.weight_decay, 0.001);
+  EXPECT_EQ(rare.row_decay, 0.001);
+  EXPECT_FALSE(many.weight_decay.has_value());
+  EXPECT_FALSE(job(1'000, 100).weight_decay.has_value()) << "few rows, but no class is rare";
+  EXPECT_FALSE(large.row_decay.has_value());
+  JobInput input = Input();
+  EXPECT_FALSE(Write("target,c\n1.5,x\n2,y\n7,x\n", input).spec.training.row_decay.has_value()) << "not measured";
+}
+
 // Issue 45: what init wrote for 784 columns was refused by the API.
 TEST(JobTextTest, ColumnsThatFollowEachOtherAreRanges) {
   std::string text = "label";

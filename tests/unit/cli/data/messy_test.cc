@@ -87,6 +87,73 @@ TEST(MessyTest, WordsForYesCountAsOneInSeveralLanguages) {
   }
 }
 
+TEST(MessyTest, NinesThatMeanMissingAreNamed) {
+  for (const char* nines : {"-999", "99999", "-9999.0"}) {
+    const TableGuess table =
+        Rows([&](int i) { return i % 20 == 0 ? std::string(nines) : fmt::format("{}.5", Number(i)); }, ZeroOrOne);
+    EXPECT_EQ(table.columns[0].type, ColumnType::kNumeric);
+    EXPECT_THAT(Said(table.columns[0].because),
+                HasSubstr(fmt::format("'{}' (15 rows) of 'x' lies far outside of all other values", nines)));
+  }
+  for (const auto& x : {std::string("99"), std::string("12345"), std::string("-998")}) {  // 99 is among the others
+    const TableGuess table =
+        Rows([&](int i) { return i % 20 == 0 ? x : fmt::format("{}.5", Number(i) * 2); }, ZeroOrOne);
+    EXPECT_THAT(table.columns[0].because, IsEmpty()) << x;
+  }
+  const TableGuess once = Rows([&](int i) { return i == 7 ? "9999" : fmt::format("{}.5", Number(i)); }, ZeroOrOne);
+  EXPECT_THAT(once.columns[0].because, IsEmpty()) << "one row may be true";
+}
+
+TEST(MessyTest, ColumnsWithoutNamesDoNotHideAHeader) {
+  const auto table = [](const std::string& header) {
+    std::string text = header + "\n";
+    for (int i = 0; i < 60; ++i)
+      text += fmt::format("{},c{},{},{}\n", i * 7 % 59, i % 5, i * 3 % 53, i % 2 == 0 ? "yes" : "no");
+    return TableOf(text);
+  };
+  const TableGuess blank = table(",city,,bought");
+  EXPECT_TRUE(blank.header);
+  EXPECT_FALSE(blank.columns[0].named);
+  EXPECT_EQ(blank.columns[0].type, ColumnType::kNumeric);
+  EXPECT_EQ(blank.columns[3].name, "bought");
+  EXPECT_FALSE(table(",c1,,yes").header) << "a row without two numbers";
+  EXPECT_FALSE(table(",,,yes").header);
+}
+
+TEST(MessyTest, MoreColumnsThanAJobHasAreASentence) {
+  std::string text = "y";
+  for (int c = 0; c < 4100; ++c) text += fmt::format(",f{}", c);
+  text += "\n";
+  for (int i = 0; i < 40; ++i) {
+    text += std::to_string(i % 2);
+    for (int c = 0; c < 4100; ++c) text += fmt::format(",{}.5", (i * 7 + c) % 61);
+    text += "\n";
+  }
+  const TableGuess table = TableOf(text);
+  const auto label = GuessLabel("x.csv", table, "y");
+  ASSERT_THAT(label, IsOk());
+  EXPECT_THAT(CheckFeatures("x.csv", table, *label),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4100 columns of numbers and 0 of categories")));
+}
+
+TEST(MessyTest, NamesOtherTextThatIsNoTable) {
+  const auto error = [](const std::string& text) {
+    return base::Message(ParseSample("x.csv", text, static_cast<int64_t>(text.size())).status());
+  };
+  EXPECT_EQ(error("\n<!DOCTYPE html>\n<html><body>Log in</body></html>\n"),
+            "x.csv: is HTML or XML, not a table: save or convert it as CSV");
+  EXPECT_THAT(error("<?xml version=\"1.0\"?><a/>"), HasSubstr("is HTML or XML"));
+  EXPECT_THAT(error("{\"a\": 1, \"y\": 0}\n{\"a\": 2, \"y\": 1}\n"), HasSubstr("is JSON"));
+  EXPECT_THAT(error("[{\"a\": 1}]"), HasSubstr("is JSON"));
+  EXPECT_EQ(error("<=50K,1\n>50K,2\n"), "");
+}
+
+TEST(MessyTest, DecimalCommasAreNotTakenForThousands) {
+  const TableGuess table = Rows([](int i) { return fmt::format("\"{},{:03}\"", i % 9, Number(i) * 10); }, ZeroOrOne);
+  EXPECT_NE(table.columns[0].type, ColumnType::kNumeric);
+  EXPECT_THAT(Said(table.columns[0].because), Not(HasSubstr("commas between thousands")));
+}
+
 TEST(MessyTest, IgnoresACommaAtTheEndOfEachRow) {
   std::string text = "a,b,label,\n";
   for (int i = 0; i < 50; ++i) text += fmt::format("{},{},{},\n", i * 7 % 31, i * 3 % 29, i % 2);
