@@ -17,8 +17,8 @@ int Epochs(int64_t rows);
 // Ranges of each number. More of them follow the data more closely, and need more rows to do so.
 int Buckets(int64_t rows, const LabelGuess& label);
 
-// Whether weights decay, because one of two classes is rare and the rows tell little. Chosen on 20,000 rows of which 2 %
-// have the rarer class; not for small tables of classes of equal size, for which nothing was measured.
+// Whether weights decay, because one of two classes is rare and the rows tell little. Chosen on 20,000 rows of which
+// 2 % have the rarer class; not for small tables of classes of equal size, for which nothing was measured.
 bool Decays(int64_t rows, const LabelGuess& label);
 
 }  // namespace medley::cli

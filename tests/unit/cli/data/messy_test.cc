@@ -136,7 +136,7 @@ TEST(MessyTest, MoreColumnsThanAJobHasAreASentence) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4100 columns of numbers and 0 of categories")));
 }
 
-TEST(MessyTest, NamesOtherTextThatIsNoTable) {
+TEST(MessyTest, PagesAndJsonAreNamedAsWhatTheyAre) {
   const auto error = [](const std::string& text) {
     return base::Message(ParseSample("x.csv", text, static_cast<int64_t>(text.size())).status());
   };
