@@ -198,12 +198,12 @@ std::vector<Provisioned> PlansAround(const Problem& problem, const Provisioned& 
   return out;
 }
 
-std::optional<model::SimulatedPlan> ChooseBySimulator(const Question& question, const CandidateList& found, bool widen,
-                                                      std::stop_token stop, Solution& solution) {
+SimulatedChoice ChooseBySimulator(const Question& question, const CandidateList& found, bool widen,
+                                  std::stop_token stop, Solution& solution) {
   const Problem& problem = question.units();
   Simulated choice(question, std::move(stop));
   const Provisioned first = *solution.best;
-  if (!choice.Try(first)) return std::nullopt;
+  if (!choice.Try(first)) return {};
   const Score of_first = choice.last();
   const double promised = first.score.throughput / of_first.throughput;
   std::vector<Provisioned> candidates = found.plans();
@@ -232,13 +232,13 @@ std::optional<model::SimulatedPlan> ChooseBySimulator(const Question& question, 
     solution.notes.push_back(fmt::format(
         "in the simulator none of {} candidates keeps the constraints: the plan is the best of the cost model",
         choice.tried()));
-    return model::SimulatedPlan{of_first.throughput, of_first.cost, choice.tried()};
+    return {model::SimulatedPlan{of_first.throughput, of_first.cost, choice.tried()}, false};
   }
   if (choice.best()->stages != first.stages) {
     solution.notes.push_back(PreferenceNote(problem, first));
     solution.best = choice.best();
   }
-  return model::SimulatedPlan{choice.simulated().throughput, choice.simulated().cost, choice.tried()};
+  return {model::SimulatedPlan{choice.simulated().throughput, choice.simulated().cost, choice.tried()}, true};
 }
 
 }  // namespace medley::sched

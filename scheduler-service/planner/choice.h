@@ -35,11 +35,15 @@ bool CanSimulate(const model::PlanRequest& request);
 // neighbour; changed stages have the units that suit the objective. All meet the constraints of the closed form.
 std::vector<Provisioned> PlansAround(const Problem& problem, const Provisioned& plan);
 
+struct SimulatedChoice {
+  std::optional<model::SimulatedPlan> figures;  // of solution.best; nullopt: it cannot be simulated
+  bool chose = false;                           // false: solution.best is that of the closed form
+};
+
 // Simulates solution.best and the best of `found` and, with `widen`, of the plans around solution.best, and puts the
 // one into `solution` that is best in the simulator and keeps the constraints there. If none does, solution.best stays,
-// and a note says so. Which plans are simulated depends on the question and the candidates only. nullopt, and no
-// change: solution.best cannot be simulated.
-std::optional<model::SimulatedPlan> ChooseBySimulator(const Question& question, const CandidateList& found, bool widen,
-                                                      std::stop_token stop, Solution& solution);
+// and a note says so. Which plans are simulated depends on the question and the candidates only.
+SimulatedChoice ChooseBySimulator(const Question& question, const CandidateList& found, bool widen,
+                                  std::stop_token stop, Solution& solution);
 
 }  // namespace medley::sched

@@ -205,8 +205,10 @@ absl::StatusOr<Solution> BestStages(const Question& question, const Planner& pla
   if (!solution.best) return solution;
   result.judge = "closed form";
   if (!simulates) return solution;
-  result.simulated = ChooseBySimulator(question, found, planner.proves_optimality() && !differ, stop, solution);
-  if (result.simulated) result.judge = "simulator";
+  const SimulatedChoice choice =
+      ChooseBySimulator(question, found, planner.proves_optimality() && !differ, stop, solution);
+  result.simulated = choice.figures;
+  if (choice.chose) result.judge = "simulator";
   return solution;
 }
 

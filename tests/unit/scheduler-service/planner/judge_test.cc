@@ -1,14 +1,16 @@
 // The simulator chooses among the candidates of a question without making any of them worse by its own measure; the
 // cost model's choice is that of the planner.
 #include "scheduler-service/planning/judge.h"
-#include "scheduler-service/planner/builtin.h"
-#include "scheduler-service/planner/execution_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planning/stages.h"
@@ -146,7 +148,7 @@ TEST(JudgeTest, TheSimulatorHasTheLastWordForEveryObjective) {
   const Registry planners = BuiltinPlanners();
   for (const model::Objective objective : {model::Objective::kTime, model::Objective::kCostPerHour}) {
     SCOPED_TRACE(static_cast<int>(objective));
-    int compared = 0, others = 0;
+    int compared = 0, others = 0, left = 0;
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       SCOPED_TRACE(seed);
       model::PlanRequest request = Trainers(seed);
@@ -159,8 +161,16 @@ TEST(JudgeTest, TheSimulatorHasTheLastWordForEveryObjective) {
       ASSERT_THAT(simulated, base::IsOk());
       ASSERT_EQ(closed->plan.has_value(), simulated->plan.has_value());
       EXPECT_EQ(closed->judge, closed->plan ? "closed form" : "");
-      EXPECT_EQ(simulated->judge, simulated->plan ? "simulator" : "");
-      if (!closed->plan) continue;
+      if (!closed->plan) {
+        EXPECT_EQ(simulated->judge, "");
+        continue;
+      }
+      // Where no candidate keeps the constraints in the simulator, the closed form has the last word.
+      const bool none = std::ranges::any_of(simulated->notes, [](const std::string& note) {
+        return note.find("keeps the constraints: the plan is the best of the cost model") != std::string::npos;
+      });
+      EXPECT_EQ(simulated->judge, none ? "closed form" : "simulator");
+      left += none ? 1 : 0;
       ++compared;
       ASSERT_TRUE(simulated->simulated);
       EXPECT_GE(simulated->simulated->candidates, 1);
@@ -184,7 +194,8 @@ TEST(JudgeTest, TheSimulatorHasTheLastWordForEveryObjective) {
         EXPECT_LE(SimulatedValue(*simulated, request), SimulatedValue(*closed, request) * (1 + 1e-9));
       }
     }
-    std::printf("objective %d: %d compared, %d with another plan\n", static_cast<int>(objective), compared, others);
+    std::printf("objective %d: %d compared, %d with another plan, %d left to the closed form\n",
+                static_cast<int>(objective), compared, others, left);
     EXPECT_GT(compared, 10);
     EXPECT_GT(others, 0);
   }
