@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/base/status.h"
+#include "common/model/fingerprint.h"
 #include "worker/checkpoint/format.h"
 
 namespace medley::worker {
@@ -94,7 +95,9 @@ absl::Status CheckBelongs(const CheckpointFileHeader& header, const std::string&
     return base::DataLoss("{}: the file was written by the job with uid {}, the manifest names {}", name,
                           header.owner.job_uid, uid);
   }
-  if (header.owner.model_fingerprint != manifest.model_fingerprint) {
+  // While Medley is updated, members and the coordinator of a job may be of two versions, whose fingerprints differ.
+  if (header.owner.model_fingerprint != manifest.model_fingerprint &&
+      model::Comparable(header.owner.model_fingerprint, manifest.model_fingerprint)) {
     return base::DataLoss("{}: the model fingerprint of the file is {}, the manifest says {}", name,
                           header.owner.model_fingerprint, manifest.model_fingerprint);
   }

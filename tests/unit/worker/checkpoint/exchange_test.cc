@@ -112,6 +112,16 @@ TEST_F(ExchangeTest, TheReasonSaysWhereTheFileComesFrom) {
   EXPECT_EQ(reason(newest, 3), "dense-e3-t0.mck: the file was written under the name rows-e3-1.mck");
 }
 
+// New pods of a job have the new worker image after an update, while its coordinator still has the old one.
+TEST_F(ExchangeTest, AFileOfAMemberOfAnotherVersionIsTaken) {
+  CheckpointManifest mixed = Write("job-a", 9, 3, "2-print");
+  mixed.model_fingerprint = "print";
+  EXPECT_THAT(VerifyCheckpoint(root_ / "job-a", mixed), IsOk());
+  mixed.model_fingerprint = "2-other";
+  EXPECT_THAT(VerifyCheckpoint(root_ / "job-a", mixed),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("fingerprint")));
+}
+
 TEST_F(ExchangeTest, FilesOfTheSameNameAndStepDifferByTheirContent) {
   const CheckpointManifest manifest = Write("job-a", 9, 3);
   auto writer = *CheckpointWriter::Create(root_ / "job-a", manifest.folder, {{"job-a", "print"}, 3, 9});
