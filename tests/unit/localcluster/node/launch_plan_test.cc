@@ -28,14 +28,17 @@ TEST(LaunchPlanTest, ImagesAreFoundWithRegistryTagAndDigest) {
 TEST(LaunchPlanTest, ArgumentsAndVariablesAreExpandedAndRewritten) {
   const Object pod(Json::parse(R"({"metadata": {"name": "p", "namespace": "n"}, "spec": {}})"));
   const Json container = Json::parse(R"json({
-    "name": "c", "image": "sh", "command": ["sh", "-c", "cat $(FILE)"], "args": ["--dir=/data", "$$(FILE)"],
+    "name": "c", "image": "sh", "command": ["sh", "-c", "cat $(FILE)"],
+    "args": ["--dir=/data", "$$(FILE)", "--end=/dev/termination-log"],
     "workingDir": "/data/work", "env": [{"name": "FILE", "value": "/data/x"}, {"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}],
     "volumeMounts": [{"name": "d", "mountPath": "/data"}]})json");
-  const LaunchContext context{{}, {{"d", "/real"}}, "/pods/p", "id1", {{"PATH", "/evil"}, {"TZ", "UTC"}}, "1"};
+  const LaunchContext context{{}, {{"d", "/real"}}, "/pods/p", "id1", {{"PATH", "/evil"}, {"TZ", "UTC"}}, "/pods/p/end",
+                              "1"};
   const auto spec = PlanLaunch(pod, container, "/bin/sh", context, NoData);
   ASSERT_THAT(spec, base::IsOk());
   EXPECT_EQ(spec->program, "/bin/sh");
-  EXPECT_THAT(spec->arguments, ElementsAre("/bin/sh", "-c", "cat /real/x", "--dir=/real", "$(FILE)"));
+  EXPECT_THAT(spec->arguments,
+              ElementsAre("/bin/sh", "-c", "cat /real/x", "--dir=/real", "$(FILE)", "--end=/pods/p/end"));
   EXPECT_EQ(spec->working_folder, "/real/work");
   for (const char* variable :
        {"FILE=/real/x", "MEDLEY_MOUNT_D=/real", "HOSTNAME=p", "HOME=/pods/p", "TZ=UTC", "MEDLEY_CONTAINER_ID=id1",
