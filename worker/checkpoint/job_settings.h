@@ -16,8 +16,8 @@ inline constexpr char kJobSettingsFile[] = "job.json";
 absl::Status KeepJobSettings(const Volume& root, const std::string& digest, const std::string& settings);
 
 // OK when the journal, with its digest, is of the job with `digest` and `settings`, or when one of the digests is not
-// known or of another version of Medley. Errors: InvalidArgument that names each field that differs with both values, if the folder has the settings of
-// the journal's job.
+// known or of another version of Medley. Errors: InvalidArgument that names each field that differs with both values,
+// if the folder has the settings of the journal's job.
 absl::Status CheckJobSettings(const Volume& root, const std::string& journal_digest, const std::string& digest,
                               const std::string& settings);
 
