@@ -18,6 +18,14 @@ size_t Slowest(const std::vector<StageTimes>& stages) {
   return static_cast<size_t>(slowest - stages.begin());
 }
 
+// What a step takes a trainer in the long run: all of its processor time, where a part of a core is all that it has,
+// else what its computation took. It leaves waiting out, and contains messages, which the clock of computation misses.
+double ComputeSecondsOf(const StageTimes& times, const std::string& pool, const model::Profile& profile) {
+  const auto unit = std::ranges::find(profile.units, pool, &model::UnitCpus::resource_type);
+  const bool part = unit != profile.units.end() && unit->cores > 0 && unit->cores < 1;
+  return part && times.processor_seconds > 0 ? times.processor_seconds / unit->cores : times.compute_seconds;
+}
+
 // The part of a plan request that predictions depend on; pools and goals are left out.
 model::PlanRequest RequestWithProfile(const TrainingJob& job, const model::Profile& profile) {
   model::PlanRequest request;
@@ -65,7 +73,8 @@ std::optional<model::JobObservation> BuildJobObservation(const TrainingJob& job,
     if (stage.groups.size() != 1 || stage.operations.size() != 1) return std::nullopt;
     const bool waits = s == slowest && times.comm_seconds > times.compute_seconds;
     out.stages.push_back({stage.operations.front().first, stage.operations.front().end - 1, stage.groups.front().pool,
-                          stage.groups.front().units, times.compute_seconds, waits ? times.comm_seconds : 0});
+                          stage.groups.front().units, ComputeSecondsOf(times, stage.groups.front().pool, *merged),
+                          waits ? times.comm_seconds : 0});
   }
   if (!model::Validate(out).ok()) return std::nullopt;
   return out;

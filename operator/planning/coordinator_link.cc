@@ -88,7 +88,7 @@ Observation FromProto(const pb::Observation& in) {
   out.throughput = in.throughput();
   out.loss = in.loss();
   for (const pb::StageObservation& s : in.stages()) {
-    out.stages.push_back({s.units(), s.compute_seconds(), s.comm_seconds(), s.throughput()});
+    out.stages.push_back({s.units(), s.compute_seconds(), s.comm_seconds(), s.throughput(), s.processor_seconds()});
   }
   out.metrics = {in.metrics().begin(), in.metrics().end()};
   for (const pb::EvaluationRecord& e : in.evaluations()) {

@@ -42,9 +42,10 @@ struct GenerationSwitch {
 // The mean times of one step, over the last seconds.
 struct StageTimes {
   int units = 0;
-  double compute_seconds = 0;  // 0: not measured yet
-  double comm_seconds = 0;     // waiting for activations, gradients, rows, reduction
-  double throughput = 0;       // samples/s that the stage would reach without communication
+  double compute_seconds = 0;    // 0: not measured yet
+  double comm_seconds = 0;       // waiting for activations, gradients, rows, reduction
+  double throughput = 0;         // samples/s that the stage would reach without communication
+  double processor_seconds = 0;  // of all threads of a trainer; 0: not measured
   bool operator==(const StageTimes&) const = default;
 };
 

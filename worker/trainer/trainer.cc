@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/mutex.h"
+#include "common/base/processor_time.h"
 #include "common/base/status.h"
 #include "worker/data/label_values.h"
 #include "worker/data/memory_estimate.h"
@@ -109,6 +110,7 @@ class Trainer::Rep {
       }
     }
     failed_ = false;
+    processor_.reset();
     checkpoint_.reset();
     begun_step_ = order.step();
     pb::Ready ready;
@@ -151,6 +153,7 @@ class Trainer::Rep {
 
   absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) {
     pb::Evaluated evaluated;
+    processor_.reset();
     if (current_ == nullptr || current_->generation() != order.generation()) return evaluated;
     MEDLEY_RETURN_IF_ERROR(CheckAppliedStep(order.step()));
     const bool validation = order.data() == pb::EVALUATION_DATA_VALIDATION;
@@ -177,6 +180,7 @@ class Trainer::Rep {
   absl::StatusOr<double> Probe(const pb::Probe& order) {
     if (current_ == nullptr) return base::FailedPrecondition("this trainer has not trained yet");
     current_->Abort();
+    processor_.reset();
     ForgetPrevious();
     const double pause = std::isfinite(order.pause_seconds()) ? order.pause_seconds() : 0;
     return current_->Probe(order.count(), base::FromSeconds(std::clamp(pause, 0.0, 1.0)));
@@ -239,11 +243,15 @@ class Trainer::Rep {
     progress.set_compute_seconds(result.compute_seconds);
     progress.set_comm_seconds(result.comm_seconds);
     progress.set_state_samples(current_->state()->samples());
+    const double processor = base::ProcessorSeconds();
+    if (processor_) progress.set_processor_seconds(processor - *processor_);
+    processor_ = processor;
     send_(std::move(request));
     return true;
   }
 
   void WriteCheckpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
+    processor_.reset();
     std::set<int> operations = current_->Writes();
     std::erase_if(operations,
                   [held = current_->state()->Holds()](int op) { return !std::ranges::binary_search(held, op); });
@@ -357,6 +365,7 @@ class Trainer::Rep {
   std::shared_ptr<GenerationRuntime> switching_;
   bool failed_ = false;                      // a step of current_ failed; ignores leases until Halt
   int64_t begun_step_ = 0;                   // the last step that began
+  std::optional<double> processor_;          // time at the end of the last step; nullopt: other work came after it
   std::optional<DueCheckpoint> checkpoint_;  // of a step that is open
   BackgroundWriter writer_;
 };

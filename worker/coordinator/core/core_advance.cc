@@ -119,7 +119,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   Do(result.request, now);
   if (result.trainer != nullptr) {
     standing_by::AddStepTime(state_.standing_by, state_, member, progress.compute_seconds(), now.steady);
-    state_.meters.stage_times.Add(result.trainer->peer.slot(), progress.compute_seconds(), progress.comm_seconds());
+    state_.meters.stage_times.Add(result.trainer->peer.slot(), progress);
   }
   if (result.commit_to) CommitTo(*result.commit_to, now);
 }

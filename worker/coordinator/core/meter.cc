@@ -36,10 +36,11 @@ void RecentMean::Add(double value) {
   if (count_ == 1) value_ = value;
 }
 
-void StageMeter::Add(const job::v1::MemberSlot& slot, double compute_seconds, double comm_seconds) {
+void StageMeter::Add(const job::v1::MemberSlot& slot, const job::v1::Progress& progress) {
   Times& times = stages_[slot.device().empty() ? Part(slot.stage(), "") : Part(0, slot.pool())];
-  times.compute.Add(compute_seconds);
-  times.comm.Add(comm_seconds);
+  times.compute.Add(progress.compute_seconds());
+  times.comm.Add(progress.comm_seconds());
+  if (progress.processor_seconds() > 0) times.processor.Add(progress.processor_seconds());
 }
 
 double StageMeter::CommSeconds(int stage, const std::string& pool) const {
@@ -55,6 +56,7 @@ void StageMeter::FillPart(const Part& part, double samples_per_step, job::v1::St
   const double compute = found->second.compute.value();
   out.set_compute_seconds(compute);
   out.set_comm_seconds(found->second.comm.value());
+  out.set_processor_seconds(found->second.processor.value());
   if (compute > 0) out.set_throughput(samples_per_step / compute);
 }
 

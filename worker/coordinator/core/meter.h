@@ -50,8 +50,8 @@ class RecentMean {
 class StageMeter {
  public:
   void Reset() { stages_.clear(); }
-  // `slot`: of the trainer that reports.
-  void Add(const job::v1::MemberSlot& slot, double compute_seconds, double comm_seconds);
+  // `slot`: of the trainer that reports. Its processor time counts only where it was measured.
+  void Add(const job::v1::MemberSlot& slot, const job::v1::Progress& progress);
   // Mean seconds of a step in which trainers of a stage, or of a pool where the plan has placements, wait for others.
   // 0: not known.
   double CommSeconds(int stage, const std::string& pool) const;
@@ -60,7 +60,7 @@ class StageMeter {
 
  private:
   struct Times {
-    RecentMean compute, comm;
+    RecentMean compute, comm, processor;
   };
   using Part = std::pair<int, std::string>;  // stage and no pool, or 0 and pool
   void FillPart(const Part& part, double samples_per_step, job::v1::StageObservation& out) const;

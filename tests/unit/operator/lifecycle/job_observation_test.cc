@@ -83,6 +83,21 @@ TEST_F(JobObservationTest, HasTheSlowestStagesCommunicationWhenItExceedsComputat
   EXPECT_EQ(o->stages[1].comm_seconds, 0.045);
 }
 
+// A unit with 0.4 cores grants 4 ms of processor time in 10 ms, whatever the clock of its computation said of messages
+// and of waiting for the next period. A unit with whole cores computes with several threads beside them.
+TEST_F(JobObservationTest, WhereAUnitIsAPartOfACoreItsProcessorTimeCounts) {
+  seen_.stages[0].processor_seconds = 0.008;
+  seen_.stages[1].processor_seconds = 0.090;
+  profiles_[0].units = {{"cpu", 0.4, 0.1}};
+  profiles_[1].units = {{"gpu", 4, 0.1}};
+  const auto o = BuildJobObservation(job_, record_, seen_, profiles_);
+  ASSERT_TRUE(o);
+  EXPECT_DOUBLE_EQ(o->stages[0].compute_seconds, 0.020);
+  EXPECT_DOUBLE_EQ(o->stages[1].compute_seconds, 0.030);
+  seen_.stages[0].processor_seconds = 0;  // not measured yet
+  EXPECT_DOUBLE_EQ(BuildJobObservation(job_, record_, seen_, profiles_)->stages[0].compute_seconds, 0.010);
+}
+
 TEST_F(JobObservationTest, NothingDuringASwitchOrWithMissingMeasurements) {
   const auto refused = [this](auto change) {
     const Observation before = seen_;
