@@ -16,8 +16,8 @@
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "operator/api/training_job.h"
 #include "operator/records/plan_request.h"
+#include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
-#include "scheduler-service/planner/planner.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 
 namespace medley::cli {
