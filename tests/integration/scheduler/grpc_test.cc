@@ -17,6 +17,7 @@
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
 #include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planner/stage_planner.h"
 #include "scheduler-service/serve_grpc/service.h"
 #include "tests/integration/kube/certificates.h"
 
@@ -29,12 +30,12 @@ using testing::HasSubstr;
 constexpr char kToken[] = "0123456789abcdef-token";
 
 // A planner that runs until its budget is spent and finds no plan.
-class EndlessPlanner final : public Planner {
+class EndlessPlanner final : public StagePlanner {
  public:
   explicit EndlessPlanner(base::Clock& clock) : clock_(clock) {}
   std::string_view name() const override { return "endless"; }
   std::string_view description() const override { return "works until its budget is spent"; }
-  absl::StatusOr<Solution> Solve(const Problem&, uint64_t, const Budget& budget) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem&, uint64_t, const Budget& budget) const override {
     while (!budget.Spent()) clock_.SleepFor(base::milliseconds(1), {});
     Solution none;
     none.complete = false;
