@@ -53,11 +53,11 @@ bool ListsCpu(std::string_view controllers) {  // "cpu,cpuacct"
 }  // namespace
 
 std::optional<CpuQuota> ParseCpuMax(std::string_view text) {
-  constexpr double kMicroseconds = 1e-6;
+  constexpr double kPerSecond = 1e6;  // microseconds
   std::istringstream stream{std::string(text)};
   double quota = 0, period = 0;
   if (!(stream >> quota >> period) || quota <= 0 || period <= 0) return std::nullopt;
-  return CpuQuota{quota / period, kMicroseconds * period};
+  return CpuQuota{quota / period, period / kPerSecond};
 }
 
 std::optional<CpuQuota> CgroupQuota(const std::filesystem::path& root) {
