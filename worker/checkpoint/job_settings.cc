@@ -43,9 +43,7 @@ absl::Status CheckJobSettings(const Volume& root, const std::string& journal_dig
   std::string why =
       SettingsInWords(KeptSettings(root, journal_digest), settings, model::Purpose::kJob, "in its job", "in this job");
   if (why.empty()) {
-    why =
-        "its model, schema, data or training are others; an earlier version of Medley wrote it, so it does not say "
-        "which";
+    why = fmt::format("its model, schema, data or training are others, and {} does not say which", kJobSettingsFile);
   }
   return base::InvalidArgument(
       "the journal in {} belongs to a job with other settings: {}. Empty the folder, or use another one. To continue "

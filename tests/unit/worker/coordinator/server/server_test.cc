@@ -353,9 +353,17 @@ TEST_F(CoordinatorServerTest, TheJournalOfAnotherTrainingIsRefused) {
                        HasSubstr("the journal in " + root_.string() +
                                  " belongs to a job with other settings: spec.training.epochs is 3 in its job and 5 in "
                                  "this job. Empty the folder")));
-  fs::remove(root_ / "job.json");  // of an earlier version
+  for (const char* damaged :
+       {"", "{", "[]", R"({"digest": "cccc", "settings": {}})", R"({"digest": "aaaa"})", "\xff"}) {
+    std::ofstream(root_ / "job.json") << damaged;
+    EXPECT_THAT(
+        CoordinatorServer::Start(options, clock_),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("job.json does not say which. Empty the folder")))
+        << damaged;
+  }
+  fs::remove(root_ / "job.json");
   EXPECT_THAT(CoordinatorServer::Start(options, clock_),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("so it does not say which. Empty the folder")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("job.json does not say which. Empty the folder")));
   // "": a coordinator that does not know its own. Digests of two versions of Medley say nothing about each other.
   for (const char* same : {"aaaa", "", "2-bbbb"}) {
     options.core.job_digest = same;
