@@ -40,7 +40,7 @@ inline absl::StatusOr<worker::Quality> EvaluateData(const worker::LoadedModel& m
   files.reserve(paths.size());  // the readers refer to them
   std::vector<worker::RowSource> sources;
   for (const std::string& path : paths) {
-    MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
+    MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path, model.model));
     files.push_back(std::move(file));
     sources.push_back({files.back().name(), files.back().Reader(options.progress)});
   }

@@ -88,7 +88,7 @@ std::string ValueAfter(const std::vector<std::string>& words, std::initializer_l
 std::vector<std::string> JobsOfCluster(const std::vector<std::string>& words) {
   const kube::KubeconfigFlags flags{ValueAfter(words, {"--kubeconfig"}), ValueAfter(words, {"--context"}),
                                     ValueAfter(words, {"-n", "--namespace"})};
-  log::Configure("medley", log::Level::kError);  // a warning would appear inside the command line
+  base::log::Configure("medley", base::log::Level::kError);  // a warning would appear inside the command line
   auto config = kube::FindCluster(flags, kube::ProcessEnvironment());
   if (!config.ok()) return {};
   config->connect_timeout = std::chrono::milliseconds(2000);

@@ -21,7 +21,7 @@ struct DashboardFlags {
 };
 
 absl::Status Run(const DashboardFlags& flags) {
-  log::Configure("medley", log::Level::kWarn);
+  base::log::Configure("medley", base::log::Level::kWarn);
   base::SystemClock clock;
   DashboardOptions options = flags.page;
   if (options.price_service.address.empty()) {

@@ -22,7 +22,7 @@ struct DownloadFlags {
 };
 
 absl::Status Run(const DownloadFlags& flags) {
-  log::Configure("medley", log::Level::kWarn);
+  base::log::Configure("medley", base::log::Level::kWarn);
   // Ctrl-C ends the download, and its pod is deleted.
   sigset_t ends;
   sigemptyset(&ends);

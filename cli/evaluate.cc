@@ -11,6 +11,7 @@
 
 #include "cli/array_data.h"
 #include "cli/commands.h"
+#include "cli/local_copies.h"
 #include "cli/model_data.h"
 #include "cli/table.h"
 #include "common/base/status.h"
@@ -111,9 +112,13 @@ void PrintText(const worker::Quality& quality, bool binary, const std::vector<st
 }
 
 absl::Status Run(const EvaluateOptions& options) {
-  MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
+  LocalCopies copies;
+  MEDLEY_ASSIGN_OR_RETURN(const std::string folder, copies.OfFolder(options.model));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> data, copies.Of(options.data));
+  MEDLEY_ASSIGN_OR_RETURN(const std::string labels, copies.Of(options.labels));
+  MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(folder));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Quality quality,
-                          EvaluateData(model, options.data, options.labels, {.max_bad_rows = options.max_bad_rows}));
+                          EvaluateData(model, data, labels, {.max_bad_rows = options.max_bad_rows}));
   SayBadRows(quality.bad_rows, "they are left out");
   const bool binary = model.model.schema.task == model::Task::kBinary;
   const std::vector<std::string> names = ClassNames(model.model);
@@ -128,10 +133,10 @@ void AddEvaluate(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<EvaluateOptions>();
   command->add_option("EXPORT", options->model, "folder of an exported model")->required();
   command
-      ->add_option(
-          "DATA", options->data,
-          "CSV file with the columns of the training data, plain or gzip; a quoted pattern of files; -: standard "
-          "input; of a model with arrays its file, or NAME=FILE for each input")
+      ->add_option("DATA", options->data,
+                   "CSV file with the columns of the training data, plain or compressed, or another table; a quoted "
+                   "pattern of files; -: standard "
+                   "input; of a model with arrays its file, or NAME=FILE for each input")
       ->required();
   command->add_option("--labels", options->labels, "file with the labels, of a model with arrays");
   command->add_option("-o,--output", options->output, "text or json")

@@ -19,6 +19,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::cli {
@@ -51,6 +52,11 @@ void ExplainStages(const Planned& planned, std::string& out) {
   if (plan.server_units > 0) {
     out += fmt::sprintf("servers: %d x %s serve the parameters of sparse layers at that throughput\n",
                         plan.server_units, planned.request.server_type.c_str());
+  }
+  if (plan.trainers_with_rows > 0) {
+    out += fmt::sprintf("rows: %d trainer%s keep%s the embedding rows, so there are no parameter servers\n",
+                        plan.trainers_with_rows, plan.trainers_with_rows == 1 ? "" : "s",
+                        plan.trainers_with_rows == 1 ? "s" : "");
   }
 }
 

@@ -16,11 +16,14 @@
 #include "cli/data/label_guess.h"
 #include "cli/data/sample.h"
 #include "cli/format.h"
+#include "cli/local_copies.h"
 #include "cli/output_file.h"
 #include "common/base/status.h"
 #include "common/model/data_format.h"
+#include "common/object_store/location.h"
 #include "localcluster/node/machine.h"
 #include "worker/data/number.h"
+#include "worker/data/record.h"
 
 namespace medley::cli {
 namespace {
@@ -36,6 +39,14 @@ struct InitOptions {
   std::string weight;
   std::string output;
 };
+
+// The sample of a file, or of the copy of an object, by the name that the user gave it.
+absl::StatusOr<Sample> SampleOf(const std::string& path, LocalCopies& copies) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::string copy, copies.Of(path));
+  MEDLEY_ASSIGN_OR_RETURN(Sample sample, ReadSample(copy));
+  sample.path = path;
+  return sample;
+}
 
 // A folder as the job file in `of` spells it: "./x" where it can, else the whole path.
 std::filesystem::path Spelled(const std::filesystem::path& folder, const std::filesystem::path& of) {
@@ -61,27 +72,32 @@ absl::StatusOr<std::filesystem::path> Absolute(const std::string& path) {
 }
 
 absl::Status CheckDelimiter(const Sample& sample) {
-  if (model::DataFormatDelimitedBy(sample.delimiter) != nullptr) return absl::OkStatus();
+  if (FormatOf(sample) != nullptr) return absl::OkStatus();
   return base::InvalidArgument(
       "{}: the values are separated by '{}'; Medley reads commas and tabs. Convert the file, for example with Python: "
       "csv.writer(out).writerows(csv.reader(file, delimiter='{}'))",
       sample.path, sample.delimiter, sample.delimiter);
 }
 
-// The test data must have the columns that the job reads, and those that it counts in the same places.
-absl::Status CheckTest(const std::string& path, const Sample& train_sample, const TableGuess& train) {
-  MEDLEY_ASSIGN_OR_RETURN(const Sample sample, ReadSample(path));
-  if (sample.delimiter != train_sample.delimiter && sample.columns > 1) {
+// The format of test data, which must have the columns that the job reads, and those that it counts in the same places.
+absl::StatusOr<std::string> CheckTest(const std::string& path, const Sample& train_sample, const TableGuess& train,
+                                      LocalCopies& copies) {
+  MEDLEY_ASSIGN_OR_RETURN(const Sample sample, SampleOf(path, copies));
+  const bool columns = sample.format != nullptr || train_sample.format != nullptr;
+  if (!columns && sample.delimiter != train_sample.delimiter && sample.columns > 1) {
     return base::InvalidArgument("{}: its values are separated by another character than those of {}", path,
                                  train_sample.path);
   }
+  MEDLEY_RETURN_IF_ERROR(CheckDelimiter(sample));
   const TableGuess test = GuessTable(sample);
   if (test.header && !train.header && sample.rows.size() > 1) {
     return base::InvalidArgument("{}: the first row is a header, but {} has none: give both one", path,
                                  train_sample.path);
   }
   if (!train.header) {
-    if (sample.columns == train_sample.columns) return absl::OkStatus();
+    // A line of libsvm has any number of features.
+    const bool any = sample.delimiter == worker::kLibsvmDelimiter;
+    if (any || sample.columns == train_sample.columns) return std::string(FormatOf(sample)->name);
     return base::InvalidArgument("{}: has {} columns, {} has {}", path, sample.columns, train_sample.path,
                                  train_sample.columns);
   }
@@ -94,12 +110,12 @@ absl::Status CheckTest(const std::string& path, const Sample& train_sample, cons
     return base::InvalidArgument("{}: the header has no column {}, which {} has", path, ColumnText(column),
                                  train_sample.path);
   }
-  return absl::OkStatus();
+  return std::string(FormatOf(sample)->name);
 }
 
 // Writes the validation data that the user asks for into `input`; by default a part of the training data.
 absl::Status AddValidation(const InitOptions& options, const Sample& sample, const TableGuess& table,
-                           std::filesystem::path& file, JobInput& input) {
+                           LocalCopies& copies, std::string& file, JobInput& input) {
   const std::string& wanted = options.validation;
   if (wanted.empty()) {
     input.validation_fraction = ValidationFraction(sample.estimated_rows);
@@ -107,8 +123,8 @@ absl::Status AddValidation(const InitOptions& options, const Sample& sample, con
   }
   const worker::Value value = worker::ValueReader().Read(wanted);
   if (value.kind != worker::ValueKind::kNumber) {
-    MEDLEY_RETURN_IF_ERROR(CheckTest(wanted, sample, table));
-    MEDLEY_ASSIGN_OR_RETURN(file, Absolute(wanted));
+    MEDLEY_ASSIGN_OR_RETURN(input.validation_format, CheckTest(wanted, sample, table, copies));
+    file = wanted;
     return absl::OkStatus();
   }
   if (value.number >= 0 && value.number < 1) {
@@ -141,6 +157,11 @@ absl::Status CheckHeader(const Sample& sample) {
   return base::InvalidArgument(
       "{}:1: the first row has {} fields, but most rows have {}: a header needs a name for each column", sample.path,
       sample.first_row.size(), sample.columns);
+}
+
+// The label that the user names. libsvm files say which column it is.
+std::string LabelOf(const InitOptions& options, const Sample& sample) {
+  return options.label.empty() && sample.delimiter == worker::kLibsvmDelimiter ? "0" : options.label;
 }
 
 absl::StatusOr<std::map<size_t, ColumnType>> WantedTypes(const InitOptions& options, const TableGuess& table) {
@@ -221,8 +242,42 @@ void Say(const Sample& sample, const TableGuess& table, const LabelGuess& label,
   std::fputs(text.c_str(), stderr);
 }
 
+// Writes where the files are into `input`: below one folder, which a volume shows the pods, or all in object stores.
+absl::Status AddPlaces(const std::string& data, const std::string& test_file, const std::string& validation_file,
+                       const std::filesystem::path& base_folder, JobInput& input) {
+  const auto remote = [](const std::string& file) { return object_store::IsRemote(file); };
+  for (const std::string* file : {&test_file, &validation_file}) {
+    if (file->empty() || remote(*file) == remote(data)) continue;
+    return base::InvalidArgument("{} and {}: put both into an object store, or neither", data, *file);
+  }
+  if (remote(data)) {
+    input.train = data;
+    if (!test_file.empty()) input.test = test_file;
+    if (!validation_file.empty()) input.validation = validation_file;
+    return absl::OkStatus();
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path train, Absolute(data));
+  std::filesystem::path test, validation;
+  if (!test_file.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(test, Absolute(test_file));
+  }
+  if (!validation_file.empty()) {
+    MEDLEY_ASSIGN_OR_RETURN(validation, Absolute(validation_file));
+  }
+  std::filesystem::path folder = train.parent_path();
+  for (const std::filesystem::path& file : {test, validation}) {
+    if (!file.empty()) folder = Common(folder, file.parent_path());
+  }
+  if (!test.empty()) input.test = test.lexically_relative(folder).string();
+  if (!validation.empty()) input.validation = validation.lexically_relative(folder).string();
+  input.train = train.lexically_relative(folder).string();
+  input.folder = Spelled(folder, base_folder);
+  return absl::OkStatus();
+}
+
 absl::Status Run(const InitOptions& options) {
-  MEDLEY_ASSIGN_OR_RETURN(const Sample sample, ReadSample(options.data));
+  LocalCopies copies;
+  MEDLEY_ASSIGN_OR_RETURN(const Sample sample, SampleOf(options.data, copies));
   MEDLEY_RETURN_IF_ERROR(CheckDelimiter(sample));
   MEDLEY_RETURN_IF_ERROR(CheckHeader(sample));
   TableGuess table = GuessTable(sample);
@@ -230,41 +285,32 @@ absl::Status Run(const InitOptions& options) {
   if (!wanted.empty()) table = GuessTable(sample, wanted);
   if (table.rows.empty()) return base::InvalidArgument("{}: the file has no rows below its header", options.data);
   MEDLEY_ASSIGN_OR_RETURN(LabelGuess label,
-                          GuessLabel(options.data, table, options.label, model::TaskNamed(options.task)));
+                          GuessLabel(options.data, table, LabelOf(options, sample), model::TaskNamed(options.task)));
   if (!options.weight.empty()) MEDLEY_RETURN_IF_ERROR(UseWeight(options.data, table, options.weight, label));
   MEDLEY_RETURN_IF_ERROR(CheckFeatures(options.data, table, label));
-  MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path train, Absolute(options.data));
   JobInput input;
-  std::filesystem::path folder = train.parent_path();
-  std::filesystem::path test, validation;
-  MEDLEY_RETURN_IF_ERROR(AddValidation(options, sample, table, validation, input));
+  std::string validation;  // a file
+  MEDLEY_RETURN_IF_ERROR(AddValidation(options, sample, table, copies, validation, input));
   if (!options.test.empty()) {
-    MEDLEY_RETURN_IF_ERROR(CheckTest(options.test, sample, table));
-    MEDLEY_ASSIGN_OR_RETURN(test, Absolute(options.test));
+    MEDLEY_ASSIGN_OR_RETURN(input.test_format, CheckTest(options.test, sample, table, copies));
   }
-  for (const std::filesystem::path& file : {test, validation}) {
-    if (!file.empty()) folder = Common(folder, file.parent_path());
-  }
-  if (!test.empty()) input.test = test.lexically_relative(folder).string();
-  if (!validation.empty()) input.validation = validation.lexically_relative(folder).string();
-  input.train = train.lexically_relative(folder).string();
   const bool standard = options.output == "-";
-  input.name = JobNameOf(options.output.empty() || standard ? train : std::filesystem::path(options.output));
+  input.name = JobNameOf(options.output.empty() || standard ? options.data : options.output);
   const std::string output = options.output.empty() ? input.name + ".yaml" : options.output;
   input.file = standard ? "FILE" : output;
   std::error_code error;
   const auto base = standard ? std::filesystem::current_path() : std::filesystem::absolute(output, error).parent_path();
   const auto base_folder = std::filesystem::canonical(base, error);
   if (error) return base::ErrnoStatus(error.value(), "opening the folder " + base.string());
-  input.folder = Spelled(folder, base_folder);
+  MEDLEY_RETURN_IF_ERROR(AddPlaces(options.data, options.test, validation, base_folder, input));
   input.rows = sample.estimated_rows;
   input.sample_rows = std::ssize(table.rows);
   input.bad_rows = sample.bad_rows + label.missing + label.unweighted;
   for (size_t c = 0; c < table.columns.size(); ++c) {
     if (!label.Is(c)) input.bad_rows += table.columns[c].unreadable;
   }
-  input.delimiter = sample.delimiter;
-  const kube::Machine machine = kube::ThisMachine();
+  input.format = FormatOf(sample)->name;
+  const localcluster::Machine machine = localcluster::ThisMachine();
   input.cpus = machine.cpus;
   input.memory_bytes = machine.memory_bytes;
   const std::string text = JobText(input, table, label);
@@ -283,9 +329,10 @@ absl::Status Run(const InitOptions& options) {
 }  // namespace
 
 void AddInit(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("init", "Look at a CSV file and write a job file that trains on it");
+  CLI::App* command = app.add_subcommand("init", "Look at a table and write a job file that trains on it");
   auto options = std::make_shared<InitOptions>();
-  command->add_option("DATA", options->data, "CSV or TSV file with the rows for training")->required();
+  command->add_option("DATA", options->data, "CSV, TSV, libsvm, Parquet or Arrow file with the rows for training")
+      ->required();
   command->add_option("--label", options->label,
                       "name or number of the column to predict, or several with commas; default: guessed");
   command->add_option("--task", options->task, "binary, regression, multiClass or multiLabel; default: guessed")

@@ -1,9 +1,10 @@
-// medley model inspect FILE: prints how a model from PyTorch is divided into operations.
+// medley model inspect FILE: prints the operations of a model from PyTorch, or the layers of a job.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,13 +12,19 @@
 #include "cli/commands.h"
 #include "cli/model/cut_svg.h"
 #include "cli/model/inspect.h"
+#include "cli/model/job_layers.h"
 #include "cli/model/layer_table.h"
 #include "cli/output_file.h"
+#include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/job_spec.h"
 #include "common/model/model.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/exported/archive.h"
+#include "worker/model/graph.h"
 #include "worker/torchscript/read.h"
 
 namespace medley::cli {
@@ -26,43 +33,80 @@ namespace {
 struct InspectFlags {
   std::string file;
   std::vector<std::string> inputs;  // of a TorchScript file
-  cut::Options cut;
+  worker::cut::Options cut;
   std::string svg;
   std::string table;
 };
 
-absl::StatusOr<exported::Program> ReadProgram(const InspectFlags& flags) {
-  if (flags.inputs.empty()) return exported::ReadArchive(flags.file);
-  std::vector<torchscript::SampleInput> inputs;
+absl::StatusOr<worker::exported::Program> ReadProgram(const InspectFlags& flags) {
+  if (flags.inputs.empty()) return worker::exported::ReadArchive(flags.file);
+  std::vector<worker::torchscript::SampleInput> inputs;
   for (const std::string& text : flags.inputs) {
-    MEDLEY_ASSIGN_OR_RETURN(inputs.emplace_back(), torchscript::ParseSample(text));
+    MEDLEY_ASSIGN_OR_RETURN(inputs.emplace_back(), worker::torchscript::ParseSample(text));
   }
-  return torchscript::ReadTorchScript(flags.file, inputs);
+  return worker::torchscript::ReadTorchScript(flags.file, inputs);
+}
+
+absl::Status WriteTable(const std::string& file, const model::Model& table) {
+  if (file.empty()) return absl::OkStatus();
+  profile::v1::Model message;
+  model::ToProto(table, message);
+  return WriteOutput(file, model::ToYaml(message));
+}
+
+// The layers of the file's TrainingJob.
+absl::StatusOr<model::Model> LayersOfJob(const std::string& text) {
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<nlohmann::json> documents, document::ParseYamlStream(text));
+  for (const nlohmann::json& document : documents) {
+    if (!document.is_object() || !document.contains("kind") || document["kind"] != "TrainingJob") continue;
+    const nlohmann::json spec_json = document.contains("spec") ? document["spec"] : nlohmann::json();
+    MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(spec_json.dump()));
+    if (spec.model.imported()) {
+      return base::InvalidArgument("the job has a model from PyTorch: inspect the file of spec.model");
+    }
+    MEDLEY_ASSIGN_OR_RETURN(const worker::Graph graph, worker::BuildGraph(spec));
+    model::Model table = graph.ToModel();
+    const nlohmann::json::json_pointer name("/metadata/name");
+    if (document.contains(name) && document[name].is_string()) table.name = document[name];
+    return table;
+  }
+  return base::InvalidArgument("the file has no TrainingJob");
+}
+
+absl::Status InspectJob(const InspectFlags& flags, const std::string& text) {
+  if (!flags.svg.empty()) return base::InvalidArgument("--svg draws models from PyTorch only");
+  MEDLEY_ASSIGN_OR_RETURN(const model::Model table, LayersOfJob(text));
+  std::printf("%s", JobLayersText(table).c_str());
+  return WriteTable(flags.table, table);
 }
 
 absl::Status RunInspect(InspectFlags flags) {
   MEDLEY_RETURN_IF_ERROR(OpenStandardOutput({&flags.svg, &flags.table}));
-  MEDLEY_ASSIGN_OR_RETURN(exported::Program program, ReadProgram(flags));
-  MEDLEY_ASSIGN_OR_RETURN(const cut::Cut cut,
-                          cut::Divide(std::make_shared<const exported::Program>(std::move(program)), flags.cut));
+  if (flags.file.ends_with(".yaml") || flags.file.ends_with(".yml")) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.file, int64_t{1} << 24));
+    return InspectJob(flags, text);
+  }
+  MEDLEY_ASSIGN_OR_RETURN(worker::exported::Program program, ReadProgram(flags));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const worker::cut::Cut cut,
+      worker::cut::Divide(std::make_shared<const worker::exported::Program>(std::move(program)), flags.cut));
   std::printf("%s", InspectText(cut).c_str());
   if (!flags.svg.empty()) MEDLEY_RETURN_IF_ERROR(WriteOutput(flags.svg, CutSvg(flags.file, cut)));
-  if (flags.table.empty()) return absl::OkStatus();
-  profile::v1::Model message;
-  model::ToProto(LayerTable(std::filesystem::path(flags.file).stem().string(), cut), message);
-  return WriteOutput(flags.table, model::ToYaml(message));
+  return WriteTable(flags.table, LayerTable(std::filesystem::path(flags.file).stem().string(), cut));
 }
 
 }  // namespace
 
 void AddModel(CLI::App& app, int& exit_status) {
-  CLI::App* model = app.add_subcommand("model", "Models from PyTorch");
+  CLI::App* model = app.add_subcommand("model", "Models as plans see them");
   model->require_subcommand(1);
   CLI::App* command = model->add_subcommand("inspect",
                                             "Print how spec.model.exported or torchScript is divided into the "
-                                            "operations that plans place; nothing of it is executed here");
+                                            "operations that plans place, or the layers of a job's own model; nothing "
+                                            "of it is executed here");
   const auto flags = std::make_shared<InspectFlags>();
-  command->add_option("file", flags->file, "what torch.export.save or torch.jit.save wrote")->required();
+  command->add_option("file", flags->file, "what torch.export.save or torch.jit.save wrote, or a job file (.yaml)")
+      ->required();
   command->add_option("--input", flags->inputs,
                       "of TorchScript, an argument of forward and the shape of a sample: image:float32:1,28,28");
   CLI::Option* depth = command->add_option("--depth", flags->cut.depth, "spec.model.cut.depth")

@@ -1,4 +1,4 @@
-// The data that `medley predict` and `medley evaluate` read: a file, compressed with gzip or not, or standard input
+// The data that `medley predict` and `medley evaluate` read: a file, compressed or not, or standard input
 // for "-".
 #pragma once
 
@@ -54,11 +54,12 @@ inline void ExpectFiles(const std::vector<std::string>& paths, worker::ReadProgr
 
 class DataFile {
  public:
-  // Errors: NotFound, PermissionDenied.
-  static absl::StatusOr<DataFile> Open(const std::string& path) {
-    if (path == "-") return DataFile("standard input", worker::TextFile::StandardInput());
+  // Opens a file in the form that the model reads. Errors: NotFound, PermissionDenied.
+  static absl::StatusOr<DataFile> Open(const std::string& path, const worker::ExportedModel& model) {
+    const worker::TextForm form{.delimiter = model.delimiter, .header = model.schema.header};
+    if (path == "-") return DataFile("standard input", worker::TextFile::StandardInput(), form);
     MEDLEY_ASSIGN_OR_RETURN(worker::TextFile file, worker::TextFile::Open(path));
-    return DataFile(path, std::move(file));
+    return DataFile(path, std::move(file), form);
   }
 
   const std::string& name() const { return name_; }
@@ -73,7 +74,10 @@ class DataFile {
   }
 
  private:
-  DataFile(std::string name, worker::TextFile file) : name_(std::move(name)), file_(std::move(file)) {}
+  DataFile(std::string name, worker::TextFile file, const worker::TextForm& form)
+      : name_(std::move(name)), file_(std::move(file)) {
+    file_.SetForm(form);
+  }
 
   std::string name_;
   worker::TextFile file_;

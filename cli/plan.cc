@@ -19,6 +19,7 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "operator/records/plan_request.h"
 
@@ -46,6 +47,9 @@ std::string PlanTable(const Planned& planned) {
   }
   if (plan.server_units > 0) {
     table.Add({"-", "parameter servers", planned.request.server_type, std::to_string(plan.server_units), "", "", ""});
+  }
+  if (plan.trainers_with_rows > 0) {
+    table.Add({"-", "embedding rows", "(in the trainers)", std::to_string(plan.trainers_with_rows), "", "", ""});
   }
   return table.Text();
 }

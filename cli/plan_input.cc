@@ -21,6 +21,7 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/price_file.h"
 #include "scheduler-service/planner/builtin.h"
@@ -186,10 +187,10 @@ void AddPlanFlags(CLI::App& command, PlanFlags& flags) {
 
 absl::StatusOr<model::Model> ReadModel(const std::string& file, int depth) {
   if (IsArchive(file)) {
-    MEDLEY_ASSIGN_OR_RETURN(exported::Program program, exported::ReadArchive(file));
+    MEDLEY_ASSIGN_OR_RETURN(worker::exported::Program program, worker::exported::ReadArchive(file));
     MEDLEY_ASSIGN_OR_RETURN(
-        const cut::Cut cut,
-        cut::Divide(std::make_shared<const exported::Program>(std::move(program)), {.depth = depth}));
+        const worker::cut::Cut cut,
+        worker::cut::Divide(std::make_shared<const worker::exported::Program>(std::move(program)), {.depth = depth}));
     return LayerTable(std::filesystem::path(file).stem().string(), cut);
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
@@ -240,7 +241,7 @@ absl::StatusOr<PricedRequest> WithPrices(const PlanFlags& flags, model::PlanRequ
     std::vector<absl::Status> left_out;
     auto entries =
         sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now(), &left_out);
-    for (const absl::Status& status : left_out) log::Warn("left a price out", {{"error", base::Message(status)}});
+    for (const absl::Status& status : left_out) base::log::Warn("left a price out", {{"error", base::Message(status)}});
     if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
     store.Publish(std::move(*entries), clock.Now());
   }

@@ -10,6 +10,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/pareto_proto.h"
 
@@ -27,6 +28,7 @@ std::string Summary(const PricedRequest& priced, const model::ProvisionedPlan& p
     out += fmt::format("{}{} {} x{}", out.empty() ? "" : ", ", layers, s.resource_type, s.units);
   }
   if (plan.server_units > 0) out += fmt::format(", servers {} x{}", priced.request.server_type, plan.server_units);
+  if (plan.trainers_with_rows > 0) out += fmt::format(", rows in {} trainers", plan.trainers_with_rows);
   return out;
 }
 

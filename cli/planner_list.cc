@@ -8,6 +8,7 @@
 #include "cli/planner_program.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/list_proto.h"

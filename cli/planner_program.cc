@@ -13,6 +13,7 @@
 #include "common/model/convert.h"
 #include "common/model/plan_result.h"
 #include "common/model/planning.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::cli {

@@ -10,6 +10,7 @@
 
 #include "cli/array_data.h"
 #include "cli/commands.h"
+#include "cli/local_copies.h"
 #include "cli/model_data.h"
 #include "cli/output_file.h"
 #include "common/base/status.h"
@@ -46,7 +47,7 @@ absl::StatusOr<int64_t> PredictAll(const worker::LoadedModel& model, const Predi
   ExpectFiles(paths, progress.progress());
   int64_t rows = 0;
   for (const std::string& path : paths) {
-    MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
+    MEDLEY_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path, model.model));
     worker::BadRows bad;
     const worker::RowSource source{file.name(), file.Reader(rows_as.progress)};
     MEDLEY_ASSIGN_OR_RETURN(const int64_t more, worker::Predict(model, source, write, rows_as, &bad));
@@ -74,8 +75,11 @@ absl::StatusOr<int64_t> PredictInto(const worker::LoadedModel& model, const Pred
   return rows;
 }
 
-absl::Status Run(const PredictOptions& options) {
-  MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(options.model));
+absl::Status Run(PredictOptions options) {
+  LocalCopies copies;
+  MEDLEY_ASSIGN_OR_RETURN(const std::string folder, copies.OfFolder(options.model));
+  MEDLEY_ASSIGN_OR_RETURN(options.data, copies.Of(options.data));
+  MEDLEY_ASSIGN_OR_RETURN(const worker::LoadedModel model, worker::ReadExport(folder));
   if (options.output.empty() || options.output == "-") {
     MEDLEY_RETURN_IF_ERROR(PredictAll(model, options, stdout).status());
     return std::fflush(stdout) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "writing the predictions");
@@ -94,7 +98,8 @@ void AddPredict(CLI::App& app, int& exit_status) {
   command->add_option("EXPORT", options->model, "folder of an exported model")->required();
   command
       ->add_option("DATA", options->data,
-                   "CSV file with the columns of the training data, plain or gzip; a quoted pattern of files; -: "
+                   "CSV file with the columns of the training data, plain or compressed, or another table; a quoted "
+                   "pattern of files; -: "
                    "standard input; "
                    "of a model with arrays its file, or NAME=FILE for each input")
       ->required();

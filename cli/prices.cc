@@ -13,6 +13,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/catalog/config.h"
@@ -58,7 +59,7 @@ absl::StatusOr<pb::ListPricesResponse> ReadPrices(const PricesFlags& flags, std:
   std::vector<absl::Status> left_out;
   auto entries =
       sched::ParsePriceFile(text, std::filesystem::path(flags.file).filename().string(), clock.Now(), &left_out);
-  for (const absl::Status& status : left_out) log::Warn("left a price out", {{"error", base::Message(status)}});
+  for (const absl::Status& status : left_out) base::log::Warn("left a price out", {{"error", base::Message(status)}});
   if (entries.ok()) {
     store.Publish(std::move(*entries), clock.Now());
   } else {
@@ -120,7 +121,7 @@ std::string SeriesTable(const pb::ListPricesResponse& prices) {
 }
 
 absl::Status Run(const PricesFlags& flags) {
-  log::Configure("medley", log::Level::kWarn);
+  base::log::Configure("medley", base::log::Level::kWarn);
   if (!flags.file.empty() && !flags.server.empty())
     return base::InvalidArgument("name a file or --server HOST:PORT, but not both");
   std::optional<base::WallTime> since;

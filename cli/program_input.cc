@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/plan/v1/plan.pb.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/output_file.h"
+#include "cli/simulate_traces.h"
 #include "cli/simulation.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
@@ -23,6 +24,7 @@ struct SimulateFlags {
   int steps = sched::kSimulatedSteps;
   bool rank = false;
   TimelineFiles timeline;
+  TraceFlags traces;
 };
 
 void PrintSimulated(const sched::PlanSimulation& simulated) {
@@ -58,6 +60,7 @@ void PrintSimulatedJson(const sched::PlanSimulation& simulated) {
 }
 
 absl::Status RunSimulate(SimulateFlags flags) {
+  if (!flags.traces.folder.empty()) return SimulateOnTraces(flags.plan, flags.traces);
   MEDLEY_RETURN_IF_ERROR(OpenStandardOutput({&flags.timeline.trace, &flags.timeline.svg}));
   MEDLEY_ASSIGN_OR_RETURN(const ProgramInput input, ReadProgramInput(flags.plan));
   const auto simulated =
@@ -94,6 +97,7 @@ void AddSimulate(CLI::App& app, int& exit_status) {
   command->add_option("--trace", flags->timeline.trace,
                       "file to write a Chrome trace to (chrome://tracing, Perfetto); -: standard output");
   command->add_option("--svg", flags->timeline.svg, "file to write a picture of the timeline to; -: standard output");
+  AddTraceFlags(*command, flags->traces);
   command->add_option("-o,--output", flags->plan.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

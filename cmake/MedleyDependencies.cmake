@@ -19,6 +19,16 @@ find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+
+# Arrow C++ of the wheel that ./dev setup parquet installs; without it there is no target medley-columns.
+find_path(MEDLEY_ARROW libarrow.so.2600 PATHS ${CMAKE_SOURCE_DIR}/build/wheels-arrow/pyarrow NO_DEFAULT_PATH
+          DOC "The folder pyarrow of cmake/arrow-wheels.txt")
+if(MEDLEY_ARROW)
+  add_library(medley_arrow INTERFACE)
+  target_include_directories(medley_arrow SYSTEM INTERFACE ${MEDLEY_ARROW}/include)
+  target_link_libraries(medley_arrow INTERFACE ${MEDLEY_ARROW}/libparquet.so.2600 ${MEDLEY_ARROW}/libarrow.so.2600)
+endif()
 
 # LibTorch: Debian's 1.13, or with -DMEDLEY_TORCH=DIR a newer one: the folder torch of an installed wheel of PyTorch, or an
 # unpacked LibTorch. Only worker/aten and worker/torchscript may link it (tests/lint/check_layers.py).

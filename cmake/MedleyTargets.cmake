@@ -4,6 +4,7 @@
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
 #               [TIMEOUT seconds] [PARTS 2])  # PARTS: its cases run as so many tests of ctest, side by side
+#   medley_plugin(NAME medley-columns SRCS ... DEPS ...)  # bin/libNAME.so, which a program loads when it needs it
 #   medley_real_api_test(NAME base_test [TIMEOUT s] [WITHOUT cases])
 #
 # A wing is a folder that is configured and not part of the default target: it has a target of its own, and sets MEDLEY_WING
@@ -95,6 +96,18 @@ function(medley_binary)
   else()
     set_property(GLOBAL APPEND PROPERTY MEDLEY_PROGRAMS ${A_NAME})
   endif()
+endfunction()
+
+# Shows nothing but what the sources mark, and needs nothing of the program that loads it.
+function(medley_plugin)
+  cmake_parse_arguments(A "" "NAME" "SRCS;DEPS" ${ARGN})
+  medley_batches(files ${A_NAME} "${A_SRCS}" "" ${MEDLEY_UNITY_BATCH})
+  add_library(${A_NAME} MODULE ${files})
+  set_target_properties(${A_NAME} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin CXX_VISIBILITY_PRESET hidden
+                                             VISIBILITY_INLINES_HIDDEN ON)
+  target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} medley_warnings)
+  medley_optimize(${A_NAME})
 endfunction()
 
 function(medley_test)

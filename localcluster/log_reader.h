@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "kube/object.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct LogOptions {
   std::string container;                // empty: the pod's only container
@@ -32,8 +32,8 @@ class LogReader {
   virtual ~LogReader() = default;
   // Calls `sink` with pieces of the log, in order, on the calling thread, until it returns false. Errors: NotFound (the
   // pod does not run here), InvalidArgument (the container is not named or unknown, or has no previous start).
-  virtual absl::Status ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
+  virtual absl::Status ReadLog(const kube::Key& pod, const LogOptions& options, std::stop_token stop,
                                const std::function<bool(std::string_view)>& sink) = 0;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -146,6 +146,7 @@ std::string_view SentenceOf(ops::Reason reason) {
     case ops::Reason::kCapacityChanged:
     case ops::Reason::kMaxUnitsLowered:
     case ops::Reason::kPriceChanged:
+    case ops::Reason::kPredictionCorrected:
     case ops::Reason::kObjectiveChanged:
     case ops::Reason::kFirstPlan:
     case ops::Reason::kPlanFound:

@@ -47,7 +47,7 @@ void AddClusterFlags(CLI::App& command, ClusterFlags& flags) {
 }
 
 absl::StatusOr<Cluster> Connect(const ClusterFlags& flags, base::Clock& clock) {
-  log::Configure("medley", log::Level::kWarn);
+  base::log::Configure("medley", base::log::Level::kWarn);
   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::FindCluster(flags.kubeconfig, kube::ProcessEnvironment()));
   config.user_agent = "medley-cli";
   config.max_retries = 2;

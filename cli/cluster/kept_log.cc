@@ -10,6 +10,10 @@ namespace medley::cli {
 
 std::string KeptLog(const kube::Object& job) {
   const absl::StatusOr<ops::TrainingJob> parsed = ops::TrainingJob::FromObject(job);
+  if (parsed.ok() && !parsed->checkpoint_uri.empty()) {
+    return fmt::format("the coordinator's log is kept in {}/logs, and in the finished model as training.log",
+                       ops::CheckpointUri(parsed->checkpoint_uri, job));
+  }
   if (!parsed.ok() || !parsed->checkpoint_volume) {
     return "the job has no checkpoint volume, so no log outlives its pods";
   }

@@ -211,6 +211,9 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
     table.Add({"-", "parameter servers", plan.server_pool, std::to_string(plan.servers), OrDash(price > 0, Usd(price)),
                "-", ""});
   }
+  if (plan.trainers_with_rows > 0) {
+    table.Add({"-", "embedding rows", "(in the trainers)", std::to_string(plan.trainers_with_rows), "-", "-", ""});
+  }
   for (std::string& line : Lines(table.Text())) body.push_back(std::move(line));
   if (record != nullptr) body.push_back(Proof(*record));
   if (!plan.price_time.empty()) {

@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "common/http_server/local_caller.h"
 #include "common/http_server/server.h"
-#include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "operator/api/resources.h"
 

@@ -81,7 +81,8 @@ ColumnGuess GuessColumn(const std::vector<Row>& rows, size_t at) {
 
 TableGuess GuessTable(const Sample& sample, const std::map<size_t, ColumnType>& wanted) {
   TableGuess table;
-  table.header = HasHeader(sample.rows);
+  const bool named = sample.format != nullptr && sample.format->header == model::HeaderRule::kAlways;
+  table.header = named || HasHeader(sample.rows);
   table.rows.assign(sample.rows.begin() + (table.header ? 1 : 0), sample.rows.end());
   for (size_t c = 0; c < sample.columns; ++c) {
     ColumnGuess column = GuessColumn(table.rows, c);

@@ -7,6 +7,7 @@
 
 #include "cli/format.h"
 #include "cli/table.h"
+#include "worker/data/record.h"
 
 namespace medley::cli {
 namespace {
@@ -24,18 +25,24 @@ std::string Cell(std::string text) {
   return text.substr(0, end) + "...";
 }
 
-std::string DelimiterName(char delimiter) {
-  return delimiter == ',' ? "commas" : delimiter == '\t' ? "tabs" : fmt::format("'{}'", delimiter);
+// How rows are divided.
+std::string FormName(const Sample& sample) {
+  if (sample.format != nullptr) return sample.format->name;
+  const char delimiter = sample.delimiter;
+  if (delimiter == worker::kLibsvmDelimiter) return "libsvm";
+  return fmt::format("separated by {}", delimiter == ','    ? "commas"
+                                        : delimiter == '\t' ? "tabs"
+                                                            : fmt::format("'{}'", delimiter));
 }
 
 }  // namespace
 
 std::string HeadText(const Sample& sample, const TableGuess& table, size_t rows) {
   std::string text =
-      fmt::format("{}: {}, {}, separated by {}, {}\n", sample.path, Counted(std::ssize(table.columns), "column"),
+      fmt::format("{}: {}, {}, {}, {}\n", sample.path, Counted(std::ssize(table.columns), "column"),
                   sample.whole ? Counted(std::ssize(table.rows), "row")
                                : fmt::format("about {} rows", Thousands(static_cast<double>(sample.estimated_rows))),
-                  DelimiterName(sample.delimiter), table.header ? "with a header" : "without a header");
+                  FormName(sample), table.header ? "with a header" : "without a header");
   if (sample.bad_rows > 0) {
     text += fmt::format("{} cannot be read, the first: {}\n", Counted(sample.bad_rows, "row"), sample.first_bad);
   }

@@ -11,7 +11,6 @@
 #include "cli/data/embedding_dim.h"
 #include "cli/data/template_choice.h"
 #include "cli/format.h"
-#include "common/model/data_format.h"
 
 namespace medley::cli {
 namespace {
@@ -256,21 +255,21 @@ bool Evaluates(const JobInput& input) {
 }
 
 std::string DataText(const JobInput& input, const TableGuess& table, const LabelGuess& label) {
-  const model::DataFormat* const known = model::DataFormatDelimitedBy(input.delimiter);
-  const char* const format = known == nullptr ? model::DataFormats().front().name : known->name;
-  const auto source = [&](const char* key, const std::string& path) {
-    return fmt::format("    {}: {{uri: {}, format: {}}}\n", key, Quoted("file:///data/" + path), format);
+  const bool on_disk = !input.folder.empty();
+  const auto source = [&](const char* key, const std::string& path, const std::string& format) {
+    return fmt::format("    {}: {{uri: {}, format: {}}}\n", key, Quoted(on_disk ? "file:///data/" + path : path),
+                       format.empty() ? input.format : format);
   };
-  std::string text = "  data:\n" + source("train", input.train);
+  std::string text = "  data:\n" + source("train", input.train, "");
   if (input.validation) {
     text += "    # These rows choose the best model, and say when the training ends.\n";
-    text += source("validation", *input.validation);
+    text += source("validation", *input.validation, input.validation_format);
   } else if (input.validation_fraction > 0) {
     text += "    # A part of the rows is not trained on: it chooses the best model, and says when the training ends.\n";
     text += fmt::format("    validation: {{fraction: {}, seed: 1}}\n", input.validation_fraction);
   }
   if (input.test) {
-    text += source("test", *input.test);
+    text += source("test", *input.test, input.test_format);
   } else {
     text += Evaluates(input)
                 ? "    # The quality on the validation data is a little too good, because they choose the model. Other "
@@ -280,7 +279,7 @@ std::string DataText(const JobInput& input, const TableGuess& table, const Label
                   "unknown. Put\n"
                   "    # some rows aside in another file and name it here (medley init --test FILE writes this "
                   "line):\n    # ";
-    text += source("test", "FILE").substr(4);
+    text += source("test", on_disk ? "FILE" : "s3://BUCKET/FILE", "").substr(4);
   }
   text += SchemaText(table, label, Buckets(input.rows, label));
   if (label.weight) {
@@ -294,6 +293,7 @@ std::string DataText(const JobInput& input, const TableGuess& table, const Label
     text += fmt::format("    maxBadRows: {}   # {} of the first {} cannot be read\n", allowed, input.bad_rows,
                         Counted(input.sample_rows, "row"));
   }
+  if (!on_disk) return text;  // no volume
   return text +
          fmt::format("    volume: {{hostPath: {{path: {}}}, mountPath: /data}}\n", Quoted(input.folder.string()));
 }

@@ -14,15 +14,17 @@ namespace medley::cli {
 struct JobInput {
   std::string file;              // the job file, for comments
   std::string name;              // of the job; JobNameOf a file
-  std::filesystem::path folder;  // of the data, as the job file should spell it
-  std::string train;             // path below `folder`
+  std::filesystem::path folder;  // of the data, as the job file should spell it; empty: they are in an object store
+  std::string train;             // path below `folder`, or an address
   std::optional<std::string> test;
   std::optional<std::string> validation;  // path below `folder`; or:
   double validation_fraction = 0;         // of the rows of `train`; 0: none
   int64_t rows = 0;                       // of the training data, estimated
   int64_t sample_rows = 0;                // that were looked at
   int64_t bad_rows = 0;                   // of these
-  char delimiter = ',';
+  std::string format = "csv";             // of `train`: a name of common/model/data_format.h
+  std::string test_format;                // empty: that of `train`
+  std::string validation_format;
   int cpus = 1;  // of this machine
   int64_t memory_bytes = 0;
 };

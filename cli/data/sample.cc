@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 #include "worker/data/csv.h"
+#include "worker/data/libsvm.h"
 #include "worker/data/record.h"
 #include "worker/data/source.h"
 #include "worker/data/text_encoding.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int kRowsForDelimiter = 100;
 constexpr size_t kMostColumns = 65536;
+constexpr size_t kMostFields = size_t{1} << 23;  // of all rows, because a short line of libsvm can have many columns
 
 // The number of fields of most of the first rows, and how many rows have it.
 std::pair<size_t, size_t> MostFields(std::string_view text, char delimiter) {
@@ -41,7 +43,8 @@ std::pair<size_t, size_t> MostFields(std::string_view text, char delimiter) {
 
 // The character that divides most rows into the same number of fields. A comma when none does, for a table of one
 // column.
-char DelimiterOf(std::string_view text) {
+char DelimiterOf(std::string_view text, bool whole) {
+  if (worker::LooksLikeLibsvm(text, whole)) return worker::kLibsvmDelimiter;
   char best = ',';
   std::pair<size_t, size_t> most = {0, 0};  // rows, fields
   for (const char delimiter : std::array{',', '\t', ';', '|'}) {
@@ -52,6 +55,18 @@ char DelimiterOf(std::string_view text) {
     }
   }
   return best;
+}
+
+// The columns of a libsvm file up to the largest index of its first rows.
+size_t LibsvmColumns(std::string_view text, bool whole, size_t rows) {
+  size_t columns = 1;
+  worker::CsvFields fields;
+  for (; rows > 0; --rows) {
+    const auto record = worker::TakeRecord(text, worker::kLibsvmDelimiter, whole);
+    if (!record) break;
+    if (worker::SplitLibsvm(record->text, 0, fields).ok()) columns = std::max(columns, fields.values.size());
+  }
+  return columns;
 }
 
 // Tables are often downloaded, and then a file may hold a page of the server instead.
@@ -92,28 +107,31 @@ absl::Status CheckForm(const Sample& sample) {
 }  // namespace
 
 absl::StatusOr<Sample> ParseSample(const std::string& path, std::string_view text, int64_t file_bytes,
-                                   const SampleLimits& limits) {
-  MEDLEY_RETURN_IF_ERROR(CheckText(path, text));
+                                   const SampleLimits& limits, const model::DataFormat* format) {
+  if (format == nullptr) MEDLEY_RETURN_IF_ERROR(CheckText(path, text));
   const auto all_bytes = static_cast<double>(std::max(file_bytes, static_cast<int64_t>(text.size())));
   Sample sample;
   sample.path = path;
   sample.whole = file_bytes <= static_cast<int64_t>(text.size());
   text = worker::WithoutMark(text);
-  sample.delimiter = DelimiterOf(text);
-  sample.columns = MostFields(text, sample.delimiter).first;
+  sample.format = format;
+  sample.delimiter = format != nullptr ? format->delimiter : DelimiterOf(text, sample.whole);
+  sample.columns = sample.delimiter == worker::kLibsvmDelimiter ? LibsvmColumns(text, sample.whole, limits.rows)
+                                                                : MostFields(text, sample.delimiter).first;
+  const size_t most_rows = std::clamp<size_t>(kMostFields / std::max<size_t>(1, sample.columns), 1, limits.rows);
   const std::string_view all = text;
   worker::CsvFields fields;
   int64_t line = 1;
   // The last row is complete only at the end of the file.
   while (const auto record = worker::TakeRecord(text, sample.delimiter, sample.whole)) {
-    if (sample.rows.size() == limits.rows) {
+    if (sample.rows.size() == most_rows) {
       text = all.substr(static_cast<size_t>(record->text.data() - all.data()));
       sample.whole = false;
       break;
     }
     const int64_t at = std::exchange(line, line + record->lines);
-    if (worker::Trim(record->text).empty()) continue;
-    const absl::Status split = worker::SplitCsv(record->text, sample.delimiter, fields);
+    if (worker::IsBlankRow(record->text, sample.delimiter)) continue;
+    const absl::Status split = worker::SplitRow(record->text, sample.delimiter, sample.columns, fields);
     if (split.ok() && sample.rows.empty() && sample.bad_rows == 0) {
       sample.first_row.assign(fields.values.begin(), fields.values.end());
     }
@@ -148,9 +166,13 @@ absl::StatusOr<Sample> ReadSample(const std::string& path, const SampleLimits& l
   std::string text(limits.bytes, '\0');
   MEDLEY_ASSIGN_OR_RETURN(const size_t bytes, file.Read(text.data(), text.size()));
   text.resize(bytes);
+  const model::DataFormat* format = nullptr;
+  if (file.columns() != worker::ColumnFormat::kNone) {
+    format = model::DataFormatNamed(file.columns() == worker::ColumnFormat::kParquet ? "parquet" : "arrow");
+  }
   char next = 0;
   MEDLEY_ASSIGN_OR_RETURN(const size_t more, file.Read(&next, 1));
-  if (files.size() == 1 && more == 0) return ParseSample(path, text, static_cast<int64_t>(bytes), limits);
+  if (files.size() == 1 && more == 0) return ParseSample(path, text, static_cast<int64_t>(bytes), limits, format);
   // For compressed files only the part that has been read tells how much text they have.
   double on_disk = 0;
   for (const std::string& each : files) {
@@ -160,7 +182,12 @@ absl::StatusOr<Sample> ReadSample(const std::string& path, const SampleLimits& l
   }
   const double all = on_disk * static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, file.consumed()));
   if (more == 0 && !text.empty() && text.back() != '\n') text += '\n';
-  return ParseSample(path, text, std::max(static_cast<int64_t>(all), static_cast<int64_t>(text.size()) + 1), limits);
+  return ParseSample(path, text, std::max(static_cast<int64_t>(all), static_cast<int64_t>(text.size()) + 1), limits,
+                     format);
+}
+
+const model::DataFormat* FormatOf(const Sample& sample) {
+  return sample.format != nullptr ? sample.format : model::DataFormatDelimitedBy(sample.delimiter);
 }
 
 }  // namespace medley::cli

@@ -1,9 +1,11 @@
 #include "cli/download/reader_pod.h"
 
 #include "common/base/status.h"
-#include "operator/api/job_folder.h"
 #include "operator/api/resources.h"
 #include "operator/api/training_job.h"
+#include "operator/builders/contract.h"
+#include "operator/builders/pods.h"
+#include "operator/builders/worker_env.h"
 
 namespace medley::cli {
 namespace {
@@ -29,8 +31,7 @@ Json RestrictedPod() {
           {"seccompProfile", {{"type", "RuntimeDefault"}}}};
 }
 
-Json Container(const std::string& image, const std::string& folder, const std::string& mount,
-               const std::string& secret) {
+Json Container(const std::string& image, const std::string& folder, const std::string& secret) {
   return {
       {"name", ops::kWorkerContainer},
       {"image", image},
@@ -44,8 +45,7 @@ Json Container(const std::string& image, const std::string& folder, const std::s
       {"resources",
        {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}, {"limits", {{"cpu", "1"}, {"memory", "256Mi"}}}}},
       {"securityContext",
-       {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
-      {"volumeMounts", {{{"name", kVolume}, {"mountPath", mount}, {"readOnly", true}}}}};
+       {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}}};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ Json Container(const std::string& image, const std::string& folder, const std::s
 absl::StatusOr<kube::Object> MakeReaderPod(const ReaderPodInput& input) {
   MEDLEY_ASSIGN_OR_RETURN(const ops::TrainingJob job, ops::TrainingJob::FromObject(input.job));
   const std::string name = input.job.key().name;
-  if (!job.checkpoint_volume) {
+  if (!job.keeps_checkpoints()) {
     return base::FailedPrecondition("job {} has no checkpoint volume, so its model was not kept", name);
   }
   const Json* worker = WorkerContainer(input.coordinator);
@@ -65,11 +65,20 @@ absl::StatusOr<kube::Object> MakeReaderPod(const ReaderPodInput& input) {
         "volume is not known; name it with --image",
         name);
   }
-  std::string mount = job.checkpoint_volume->mount_path;
-  while (mount.size() > 1 && mount.back() == '/') mount.pop_back();
-  Json container = Container(image, mount + "/" + ops::JobFolder(input.job), mount, input.secret);
-  Json volume = job.checkpoint_volume->source;
-  volume["name"] = kVolume;
+  Json container = Container(image, ops::CheckpointDir(job), input.secret);
+  Json volume = {{"name", kVolume}};
+  Json mounted = {{"name", kVolume}};
+  if (job.checkpoint_volume) {
+    std::string mount = job.checkpoint_volume->mount_path;
+    while (mount.size() > 1 && mount.back() == '/') mount.pop_back();
+    volume.update(job.checkpoint_volume->source);
+    mounted.update({{"mountPath", mount}, {"readOnly", true}});
+  } else {  // a copy of the model, which the pod fetches with the job's keys
+    volume["emptyDir"] = Json::object();
+    mounted["mountPath"] = ops::kTmpFolder;
+    container["env"].push_back({{"name", "TMPDIR"}, {"value", ops::kTmpFolder}});
+  }
+  container["volumeMounts"] = Json::array({mounted});
   Json spec = {
       {"restartPolicy", "Never"},        {"activeDeadlineSeconds", 3600},      {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},     {"terminationGracePeriodSeconds", 5}, {"securityContext", RestrictedPod()},
@@ -86,6 +95,7 @@ absl::StatusOr<kube::Object> MakeReaderPod(const ReaderPodInput& input) {
     }
   }
   spec["containers"] = Json::array({std::move(container)});
+  if (!job.checkpoint_volume) ops::KeepStorage(job.storage, spec);
   kube::Object pod(kube::resources::Pods(), {input.job.key().ns, input.name});
   pod.mutable_json()["metadata"]["labels"] = {{"app.kubernetes.io/name", "medley-download"},
                                               {"app.kubernetes.io/managed-by", "medley-cli"}};

@@ -22,8 +22,8 @@ std::string Shortened(const std::string& name) {
 
 class Drawing {
  public:
-  explicit Drawing(const cut::Cut& cut) : cut_(cut), parameters_(ParameterCount(cut)), flops_(FlopCount(cut)) {
-    for (const cut::Operation& operation : cut.operations) {
+  explicit Drawing(const worker::cut::Cut& cut) : cut_(cut), parameters_(ParameterCount(cut)), flops_(FlopCount(cut)) {
+    for (const worker::cut::Operation& operation : cut.operations) {
       size_t level = 0;
       for (const int input : operation.inputs) level = std::max(level, places_[static_cast<size_t>(input)].level + 1);
       Add(level);
@@ -75,7 +75,7 @@ class Drawing {
   }
 
   std::string Box(size_t box) const {
-    const cut::Operation& operation = cut_.operations[box];
+    const worker::cut::Operation& operation = cut_.operations[box];
     const double parameters = ParameterCount(cut_, operation);
     const std::string title =
         fmt::format("{}: {} calls, {} parameters, {} FLOPs a sample, gives {}", operation.name, operation.nodes.size(),
@@ -106,7 +106,7 @@ class Drawing {
         CountText(sizeof(float) * static_cast<double>(cut_.operations[from].output_floats)));
   }
 
-  const cut::Cut& cut_;
+  const worker::cut::Cut& cut_;
   const double parameters_, flops_;
   std::vector<Place> places_;   // by operation, and the loss
   std::vector<size_t> widths_;  // boxes by level
@@ -114,6 +114,6 @@ class Drawing {
 
 }  // namespace
 
-std::string CutSvg(const std::string& heading, const cut::Cut& cut) { return Drawing(cut).Text(heading); }
+std::string CutSvg(const std::string& heading, const worker::cut::Cut& cut) { return Drawing(cut).Text(heading); }
 
 }  // namespace medley::cli

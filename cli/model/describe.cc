@@ -15,15 +15,15 @@ std::string CountText(double value) {
   return fmt::format("{:.0f}", value);
 }
 
-std::string SizesText(const exported::TensorMeta& meta) {
+std::string SizesText(const worker::exported::TensorMeta& meta) {
   std::vector<std::string> sizes;
-  for (const exported::SymInt& size : meta.sizes) {
+  for (const worker::exported::SymInt& size : meta.sizes) {
     sizes.push_back(size.expression.empty() ? std::to_string(size.value) : "batch");
   }
   return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
-std::string OutputText(const cut::Cut& cut, const cut::Operation& operation) {
+std::string OutputText(const worker::cut::Cut& cut, const worker::cut::Operation& operation) {
   std::vector<std::string> all;
   for (const int crossing : operation.crossings) {
     all.push_back(SizesText(cut.program->tensors.at(cut.crossings[static_cast<size_t>(crossing)].value)));
@@ -31,7 +31,7 @@ std::string OutputText(const cut::Cut& cut, const cut::Operation& operation) {
   return fmt::format("{}", fmt::join(all, " "));
 }
 
-double ParameterCount(const cut::Cut& cut, const cut::Operation& operation) {
+double ParameterCount(const worker::cut::Cut& cut, const worker::cut::Operation& operation) {
   double count = 0;
   for (const std::string& name : operation.owned) {
     double product = 1;
@@ -41,15 +41,15 @@ double ParameterCount(const cut::Cut& cut, const cut::Operation& operation) {
   return count;
 }
 
-double ParameterCount(const cut::Cut& cut) {
+double ParameterCount(const worker::cut::Cut& cut) {
   double count = 0;
-  for (const cut::Operation& operation : cut.operations) count += ParameterCount(cut, operation);
+  for (const worker::cut::Operation& operation : cut.operations) count += ParameterCount(cut, operation);
   return count;
 }
 
-double FlopCount(const cut::Cut& cut) {
+double FlopCount(const worker::cut::Cut& cut) {
   double count = 0;
-  for (const cut::Operation& operation : cut.operations) count += operation.flops;
+  for (const worker::cut::Operation& operation : cut.operations) count += operation.flops;
   return count;
 }
 

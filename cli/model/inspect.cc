@@ -12,27 +12,27 @@
 namespace medley::cli {
 namespace {
 
-std::string TypedText(const exported::TensorMeta& meta) {
-  return fmt::format("{} {}", exported::NameOf(meta.type), SizesText(meta));
+std::string TypedText(const worker::exported::TensorMeta& meta) {
+  return fmt::format("{} {}", worker::exported::NameOf(meta.type), SizesText(meta));
 }
 
 }  // namespace
 
-std::string InspectText(const cut::Cut& cut) {
-  const exported::Program& program = *cut.program;
+std::string InspectText(const worker::cut::Cut& cut) {
+  const worker::exported::Program& program = *cut.program;
   const bool script = program.writer == "TorchScript";
   std::string text = script ? "TorchScript"
                             : fmt::format("exported by PyTorch {}, schema {}.{}", program.writer, program.schema_major,
                                           program.schema_minor);
   text += fmt::format("; {} calls\n", program.nodes.size());
-  for (const exported::Input& input : program.inputs) {
-    if (input.kind != exported::InputKind::kUser) continue;
+  for (const worker::exported::Input& input : program.inputs) {
+    if (input.kind != worker::exported::InputKind::kUser) continue;
     text += fmt::format("input {}: {}\n", input.name, TypedText(program.tensors.at(input.value)));
   }
   text += fmt::format("output {}: {}\n\n", cut.result, TypedText(program.tensors.at(cut.result)));
   Table table({"", "OPERATION", "KIND", "CALLS", "PARAMETERS", "FLOPS", "BYTES", "OUT", "TAKES"});
   for (size_t i = 0; i < cut.operations.size(); ++i) {
-    const cut::Operation& operation = cut.operations[i];
+    const worker::cut::Operation& operation = cut.operations[i];
     std::vector<std::string> takes = operation.batch;
     for (const int input : operation.inputs) takes.push_back(std::to_string(input));
     table.Add({std::to_string(i), operation.name, operation.kind, std::to_string(operation.nodes.size()),

@@ -9,6 +9,6 @@ namespace medley::cli {
 
 // The writer, the inputs, a row for each operation, sums, and what was merged. Operations are numbered from 0, as plans
 // do; the loss, which Medley adds, is the last.
-std::string InspectText(const cut::Cut& cut);
+std::string InspectText(const worker::cut::Cut& cut);
 
 }  // namespace medley::cli

@@ -14,13 +14,13 @@ namespace {
 constexpr double kFloatBytes = sizeof(float);
 
 // Bytes of a sample of the model's inputs that the operation reads.
-double BatchBytes(const cut::Cut& cut, const cut::Operation& operation) {
+double BatchBytes(const worker::cut::Cut& cut, const worker::cut::Operation& operation) {
   double bytes = 0;
-  for (const exported::Input& input : cut.program->inputs) {
+  for (const worker::exported::Input& input : cut.program->inputs) {
     bool read = false;
     for (const std::string& name : operation.batch) read = read || name == input.name;
     if (!read) continue;
-    const auto one = cut::SizesOf(cut, input.value, 2), two = cut::SizesOf(cut, input.value, 3);
+    const auto one = worker::cut::SizesOf(cut, input.value, 2), two = worker::cut::SizesOf(cut, input.value, 3);
     if (!one.ok() || !two.ok()) continue;
     double numbers[2] = {1, 1};
     for (const int64_t size : *one) numbers[0] *= static_cast<double>(size);
@@ -32,11 +32,11 @@ double BatchBytes(const cut::Cut& cut, const cut::Operation& operation) {
 
 }  // namespace
 
-model::Model LayerTable(const std::string& name, const cut::Cut& cut) {
+model::Model LayerTable(const std::string& name, const worker::cut::Cut& cut) {
   model::Model model;
   model.name = name;
   for (size_t i = 0; i < cut.operations.size(); ++i) {
-    const cut::Operation& operation = cut.operations[i];
+    const worker::cut::Operation& operation = cut.operations[i];
     model::Layer& layer = model.layers.emplace_back();
     layer.name = operation.name;
     layer.kind = absl::AsciiStrToUpper(operation.kind);

@@ -10,6 +10,6 @@ namespace medley::cli {
 
 // Kinds are those of the modules, in upper case ("CONV2D"). Attributes: flops of a sample's forward pass, calls, and
 // activationBytes of a sample. The last layer is the loss.
-model::Model LayerTable(const std::string& name, const cut::Cut& cut);
+model::Model LayerTable(const std::string& name, const worker::cut::Cut& cut);
 
 }  // namespace medley::cli

@@ -1,5 +1,5 @@
-// What lies on the checkpoint volume of a local run: its newest checkpoint and the coordinator that led it last. They
-// read files; they change nothing.
+// What lies on the checkpoint volume of a local run, or in the object store: its newest checkpoint and the coordinator
+// that led it last. They read files; they change nothing.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "kube/object.h"
+#include "worker/checkpoint/files.h"
 
 namespace medley::cli {
 
@@ -18,13 +19,14 @@ struct CheckpointOnDisk {
 };
 
 // The job's folder on its checkpoint volume. `claims`: the process node's folder of claims. Errors: as ExportFolderOf
-// (model_folder.h). Pure.
-absl::StatusOr<std::filesystem::path> CheckpointFolderOf(const kube::Object& job, const std::filesystem::path& claims);
+// (model_folder.h); for an object store also those of worker::OpenVolume, which reads the variables of this process
+// where spec.storage says nothing.
+absl::StatusOr<worker::Volume> CheckpointFolderOf(const kube::Object& job, const std::filesystem::path& claims);
 
 // The newest that has a manifest; nullopt: there is none, or the folder cannot be read. Its files are not verified.
-std::optional<CheckpointOnDisk> NewestCheckpoint(const std::filesystem::path& job_folder);
+std::optional<CheckpointOnDisk> NewestCheckpoint(const worker::Volume& volume);
 
 // The largest term that a coordinator has claimed; 0: none. Errors: DataLoss, those of the file system.
-absl::StatusOr<int64_t> ClaimedTerm(const std::filesystem::path& job_folder);
+absl::StatusOr<int64_t> ClaimedTerm(const worker::Volume& volume);
 
 }  // namespace medley::cli

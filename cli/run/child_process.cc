@@ -42,19 +42,19 @@ void Pump(std::stop_token stop, int fd, const std::filesystem::path& path) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(kube::Spawned spawned, std::filesystem::path log) : spawned_(std::move(spawned)) {
+ChildProcess::ChildProcess(localcluster::Spawned spawned, std::filesystem::path log) : spawned_(std::move(spawned)) {
   pump_ =
       std::jthread([fd = spawned_.output.get(), path = std::move(log)](std::stop_token stop) { Pump(stop, fd, path); });
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const Options& options) {
-  kube::SpawnSpec spec;
+  localcluster::SpawnSpec spec;
   spec.program = options.program.string();
   spec.arguments.push_back(spec.program);
   spec.arguments.insert(spec.arguments.end(), options.arguments.begin(), options.arguments.end());
   for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
   spec.working_folder = std::filesystem::current_path().string();
-  auto spawned = kube::Spawn(spec);
+  auto spawned = localcluster::Spawn(spec);
   if (!spawned.ok()) return base::Annotate(spawned.status(), "starting " + spec.program);
   return std::unique_ptr<ChildProcess>(new ChildProcess(*std::move(spawned), options.log));
 }

@@ -39,10 +39,10 @@ class ChildProcess {
   int64_t PeakMemory() const;
 
  private:
-  ChildProcess(kube::Spawned spawned, std::filesystem::path log);
+  ChildProcess(localcluster::Spawned spawned, std::filesystem::path log);
   bool WaitFor(int timeout_ms);
 
-  kube::Spawned spawned_;
+  localcluster::Spawned spawned_;
   std::optional<std::string> ended_;
   std::jthread pump_;  // pipe -> log
 };

@@ -10,12 +10,16 @@ namespace medley::cli {
 namespace {
 
 // The patterns of deploy/crds; manifests_test.cc checks that each of them is here.
-constexpr std::array<std::pair<const char*, const char*>, 5> kExamples = {{
+constexpr std::array<std::pair<const char*, const char*>, 9> kExamples = {{
     {R"('^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$')", "90s, 5m or 1h30m"},
     {R"('^([0-9]+(\.[0-9]*)?|\.[0-9]+)(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?[0-9]+))?$')", "500m, 2.5 or 16Gi"},
     {R"('^[0-9]+(\.[0-9]+)?(([KMGTPE]i)|[kMGTPE])?$')", "2, 1.5k or 16Gi"},
     {R"('^[0-9]+(\.[0-9]+)?%$')", "10% or 2.5%"},
     {R"('^[0-9]+(\.[0-9]+)?$')", "\"12\" or \"0.35\""},
+    {R"('^[A-Za-z0-9-]+$')", "eu-west-1"},
+    {R"('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')", "shop-keys"},
+    {R"('^(s3|gs)://[a-zA-Z0-9][-a-zA-Z0-9._]+(/[^?#*\[\]]*)?$')", "s3://bucket/jobs"},
+    {R"('^https?://[^/?#@ ]+/?$')", "https://minio.example:9000"},
 }};
 
 }  // namespace

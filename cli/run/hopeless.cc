@@ -9,9 +9,8 @@
 namespace medley::cli {
 namespace {
 
-constexpr std::array kAtOnce = {ops::Reason::kInvalidSpec, ops::Reason::kInvalidModel, ops::Reason::kPoolNotFound,
-                                ops::Reason::kUnknownPlanner};
-constexpr std::array kIfItStays = {ops::Reason::kInfeasible, ops::Reason::kPoolUnpriced};
+constexpr std::array kAtOnce = {ops::Reason::kInvalidSpec, ops::Reason::kInvalidModel, ops::Reason::kUnknownPlanner};
+constexpr std::array kIfItStays = {ops::Reason::kInfeasible, ops::Reason::kPoolUnpriced, ops::Reason::kPoolNotFound};
 
 template <size_t N>
 bool Contains(const std::array<ops::Reason, N>& reasons, std::string_view reason) {

@@ -8,6 +8,7 @@
 #include "common/base/rng.h"
 #include "common/base/secrets.h"
 #include "common/base/status.h"
+#include "common/object_store/settings.h"
 #include "operator/api/crds.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
@@ -51,13 +52,13 @@ absl::Status LocalCluster::StartServer() {
   const auto crds = options_.run_folder / "crds";
   std::filesystem::create_directories(crds);
   for (const auto& [name, text] : ops::BundledCrds()) MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(crds / name, text));
-  kube::ApiServerOptions options{.port = options_.port, .self_signed = true, .crd_paths = {crds}};
+  localcluster::ApiServerOptions options{.port = options_.port, .self_signed = true, .crd_paths = {crds}};
   options.warn_of_delete = [](const kube::Object& object) -> std::vector<std::string> {
     const std::string warning = object.kind() == ops::ResourcePools().kind ? ops::DeletionWarning(object) : "";
     if (warning.empty()) return {};
     return {warning};
   };
-  server_ = std::make_unique<kube::ApiServer>(clock_, std::move(options));
+  server_ = std::make_unique<localcluster::ApiServer>(clock_, std::move(options));
   MEDLEY_RETURN_IF_ERROR(server_->Start());
   MEDLEY_RETURN_IF_ERROR(server_->WriteKubeconfig(kubeconfig()));
   MEDLEY_ASSIGN_OR_RETURN(kube::ClientConfig config, kube::LoadKubeconfig(kubeconfig()));
@@ -67,7 +68,7 @@ absl::Status LocalCluster::StartServer() {
 }
 
 absl::Status LocalCluster::StartNode() {
-  kube::ProcessNodeOptions options;
+  localcluster::ProcessNodeOptions options;
   options.root = options_.run_folder / "node";
   options.nodes = options_.nodes;
   options.gpus = options_.gpus;
@@ -77,8 +78,11 @@ absl::Status LocalCluster::StartNode() {
   options.environment["MEDLEY_SAMPLES_DIR"] = options_.run_folder / "samples";
   // Builds with sanitizers then use the same options for the processes of pods.
   options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
+  // A job reaches object stores with the keys of the user who runs it.
+  const auto keys = object_store::SettingVariables();
+  options.inherit_env.insert(options.inherit_env.end(), keys.begin(), keys.end());
   options.seed = base::SystemSeed();
-  node_ = std::make_unique<kube::ProcessNode>(*client_, clock_, std::move(options));
+  node_ = std::make_unique<localcluster::ProcessNode>(*client_, clock_, std::move(options));
   MEDLEY_RETURN_IF_ERROR(node_->Start());
   server_->SetLogReader(node_.get());
   return absl::OkStatus();

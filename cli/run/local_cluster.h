@@ -34,12 +34,12 @@ struct LocalClusterOptions {
   std::filesystem::path programs;    // folder of medley-operator, medley-scheduler, medley-worker
   std::filesystem::path run_folder;  // of MakeRunFolder
   int port = 0;                      // port of the API server; 0: any free one
-  std::vector<kube::VirtualNode> nodes;
+  std::vector<localcluster::VirtualNode> nodes;
   std::vector<std::string> gpus = {};       // of the machine, for the workers; empty: they compute on CPUs
   std::vector<kube::Object> restored = {};  // objects that exist before the operator starts (ApiServer::Restore)
   std::filesystem::path prices;             // price file, copied into the run folder; empty: no price feed
   // Each pod has a node of it, with the links of its annotations (localcluster/node/emulation.h). Borrowed; null: none.
-  kube::EmulatedNetwork* network = nullptr;
+  localcluster::EmulatedNetwork* network = nullptr;
 };
 
 class LocalCluster {
@@ -61,7 +61,7 @@ class LocalCluster {
   std::vector<std::pair<std::string, std::string>> Addresses() const;
   std::filesystem::path scheduler_token_file() const { return options_.run_folder / kSchedulerTokenFile; }
   std::filesystem::path operator_token_file() const { return options_.run_folder / "operator.token"; }
-  const kube::ApiServer& server() const { return *server_; }
+  const localcluster::ApiServer& server() const { return *server_; }
   // Creates an object of an earlier run, with its UID and status.
   absl::Status Restore(const kube::Object& object) { return server_->Restore(object); }
   // Replaces the price file; the scheduler reads it again.
@@ -84,9 +84,9 @@ class LocalCluster {
 
   base::Clock& clock_;
   const LocalClusterOptions options_;
-  std::unique_ptr<kube::ApiServer> server_;
+  std::unique_ptr<localcluster::ApiServer> server_;
   std::unique_ptr<kube::HttpClient> client_;
-  std::unique_ptr<kube::ProcessNode> node_;
+  std::unique_ptr<localcluster::ProcessNode> node_;
   std::unique_ptr<ChildProcess> scheduler_;
   std::unique_ptr<ChildProcess> operator_;
   std::string scheduler_grpc_;

@@ -75,14 +75,14 @@ bool IsGpuPool(const kube::Object& pool, const Amounts& unit) {
 
 class Builder {
  public:
-  Builder(const kube::Machine& machine, bool workers_use_gpus, int jobs)
+  Builder(const localcluster::Machine& machine, bool workers_use_gpus, int jobs)
       : machine_(machine), workers_use_gpus_(workers_use_gpus) {
     real_.besides = ToQuantities({{"cpu", jobs * kCoordinatorCpu}, {"memory", jobs * kCoordinatorMemory}});
     real_.name = "local";
     Amounts amounts = {{"cpu", static_cast<double>(machine.cpus)},
                        {"memory", static_cast<double>(machine.memory_bytes)}};
     if (workers_use_gpus && !machine.gpus.empty()) {
-      amounts[kube::kGpuResourceName] = static_cast<double>(machine.gpus.size());
+      amounts[localcluster::kGpuResourceName] = static_cast<double>(machine.gpus.size());
       real_.has_gpus = true;
     }
     real_.allocatable = ToQuantities(amounts);
@@ -119,7 +119,7 @@ class Builder {
     for (auto& [labels, node] : simulated_) {
       node.amounts["cpu"] += kSpareCpu;
       node.amounts["memory"] += kSpareMemory;
-      kube::VirtualNode made{.name = node.name, .labels = labels, .allocatable = ToQuantities(node.amounts)};
+      localcluster::VirtualNode made{.name = node.name, .labels = labels, .allocatable = ToQuantities(node.amounts)};
       made.labels[kSimulatedLabel] = "true";
       local.nodes.push_back(std::move(made));
     }
@@ -169,7 +169,7 @@ class Builder {
   double FreeOf(const std::string& resource) const {
     if (resource == "cpu") return machine_.cpus;
     if (resource == "memory") return static_cast<double>(machine_.memory_bytes);
-    return resource == kube::kGpuResourceName && real_.has_gpus ? static_cast<double>(machine_.gpus.size()) : 0;
+    return resource == localcluster::kGpuResourceName && real_.has_gpus ? static_cast<double>(machine_.gpus.size()) : 0;
   }
   // "2 cpu" for the first resource of which a unit needs more than there is; empty when it fits.
   std::string Lacking(const Amounts& unit) const {
@@ -187,8 +187,8 @@ class Builder {
         return "it needs a GPU, and this medley-worker computes on CPUs only (`cmake --preset cuda` builds one for "
                "GPUs)";
       }
-      if (!unit.contains(kube::kGpuResourceName)) {
-        return fmt::format("its class is GPU, and its unit asks for no {}", kube::kGpuResourceName);
+      if (!unit.contains(localcluster::kGpuResourceName)) {
+        return fmt::format("its class is GPU, and its unit asks for no {}", localcluster::kGpuResourceName);
       }
     }
     if (const std::string lacking = Lacking(unit); !lacking.empty()) {
@@ -204,9 +204,9 @@ class Builder {
     return "";
   }
 
-  const kube::Machine& machine_;
+  const localcluster::Machine& machine_;
   const bool workers_use_gpus_;
-  kube::VirtualNode real_;
+  localcluster::VirtualNode real_;
   std::map<Labels, Simulated> simulated_;
   std::vector<std::string> simulated_names_;
   std::vector<std::string> remarks_;
@@ -230,7 +230,7 @@ void SimulateOnCpu(std::vector<kube::Object>& pools) {
   }
 }
 
-absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine,
+absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const localcluster::Machine& machine,
                                     bool workers_use_gpus, int jobs) {
   Builder builder(machine, workers_use_gpus, jobs);
   for (const kube::Object& pool : pools) MEDLEY_RETURN_IF_ERROR(builder.Add(pool));

@@ -18,7 +18,7 @@
 namespace medley::cli {
 
 struct LocalNodes {
-  std::vector<kube::VirtualNode> nodes;
+  std::vector<localcluster::VirtualNode> nodes;
   std::vector<std::string> remarks;  // about pools that are simulated, or no unit of which can run here
   std::vector<std::string> limits;   // about pools of which fewer units fit than their limit says
 };
@@ -27,7 +27,7 @@ struct LocalNodes {
 // InvalidArgument also for a pool that could not be kept off the machine's node: it selects no label, and its units ask
 // for no GPU although its class is GPU. `workers_use_gpus`: whether medley-worker was built for them. `jobs`: how many
 // run at once; the node has room for the coordinator of each beside the units.
-absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const kube::Machine& machine,
+absl::StatusOr<LocalNodes> NodesFor(const std::vector<kube::Object>& pools, const localcluster::Machine& machine,
                                     bool workers_use_gpus, int jobs = 1);
 
 // Whether one of the pools stands for machines with GPUs.

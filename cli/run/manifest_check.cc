@@ -61,15 +61,15 @@ absl::Status Refuse(const kube::Object& object, const std::vector<std::string>& 
 }  // namespace
 
 absl::Status CheckFields(const kube::Object& object) {
-  const kube::Definitions definitions = kube::apiserver::BuiltinDefinitions();
-  kube::apiserver::Registry registry(definitions);
+  const kube::Definitions definitions = localcluster::apiserver::BuiltinDefinitions();
+  localcluster::apiserver::Registry registry(definitions);
   for (const auto& [name, text] : ops::BundledCrds()) {
     MEDLEY_ASSIGN_OR_RETURN(const kube::Json crd, document::Parse(text));
     registry.SetCrd(crd);
   }
   const std::string api_version = object.api_version();
   const size_t slash = api_version.find('/');
-  const kube::apiserver::InfoPtr info =
+  const localcluster::apiserver::InfoPtr info =
       slash == std::string::npos
           ? nullptr
           : registry.FindKind(api_version.substr(0, slash), api_version.substr(slash + 1), object.kind());

@@ -36,6 +36,23 @@ void ResolveInitialFrom(kube::Object& job, const std::filesystem::path& folder) 
   job.mutable_json()["spec"]["model"]["initialFrom"] = (folder / from).lexically_normal().string();
 }
 
+// A job of a program runs here without its container. Returns a sentence that says so; empty: it is no such job.
+std::string AdaptProgram(kube::Object& job, const std::filesystem::path& folder) {
+  if (!job.At("/spec/program").is_object()) return "";
+  kube::Json& program = job.mutable_json()["spec"]["program"];
+  if (const auto command = program.find("command"); command != program.end() && command->is_array()) {
+    for (kube::Json& argument : *command) {
+      if (!argument.is_string()) continue;
+      const auto text = argument.get<std::string>();
+      if (text.starts_with("./") || text.starts_with("../")) argument = (folder / text).lexically_normal().string();
+    }
+  }
+  const std::string image = job.String("/spec/program/image");
+  program.erase("image");
+  return fmt::format("the program runs without a container, as processes in this machine's environment{}",
+                     image.empty() ? "" : ": the image " + image + " is not used");
+}
+
 }  // namespace
 
 absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
@@ -52,7 +69,10 @@ absl::StatusOr<Manifests> LoadManifests(const std::filesystem::path& file) {
     if (object.kind().empty() || object.api_version().empty() || object.key().name.empty()) {
       return base::InvalidArgument("{}: a YAML document has no apiVersion, kind or metadata.name", file.string());
     }
-    if (object.kind() == "TrainingJob") ResolveInitialFrom(object, folder);
+    if (object.kind() == "TrainingJob") {
+      ResolveInitialFrom(object, folder);
+      if (std::string remark = AdaptProgram(object, folder); !remark.empty()) manifests.remarks.push_back(remark);
+    }
     const bool ours = object.kind() == "ResourcePool" || object.kind() == "TrainingJob";
     if (ours) MEDLEY_RETURN_IF_ERROR(base::Annotate(CheckFields(object), file.string()));
     if (object.kind() == "ResourcePool") {

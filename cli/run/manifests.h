@@ -19,6 +19,8 @@ struct Manifests {
   kube::Object job;                 // the one TrainingJob
   std::vector<kube::Object> others;
   std::filesystem::path scenario;  // absolute path; empty: no scenario
+  // Sentences about what this machine does in another way than a cluster: a program has no container here.
+  std::vector<std::string> remarks = {};
 };
 
 // Errors: NotFound (the file does not exist), InvalidArgument (invalid YAML, unknown fields, not exactly one

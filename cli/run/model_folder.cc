@@ -2,10 +2,13 @@
 
 #include <system_error>
 
+#include "cli/run/checkpoints_on_disk.h"
 #include "common/base/status.h"
+#include "common/object_store/location.h"
 #include "kube/json_access.h"
 #include "operator/api/job_folder.h"
 #include "operator/api/training_job.h"
+#include "worker/object_files/open_volume.h"
 
 namespace medley::cli {
 namespace {
@@ -35,7 +38,7 @@ absl::Status CheckPlainFiles(const fs::path& folder) {
 
 bool EnsureCheckpointVolume(kube::Object& job) {
   const kube::Json& checkpoint = job.At("/spec/checkpoint");
-  if (checkpoint.is_object() && checkpoint.contains("volume")) return false;
+  if (checkpoint.is_object() && (checkpoint.contains("volume") || checkpoint.contains("uri"))) return false;
   kube::Json& spec = job.mutable_json()["spec"];
   if (!spec.is_object() || (spec.contains("checkpoint") && !spec["checkpoint"].is_object())) return false;
   spec["checkpoint"]["volume"] = {{"persistentVolumeClaim", {{"claimName", kClaim}}}, {"mountPath", "/checkpoints"}};
@@ -44,6 +47,7 @@ bool EnsureCheckpointVolume(kube::Object& job) {
 
 absl::StatusOr<fs::path> ExportFolderOf(const kube::Object& job, const fs::path& claims) {
   MEDLEY_ASSIGN_OR_RETURN(const ops::TrainingJob parsed, ops::TrainingJob::FromObject(job));
+  if (!parsed.checkpoint_uri.empty()) return ops::CheckpointUri(parsed.checkpoint_uri, job) + "/export";
   if (!parsed.checkpoint_volume) return base::FailedPrecondition("the job has no checkpoint volume");
   const kube::Json& source = parsed.checkpoint_volume->source;
   fs::path volume;
@@ -85,6 +89,45 @@ absl::Status CopyModel(const fs::path& from, const fs::path& to) {
   fs::copy(from, temporary, fs::copy_options::recursive | fs::copy_options::skip_symlinks, error);
   MEDLEY_RETURN_IF_ERROR(FileError(error, "copying the model to " + temporary.string()));
   return PlaceModel(temporary, to);
+}
+
+absl::StatusOr<bool> TakeSaved(const kube::Object& job, const fs::path& claims, const fs::path& to) {
+  const std::string claim = job.String("/spec/checkpoint/volume/persistentVolumeClaim/claimName");
+  if (claim != kClaim) return false;
+  const fs::path volume = claims / job.key().ns / claim;
+  const std::string own = ops::JobFolder(job);  // Medley's
+  std::error_code error;
+  fs::create_directories(to, error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "creating the folder " + to.string()));
+  MEDLEY_RETURN_IF_ERROR(CheckPlainFiles(volume));
+  for (const fs::directory_entry& entry : fs::directory_iterator(volume, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name == own) continue;
+    fs::copy(entry.path(), to / name, fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);
+    MEDLEY_RETURN_IF_ERROR(FileError(error, "copying " + entry.path().string()));
+  }
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "reading the folder " + volume.string()));
+  return true;
+}
+
+absl::Status TakeModelOf(const kube::Object& job, const fs::path& claims, const fs::path& to) {
+  MEDLEY_ASSIGN_OR_RETURN(const fs::path from, ExportFolderOf(job, claims));
+  if (!object_store::IsRemote(from.string())) return CopyModel(from, to);
+  MEDLEY_ASSIGN_OR_RETURN(const worker::Volume volume, CheckpointFolderOf(job, claims));
+  fs::path temporary = to;
+  temporary += ".tmp";
+  std::error_code error;
+  fs::remove_all(temporary, error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "removing " + temporary.string()));
+  if (to.has_parent_path()) fs::create_directories(to.parent_path(), error);
+  MEDLEY_RETURN_IF_ERROR(FileError(error, "creating the folder of " + to.string()));
+  absl::Status fetched = worker::FetchFolder(volume, from, temporary);
+  if (fetched.ok() && !fs::exists(temporary / kModelFile, error)) {
+    fetched = base::NotFound("the job has exported no model");
+  }
+  if (fetched.ok()) return PlaceModel(temporary, to);
+  fs::remove_all(temporary, error);
+  return fetched;
 }
 
 }  // namespace medley::cli

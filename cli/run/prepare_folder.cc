@@ -76,10 +76,12 @@ absl::Status FindEarlier(const FolderOptions& options, const kube::Object& job, 
   MEDLEY_RETURN_IF_ERROR(CheckResumable(*prepared.earlier, job, options.manifest));
   const auto volume = CheckpointFolderOf(prepared.earlier->job, ClaimsOf(options.folder));
   if (!volume.ok()) return base::Annotate(volume.status(), "continuing " + job.key().name);
-  std::error_code absent;
-  if (!fs::exists(*volume, absent)) {
-    return NothingToContinue(fmt::format("the run has written nothing to its checkpoint volume, {}", volume->string()));
+  const absl::Status listed = volume->files().List(volume->root()).status();
+  if (absl::IsNotFound(listed)) {
+    return NothingToContinue(
+        fmt::format("the run has written nothing to its checkpoint volume, {}", volume->root().string()));
   }
+  MEDLEY_RETURN_IF_ERROR(listed);
   MEDLEY_ASSIGN_OR_RETURN(prepared.claimed_term, ClaimedTerm(*volume));
   const auto checkpoint = NewestCheckpoint(*volume);
   prepared.remarks.push_back(

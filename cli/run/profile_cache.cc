@@ -112,7 +112,7 @@ std::optional<fs::path> CacheFolder(const char* (*variable)(const char* name)) {
 
 std::string ProcessorText() {
   std::ifstream file("/proc/cpuinfo");
-  std::string text = kube::ThisMachine().ToString();
+  std::string text = localcluster::ThisMachine().ToString();
   std::string line;
   for (int found = 0; found < 2 && std::getline(file, line);) {
     if (!line.starts_with("model name") && !line.starts_with("flags")) continue;

@@ -168,23 +168,29 @@ int Fail(const absl::Status& status, int code, RunResult& result) {
   return code;
 }
 
-// Copies the model of the complete job out of the run folder, which may be temporary.
-absl::Status TakeModel(LocalCluster& cluster, const kube::Key& job, const std::filesystem::path& to) {
+// Copies the model of the complete job, or what its program has saved, out of the run folder, which may be temporary.
+// Returns a sentence that says where it is.
+absl::StatusOr<std::string> TakeModel(LocalCluster& cluster, const kube::Key& job, const std::filesystem::path& to) {
   const kube::Resource jobs{"medley.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
   MEDLEY_ASSIGN_OR_RETURN(const kube::Object object, cluster.client().Get(jobs, job));
-  MEDLEY_ASSIGN_OR_RETURN(const std::filesystem::path from, ExportFolderOf(object, cluster.claims()));
-  return CopyModel(from, to);
+  if (object.At("/spec/program").is_object()) {
+    MEDLEY_ASSIGN_OR_RETURN(const bool copied, TakeSaved(object, cluster.claims(), to));
+    return copied ? "what the program has saved is in " + to.string()
+                  : "what the program has saved is in the volume of spec.checkpoint";
+  }
+  MEDLEY_RETURN_IF_ERROR(TakeModelOf(object, cluster.claims(), to));
+  return fmt::format("the model is in {} (its README.md says how to use it)", to.string());
 }
 
 // Returns false after saying why the model is not where the user wants it.
 bool GiveModel(LocalCluster& cluster, const kube::Key& job, const std::filesystem::path& to, Output& output,
                RunResult& result) {
-  const absl::Status taken = TakeModel(cluster, job, to);
+  const absl::StatusOr<std::string> taken = TakeModel(cluster, job, to);
   if (!taken.ok()) {
-    Fail(base::Annotate(taken, "taking the model from the checkpoint volume"), 1, result);
+    Fail(base::Annotate(taken.status(), "taking the model from where the job keeps it"), 1, result);
     return false;
   }
-  output.Line(fmt::format("the model is in {} (its README.md says how to use it)", to.string()));
+  output.Line(*taken);
   result.model = to;
   return true;
 }
@@ -220,7 +226,7 @@ int Stop(base::Clock& clock, LocalCluster& cluster, const RunOptions& options, R
          const std::filesystem::path& folder, int stop, Output& output, RunResult& result) {
   const auto volume = CheckpointFolderOf(keeper.run().job, ClaimsOf(folder));
   const StoppedRun stopped =
-      StopAndSave(clock, cluster.client(), keeper.run().job.key(), volume.ok() ? *volume : std::filesystem::path());
+      StopAndSave(clock, cluster.client(), keeper.run().job.key(), volume.ok() ? *volume : worker::Volume());
   if (const absl::Status kept = keeper.Write(); !kept.ok()) Fail(kept, 1, result);
   if (stopped.complete) return GiveModel(cluster, keeper.run().job.key(), options.model, output, result) ? 0 : 1;
   for (const std::string& line : StopLines(stopped, ResumeCommand(options))) output.Say(line);
@@ -230,15 +236,15 @@ int Stop(base::Clock& clock, LocalCluster& cluster, const RunOptions& options, R
 // `folder`: that of the run. `prepared` is moved from.
 int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, const Scenario& scenario,
           const std::filesystem::path& folder, const PreparedFolder& prepared, RunResult& result) {
-  std::unique_ptr<kube::EmulatedNetwork> network;
+  std::unique_ptr<localcluster::EmulatedNetwork> network;
   if (options.emulate_network) {
-    auto made = kube::EmulatedNetwork::Create(base::SystemSeed());  // before any thread is started
+    auto made = localcluster::EmulatedNetwork::Create(base::SystemSeed());  // before any thread is started
     if (!made.ok()) return Fail(base::Annotate(made.status(), "--emulate-network"), 1, result);
     network = *std::move(made);
   }
   const auto programs =
       options.programs.empty() ? std::filesystem::read_symlink("/proc/self/exe").parent_path() : options.programs;
-  const kube::Machine machine = kube::ThisMachine();
+  const localcluster::Machine machine = localcluster::ThisMachine();
   absl::StatusOr<bool> on_gpus = false;
   if (!machine.gpus.empty() && AnyForGpus(manifests.pools)) {
     on_gpus = WorkerUsesGpus(clock, programs / "medley-worker", folder);
@@ -248,7 +254,9 @@ int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, c
   if (!local.ok()) return Fail(base::Annotate(local.status(), options.file.string()), 2, result);
   if (*on_gpus) SimulateOnCpu(manifests.pools);
   Output output(!options.plain && isatty(STDOUT_FILENO) != 0, options.json);
-  KeptProfiles profiles(clock, manifests, programs / "medley-worker", options.measure);
+  // Nobody knows which files a program is made of: it is always measured.
+  const bool measure = options.measure || manifests.job.At("/spec/program").is_object();
+  KeptProfiles profiles(clock, manifests, programs / "medley-worker", measure);
   LocalCluster cluster(clock, {.programs = programs,
                                .run_folder = folder,
                                .port = options.port,
@@ -265,7 +273,8 @@ int RunIn(base::Clock& clock, const RunOptions& options, Manifests& manifests, c
   std::vector<std::pair<std::string, std::string>> addresses = cluster.Addresses();
   if (page) addresses.insert(addresses.begin(), {"web page of the job", page->url()});
   for (const auto& [what, address] : addresses) output.Address(what, address);
-  for (const auto* remarks : {&local->remarks, &local->limits, &prepared.remarks, &profiles.remarks()}) {
+  for (const auto* remarks :
+       {&std::as_const(manifests.remarks), &local->remarks, &local->limits, &prepared.remarks, &profiles.remarks()}) {
     for (const std::string& remark : *remarks) output.Say(remark);
   }
   std::optional<kube::Object> restored;
@@ -322,7 +331,7 @@ void RemoveUnneeded(const std::filesystem::path& folder, bool complete, bool exi
     if (!run.ok() || (existed && !run->has_value())) return;
     if (run->has_value()) {
       const auto volume = CheckpointFolderOf((*run)->job, ClaimsOf(folder));
-      if (!volume.ok() || NewestCheckpoint(*volume)) return;
+      if (!volume.ok() || volume->of_objects() || NewestCheckpoint(*volume)) return;
     }
   }
   std::error_code ignored;
@@ -334,12 +343,13 @@ int RunFile(RunOptions options, RunResult& result) {
   signal(SIGINT, OnSignal);
   signal(SIGTERM, OnSignal);
   signal(SIGPIPE, SIG_IGN);
-  log::Configure("medley", log::Level::kWarn);
+  base::log::Configure("medley", base::log::Level::kWarn);
   auto manifests = LoadManifests(options.file);
   if (!manifests.ok()) return Fail(manifests.status(), 2, result);
   EnsureCheckpointVolume(manifests->job);
   options.model_is_default = options.model.empty();
-  if (options.model_is_default) options.model = "./" + manifests->job.key().name + "-model";
+  const char* const made = manifests->job.At("/spec/program").is_object() ? "-saved" : "-model";
+  if (options.model_is_default) options.model = "./" + manifests->job.key().name + made;
   if (const absl::Status status = CheckModelFolder(options.model); !status.ok()) return Fail(status, 2, result);
   Scenario scenario;
   if (!manifests->scenario.empty()) {

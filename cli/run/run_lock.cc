@@ -27,7 +27,7 @@ std::string HolderOf(const std::filesystem::path& file) {
 
 absl::StatusOr<RunLock> RunLock::Take(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kLockFile;
-  kube::UniqueFd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  localcluster::UniqueFd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return base::ErrnoStatus(errno, "opening " + file.string());
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return base::ErrnoStatus(errno, "locking " + file.string());

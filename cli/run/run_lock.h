@@ -16,8 +16,8 @@ class RunLock {
   static absl::StatusOr<RunLock> Take(const std::filesystem::path& folder);
 
  private:
-  explicit RunLock(kube::UniqueFd fd) : fd_(std::move(fd)) {}
-  kube::UniqueFd fd_;
+  explicit RunLock(localcluster::UniqueFd fd) : fd_(std::move(fd)) {}
+  localcluster::UniqueFd fd_;
 };
 
 }  // namespace medley::cli

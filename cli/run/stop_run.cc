@@ -44,8 +44,8 @@ bool NeedsQuotes(const std::string& word) {
 
 }  // namespace
 
-StoppedRun StopAndSave(base::Clock& clock, kube::Client& client, const kube::Key& job,
-                       const std::filesystem::path& job_folder, base::nanoseconds timeout) {
+StoppedRun StopAndSave(base::Clock& clock, kube::Client& client, const kube::Key& job, const worker::Volume& job_folder,
+                       base::nanoseconds timeout) {
   StoppedRun stopped;
   const auto before = client.Get(ops::TrainingJobs(), job);
   const ops::JobStatus status = before.ok() ? ops::JobStatus::FromJson(before->At("/status")) : ops::JobStatus();

@@ -25,9 +25,9 @@ struct StoppedRun {
 };
 
 // Asks for a checkpoint now and waits until it is written, at most `timeout`; not at all when the job has not trained a
-// step yet. `job_folder`: the job's folder on its checkpoint volume; empty: it has none on this machine.
-StoppedRun StopAndSave(base::Clock& clock, kube::Client& client, const kube::Key& job,
-                       const std::filesystem::path& job_folder, base::nanoseconds timeout = kStopTimeout);
+// step yet. `job_folder`: where the job keeps its checkpoints; empty: in no place that this machine can read.
+StoppedRun StopAndSave(base::Clock& clock, kube::Client& client, const kube::Key& job, const worker::Volume& job_folder,
+                       base::nanoseconds timeout = kStopTimeout);
 
 // The lines that are printed then. `command`: continues the run. Pure.
 std::vector<std::string> StopLines(const StoppedRun& stopped, const std::string& command);

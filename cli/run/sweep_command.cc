@@ -161,7 +161,7 @@ class Trials {
       const auto need = needs.find(pool.name);
       if (need != needs.end() && need->second > 0) fit = std::min(fit, pool.limit / need->second);
     }
-    fit_ = std::clamp(fit, 1, std::max(1, kube::ThisMachine().cpus));
+    fit_ = std::clamp(fit, 1, std::max(1, localcluster::ThisMachine().cpus));
   }
 
   base::Clock& clock_;
@@ -181,8 +181,7 @@ bool GiveBest(LocalCluster& cluster, const Trial& trial, const SweepOptions& opt
   const auto job = cluster.client().Get(ops::TrainingJobs(), trial.job.key());
   taken = job.status();
   if (job.ok()) {
-    const auto from = ExportFolderOf(*job, cluster.claims());
-    taken = from.ok() ? CopyModel(*from, options.model) : from.status();
+    taken = TakeModelOf(*job, cluster.claims(), options.model);
   }
   if (!taken.ok()) {
     FailSweep(base::Annotate(taken, "taking the model of " + trial.name), 1);
@@ -196,7 +195,7 @@ int SweepIn(base::Clock& clock, const SweepOptions& options, Manifests& manifest
             const std::vector<std::string>& names, const std::filesystem::path& folder) {
   const auto programs =
       options.programs.empty() ? std::filesystem::read_symlink("/proc/self/exe").parent_path() : options.programs;
-  const kube::Machine machine = kube::ThisMachine();
+  const localcluster::Machine machine = localcluster::ThisMachine();
   absl::StatusOr<bool> on_gpus = false;
   if (!machine.gpus.empty() && AnyForGpus(manifests.pools)) {
     on_gpus = WorkerUsesGpus(clock, programs / "medley-worker", folder);
@@ -248,7 +247,7 @@ int Sweep(const SweepOptions& given) {
   signal(SIGINT, OnSweepSignal);
   signal(SIGTERM, OnSweepSignal);
   signal(SIGPIPE, SIG_IGN);
-  log::Configure("medley", log::Level::kWarn);
+  base::log::Configure("medley", base::log::Level::kWarn);
   std::vector<SweepAxis> axes;
   for (const std::string& text : options.set) {
     auto axis = ParseAxis(text);

@@ -54,6 +54,10 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
     lines.push_back(
         fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "servers", "", plan.server_pool, plan.servers, "-"));
   }
+  if (plan.trainers_with_rows > 0) {
+    lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "rows", "", "(in the trainers)",
+                                plan.trainers_with_rows, "-"));
+  }
   // Those of a job with spec.objective.fastest have no price.
   const bool fastest = std::ranges::any_of(
       plan.alternatives, [](const auto& other) { return other.reason.empty() && other.usd_per_hour <= 0; });

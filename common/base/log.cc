@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
-namespace medley::log {
+namespace medley::base::log {
 namespace {
 
 // The process has one log. Configure sets it once; it is constant afterwards.
@@ -147,4 +147,4 @@ void Write(Level level, std::string_view message, std::initializer_list<Field> f
   for (const auto& sink : copies.sinks) (*sink)(text);
 }
 
-}  // namespace medley::log
+}  // namespace medley::base::log

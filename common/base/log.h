@@ -1,4 +1,4 @@
-// Structured logs on stderr: log::Info("plan accepted", {{"job", name}, {"generation", "3"}});
+// Structured logs on stderr: base::log::Info("plan accepted", {{"job", name}, {"generation", "3"}});
 // kAuto writes plain text to a terminal and JSON lines elsewhere. Thread-safe.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace medley::log {
+namespace medley::base::log {
 
 using Field = std::pair<std::string_view, std::string>;
 enum class Level { kDebug, kInfo, kWarn, kError, kOff };
@@ -41,4 +41,4 @@ class Copy {
   const std::shared_ptr<const Sink> sink_;
 };
 
-}  // namespace medley::log
+}  // namespace medley::base::log

@@ -42,9 +42,9 @@ void RenewedFiles::Renew(const std::stop_token& stop) {
     const absl::Status written = Write();
     next = written.ok() ? pause : std::max<base::nanoseconds>(lifetime_ / 30, base::milliseconds(100));
     if (written.ok()) {
-      log::Debug("renewed the certificate of this process");
+      base::log::Debug("renewed the certificate of this process");
     } else {
-      log::Warn("renewing the certificate of this process failed", {{"error", base::ToString(written)}});
+      base::log::Warn("renewing the certificate of this process failed", {{"error", base::ToString(written)}});
     }
   }
 }

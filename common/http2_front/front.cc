@@ -224,7 +224,7 @@ void Front::Loop::TakeNew(base::SteadyTime now) {
 
 void Front::Loop::End(Entries::iterator at) {
   const Connection& connection = *at->second.connection;
-  if (*connection.why() != '\0') log::Debug("closed a connection of HTTP/2", {{"why", connection.why()}});
+  if (*connection.why() != '\0') base::log::Debug("closed a connection of HTTP/2", {{"why", connection.why()}});
   if (connection.server() >= 0) client_of_.erase(connection.server());
   entries_.erase(at);  // closing its descriptors ends their watch
 }
@@ -390,8 +390,8 @@ void Front::Start(std::function<void(int)> hand_over) {
   if (state_->tls) state_->tls->Current(state_->clock.Steady());  // says now what is not valid
   const int connections = AllowedConnections(options_.max_connections);
   if (connections < options_.max_connections) {
-    log::Warn("the limit of descriptors allows fewer connections",
-              {{"port", std::to_string(port_)}, {"connections", std::to_string(connections)}});
+    base::log::Warn("the limit of descriptors allows fewer connections",
+                    {{"port", std::to_string(port_)}, {"connections", std::to_string(connections)}});
   }
   const unsigned loops = std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMaxLoops);
   for (unsigned i = 0; i < loops; ++i) {

@@ -121,14 +121,14 @@ Tls::Context Tls::Current(base::SteadyTime now) {
   if (read.ok() && context_ != nullptr && *read == texts_) return context_;
   absl::StatusOr<Context> made = read.ok() ? Make(*read) : absl::StatusOr<Context>(read.status());
   if (made.ok()) {
-    if (context_ != nullptr) log::Info("loaded a new certificate", {{"file", options_.certificate.file}});
+    if (context_ != nullptr) base::log::Info("loaded a new certificate", {{"file", options_.certificate.file}});
     texts_ = *std::move(read);
     context_ = *std::move(made);
     complaint_.clear();
   } else if (const std::string why = base::ToString(made.status()); why != complaint_) {
     complaint_ = why;
-    log::Warn("loading the certificate of a server failed; the last one stays in use",
-              {{"file", options_.certificate.file}, {"error", why}});
+    base::log::Warn("loading the certificate of a server failed; the last one stays in use",
+                    {{"file", options_.certificate.file}, {"error", why}});
   }
   return context_;
 }

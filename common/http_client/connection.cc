@@ -163,6 +163,8 @@ class Connection::Handle {
     Header("Expect:");
     for (const auto& [name, value] : request.headers) Header(name + ": " + value);
     Set(CURLOPT_HTTPHEADER, headers_);
+    const bool head = request.method == "HEAD";
+    Set(CURLOPT_NOBODY, 0L);  // before what sets the method
     if (request.body) {
       Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body->size()));
       Set(CURLOPT_COPYPOSTFIELDS, request.body->c_str());
@@ -170,8 +172,9 @@ class Connection::Handle {
       Set(CURLOPT_HTTPGET, 1L);
     }
     // Only where the method is not the one that curl would choose: a redirect may change it.
-    const char* const chosen = request.body ? "POST" : "GET";
+    const char* const chosen = head ? "HEAD" : request.body ? "POST" : "GET";
     Set(CURLOPT_CUSTOMREQUEST, request.method == chosen ? nullptr : request.method.c_str());
+    if (head) Set(CURLOPT_NOBODY, 1L);  // else curl would wait for the body that the header announces
   }
 
   // Runs the exchange until it is over, `stop`, or no header has come in time.
@@ -237,7 +240,8 @@ class Connection::Handle {
     auto& self = *static_cast<Handle*>(pointer);
     const std::string_view bytes(data, size * count);
     std::string& body = self.result_.response.body;
-    if (self.on_bytes_ != nullptr && self.Info(CURLINFO_RESPONSE_CODE) == 200) {
+    const long code = self.Info(CURLINFO_RESPONSE_CODE);
+    if (self.on_bytes_ != nullptr && (code == 200 || code == 206)) {
       self.result_.ended_by_sink = !(*self.on_bytes_)(bytes);
       return self.result_.ended_by_sink ? 0 : bytes.size();
     }

@@ -81,8 +81,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Runs one exchange on the calling thread. `what` names it in errors. `on_bytes` gets the body of a 200 in pieces,
-  // without a limit on its size, until it returns false; Response::body is then empty.
+  // Runs one exchange on the calling thread. `what` names it in errors. `on_bytes` gets the body of a 200 or 206 in
+  // pieces, without a limit on its size, until it returns false; Response::body is then empty.
   Result Run(const Request& request, const std::string& what, std::stop_token stop,
              const std::function<bool(std::string_view)>& on_bytes = nullptr);
 

@@ -206,7 +206,7 @@ class Connection {
     try {
       return options_.admit(request);
     } catch (const std::exception& e) {
-      log::Warn("http server: a request failed", {{"path", request.path}, {"error", e.what()}});
+      base::log::Warn("http server: a request failed", {{"path", request.path}, {"error", e.what()}});
       return Refusal(500);
     }
   }
@@ -215,7 +215,7 @@ class Connection {
     try {
       return context_.handler(request);
     } catch (const std::exception& e) {
-      log::Warn("http server: a request failed", {{"path", request.path}, {"error", e.what()}});
+      base::log::Warn("http server: a request failed", {{"path", request.path}, {"error", e.what()}});
       return Refusal(500);
     }
   }
@@ -299,7 +299,7 @@ class Connection {
     try {
       response.stream(sink, stop_);
     } catch (const std::exception& e) {
-      log::Warn("http server: a streamed response failed", {{"error", e.what()}});
+      base::log::Warn("http server: a streamed response failed", {{"error", e.what()}});
       return false;
     }
     return sink.Alive() && Send(asio::buffer("0\r\n\r\n", 5));
@@ -342,7 +342,7 @@ const char* ServeConnection(tcp::socket& socket, asio::ssl::context* tls, const 
     stream.shutdown(error);
     return fault;
   } catch (const std::exception& e) {
-    log::Warn("http server: a connection failed", {{"error", e.what()}});
+    base::log::Warn("http server: a connection failed", {{"error", e.what()}});
     return kEndedBroken;
   }
 }

@@ -72,10 +72,10 @@ std::shared_ptr<TlsFiles::Context> TlsFiles::Current() {
     pem_ = *std::move(read);
     context_ = *std::move(made);
     complaint_.clear();
-    log::Info("loaded a new certificate", {{"file", paths_.certificate.string()}});
+    base::log::Info("loaded a new certificate", {{"file", paths_.certificate.string()}});
   } else if (const std::string why = base::ToString(made.status()); why != complaint_) {
     complaint_ = why;
-    log::Warn("loading the certificate failed, keeping the last one", {{"error", why}});
+    base::log::Warn("loading the certificate failed, keeping the last one", {{"error", why}});
   }
   return context_;
 }

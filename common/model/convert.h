@@ -1,4 +1,4 @@
-// Converts between the domain values, their protos, and the protos' JSON or YAML text.
+// Converts between the domain values and their protos. The protos as text: text.h.
 //
 // Pure and thread-safe. FromProto refuses what it cannot represent (an unknown enum value, a number out of range, a
 // malformed time) with InvalidArgument that names the field's path in its JSON spelling
@@ -11,11 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "common/document/parse.h"
 #include "common/model/forward.h"
 
 namespace google::protobuf {
-class Message;
 class Timestamp;
 }  // namespace google::protobuf
 namespace medley::plan::v1 {
@@ -90,16 +88,5 @@ absl::StatusOr<Hardware> FromProto(const scheduler::v1::Hardware& in, std::strin
 // RFC 3339. The zero time is the empty string, in both directions. Errors: InvalidArgument.
 absl::Status TimeToProto(std::string_view text, google::protobuf::Timestamp& out);
 std::string TimeFromProto(const google::protobuf::Timestamp& in);
-
-// Reads JSON or YAML (common/document/parse.h, under its limits) into `message` in the proto3 JSON mapping (camelCase;
-// the proto's own field names are accepted as well). Errors: InvalidArgument with the path for an unknown or duplicate
-// field and for a value of the wrong type or out of range; with line and column for broken syntax.
-// InvalidArgument also for more than 32,768 objects.
-absl::Status ParseText(std::string_view text, google::protobuf::Message& message, const document::Limits& limits = {});
-
-// The proto3 JSON of `message` with every scalar field, zeros included. `pretty` breaks it into lines.
-std::string ToJson(const google::protobuf::Message& message, bool pretty = false);
-// The same content as block YAML.
-std::string ToYaml(const google::protobuf::Message& message);
 
 }  // namespace medley::model

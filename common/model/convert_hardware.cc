@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/hardware.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::model {

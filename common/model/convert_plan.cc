@@ -245,6 +245,7 @@ void ToProto(const ExecutionPlan& plan, plan_pb::ExecutionPlan& out) {
   if (plan.servers) {
     out.mutable_servers()->set_pool(plan.servers->pool);
     out.mutable_servers()->set_units(plan.servers->units);
+    out.mutable_servers()->set_in_trainers(plan.servers->in_trainers);
   }
   out.mutable_schedule()->set_kind(ToProto(plan.schedule.kind));
   out.mutable_schedule()->set_micro_batches(plan.schedule.micro_batches);
@@ -265,7 +266,7 @@ absl::StatusOr<ExecutionPlan> FromProto(const plan_pb::ExecutionPlan& in) {
     MEDLEY_ASSIGN_OR_RETURN(Stage stage, StageFromProto(in.stages(i), fmt::format("stages[{}]", i)));
     plan.stages.push_back(std::move(stage));
   }
-  if (in.has_servers()) plan.servers = Servers{in.servers().pool(), in.servers().units()};
+  if (in.has_servers()) plan.servers = Servers{in.servers().pool(), in.servers().units(), in.servers().in_trainers()};
   MEDLEY_ASSIGN_OR_RETURN(plan.schedule.kind, FromProto(in.schedule().kind(), "schedule.kind"));
   plan.schedule.micro_batches = in.schedule().micro_batches() == 0 ? 1 : in.schedule().micro_batches();
   plan.schedule.max_staleness = in.schedule().max_staleness();

@@ -2,6 +2,7 @@
 #include "common/model/cluster.h"
 #include "common/model/convert.h"
 #include "common/model/convert_enums.h"
+#include "common/model/convert_objective.h"
 #include "common/model/device.h"
 #include "common/model/plan_result.h"
 #include "common/model/planning.h"
@@ -173,44 +174,6 @@ void ClusterToProto(const Cluster& cluster, pb::Cluster& out) {
   }
 }
 
-absl::Status ObjectiveFromProto(const pb::PlanRequest& in, PlanRequest& out) {
-  switch (in.objective()) {
-    case pb::OBJECTIVE_UNSPECIFIED:
-      out.objective = Objective::kCost;
-      break;
-    case pb::OBJECTIVE_STEP_TIME:
-      out.objective = Objective::kStepTime;
-      break;
-    case pb::OBJECTIVE_COST_PER_HOUR:
-      out.objective = Objective::kCostPerHour;
-      break;
-    case pb::OBJECTIVE_TIME:
-      out.objective = Objective::kTime;
-      break;
-    default:
-      return base::InvalidArgument("objective: unknown value {}", static_cast<int>(in.objective()));
-  }
-  for (const plan::v1::Device& device : in.cluster().devices()) out.cluster.devices.push_back(FromProto(device));
-  for (const pb::ClusterLink& link : in.cluster().links()) {
-    out.cluster.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
-  }
-  return absl::OkStatus();
-}
-
-pb::Objective ObjectiveToProto(Objective objective) {
-  switch (objective) {
-    case Objective::kCost:
-      return pb::OBJECTIVE_UNSPECIFIED;
-    case Objective::kStepTime:
-      return pb::OBJECTIVE_STEP_TIME;
-    case Objective::kCostPerHour:
-      return pb::OBJECTIVE_COST_PER_HOUR;
-    case Objective::kTime:
-      return pb::OBJECTIVE_TIME;
-  }
-  return pb::OBJECTIVE_UNSPECIFIED;
-}
-
 void StepTimeToProto(const StepTimePlan& plan, pb::StepTimePlan& out) {
   out.set_seconds(plan.seconds);
   out.set_throughput(plan.throughput);
@@ -280,6 +243,7 @@ void ToProto(const PlanRequest& request, pb::PlanRequest& out) {
   for (const Link& link : request.links) ToProto(link, *out.add_links());
   out.set_objective(ObjectiveToProto(request.objective));
   if (request.cluster != Cluster{}) ClusterToProto(request.cluster, *out.mutable_cluster());
+  out.set_rows(RowsPlaceToProto(request.rows));
 }
 
 absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
@@ -300,6 +264,7 @@ absl::StatusOr<PlanRequest> FromProto(const pb::PlanRequest& in) {
                             FromProto(in.allreduces(i), fmt::format("allreduces[{}]", i)));
   }
   for (const auto& link : in.links()) request.links.push_back(FromProto(link));
+  MEDLEY_ASSIGN_OR_RETURN(request.rows, RowsPlaceFromProto(in.rows()));
   return request;
 }
 
@@ -320,6 +285,7 @@ void ToProto(const ProvisionedPlan& plan, pb::ProvisionedPlan& out) {
   out.set_cost_usd(plan.cost_usd);
   out.set_cost_per_hour(plan.cost_per_hour);
   out.set_execution_seconds(plan.execution_seconds);
+  out.set_trainers_with_rows(plan.trainers_with_rows);
 }
 
 ProvisionedPlan FromProto(const pb::ProvisionedPlan& in) {
@@ -329,6 +295,7 @@ ProvisionedPlan FromProto(const pb::ProvisionedPlan& in) {
                            stage.throughput(), stage.compute_seconds(), stage.comm_seconds()});
   }
   plan.server_units = in.server_units();
+  plan.trainers_with_rows = in.trainers_with_rows();
   plan.throughput = in.throughput();
   plan.cost_usd = in.cost_usd();
   plan.cost_per_hour = in.cost_per_hour();

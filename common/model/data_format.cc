@@ -10,6 +10,9 @@ namespace {
 constexpr std::array kDataFormats = std::to_array<DataFormat>({
     {"csv", FormatKind::kRows, ','},
     {"tsv", FormatKind::kRows, '\t'},
+    {"libsvm", FormatKind::kPairs, ' ', HeaderRule::kNever},
+    {"parquet", FormatKind::kColumns, ',', HeaderRule::kAlways},
+    {"arrow", FormatKind::kColumns, ',', HeaderRule::kAlways},
     {"idx", FormatKind::kIdx},
     {"npy", FormatKind::kNpy},
     {"raw", FormatKind::kRaw},
@@ -39,14 +42,20 @@ const DataFormat* DataFormatNamed(std::string_view name) {
 
 const DataFormat* DataFormatDelimitedBy(char delimiter) {
   const auto found = std::ranges::find_if(kDataFormats, [&](const DataFormat& format) {
-    return format.kind == FormatKind::kRows && format.delimiter == delimiter;
+    return (format.kind == FormatKind::kRows || format.kind == FormatKind::kPairs) && format.delimiter == delimiter;
   });
   return found == kDataFormats.end() ? nullptr : &*found;
 }
 
+bool IsReadable(std::string_view uri) {
+  constexpr std::string_view kBeginnings[] = {"file:///", "s3://", "gs://", "https://"};
+  return std::ranges::any_of(kBeginnings, [&](std::string_view each) { return uri.starts_with(each); });
+}
+
 bool HoldsArrays(std::string_view name) {
   const DataFormat* const format = DataFormatNamed(name);
-  return format != nullptr && format->kind != FormatKind::kRows;
+  return format != nullptr &&
+         (format->kind == FormatKind::kIdx || format->kind == FormatKind::kNpy || format->kind == FormatKind::kRaw);
 }
 
 bool HasNoHeader(std::string_view name) {

@@ -89,6 +89,7 @@ const std::map<std::string_view, FieldRule>& Fields() {
       {"AnomalyPolicy.threshold", kExecuted},
       {"Servers.pool", kExecuted},
       {"Servers.units", kExecuted},
+      {"Servers.in_trainers", kExecuted},
       {"Schedule.kind", kByParts},
       {"Schedule.micro_batches", kExecuted},
       {"Schedule.max_staleness", kExecuted},
@@ -103,7 +104,6 @@ struct ValueRule {
   bool executed = true;
   const char* instead = "";
 };
-
 const std::map<std::string_view, ValueRule>& Values() {
   static const std::map<std::string_view, ValueRule> values = {
       {"SYNC_KIND_UNSPECIFIED", {}},

@@ -81,7 +81,36 @@ int Stage::Units() const {
   return std::accumulate(groups.begin(), groups.end(), 0, [](int sum, const Group& g) { return sum + g.units; });
 }
 
+bool PullsRows(const Stage& stage) {
+  return std::ranges::any_of(stage.syncs,
+                             [](const OperationSync& entry) { return entry.sync.kind == SyncKind::kParameterServer; });
+}
+
+int TrainersThatPullRows(const ExecutionPlan& plan) {
+  int trainers = 0;
+  for (const Stage& stage : plan.stages) trainers += PullsRows(stage) ? stage.Units() : 0;
+  return trainers;
+}
+
 namespace {
+
+absl::Status CheckServers(const ExecutionPlan& plan) {
+  const Servers& servers = *plan.servers;
+  if (!servers.in_trainers) {
+    if (servers.units > 0 && !servers.pool.empty()) return absl::OkStatus();
+    return base::InvalidArgument("servers: needs a pool and positive units");
+  }
+  if (!plan.placements.empty()) {
+    return base::InvalidArgument("servers.inTrainers: only trainers of stages have shards, the plan has placements");
+  }
+  if (!servers.pool.empty()) {
+    return base::InvalidArgument("servers.pool: must be empty with inTrainers, is '{}'", servers.pool);
+  }
+  const int trainers = TrainersThatPullRows(plan);
+  if (servers.units == trainers && trainers > 0) return absl::OkStatus();
+  return base::InvalidArgument("servers.units: each of the {} trainers of stages with tables has a shard, not {}",
+                               trainers, servers.units);
+}
 
 absl::Status CheckStages(const ExecutionPlan& plan, int layers, std::vector<bool>& seen) {
   bool needs_servers = false;
@@ -138,9 +167,7 @@ absl::Status Validate(const ExecutionPlan& plan, int layers) {
   for (int i = 0; i < layers; ++i) {
     if (!seen[static_cast<size_t>(i)]) return base::InvalidArgument("{}s: operation {} is in no {}", where, i, where);
   }
-  if (plan.servers && (plan.servers->units <= 0 || plan.servers->pool.empty())) {
-    return base::InvalidArgument("servers: needs a pool and positive units");
-  }
+  if (plan.servers) MEDLEY_RETURN_IF_ERROR(CheckServers(plan));
   MEDLEY_RETURN_IF_ERROR(CheckSchedule(plan.schedule));
   return CheckOrder(plan.order, layers);
 }
@@ -174,9 +201,12 @@ std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& l
     }
     out += fmt::format("{} placement{}@{}", plan.placements.size(), plan.placements.size() == 1 ? "" : "s", pools);
   }
-  if (plan.servers) {
-    out +=
-        fmt::format(" + {} server{}@{}", plan.servers->units, plan.servers->units == 1 ? "" : "s", plan.servers->pool);
+  if (!plan.servers) return out;
+  const char* const several = plan.servers->units == 1 ? "" : "s";
+  if (plan.servers->in_trainers) {
+    out += fmt::format(" + rows in {} trainer{}", plan.servers->units, several);
+  } else {
+    out += fmt::format(" + {} server{}@{}", plan.servers->units, several, plan.servers->pool);
   }
   return out;
 }

@@ -49,6 +49,7 @@ struct Placement {
 struct Servers {
   std::string pool;
   int units = 0;
+  bool in_trainers = false;  // then `pool` is empty: no unit is bought
   bool operator==(const Servers&) const = default;
 };
 
@@ -111,11 +112,17 @@ struct ExecutionPlan {
 // set exactly when some operation of a stage needs them. Errors: InvalidArgument naming the field.
 absl::Status Validate(const ExecutionPlan& plan, int layers);
 
+// Whether the stage has operations whose rows are in shards. With Servers::in_trainers each of its trainers has one.
+bool PullsRows(const Stage& stage);
+// The trainers of such stages.
+int TrainersThatPullRows(const ExecutionPlan& plan);
+
 // The most steps by which a gradient of a plan with stages is late: those that the first stage is ahead of the last. 0
 // unless the schedule is asynchronous.
 int MostStaleness(const ExecutionPlan& plan);
 
-// One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot", or "7 placements@2xcpu-spot+1xv100-spot".
+// One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot", "emb..loss@2xcpu-spot + rows in 2 trainers",
+// or "7 placements@2xcpu-spot+1xv100-spot".
 // Without names it prints operation indices.
 std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names);
 

@@ -3,6 +3,8 @@
 
 namespace medley::model {
 
+enum class AnomalyDetector;
+enum class SyncMode;
 struct AlgorithmRule;
 struct AllreduceMeasurement;
 struct Cluster;

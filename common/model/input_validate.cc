@@ -18,8 +18,8 @@ namespace medley::model {
 namespace {
 
 absl::Status ValidateUri(const std::string& path, const std::string& uri) {
-  if (uri.starts_with("file:///")) return absl::OkStatus();
-  return base::InvalidArgument("{}: '{}' does not start with file:///", path, uri);
+  if (IsReadable(uri)) return absl::OkStatus();
+  return base::InvalidArgument("{}: '{}' does not start with {}", path, uri, kReadablePlaces);
 }
 
 // One number, or one for each index of the first axis.

@@ -28,6 +28,8 @@ std::string ReadChoice(const Reader& reader, std::string_view field, std::string
   return otherwise;
 }
 
+void ReadSeconds(const Reader& reader, std::string_view field, double& out) { out = reader.Seconds(field, out); }
+
 void ReadNumbers(const Reader& reader, std::string_view field, std::map<std::string, double>& out) {
   const nlohmann::json numbers = reader.Raw(field);
   if (!numbers.is_object()) return reader.Fail(field, "must be an object of numbers");
@@ -45,6 +47,13 @@ absl::StatusOr<JobSpec> ParseJobSpec(std::string_view text) {
   if (!tree->is_object()) return base::InvalidArgument("spec: must be an object");
   JobSpec spec;
   const Reader reader(*tree, "spec");  // which has fields of the operator's too
+  if (reader.Has("program")) {
+    ReadProgramSpec(reader.Child("program"), spec.program.emplace());
+    ReadCheckpointSpec(reader.Child("checkpoint"), spec.checkpoint);
+    spec.training.batch_size = spec.program->samples_per_step;
+    MEDLEY_RETURN_IF_ERROR(reader.status());
+    return spec;
+  }
   ReadModelSpec(reader.Child("model"), spec.model);
   ReadTask(reader.Child("model"), spec.data.schema.task);
   ReadData(reader.Child("data"), spec.data);

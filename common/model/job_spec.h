@@ -1,5 +1,5 @@
-// The parts of a TrainingJob's spec that the operator checks and the worker runs. Those that are as the CRD's schema
-// says are made from it (job_fields.h); the data are what the schema's lists and ranges mean (data_spec.h).
+// The parts of a TrainingJob's spec that the operator checks and the worker runs. They are made from the CRD's schema
+// (job_fields.h, data_fields.h); of the data, lists of columns are what their ranges and dates mean (data_spec.h).
 //
 // Parsed from the JSON of `spec` (docs/use/api.md). Every error names the field's path ("spec.training.epochs: ...").
 // Immutable values.
@@ -8,6 +8,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,8 @@
 namespace medley::model {
 
 struct JobSpec {
+  // Instead of model and data, which are then as in an empty spec; training.batch_size is the program's samples a step.
+  std::optional<ProgramSpec> program;
   ModelSpec model;
   DataSpec data;
   TrainingSpec training;
@@ -30,9 +33,6 @@ absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json);
 
 // Checks that the values are in range and fit together. Returns the first error, with the field's path.
 absl::Status Validate(const JobSpec& spec);
-
-// The most classes of kMultiClass, named or found in the data: as many as spec.data.schema.label.classes may have.
-inline constexpr size_t kMostClasses = 1000;
 
 // The metric by which the best model is chosen: that of spec.training.evaluation, of earlyStopping, or of the task.
 // As in manifests.

@@ -125,10 +125,30 @@ absl::Status ValidateTask(const JobSpec& spec) {
   return ValidateWeights(*spec.training.class_weights, schema);
 }
 
-absl::Status ValidateOutputs(const std::string& path, const LayerSpec* before, const SchemaSpec& schema) {
-  const bool linear = before != nullptr && before->kind == "FullyConnected" && before->activation.empty();
+absl::Status ValidateOutputs(const std::string& path, const LayerSpec* before, int64_t width, int negatives,
+                             const SchemaSpec& schema) {
+  const bool reads = before == nullptr || before->kind == "Embedding" || before->kind == "Numerics";
+  const bool linear = !reads && before->activation.empty();
   const int outputs = OutputsOf(schema);
-  if (linear && (outputs == 0 ? before->out >= 2 : before->out == outputs)) return absl::OkStatus();
+  if (negatives > 0) {
+    if (schema.task != Task::kBinary) {
+      return base::InvalidArgument("{}.negatives: go with spec.model.task binary, and not with {}", path,
+                                   TaskName(schema.task));
+    }
+    if (linear && width == 1 + negatives) return absl::OkStatus();
+    return base::InvalidArgument(
+        "{}.negatives: the Loss takes a logit for the sample and one for each of {} drawn rows, but '{}' gives {}",
+        path, negatives, before == nullptr ? "" : before->name, width);
+  }
+  if (linear && (outputs == 0 ? width >= 2 : width == outputs)) return absl::OkStatus();
+  if (linear && before->kind != "FullyConnected") {
+    return base::InvalidArgument("{}: the Loss of spec.model.task {} takes {}, but '{}' gives {}", path,
+                                 TaskName(schema.task),
+                                 outputs == 0   ? "a logit for each class"
+                                 : outputs == 1 ? "one number"
+                                                : fmt::format("{} numbers", outputs),
+                                 before->name, width);
+  }
   if (outputs == 1) {
     return base::InvalidArgument(
         "{}: the Loss takes one logit: the layer before must be FullyConnected with out 1 and no activation", path);

@@ -7,9 +7,13 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 #include "common/model/field_rules.h"
 #include "common/model/input_validate.h"
 #include "common/model/job_spec.h"
+#include "common/model/layer_kinds.h"
+#include "common/model/optimizer_validate.h"
+#include "common/model/program_validate.h"
 #include "common/model/task_validate.h"
 
 namespace medley::model {
@@ -27,14 +31,15 @@ absl::Status ValidateDropout(const std::vector<LayerSpec>& layers, size_t i, con
     return base::InvalidArgument(
         "{}: a Dropout has no out and no activation: its outputs are those of the layer before", path);
   }
-  if (i == 0 || layers[i - 1].kind == "Dropout") {
+  if (i == 0 || (layers[i - 1].kind != "Embedding" && layers[i - 1].kind != "FullyConnected")) {
     return base::InvalidArgument("{}.kind: a Dropout must follow an Embedding or a FullyConnected layer", path);
   }
   if (i + 1 < layers.size() && layers[i + 1].kind != "Loss") return absl::OkStatus();
   return base::InvalidArgument("{}.kind: a Dropout cannot be the last layer before the Loss", path);
 }
 
-absl::Status ValidateLayers(const std::vector<LayerSpec>& layers, const SchemaSpec& schema) {
+absl::Status ValidateLayers(const ModelSpec& model, const SchemaSpec& schema) {
+  const std::vector<LayerSpec>& layers = model.layers;
   std::set<std::string> names;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];
@@ -46,18 +51,23 @@ absl::Status ValidateLayers(const std::vector<LayerSpec>& layers, const SchemaSp
     }
     MEDLEY_RETURN_IF_ERROR(OneOf(path + ".activation", layer.activation));
     MEDLEY_RETURN_IF_ERROR(ValidateDropout(layers, i, path));
-    if (layer.kind != "Loss" && layer.kind != "Dropout") {
-      MEDLEY_RETURN_IF_ERROR(InBounds(path + ".out", layer.out));
-    }
-    if (layer.kind == "Embedding" && i != 0) {
-      return base::InvalidArgument("{}.kind: an Embedding can only be the first layer", path);
-    }
+    if ((LayerKindNamed(layer.kind)->fields & kOut) != 0) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".out", layer.out));
+    if (layer.dim != 0) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".dim", layer.dim));
+    if (layer.fields != 0) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".fields", layer.fields));
+    if (layer.negatives != 0) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".negatives", layer.negatives));
+    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".first", layer.first));
+    if (!layer.combine.empty()) MEDLEY_RETURN_IF_ERROR(OneOf(path + ".combine", layer.combine));
     if ((layer.kind == "Loss") != (i + 1 == layers.size())) {
       return base::InvalidArgument("{}.kind: the last layer must be a Loss, and no other layer may be one", path);
     }
-    if (layer.kind == "Loss") MEDLEY_RETURN_IF_ERROR(ValidateOutputs(path, i == 0 ? nullptr : &layers[i - 1], schema));
   }
-  return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.parameters.embeddingRows", model.embedding_rows));
+  MEDLEY_ASSIGN_OR_RETURN(const std::vector<ResolvedLayer> resolved, ResolveLayers(model, schema));
+  const std::vector<int>& taken = resolved.back().inputs;
+  const auto before = taken.empty() ? layers.size() : static_cast<size_t>(taken.front());
+  return ValidateOutputs(fmt::format("spec.model.layers[{}]", layers.size() - 1),
+                         taken.empty() ? nullptr : &layers[before], taken.empty() ? 0 : resolved[before].width,
+                         layers.back().negatives, schema);
 }
 
 // Whether two hidden layers that a residual model would add have the same width: 1 and 3, 3 and 5, ...
@@ -71,9 +81,9 @@ bool HasConnection(const std::vector<int>& hidden) {
 absl::Status ValidateImported(const ModelSpec& model) {
   const bool exported = !model.exported_uri.empty();
   const std::string& uri = exported ? model.exported_uri : model.torchscript_uri;
-  if (!uri.starts_with("file:///")) {
-    return base::InvalidArgument("spec.model.{}.uri: '{}' does not start with file:///",
-                                 exported ? "exported" : "torchScript", uri);
+  if (!IsReadable(uri)) {
+    return base::InvalidArgument("spec.model.{}.uri: '{}' does not start with {}",
+                                 exported ? "exported" : "torchScript", uri, kReadablePlaces);
   }
   MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.cut.depth", model.cut.depth));
   if (model.cut.finest && !model.cut.modules.empty()) {
@@ -89,9 +99,10 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
     return base::InvalidArgument("spec.model: exactly one of name, layers, exported and torchScript must be given");
   }
   const std::string& from = model.initial_from;
-  if (!from.empty() && !from.starts_with("/") && !from.starts_with("file:///")) {
+  // A web server lists no folder.
+  if (!from.empty() && !from.starts_with("/") && (!IsReadable(from) || from.starts_with("https://"))) {
     return base::InvalidArgument(
-        "spec.model.initialFrom: '{}' is not an absolute path and does not start with file:///", from);
+        "spec.model.initialFrom: '{}' is not an absolute path and does not start with file:///, s3:// or gs://", from);
   }
   MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.parameters.dropout", model.dropout));
   if (model.dropout > 0 && (model.name.empty() || model.name == "logistic")) {
@@ -106,7 +117,7 @@ absl::Status ValidateModel(const ModelSpec& model, const SchemaSpec& schema) {
   if (schema.task == Task::kOwnLoss) {
     return base::InvalidArgument("spec.model.task: ownLoss is for models from PyTorch");
   }
-  if (!model.layers.empty()) return ValidateLayers(model.layers, schema);
+  if (!model.layers.empty()) return ValidateLayers(model, schema);
   MEDLEY_RETURN_IF_ERROR(OneOf("spec.model.name", model.name));
   MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.parameters.embeddingDim", model.embedding_dim));
   MEDLEY_RETURN_IF_ERROR(InBounds("spec.model.parameters.embeddingRows", model.embedding_rows));
@@ -171,6 +182,23 @@ absl::Status ValidateSchema(const SchemaSpec& schema) {
   return InBounds("spec.data.schema.numericBuckets", schema.numeric_buckets);
 }
 
+// Whether the files of each source have a header follows from some formats.
+absl::Status ValidateHeader(const DataSpec& data) {
+  std::vector<const SourceSpec*> sources = {&data.train};
+  if (data.validation && data.validation->fraction <= 0) sources.push_back(&data.validation->source);
+  if (data.test) sources.push_back(&*data.test);
+  for (const SourceSpec* source : sources) {
+    const DataFormat* const format = DataFormatNamed(source->format);
+    if (format == nullptr || format->header == HeaderRule::kEither) continue;
+    const bool needed = format->header == HeaderRule::kAlways;
+    if (needed == data.schema.header) continue;
+    return base::InvalidArgument(
+        "spec.data.schema.header: must be {} for the format {}, whose files {} names of columns", needed,
+        source->format, needed ? "have" : "have no");
+  }
+  return absl::OkStatus();
+}
+
 // Checks that the data has columns that the model can read.
 absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
   if (model.imported()) return absl::OkStatus();  // its inputs are known when the archive has been read
@@ -182,7 +210,8 @@ absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
         "because each tower has its own");
   }
   if (model.name == "residual") return absl::OkStatus();  // embeds the ids if there are any
-  const bool embeds = model.layers.empty() ? model.name != "mlp" : model.layers.front().kind == "Embedding";
+  if (!model.layers.empty()) return absl::OkStatus();     // ResolveLayers has checked them
+  const bool embeds = model.name != "mlp";
   if (embeds && !fields) {
     return base::InvalidArgument(
         "spec.model: an embedding needs categorical columns or numericBuckets in "
@@ -192,60 +221,6 @@ absl::Status ValidateFit(const ModelSpec& model, const SchemaSpec& schema) {
     return base::InvalidArgument("spec.model: a model without embedding needs numeric columns in spec.data.schema");
   }
   return absl::OkStatus();
-}
-
-absl::Status ValidateSchedule(const ScheduleSpec& schedule) {
-  const std::string path = "spec.training.optimizer.schedule";
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".kind", schedule.kind));
-  MEDLEY_RETURN_IF_ERROR(InBounds(path + ".warmupSteps", schedule.warmup_steps));
-  if (schedule.kind == "step") {
-    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".everySteps", schedule.every_steps));
-    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".factor", schedule.factor));
-  }
-  if (schedule.kind == "cosine") {
-    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".steps", schedule.steps));
-    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".finalFactor", schedule.final_factor));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ValidateOptimizer(const TrainingSpec& training) {
-  const std::string path = "spec.training.optimizer";
-  MEDLEY_RETURN_IF_ERROR(OneOf(path + ".name", training.optimizer));
-  if (!(training.learning_rate > 0)) {
-    return base::InvalidArgument("{}.learningRate: {} is not above 0", path, training.learning_rate);
-  }
-  MEDLEY_RETURN_IF_ERROR(InBounds(path + ".learningRate", training.learning_rate));
-  for (const auto& [field, beta] : {std::pair("beta1", training.beta1), std::pair("beta2", training.beta2)}) {
-    if (!beta) continue;
-    if (training.optimizer != "adam" && training.optimizer != "adamw") {
-      return base::InvalidArgument("{}.{}: only adam and adamw have it", path, field);
-    }
-    MEDLEY_RETURN_IF_ERROR(InBounds(fmt::format("{}.{}", path, field), *beta));
-  }
-  if (training.epsilon) {
-    if (training.optimizer == "sgd") return base::InvalidArgument("{}.epsilon: sgd does not have it", path);
-    if (!(*training.epsilon > 0)) {
-      return base::InvalidArgument("{}.epsilon: {} is not above 0", path, *training.epsilon);
-    }
-    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".epsilon", *training.epsilon));
-  }
-  if (training.alpha) {
-    if (training.optimizer != "rmsprop") return base::InvalidArgument("{}.alpha: only rmsprop has it", path);
-    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".alpha", *training.alpha));
-  }
-  if (training.momentum) {
-    if (training.optimizer != "sgd" && training.optimizer != "rmsprop") {
-      return base::InvalidArgument("{}.momentum: only sgd and rmsprop have it", path);
-    }
-    MEDLEY_RETURN_IF_ERROR(InBounds(path + ".momentum", *training.momentum));
-  }
-  if (training.nesterov && (training.momentum.value_or(0) <= 0 || training.optimizer != "sgd")) {
-    return base::InvalidArgument("{}.nesterov: needs sgd with a momentum above 0", path);
-  }
-  if (training.weight_decay) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".weightDecay", *training.weight_decay));
-  if (training.row_decay) MEDLEY_RETURN_IF_ERROR(InBounds(path + ".rowDecay", *training.row_decay));
-  return training.schedule ? ValidateSchedule(*training.schedule) : absl::OkStatus();
 }
 
 bool HasTables(const ModelSpec& model) {
@@ -259,6 +234,18 @@ absl::Status ValidateRows(const JobSpec& spec) {
   const bool has_tables = HasTables(spec.model);
   if (training.row_decay && !has_tables && !spec.model.imported()) {
     return base::InvalidArgument("spec.training.optimizer.rowDecay: needs a model with embedding tables");
+  }
+  if (training.embeddings) {
+    const EmbeddingsSpec& rows = *training.embeddings;
+    if (!has_tables || spec.model.imported()) {
+      return base::InvalidArgument(
+          "spec.training.embeddings: needs a model with embedding tables that is not from PyTorch");
+    }
+    MEDLEY_RETURN_IF_ERROR(InBounds("spec.training.embeddings.admitAfter", rows.admit_after));
+    for (const auto& [field, steps] :
+         {std::pair("evictAfter", rows.evict_after), std::pair("decaySteps", rows.decay_steps)}) {
+      if (steps != 0) MEDLEY_RETURN_IF_ERROR(InBounds(fmt::format("spec.training.embeddings.{}", field), steps));
+    }
   }
   const bool moves = training.optimizer == "rmsprop" || training.momentum.value_or(0) > 0;
   if (!moves || !has_tables) return absl::OkStatus();
@@ -317,12 +304,17 @@ absl::Status ValidateCheckpoint(const CheckpointSpec& checkpoint) {
   if (checkpoint.interval_seconds < 1) {
     return base::InvalidArgument("spec.checkpoint.interval: must be at least 1s");
   }
-  if (!checkpoint.from.empty() && !checkpoint.from.starts_with("/") && !checkpoint.from.starts_with("file:///")) {
-    return base::InvalidArgument("spec.checkpoint.from: '{}' is not an absolute path and does not start with file:///",
-                                 checkpoint.from);
+  const auto in_store = [](const std::string& text) { return text.starts_with("s3://") || text.starts_with("gs://"); };
+  const std::string& from = checkpoint.from;
+  if (!from.empty() && !from.starts_with("/") && !from.starts_with("file:///") && !in_store(from)) {
+    return base::InvalidArgument(
+        "spec.checkpoint.from: '{}' is not an absolute path and does not start with file:///, s3:// or gs://", from);
   }
-  if (!checkpoint.from.empty() && checkpoint.path.empty()) {
-    return base::InvalidArgument("spec.checkpoint.from: needs spec.checkpoint.volume, into which it is copied");
+  if (!from.empty() && checkpoint.path.empty() && checkpoint.uri.empty()) {
+    return base::InvalidArgument("spec.checkpoint.from: needs spec.checkpoint.volume or uri, into which it is copied");
+  }
+  if (!checkpoint.uri.empty() && !in_store(checkpoint.uri)) {
+    return base::InvalidArgument("spec.checkpoint.uri: '{}' does not start with s3:// or gs://", checkpoint.uri);
   }
   return InBounds("spec.checkpoint.keep", checkpoint.keep);
 }
@@ -330,11 +322,19 @@ absl::Status ValidateCheckpoint(const CheckpointSpec& checkpoint) {
 }  // namespace
 
 absl::Status Validate(const JobSpec& spec) {
+  if (spec.program) {
+    MEDLEY_RETURN_IF_ERROR(ValidateProgram(*spec.program));
+    return ValidateCheckpoint(spec.checkpoint);
+  }
   MEDLEY_RETURN_IF_ERROR(ValidateTask(spec));
   MEDLEY_RETURN_IF_ERROR(ValidateModel(spec.model, spec.data.schema));
   MEDLEY_RETURN_IF_ERROR(ValidateInputs(spec));
   if (!spec.data.train.arrays()) MEDLEY_RETURN_IF_ERROR(ValidateSchema(spec.data.schema));
+  MEDLEY_RETURN_IF_ERROR(ValidateHeader(spec.data));
   MEDLEY_RETURN_IF_ERROR(InBounds("spec.data.maxBadRows", spec.data.max_bad_rows));
+  if (spec.data.shuffle_window) {
+    MEDLEY_RETURN_IF_ERROR(InBounds("spec.data.shuffle.window", *spec.data.shuffle_window));
+  }
   MEDLEY_RETURN_IF_ERROR(ValidateFit(spec.model, spec.data.schema));
   MEDLEY_RETURN_IF_ERROR(ValidateTraining(spec.training, spec.data.schema.task));
   if (spec.training.evaluation && !spec.data.test && !spec.data.validation) {

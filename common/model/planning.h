@@ -76,6 +76,10 @@ struct PlannerOptions {
 // left are the same for every plan of a cluster, so kTime asks there for the same plan as kStepTime.
 enum class Objective { kCost, kStepTime, kCostPerHour, kTime };
 
+// Where the rows of embedding tables are: on parameter servers, in the trainers of the stages that pull them, or
+// wherever it is better.
+enum class RowsPlace { kServers, kTrainers, kAny };
+
 struct PlanRequest {
   Model model;
   Training training;
@@ -90,8 +94,10 @@ struct PlanRequest {
   Objective objective = Objective::kCost;
   Cluster cluster;  // needed with kStepTime; with it, plans name devices, and the simulator judges them
   bool on_devices() const { return objective == Objective::kStepTime || !cluster.devices.empty(); }
-  // Between units of the resources, as measured: the simulator's times of messages and sums. With kCost.
+  // Between units of the resources, as measured: times of messages and sums, for the simulator and for the closed form
+  // (pool_links.h says which holds between two pools). With kCost.
   std::vector<Link> links;
+  RowsPlace rows = RowsPlace::kServers;
 };
 
 // Checks all that planners rely on: sizes, ranges, and that names are unique and known. Errors: InvalidArgument naming

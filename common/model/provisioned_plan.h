@@ -27,6 +27,7 @@ struct ProvisionedPlan {
   double cost_usd = 0;
   double cost_per_hour = 0;
   double execution_seconds = 0;
+  int trainers_with_rows = 0;  // that have a shard of the embedding rows; 0: none are in trainers
   bool operator==(const ProvisionedPlan&) const = default;
 };
 

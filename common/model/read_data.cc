@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/model/data_format.h"
 #include "common/model/read_job_fields.h"
 
 namespace medley::model {
@@ -15,16 +16,9 @@ namespace {
 
 using document::Reader;
 
-void ReadSource(const Reader& reader, SourceSpec& source) {
-  reader.Read("uri", source.uri);
-  reader.Read("format", source.format);
-  reader.Read("labels", source.labels);
-  source.files = reader.StringMap("files");
-}
-
 // A column is a number, or a name of the header: `number` is -1 then.
-void ReadColumn(const Reader& reader, std::string_view field, const nlohmann::json& value, int& number,
-                std::string& name) {
+void ReadColumnValue(const Reader& reader, std::string_view field, const nlohmann::json& value, int& number,
+                     std::string& name) {
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (value.is_number_integer() && value.get<int64_t>() >= -kMost && value.get<int64_t>() <= kMost) {
     number = value.get<int>();
@@ -80,7 +74,7 @@ void ReadColumns(const Reader& reader, std::string_view field, std::vector<int>&
   for (size_t i = 0; i < list.size(); ++i) {
     const auto range = list[i].is_string() ? RangeOf(list[i].get_ref<const std::string&>()) : std::nullopt;
     if (!range) {
-      ReadColumn(reader, fmt::format("{}[{}]", field, i), list[i], numbers.emplace_back(-1), names.emplace_back());
+      ReadColumnValue(reader, fmt::format("{}[{}]", field, i), list[i], numbers.emplace_back(-1), names.emplace_back());
       continue;
     }
     if (range->last < range->first || range->last - range->first >= static_cast<int64_t>(kMostColumns)) {
@@ -99,15 +93,8 @@ void ReadColumns(const Reader& reader, std::string_view field, std::vector<int>&
   if (std::ranges::all_of(names, is_empty)) names.clear();
 }
 
-void ReadInput(const Reader& reader, InputSpec& input) {
-  reader.Read("name", input.name);
-  reader.Read("type", input.type);
-  reader.Read("shape", input.shape);
-  reader.Read("storage", input.storage);
-  reader.Read("scale", input.scale);
-  reader.Read("mean", input.mean);
-  reader.Read("std", input.deviation);
-  ReadColumns(reader, "columns", input.columns, input.column_names);
+void ReadColumn(const Reader& reader, std::string_view field, int& number, std::string& name) {
+  if (reader.Has(field)) ReadColumnValue(reader, field, reader.Raw(field), number, name);
 }
 
 // Appends the columns of an input to those of a list of the schema.
@@ -150,41 +137,15 @@ void AddColumns(SchemaSpec& schema) {
   }
 }
 
+#include "common/model/data_fields.inc"  // Read* of the structs of data_fields.h, made by cmake/job_fields.py
+
 }  // namespace
 
+bool SourceSpec::arrays() const { return HoldsArrays(format); }
+
 void ReadData(const document::Reader& reader, DataSpec& data) {
-  ReadSource(reader.Child("train"), data.train);
-  if (reader.Has("validation")) {
-    const Reader validation = reader.Child("validation");
-    ValidationSpec& spec = data.validation.emplace();
-    validation.Read("fraction", spec.fraction);
-    validation.Read("seed", spec.seed);
-    ReadSource(validation, spec.source);
-  }
-  if (reader.Has("test")) ReadSource(reader.Child("test"), data.test.emplace());
-  const Reader schema = reader.Child("schema");
-  const Reader label = schema.Child("label");
-  if (label.Has("column")) {
-    ReadColumn(label, "column", label.Raw("column"), data.schema.label_column, data.schema.names.label);
-  }
-  ReadColumns(label, "columns", data.schema.label_columns, data.schema.names.labels);
-  label.Read("positive", data.schema.label_positive);
-  data.schema.label_classes = label.Strings("classes");
-  data.schema.label_log = ReadChoice(label, "transform", "None") == "Log1p";
-  if (reader.Has("weight")) {
-    ReadColumn(reader, "weight", reader.Raw("weight"), data.schema.weight_column, data.schema.names.weight);
-  }
-  ReadColumns(schema, "categorical", data.schema.categorical, data.schema.names.categorical);
-  ReadColumns(schema, "numeric", data.schema.numeric, data.schema.names.numeric);
-  schema.Read("numericBuckets", data.schema.numeric_buckets);
-  schema.Read("header", data.schema.header);
-  data.schema.missing = schema.Strings("missing");
-  schema.Read("dayFirst", data.schema.day_first);
-  AddDates(schema, data.schema);
-  label.Read("count", data.schema.label_count);
-  label.Read("storage", data.schema.label_storage);
-  reader.Read("maxBadRows", data.max_bad_rows);
-  for (const Reader& input : reader.List("inputs")) ReadInput(input, data.schema.inputs.emplace_back());
+  ReadDataSpec(reader, data);
+  AddDates(reader.Child("schema"), data.schema);
   AddColumns(data.schema);
 }
 

@@ -20,6 +20,9 @@ void ReadCheckpointSpec(const Reader& reader, CheckpointSpec& out);
 // A text of an enumeration of the schema. `reader` is at a path of the spec.
 std::string ReadChoice(const Reader& reader, std::string_view field, std::string otherwise);
 
+// A duration, in seconds. `out` keeps its value when the field is absent.
+void ReadSeconds(const Reader& reader, std::string_view field, double& out);
+
 // Adds the numbers of an object, by their names.
 void ReadNumbers(const Reader& reader, std::string_view field, std::map<std::string, double>& out);
 

@@ -1,3 +1,5 @@
+#include "common/model/text.h"
+
 // The text forms: YAML or JSON -> a tree -> checked against the message's descriptor -> protobuf's JSON reader.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -14,7 +16,6 @@
 #include "common/base/closest.h"
 #include "common/base/status.h"
 #include "common/document/parse.h"
-#include "common/model/convert.h"
 
 namespace medley::model {
 namespace {

@@ -113,9 +113,21 @@ void LowerPlacements(const ExecutionPlan& plan, Lowered& out) {
   }
 }
 
+void AddShardsOfTrainers(const ExecutionPlan& plan, Lowered& out) {
+  int device = 0, shard = 0;  // trainers are in the order of stages
+  for (const model::Stage& stage : plan.stages) {
+    for (int u = 0; u < stage.Units(); ++u, ++device) {
+      if (!model::PullsRows(stage)) continue;
+      const Device host = out.devices[static_cast<size_t>(device)];
+      out.devices.push_back({fmt::format("server/{}", shard++), host.pool, host.machine, host.location, true, device});
+    }
+  }
+}
+
 void AddServers(const ExecutionPlan& plan, Lowered& out) {
   out.trainers = static_cast<int>(out.devices.size());
   if (!plan.servers) return;
+  if (plan.servers->in_trainers) return AddShardsOfTrainers(plan, out);
   for (int u = 0; u < plan.servers->units; ++u) {
     out.devices.push_back({fmt::format("server/{}", u), plan.servers->pool, "", "", true});
   }

@@ -65,9 +65,10 @@ class Counter {
   }
 
   void CountParameters() {
-    std::vector<int> servers;
+    std::vector<int> servers;  // a shard in a trainer counts as the trainer's
     for (size_t d = 0; d < program_.devices.size(); ++d) {
-      if (program_.devices[d].server) servers.push_back(static_cast<int>(d));
+      const Device& device = program_.devices[d];
+      if (device.server) servers.push_back(device.host >= 0 ? device.host : static_cast<int>(d));
     }
     for (int b = 0; b < static_cast<int>(program_.blocks.size()); ++b) {
       const Block& block = program_.blocks[static_cast<size_t>(b)];

@@ -14,8 +14,8 @@ constexpr double kMib = 1 << 20;
 constexpr size_t kPartsInWords = 4;
 // By how much the sure part of an estimate may be too high.
 constexpr double kSure = 0.95;
-// An entry of a table's index and its bucket: worker/ps/row_table.h.
-constexpr double kRowOverhead = 24 + 8;
+// A row's key and step, and its part of the index when that is least full: worker/ps/row_table.h, row_index.h.
+constexpr double kRowOverhead = 16 + 12;
 constexpr double kEvaluatedTogether = 1024;  // samples: worker/pipeline/executor.h
 constexpr int kGradientBuffers = 2;          // of a chain: worker/model/gradient_sums.h
 
@@ -67,9 +67,9 @@ double Attribute(const model::Layer& layer, const char* name) {
   return found != layer.attributes.end() && absl::SimpleAtod(found->second, &value) && value > 0 ? value : 0;
 }
 
-// For a row on a server: weights and optimizer state, which has at least the width of the weights (RowFloats).
+// For a row on a server: weights and optimizer state (RowFloats).
 double RowBytes(const model::Layer& layer, const ProcessOptions& options) {
-  return 4 * Attribute(layer, "dim") * std::max(2.0, options.tensors.state_factor - 1) + kRowOverhead;
+  return 4 * Attribute(layer, "dim") * (options.tensors.state_factor - 1) + kRowOverhead;
 }
 
 struct UsedRows {
@@ -142,6 +142,8 @@ class Members {
       }
     }
     sum.Add("tables", local);
+    const bool hosts = std::ranges::any_of(program_.devices, [&](const Device& one) { return one.host == device; });
+    if (hosts) AddRowsOfShard(sum);
     sum.Add("a copy for checkpoints", saved, /*sure=*/false);
     // While the state of a parameter is exchanged, written or multiplied.
     sum.Add("a copy of the largest parameter", largest * (factor - 1), /*sure=*/false);
@@ -153,16 +155,20 @@ class Members {
   ProcessMemory Server() const {
     Sum sum;
     sum.Add("the program", kServer.resident);
+    AddRowsOfShard(sum);
+    return sum.Take();
+  }
+
+ private:
+  void AddRowsOfShard(Sum& sum) const {
     for (size_t i = 0; i < model_.layers.size(); ++i) {
       const model::Layer& layer = model_.layers[i];
       if (!layer.sparse) continue;
       const UsedRows used = RowsOf(layer, options_);
       sum.Add("rows of " + names_[i], used.rows * RowBytes(layer, options_) / std::max(1, servers_), used.sure);
     }
-    return sum.Take();
   }
 
- private:
   const Program& program_;
   const model::Model& model_;
   const ProcessOptions& options_;
@@ -178,6 +184,10 @@ std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::
   const Members members(program, model, options);
   std::vector<ProcessMemory> all;
   for (size_t d = 0; d < program.devices.size(); ++d) {
+    if (program.devices[d].host >= 0) {
+      all.push_back({});  // counted at its trainer
+      continue;
+    }
     all.push_back(program.devices[d].server
                       ? members.Server()
                       : members.Trainer(static_cast<int>(d), counted[d], d < on_gpu.size() && on_gpu[d]));

@@ -41,7 +41,6 @@ enum class Kind : uint8_t {
 // goes the other way. A device has one list of collectives for each replica that serves its gradients (Group::served),
 // and one for all other collectives.
 enum class ListKind : uint8_t { kHost, kCompute, kCollective, kSend, kReceive, kPull, kPush, kServer };
-
 // The schedules, by the generator that orders the instructions (one file each).
 enum class Form : uint8_t { kSync1F1B, kGPipe, kAsync1F1B, kOrdered, kEvaluate };
 
@@ -51,6 +50,7 @@ struct Device {
   std::string machine;  // empty: its own
   std::string location;
   bool server = false;  // a parameter server; after all others
+  int host = -1;        // of a server that lives in the process of a trainer: that device
 };
 
 // The replicas of neighbouring operations, and the part of every micro-batch that each takes: replica r takes the

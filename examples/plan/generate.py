@@ -9,7 +9,6 @@ ctrdnn-16: three stages of some 31 cores would be cheaper than a mix. Micro-batc
 has no filling and draining of a pipeline.
 --check writes nothing and fails if a file differs from the generated one.
 """
-import argparse
 import json
 import os
 import subprocess
@@ -17,6 +16,10 @@ import sys
 import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(FOLDER))
+sys.dont_write_bytecode = True
+import generated  # noqa: E402
+
 BATCH = 4096
 # The required throughput: high enough that a mix of types is cheaper than each type alone.
 MODELS = {"ctrdnn-16": 500000, "matchnet-16": 100000, "2emb-10": 10000000, "nce-5": 4000000}
@@ -76,24 +79,11 @@ planner: {{name: exact, seed: 1, timeBudgetSeconds: 10}}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = generated.parser(__doc__)
     parser.add_argument("--medley", default=os.path.join(FOLDER, "..", "..", "build", "bin", "medley"))
-    parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    stale = []
-    for name, throughput in MODELS.items():
-        path = os.path.join(FOLDER, name + ".yaml")
-        wanted = request(options.medley, name, throughput)
-        if not options.check:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(wanted)
-            continue
-        with open(path, encoding="utf-8") as file:
-            if file.read() != wanted:
-                stale.append(path)
-    for path in stale:
-        print(f"{path}: not what generate.py writes; run it", file=sys.stderr)
-    return 1 if stale else 0
+    requests = ((name, request(options.medley, name, throughput)) for name, throughput in MODELS.items())
+    return generated.write_or_check(FOLDER, requests, options.check)
 
 
 if __name__ == "__main__":

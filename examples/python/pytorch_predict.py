@@ -7,6 +7,42 @@ import medley_features
 import numpy
 import torch
 
+
+
+def vectors(layer, inputs, p):
+    """The outputs of a layer whose kind docs/use/model.md lists, from those of its inputs: samples x numbers each."""
+    kind = layer["kind"]
+    if kind == "Numerics":
+        return numerics
+    if kind == "Concat":
+        return torch.cat(inputs, 1)
+    if kind == "Add":
+        return sum(inputs)
+    if kind == "Multiply":
+        return inputs[0] * inputs[1]
+    if kind == "Cross":
+        return inputs[0] * (inputs[-1] @ p["weight"] + p["bias"]) + inputs[-1]
+    all_of = [x.reshape(len(x), -1, layer.get("dim", x.shape[1])) for x in inputs]
+    if kind == "Slice":
+        first, taken = layer.get("first", 0), layer["outputs"] // all_of[0].shape[1]
+        return all_of[0][:, :, first:first + taken].flatten(1)
+    if kind == "Match":
+        return (all_of[0] @ all_of[1].transpose(1, 2)).flatten(1)
+    if kind == "InnerProduct":
+        return (all_of[0] * all_of[1]).sum(2)
+    if kind == "Cosine":
+        return torch.cosine_similarity(all_of[0], all_of[1], 2)
+    joined = torch.cat(all_of, 1)
+    if kind == "Pool":
+        return {"sum": joined.sum(1), "mean": joined.mean(1), "max": joined.max(1).values}[layer["combine"]]
+    if kind == "FactorizationMachine":
+        return ((joined.sum(1) ** 2 - (joined ** 2).sum(1)).sum(1, keepdim=True)) / 2
+    if kind == "Interaction":
+        rows, columns = torch.tril_indices(joined.shape[1], joined.shape[1], -1)
+        return (joined @ joined.transpose(1, 2))[:, rows, columns]
+    sys.exit(f"layer {layer['name']}: this program does not know the kind {kind}")
+
+
 export, data = sys.argv[1:]
 model = json.load(open(f"{export}/model.json", encoding="utf-8"))
 activations = {"none": lambda x: x, "relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
@@ -22,11 +58,12 @@ for layer in model["layers"]:
         if layer.get("input") != "ids":
             x = torch.cat([x, numerics], 1)
     elif layer["kind"] == "FullyConnected":
-        x = activations[layer["activation"]](x @ p["weight"] + p["bias"])
-    elif layer["kind"] in ("Add", "Multiply"):
-        a, b = (outputs[name] for name in layer["inputs"])
-        x = a + b if layer["kind"] == "Add" else a * b
+        x = activations[layer["activation"]]((outputs[layer["inputs"][0]] if "inputs" in layer else x) @ p["weight"] + p["bias"])
+    elif layer["kind"] != "Loss":
+        x = vectors(layer, [outputs[name] for name in layer.get("inputs", [])], p)
     outputs[layer["name"]] = x
+loss = model["layers"][-1]
+x = outputs[loss["inputs"][0]] if "inputs" in loss else x
 task = model.get("task", "binary")
 if task == "regression":
     x = model["label"]["mean"] + model["label"]["deviation"] * x

@@ -81,15 +81,15 @@ void Reflector::ListAndWatch(std::stop_token stop) {
       listed = true;
       next = Judge(status, stream);
     } else {
-      log::Info("watch-list failed, listing instead",
-                {{"resource", options_.resource.plural}, {"error", base::ToString(status)}});
+      base::log::Info("watch-list failed, listing instead",
+                      {{"resource", options_.resource.plural}, {"error", base::ToString(status)}});
     }
   }
   if (!listed) {
     const absl::Status status = List(stop);
     if (stop.stop_requested()) return;
     if (!status.ok()) {
-      log::Warn("list failed", {{"resource", options_.resource.plural}, {"error", base::ToString(status)}});
+      base::log::Warn("list failed", {{"resource", options_.resource.plural}, {"error", base::ToString(status)}});
       return;
     }
   }
@@ -236,8 +236,8 @@ bool Reflector::OnEvent(WatchEvent event, bool initial, std::stop_token stop, St
   }
   const bool nameless = event.type != Type::kBookmark && event.object.key().name.empty();
   if (event.type == Type::kUnknown || HasWrongType(event.object) || nameless) {
-    log::Warn("watch event skipped: its type is unknown, its kind is wrong or it has no name",
-              {{"resource", options_.resource.plural}, {"kind", event.object.kind()}});
+    base::log::Warn("watch event skipped: its type is unknown, its kind is wrong or it has no name",
+                    {{"resource", options_.resource.plural}, {"kind", event.object.kind()}});
     return true;
   }
   ++stream.events;
@@ -297,7 +297,7 @@ bool Reflector::Deliver(WatchEvent event, const std::string& version, std::stop_
 
 Reflector::Next Reflector::Judge(const absl::Status& opened, const Stream& stream) {
   const auto warn = [&](std::string_view what, const absl::Status& status) {
-    log::Warn(what, {{"resource", options_.resource.plural}, {"error", base::ToString(status)}});
+    base::log::Warn(what, {{"resource", options_.resource.plural}, {"error", base::ToString(status)}});
     return Next::kRelist;
   };
   if (!stream.error.ok()) {

@@ -15,7 +15,7 @@ void Take(const std::string& file, bool one_line, std::string& value) {
   if (file.empty()) return;
   auto text = base::ReadFile(file, kMaxCredentialFile);
   if (!text.ok()) {
-    log::Warn("reading credentials failed", {{"error", base::ToString(text.status())}});
+    base::log::Warn("reading credentials failed", {{"error", base::ToString(text.status())}});
     return;
   }
   if (one_line) {
@@ -71,7 +71,7 @@ bool Credentials::Renew(const Snapshot& used) {
   if (Differs(used)) return true;  // another thread has already renewed them
   absl::StatusOr<std::string> token = std::string();
   if (config_.token_source) token = config_.token_source();
-  if (!token.ok()) log::Warn("getting a new token failed", {{"error", base::ToString(token.status())}});
+  if (!token.ok()) base::log::Warn("getting a new token failed", {{"error", base::ToString(token.status())}});
   {
     base::MutexLock lock(mutex_);
     Snapshot next = *current_;

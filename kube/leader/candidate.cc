@@ -107,8 +107,8 @@ bool Candidate::TryAcquireOrRenew() {
   auto lease = client_.Get(resources::Leases(), options_.lease);
   if (IsNotFound(lease.status())) return CreateLease(std::move(wanted));
   if (!lease.ok()) {
-    log::Warn("reading the lease failed",
-              {{"lease", options_.lease.ToString()}, {"error", base::ToString(lease.status())}});
+    base::log::Warn("reading the lease failed",
+                    {{"lease", options_.lease.ToString()}, {"error", base::ToString(lease.status())}});
     return false;
   }
   lease_ = *std::move(lease);
@@ -123,15 +123,16 @@ bool Candidate::Renew(LeaderRecord wanted) {
   wanted.transitions = std::max(wanted.transitions, before.transitions);
   const absl::Status written = Write(wanted, false);
   if (written.ok()) return true;
-  log::Warn("renewing the lease failed; reading it again",
-            {{"lease", options_.lease.ToString()}, {"error", base::ToString(written)}});
+  base::log::Warn("renewing the lease failed; reading it again",
+                  {{"lease", options_.lease.ToString()}, {"error", base::ToString(written)}});
   return false;
 }
 
 bool Candidate::CreateLease(LeaderRecord wanted) {
   const absl::Status made = Write(wanted, true);
   if (!made.ok() && !IsAlreadyExists(made)) {
-    log::Warn("creating the lease failed", {{"lease", options_.lease.ToString()}, {"error", base::ToString(made)}});
+    base::log::Warn("creating the lease failed",
+                    {{"lease", options_.lease.ToString()}, {"error", base::ToString(made)}});
   }
   return made.ok();
 }
@@ -148,7 +149,8 @@ bool Candidate::TakeOrKeep(LeaderRecord wanted) {
   }
   const absl::Status written = Write(wanted, false);
   if (!written.ok() && !IsConflict(written)) {
-    log::Warn("writing the lease failed", {{"lease", options_.lease.ToString()}, {"error", base::ToString(written)}});
+    base::log::Warn("writing the lease failed",
+                    {{"lease", options_.lease.ToString()}, {"error", base::ToString(written)}});
   }
   return written.ok();
 }
@@ -173,8 +175,8 @@ bool Candidate::Release(base::nanoseconds patience, std::stop_token stop) {
     }
     const base::nanoseconds wait = backoff.Next();
     if (clock_.Steady() + wait >= deadline || !clock_.SleepFor(wait, stop)) {
-      log::Warn("releasing the lease failed",
-                {{"lease", options_.lease.ToString()}, {"error", base::ToString(status)}});
+      base::log::Warn("releasing the lease failed",
+                      {{"lease", options_.lease.ToString()}, {"error", base::ToString(status)}});
       return false;
     }
   }

@@ -99,7 +99,7 @@ void LeaderElector::ReportHolder() {
 }
 
 bool LeaderElector::Acquire(std::stop_token stop) {
-  log::Info("waiting for the lease", {{"lease", options_.lease.ToString()}, {"identity", options_.identity}});
+  base::log::Info("waiting for the lease", {{"lease", options_.lease.ToString()}, {"identity", options_.identity}});
   std::jthread watcher([this](std::stop_token done) { Watch(done); });
   while (!stop.stop_requested()) {
     {
@@ -155,7 +155,7 @@ void LeaderElector::Watch(std::stop_token stop) {
       backoff.Reset();
       return true;
     });
-    log::Debug("watch of the lease ended", {{"status", base::ToString(ended)}});
+    base::log::Debug("watch of the lease ended", {{"status", base::ToString(ended)}});
     clock_.SleepFor(backoff.Next(), stop);
   }
 }
@@ -164,7 +164,7 @@ void LeaderElector::Watch(std::stop_token stop) {
 // cannot hide that the deadline has passed.
 absl::Status LeaderElector::Lead(std::stop_token stop) {
   leading_ = true;
-  log::Info("this process leads", {{"lease", options_.lease.ToString()}, {"term", std::to_string(term())}});
+  base::log::Info("this process leads", {{"lease", options_.lease.ToString()}, {"term", std::to_string(term())}});
   std::stop_source over;  // requested when the work has ended or another process holds the Lease
   std::atomic<bool> ended = false;
   std::jthread renewer([&](std::stop_token done) { Renew(done, over); });
@@ -183,7 +183,7 @@ absl::Status LeaderElector::Lead(std::stop_token stop) {
     leading_ = false;
     work.request_stop();
     renewer.request_stop();
-    log::Error("leadership lost", {{"lease", options_.lease.ToString()}, {"leader", leader()}});
+    base::log::Error("leadership lost", {{"lease", options_.lease.ToString()}, {"leader", leader()}});
     callbacks_.on_stopped_leading();
     return base::Aborted(
         "leader election: lease {} was lost: it was not renewed within {} s and its last known holder is '{}'",

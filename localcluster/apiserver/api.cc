@@ -10,7 +10,7 @@
 #include "localcluster/apiserver/discovery.h"
 #include "localcluster/apiserver/openapi.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 std::vector<std::string> Split(const std::string& path) {
@@ -76,7 +76,7 @@ absl::Status StatusOf(const Fault& fault) {
                              : fault.code == 429   ? "TooManyRequests"
                              : fault.code == 503   ? "ServiceUnavailable"
                                                    : "InternalError";
-  Json details;
+  kube::Json details;
   if (fault.retry_after_seconds > 0) details = {{"retryAfterSeconds", fault.retry_after_seconds}};
   return ApiError(fault.code, reason, "scripted fault", std::move(details));
 }
@@ -155,7 +155,7 @@ absl::StatusOr<std::optional<HttpResponse>> Api::Documents(const HttpRequest& re
   const std::vector<std::string> parts = Split(request.path);
   const Registry& registry = rest_.registry();
   const std::string aggregated = DiscoveryVersion(request.accept);
-  Json document;
+  kube::Json document;
   if (parts.empty()) {
     document = {
         {"paths",
@@ -257,7 +257,7 @@ absl::StatusOr<HttpResponse> Api::ServeObject(const Route& route, const HttpRequ
   if (sub == "eviction" && pod && route.verb == "create") return Evict(route, request);
   if (!sub.empty() && !(sub == "status" && route.info->has_status)) return NoSuchPath();
   if (route.verb == "get") {
-    MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Get(*route.info, route.key()));
+    MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr object, rest_.Get(*route.info, route.key()));
     return ObjectResponse(route, request, object->json(), rest_.clock().Now());
   }
   if (route.verb == "update") return Update(route, request);
@@ -266,4 +266,4 @@ absl::StatusOr<HttpResponse> Api::ServeObject(const Route& route, const HttpRequ
   return MethodNotAllowed("the server does not allow this method on the requested resource");
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -12,12 +12,12 @@
 #include "localcluster/apiserver/log_access.h"
 #include "localcluster/apiserver/rest.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 class LogReader;
 struct RequestSeen;
-}  // namespace medley::kube
+}  // namespace medley::localcluster
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 using http_server::BodySink;
 using http_server::HttpRequest;
@@ -34,7 +34,7 @@ struct Route {
   std::string subresource;
   std::string rest;  // of proxy: the path behind it, encoded
   std::string verb;  // get, list, watch, create, update, patch, delete, deletecollection
-  Key key() const { return {info->resource.namespaced ? ns : "", name}; }
+  kube::Key key() const { return {info->resource.namespaced ? ns : "", name}; }
 };
 
 class Api {
@@ -44,7 +44,7 @@ class Api {
     bool authenticate = true;  // require a token or a client certificate
     bool local_only = false;   // refuse requests of other sites' web pages (http_server/local_caller.h)
     std::function<void(const RequestSeen&)> on_request;
-    std::function<std::vector<std::string>(const Object& object)> warn_of_delete;
+    std::function<std::vector<std::string>(const kube::Object& object)> warn_of_delete;
     base::nanoseconds bookmark_interval = base::seconds(60);
     std::string address;
   };
@@ -86,18 +86,18 @@ class Api {
 // Functions that the handlers share (api_common.cc).
 
 // Decodes the body, JSON or YAML by its Content-Type. `options` decide whether duplicate fields are errors or warnings.
-absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
-                                const Definitions& definitions);
+absl::StatusOr<kube::Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
+                                      const kube::Definitions& definitions);
 absl::StatusOr<WriteOptions> ReadWriteOptions(const Route& route, const HttpRequest& request);
 // The object in the form that the request wants: as it is, or as a Table.
-HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const Json& object, base::WallTime now,
-                            int code = 200);
-HttpResponse JsonResponse(const Json& body, int code = 200);
+HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const kube::Json& object,
+                            base::WallTime now, int code = 200);
+HttpResponse JsonResponse(const kube::Json& body, int code = 200);
 HttpResponse ErrorAnswer(const absl::Status& status);
 void AddWarnings(const std::vector<std::string>& warnings, HttpResponse* response);
 // The object with the apiVersion of the requested version.
-Json InVersion(const ResourceInfo& info, const Json& object);
+kube::Json InVersion(const ResourceInfo& info, const kube::Json& object);
 bool WantsTable(const HttpRequest& request);
 bool MethodIsWatch(const HttpRequest& request);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -7,18 +7,18 @@
 #include "localcluster/apiserver/protobuf_body.h"
 #include "localcluster/apiserver/table.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
-HttpResponse JsonResponse(const Json& body, int code) {
+HttpResponse JsonResponse(const kube::Json& body, int code) {
   HttpResponse response;
   response.code = code;
-  response.body = Dump(body);
+  response.body = kube::Dump(body);
   response.body += '\n';
   return response;
 }
 
 HttpResponse ErrorAnswer(const absl::Status& status) {
-  const Json body = StatusObject(status);
+  const kube::Json body = StatusObject(status);
   HttpResponse response = JsonResponse(body, body.value("code", 500));
   const auto details = body.find("details");
   if (details != body.end() && details->contains("retryAfterSeconds")) {
@@ -38,8 +38,8 @@ void AddWarnings(const std::vector<std::string>& warnings, HttpResponse* respons
   }
 }
 
-Json InVersion(const ResourceInfo& info, const Json& object) {
-  Json out = object;
+kube::Json InVersion(const ResourceInfo& info, const kube::Json& object) {
+  kube::Json out = object;
   out["apiVersion"] = info.resource.ApiVersion();
   return out;
 }
@@ -48,21 +48,21 @@ bool WantsTable(const HttpRequest& request) { return request.accept.find("as=Tab
 
 bool MethodIsWatch(const HttpRequest& request) { return request.method == "GET" && request.Is("watch"); }
 
-HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const Json& object, base::WallTime now,
-                            int code) {
-  const Json shown = InVersion(*route.info, object);
+HttpResponse ObjectResponse(const Route& route, const HttpRequest& request, const kube::Json& object,
+                            base::WallTime now, int code) {
+  const kube::Json shown = InVersion(*route.info, object);
   if (!WantsTable(request)) return JsonResponse(shown, code);
   return JsonResponse(MakeTable(*route.info, {&shown}, now, request.Query("includeObject")), code);
 }
 
-absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
-                                const Definitions& definitions) {
+absl::StatusOr<kube::Json> DecodeBody(const Route& route, const HttpRequest& request, const WriteOptions& options,
+                                      const kube::Definitions& definitions) {
   const ResourceInfo& info = *route.info;
   BodyType type = BodyType::kYaml;  // of an apply patch
   if (request.method != "PATCH") {
     MEDLEY_ASSIGN_OR_RETURN(type, ObjectBodyType(request.content_type, info.builtin));
   }
-  Json body;
+  kube::Json body;
   if (type == BodyType::kYaml) {
     auto documents = document::ParseYamlStream(request.body, kBodyLimits);
     if (!documents.ok()) return BadRequest(base::Message(documents.status()));
@@ -92,7 +92,7 @@ absl::StatusOr<Json> DecodeBody(const Route& route, const HttpRequest& request, 
   if (body.contains("metadata") && !body["metadata"].is_object()) {
     return BadRequest("metadata must be a JSON object");
   }
-  if (!body.contains("metadata")) body["metadata"] = Json::object();
+  if (!body.contains("metadata")) body["metadata"] = kube::Json::object();
   return body;
 }
 
@@ -124,4 +124,4 @@ absl::StatusOr<WriteOptions> ReadWriteOptions(const Route& route, const HttpRequ
   return options;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

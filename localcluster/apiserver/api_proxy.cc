@@ -9,7 +9,7 @@
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/table.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{60'000};
@@ -26,8 +26,8 @@ absl::StatusOr<HttpResponse> Api::Proxy(const Route& route) {
   const auto target = base::SplitHostPort(route.name);
   if (!target.ok() || target->port == 0) return BadRequest("name the port: pods/NAME:PORT/proxy");
   const std::string& name = target->host;
-  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr pod, rest_.Get(*route.info, {route.ns, name}));
-  const Json address = JsonPath(pod->json(), ".status.podIP");
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr pod, rest_.Get(*route.info, {route.ns, name}));
+  const kube::Json address = JsonPath(pod->json(), ".status.podIP");
   // A client can write the status: nothing but an address becomes part of the URL.
   if (!address.is_string() || !IsAddress(address.get<std::string>())) {
     return ApiError(503, "ServiceUnavailable", fmt::format("pod {} has no address", name));
@@ -48,4 +48,4 @@ absl::StatusOr<HttpResponse> Api::Proxy(const Route& route) {
   return response;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

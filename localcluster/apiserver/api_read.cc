@@ -9,7 +9,7 @@
 #include "localcluster/apiserver/table.h"
 #include "localcluster/apiserver/watch_stream.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 // Parses a decimal; nullopt for any other text.
@@ -29,7 +29,7 @@ absl::StatusOr<Selector> ReadSelector(const Route& route, const HttpRequest& req
 // The start of the next page: "VERSION NAMESPACE NAME".
 struct Continue {
   uint64_t version = 0;
-  Key after;
+  kube::Key after;
 };
 
 std::string Encode(const Continue& token) {
@@ -69,9 +69,9 @@ absl::StatusOr<HttpResponse> Api::List(const Route& route, const HttpRequest& re
     }
   }
   const uint64_t version = from.has_value() ? from->version : all.version;
-  std::vector<ObjectPtr> chosen;
+  std::vector<kube::ObjectPtr> chosen;
   size_t more = 0;
-  for (const ObjectPtr& object : all.objects) {
+  for (const kube::ObjectPtr& object : all.objects) {
     if (from.has_value() && !(from->after < object->key())) continue;
     if (!selector.Matches(*object)) continue;
     if (limit != 0 && chosen.size() >= limit) {
@@ -80,26 +80,26 @@ absl::StatusOr<HttpResponse> Api::List(const Route& route, const HttpRequest& re
       chosen.push_back(object);
     }
   }
-  Json metadata = {{"resourceVersion", std::to_string(version)}};
+  kube::Json metadata = {{"resourceVersion", std::to_string(version)}};
   if (more != 0) {
     metadata["continue"] = Encode({version, chosen.back()->key()});
     metadata["remainingItemCount"] = more;
   }
-  std::vector<Json> shown;
-  for (const ObjectPtr& object : chosen) shown.push_back(InVersion(*route.info, object->json()));
+  std::vector<kube::Json> shown;
+  for (const kube::ObjectPtr& object : chosen) shown.push_back(InVersion(*route.info, object->json()));
   if (WantsTable(request)) {
-    std::vector<const Json*> rows;
-    for (const Json& object : shown) rows.push_back(&object);
-    Json table = MakeTable(*route.info, rows, rest_.clock().Now(), request.Query("includeObject"));
+    std::vector<const kube::Json*> rows;
+    for (const kube::Json& object : shown) rows.push_back(&object);
+    kube::Json table = MakeTable(*route.info, rows, rest_.clock().Now(), request.Query("includeObject"));
     table["metadata"] = std::move(metadata);
     return JsonResponse(table);
   }
   HttpResponse response;
   response.body = fmt::format("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
-                              route.info->list_kind, route.info->resource.ApiVersion(), Dump(metadata));
+                              route.info->list_kind, route.info->resource.ApiVersion(), kube::Dump(metadata));
   for (size_t i = 0; i < shown.size(); ++i) {
     if (i != 0) response.body += ',';
-    response.body += Dump(shown[i]);
+    response.body += kube::Dump(shown[i]);
   }
   response.body += "]}\n";
   return response;
@@ -121,9 +121,9 @@ absl::StatusOr<HttpResponse> Api::Watch(const Route& route, const HttpRequest& r
   const std::string initial = request.Query("sendInitialEvents");
   if (!initial.empty()) {
     if (request.Query("resourceVersionMatch") != "NotOlderThan") {
-      FieldErrors errors = {Forbidden("resourceVersionMatch",
-                                      "sendInitialEvents requires setting resourceVersionMatch to "
-                                      "NotOlderThan")};
+      kube::FieldErrors errors = {kube::Forbidden("resourceVersionMatch",
+                                                  "sendInitialEvents requires setting resourceVersionMatch to "
+                                                  "NotOlderThan")};
       return InvalidError({"meta.k8s.io", "v1", "listoptions", "ListOptions"}, "", errors);
     }
     const uint64_t now = rest_.store().version();
@@ -136,8 +136,8 @@ absl::StatusOr<HttpResponse> Api::Watch(const Route& route, const HttpRequest& r
   }
   const bool table = WantsTable(request);
   const std::string include = request.Query("includeObject");
-  spec->present = [this, info = route.info, table, include](const Json& object) {
-    Json shown = InVersion(*info, object);
+  spec->present = [this, info = route.info, table, include](const kube::Json& object) {
+    kube::Json shown = InVersion(*info, object);
     if (!table) return shown;
     return MakeTable(*info, {&shown}, rest_.clock().Now(), include);
   };
@@ -148,4 +148,4 @@ absl::StatusOr<HttpResponse> Api::Watch(const Route& route, const HttpRequest& r
   return response;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -18,7 +18,7 @@
 #include "localcluster/apiserver/garbage_collector.h"
 #include "localcluster/apiserver/self_signed.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 ApiServerOptions WithToken(ApiServerOptions options) {
@@ -35,7 +35,7 @@ http_server::HttpResponse Refusal(int code, const std::string& message) {
                              : code == 503 ? "ServiceUnavailable"
                                            : "InternalError";
   const absl::Status status = apiserver::ApiError(code, reason, message);
-  return {.code = code, .body = Dump(apiserver::StatusObject(status))};
+  return {.code = code, .body = kube::Dump(apiserver::StatusObject(status))};
 }
 
 }  // namespace
@@ -93,28 +93,28 @@ class ApiServer::Core {
   }
 
   absl::Status WriteKubeconfig(const std::filesystem::path& path) const {
-    Json cluster = {{"server", url()}};
+    kube::Json cluster = {{"server", url()}};
     if (!ca().empty()) {
       cluster["certificate-authority-data"] = absl::Base64Escape(ca());
     } else if (server_.tls()) {
       cluster["certificate-authority"] = std::filesystem::absolute(options_.tls_certificate).string();
     }
-    Json user = Json::object();
+    kube::Json user = kube::Json::object();
     if (!token().empty()) user["token"] = token();
-    const Json config = {
+    const kube::Json config = {
         {"apiVersion", "v1"},
         {"kind", "Config"},
         {"current-context", "medley"},
-        {"clusters", Json::array({{{"name", "medley"}, {"cluster", cluster}}})},
-        {"users", Json::array({{{"name", "medley"}, {"user", user}}})},
+        {"clusters", kube::Json::array({{{"name", "medley"}, {"cluster", cluster}}})},
+        {"users", kube::Json::array({{{"name", "medley"}, {"user", user}}})},
         {"contexts",
-         Json::array({{{"name", "medley"},
-                       {"context", {{"cluster", "medley"}, {"user", "medley"}, {"namespace", "default"}}}}})}};
+         kube::Json::array({{{"name", "medley"},
+                             {"context", {{"cluster", "medley"}, {"user", "medley"}, {"namespace", "default"}}}}})}};
     return base::WriteSecretFile(path, config.dump(2) + "\n");  // JSON is YAML
   }
 
-  absl::Status Restore(const Object& object) {
-    Json json = object.json();
+  absl::Status Restore(const kube::Object& object) {
+    kube::Json json = object.json();
     if (json.is_object() && json.contains("metadata") && json["metadata"].is_object()) {
       for (const char* name : {"resourceVersion", "managedFields"}) json["metadata"].erase(name);
     }
@@ -167,12 +167,12 @@ class ApiServer::Core {
   }
 
   absl::Status LoadText(const std::string& text) {
-    MEDLEY_ASSIGN_OR_RETURN(std::vector<Json> documents, document::ParseYamlStream(text, apiserver::kBodyLimits));
-    for (Json& document : documents) MEDLEY_RETURN_IF_ERROR(CreateObject(std::move(document)));
+    MEDLEY_ASSIGN_OR_RETURN(std::vector<kube::Json> documents, document::ParseYamlStream(text, apiserver::kBodyLimits));
+    for (kube::Json& document : documents) MEDLEY_RETURN_IF_ERROR(CreateObject(std::move(document)));
     return absl::OkStatus();
   }
 
-  absl::Status CreateObject(Json object, bool restore = false) {
+  absl::Status CreateObject(kube::Json object, bool restore = false) {
     if (!object.is_object() || !object.contains("metadata") || !object["metadata"].is_object() ||
         !object.contains("kind") || !object["kind"].is_string() || !object.contains("apiVersion") ||
         !object["apiVersion"].is_string()) {
@@ -189,7 +189,7 @@ class ApiServer::Core {
     }
     std::string ns;
     if (info->resource.namespaced) {
-      const Json& given = object["metadata"]["namespace"];
+      const kube::Json& given = object["metadata"]["namespace"];
       ns = given.is_string() ? given.get<std::string>() : "default";
       object["metadata"]["namespace"] = ns;
     }
@@ -202,7 +202,7 @@ class ApiServer::Core {
 
   const ApiServerOptions options_;
   const absl::StatusOr<apiserver::SelfSigned> self_signed_;
-  const Definitions definitions_ = apiserver::BuiltinDefinitions();
+  const kube::Definitions definitions_ = apiserver::BuiltinDefinitions();
   apiserver::Registry registry_;
   apiserver::Store store_;
   apiserver::Rest rest_;
@@ -217,7 +217,7 @@ ApiServer::ApiServer(base::Clock& clock, ApiServerOptions options)
 ApiServer::~ApiServer() { Stop(); }
 absl::Status ApiServer::Start() { return core_->Start(); }
 void ApiServer::Stop() { core_->Stop(); }
-absl::Status ApiServer::Restore(const Object& object) { return core_->Restore(object); }
+absl::Status ApiServer::Restore(const kube::Object& object) { return core_->Restore(object); }
 int ApiServer::port() const { return core_->port(); }
 std::string ApiServer::url() const { return core_->url(); }
 std::string ApiServer::ca() const { return core_->ca(); }
@@ -231,4 +231,4 @@ apiserver::FaultScript& ApiServer::faults() { return core_->faults(); }
 absl::Status ApiServer::SetListening(bool listening) { return core_->server().SetListening(listening); }
 int64_t ApiServer::connections() const { return core_->server().connections(); }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -26,7 +26,7 @@
 #include "common/base/clock.h"
 #include "kube/object.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class LogReader;
 namespace apiserver {
@@ -68,7 +68,7 @@ struct ApiServerOptions {
   std::function<uint64_t()> random;
   // The warnings with which a DELETE of this object is answered, as an admission policy's; it is deleted all the same.
   // Called by many threads at once. May be null.
-  std::function<std::vector<std::string>(const Object& object)> warn_of_delete;
+  std::function<std::vector<std::string>(const kube::Object& object)> warn_of_delete;
   // Called before each request is served, by many threads at once. May be null.
   std::function<void(const RequestSeen&)> on_request;
 };
@@ -86,7 +86,7 @@ class ApiServer {
 
   // Creates an object of an earlier server, as a backup is restored: it keeps its UID, creation time and status. Other
   // fields that a server sets are set anew. Errors: those of a create.
-  absl::Status Restore(const Object& object);
+  absl::Status Restore(const kube::Object& object);
 
   int port() const;           // after Start
   std::string url() const;    // "http://127.0.0.1:PORT"
@@ -109,4 +109,4 @@ class ApiServer {
   std::unique_ptr<Core> core_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

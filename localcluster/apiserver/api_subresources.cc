@@ -13,35 +13,35 @@
 #include "localcluster/apiserver/table.h"
 #include "localcluster/log_reader.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 // Converts ".spec.replicas" to a JSON pointer.
-Json::json_pointer Pointer(const std::string& path) {
+kube::Json::json_pointer Pointer(const std::string& path) {
   std::string text;
   for (const char c : path) text += c == '.' ? '/' : c;
-  return Json::json_pointer(text);
+  return kube::Json::json_pointer(text);
 }
 
-Json ScaleOf(const ResourceInfo& info, const Json& object) {
-  const Json& metadata = object.at("metadata");
-  Json scale = {{"kind", "Scale"},
-                {"apiVersion", "autoscaling/v1"},
-                {"metadata",
-                 {{"name", metadata.value("name", "")},
-                  {"namespace", metadata.value("namespace", "")},
-                  {"uid", metadata.value("uid", "")},
-                  {"resourceVersion", metadata.value("resourceVersion", "")},
-                  {"creationTimestamp", metadata.value("creationTimestamp", "")}}},
-                {"spec", {{"replicas", 0}}},
-                {"status", {{"replicas", 0}}}};
-  if (const Json v = JsonPath(object, info.spec_replicas); v.is_number_integer()) {
+kube::Json ScaleOf(const ResourceInfo& info, const kube::Json& object) {
+  const kube::Json& metadata = object.at("metadata");
+  kube::Json scale = {{"kind", "Scale"},
+                      {"apiVersion", "autoscaling/v1"},
+                      {"metadata",
+                       {{"name", metadata.value("name", "")},
+                        {"namespace", metadata.value("namespace", "")},
+                        {"uid", metadata.value("uid", "")},
+                        {"resourceVersion", metadata.value("resourceVersion", "")},
+                        {"creationTimestamp", metadata.value("creationTimestamp", "")}}},
+                      {"spec", {{"replicas", 0}}},
+                      {"status", {{"replicas", 0}}}};
+  if (const kube::Json v = JsonPath(object, info.spec_replicas); v.is_number_integer()) {
     scale["spec"]["replicas"] = v;
   }
-  if (const Json v = JsonPath(object, info.status_replicas); v.is_number_integer()) {
+  if (const kube::Json v = JsonPath(object, info.status_replicas); v.is_number_integer()) {
     scale["status"]["replicas"] = v;
   }
-  if (const Json v = JsonPath(object, info.label_selector); v.is_string()) {
+  if (const kube::Json v = JsonPath(object, info.label_selector); v.is_string()) {
     scale["status"]["selector"] = v;
   }
   return scale;
@@ -49,24 +49,24 @@ Json ScaleOf(const ResourceInfo& info, const Json& object) {
 
 // Reads a whole number >= `least` from the query; nullopt if it is absent or empty.
 absl::StatusOr<std::optional<int64_t>> ReadCount(const HttpRequest& request, const char* name, int64_t least,
-                                                 FieldErrors* errors) {
+                                                 kube::FieldErrors* errors) {
   const std::string text = request.Query(name);
   if (text.empty()) return std::nullopt;
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return BadRequest(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", Dump(text)));
+    return BadRequest(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", kube::Dump(text)));
   }
   if (value < least) {
     errors->push_back(
-        InvalidValue(name, value, least == 0 ? "must be greater than or equal to 0" : "must be greater than 0"));
+        kube::InvalidValue(name, value, least == 0 ? "must be greater than or equal to 0" : "must be greater than 0"));
   }
   return value;
 }
 
 absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest& request, base::WallTime now) {
   LogOptions options;
-  FieldErrors errors;
+  kube::FieldErrors errors;
   options.container = request.Query("container");
   options.follow = request.Is("follow");
   options.previous = request.Is("previous");
@@ -81,9 +81,9 @@ absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest&
   }
   const bool both = !time.empty() && !request.Query("sinceSeconds").empty();
   if (both) {
-    errors.push_back(Forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+    errors.push_back(kube::Forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
   }
-  FieldErrors unused;
+  kube::FieldErrors unused;
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<int64_t> seconds,
                           ReadCount(request, "sinceSeconds", 1, both ? &unused : &errors));
   // A kubelet would overflow here; we return the whole log.
@@ -96,7 +96,7 @@ absl::StatusOr<LogOptions> ReadLogOptions(const Route& route, const HttpRequest&
 }
 
 // The body of a write to a subresource, which has no schema of its own here.
-absl::StatusOr<Json> SubresourceBody(const HttpRequest& request) {
+absl::StatusOr<kube::Json> SubresourceBody(const HttpRequest& request) {
   BodyType type = BodyType::kJson;
   if (request.method == "PATCH") {
     MEDLEY_RETURN_IF_ERROR(PatchBodyType(request.content_type, false).status());
@@ -115,11 +115,11 @@ absl::StatusOr<Json> SubresourceBody(const HttpRequest& request) {
 }
 
 // Chooses the container; the errors are those of a real server.
-absl::Status PickContainer(const Json& pod, LogOptions* options) {
-  const Json::json_pointer place("/spec/containers");
+absl::Status PickContainer(const kube::Json& pod, LogOptions* options) {
+  const kube::Json::json_pointer place("/spec/containers");
   std::string names;
   bool found = false;
-  for (const Json& container : pod.at(place)) {
+  for (const kube::Json& container : pod.at(place)) {
     const std::string name = container.value("name", "");
     names += (names.empty() ? "" : " ") + name;
     found = found || name == options->container;
@@ -142,37 +142,38 @@ absl::Status PickContainer(const Json& pod, LogOptions* options) {
 absl::StatusOr<HttpResponse> Api::Scale(const Route& route, const HttpRequest& request) {
   const ResourceInfo& info = *route.info;
   if (route.verb == "get") {
-    MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Get(info, route.key()));
+    MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr object, rest_.Get(info, route.key()));
     return JsonResponse(ScaleOf(info, object->json()));
   }
   if (route.verb != "update" && route.verb != "patch")
     return MethodNotAllowed("scale allows only get, update and patch");
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
-  MEDLEY_ASSIGN_OR_RETURN(const Json body, SubresourceBody(request));
-  const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
-    Json scale = body;
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Json body, SubresourceBody(request));
+  const auto change = [&](const kube::Json& current) -> absl::StatusOr<kube::Json> {
+    kube::Json scale = body;
     if (route.verb == "patch") {
       scale = ScaleOf(info, current);
       if (body.is_array()) {
         MEDLEY_ASSIGN_OR_RETURN(scale, JsonPatch(scale, body));
       } else {
-        MergePatch(scale, body);
+        kube::MergePatch(scale, body);
       }
     }
-    const Json replicas = JsonPath(scale, ".spec.replicas");
+    const kube::Json replicas = JsonPath(scale, ".spec.replicas");
     if (!replicas.is_number_integer() || replicas.get<int64_t>() < 0) {
-      return InvalidError({"autoscaling", "v1", "scales", "Scale"}, route.name,
-                          {InvalidValue("spec.replicas", replicas, "should be a whole number that is not negative")});
+      return InvalidError(
+          {"autoscaling", "v1", "scales", "Scale"}, route.name,
+          {kube::InvalidValue("spec.replicas", replicas, "should be a whole number that is not negative")});
     }
-    Json next = current;
+    kube::Json next = current;
     next[Pointer(info.spec_replicas)] = replicas;
     next["metadata"].erase("resourceVersion");
-    if (const Json version = JsonPath(scale, ".metadata.resourceVersion"); version.is_string()) {
+    if (const kube::Json version = JsonPath(scale, ".metadata.resourceVersion"); version.is_string()) {
       next["metadata"]["resourceVersion"] = version;
     }
     return next;
   };
-  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Modify(info, route.key(), change, options));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr object, rest_.Modify(info, route.key(), change, options));
   return JsonResponse(ScaleOf(info, object->json()));
 }
 
@@ -180,29 +181,29 @@ absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& re
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.subresource.clear();
   options.binding = true;
-  MEDLEY_ASSIGN_OR_RETURN(const Json body, SubresourceBody(request));
-  const Json node = JsonPath(body, ".target.name");
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Json body, SubresourceBody(request));
+  const kube::Json node = JsonPath(body, ".target.name");
   if (!node.is_string()) return BadRequest("target.name: Required value");
-  const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
-    const Json bound = JsonPath(current, ".spec.nodeName");
+  const auto change = [&](const kube::Json& current) -> absl::StatusOr<kube::Json> {
+    const kube::Json bound = JsonPath(current, ".spec.nodeName");
     if (bound.is_string() && bound != node && !bound.get<std::string>().empty()) {
       return ConflictError(route.info->resource, route.name,
-                           fmt::format("pod {} is already assigned to node {}", route.name, Dump(bound)));
+                           fmt::format("pod {} is already assigned to node {}", route.name, kube::Dump(bound)));
     }
-    Json next = current;
+    kube::Json next = current;
     next["spec"]["nodeName"] = node;
     return next;
   };
-  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr bound, rest_.Modify(*route.info, route.key(), change, options));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr bound, rest_.Modify(*route.info, route.key(), change, options));
   // Set the condition that a scheduler's binding leads to.
   options.subresource = "status";
   options.binding = false;
   const std::string now = base::FormatTime(rest_.clock().Now());
-  const auto scheduled = [&](const Json& current) -> absl::StatusOr<Json> {
-    Json next = current;
-    Json& conditions = next["status"]["conditions"];
-    if (!conditions.is_array()) conditions = Json::array();
-    for (const Json& one : conditions) {
+  const auto scheduled = [&](const kube::Json& current) -> absl::StatusOr<kube::Json> {
+    kube::Json next = current;
+    kube::Json& conditions = next["status"]["conditions"];
+    if (!conditions.is_array()) conditions = kube::Json::array();
+    for (const kube::Json& one : conditions) {
       if (one.is_object() && one.value("type", "") == "PodScheduled") return next;
     }
     conditions.push_back({{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", now}});
@@ -211,21 +212,27 @@ absl::StatusOr<HttpResponse> Api::Bind(const Route& route, const HttpRequest& re
   if (auto done = rest_.Modify(*route.info, route.key(), scheduled, options); !done.ok()) {
     return done.status();
   }
-  return JsonResponse(
-      {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}},
-      201);
+  return JsonResponse({{"kind", "Status"},
+                       {"apiVersion", "v1"},
+                       {"metadata", kube::Json::object()},
+                       {"status", "Success"},
+                       {"code", 201}},
+                      201);
 }
 
 absl::StatusOr<HttpResponse> Api::Evict(const Route& route, const HttpRequest& request) {
   if (!request.body.empty()) MEDLEY_RETURN_IF_ERROR(ObjectBodyType(request.content_type, true).status());
   MEDLEY_ASSIGN_OR_RETURN(const Deleted done, rest_.Delete(*route.info, route.key(), {}));
-  return JsonResponse(
-      {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}},
-      201);
+  return JsonResponse({{"kind", "Status"},
+                       {"apiVersion", "v1"},
+                       {"metadata", kube::Json::object()},
+                       {"status", "Success"},
+                       {"code", 201}},
+                      201);
 }
 
 absl::StatusOr<HttpResponse> Api::Log(const Route& route, const HttpRequest& request) {
-  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr pod, rest_.Get(*route.info, route.key()));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr pod, rest_.Get(*route.info, route.key()));
   MEDLEY_ASSIGN_OR_RETURN(LogOptions options, ReadLogOptions(route, request, rest_.clock().Now()));
   MEDLEY_RETURN_IF_ERROR(PickContainer(pod->json(), &options));
   if (!logs_.serving()) return ApiError(404, "NotFound", "no node serves the logs of this pod");
@@ -250,4 +257,4 @@ absl::StatusOr<HttpResponse> Api::Log(const Route& route, const HttpRequest& req
   return response;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -13,25 +13,26 @@
 #include "localcluster/apiserver/protobuf_body.h"
 #include "localcluster/apiserver/selectors.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 // Custom resources and a few built-in ones can only be replaced by a client that names the version it has read.
-absl::Status CheckConditional(const ResourceInfo& info, const std::string& name, const Json& body) {
+absl::Status CheckConditional(const ResourceInfo& info, const std::string& name, const kube::Json& body) {
   static constexpr std::array kConditional = {"PodDisruptionBudget", "Lease", "CustomResourceDefinition"};
   const bool conditional =
       !info.builtin || std::find(kConditional.begin(), kConditional.end(), info.resource.kind) != kConditional.end();
-  if (!conditional || !GetString(body.value("metadata", Json::object()), "resourceVersion").empty()) {
+  if (!conditional || !kube::GetString(body.value("metadata", kube::Json::object()), "resourceVersion").empty()) {
     return absl::OkStatus();
   }
-  Resource named = info.resource;
+  kube::Resource named = info.resource;
   named.kind = named.plural;  // as the real server does
-  return InvalidError(named, name, {InvalidValue("metadata.resourceVersion", 0, "must be specified for an update")});
+  return InvalidError(named, name,
+                      {kube::InvalidValue("metadata.resourceVersion", 0, "must be specified for an update")});
 }
 
-absl::Status CheckKind(const ResourceInfo& info, const Json& body) {
-  const std::string version = GetString(body, "apiVersion");
-  const std::string kind = GetString(body, "kind");
+absl::Status CheckKind(const ResourceInfo& info, const kube::Json& body) {
+  const std::string version = kube::GetString(body, "apiVersion");
+  const std::string kind = kube::GetString(body, "kind");
   if ((version.empty() || version == info.resource.ApiVersion()) && (kind.empty() || kind == info.resource.kind)) {
     return absl::OkStatus();
   }
@@ -39,18 +40,18 @@ absl::Status CheckKind(const ResourceInfo& info, const Json& body) {
                                 info.resource.ApiVersion(), info.resource.kind));
 }
 
-absl::StatusOr<Json> BodyOf(const Route& route, const HttpRequest& request, const WriteOptions& options,
-                            const Definitions& definitions) {
-  MEDLEY_ASSIGN_OR_RETURN(Json body, DecodeBody(route, request, options, definitions));
+absl::StatusOr<kube::Json> BodyOf(const Route& route, const HttpRequest& request, const WriteOptions& options,
+                                  const kube::Definitions& definitions) {
+  MEDLEY_ASSIGN_OR_RETURN(kube::Json body, DecodeBody(route, request, options, definitions));
   MEDLEY_RETURN_IF_ERROR(CheckKind(*route.info, body));
   body["apiVersion"] = route.info->resource.ApiVersion();
   body["kind"] = route.info->resource.kind;
   return body;
 }
 
-absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Definitions& definitions) {
+absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const kube::Definitions& definitions) {
   DeleteSpec spec;
-  Json body = Json::object();
+  kube::Json body = kube::Json::object();
   BodyType type = BodyType::kJson;
   if (!request.body.empty()) {
     MEDLEY_ASSIGN_OR_RETURN(type, ObjectBodyType(request.content_type, true));
@@ -70,7 +71,7 @@ absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Defi
     if (!parsed->is_object()) return BadRequest("DeleteOptions must be a JSON object");
     body = *std::move(parsed);
   }
-  spec.propagation = GetString(body, "propagationPolicy");
+  spec.propagation = kube::GetString(body, "propagationPolicy");
   if (const std::string given = request.Query("propagationPolicy"); !given.empty()) {
     spec.propagation = given;
   }
@@ -84,14 +85,14 @@ absl::StatusOr<DeleteSpec> ReadDeleteSpec(const HttpRequest& request, const Defi
   }
   if (spec.grace_seconds.value_or(0) < 0) return BadRequest("gracePeriodSeconds must not be negative");
   if (body.contains("preconditions") && body["preconditions"].is_object()) {
-    const Json& conditions = body["preconditions"];
-    if (const std::string uid = GetString(conditions, "uid"); !uid.empty()) spec.uid = uid;
-    if (const std::string version = GetString(conditions, "resourceVersion"); !version.empty()) {
+    const kube::Json& conditions = body["preconditions"];
+    if (const std::string uid = kube::GetString(conditions, "uid"); !uid.empty()) spec.uid = uid;
+    if (const std::string version = kube::GetString(conditions, "resourceVersion"); !version.empty()) {
       spec.resource_version = version;
     }
   }
   spec.dry_run =
-      request.Query("dryRun") == "All" || (body.contains("dryRun") && body["dryRun"] == Json::array({"All"}));
+      request.Query("dryRun") == "All" || (body.contains("dryRun") && body["dryRun"] == kube::Json::array({"All"}));
   if (!spec.propagation.empty() && spec.propagation != "Background" && spec.propagation != "Foreground" &&
       spec.propagation != "Orphan") {
     return BadRequest(fmt::format("propagationPolicy: Unsupported value: \"{}\"", spec.propagation));
@@ -105,8 +106,8 @@ absl::StatusOr<HttpResponse> Api::Create(const Route& route, const HttpRequest& 
   std::vector<std::string> warnings;
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.warnings = &warnings;
-  MEDLEY_ASSIGN_OR_RETURN(Json body, BodyOf(route, request, options, rest_.registry().definitions()));
-  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object, rest_.Create(*route.info, route.ns, std::move(body), options));
+  MEDLEY_ASSIGN_OR_RETURN(kube::Json body, BodyOf(route, request, options, rest_.registry().definitions()));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr object, rest_.Create(*route.info, route.ns, std::move(body), options));
   HttpResponse response = ObjectResponse(route, request, object->json(), rest_.clock().Now(), 201);
   AddWarnings(warnings, &response);
   return response;
@@ -116,11 +117,11 @@ absl::StatusOr<HttpResponse> Api::Update(const Route& route, const HttpRequest& 
   std::vector<std::string> warnings;
   MEDLEY_ASSIGN_OR_RETURN(WriteOptions options, ReadWriteOptions(route, request));
   options.warnings = &warnings;
-  MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options, rest_.registry().definitions()));
-  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr object,
+  MEDLEY_ASSIGN_OR_RETURN(const kube::Json body, BodyOf(route, request, options, rest_.registry().definitions()));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr object,
                           rest_.Modify(
                               *route.info, route.key(),
-                              [&](const Json&) -> absl::StatusOr<Json> {
+                              [&](const kube::Json&) -> absl::StatusOr<kube::Json> {
                                 warnings.clear();
                                 MEDLEY_RETURN_IF_ERROR(CheckConditional(*route.info, route.name, body));
                                 return body;
@@ -137,7 +138,7 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
   options.warnings = &warnings;
   const ResourceInfo& info = *route.info;
   MEDLEY_ASSIGN_OR_RETURN(const PatchBody type, PatchBodyType(request.content_type, info.builtin));
-  ObjectPtr object;
+  kube::ObjectPtr object;
   int code = 200;
   if (type == PatchBody::kApply) {
     if (request.Query("fieldManager").empty()) {
@@ -145,11 +146,11 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
                       "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is "
                       "required for apply patch");
     }
-    MEDLEY_ASSIGN_OR_RETURN(const Json body, BodyOf(route, request, options, rest_.registry().definitions()));
-    if (const std::string name = GetString(body["metadata"], "name"); !name.empty() && name != route.name) {
+    MEDLEY_ASSIGN_OR_RETURN(const kube::Json body, BodyOf(route, request, options, rest_.registry().definitions()));
+    if (const std::string name = kube::GetString(body["metadata"], "name"); !name.empty() && name != route.name) {
       return BadRequest("the name of the object does not match the name on the URL");
     }
-    Json config = body;
+    kube::Json config = body;
     config["metadata"]["name"] = route.name;
     bool created = false;
     MEDLEY_ASSIGN_OR_RETURN(object, rest_.Apply(info, route.key(), config, options, &created));
@@ -157,16 +158,16 @@ absl::StatusOr<HttpResponse> Api::Patch(const Route& route, const HttpRequest& r
   } else {
     const auto parsed = document::ParseJson(request.body, kBodyLimits);
     if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
-    const Json& patch = *parsed;
+    const kube::Json& patch = *parsed;
     const bool strategic = type == PatchBody::kStrategic;
     const bool merge = type == PatchBody::kMerge;
     if (merge && !patch.is_object()) return BadRequest("a merge patch must be a JSON object");
-    const auto change = [&](const Json& current) -> absl::StatusOr<Json> {
+    const auto change = [&](const kube::Json& current) -> absl::StatusOr<kube::Json> {
       warnings.clear();
       if (strategic) return StrategicMergePatch(current, patch, info.schema);
       if (!merge) return JsonPatch(InVersion(info, current), patch);
-      Json next = current;
-      MergePatch(next, patch);
+      kube::Json next = current;
+      kube::MergePatch(next, patch);
       return next;
     };
     MEDLEY_ASSIGN_OR_RETURN(object, rest_.Modify(info, route.key(), change, options));
@@ -187,11 +188,11 @@ absl::StatusOr<HttpResponse> Api::Delete(const Route& route, const HttpRequest& 
     AddWarnings(warnings, &response);
     return response;
   }
-  Json details = {{"name", route.name}, {"kind", route.info->resource.plural}, {"uid", done.object->uid()}};
+  kube::Json details = {{"name", route.name}, {"kind", route.info->resource.plural}, {"uid", done.object->uid()}};
   if (!route.info->resource.group.empty()) details["group"] = route.info->resource.group;
   HttpResponse response = JsonResponse({{"kind", "Status"},
                                         {"apiVersion", "v1"},
-                                        {"metadata", Json::object()},
+                                        {"metadata", kube::Json::object()},
                                         {"status", "Success"},
                                         {"details", std::move(details)}});
   AddWarnings(warnings, &response);
@@ -203,8 +204,8 @@ absl::StatusOr<HttpResponse> Api::DeleteCollection(const Route& route, const Htt
   MEDLEY_ASSIGN_OR_RETURN(
       const Selector selector,
       Selector::Parse(*route.info, route.ns, request.Query("labelSelector"), request.Query("fieldSelector")));
-  Json items = Json::array();
-  for (const ObjectPtr& object : rest_.store().List(route.info->bucket(), route.ns).objects) {
+  kube::Json items = kube::Json::array();
+  for (const kube::ObjectPtr& object : rest_.store().List(route.info->bucket(), route.ns).objects) {
     if (!selector.Matches(*object)) continue;
     const auto done = rest_.Delete(*route.info, object->key(), spec);
     if (done.ok()) items.push_back(InVersion(*route.info, done->object->json()));
@@ -217,4 +218,4 @@ absl::StatusOr<HttpResponse> Api::DeleteCollection(const Route& route, const Htt
                        {"items", std::move(items)}});
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -8,11 +8,11 @@
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/fieldset.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 // The fields that can be owned: not the object's identity, and not what the server fills in.
-Json Ownable(Json object) {
+kube::Json Ownable(kube::Json object) {
   object.erase("apiVersion");
   object.erase("kind");
   const auto it = object.find("metadata");
@@ -38,30 +38,32 @@ struct Entry {
   }
 };
 
-std::vector<Entry> ReadEntries(const Json& object) {
+std::vector<Entry> ReadEntries(const kube::Json& object) {
   std::vector<Entry> out;
   const auto metadata = object.find("metadata");
   if (metadata == object.end() || !metadata->is_object()) return out;
   const auto list = metadata->find("managedFields");
   if (list == metadata->end() || !list->is_array()) return out;
-  for (const Json& one : *list) {
+  for (const kube::Json& one : *list) {
     if (!one.is_object() || !one.contains("fieldsV1")) continue;
-    out.push_back({GetString(one, "manager"), GetString(one, "operation"), GetString(one, "subresource"),
-                   GetString(one, "apiVersion"), GetString(one, "time"), FromFieldsV1(one["fieldsV1"])});
+    out.push_back({kube::GetString(one, "manager"), kube::GetString(one, "operation"),
+                   kube::GetString(one, "subresource"), kube::GetString(one, "apiVersion"),
+                   kube::GetString(one, "time"), FromFieldsV1(one["fieldsV1"])});
   }
   return out;
 }
 
-void WriteEntries(const std::vector<Entry>& entries, Json* object) {
-  Json list = Json::array();
+void WriteEntries(const std::vector<Entry>& entries, kube::Json* object) {
+  kube::Json list = kube::Json::array();
   for (const Entry& entry : entries) {
     if (entry.fields.empty()) continue;
-    Json one = {{"manager", entry.manager}, {"operation", entry.operation}, {"apiVersion", entry.api_version},
-                {"time", entry.time},       {"fieldsType", "FieldsV1"},     {"fieldsV1", ToFieldsV1(entry.fields)}};
+    kube::Json one = {{"manager", entry.manager},        {"operation", entry.operation},
+                      {"apiVersion", entry.api_version}, {"time", entry.time},
+                      {"fieldsType", "FieldsV1"},        {"fieldsV1", ToFieldsV1(entry.fields)}};
     if (!entry.subresource.empty()) one["subresource"] = entry.subresource;
     list.push_back(std::move(one));
   }
-  Json& metadata = (*object)["metadata"];
+  kube::Json& metadata = (*object)["metadata"];
   if (list.empty()) {
     metadata.erase("managedFields");
   } else {
@@ -98,7 +100,7 @@ std::string Describe(const Entry& entry) {
 }
 
 absl::Status ConflictsError(const std::vector<Entry>& entries, const Entry& self, const FieldSet& changed) {
-  Json causes = Json::array();
+  kube::Json causes = kube::Json::array();
   std::map<std::string, std::vector<std::string>> by_manager;
   for (const Entry& entry : entries) {
     if (&entry == &self) continue;
@@ -127,8 +129,8 @@ absl::Status ConflictsError(const std::vector<Entry>& entries, const Entry& self
 }
 
 // Removes the fields that `self` had and that `now` lacks, outermost first, unless others own some of them.
-void RemoveAbandoned(const std::vector<Entry>& entries, const Entry& self, const FieldSet& now, const Schema& schema,
-                     Json* object) {
+void RemoveAbandoned(const std::vector<Entry>& entries, const Entry& self, const FieldSet& now,
+                     const kube::Schema& schema, kube::Json* object) {
   std::vector<FieldPath> dropped;
   for (const FieldPath& path : self.fields) {
     if (!now.contains(path)) dropped.push_back(path);
@@ -144,8 +146,8 @@ void RemoveAbandoned(const std::vector<Entry>& entries, const Entry& self, const
   }
 }
 
-Json KeepOnly(const Json& config, const std::string& subresource, bool has_status) {
-  Json out = config;
+kube::Json KeepOnly(const kube::Json& config, const std::string& subresource, bool has_status) {
+  kube::Json out = config;
   if (subresource == "status") {
     for (auto it = out.begin(); it != out.end();) {
       const bool keep =
@@ -160,12 +162,12 @@ Json KeepOnly(const Json& config, const std::string& subresource, bool has_statu
 
 }  // namespace
 
-void TrackUpdate(const ResourceInfo& info, const Json* old, Json* next, const std::string& manager,
+void TrackUpdate(const ResourceInfo& info, const kube::Json* old, kube::Json* next, const std::string& manager,
                  const std::string& subresource, const std::string& now) {
   const bool given = next->contains("metadata") && (*next)["metadata"].contains("managedFields");
   std::vector<Entry> entries = given ? ReadEntries(*next) : old != nullptr ? ReadEntries(*old) : std::vector<Entry>();
   if (old == nullptr) entries.clear();
-  const FieldDiff diff = DiffFields(old == nullptr ? Json::object() : Ownable(*old), Ownable(*next), info.schema);
+  const FieldDiff diff = DiffFields(old == nullptr ? kube::Json::object() : Ownable(*old), Ownable(*next), info.schema);
   if (!diff.changed.empty() || !diff.removed.empty()) {
     Entry* self = nullptr;
     for (Entry& entry : entries) {
@@ -187,13 +189,13 @@ void TrackUpdate(const ResourceInfo& info, const Json* old, Json* next, const st
   WriteEntries(entries, next);
 }
 
-absl::StatusOr<Json> MergeApply(const ResourceInfo& info, const Json& live, const Json& config,
-                                const WriteOptions& options, const std::string& now) {
-  const Json& given = config.at("metadata");
+absl::StatusOr<kube::Json> MergeApply(const ResourceInfo& info, const kube::Json& live, const kube::Json& config,
+                                      const WriteOptions& options, const std::string& now) {
+  const kube::Json& given = config.at("metadata");
   if (given.contains("managedFields") && !given["managedFields"].empty()) {
     return BadRequest("metadata.managedFields must be nil");
   }
-  const Json wanted = KeepOnly(config, options.subresource, info.has_status);
+  const kube::Json wanted = KeepOnly(config, options.subresource, info.has_status);
   std::vector<Entry> entries = ReadEntries(live);
   size_t mine = 0;
   while (mine < entries.size() && !entries[mine].Is(options.manager, "Apply", options.subresource)) {
@@ -204,7 +206,7 @@ absl::StatusOr<Json> MergeApply(const ResourceInfo& info, const Json& live, cons
   }
   Entry& self = entries[mine];
   const FieldSet fields = ToFieldSet(Ownable(wanted), info.schema);
-  Json merged = MergeByStructure(live, wanted, info.schema);
+  kube::Json merged = MergeByStructure(live, wanted, info.schema);
   FieldDiff diff = DiffFields(Ownable(live), Ownable(merged), info.schema);
   if (!options.force) {
     if (absl::Status status = ConflictsError(entries, self, diff.changed); !status.ok()) return status;
@@ -218,7 +220,7 @@ absl::StatusOr<Json> MergeApply(const ResourceInfo& info, const Json& live, cons
   self.api_version = info.resource.ApiVersion();
   if (!same || self.time.empty()) self.time = now;
   WriteEntries(entries, &merged);
-  Json& metadata = merged["metadata"];
+  kube::Json& metadata = merged["metadata"];
   if (given.contains("resourceVersion")) {
     metadata["resourceVersion"] = given["resourceVersion"];
   } else {
@@ -228,15 +230,15 @@ absl::StatusOr<Json> MergeApply(const ResourceInfo& info, const Json& live, cons
   return merged;
 }
 
-bool SameButTimes(const Json& a, const Json& b) {
-  const auto strip = [](Json json) {
+bool SameButTimes(const kube::Json& a, const kube::Json& b) {
+  const auto strip = [](kube::Json json) {
     const auto metadata = json.find("metadata");
     if (metadata != json.end() && metadata->contains("managedFields")) {
-      for (Json& one : (*metadata)["managedFields"]) one.erase("time");
+      for (kube::Json& one : (*metadata)["managedFields"]) one.erase("time");
     }
     return json;
   };
   return a == b || strip(a) == strip(b);
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

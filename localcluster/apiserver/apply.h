@@ -12,18 +12,18 @@
 #include "localcluster/apiserver/registry.h"
 #include "localcluster/apiserver/rest.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 // Records in next.metadata.managedFields what `manager` changed between `old` (null: created) and `next`.
-void TrackUpdate(const ResourceInfo& info, const Json* old, Json* next, const std::string& manager,
+void TrackUpdate(const ResourceInfo& info, const kube::Json* old, kube::Json* next, const std::string& manager,
                  const std::string& subresource, const std::string& now);
 
 // Applies `config` to `live` and returns the result with its managedFields.
 // Errors: 409 with one FieldManagerConflict for each field; 400 when config has managedFields.
-absl::StatusOr<Json> MergeApply(const ResourceInfo& info, const Json& live, const Json& config,
-                                const WriteOptions& options, const std::string& now);
+absl::StatusOr<kube::Json> MergeApply(const ResourceInfo& info, const kube::Json& live, const kube::Json& config,
+                                      const WriteOptions& options, const std::string& now);
 
 // True if the objects are equal except for the times in managedFields: such a write changes nothing.
-bool SameButTimes(const Json& a, const Json& b);
+bool SameButTimes(const kube::Json& a, const kube::Json& b);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

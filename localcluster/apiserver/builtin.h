@@ -4,25 +4,26 @@
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/registry.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 // Sets the fields that the real server fills in on create. `serial` numbers cluster addresses.
-void DefaultBuiltin(const ResourceInfo& info, Json* object, uint64_t serial);
+void DefaultBuiltin(const ResourceInfo& info, kube::Json* object, uint64_t serial);
 
 // Checks what the schema cannot express. `old` is null on create.
-void ValidateBuiltin(const ResourceInfo& info, const Json* old, const Json& object, FieldErrors* errors);
+void ValidateBuiltin(const ResourceInfo& info, const kube::Json* old, const kube::Json& object,
+                     kube::FieldErrors* errors);
 
 // For CustomResourceDefinitions: their rules, and the status that says that the CRD is served.
-void ValidateCrd(const Json& crd, FieldErrors* errors);
-void SetCrdStatus(Json* crd, const std::string& now);
+void ValidateCrd(const kube::Json& crd, kube::FieldErrors* errors);
+void SetCrdStatus(kube::Json* crd, const std::string& now);
 
 std::string Base64(std::string_view bytes);
 
 // RFC 1123: a DNS label ("a-b") or subdomain ("a.b-c").
 bool IsDnsLabel(std::string_view name);
 bool IsDnsSubdomain(std::string_view name);
-void ValidateName(const ResourceInfo& info, const std::string& name, FieldErrors* errors);
+void ValidateName(const ResourceInfo& info, const std::string& name, kube::FieldErrors* errors);
 // Labels and annotations: syntax and size.
-void ValidateMetadata(const Json& metadata, FieldErrors* errors);
+void ValidateMetadata(const kube::Json& metadata, kube::FieldErrors* errors);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

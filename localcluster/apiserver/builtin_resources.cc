@@ -3,7 +3,7 @@
 #include "localcluster/apiserver/builtin_schemas.h"
 #include "localcluster/apiserver/registry.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 struct Row {
@@ -145,13 +145,13 @@ std::vector<Row> Rows() {
 // Defined by the generated builtin_schemas.cc.
 std::string_view BuiltinSchemasText();
 
-Definitions BuiltinDefinitions() {
-  Json all = Json::parse(BuiltinSchemasText(), nullptr, false);
+kube::Definitions BuiltinDefinitions() {
+  kube::Json all = kube::Json::parse(BuiltinSchemasText(), nullptr, false);
   MEDLEY_CHECK(all.is_object(), "schemas/builtin.json is broken");
-  return Definitions(std::move(all));
+  return kube::Definitions(std::move(all));
 }
 
-std::vector<InfoPtr> BuiltinResources(const Definitions& definitions) {
+std::vector<InfoPtr> BuiltinResources(const kube::Definitions& definitions) {
   std::vector<InfoPtr> out;
   for (const Row& row : Rows()) {
     auto info = std::make_shared<ResourceInfo>();
@@ -169,4 +169,4 @@ std::vector<InfoPtr> BuiltinResources(const Definitions& definitions) {
   return out;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -3,9 +3,9 @@
 
 #include "kube/schema/schema.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 // By name, as "io.k8s.api.core.v1.Pod". Parses megabytes: keep the result. Pure.
-Definitions BuiltinDefinitions();
+kube::Definitions BuiltinDefinitions();
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 const char* const kVerbs[] = {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
@@ -26,7 +26,7 @@ struct Sub {
 
 std::vector<Sub> Subresources(const ResourceInfo& info) {
   std::vector<Sub> out;
-  const Resource& r = info.resource;
+  const kube::Resource& r = info.resource;
   if (info.has_status) out.push_back({"status", r.group, r.version, r.kind, {"get", "patch", "update"}});
   if (info.has_scale) {
     out.push_back({"scale", "autoscaling", "v1", "Scale", {"get", "patch", "update"}});
@@ -40,42 +40,42 @@ std::vector<Sub> Subresources(const ResourceInfo& info) {
   return out;
 }
 
-Json GroupVersion(const std::string& group, const std::string& version) {
+kube::Json GroupVersion(const std::string& group, const std::string& version) {
   return {{"groupVersion", group.empty() ? version : group + "/" + version}, {"version", version}};
 }
 
-Json GroupJson(const std::string& group, const std::map<std::string, std::vector<InfoPtr>>& versions) {
-  Json list = Json::array();
+kube::Json GroupJson(const std::string& group, const std::map<std::string, std::vector<InfoPtr>>& versions) {
+  kube::Json list = kube::Json::array();
   for (auto it = versions.rbegin(); it != versions.rend(); ++it) {
     list.push_back(GroupVersion(group, it->first));
   }
   return {{"name", group}, {"versions", list}, {"preferredVersion", list[0]}};
 }
 
-Json ResourceEntry(const ResourceInfo& info) {
-  Json entry = {{"name", info.resource.plural},
-                {"singularName", info.singular},
-                {"namespaced", info.resource.namespaced},
-                {"kind", info.resource.kind},
-                {"verbs", kVerbs}};
+kube::Json ResourceEntry(const ResourceInfo& info) {
+  kube::Json entry = {{"name", info.resource.plural},
+                      {"singularName", info.singular},
+                      {"namespaced", info.resource.namespaced},
+                      {"kind", info.resource.kind},
+                      {"verbs", kVerbs}};
   if (!info.short_names.empty()) entry["shortNames"] = info.short_names;
   if (!info.categories.empty()) entry["categories"] = info.categories;
   return entry;
 }
 
-Json AggregatedResource(const ResourceInfo& info) {
-  const Resource& r = info.resource;
-  Json subs = Json::array();
+kube::Json AggregatedResource(const ResourceInfo& info) {
+  const kube::Resource& r = info.resource;
+  kube::Json subs = kube::Json::array();
   for (const Sub& sub : Subresources(info)) {
     subs.push_back({{"subresource", sub.name},
                     {"responseKind", {{"group", sub.group}, {"version", sub.version}, {"kind", sub.kind}}},
                     {"verbs", sub.verbs}});
   }
-  Json out = {{"resource", r.plural},
-              {"responseKind", {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}},
-              {"scope", r.namespaced ? "Namespaced" : "Cluster"},
-              {"singularResource", info.singular},
-              {"verbs", kVerbs}};
+  kube::Json out = {{"resource", r.plural},
+                    {"responseKind", {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}},
+                    {"scope", r.namespaced ? "Namespaced" : "Cluster"},
+                    {"singularResource", info.singular},
+                    {"verbs", kVerbs}};
   if (!info.short_names.empty()) out["shortNames"] = info.short_names;
   if (!info.categories.empty()) out["categories"] = info.categories;
   if (!subs.empty()) out["subresources"] = std::move(subs);
@@ -84,35 +84,36 @@ Json AggregatedResource(const ResourceInfo& info) {
 
 }  // namespace
 
-Json CoreVersions(const std::string& address) {
-  return {{"kind", "APIVersions"},
-          {"versions", {"v1"}},
-          {"serverAddressByClientCIDRs", Json::array({{{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", address}}})}};
+kube::Json CoreVersions(const std::string& address) {
+  return {
+      {"kind", "APIVersions"},
+      {"versions", {"v1"}},
+      {"serverAddressByClientCIDRs", kube::Json::array({{{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", address}}})}};
 }
 
-Json GroupList(const Registry& registry) {
-  Json groups = Json::array();
+kube::Json GroupList(const Registry& registry) {
+  kube::Json groups = kube::Json::array();
   for (const auto& [group, versions] : ByGroup(registry)) {
     if (!group.empty()) groups.push_back(GroupJson(group, versions));
   }
   return {{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(groups)}};
 }
 
-Json Group(const Registry& registry, const std::string& group) {
+kube::Json Group(const Registry& registry, const std::string& group) {
   const Versions all = ByGroup(registry);
   const auto it = all.find(group);
   if (it == all.end()) return nullptr;
-  Json json = GroupJson(group, it->second);
+  kube::Json json = GroupJson(group, it->second);
   json["kind"] = "APIGroup";
   json["apiVersion"] = "v1";
   return json;
 }
 
-Json ResourceList(const Registry& registry, const std::string& group, const std::string& version) {
+kube::Json ResourceList(const Registry& registry, const std::string& group, const std::string& version) {
   const Versions all = ByGroup(registry);
   const auto g = all.find(group);
   if (g == all.end() || !g->second.contains(version)) return nullptr;
-  Json list = Json::array();
+  kube::Json list = kube::Json::array();
   for (const InfoPtr& info : g->second.at(version)) {
     list.push_back(ResourceEntry(*info));
     for (const Sub& sub : Subresources(*info)) {
@@ -133,27 +134,27 @@ Json ResourceList(const Registry& registry, const std::string& group, const std:
           {"resources", std::move(list)}};
 }
 
-Json Aggregated(const Registry& registry, bool core, const std::string& version) {
-  Json items = Json::array();
+kube::Json Aggregated(const Registry& registry, bool core, const std::string& version) {
+  kube::Json items = kube::Json::array();
   for (const auto& [group, versions] : ByGroup(registry)) {
     if (group.empty() != core) continue;
-    Json list = Json::array();
+    kube::Json list = kube::Json::array();
     for (auto it = versions.rbegin(); it != versions.rend(); ++it) {
-      Json resources = Json::array();
+      kube::Json resources = kube::Json::array();
       for (const InfoPtr& info : it->second) resources.push_back(AggregatedResource(*info));
       list.push_back({{"version", it->first}, {"freshness", "Current"}, {"resources", resources}});
     }
-    Json metadata = {{"creationTimestamp", nullptr}};
+    kube::Json metadata = {{"creationTimestamp", nullptr}};
     if (!group.empty()) metadata["name"] = group;
     items.push_back({{"metadata", std::move(metadata)}, {"versions", std::move(list)}});
   }
   return {{"kind", "APIGroupDiscoveryList"},
           {"apiVersion", "apidiscovery.k8s.io/" + version},
-          {"metadata", Json::object()},
+          {"metadata", kube::Json::object()},
           {"items", std::move(items)}};
 }
 
-Json VersionInfo() {
+kube::Json VersionInfo() {
   return {{"major", "1"},
           {"minor", "32"},
           {"gitVersion", "v1.32.0+medley-embedded"},
@@ -165,4 +166,4 @@ Json VersionInfo() {
           {"platform", "linux/amd64"}};
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

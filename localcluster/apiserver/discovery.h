@@ -5,16 +5,16 @@
 
 #include "localcluster/apiserver/registry.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
-Json CoreVersions(const std::string& address);  // /api
-Json GroupList(const Registry& registry);       // /apis
+kube::Json CoreVersions(const std::string& address);  // /api
+kube::Json GroupList(const Registry& registry);       // /apis
 // /apis/GROUP; null if the group does not exist.
-Json Group(const Registry& registry, const std::string& group);
+kube::Json Group(const Registry& registry, const std::string& group);
 // /api/v1 and /apis/GROUP/VERSION; null if the version does not exist.
-Json ResourceList(const Registry& registry, const std::string& group, const std::string& version);
+kube::Json ResourceList(const Registry& registry, const std::string& group, const std::string& version);
 // An APIGroupDiscoveryList of apidiscovery.k8s.io/`version`: the core group, or all other groups.
-Json Aggregated(const Registry& registry, bool core, const std::string& version);
-Json VersionInfo();  // /version
+kube::Json Aggregated(const Registry& registry, bool core, const std::string& version);
+kube::Json VersionInfo();  // /version
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -1,6 +1,6 @@
 #include "localcluster/apiserver/faults.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 void FaultScript::Add(Fault fault) {
   base::MutexLock lock(mutex_);
@@ -37,4 +37,4 @@ std::optional<Fault> FaultScript::Take(std::string_view verb, std::string_view p
   return std::nullopt;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 struct Fault {
   enum class Kind {
@@ -54,4 +54,4 @@ class FaultScript {
   size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

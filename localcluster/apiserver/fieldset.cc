@@ -1,9 +1,9 @@
 #include "localcluster/apiserver/fieldset.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
-bool Granular(const Json& value, const Schema& schema) { return value.is_object() && !schema.map_atomic(); }
+bool Granular(const kube::Json& value, const kube::Schema& schema) { return value.is_object() && !schema.map_atomic(); }
 
 FieldPath Plus(const FieldPath& path, std::string element) {
   FieldPath out = path;
@@ -11,14 +11,14 @@ FieldPath Plus(const FieldPath& path, std::string element) {
   return out;
 }
 
-const Json* FindItem(const Json& list, const Schema& schema, const std::string& key) {
-  for (const Json& item : list) {
+const kube::Json* FindItem(const kube::Json& list, const kube::Schema& schema, const std::string& key) {
+  for (const kube::Json& item : list) {
     if (ItemKey(item, schema) == key) return &item;
   }
   return nullptr;
 }
 
-void Collect(const Json& value, const Schema& schema, const FieldPath& path, FieldSet* out) {
+void Collect(const kube::Json& value, const kube::Schema& schema, const FieldPath& path, FieldSet* out) {
   if (Granular(value, schema)) {
     if (value.empty() && !path.empty()) out->insert(path);
     for (const auto& [name, field] : value.items()) {
@@ -26,26 +26,27 @@ void Collect(const Json& value, const Schema& schema, const FieldPath& path, Fie
     }
     return;
   }
-  if (value.is_array() && schema.list_type() == Schema::ListType::kMap) {
+  if (value.is_array() && schema.list_type() == kube::Schema::ListType::kMap) {
     if (value.empty()) out->insert(path);
-    for (const Json& item : value) {
+    for (const kube::Json& item : value) {
       const FieldPath at = Plus(path, ItemKey(item, schema));
       out->insert(at);
       Collect(item, schema.Items(), at, out);
     }
     return;
   }
-  if (value.is_array() && schema.list_type() == Schema::ListType::kSet) {
+  if (value.is_array() && schema.list_type() == kube::Schema::ListType::kSet) {
     if (value.empty()) out->insert(path);
-    for (const Json& item : value) out->insert(Plus(path, "v:" + Dump(item)));
+    for (const kube::Json& item : value) out->insert(Plus(path, "v:" + kube::Dump(item)));
     return;
   }
   out->insert(path);
 }
 
-void Diff(const Json& a, const Json& b, const Schema& schema, const FieldPath& path, FieldDiff* out);
+void Diff(const kube::Json& a, const kube::Json& b, const kube::Schema& schema, const FieldPath& path, FieldDiff* out);
 
-void DiffMaps(const Json& a, const Json& b, const Schema& schema, const FieldPath& path, FieldDiff* out) {
+void DiffMaps(const kube::Json& a, const kube::Json& b, const kube::Schema& schema, const FieldPath& path,
+              FieldDiff* out) {
   for (const auto& [name, field] : b.items()) {
     const FieldPath at = Plus(path, "f:" + name);
     if (const auto it = a.find(name); it != a.end()) {
@@ -59,18 +60,19 @@ void DiffMaps(const Json& a, const Json& b, const Schema& schema, const FieldPat
   }
 }
 
-void DiffKeyed(const Json& a, const Json& b, const Schema& schema, const FieldPath& path, FieldDiff* out) {
-  for (const Json& item : b) {
+void DiffKeyed(const kube::Json& a, const kube::Json& b, const kube::Schema& schema, const FieldPath& path,
+               FieldDiff* out) {
+  for (const kube::Json& item : b) {
     const std::string key = ItemKey(item, schema);
     const FieldPath at = Plus(path, key);
-    if (const Json* old = FindItem(a, schema, key)) {
+    if (const kube::Json* old = FindItem(a, schema, key)) {
       Diff(*old, item, schema.Items(), at, out);
     } else {
       out->changed.insert(at);
       Collect(item, schema.Items(), at, &out->changed);
     }
   }
-  for (const Json& item : a) {
+  for (const kube::Json& item : a) {
     const std::string key = ItemKey(item, schema);
     if (FindItem(b, schema, key) != nullptr) continue;
     const FieldPath at = Plus(path, key);
@@ -79,11 +81,11 @@ void DiffKeyed(const Json& a, const Json& b, const Schema& schema, const FieldPa
   }
 }
 
-void Diff(const Json& a, const Json& b, const Schema& schema, const FieldPath& path, FieldDiff* out) {
+void Diff(const kube::Json& a, const kube::Json& b, const kube::Schema& schema, const FieldPath& path, FieldDiff* out) {
   if (a == b) return;
   if (Granular(a, schema) && Granular(b, schema)) return DiffMaps(a, b, schema, path, out);
   const bool lists = a.is_array() && b.is_array();
-  if (lists && schema.list_type() == Schema::ListType::kMap) {
+  if (lists && schema.list_type() == kube::Schema::ListType::kMap) {
     return DiffKeyed(a, b, schema, path, out);
   }
   FieldSet old;
@@ -99,7 +101,7 @@ void Diff(const Json& a, const Json& b, const Schema& schema, const FieldPath& p
   }
 }
 
-void Parse(const Json& fields, const FieldPath& path, FieldSet* out) {
+void Parse(const kube::Json& fields, const FieldPath& path, FieldSet* out) {
   if (!fields.is_object()) return;
   for (const auto& [name, child] : fields.items()) {
     if (name == ".") {
@@ -112,14 +114,14 @@ void Parse(const Json& fields, const FieldPath& path, FieldSet* out) {
   }
 }
 
-bool IsKeyOf(const Schema& list, const std::string& element) {
+bool IsKeyOf(const kube::Schema& list, const std::string& element) {
   for (const std::string& key : list.list_map_keys()) {
     if (element == "f:" + key) return true;
   }
   return false;
 }
 
-void Remove(Json* value, const Schema& schema, const FieldPath& path, size_t i) {
+void Remove(kube::Json* value, const kube::Schema& schema, const FieldPath& path, size_t i) {
   if (i >= path.size()) return;
   const std::string& element = path[i];
   const bool last = i + 1 == path.size();
@@ -139,7 +141,7 @@ void Remove(Json* value, const Schema& schema, const FieldPath& path, size_t i) 
   }
   if (!value->is_array()) return;
   for (auto it = value->begin(); it != value->end(); ++it) {
-    const bool hit = element.starts_with("v:") ? "v:" + Dump(*it) == element : ItemKey(*it, schema) == element;
+    const bool hit = element.starts_with("v:") ? "v:" + kube::Dump(*it) == element : ItemKey(*it, schema) == element;
     if (!hit) continue;
     if (last) {
       value->erase(it);
@@ -152,51 +154,51 @@ void Remove(Json* value, const Schema& schema, const FieldPath& path, size_t i) 
 
 }  // namespace
 
-std::string ItemKey(const Json& item, const Schema& list) {
-  Json key = Json::object();
+std::string ItemKey(const kube::Json& item, const kube::Schema& list) {
+  kube::Json key = kube::Json::object();
   if (item.is_object()) {
-    const Schema items = list.Items();
+    const kube::Schema items = list.Items();
     for (const std::string& name : list.list_map_keys()) {
       if (const auto it = item.find(name); it != item.end()) {
         key[name] = *it;
-      } else if (const Json* fallback = items.Field(name).Default()) {
+      } else if (const kube::Json* fallback = items.Field(name).Default()) {
         key[name] = *fallback;
       }
     }
   }
-  return "k:" + Dump(key);
+  return "k:" + kube::Dump(key);
 }
 
-FieldSet ToFieldSet(const Json& value, const Schema& schema) {
+FieldSet ToFieldSet(const kube::Json& value, const kube::Schema& schema) {
   FieldSet out;
   Collect(value, schema, {}, &out);
   return out;
 }
 
-FieldDiff DiffFields(const Json& a, const Json& b, const Schema& schema) {
+FieldDiff DiffFields(const kube::Json& a, const kube::Json& b, const kube::Schema& schema) {
   FieldDiff out;
   Diff(a, b, schema, {}, &out);
   return out;
 }
 
-Json ToFieldsV1(const FieldSet& set) {
-  Json root = Json::object();
+kube::Json ToFieldsV1(const FieldSet& set) {
+  kube::Json root = kube::Json::object();
   for (const FieldPath& path : set) {  // sorted: a container comes before its content
-    Json* node = &root;
+    kube::Json* node = &root;
     for (size_t i = 0; i < path.size(); ++i) {
       const bool parent_is_member =
           i > 0 && node->empty() &&
           set.contains(FieldPath(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(i)));
-      if (parent_is_member) (*node)["."] = Json::object();
-      Json& next = (*node)[path[i]];
-      if (next.is_null()) next = Json::object();
+      if (parent_is_member) (*node)["."] = kube::Json::object();
+      kube::Json& next = (*node)[path[i]];
+      if (next.is_null()) next = kube::Json::object();
       node = &next;
     }
   }
   return root;
 }
 
-FieldSet FromFieldsV1(const Json& fields) {
+FieldSet FromFieldsV1(const kube::Json& fields) {
   FieldSet out;
   Parse(fields, {}, &out);
   return out;
@@ -210,11 +212,11 @@ std::string PathText(const FieldPath& path) {
     } else if (element.starts_with("v:")) {
       out += "[=" + element.substr(2) + "]";
     } else {
-      const Json key = Json::parse(element.substr(2), nullptr, false);
+      const kube::Json key = kube::Json::parse(element.substr(2), nullptr, false);
       std::string inside;
       if (key.is_object()) {
         for (const auto& [name, value] : key.items()) {
-          inside += (inside.empty() ? "" : ",") + name + "=" + Dump(value);
+          inside += (inside.empty() ? "" : ",") + name + "=" + kube::Dump(value);
         }
       }
       out += "[" + inside + "]";
@@ -223,9 +225,9 @@ std::string PathText(const FieldPath& path) {
   return out;
 }
 
-Json MergeByStructure(const Json& live, const Json& config, const Schema& schema) {
+kube::Json MergeByStructure(const kube::Json& live, const kube::Json& config, const kube::Schema& schema) {
   if (Granular(config, schema) && Granular(live, schema)) {
-    Json out = live;
+    kube::Json out = live;
     for (const auto& [name, field] : config.items()) {
       const auto it = out.find(name);
       out[name] = it == out.end() ? field : MergeByStructure(*it, field, schema.Field(name));
@@ -233,19 +235,19 @@ Json MergeByStructure(const Json& live, const Json& config, const Schema& schema
     return out;
   }
   if (!config.is_array() || !live.is_array()) return config;
-  if (schema.list_type() == Schema::ListType::kSet) {
-    Json out = live;
-    for (const Json& item : config) {
+  if (schema.list_type() == kube::Schema::ListType::kSet) {
+    kube::Json out = live;
+    for (const kube::Json& item : config) {
       if (std::find(out.begin(), out.end(), item) == out.end()) out.push_back(item);
     }
     return out;
   }
-  if (schema.list_type() != Schema::ListType::kMap) return config;
-  Json out = live;
-  for (const Json& item : config) {
+  if (schema.list_type() != kube::Schema::ListType::kMap) return config;
+  kube::Json out = live;
+  for (const kube::Json& item : config) {
     const std::string key = ItemKey(item, schema);
     bool found = false;
-    for (Json& old : out) {
+    for (kube::Json& old : out) {
       if (ItemKey(old, schema) != key) continue;
       old = MergeByStructure(old, item, schema.Items());
       found = true;
@@ -256,6 +258,8 @@ Json MergeByStructure(const Json& live, const Json& config, const Schema& schema
   return out;
 }
 
-void RemovePath(Json* value, const Schema& schema, const FieldPath& path) { Remove(value, schema, path, 0); }
+void RemovePath(kube::Json* value, const kube::Schema& schema, const FieldPath& path) {
+  Remove(value, schema, path, 0);
+}
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -11,33 +11,33 @@
 
 #include "kube/schema/schema.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 using FieldPath = std::vector<std::string>;
 using FieldSet = std::set<FieldPath>;
 
-FieldSet ToFieldSet(const Json& value, const Schema& schema);
+FieldSet ToFieldSet(const kube::Json& value, const kube::Schema& schema);
 
 // What writing `b` over `a` changes or adds, and what it removes.
 struct FieldDiff {
   FieldSet changed;
   FieldSet removed;
 };
-FieldDiff DiffFields(const Json& a, const Json& b, const Schema& schema);
+FieldDiff DiffFields(const kube::Json& a, const kube::Json& b, const kube::Schema& schema);
 
-Json ToFieldsV1(const FieldSet& set);
-FieldSet FromFieldsV1(const Json& fields);
+kube::Json ToFieldsV1(const FieldSet& set);
+FieldSet FromFieldsV1(const kube::Json& fields);
 
 // ".spec.replicas", ".spec.containers[name=\"a\"].image"
 std::string PathText(const FieldPath& path);
 
 // Merges `config` into `live`: maps and keyed lists are merged, all other values are replaced.
-Json MergeByStructure(const Json& live, const Json& config, const Schema& schema);
+kube::Json MergeByStructure(const kube::Json& live, const kube::Json& config, const kube::Schema& schema);
 
 // Removes the value at `path`, and containers that become empty by it.
-void RemovePath(Json* value, const Schema& schema, const FieldPath& path);
+void RemovePath(kube::Json* value, const kube::Schema& schema, const FieldPath& path);
 
 // "k:{...}" of an item of a keyed list; "" if the item lacks a key.
-std::string ItemKey(const Json& item, const Schema& list);
+std::string ItemKey(const kube::Json& item, const kube::Schema& list);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

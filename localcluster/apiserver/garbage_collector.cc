@@ -3,11 +3,11 @@
 #include <map>
 #include <utility>
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
-bool HasFinalizer(const Object& object, const char* name) {
-  for (const Json& one : object.At("/metadata/finalizers")) {
+bool HasFinalizer(const kube::Object& object, const char* name) {
+  for (const kube::Json& one : object.At("/metadata/finalizers")) {
     if (one == name) return true;
   }
   return false;
@@ -17,9 +17,9 @@ bool HasFinalizer(const Object& object, const char* name) {
 
 // All objects at one moment.
 struct GarbageCollector::View {
-  std::map<std::string, std::vector<ObjectPtr>> all;
+  std::map<std::string, std::vector<kube::ObjectPtr>> all;
   std::set<std::string> uids;
-  std::map<std::string, std::vector<std::pair<InfoPtr, ObjectPtr>>> dependents;  // by owner's uid
+  std::map<std::string, std::vector<std::pair<InfoPtr, kube::ObjectPtr>>> dependents;  // by owner's uid
 };
 
 void GarbageCollector::Start() {
@@ -33,7 +33,7 @@ void GarbageCollector::Stop() {
 }
 
 void GarbageCollector::Notice(const Change& change) {
-  const Json& metadata = change.object->At("/metadata");
+  const kube::Json& metadata = change.object->At("/metadata");
   const bool matters = change.type == Change::Type::kDeleted || metadata.contains("deletionTimestamp") ||
                        (change.type == Change::Type::kAdded && metadata.contains("ownerReferences"));
   if (!matters) return;
@@ -58,10 +58,10 @@ void GarbageCollector::Sweep() {
   view.all = rest_.store().All();
   for (const auto& [bucket, objects] : view.all) {
     const InfoPtr info = rest_.registry().FindBucket(bucket);
-    for (const ObjectPtr& object : objects) {
+    for (const kube::ObjectPtr& object : objects) {
       view.uids.insert(object->uid());
       if (info == nullptr) continue;
-      for (const OwnerReference& owner : object->owners()) {
+      for (const kube::OwnerReference& owner : object->owners()) {
         view.dependents[owner.uid].emplace_back(info, object);
       }
     }
@@ -76,7 +76,7 @@ void GarbageCollector::SweepOwners(const View& view) {
     if (view.uids.contains(uid)) continue;
     for (const auto& [info, object] : dependents) {
       bool owned = false;
-      for (const OwnerReference& owner : object->owners()) {
+      for (const kube::OwnerReference& owner : object->owners()) {
         owned = owned || view.uids.contains(owner.uid);
       }
       if (owned || object->deleting()) continue;
@@ -87,7 +87,7 @@ void GarbageCollector::SweepOwners(const View& view) {
   for (const auto& [bucket, objects] : view.all) {
     const InfoPtr info = rest_.registry().FindBucket(bucket);
     if (info == nullptr) continue;
-    for (const ObjectPtr& object : objects) {
+    for (const kube::ObjectPtr& object : objects) {
       if (!object->deleting()) continue;
       const auto it = view.dependents.find(object->uid());
       if (HasFinalizer(*object, "foregroundDeletion")) {
@@ -102,10 +102,10 @@ void GarbageCollector::SweepOwners(const View& view) {
       } else if (HasFinalizer(*object, "orphan")) {
         if (it != view.dependents.end()) {
           for (const auto& [kind, child] : it->second) {
-            const auto disown = [&](const Json& current) -> absl::StatusOr<Json> {
-              Json next = current;
-              Json kept = Json::array();
-              for (const Json& one : next["metadata"]["ownerReferences"]) {
+            const auto disown = [&](const kube::Json& current) -> absl::StatusOr<kube::Json> {
+              kube::Json next = current;
+              kube::Json kept = kube::Json::array();
+              for (const kube::Json& one : next["metadata"]["ownerReferences"]) {
                 if (one.value("uid", "") != object->uid()) kept.push_back(one);
               }
               next["metadata"]["ownerReferences"] = std::move(kept);
@@ -125,13 +125,13 @@ void GarbageCollector::SweepOwners(const View& view) {
 void GarbageCollector::SweepNamespaces(const View& view) {
   const auto namespaces = view.all.find("/namespaces");
   if (namespaces == view.all.end()) return;
-  for (const ObjectPtr& ns : namespaces->second) {
+  for (const kube::ObjectPtr& ns : namespaces->second) {
     if (!ns->deleting()) continue;
     const std::string name = ns->key().name;
     bool empty = true;
     for (const auto& [bucket, objects] : view.all) {
       const InfoPtr info = rest_.registry().FindBucket(bucket);
-      for (const ObjectPtr& object : objects) {
+      for (const kube::ObjectPtr& object : objects) {
         if (info == nullptr || object->key().ns != name) continue;
         empty = false;
         if (!object->deleting()) (void)rest_.Delete(*info, object->key(), {.uid = object->uid()});
@@ -141,4 +141,4 @@ void GarbageCollector::SweepNamespaces(const View& view) {
   }
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -11,7 +11,7 @@
 #include "common/base/mutex.h"
 #include "localcluster/apiserver/rest.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 class GarbageCollector {
  public:
@@ -36,4 +36,4 @@ class GarbageCollector {
   std::jthread thread_;
 };
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -1,7 +1,7 @@
 // The subset of JSONPath that printer columns and scale paths use.
 #include "localcluster/apiserver/table.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 std::string_view Unquoted(std::string_view text) {
@@ -12,8 +12,8 @@ std::string_view Unquoted(std::string_view text) {
 }
 
 // Applies a filter such as ?(@.type=="Ready"): returns the items for which it is true.
-Json Filtered(const Json& list, std::string_view filter) {
-  Json out = Json::array();
+kube::Json Filtered(const kube::Json& list, std::string_view filter) {
+  kube::Json out = kube::Json::array();
   const size_t at = filter.find("@.");
   const size_t equals = filter.find("==");
   if (!list.is_array() || at == std::string_view::npos || equals == std::string_view::npos) return out;
@@ -23,28 +23,28 @@ Json Filtered(const Json& list, std::string_view filter) {
   while (!value.empty() && (value.back() == ')' || value.back() == ' ')) value.remove_suffix(1);
   while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
   const std::string wanted(Unquoted(value));
-  for (const Json& item : list) {
+  for (const kube::Json& item : list) {
     const auto it = item.is_object() ? item.find(std::string(field)) : item.end();
     if (!item.is_object() || it == item.end()) continue;
-    if ((it->is_string() ? it->get<std::string>() : Dump(*it)) == wanted) out.push_back(item);
+    if ((it->is_string() ? it->get<std::string>() : kube::Dump(*it)) == wanted) out.push_back(item);
   }
   return out;
 }
 
-Json Member(const Json& value, const std::string& name) {
+kube::Json Member(const kube::Json& value, const std::string& name) {
   if (!value.is_object()) return nullptr;
   const auto it = value.find(name);
-  return it == value.end() ? Json() : *it;
+  return it == value.end() ? kube::Json() : *it;
 }
 
-Json Bracket(const Json& value, std::string_view inside, bool* many) {
+kube::Json Bracket(const kube::Json& value, std::string_view inside, bool* many) {
   if (inside.starts_with("?")) {
     *many = true;
     return Filtered(value, inside);
   }
   if (inside == "*") {
     *many = true;
-    return value.is_array() ? value : Json::array();
+    return value.is_array() ? value : kube::Json::array();
   }
   if (inside.starts_with("'") || inside.starts_with("\"")) {
     return Member(value, std::string(Unquoted(inside)));
@@ -53,20 +53,20 @@ Json Bracket(const Json& value, std::string_view inside, bool* many) {
   const long index = std::strtol(std::string(inside).c_str(), nullptr, 10);
   const auto size = static_cast<long>(value.size());
   const long at = index < 0 ? size + index : index;
-  return at >= 0 && at < size ? value[static_cast<size_t>(at)] : Json();
+  return at >= 0 && at < size ? value[static_cast<size_t>(at)] : kube::Json();
 }
 
 }  // namespace
 
-Json JsonPath(const Json& object, const std::string& path) {
+kube::Json JsonPath(const kube::Json& object, const std::string& path) {
   std::string_view rest = path;
   if (rest.starts_with("{") && rest.ends_with("}")) rest = rest.substr(1, rest.size() - 2);
   if (rest.starts_with("$")) rest.remove_prefix(1);
-  Json value = object;
+  kube::Json value = object;
   bool many = false;
   while (!rest.empty()) {
     bool step_many = false;
-    const auto step = [&](const Json& one) -> Json {
+    const auto step = [&](const kube::Json& one) -> kube::Json {
       if (rest[0] == '[') return Bracket(one, rest.substr(1, rest.find(']') - 1), &step_many);
       const size_t start = rest[0] == '.' ? 1 : 0;
       std::string name;
@@ -78,9 +78,9 @@ Json JsonPath(const Json& object, const std::string& path) {
     };
     if (rest[0] == '[' && rest.find(']') == std::string_view::npos) return nullptr;
     if (many) {
-      Json next = Json::array();
-      for (const Json& one : value) {
-        const Json found = step(one);
+      kube::Json next = kube::Json::array();
+      for (const kube::Json& one : value) {
+        const kube::Json found = step(one);
         if (!found.is_null()) next.push_back(found);
       }
       value = std::move(next);
@@ -103,4 +103,4 @@ Json JsonPath(const Json& object, const std::string& path) {
   return value.size() == 1 ? value[0] : value;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 void LogAccess::Set(LogReader* reader) {
   auto next = std::make_shared<Term>();
@@ -24,7 +24,7 @@ bool LogAccess::serving() const {
   return term_->reader != nullptr;
 }
 
-absl::Status LogAccess::Read(const Key& pod, const LogOptions& options, const std::stop_token& stop,
+absl::Status LogAccess::Read(const kube::Key& pod, const LogOptions& options, const std::stop_token& stop,
                              const std::function<bool(std::string_view)>& sink) {
   std::shared_ptr<Term> term;
   {
@@ -43,4 +43,4 @@ absl::Status LogAccess::Read(const Key& pod, const LogOptions& options, const st
   return status;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

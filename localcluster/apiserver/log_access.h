@@ -11,7 +11,7 @@
 #include "common/base/mutex.h"
 #include "localcluster/log_reader.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 class LogAccess {
  public:
@@ -22,7 +22,7 @@ class LogAccess {
 
   // As LogReader::ReadLog. Ends early if `stop` is requested or another reader is set. Errors: Unavailable if there is
   // no reader, and those of the reader.
-  absl::Status Read(const Key& pod, const LogOptions& options, const std::stop_token& stop,
+  absl::Status Read(const kube::Key& pod, const LogOptions& options, const std::stop_token& stop,
                     const std::function<bool(std::string_view)>& sink);
 
  private:
@@ -36,4 +36,4 @@ class LogAccess {
   std::shared_ptr<Term> term_ ABSL_GUARDED_BY(mutex_) = std::make_shared<Term>();
 };
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -6,7 +6,7 @@
 #include "common/base/text.h"
 #include "localcluster/apiserver/api_error.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 std::string WithoutParameters(std::string_view content_type) {
@@ -44,4 +44,4 @@ absl::StatusOr<PatchBody> PatchBodyType(std::string_view content_type, bool buil
               : "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 enum class BodyType { kJson, kYaml, kProtobuf };
 
@@ -20,4 +20,4 @@ enum class PatchBody { kJsonPatch, kMerge, kStrategic, kApply };
 // For the body of a PATCH, which has no default. `builtin`: only those kinds have strategic merge patches. Errors: 415.
 absl::StatusOr<PatchBody> PatchBodyType(std::string_view content_type, bool builtin);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

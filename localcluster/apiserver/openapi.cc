@@ -7,7 +7,7 @@
 #include "common/base/hash.h"
 #include "localcluster/apiserver/api_error.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 constexpr char kMeta[] = "io.k8s.apimachinery.pkg.apis.meta.v1.";
@@ -26,32 +26,32 @@ std::string DefinitionName(const ResourceInfo& info) {
   return reversed + info.resource.version + "." + info.resource.kind;
 }
 
-void CollectRefs(const Json& node, std::set<std::string>* out) {
+void CollectRefs(const kube::Json& node, std::set<std::string>* out) {
   if (node.is_object()) {
     for (const auto& [name, value] : node.items()) {
       if (name == "$ref" && value.is_string()) out->insert(value.get<std::string>());
       CollectRefs(value, out);
     }
   } else if (node.is_array()) {
-    for (const Json& item : node) CollectRefs(item, out);
+    for (const kube::Json& item : node) CollectRefs(item, out);
   }
 }
 
 // Rewrites $refs to those of the document. Version 3 requires a $ref beside other keywords to be inside an allOf.
-Json WithRefs(const Json& node, const std::string& prefix, bool v3) {
+kube::Json WithRefs(const kube::Json& node, const std::string& prefix, bool v3) {
   if (node.is_array()) {
-    Json out = Json::array();
-    for (const Json& item : node) out.push_back(WithRefs(item, prefix, v3));
+    kube::Json out = kube::Json::array();
+    for (const kube::Json& item : node) out.push_back(WithRefs(item, prefix, v3));
     return out;
   }
   if (!node.is_object()) return node;
-  Json out = Json::object();
+  kube::Json out = kube::Json::object();
   for (const auto& [name, value] : node.items()) {
     if (name == "x-proto") continue;
     if (name == "$ref" && value.is_string()) {
-      const Json ref = {{"$ref", prefix + value.get<std::string>()}};
+      const kube::Json ref = {{"$ref", prefix + value.get<std::string>()}};
       if (v3 && node.size() > 1) {
-        out["allOf"] = Json::array({ref});
+        out["allOf"] = kube::Json::array({ref});
       } else {
         out["$ref"] = ref["$ref"];
       }
@@ -64,8 +64,8 @@ Json WithRefs(const Json& node, const std::string& prefix, bool v3) {
 
 // Converts a structural schema to version 2 of the document. Like a real server (ToStructuralOpenAPIV2), it omits what
 // kubectl could not handle.
-Json InV2(const Json& schema) {
-  Json out = schema;
+kube::Json InV2(const kube::Json& schema) {
+  kube::Json out = schema;
   for (const char* junctor : {"allOf", "anyOf", "oneOf", "not"}) out.erase(junctor);
   const bool open = out.value("x-kubernetes-preserve-unknown-fields", false);
   const bool nullable = out.value("nullable", false);
@@ -80,42 +80,42 @@ Json InV2(const Json& schema) {
     if (out.contains(inner) && out[inner].is_object()) out[inner] = InV2(out[inner]);
   }
   if (out.contains("properties")) {
-    for (Json& property : out["properties"]) property = InV2(property);
+    for (kube::Json& property : out["properties"]) property = InV2(property);
   }
   return out;
 }
 
-Json Gvk(const Resource& r) { return {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}; }
+kube::Json Gvk(const kube::Resource& r) { return {{"group", r.group}, {"version", r.version}, {"kind", r.kind}}; }
 
 // The definitions of some kinds and of all that they refer to. Version 2 cannot express everything that a CRD can.
-Json Schemas(const Registry& registry, const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3) {
-  Json out = Json::object();
+kube::Json Schemas(const Registry& registry, const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3) {
+  kube::Json out = kube::Json::object();
   std::set<std::string> wanted = {std::string(kMeta) + "DeleteOptions", std::string(kMeta) + "Status"};
   for (const InfoPtr& info : infos) {
     const std::string name = DefinitionName(*info);
     const bool as_it_is = info->builtin || v3;
-    const Json& own = info->builtin ? registry.definitions().all().at(name) : info->schema_document;
-    const Json schema = as_it_is ? own : InV2(own);
+    const kube::Json& own = info->builtin ? registry.definitions().all().at(name) : info->schema_document;
+    const kube::Json schema = as_it_is ? own : InV2(own);
     CollectRefs(schema, &wanted);
     out[name] = WithRefs(schema, prefix, v3);
-    out[name]["x-kubernetes-group-version-kind"] = Json::array({Gvk(info->resource)});
+    out[name]["x-kubernetes-group-version-kind"] = kube::Json::array({Gvk(info->resource)});
   }
   while (!wanted.empty()) {
     const std::string name = *wanted.begin();
     wanted.erase(wanted.begin());
     if (out.contains(name) || !registry.definitions().all().contains(name)) continue;
-    const Json& schema = registry.definitions().all().at(name);
+    const kube::Json& schema = registry.definitions().all().at(name);
     CollectRefs(schema, &wanted);
     out[name] = WithRefs(schema, prefix, v3);
   }
   return out;
 }
 
-Json Operation(const ResourceInfo& info, const std::string& action, const std::string& ref, bool v3,
-               const std::vector<const char*>& parameters) {
-  Json list = Json::array();
+kube::Json Operation(const ResourceInfo& info, const std::string& action, const std::string& ref, bool v3,
+                     const std::vector<const char*>& parameters) {
+  kube::Json list = kube::Json::array();
   for (const char* name : parameters) {
-    Json parameter = {{"name", name}, {"in", "query"}, {"uniqueItems", true}};
+    kube::Json parameter = {{"name", name}, {"in", "query"}, {"uniqueItems", true}};
     if (v3) {
       parameter["schema"] = {{"type", "string"}, {"uniqueItems", true}};
     } else {
@@ -123,7 +123,7 @@ Json Operation(const ResourceInfo& info, const std::string& action, const std::s
     }
     list.push_back(std::move(parameter));
   }
-  Json ok = {{"description", "OK"}};
+  kube::Json ok = {{"description", "OK"}};
   if (v3) {
     ok["content"] = {{"application/json", {{"schema", {{"$ref", ref}}}}}};
   } else {
@@ -136,10 +136,10 @@ Json Operation(const ResourceInfo& info, const std::string& action, const std::s
           {"x-kubernetes-group-version-kind", Gvk(info.resource)}};
 }
 
-Json Paths(const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3) {
-  Json paths = Json::object();
+kube::Json Paths(const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3) {
+  kube::Json paths = kube::Json::object();
   for (const InfoPtr& info : infos) {
-    const Resource& r = info->resource;
+    const kube::Resource& r = info->resource;
     const std::string ref = prefix + DefinitionName(*info);
     const std::string ns = r.namespaced ? "{namespace}" : "";
     paths[r.Path(ns)] = {{"get", Operation(*info, "list", ref, v3, {"labelSelector", "fieldSelector", "limit"})},
@@ -155,7 +155,7 @@ Json Paths(const std::vector<InfoPtr>& infos, const std::string& prefix, bool v3
 
 }  // namespace
 
-Json OpenApiV3(const Registry& registry, const std::string& group, const std::string& version) {
+kube::Json OpenApiV3(const Registry& registry, const std::string& group, const std::string& version) {
   static constexpr char kPrefix[] = "#/components/schemas/";
   std::vector<InfoPtr> infos;
   for (const InfoPtr& info : registry.All()) {
@@ -168,7 +168,7 @@ Json OpenApiV3(const Registry& registry, const std::string& group, const std::st
           {"components", {{"schemas", Schemas(registry, infos, kPrefix, true)}}}};
 }
 
-Json OpenApiV2(const Registry& registry) {
+kube::Json OpenApiV2(const Registry& registry) {
   static constexpr char kPrefix[] = "#/definitions/";
   const std::vector<InfoPtr> infos = registry.All();
   return {{"swagger", "2.0"},
@@ -182,25 +182,25 @@ absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& regi
                                                             const HttpRequest& request) {
   HttpResponse response;
   if (parts.size() == 2 && parts[1] == "v2") {
-    const Json document = OpenApiV2(registry);
+    const kube::Json document = OpenApiV2(registry);
     const bool protobuf = request.accept.find("proto-openapi.spec.v2") != std::string::npos;
-    response.body = protobuf ? OpenApiV2Protobuf(document) : Dump(document);
+    response.body = protobuf ? OpenApiV2Protobuf(document) : kube::Dump(document);
     if (protobuf) response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     return response;
   }
   if (parts.size() == 2 && parts[1] == "v3") {
-    Json paths = Json::object();
+    kube::Json paths = kube::Json::object();
     for (const InfoPtr& info : registry.All()) {
-      const Resource& r = info->resource;
+      const kube::Resource& r = info->resource;
       const std::string at = r.group.empty() ? "api/" + r.version : "apis/" + r.ApiVersion();
       if (paths.contains(at)) continue;
-      const std::string hash = base::HashHex(Dump(OpenApiV3(registry, r.group, r.version)));
+      const std::string hash = base::HashHex(kube::Dump(OpenApiV3(registry, r.group, r.version)));
       paths[at] = {{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={}", at, hash)}};
     }
-    response.body = Dump({{"paths", std::move(paths)}});
+    response.body = kube::Dump({{"paths", std::move(paths)}});
     return response;
   }
-  Json document;
+  kube::Json document;
   if (parts.size() == 4 && parts[1] == "v3" && parts[2] == "api") {
     document = OpenApiV3(registry, "", parts[3]);
   } else if (parts.size() == 5 && parts[1] == "v3" && parts[2] == "apis") {
@@ -209,8 +209,8 @@ absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& regi
   if (document.is_null()) {
     return ApiError(404, "NotFound", "the server could not find the requested resource");
   }
-  response.body = Dump(document);
+  response.body = kube::Dump(document);
   return response;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

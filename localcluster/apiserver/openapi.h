@@ -11,7 +11,7 @@
 #include "common/http_server/message.h"
 #include "localcluster/apiserver/registry.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 using http_server::HttpRequest;
 using http_server::HttpResponse;
@@ -21,9 +21,9 @@ absl::StatusOr<std::optional<HttpResponse>> OpenApiDocument(const Registry& regi
                                                             const std::vector<std::string>& parts,
                                                             const HttpRequest& request);
 
-Json OpenApiV3(const Registry& registry, const std::string& group, const std::string& version);
-Json OpenApiV2(const Registry& registry);
+kube::Json OpenApiV3(const Registry& registry, const std::string& group, const std::string& version);
+kube::Json OpenApiV2(const Registry& registry);
 // Encodes a swagger 2.0 document as gnostic's openapi.v2.Document in protobuf's wire format.
-std::string OpenApiV2Protobuf(const Json& document);
+std::string OpenApiV2Protobuf(const kube::Json& document);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

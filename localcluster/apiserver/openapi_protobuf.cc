@@ -2,7 +2,7 @@
 // server's documents have. The field numbers are those of gnostic's openapiv2/OpenAPIv2.proto.
 #include "localcluster/apiserver/openapi.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 class Message {
@@ -20,19 +20,19 @@ class Message {
     Raw(value.size());
     out_ += value;
   }
-  void Text(int field, const Json& object, const char* name) {
+  void Text(int field, const kube::Json& object, const char* name) {
     const auto it = object.find(name);
     if (it != object.end() && it->is_string()) Bytes(field, it->get<std::string>());
   }
-  void Number(int field, const Json& object, const char* name) {
+  void Number(int field, const kube::Json& object, const char* name) {
     const auto it = object.find(name);
     if (it != object.end() && it->is_number()) Double(field, it->get<double>());
   }
-  void Count(int field, const Json& object, const char* name) {
+  void Count(int field, const kube::Json& object, const char* name) {
     const auto it = object.find(name);
     if (it != object.end() && it->is_number_unsigned()) Varint(field, it->get<uint64_t>());
   }
-  void Flag(int field, const Json& object, const char* name) {
+  void Flag(int field, const kube::Json& object, const char* name) {
     const auto it = object.find(name);
     if (it != object.end() && it->is_boolean() && it->get<bool>()) Varint(field, 1);
   }
@@ -55,21 +55,21 @@ std::string Named(const std::string& name, const std::string& value) {
 }
 
 // gnostic's Any: the value as YAML text (JSON is YAML).
-std::string Any(const Json& value) {
+std::string Any(const kube::Json& value) {
   Message m;
-  m.Bytes(2, Dump(value));
+  m.Bytes(2, kube::Dump(value));
   return m.str();
 }
 
-void Extensions(const Json& object, int field, Message* m) {
+void Extensions(const kube::Json& object, int field, Message* m) {
   for (const auto& [name, value] : object.items()) {
     if (name.starts_with("x-")) m->Bytes(field, Named(name, Any(value)));
   }
 }
 
-std::string SchemaMessage(const Json& schema);
+std::string SchemaMessage(const kube::Json& schema);
 
-std::string Properties(const Json& properties) {
+std::string Properties(const kube::Json& properties) {
   Message m;
   for (const auto& [name, value] : properties.items()) {
     if (value.is_object()) m.Bytes(1, Named(name, SchemaMessage(value)));
@@ -77,7 +77,7 @@ std::string Properties(const Json& properties) {
   return m.str();
 }
 
-std::string SchemaMessage(const Json& schema) {
+std::string SchemaMessage(const kube::Json& schema) {
   Message m;
   m.Text(1, schema, "$ref");
   m.Text(2, schema, "format");
@@ -93,12 +93,12 @@ std::string SchemaMessage(const Json& schema) {
   m.Count(14, schema, "maxItems");
   m.Count(15, schema, "minItems");
   if (const auto it = schema.find("required"); it != schema.end() && it->is_array()) {
-    for (const Json& one : *it) {
+    for (const kube::Json& one : *it) {
       if (one.is_string()) m.Bytes(19, one.get<std::string>());
     }
   }
   if (const auto it = schema.find("enum"); it != schema.end() && it->is_array()) {
-    for (const Json& one : *it) m.Bytes(20, Any(one));
+    for (const kube::Json& one : *it) m.Bytes(20, Any(one));
   }
   if (const auto it = schema.find("additionalProperties"); it != schema.end()) {
     Message item;
@@ -124,7 +124,7 @@ std::string SchemaMessage(const Json& schema) {
 }
 
 // A query parameter of type string.
-std::string ParameterItem(const Json& parameter) {
+std::string ParameterItem(const kube::Json& parameter) {
   Message query;
   query.Bytes(2, "query");
   query.Text(4, parameter, "name");
@@ -138,7 +138,7 @@ std::string ParameterItem(const Json& parameter) {
   return item.str();
 }
 
-std::string Responses(const Json& responses) {
+std::string Responses(const kube::Json& responses) {
   Message m;
   for (const auto& [code, response] : responses.items()) {
     Message one;
@@ -155,18 +155,18 @@ std::string Responses(const Json& responses) {
   return m.str();
 }
 
-std::string Operation(const Json& operation) {
+std::string Operation(const kube::Json& operation) {
   Message m;
   m.Text(5, operation, "operationId");
-  for (const Json& parameter : operation.value("parameters", Json::array())) {
+  for (const kube::Json& parameter : operation.value("parameters", kube::Json::array())) {
     m.Bytes(8, ParameterItem(parameter));
   }
-  m.Bytes(9, Responses(operation.value("responses", Json::object())));
+  m.Bytes(9, Responses(operation.value("responses", kube::Json::object())));
   Extensions(operation, 13, &m);
   return m.str();
 }
 
-std::string PathItem(const Json& path) {
+std::string PathItem(const kube::Json& path) {
   static constexpr std::pair<const char*, int> kVerbs[] = {
       {"get", 2}, {"put", 3}, {"post", 4}, {"delete", 5}, {"patch", 8}};
   Message m;
@@ -178,7 +178,7 @@ std::string PathItem(const Json& path) {
 
 }  // namespace
 
-std::string OpenApiV2Protobuf(const Json& document) {
+std::string OpenApiV2Protobuf(const kube::Json& document) {
   Message info;
   info.Bytes(1, "Kubernetes");
   info.Bytes(2, "v1.32.0");
@@ -198,4 +198,4 @@ std::string OpenApiV2Protobuf(const Json& document) {
   return out.str();
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

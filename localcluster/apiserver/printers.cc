@@ -4,47 +4,49 @@
 
 #include "localcluster/apiserver/table.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
-std::string Str(const Json& object, const char* path, const char* fallback = "<none>") {
-  const Json value = JsonPath(object, path);
+std::string Str(const kube::Json& object, const char* path, const char* fallback = "<none>") {
+  const kube::Json value = JsonPath(object, path);
   if (value.is_null()) return fallback;
-  const std::string text = value.is_string() ? value.get<std::string>() : Dump(value);
+  const std::string text = value.is_string() ? value.get<std::string>() : kube::Dump(value);
   return text.empty() ? fallback : text;
 }
 
-int64_t Int(const Json& object, const char* path) {
-  const Json value = JsonPath(object, path);
+int64_t Int(const kube::Json& object, const char* path) {
+  const kube::Json value = JsonPath(object, path);
   return value.is_number() ? static_cast<int64_t>(value.get<double>()) : 0;
 }
 
 // The list at `path`, or an empty list.
-Json Items(const Json& object, const char* path) {
-  const Json value = JsonPath(object, path);
-  return value.is_array() ? value : Json::array();
+kube::Json Items(const kube::Json& object, const char* path) {
+  const kube::Json value = JsonPath(object, path);
+  return value.is_array() ? value : kube::Json::array();
 }
 
 PrinterColumn Text(const char* name, const char* path, int priority = 0, const char* fallback = "<none>") {
-  return {name, "string", priority, [path, fallback](const Json& object) { return Json(Str(object, path, fallback)); }};
+  return {name, "string", priority,
+          [path, fallback](const kube::Json& object) { return kube::Json(Str(object, path, fallback)); }};
 }
 
 PrinterColumn AgeColumn(base::WallTime now) {
-  return {"Age", "string", 0, [now](const Json& o) { return Json(Age(Str(o, ".metadata.creationTimestamp"), now)); }};
+  return {"Age", "string", 0,
+          [now](const kube::Json& o) { return kube::Json(Age(Str(o, ".metadata.creationTimestamp"), now)); }};
 }
 
-Json PodReady(const Json& pod) {
+kube::Json PodReady(const kube::Json& pod) {
   int ready = 0;
-  for (const Json& status : Items(pod, ".status.containerStatuses")) {
+  for (const kube::Json& status : Items(pod, ".status.containerStatuses")) {
     ready += status.is_object() && status.value("ready", false);
   }
   return fmt::format("{}/{}", ready, Items(pod, ".spec.containers").size());
 }
 
-Json PodStatus(const Json& pod) {
+kube::Json PodStatus(const kube::Json& pod) {
   std::string reason = Str(pod, ".status.phase", "Unknown");
   if (const std::string why = Str(pod, ".status.reason", ""); !why.empty()) reason = why;
-  const Json statuses = Items(pod, ".status.containerStatuses");
+  const kube::Json statuses = Items(pod, ".status.containerStatuses");
   for (auto it = statuses.rbegin(); it != statuses.rend(); ++it) {
     const std::string waiting = Str(*it, ".state.waiting.reason", "");
     const std::string ended = Str(*it, ".state.terminated.reason", "");
@@ -62,9 +64,9 @@ Json PodStatus(const Json& pod) {
   return reason;
 }
 
-Json PodRestarts(const Json& pod) {
+kube::Json PodRestarts(const kube::Json& pod) {
   int64_t restarts = 0;
-  for (const Json& status : Items(pod, ".status.containerStatuses")) {
+  for (const kube::Json& status : Items(pod, ".status.containerStatuses")) {
     restarts += Int(status, ".restartCount");
   }
   return std::to_string(restarts);
@@ -79,11 +81,11 @@ std::vector<PrinterColumn> Pods(base::WallTime now) {
           Text("IP", ".status.podIP", 1),
           Text("Node", ".spec.nodeName", 1),
           Text("Nominated Node", ".status.nominatedNodeName", 1),
-          {"Readiness Gates", "string", 1, [](const Json&) { return Json("<none>"); }}};
+          {"Readiness Gates", "string", 1, [](const kube::Json&) { return kube::Json("<none>"); }}};
 }
 
 std::vector<PrinterColumn> Events(base::WallTime now) {
-  const auto last = [now](const Json& e) -> Json {
+  const auto last = [now](const kube::Json& e) -> kube::Json {
     for (const char* path :
          {".series.lastObservedTime", ".lastTimestamp", ".eventTime", ".metadata.creationTimestamp"}) {
       const std::string time = Str(e, path, "");
@@ -91,12 +93,12 @@ std::vector<PrinterColumn> Events(base::WallTime now) {
     }
     return "<unknown>";
   };
-  const auto object = [](const Json& e) -> Json {
+  const auto object = [](const kube::Json& e) -> kube::Json {
     std::string kind = Str(e, ".involvedObject.kind", "");
     for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return fmt::format("{}/{}", kind, Str(e, ".involvedObject.name", ""));
   };
-  const auto source = [](const Json& e) -> Json {
+  const auto source = [](const kube::Json& e) -> kube::Json {
     const std::string component = Str(e, ".source.component", "");
     return component.empty() ? Str(e, ".reportingComponent", "") : component;
   };
@@ -107,23 +109,24 @@ std::vector<PrinterColumn> Events(base::WallTime now) {
           Text("Subobject", ".involvedObject.fieldPath", 1, ""),
           {"Source", "string", 1, source},
           Text("Message", ".message", 0, ""),
-          {"First Seen", "string", 1, [now](const Json& e) { return Json(Age(Str(e, ".firstTimestamp", ""), now)); }},
+          {"First Seen", "string", 1,
+           [now](const kube::Json& e) { return kube::Json(Age(Str(e, ".firstTimestamp", ""), now)); }},
           {"Count", "string", 1,
-           [](const Json& e) { return Json(std::to_string(std::max<int64_t>(1, Int(e, ".count")))); }},
+           [](const kube::Json& e) { return kube::Json(std::to_string(std::max<int64_t>(1, Int(e, ".count")))); }},
           {"Name", "string", 1, NameColumn().cell}};
 }
 
-Json ServicePorts(const Json& service) {
+kube::Json ServicePorts(const kube::Json& service) {
   std::string text;
-  for (const Json& port : Items(service, ".spec.ports")) {
+  for (const kube::Json& port : Items(service, ".spec.ports")) {
     text += fmt::format("{}{}/{}", text.empty() ? "" : ",", Int(port, ".port"), Str(port, ".protocol", "TCP"));
   }
   return text.empty() ? "<none>" : text;
 }
 
-Json NodeStatus(const Json& node) {
+kube::Json NodeStatus(const kube::Json& node) {
   std::string status = "Unknown";
-  for (const Json& condition : Items(node, ".status.conditions")) {
+  for (const kube::Json& condition : Items(node, ".status.conditions")) {
     if (Str(condition, ".type") == "Ready") {
       status = Str(condition, ".status") == "True" ? "Ready" : "NotReady";
     }
@@ -132,10 +135,10 @@ Json NodeStatus(const Json& node) {
   return status;
 }
 
-Json NodeRoles(const Json& node) {
+kube::Json NodeRoles(const kube::Json& node) {
   static constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
   std::string roles;
-  const Json labels = JsonPath(node, ".metadata.labels");
+  const kube::Json labels = JsonPath(node, ".metadata.labels");
   if (!labels.is_object()) return "<none>";
   for (const auto& [name, value] : labels.items()) {
     if (name.starts_with(kPrefix)) roles += (roles.empty() ? "" : ",") + name.substr(kPrefix.size());
@@ -143,32 +146,32 @@ Json NodeRoles(const Json& node) {
   return roles.empty() ? "<none>" : roles;
 }
 
-Json QuotaCell(const Json& quota, bool limits) {
-  const Json hard =
+kube::Json QuotaCell(const kube::Json& quota, bool limits) {
+  const kube::Json hard =
       JsonPath(quota, ".status.hard").is_object() ? JsonPath(quota, ".status.hard") : JsonPath(quota, ".spec.hard");
-  const Json used = JsonPath(quota, ".status.used");
+  const kube::Json used = JsonPath(quota, ".status.used");
   std::string text;
   if (!hard.is_object()) return "";
   for (const auto& [name, value] : hard.items()) {
     if (name.starts_with("limits.") != limits) continue;
     const std::string now = used.is_object() ? used.value(name, std::string("0")) : "0";
     text += fmt::format("{}{}: {}/{}", text.empty() ? "" : ", ", name, now,
-                        value.is_string() ? value.get<std::string>() : Dump(value));
+                        value.is_string() ? value.get<std::string>() : kube::Dump(value));
   }
   return text;
 }
 
-Json DataCount(const Json& object) {
+kube::Json DataCount(const kube::Json& object) {
   size_t n = 0;
   for (const char* path : {".data", ".binaryData"}) {
-    const Json value = JsonPath(object, path);
+    const kube::Json value = JsonPath(object, path);
     n += value.is_object() ? value.size() : 0;
   }
   return n;
 }
 
-Json SelectorText(const Json& policy) {
-  const Json labels = JsonPath(policy, ".spec.podSelector.matchLabels");
+kube::Json SelectorText(const kube::Json& policy) {
+  const kube::Json labels = JsonPath(policy, ".spec.podSelector.matchLabels");
   std::string text;
   if (labels.is_object()) {
     for (const auto& [key, value] : labels.items()) {
@@ -181,7 +184,7 @@ Json SelectorText(const Json& policy) {
 }  // namespace
 
 PrinterColumn NameColumn() {
-  return {"Name", "string", 0, [](const Json& o) { return Json(Str(o, ".metadata.name", "")); }};
+  return {"Name", "string", 0, [](const kube::Json& o) { return kube::Json(Str(o, ".metadata.name", "")); }};
 }
 
 std::string Age(const std::string& time, base::WallTime now) {
@@ -198,7 +201,7 @@ std::vector<PrinterColumn> BuiltinColumns(const ResourceInfo& info, base::WallTi
     return {NameColumn(),
             Text("Type", ".spec.type"),
             Text("Cluster-IP", ".spec.clusterIP"),
-            {"External-IP", "string", 0, [](const Json&) { return Json("<none>"); }},
+            {"External-IP", "string", 0, [](const kube::Json&) { return kube::Json("<none>"); }},
             {"Port(s)", "string", 0, ServicePorts},
             age};
   }
@@ -217,8 +220,8 @@ std::vector<PrinterColumn> BuiltinColumns(const ResourceInfo& info, base::WallTi
   if (kind == "Lease") return {NameColumn(), Text("Holder", ".spec.holderIdentity", 0, ""), age};
   if (kind == "ResourceQuota") {
     return {NameColumn(),
-            {"Request", "string", 0, [](const Json& o) { return QuotaCell(o, false); }},
-            {"Limit", "string", 0, [](const Json& o) { return QuotaCell(o, true); }},
+            {"Request", "string", 0, [](const kube::Json& o) { return QuotaCell(o, false); }},
+            {"Limit", "string", 0, [](const kube::Json& o) { return QuotaCell(o, true); }},
             age};
   }
   if (kind == "PodDisruptionBudget") {
@@ -235,4 +238,4 @@ std::vector<PrinterColumn> BuiltinColumns(const ResourceInfo& info, base::WallTi
   return {NameColumn(), age};
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -8,13 +8,13 @@
 #include "common/base/clock.h"
 #include "localcluster/apiserver/registry.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 struct PrinterColumn {
   std::string name;
   std::string type;
   int priority = 0;  // above 0: shown only with -o wide
-  std::function<Json(const Json& object)> cell;
+  std::function<kube::Json(const kube::Json& object)> cell;
 };
 
 PrinterColumn NameColumn();
@@ -24,4 +24,4 @@ std::vector<PrinterColumn> BuiltinColumns(const ResourceInfo& info, base::WallTi
 // The time since an RFC 3339 time, such as "5m"; "<unknown>" if `time` is not valid.
 std::string Age(const std::string& time, base::WallTime now);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

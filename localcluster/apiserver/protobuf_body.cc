@@ -6,7 +6,7 @@
 #include "common/base/status.h"
 #include "localcluster/apiserver/builtin.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 constexpr char kTime[] = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
@@ -65,9 +65,10 @@ class Reader {
 
 class Decoder {
  public:
-  explicit Decoder(const Definitions& definitions) : definitions_(definitions) {}
+  explicit Decoder(const kube::Definitions& definitions) : definitions_(definitions) {}
 
-  absl::Status Message(std::string_view text, const Schema& schema, const Json& numbers, Json* out, int depth) {
+  absl::Status Message(std::string_view text, const kube::Schema& schema, const kube::Json& numbers, kube::Json* out,
+                       int depth) {
     if (depth > 40) return Malformed();
     Reader reader(text);
     while (!reader.Done()) {
@@ -80,7 +81,7 @@ class Decoder {
         continue;
       }
       const std::string& name = it->get_ref<const std::string&>();
-      const Json& node = schema.json()["properties"][name];
+      const kube::Json& node = schema.json()["properties"][name];
       MEDLEY_RETURN_IF_ERROR(Put(field, node, &(*out)[name], depth));
       // Go writes empty strings for fields that were never set.
       if ((*out)[name].is_null() || (*out)[name] == "") out->erase(name);
@@ -89,11 +90,11 @@ class Decoder {
   }
 
  private:
-  absl::Status Put(const Field& field, const Json& node, Json* slot, int depth) {
-    const Schema schema(&node, &definitions_);
+  absl::Status Put(const Field& field, const kube::Json& node, kube::Json* slot, int depth) {
+    const kube::Schema schema(&node, &definitions_);
     if (schema && schema.type() == "array") {
-      if (!slot->is_array()) *slot = Json::array();
-      MEDLEY_ASSIGN_OR_RETURN(Json item, Value(field, schema.json()["items"], depth));
+      if (!slot->is_array()) *slot = kube::Json::array();
+      MEDLEY_ASSIGN_OR_RETURN(kube::Json item, Value(field, schema.json()["items"], depth));
       slot->push_back(std::move(item));
       return absl::OkStatus();
     }
@@ -104,8 +105,8 @@ class Decoder {
     return absl::OkStatus();
   }
 
-  absl::Status Entry(const Field& field, const Json& node, Json* slot, int depth) {
-    if (!slot->is_object()) *slot = Json::object();
+  absl::Status Entry(const Field& field, const kube::Json& node, kube::Json* slot, int depth) {
+    if (!slot->is_object()) *slot = kube::Json::object();
     Reader reader(field.bytes);
     std::string key;
     Field value;
@@ -120,33 +121,33 @@ class Decoder {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Json> Value(const Field& field, const Json& node, int depth) {
+  absl::StatusOr<kube::Json> Value(const Field& field, const kube::Json& node, int depth) {
     const auto ref = node.find("$ref");
     const std::string name = ref != node.end() && ref->is_string() ? ref->get<std::string>() : "";
-    const Schema schema(&node, &definitions_);
+    const kube::Schema schema(&node, &definitions_);
     if (!schema) return Malformed();
     if (name == kTime || name == kMicroTime) return Time(field, name == kMicroTime);
     if (name == kFields) {
-      Json fields = Json::parse(Sub(field, 1).bytes, nullptr, false);
-      return fields.is_discarded() ? Json::object() : fields;
+      kube::Json fields = kube::Json::parse(Sub(field, 1).bytes, nullptr, false);
+      return fields.is_discarded() ? kube::Json::object() : fields;
     }
-    if (schema.quantity()) return Json(std::string(Sub(field, 1).bytes));
+    if (schema.quantity()) return kube::Json(std::string(Sub(field, 1).bytes));
     if (schema.int_or_string()) {
-      if (Sub(field, 1).integer == 0) return Json(static_cast<int32_t>(Sub(field, 2).integer));
-      return Json(std::string(Sub(field, 3).bytes));
+      if (Sub(field, 1).integer == 0) return kube::Json(static_cast<int32_t>(Sub(field, 2).integer));
+      return kube::Json(std::string(Sub(field, 3).bytes));
     }
     if (schema.json().contains("x-proto")) {
-      Json out = Json::object();
+      kube::Json out = kube::Json::object();
       MEDLEY_RETURN_IF_ERROR(Message(field.bytes, schema, schema.json()["x-proto"], &out, depth + 1));
       return out;
     }
-    if (schema.type() == "boolean") return Json(field.integer != 0);
-    if (schema.type() == "integer") return Json(static_cast<int64_t>(field.integer));
+    if (schema.type() == "boolean") return kube::Json(field.integer != 0);
+    if (schema.type() == "integer") return kube::Json(static_cast<int64_t>(field.integer));
     if (schema.type() == "string" && schema.json().value("format", "") == "byte") {
-      return Json(Base64(field.bytes));
+      return kube::Json(Base64(field.bytes));
     }
-    if (schema.type() == "string") return Json(std::string(field.bytes));
-    return Json(nullptr);
+    if (schema.type() == "string") return kube::Json(std::string(field.bytes));
+    return kube::Json(nullptr);
   }
 
   // The last field `number` inside a message.
@@ -160,30 +161,30 @@ class Decoder {
     return found;
   }
 
-  static absl::StatusOr<Json> Time(const Field& field, bool micro) {
-    if (field.bytes.empty()) return Json(nullptr);
+  static absl::StatusOr<kube::Json> Time(const Field& field, bool micro) {
+    if (field.bytes.empty()) return kube::Json(nullptr);
     const auto seconds = static_cast<int64_t>(Sub(field, 1).integer);
     const auto nanos = static_cast<int64_t>(Sub(field, 2).integer);
     if (seconds < -62135596800 || seconds > 253402300799) return Malformed();
     const base::WallTime time(base::seconds(seconds) +
                               std::chrono::duration_cast<std::chrono::microseconds>(base::nanoseconds(nanos)));
-    return Json(micro ? base::FormatTimeMicro(time) : base::FormatTime(time));
+    return kube::Json(micro ? base::FormatTimeMicro(time) : base::FormatTime(time));
   }
 
-  const Definitions& definitions_;
+  const kube::Definitions& definitions_;
 };
 
 }  // namespace
 
-absl::StatusOr<Json> DecodeProtobuf(std::string_view body, const Definitions& definitions,
-                                    std::string_view definition) {
+absl::StatusOr<kube::Json> DecodeProtobuf(std::string_view body, const kube::Definitions& definitions,
+                                          std::string_view definition) {
   static constexpr std::string_view kMagic("k8s\0", 4);
-  const Schema schema = definitions.Find(definition);
+  const kube::Schema schema = definitions.Find(definition);
   if (!body.starts_with(kMagic) || !schema || !schema.json().contains("x-proto")) {
     return Malformed();
   }
   Reader reader(body.substr(kMagic.size()));
-  Json out = Json::object();
+  kube::Json out = kube::Json::object();
   while (!reader.Done()) {
     Field field;
     if (!reader.Next(&field)) return Malformed();
@@ -201,4 +202,4 @@ absl::StatusOr<Json> DecodeProtobuf(std::string_view body, const Definitions& de
   return out;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

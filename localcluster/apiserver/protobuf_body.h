@@ -7,10 +7,11 @@
 
 #include "kube/schema/schema.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 // `definition`: the kind's name in Definitions. Field numbers come from schemas/builtin.json (x-proto).
 // Errors: InvalidArgument if the body is not such a message.
-absl::StatusOr<Json> DecodeProtobuf(std::string_view body, const Definitions& definitions, std::string_view definition);
+absl::StatusOr<kube::Json> DecodeProtobuf(std::string_view body, const kube::Definitions& definitions,
+                                          std::string_view definition);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

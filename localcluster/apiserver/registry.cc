@@ -1,49 +1,49 @@
 #include "localcluster/apiserver/registry.h"
 #include "kube/json_access.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
-std::vector<std::string> Texts(const Json& object, const char* name) {
+std::vector<std::string> Texts(const kube::Json& object, const char* name) {
   std::vector<std::string> out;
   const auto it = object.find(name);
   if (it == object.end() || !it->is_array()) return out;
-  for (const Json& one : *it) {
+  for (const kube::Json& one : *it) {
     if (one.is_string()) out.push_back(one.get<std::string>());
   }
   return out;
 }
 
 // openAPIV3Schema; an empty object where there is none.
-Json GivenSchema(const Json& version) {
+kube::Json GivenSchema(const kube::Json& version) {
   if (const auto schema = version.find("schema"); schema != version.end() && schema->is_object()) {
     if (const auto it = schema->find("openAPIV3Schema"); it != schema->end() && it->is_object()) return *it;
   }
-  return Json::object();
+  return kube::Json::object();
 }
 
 // The same, extended so that it validates a whole object.
-Json RootSchema(const Json& version) {
-  Json root = GivenSchema(version);
+kube::Json RootSchema(const kube::Json& version) {
+  kube::Json root = GivenSchema(version);
   root["type"] = "object";
-  Json& properties = root["properties"];
-  if (!properties.is_object()) properties = Json::object();
+  kube::Json& properties = root["properties"];
+  if (!properties.is_object()) properties = kube::Json::object();
   properties["apiVersion"] = {{"type", "string"}, {"description", "The versioned schema of this object."}};
   properties["kind"] = {{"type", "string"}, {"description", "The kind of this object."}};
   properties["metadata"] = {{"$ref", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}};
   return root;
 }
 
-InfoPtr FromCrd(const Json& crd, const Json& version, const Definitions& definitions) {
-  const Json& spec = crd.at("spec");
-  const Json& names = spec.at("names");
+InfoPtr FromCrd(const kube::Json& crd, const kube::Json& version, const kube::Definitions& definitions) {
+  const kube::Json& spec = crd.at("spec");
+  const kube::Json& names = spec.at("names");
   auto info = std::make_shared<ResourceInfo>();
   info->builtin = false;
   info->crd = crd.at("metadata").value("name", "");
-  info->resource = {GetString(spec, "group"), GetString(version, "name"), GetString(names, "plural"),
-                    GetString(names, "kind"), GetString(spec, "scope") != "Cluster"};
-  info->singular = GetString(names, "singular");
-  info->list_kind = GetString(names, "listKind");
+  info->resource = {kube::GetString(spec, "group"), kube::GetString(version, "name"), kube::GetString(names, "plural"),
+                    kube::GetString(names, "kind"), kube::GetString(spec, "scope") != "Cluster"};
+  info->singular = kube::GetString(names, "singular");
+  info->list_kind = kube::GetString(names, "listKind");
   if (info->list_kind.empty()) info->list_kind = info->resource.kind + "List";
   info->short_names = Texts(names, "shortNames");
   info->categories = Texts(names, "categories");
@@ -52,15 +52,15 @@ InfoPtr FromCrd(const Json& crd, const Json& version, const Definitions& definit
     info->has_status = sub->contains("status");
     if (const auto scale = sub->find("scale"); scale != sub->end() && scale->is_object()) {
       info->has_scale = true;
-      info->spec_replicas = GetString(*scale, "specReplicasPath");
-      info->status_replicas = GetString(*scale, "statusReplicasPath");
-      info->label_selector = GetString(*scale, "labelSelectorPath");
+      info->spec_replicas = kube::GetString(*scale, "specReplicasPath");
+      info->status_replicas = kube::GetString(*scale, "statusReplicasPath");
+      info->label_selector = kube::GetString(*scale, "labelSelectorPath");
     }
   }
   info->schema_document = RootSchema(version);
-  info->schema = Schema(&info->schema_document, &definitions);
-  if (auto rules = Rules::Compile(GivenSchema(version)); rules.ok()) {  // ValidateCrd has refused others
-    info->rules = std::make_shared<const Rules>(*std::move(rules));
+  info->schema = kube::Schema(&info->schema_document, &definitions);
+  if (auto rules = kube::Rules::Compile(GivenSchema(version)); rules.ok()) {  // ValidateCrd has refused others
+    info->rules = std::make_shared<const kube::Rules>(*std::move(rules));
   }
   if (const auto it = version.find("additionalPrinterColumns"); it != version.end()) {
     info->columns = *it;
@@ -70,10 +70,10 @@ InfoPtr FromCrd(const Json& crd, const Json& version, const Definitions& definit
 
 }  // namespace
 
-Registry::Registry(const Definitions& definitions) : definitions_(definitions) {
+Registry::Registry(const kube::Definitions& definitions) : definitions_(definitions) {
   base::MutexLock lock(mutex_);
   for (InfoPtr& info : BuiltinResources(definitions)) {
-    const Resource& r = info->resource;
+    const kube::Resource& r = info->resource;
     infos_[{r.group, r.version, r.plural}] = info;
   }
 }
@@ -87,7 +87,7 @@ InfoPtr Registry::Find(const std::string& group, const std::string& version, con
 InfoPtr Registry::FindKind(const std::string& group, const std::string& version, const std::string& kind) const {
   base::MutexLock lock(mutex_);
   for (const auto& [id, info] : infos_) {
-    const Resource& r = info->resource;
+    const kube::Resource& r = info->resource;
     if (r.group == group && r.version == version && r.kind == kind) return info;
   }
   return nullptr;
@@ -108,15 +108,15 @@ std::vector<InfoPtr> Registry::All() const {
   return out;
 }
 
-void Registry::SetCrd(const Json& crd) {
+void Registry::SetCrd(const kube::Json& crd) {
   std::vector<InfoPtr> fresh;
-  for (const Json& version : crd.at("spec").at("versions")) {
+  for (const kube::Json& version : crd.at("spec").at("versions")) {
     if (version.value("served", false)) fresh.push_back(FromCrd(crd, version, definitions_));
   }
   RemoveCrd(crd.at("metadata").value("name", ""));
   base::MutexLock lock(mutex_);
   for (InfoPtr& info : fresh) {
-    const Resource& r = info->resource;
+    const kube::Resource& r = info->resource;
     infos_[{r.group, r.version, r.plural}] = std::move(info);
   }
 }
@@ -126,4 +126,4 @@ void Registry::RemoveCrd(const std::string& name) {
   std::erase_if(infos_, [&](const auto& entry) { return !entry.second->builtin && entry.second->crd == name; });
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

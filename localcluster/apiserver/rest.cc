@@ -12,23 +12,23 @@
 #include "localcluster/apiserver/apply.h"
 #include "localcluster/apiserver/builtin.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 constexpr int kMaxTries = 100;  // conflicts with other writers before a write fails
 
 // metadata.generation counts changes of everything except metadata and status.
-bool SpecDiffers(const Json& a, const Json& b) {
-  const auto strip = [](Json json) {
+bool SpecDiffers(const kube::Json& a, const kube::Json& b) {
+  const auto strip = [](kube::Json json) {
     for (const char* name : {"metadata", "status", "apiVersion"}) json.erase(name);
     return json;
   };
   return strip(a) != strip(b);
 }
 
-void KeepServerFields(const Json& current, Json* next) {
-  Json& metadata = (*next)["metadata"];
-  const Json& old = current["metadata"];
+void KeepServerFields(const kube::Json& current, kube::Json* next) {
+  kube::Json& metadata = (*next)["metadata"];
+  const kube::Json& old = current["metadata"];
   for (const char* name :
        {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"}) {
     if (old.contains(name)) {
@@ -41,8 +41,8 @@ void KeepServerFields(const Json& current, Json* next) {
 }
 
 // Removes empty maps and lists of metadata, so that they are not stored.
-void TidyMetadata(Json* object) {
-  Json& metadata = (*object)["metadata"];
+void TidyMetadata(kube::Json* object) {
+  kube::Json& metadata = (*object)["metadata"];
   for (const char* name : {"labels", "annotations", "finalizers", "ownerReferences", "managedFields"}) {
     const auto it = metadata.find(name);
     if (it != metadata.end() && (it->is_null() || it->empty())) metadata.erase(it);
@@ -50,25 +50,27 @@ void TidyMetadata(Json* object) {
 }
 
 // Finalizers of a terminating object can only be removed.
-absl::Status CheckFinalizers(const ResourceInfo& info, const Key& key, const Json& current, const Json& next) {
+absl::Status CheckFinalizers(const ResourceInfo& info, const kube::Key& key, const kube::Json& current,
+                             const kube::Json& next) {
   if (!current["metadata"].contains("deletionTimestamp")) return absl::OkStatus();
-  const Json before = current["metadata"].value("finalizers", Json::array());
+  const kube::Json before = current["metadata"].value("finalizers", kube::Json::array());
   std::string fresh;
-  for (const Json& one : next["metadata"].value("finalizers", Json::array())) {
+  for (const kube::Json& one : next["metadata"].value("finalizers", kube::Json::array())) {
     if (std::find(before.begin(), before.end(), one) == before.end()) fresh += (fresh.empty() ? "" : ", ") + one.dump();
   }
   if (fresh.empty()) return absl::OkStatus();
-  return InvalidError(info.resource, key.name,
-                      {Forbidden("metadata.finalizers",
-                                 fmt::format("no new finalizers can be added if the object is being deleted, found new "
-                                             "finalizers []string{{{}}}",
-                                             fresh))});
+  return InvalidError(
+      info.resource, key.name,
+      {kube::Forbidden("metadata.finalizers",
+                       fmt::format("no new finalizers can be added if the object is being deleted, found new "
+                                   "finalizers []string{{{}}}",
+                                   fresh))});
 }
 
 }  // namespace
 
-bool CanBeRemoved(const Json& object) {
-  const Json& metadata = object["metadata"];
+bool CanBeRemoved(const kube::Json& object) {
+  const kube::Json& metadata = object["metadata"];
   if (!metadata.contains("deletionTimestamp")) return false;
   if (metadata.contains("finalizers") && !metadata["finalizers"].empty()) return false;
   if (const auto spec = object.find("spec");
@@ -98,18 +100,19 @@ std::string Rest::RandomSuffix() {
   return suffix;
 }
 
-absl::StatusOr<ObjectPtr> Rest::Get(const ResourceInfo& info, const Key& key) const {
-  ObjectPtr object = store_.Get(info.bucket(), key);
+absl::StatusOr<kube::ObjectPtr> Rest::Get(const ResourceInfo& info, const kube::Key& key) const {
+  kube::ObjectPtr object = store_.Get(info.bucket(), key);
   if (object == nullptr) return NotFoundError(info.resource, key.name);
   return object;
 }
 
-absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOptions& options, bool defaults) const {
-  std::vector<UnknownField> unknown;
-  Prune(object, info.schema, "", &unknown);
+absl::Status Rest::Shape(const ResourceInfo& info, kube::Json* object, const WriteOptions& options,
+                         bool defaults) const {
+  std::vector<kube::UnknownField> unknown;
+  kube::Prune(object, info.schema, "", &unknown);
   if (!unknown.empty() && options.validation == FieldValidation::kStrict) {
     std::string list;
-    for (const UnknownField& field : unknown) {
+    for (const kube::UnknownField& field : unknown) {
       list += (list.empty() ? "" : ", ") + fmt::format("unknown field \"{}\"", field.path);
     }
     return BadRequest(
@@ -117,20 +120,20 @@ absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOpti
                     "error: {2}",
                     info.resource.kind, info.resource.version, list));
   }
-  for (const UnknownField& field : unknown) {
+  for (const kube::UnknownField& field : unknown) {
     if (options.validation == FieldValidation::kWarn && options.warnings != nullptr) {
       options.warnings->push_back(fmt::format("unknown field \"{}\"", field.path));
     }
   }
-  FieldErrors errors;
+  kube::FieldErrors errors;
   if (info.builtin) {
-    Normalize(object, info.schema);
-    ValidateSchema(*object, info.schema, nullptr, "", &errors);
+    kube::Normalize(object, info.schema);
+    kube::ValidateSchema(*object, info.schema, nullptr, "", &errors);
   } else {
     // The server itself decodes the metadata of every object.
-    ValidateSchema(object->at("metadata"), info.schema.Field("metadata"), nullptr, "metadata", &errors);
+    kube::ValidateSchema(object->at("metadata"), info.schema.Field("metadata"), nullptr, "metadata", &errors);
   }
-  for (const FieldError& error : errors) {
+  for (const kube::FieldError& error : errors) {
     if (error.reason != "FieldValueTypeInvalid") continue;
     return BadRequest(
         fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: json: cannot "
@@ -138,7 +141,7 @@ absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOpti
                     info.resource.kind, info.resource.version, error.field, error.what));
   }
   if (defaults) {
-    ApplyDefaults(object, info.schema);
+    kube::ApplyDefaults(object, info.schema);
     TidyMetadata(object);
   }
   return absl::OkStatus();
@@ -146,8 +149,8 @@ absl::Status Rest::Shape(const ResourceInfo& info, Json* object, const WriteOpti
 
 absl::Status Rest::CheckNamespace(const ResourceInfo& info, const std::string& ns) const {
   if (!info.resource.namespaced) return absl::OkStatus();
-  const Resource namespaces = resources::Namespaces();
-  const ObjectPtr found = store_.Get("/namespaces", {"", ns});
+  const kube::Resource namespaces = kube::resources::Namespaces();
+  const kube::ObjectPtr found = store_.Get("/namespaces", {"", ns});
   if (found == nullptr) return NotFoundError(namespaces, ns);
   if (!found->deleting()) return absl::OkStatus();
   return ForbiddenError(info.resource, "",
@@ -156,15 +159,16 @@ absl::Status Rest::CheckNamespace(const ResourceInfo& info, const std::string& n
                                     ns));
 }
 
-absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, Json* object, const WriteOptions& options) {
-  Json& metadata = (*object)["metadata"];
-  if (metadata.is_null()) metadata = Json::object();
+absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, kube::Json* object,
+                           const WriteOptions& options) {
+  kube::Json& metadata = (*object)["metadata"];
+  if (metadata.is_null()) metadata = kube::Json::object();
   MEDLEY_RETURN_IF_ERROR(Shape(info, object, options));
-  if (!GetString(metadata, "resourceVersion").empty()) {
+  if (!kube::GetString(metadata, "resourceVersion").empty()) {
     return BadRequest("resourceVersion should not be set on objects to be created");
   }
   if (info.resource.namespaced) {
-    if (const std::string given = GetString(metadata, "namespace"); !given.empty() && given != ns) {
+    if (const std::string given = kube::GetString(metadata, "namespace"); !given.empty() && given != ns) {
       return BadRequest(
           "the namespace of the provided object does not match the namespace sent on "
           "the request");
@@ -173,15 +177,15 @@ absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, Json
   } else {
     metadata.erase("namespace");
   }
-  if (GetString(metadata, "name").empty() && !GetString(metadata, "generateName").empty()) {
-    metadata["name"] = GetString(metadata, "generateName") + RandomSuffix();
+  if (kube::GetString(metadata, "name").empty() && !kube::GetString(metadata, "generateName").empty()) {
+    metadata["name"] = kube::GetString(metadata, "generateName") + RandomSuffix();
   }
   for (const char* name :
        {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}) {
     metadata.erase(name);
   }
-  if (!options.restore || GetString(metadata, "uid").empty()) metadata["uid"] = NewUid();
-  if (!options.restore || GetString(metadata, "creationTimestamp").empty()) {
+  if (!options.restore || kube::GetString(metadata, "uid").empty()) metadata["uid"] = NewUid();
+  if (!options.restore || kube::GetString(metadata, "creationTimestamp").empty()) {
     metadata["creationTimestamp"] = base::FormatTime(clock_.Now());
   }
   if (info.has_generation) metadata["generation"] = 1;
@@ -197,21 +201,21 @@ absl::Status Rest::Prepare(const ResourceInfo& info, const std::string& ns, Json
   return Check(info, nullptr, *object);
 }
 
-absl::StatusOr<ObjectPtr> Rest::Create(const ResourceInfo& info, const std::string& ns, Json object,
-                                       const WriteOptions& options) {
-  const bool generated = GetString(object.value("metadata", Json::object()), "name").empty();
+absl::StatusOr<kube::ObjectPtr> Rest::Create(const ResourceInfo& info, const std::string& ns, kube::Json object,
+                                             const WriteOptions& options) {
+  const bool generated = kube::GetString(object.value("metadata", kube::Json::object()), "name").empty();
   MEDLEY_RETURN_IF_ERROR(CheckNamespace(info, ns));
   MEDLEY_RETURN_IF_ERROR(Prepare(info, ns, &object, options));
   TrackUpdate(info, nullptr, &object, options.manager, "", base::FormatTime(clock_.Now()));
   for (int i = 0; i < kMaxTries; ++i) {
-    const Key key{info.resource.namespaced ? ns : "", object["metadata"].value("name", "")};
+    const kube::Key key{info.resource.namespaced ? ns : "", object["metadata"].value("name", "")};
     if (store_.Get(info.bucket(), key) != nullptr) {
       if (!generated) return AlreadyExistsError(info.resource, key.name);
       object["metadata"]["name"] = object["metadata"].value("generateName", "") + RandomSuffix();
       continue;
     }
-    if (options.dry_run) return std::make_shared<const Object>(std::move(object));
-    if (ObjectPtr stored = store_.Commit(info.bucket(), key, nullptr, object)) {
+    if (options.dry_run) return std::make_shared<const kube::Object>(std::move(object));
+    if (kube::ObjectPtr stored = store_.Commit(info.bucket(), key, nullptr, object)) {
       AfterCommit(info, stored, false);
       return stored;
     }
@@ -220,26 +224,26 @@ absl::StatusOr<ObjectPtr> Rest::Create(const ResourceInfo& info, const std::stri
 }
 
 // Returns the object to store if a writer wants to replace `current` by `next`.
-absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const Json& current, Json next,
-                                const WriteOptions& options) const {
+absl::StatusOr<kube::Json> Rest::Next(const ResourceInfo& info, const kube::Key& key, const kube::Json& current,
+                                      kube::Json next, const WriteOptions& options) const {
   if (!next.is_object() || (next.contains("metadata") && !next["metadata"].is_object())) {
     return BadRequest("the object provided is unrecognized: it must be a JSON object with metadata");
   }
-  Json& metadata = next["metadata"];
-  if (metadata.is_null()) metadata = Json::object();
-  if (const std::string name = GetString(metadata, "name"); !name.empty() && name != key.name) {
+  kube::Json& metadata = next["metadata"];
+  if (metadata.is_null()) metadata = kube::Json::object();
+  if (const std::string name = kube::GetString(metadata, "name"); !name.empty() && name != key.name) {
     return BadRequest(
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, key.name));
   }
-  if (const std::string uid = GetString(metadata, "uid");
-      !uid.empty() && uid != GetString(current["metadata"], "uid")) {
+  if (const std::string uid = kube::GetString(metadata, "uid");
+      !uid.empty() && uid != kube::GetString(current["metadata"], "uid")) {
     return ConflictError(info.resource, key.name,
                          fmt::format("Precondition failed: UID in precondition: {}, UID in object "
                                      "meta: {}",
-                                     uid, GetString(current["metadata"], "uid")));
+                                     uid, kube::GetString(current["metadata"], "uid")));
   }
-  const std::string version = GetString(metadata, "resourceVersion");
-  if (!version.empty() && version != GetString(current["metadata"], "resourceVersion")) {
+  const std::string version = kube::GetString(metadata, "resourceVersion");
+  if (!version.empty() && version != kube::GetString(current["metadata"], "resourceVersion")) {
     return ConflictError(info.resource, key.name,
                          "the object has been modified; please apply your changes to the latest "
                          "version and try again");
@@ -249,7 +253,7 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
   next["apiVersion"] = info.resource.ApiVersion();
   next["kind"] = info.resource.kind;
   if (options.subresource == "status") {
-    Json merged = current;
+    kube::Json merged = current;
     merged["apiVersion"] = info.resource.ApiVersion();
     if (next.contains("status")) {
       merged["status"] = std::move(next["status"]);
@@ -267,7 +271,7 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
   KeepServerFields(current, &next);
   MEDLEY_RETURN_IF_ERROR(Shape(info, &next, options));
   if (info.resource.kind == "Secret" || info.resource.kind == "Service") {
-    const Json status = next.value("status", Json());
+    const kube::Json status = next.value("status", kube::Json());
     DefaultBuiltin(info, &next, 0);
     if (!status.is_null()) next["status"] = status;
   }
@@ -276,7 +280,7 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
     SetCrdStatus(&next, base::FormatTime(clock_.Now()));
   }
   if (options.binding) {  // only a binding may assign a pod to a node
-    Json moved = current;
+    kube::Json moved = current;
     moved["spec"]["nodeName"] = next["spec"]["nodeName"];
     MEDLEY_RETURN_IF_ERROR(Check(info, &moved, next));
   } else {
@@ -289,45 +293,46 @@ absl::StatusOr<Json> Rest::Next(const ResourceInfo& info, const Key& key, const 
   return next;
 }
 
-ObjectPtr Rest::Commit(const ResourceInfo& info, const Key& key, const ObjectPtr& current, Json next) {
+kube::ObjectPtr Rest::Commit(const ResourceInfo& info, const kube::Key& key, const kube::ObjectPtr& current,
+                             kube::Json next) {
   const bool removed = CanBeRemoved(next);
-  std::optional<Json> commit;
+  std::optional<kube::Json> commit;
   if (!removed) commit = std::move(next);
-  ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit));
+  kube::ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(commit));
   if (stored != nullptr) AfterCommit(info, stored, removed);
   return stored;
 }
 
-absl::StatusOr<ObjectPtr> Rest::Modify(const ResourceInfo& info, const Key& key, const ChangeFn& change,
-                                       const WriteOptions& options) {
+absl::StatusOr<kube::ObjectPtr> Rest::Modify(const ResourceInfo& info, const kube::Key& key, const ChangeFn& change,
+                                             const WriteOptions& options) {
   for (int i = 0; i < kMaxTries; ++i) {
-    MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr current, Get(info, key));
-    MEDLEY_ASSIGN_OR_RETURN(Json wanted, change(current->json()));
-    MEDLEY_ASSIGN_OR_RETURN(Json next, Next(info, key, current->json(), std::move(wanted), options));
+    MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr current, Get(info, key));
+    MEDLEY_ASSIGN_OR_RETURN(kube::Json wanted, change(current->json()));
+    MEDLEY_ASSIGN_OR_RETURN(kube::Json next, Next(info, key, current->json(), std::move(wanted), options));
     TrackUpdate(info, &current->json(), &next, options.manager, options.subresource, base::FormatTime(clock_.Now()));
     next["metadata"]["resourceVersion"] = current->resource_version();
     if (SameButTimes(current->json(), next)) return current;
-    if (options.dry_run) return std::make_shared<const Object>(std::move(next));
-    if (ObjectPtr stored = Commit(info, key, current, std::move(next))) return stored;
+    if (options.dry_run) return std::make_shared<const kube::Object>(std::move(next));
+    if (kube::ObjectPtr stored = Commit(info, key, current, std::move(next))) return stored;
   }
   return ConflictError(info.resource, key.name, "too many concurrent changes; try again");
 }
 
-absl::StatusOr<ObjectPtr> Rest::Apply(const ResourceInfo& info, const Key& key, const Json& config,
-                                      const WriteOptions& options, bool* created) {
+absl::StatusOr<kube::ObjectPtr> Rest::Apply(const ResourceInfo& info, const kube::Key& key, const kube::Json& config,
+                                            const WriteOptions& options, bool* created) {
   const std::string now = base::FormatTime(clock_.Now());
   *created = false;
   for (int i = 0; i < kMaxTries; ++i) {
-    const ObjectPtr current = store_.Get(info.bucket(), key);
+    const kube::ObjectPtr current = store_.Get(info.bucket(), key);
     if (current == nullptr && !options.subresource.empty()) {
       return NotFoundError(info.resource, key.name);
     }
-    Json shaped = config;
+    kube::Json shaped = config;
     MEDLEY_RETURN_IF_ERROR(Shape(info, &shaped, options, false));
-    const Json empty = {{"metadata", Json::object()}};
-    MEDLEY_ASSIGN_OR_RETURN(Json wanted,
+    const kube::Json empty = {{"metadata", kube::Json::object()}};
+    MEDLEY_ASSIGN_OR_RETURN(kube::Json wanted,
                             MergeApply(info, current == nullptr ? empty : current->json(), shaped, options, now));
-    Json next;
+    kube::Json next;
     if (current == nullptr) {
       MEDLEY_RETURN_IF_ERROR(CheckNamespace(info, key.ns));
       MEDLEY_RETURN_IF_ERROR(Prepare(info, key.ns, &wanted, options));
@@ -338,10 +343,10 @@ absl::StatusOr<ObjectPtr> Rest::Apply(const ResourceInfo& info, const Key& key, 
       if (SameButTimes(current->json(), next)) return current;
     }
     *created = current == nullptr;
-    if (options.dry_run) return std::make_shared<const Object>(std::move(next));
-    if (ObjectPtr stored = Commit(info, key, current, std::move(next))) return stored;
+    if (options.dry_run) return std::make_shared<const kube::Object>(std::move(next));
+    if (kube::ObjectPtr stored = Commit(info, key, current, std::move(next))) return stored;
   }
   return ConflictError(info.resource, key.name, "too many concurrent changes; try again");
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -16,7 +16,7 @@
 #include "localcluster/apiserver/registry.h"
 #include "localcluster/apiserver/store.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 enum class FieldValidation { kIgnore, kWarn, kStrict };
 
@@ -40,8 +40,8 @@ struct DeleteSpec {
 };
 
 struct Deleted {
-  ObjectPtr object;      // its last state if it was removed, else its current state
-  bool removed = false;  // false: it waits for its finalizers or its node
+  kube::ObjectPtr object;  // its last state if it was removed, else its current state
+  bool removed = false;    // false: it waits for its finalizers or its node
 };
 
 class Rest {
@@ -49,23 +49,24 @@ class Rest {
   // All references are borrowed. `random` returns 64 random bits; one thread at a time calls it.
   Rest(Registry& registry, Store& store, base::Clock& clock, std::function<uint64_t()> random);
 
-  absl::StatusOr<ObjectPtr> Get(const ResourceInfo& info, const Key& key) const;
+  absl::StatusOr<kube::ObjectPtr> Get(const ResourceInfo& info, const kube::Key& key) const;
   // `object`: the decoded body. Its namespace is set to `ns`.
-  absl::StatusOr<ObjectPtr> Create(const ResourceInfo& info, const std::string& ns, Json object,
-                                   const WriteOptions& options);
+  absl::StatusOr<kube::ObjectPtr> Create(const ResourceInfo& info, const std::string& ns, kube::Json object,
+                                         const WriteOptions& options);
   // `change` computes the new object from the current one. It may be called more than once.
-  using ChangeFn = std::function<absl::StatusOr<Json>(const Json& current)>;
-  absl::StatusOr<ObjectPtr> Modify(const ResourceInfo& info, const Key& key, const ChangeFn& change,
-                                   const WriteOptions& options);
+  using ChangeFn = std::function<absl::StatusOr<kube::Json>(const kube::Json& current)>;
+  absl::StatusOr<kube::ObjectPtr> Modify(const ResourceInfo& info, const kube::Key& key, const ChangeFn& change,
+                                         const WriteOptions& options);
   // Server-side apply. Creates the object if it does not exist, and then sets `created`.
-  absl::StatusOr<ObjectPtr> Apply(const ResourceInfo& info, const Key& key, const Json& config,
-                                  const WriteOptions& options, bool* created);
-  absl::StatusOr<Deleted> Delete(const ResourceInfo& info, const Key& key, const DeleteSpec& spec);
+  absl::StatusOr<kube::ObjectPtr> Apply(const ResourceInfo& info, const kube::Key& key, const kube::Json& config,
+                                        const WriteOptions& options, bool* created);
+  absl::StatusOr<Deleted> Delete(const ResourceInfo& info, const kube::Key& key, const DeleteSpec& spec);
 
   // Removes unknown fields, checks the types of built-in kinds and sets defaults. Errors: 400, depending on `options`.
-  absl::Status Shape(const ResourceInfo& info, Json* object, const WriteOptions& options, bool defaults = true) const;
+  absl::Status Shape(const ResourceInfo& info, kube::Json* object, const WriteOptions& options,
+                     bool defaults = true) const;
   // Removes a name from metadata.finalizers. Removes the object too if that was the last thing that it waited for.
-  absl::Status RemoveFinalizer(const ResourceInfo& info, const Key& key, const std::string& name);
+  absl::Status RemoveFinalizer(const ResourceInfo& info, const kube::Key& key, const std::string& name);
   // Completes the deletion of a terminating namespace that is empty.
   void FinishNamespace(const std::string& name);
   // The registry changes when a CRD is written.
@@ -74,15 +75,18 @@ class Rest {
   base::Clock& clock() { return clock_; }
 
  private:
-  absl::Status Prepare(const ResourceInfo& info, const std::string& ns, Json* object, const WriteOptions& options);
-  absl::StatusOr<Json> Next(const ResourceInfo& info, const Key& key, const Json& current, Json next,
-                            const WriteOptions& options) const;
-  absl::Status Check(const ResourceInfo& info, const Json* old, const Json& object) const;
+  absl::Status Prepare(const ResourceInfo& info, const std::string& ns, kube::Json* object,
+                       const WriteOptions& options);
+  absl::StatusOr<kube::Json> Next(const ResourceInfo& info, const kube::Key& key, const kube::Json& current,
+                                  kube::Json next, const WriteOptions& options) const;
+  absl::Status Check(const ResourceInfo& info, const kube::Json* old, const kube::Json& object) const;
   absl::Status CheckNamespace(const ResourceInfo& info, const std::string& ns) const;
-  absl::StatusOr<std::optional<Deleted>> TryDelete(const ResourceInfo& info, const Key& key, const DeleteSpec& spec);
+  absl::StatusOr<std::optional<Deleted>> TryDelete(const ResourceInfo& info, const kube::Key& key,
+                                                   const DeleteSpec& spec);
   // Stores `next`, or removes the object when nothing keeps it. Null when another request changed it meanwhile.
-  ObjectPtr Commit(const ResourceInfo& info, const Key& key, const ObjectPtr& current, Json next);
-  void AfterCommit(const ResourceInfo& info, const ObjectPtr& object, bool deleted);
+  kube::ObjectPtr Commit(const ResourceInfo& info, const kube::Key& key, const kube::ObjectPtr& current,
+                         kube::Json next);
+  void AfterCommit(const ResourceInfo& info, const kube::ObjectPtr& object, bool deleted);
   std::string NewUid();
   std::string RandomSuffix();
 
@@ -95,6 +99,6 @@ class Rest {
 };
 
 // True if `object` is terminating and has no more finalizers or grace period to wait for.
-bool CanBeRemoved(const Json& object);
+bool CanBeRemoved(const kube::Json& object);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -5,29 +5,29 @@
 #include "localcluster/apiserver/api_error.h"
 #include "localcluster/apiserver/rest.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
-void AddFinalizer(Json* metadata, const std::string& name) {
-  Json& list = (*metadata)["finalizers"];
-  if (!list.is_array()) list = Json::array();
-  for (const Json& one : list) {
+void AddFinalizer(kube::Json* metadata, const std::string& name) {
+  kube::Json& list = (*metadata)["finalizers"];
+  if (!list.is_array()) list = kube::Json::array();
+  for (const kube::Json& one : list) {
     if (one == name) return;
   }
   list.push_back(name);
 }
 
 // How many seconds the node gets to end the object: 0 unless it is a pod that runs on a node.
-int64_t Grace(const ResourceInfo& info, const Json& object, const DeleteSpec& spec) {
+int64_t Grace(const ResourceInfo& info, const kube::Json& object, const DeleteSpec& spec) {
   if (info.resource.kind != "Pod" || !info.resource.group.empty()) return 0;
-  const Json pod = object.value("spec", Json::object());
+  const kube::Json pod = object.value("spec", kube::Json::object());
   if (pod.value("nodeName", "").empty()) return 0;
-  const std::string phase = object.value("status", Json::object()).value("phase", "");
+  const std::string phase = object.value("status", kube::Json::object()).value("phase", "");
   if (phase == "Succeeded" || phase == "Failed") return 0;
   return spec.grace_seconds.value_or(pod.value("terminationGracePeriodSeconds", int64_t{30}));
 }
 
-absl::Status Preconditions(const ResourceInfo& info, const Object& object, const DeleteSpec& spec) {
+absl::Status Preconditions(const ResourceInfo& info, const kube::Object& object, const DeleteSpec& spec) {
   if (spec.uid.has_value() && *spec.uid != object.uid()) {
     return ConflictError(info.resource, object.key().name,
                          fmt::format("Precondition failed: UID in precondition: {}, UID in object "
@@ -45,12 +45,12 @@ absl::Status Preconditions(const ResourceInfo& info, const Object& object, const
 
 }  // namespace
 
-absl::StatusOr<std::optional<Deleted>> Rest::TryDelete(const ResourceInfo& info, const Key& key,
+absl::StatusOr<std::optional<Deleted>> Rest::TryDelete(const ResourceInfo& info, const kube::Key& key,
                                                        const DeleteSpec& spec) {
-  MEDLEY_ASSIGN_OR_RETURN(const ObjectPtr current, Get(info, key));
+  MEDLEY_ASSIGN_OR_RETURN(const kube::ObjectPtr current, Get(info, key));
   MEDLEY_RETURN_IF_ERROR(Preconditions(info, *current, spec));
-  Json next = current->json();
-  Json& metadata = next["metadata"];
+  kube::Json next = current->json();
+  kube::Json& metadata = next["metadata"];
   if (spec.propagation == "Foreground") AddFinalizer(&metadata, "foregroundDeletion");
   if (spec.propagation == "Orphan") AddFinalizer(&metadata, "orphan");
   int64_t grace = Grace(info, next, spec);
@@ -58,7 +58,7 @@ absl::StatusOr<std::optional<Deleted>> Rest::TryDelete(const ResourceInfo& info,
   const bool waits = grace > 0 || namespaces || (metadata.contains("finalizers") && !metadata["finalizers"].empty());
   if (!waits) {
     if (spec.dry_run) return Deleted{current, true};
-    ObjectPtr last = store_.Commit(info.bucket(), key, current, std::nullopt);
+    kube::ObjectPtr last = store_.Commit(info.bucket(), key, current, std::nullopt);
     if (last == nullptr) return std::optional<Deleted>();
     AfterCommit(info, last, true);
     return Deleted{std::move(last), true};
@@ -76,12 +76,12 @@ absl::StatusOr<std::optional<Deleted>> Rest::TryDelete(const ResourceInfo& info,
   if (info.has_generation && !current->deleting()) {
     metadata["generation"] = metadata.value("generation", int64_t{1}) + 1;
   }
-  ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(next));
+  kube::ObjectPtr stored = store_.Commit(info.bucket(), key, current, std::move(next));
   if (stored == nullptr) return std::optional<Deleted>();
   return Deleted{std::move(stored), false};
 }
 
-absl::StatusOr<Deleted> Rest::Delete(const ResourceInfo& info, const Key& key, const DeleteSpec& spec) {
+absl::StatusOr<Deleted> Rest::Delete(const ResourceInfo& info, const kube::Key& key, const DeleteSpec& spec) {
   if (info.bucket() == "/namespaces" && (key.name == "default" || key.name == "kube-system")) {
     return ForbiddenError(info.resource, key.name, "this namespace may not be deleted");
   }
@@ -92,15 +92,15 @@ absl::StatusOr<Deleted> Rest::Delete(const ResourceInfo& info, const Key& key, c
   return ConflictError(info.resource, key.name, "too many concurrent changes; try again");
 }
 
-absl::Status Rest::RemoveFinalizer(const ResourceInfo& info, const Key& key, const std::string& name) {
+absl::Status Rest::RemoveFinalizer(const ResourceInfo& info, const kube::Key& key, const std::string& name) {
   for (int i = 0; i < 100; ++i) {
-    const ObjectPtr current = store_.Get(info.bucket(), key);
+    const kube::ObjectPtr current = store_.Get(info.bucket(), key);
     if (current == nullptr) return absl::OkStatus();
-    Json next = current->json();
-    Json& metadata = next["metadata"];
+    kube::Json next = current->json();
+    kube::Json& metadata = next["metadata"];
     if (!metadata.contains("finalizers")) return absl::OkStatus();
-    Json kept = Json::array();
-    for (const Json& one : metadata["finalizers"]) {
+    kube::Json kept = kube::Json::array();
+    for (const kube::Json& one : metadata["finalizers"]) {
       if (one != name) kept.push_back(one);
     }
     if (kept.empty()) {
@@ -114,14 +114,14 @@ absl::Status Rest::RemoveFinalizer(const ResourceInfo& info, const Key& key, con
 }
 
 void Rest::FinishNamespace(const std::string& name) {
-  const Key key{"", name};
-  const ObjectPtr current = store_.Get("/namespaces", key);
+  const kube::Key key{"", name};
+  const kube::ObjectPtr current = store_.Get("/namespaces", key);
   if (current == nullptr || !current->deleting()) return;
   if (!current->At("/metadata/finalizers").empty()) return;
   store_.Commit("/namespaces", key, current, std::nullopt);
 }
 
-void Rest::AfterCommit(const ResourceInfo& info, const ObjectPtr& object, bool deleted) {
+void Rest::AfterCommit(const ResourceInfo& info, const kube::ObjectPtr& object, bool deleted) {
   if (info.bucket() != "apiextensions.k8s.io/customresourcedefinitions") return;
   if (!deleted) {
     registry_.SetCrd(object->json());
@@ -129,10 +129,10 @@ void Rest::AfterCommit(const ResourceInfo& info, const ObjectPtr& object, bool d
   }
   const std::string bucket = object->String("/spec/group") + "/" + object->String("/spec/names/plural");
   registry_.RemoveCrd(object->key().name);
-  for (const ObjectPtr& one : store_.List(bucket).objects) {
+  for (const kube::ObjectPtr& one : store_.List(bucket).objects) {
     store_.Commit(bucket, one->key(), one, std::nullopt);
   }
   store_.CutWatchers(bucket);
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

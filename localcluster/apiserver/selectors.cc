@@ -7,7 +7,7 @@
 #include "common/base/status.h"
 #include "localcluster/apiserver/api_error.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 bool Selectable(const ResourceInfo& info, const std::string& field) {
@@ -40,7 +40,7 @@ absl::StatusOr<Selector> Selector::Parse(const ResourceInfo& info, const std::st
   Selector selector;
   selector.ns_ = ns;
   if (!labels.empty()) {
-    auto parsed = LabelSelector::Parse(labels);
+    auto parsed = kube::LabelSelector::Parse(labels);
     if (!parsed.ok()) return BadRequest(base::Message(parsed.status()));
     selector.labels_ = std::move(*parsed);
   }
@@ -66,11 +66,11 @@ absl::StatusOr<Selector> Selector::Parse(const ResourceInfo& info, const std::st
   return selector;
 }
 
-bool Selector::Matches(const Object& object) const {
+bool Selector::Matches(const kube::Object& object) const {
   if (!ns_.empty() && object.String("/metadata/namespace") != ns_) return false;
   if (labels_.has_value() && !labels_->Matches(object)) return false;
   for (const Term& term : fields_) {
-    const Json& found = object.At(term.pointer);
+    const kube::Json& found = object.At(term.pointer);
     const std::string text = found.is_string() ? found.get<std::string>()
                              : found.is_null() ? (term.value == "false" ? "false" : "")
                                                : found.dump();
@@ -79,4 +79,4 @@ bool Selector::Matches(const Object& object) const {
   return true;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

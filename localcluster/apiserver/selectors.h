@@ -9,14 +9,14 @@
 
 #include "localcluster/apiserver/registry.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 class Selector {
  public:
   // Errors: 400 for invalid syntax, and for a field by which the resource cannot be selected.
   static absl::StatusOr<Selector> Parse(const ResourceInfo& info, const std::string& ns, const std::string& labels,
                                         const std::string& fields);
-  bool Matches(const Object& object) const;
+  bool Matches(const kube::Object& object) const;
 
  private:
   struct Term {
@@ -25,8 +25,8 @@ class Selector {
     bool equal = true;
   };
   std::string ns_;
-  std::optional<LabelSelector> labels_;
+  std::optional<kube::LabelSelector> labels_;
   std::vector<Term> fields_;
 };
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

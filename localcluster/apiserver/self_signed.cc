@@ -9,7 +9,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 constexpr long kHour = 3600;
@@ -71,4 +71,4 @@ absl::StatusOr<SelfSigned> MakeSelfSigned() {
   return SelfSigned{BioText(public_part.get()), BioText(secret_part.get())};
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

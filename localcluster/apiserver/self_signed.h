@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 struct SelfSigned {
   std::string certificate;  // PEM
@@ -18,4 +18,4 @@ struct SelfSigned {
 // For localhost, 127.0.0.1 and ::1, valid for a year, with a new key (ECDSA P-256). Errors: Internal, from OpenSSL.
 absl::StatusOr<SelfSigned> MakeSelfSigned();
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

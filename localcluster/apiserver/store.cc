@@ -4,7 +4,7 @@
 
 #include "localcluster/apiserver/api_error.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 std::optional<Change> WatchQueue::Next(std::stop_token stop, base::SteadyTime deadline) {
   base::MutexLock lock(mutex_);
@@ -43,7 +43,7 @@ bool WatchQueue::Empty() const {
   return changes_.empty();
 }
 
-ObjectPtr Store::Get(const std::string& bucket, const Key& key) const {
+kube::ObjectPtr Store::Get(const std::string& bucket, const kube::Key& key) const {
   base::MutexLock lock(mutex_);
   const auto b = buckets_.find(bucket);
   if (b == buckets_.end()) return nullptr;
@@ -63,11 +63,11 @@ Store::Snapshot Store::List(const std::string& bucket, const std::string& ns) co
   return snapshot;
 }
 
-std::map<std::string, std::vector<ObjectPtr>> Store::All() const {
+std::map<std::string, std::vector<kube::ObjectPtr>> Store::All() const {
   base::MutexLock lock(mutex_);
-  std::map<std::string, std::vector<ObjectPtr>> all;
+  std::map<std::string, std::vector<kube::ObjectPtr>> all;
   for (const auto& [name, bucket] : buckets_) {
-    std::vector<ObjectPtr>& out = all[name];
+    std::vector<kube::ObjectPtr>& out = all[name];
     for (const auto& [key, object] : bucket.objects) out.push_back(object);
   }
   return all;
@@ -84,20 +84,20 @@ uint64_t Store::oldest(const std::string& bucket) const {
   return b == buckets_.end() ? 0 : b->second.forgotten;
 }
 
-ObjectPtr Store::Commit(const std::string& bucket_name, const Key& key, const ObjectPtr& expected,
-                        std::optional<Json> next) {
+kube::ObjectPtr Store::Commit(const std::string& bucket_name, const kube::Key& key, const kube::ObjectPtr& expected,
+                              std::optional<kube::Json> next) {
   Change change;
   {
     base::MutexLock lock(mutex_);
     Bucket& bucket = buckets_[bucket_name];
     const auto it = bucket.objects.find(key);
-    const ObjectPtr current = it == bucket.objects.end() ? nullptr : it->second;
+    const kube::ObjectPtr current = it == bucket.objects.end() ? nullptr : it->second;
     if (current != expected) return nullptr;
     const bool deletes = !next.has_value();
     if (deletes && current == nullptr) return nullptr;
-    Json json = deletes ? current->json() : std::move(*next);
+    kube::Json json = deletes ? current->json() : std::move(*next);
     json["metadata"]["resourceVersion"] = std::to_string(++version_);
-    auto object = std::make_shared<const Object>(std::move(json));
+    auto object = std::make_shared<const kube::Object>(std::move(json));
     if (deletes) {
       bucket.objects.erase(it);
     } else {
@@ -165,4 +165,4 @@ void Store::CutWatchers(const std::string& bucket) {
   it->second.watchers.clear();
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

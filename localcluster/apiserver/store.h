@@ -19,14 +19,14 @@
 #include "common/base/mutex.h"
 #include "kube/object.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 struct Change {
   enum class Type { kAdded, kModified, kDeleted };
   Type type;
   uint64_t version;
-  ObjectPtr object;    // kDeleted: the last state, with the version of the deletion
-  ObjectPtr previous;  // null for kAdded
+  kube::ObjectPtr object;    // kDeleted: the last state, with the version of the deletion
+  kube::ObjectPtr previous;  // null for kAdded
 };
 
 // The changes that wait for one watcher.
@@ -53,7 +53,7 @@ class WatchQueue {
 class Store {
  public:
   struct Snapshot {
-    std::vector<ObjectPtr> objects;  // sorted by key
+    std::vector<kube::ObjectPtr> objects;  // sorted by key
     uint64_t version = 0;
   };
   struct Watch {
@@ -63,16 +63,17 @@ class Store {
 
   Store(size_t window, size_t watch_buffer) : window_(window), watch_buffer_(watch_buffer) {}
 
-  ObjectPtr Get(const std::string& bucket, const Key& key) const;  // null if absent
+  kube::ObjectPtr Get(const std::string& bucket, const kube::Key& key) const;  // null if absent
   Snapshot List(const std::string& bucket, const std::string& ns = "") const;
   // All objects at one moment, by bucket.
-  std::map<std::string, std::vector<ObjectPtr>> All() const;
+  std::map<std::string, std::vector<kube::ObjectPtr>> All() const;
   uint64_t version() const;
   uint64_t oldest(const std::string& bucket) const;  // changes after this version are still kept
 
   // Replaces `expected` (null: the object does not exist) by `next` (nullopt: deletes it) and stamps its version.
   // Returns null if the stored object is not `expected`; the caller must read it again.
-  ObjectPtr Commit(const std::string& bucket, const Key& key, const ObjectPtr& expected, std::optional<Json> next);
+  kube::ObjectPtr Commit(const std::string& bucket, const kube::Key& key, const kube::ObjectPtr& expected,
+                         std::optional<kube::Json> next);
 
   // Sends the changes after version `since`; without `since`, returns the current objects as `initial`, then sends
   // changes. Errors: 410 Expired; 504 for a version that has not been reached.
@@ -89,7 +90,7 @@ class Store {
 
  private:
   struct Bucket {
-    std::map<Key, ObjectPtr> objects;
+    std::map<kube::Key, kube::ObjectPtr> objects;
     std::deque<Change> changes;
     uint64_t forgotten = 0;  // version of the newest change removed from `changes`
     std::vector<std::weak_ptr<WatchQueue>> watchers;
@@ -104,4 +105,4 @@ class Store {
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -4,39 +4,39 @@
 
 #include "localcluster/apiserver/printers.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 // The cell of a CRD's column: the first value at its path, formatted by its type.
-Json CrdCell(const Json& object, const Json& column, base::WallTime now) {
-  const Json value = JsonPath(object, column.value("jsonPath", ""));
+kube::Json CrdCell(const kube::Json& object, const kube::Json& column, base::WallTime now) {
+  const kube::Json value = JsonPath(object, column.value("jsonPath", ""));
   const std::string type = column.value("type", "string");
   if (value.is_null()) return nullptr;
-  if (type == "date") return value.is_string() ? Json(Age(value.get<std::string>(), now)) : Json();
+  if (type == "date") return value.is_string() ? kube::Json(Age(value.get<std::string>(), now)) : kube::Json();
   if (type == "integer") {
-    return value.is_number() ? Json(static_cast<int64_t>(value.get<double>())) : Json();
+    return value.is_number() ? kube::Json(static_cast<int64_t>(value.get<double>())) : kube::Json();
   }
-  if (type == "number") return value.is_number() ? value : Json();
-  if (type == "boolean") return value.is_boolean() ? value : Json();
-  return value.is_string() ? value : Json(Dump(value));
+  if (type == "number") return value.is_number() ? value : kube::Json();
+  if (type == "boolean") return value.is_boolean() ? value : kube::Json();
+  return value.is_string() ? value : kube::Json(kube::Dump(value));
 }
 
 std::vector<PrinterColumn> CrdColumns(const ResourceInfo& info, base::WallTime now) {
   std::vector<PrinterColumn> columns = {NameColumn()};
-  for (const Json& column : info.columns) {
+  for (const kube::Json& column : info.columns) {
     if (!column.is_object()) continue;
     columns.push_back({column.value("name", ""), column.value("type", "string"), column.value("priority", 0),
-                       [&column, now](const Json& object) { return CrdCell(object, column, now); }});
+                       [&column, now](const kube::Json& object) { return CrdCell(object, column, now); }});
   }
   return columns;
 }
 
-Json RowObject(const Json& object, const std::string& include) {
+kube::Json RowObject(const kube::Json& object, const std::string& include) {
   if (include == "Object") return object;
   if (include == "None") return nullptr;
   return {{"kind", "PartialObjectMetadata"},
           {"apiVersion", "meta.k8s.io/v1"},
-          {"metadata", object.value("metadata", Json::object())}};
+          {"metadata", object.value("metadata", kube::Json::object())}};
 }
 
 }  // namespace
@@ -61,11 +61,11 @@ std::string HumanDuration(base::nanoseconds age) {
   return fmt::format("{}y", h / 24 / 365);
 }
 
-Json MakeTable(const ResourceInfo& info, const std::vector<const Json*>& objects, base::WallTime now,
-               const std::string& include) {
+kube::Json MakeTable(const ResourceInfo& info, const std::vector<const kube::Json*>& objects, base::WallTime now,
+                     const std::string& include) {
   const std::vector<PrinterColumn> columns =
       info.columns.is_array() ? CrdColumns(info, now) : BuiltinColumns(info, now);
-  Json definitions = Json::array();
+  kube::Json definitions = kube::Json::array();
   for (const PrinterColumn& column : columns) {
     definitions.push_back({{"name", column.name},
                            {"type", column.type},
@@ -73,21 +73,21 @@ Json MakeTable(const ResourceInfo& info, const std::vector<const Json*>& objects
                            {"description", ""},
                            {"priority", column.priority}});
   }
-  Json rows = Json::array();
-  for (const Json* object : objects) {
-    Json cells = Json::array();
+  kube::Json rows = kube::Json::array();
+  for (const kube::Json* object : objects) {
+    kube::Json cells = kube::Json::array();
     for (const PrinterColumn& column : columns) cells.push_back(column.cell(*object));
     rows.push_back({{"cells", std::move(cells)}, {"object", RowObject(*object, include)}});
   }
-  Json table = {{"kind", "Table"},
-                {"apiVersion", "meta.k8s.io/v1"},
-                {"metadata", Json::object()},
-                {"columnDefinitions", std::move(definitions)},
-                {"rows", std::move(rows)}};
+  kube::Json table = {{"kind", "Table"},
+                      {"apiVersion", "meta.k8s.io/v1"},
+                      {"metadata", kube::Json::object()},
+                      {"columnDefinitions", std::move(definitions)},
+                      {"rows", std::move(rows)}};
   if (objects.size() == 1) {
     table["metadata"]["resourceVersion"] = objects[0]->at("metadata").value("resourceVersion", "");
   }
   return table;
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

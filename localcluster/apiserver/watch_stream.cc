@@ -2,7 +2,7 @@
 
 #include "localcluster/apiserver/api_error.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 constexpr base::nanoseconds kTick = base::milliseconds(500);  // how soon a disconnected peer is noticed
@@ -19,7 +19,7 @@ class Stream {
       Send("ERROR", StatusObject(opened.status()));
       return;
     }
-    for (const ObjectPtr& object : opened->initial.objects) {
+    for (const kube::ObjectPtr& object : opened->initial.objects) {
       if (spec_.selector.Matches(*object) && !Event("ADDED", object->json())) return;
     }
     if (spec_.initial_end && spec_.bookmarks && !Bookmark(opened->initial.version, true)) return;
@@ -52,25 +52,25 @@ class Stream {
     return true;
   }
 
-  bool Send(const char* type, const Json& object) {
+  bool Send(const char* type, const kube::Json& object) {
     std::string line = "{\"type\":\"";
     line += type;
     line += "\",\"object\":";
-    line += Dump(object);
+    line += kube::Dump(object);
     line += "}\n";
     return sink_.Write(line);
   }
 
-  bool Event(const char* type, const Json& object) {
+  bool Event(const char* type, const kube::Json& object) {
     if (!Send(type, spec_.present(object))) return false;
     ++events_;
     return !Ended();
   }
 
   bool Bookmark(uint64_t version, bool end) {
-    Json object = {{"kind", spec_.info->resource.kind},
-                   {"apiVersion", spec_.info->resource.ApiVersion()},
-                   {"metadata", {{"resourceVersion", std::to_string(version)}, {"creationTimestamp", nullptr}}}};
+    kube::Json object = {{"kind", spec_.info->resource.kind},
+                         {"apiVersion", spec_.info->resource.ApiVersion()},
+                         {"metadata", {{"resourceVersion", std::to_string(version)}, {"creationTimestamp", nullptr}}}};
     if (end) object["metadata"]["annotations"] = {{"k8s.io/initial-events-end", "true"}};
     return Send("BOOKMARK", spec_.present(object));
   }
@@ -116,4 +116,4 @@ void StreamWatch(Store& store, const WatchSpec& spec, BodySink& sink, std::stop_
   Stream(store, spec, sink, std::move(stop)).Run();
 }
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -11,7 +11,7 @@
 #include "localcluster/apiserver/selectors.h"
 #include "localcluster/apiserver/store.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 
 using http_server::BodySink;
 
@@ -25,10 +25,10 @@ struct WatchSpec {
   base::nanoseconds bookmark_interval = base::seconds(60);
   std::optional<Fault> fault;
   // Returns the form in which an object is sent: as it is, or as a Table.
-  std::function<Json(const Json& object)> present;
+  std::function<kube::Json(const kube::Json& object)> present;
 };
 
 // Writes events to `sink` until it is closed, the timeout passes, the watcher is cut, or `stop` is requested.
 void StreamWatch(Store& store, const WatchSpec& spec, BodySink& sink, std::stop_token stop);
 
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

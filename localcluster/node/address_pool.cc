@@ -7,7 +7,7 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 std::string Format(uint32_t address) {
@@ -75,4 +75,4 @@ void AddressPool::Release(const std::string& key) {
   taken_.erase(it);
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

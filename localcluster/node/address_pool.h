@@ -14,7 +14,7 @@
 
 #include "common/base/mutex.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class AddressPool {
  public:
@@ -41,4 +41,4 @@ class AddressPool {
   std::set<uint32_t> used_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

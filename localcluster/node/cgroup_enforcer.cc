@@ -14,7 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,7 +50,7 @@ void RemoveGroup(const fs::path& folder, base::Clock& clock) {
     if (rmdir(folder.c_str()) == 0 || errno == ENOENT) return;
     clock.SleepFor(base::milliseconds(1), std::stop_token());
   }
-  log::Warn("removing a cgroup failed", {{"path", folder.string()}});
+  base::log::Warn("removing a cgroup failed", {{"path", folder.string()}});
 }
 
 void RemoveTree(const fs::path& folder, base::Clock& clock) {
@@ -179,4 +179,4 @@ absl::StatusOr<std::unique_ptr<Enforcement>> CgroupEnforcer::Apply(const std::st
   return enforcement;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

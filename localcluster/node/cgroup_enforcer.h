@@ -4,7 +4,7 @@
 #include "localcluster/node/cgroup_layout.h"
 #include "localcluster/node/enforcer.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class CgroupEnforcer final : public Enforcer {
  public:
@@ -29,4 +29,4 @@ class CgroupEnforcer final : public Enforcer {
   base::Clock& clock_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

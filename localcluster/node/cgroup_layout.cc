@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 std::vector<std::string> Split(const std::string& text, char by) { return absl::StrSplit(text, by); }
@@ -55,4 +55,4 @@ CgroupLayout ParseCgroupLayout(std::string_view mountinfo, std::string_view self
   return layout;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

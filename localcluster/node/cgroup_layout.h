@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct CgroupLayout {
   // Folders of this process's cgroups. `unified` is set only if that cgroup has both controllers.
@@ -16,4 +16,4 @@ struct CgroupLayout {
 
 CgroupLayout ParseCgroupLayout(std::string_view mountinfo, std::string_view self_cgroup);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -13,7 +13,7 @@
 #include "localcluster/node/termination_log.h"
 #include "localcluster/node/volumes.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ std::string ReasonOf(const ProcessExit& exit, bool out_of_memory) {
 
 }  // namespace
 
-Container::Container(NodeContext& node, Key pod, Json spec, ContainerView view)
+Container::Container(NodeContext& node, kube::Key pod, kube::Json spec, ContainerView view)
     : node_(node), pod_(std::move(pod)), spec_(std::move(spec)), view_(std::move(view)) {
   ended_at_ = node_.clock.Steady();
 }
@@ -85,7 +85,8 @@ void Container::KeepCores(const PodPlace& place) {
   const std::optional<double> wanted = place.cores ? place.cores : limit_;
   if (wanted == cores_) return;
   if (const absl::Status set = enforcement_->SetCores(wanted); !set.ok()) {
-    log::Warn("changing the cores of a container failed", {{"pod", pod_.ToString()}, {"error", base::Message(set)}});
+    base::log::Warn("changing the cores of a container failed",
+                    {{"pod", pod_.ToString()}, {"error", base::Message(set)}});
     return;  // tried again with the next look at the pod
   }
   cores_ = wanted;
@@ -112,12 +113,12 @@ std::optional<base::SteadyTime> Container::Restart(RestartPolicy policy, const P
 }
 
 void Container::Start(const PodPlace& place) {
-  view_.image = GetString(spec_, "image");
+  view_.image = kube::GetString(spec_, "image");
   container_id_ = base::HashHex(fmt::format("{} {} {} {}", place.pod.uid(), view_.name, view_.restarts,
                                             node_.clock.Now().time_since_epoch().count()));
   const absl::Status started = TryStart(place);
   if (started.ok()) {
-    log::Debug("started a container", {{"pod", pod_.ToString()}, {"container", view_.name}});
+    base::log::Debug("started a container", {{"pod", pod_.ToString()}, {"container", view_.name}});
     return;
   }
   enforcement_.reset();
@@ -170,7 +171,7 @@ absl::Status Container::TryStart(const PodPlace& place) {
   process_ = *std::move(process);
   enforcement_->Attach(process_);
   if (const absl::Status kept = node_.records.Write(container_id_, process_->pid()); !kept.ok()) {
-    log::Warn("recording a process failed", {{"pod", pod_.ToString()}, {"error", base::Message(kept)}});
+    base::log::Warn("recording a process failed", {{"pod", pod_.ToString()}, {"error", base::Message(kept)}});
   }
   node_.logs.Put(pod_, view_.name, {logs, view_.restarts, process_});
   RemoveOldLogs(logs);
@@ -182,7 +183,7 @@ absl::Status Container::TryStart(const PodPlace& place) {
 }
 
 // A node that stands for other machines has none of this one's.
-absl::StatusOr<std::string> Container::TakeGpus(const Object& pod, int count) {
+absl::StatusOr<std::string> Container::TakeGpus(const kube::Object& pod, int count) {
   const auto node = std::ranges::find(node_.options.nodes, pod.String("/spec/nodeName"), &VirtualNode::name);
   if (node == node_.options.nodes.end() || !node->has_gpus) return "";
   return node_.gpus.Take(GpuKey(), count);
@@ -260,4 +261,4 @@ void Container::SetWaiting(const std::string& reason, const std::string& message
   view_.waiting_message = message;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

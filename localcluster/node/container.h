@@ -15,15 +15,15 @@
 #include "localcluster/node/pod_status.h"
 #include "localcluster/node/probe.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class Container {
  public:
   // `view`: what the API knows of the container (ViewFromStatus).
-  Container(NodeContext& node, Key pod, Json spec, ContainerView view);
+  Container(NodeContext& node, kube::Key pod, kube::Json spec, ContainerView view);
 
   struct PodPlace {
-    const Object& pod;
+    const kube::Object& pod;
     PodFacts facts;
     std::filesystem::path folder;
     const std::map<std::string, std::string>& volumes;
@@ -56,13 +56,13 @@ class Container {
   std::optional<base::SteadyTime> Probe(const PodPlace& place);
   bool ProbeExec(const PodPlace& place);
   base::nanoseconds BackoffDelay() const;
-  absl::StatusOr<std::string> TakeGpus(const Object& pod, int count);
+  absl::StatusOr<std::string> TakeGpus(const kube::Object& pod, int count);
   std::string GpuKey() const { return pod_.ToString() + "/" + view_.name; }
   void RemoveOldLogs(const std::filesystem::path& folder) const;
 
   NodeContext& node_;
-  const Key pod_;
-  const Json spec_;
+  const kube::Key pod_;
+  const kube::Json spec_;
   ContainerView view_;
   std::string container_id_;
   std::filesystem::path log_;              // of this start
@@ -82,4 +82,4 @@ class Container {
   std::shared_ptr<Process> probe_process_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

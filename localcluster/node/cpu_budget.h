@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class CpuBudget {
  public:
@@ -26,4 +26,4 @@ class CpuBudget {
   double balance_ = 0;  // CPU seconds
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

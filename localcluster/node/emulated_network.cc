@@ -32,7 +32,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 constexpr size_t kMostNodes = 250;
@@ -330,4 +330,4 @@ EmulatedNetwork::Inside::Inside(EmulatedNetwork& network, const std::string& nod
 
 EmulatedNetwork::Inside::~Inside() { network_.Enter(kHost); }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

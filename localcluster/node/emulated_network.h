@@ -19,7 +19,7 @@
 
 #include "common/base/clock.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // One direction of a link. Packets never overtake one another.
 struct LinkState {
@@ -77,4 +77,4 @@ class EmulatedNetwork {
   const std::unique_ptr<State> state_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -8,14 +8,14 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 constexpr auto kLongestDelay = base::seconds(10);
 constexpr double kBitsPerByte = 8;
 
 // nullopt: the pod has no such annotation.
-absl::StatusOr<std::optional<double>> PositiveQuantity(const Object& pod, const char* name) {
+absl::StatusOr<std::optional<double>> PositiveQuantity(const kube::Object& pod, const char* name) {
   const std::string text = pod.annotation(name);
   if (text.empty()) return std::nullopt;
   const auto amount = base::ParseQuantity(text);
@@ -25,7 +25,7 @@ absl::StatusOr<std::optional<double>> PositiveQuantity(const Object& pod, const 
   return *amount;
 }
 
-absl::Status ReadDelay(const Object& pod, CardState& card) {
+absl::Status ReadDelay(const kube::Object& pod, CardState& card) {
   const std::string delay = pod.annotation(kLinkDelayAnnotation), spread = pod.annotation(kLinkDelaySpreadAnnotation);
   if (!delay.empty()) {
     const auto parsed = base::ParseDuration(delay);
@@ -44,7 +44,7 @@ absl::Status ReadDelay(const Object& pod, CardState& card) {
 
 }  // namespace
 
-absl::StatusOr<Emulation> EmulationOf(const Object& pod) {
+absl::StatusOr<Emulation> EmulationOf(const kube::Object& pod) {
   Emulation emulation;
   MEDLEY_ASSIGN_OR_RETURN(emulation.cores, PositiveQuantity(pod, kCpuAnnotation));
   MEDLEY_RETURN_IF_ERROR(ReadDelay(pod, emulation.card));
@@ -55,4 +55,4 @@ absl::StatusOr<Emulation> EmulationOf(const Object& pod) {
   return emulation;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

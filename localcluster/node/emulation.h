@@ -9,7 +9,7 @@
 #include "kube/object.h"
 #include "localcluster/node/emulated_network.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // A quantity of cores above 0, for each container of the pod in place of its limit.
 inline constexpr char kCpuAnnotation[] = "run.medley.dev/cpu";
@@ -28,6 +28,6 @@ struct Emulation {
 };
 
 // Errors: InvalidArgument names the annotation and its value. The longest delay is 10 s.
-absl::StatusOr<Emulation> EmulationOf(const Object& pod);
+absl::StatusOr<Emulation> EmulationOf(const kube::Object& pod);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -14,7 +14,7 @@
 #include "localcluster/node/resource_limits.h"
 #include "localcluster/node/supervisor.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // The limits of one start of one container. Not thread-safe. The destructor kills the remaining processes that it can
 // identify and removes what it has created.
@@ -43,4 +43,4 @@ class Enforcer {
 absl::StatusOr<std::unique_ptr<Enforcer>> MakeEnforcer(CgroupPolicy policy, const std::string& instance,
                                                        base::nanoseconds cpu_period, base::Clock& clock);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -1,6 +1,6 @@
 #include "localcluster/node/env_expansion.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 std::string ExpandVariables(std::string_view text, const VariableLookup& lookup) {
   std::string out;
@@ -27,4 +27,4 @@ std::string ExpandVariables(std::string_view text, const VariableLookup& lookup)
   return out;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 using VariableLookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 std::string ExpandVariables(std::string_view text, const VariableLookup& lookup);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

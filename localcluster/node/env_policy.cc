@@ -5,7 +5,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 // Whole families: the dynamic loader; glibc's tunables and allocator; tools that OpenMP, CUDA and PyTorch's profiler
@@ -61,4 +61,4 @@ absl::Status CheckVariableName(std::string_view name) {
       name);
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

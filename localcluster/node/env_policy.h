@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // PATH of every program; a pod cannot change it.
 inline constexpr std::string_view kProgramPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -17,4 +17,4 @@ inline constexpr std::string_view kProgramPath = "/usr/local/sbin:/usr/local/bin
 // Errors: PermissionDenied for a name with such power, InvalidArgument for one that is no name.
 absl::Status CheckVariableName(std::string_view name);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

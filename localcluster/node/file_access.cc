@@ -8,7 +8,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ absl::StatusOr<fs::path> PathInVolume(const fs::path& volume, const fs::path& su
   return path;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -12,7 +12,7 @@
 
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // Opens a folder, which is created, with its parents, if `create` is set. Errors: PermissionDenied naming the link or
 // what is no folder; NotFound; those of the file system.
@@ -27,4 +27,4 @@ absl::StatusOr<UniqueFd> OpenFile(const std::filesystem::path& path, int flags, 
 absl::StatusOr<std::filesystem::path> PathInVolume(const std::filesystem::path& volume,
                                                    const std::filesystem::path& sub);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -10,7 +10,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 absl::StatusOr<std::string> GpuPool::Take(const std::string& key, int count) {
   if (count <= 0) return "";
@@ -54,4 +54,4 @@ std::vector<std::string> UsableGpus(int count, const char* visible) {
   return gpus;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -10,7 +10,7 @@
 
 #include "common/base/mutex.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 inline constexpr char kGpuResourceName[] = "nvidia.com/gpu";
 
@@ -34,4 +34,4 @@ class GpuPool {
 // `count` by number. As CUDA does, stops at an entry that is no GPU.
 std::vector<std::string> UsableGpus(int count, const char* visible);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

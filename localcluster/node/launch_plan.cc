@@ -6,7 +6,7 @@
 #include "localcluster/node/env_policy.h"
 #include "localcluster/node/termination_log.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 std::string WithoutTag(const std::string& image) {
@@ -16,9 +16,9 @@ std::string WithoutTag(const std::string& image) {
   return image.substr(0, end);
 }
 
-std::vector<std::string> Strings(const Json& array) {
+std::vector<std::string> Strings(const kube::Json& array) {
   std::vector<std::string> strings;
-  for (const Json& value : array) {
+  for (const kube::Json& value : array) {
     if (value.is_string()) strings.push_back(value.get<std::string>());
   }
   return strings;
@@ -43,8 +43,9 @@ absl::Status CheckProgram(const std::string& command, const std::filesystem::pat
                                 program.filename().string(), image);
 }
 
-absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, const std::filesystem::path& program,
-                                     const LaunchContext& context, const DataSource& source) {
+absl::StatusOr<SpawnSpec> PlanLaunch(const kube::Object& pod, const kube::Json& container,
+                                     const std::filesystem::path& program, const LaunchContext& context,
+                                     const DataSource& source) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<Mount> mounts, ContainerMounts(container, context.volumes));
   MEDLEY_ASSIGN_OR_RETURN(const auto declared, ContainerEnv(pod, container, context.facts, source));
   for (const auto& [name, value] : declared) MEDLEY_RETURN_IF_ERROR(CheckVariableName(name));
@@ -59,13 +60,14 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
   SpawnSpec spec;
   spec.confined = true;
   spec.program = program.string();
-  const std::vector<std::string> command = Strings(GetArray(container, "command"));
+  const std::vector<std::string> command = Strings(kube::GetArray(container, "command"));
   if (!command.empty()) {
-    MEDLEY_RETURN_IF_ERROR(CheckProgram(command[0], program, GetString(container, "image")));
+    MEDLEY_RETURN_IF_ERROR(CheckProgram(command[0], program, kube::GetString(container, "image")));
   }
   spec.arguments.push_back(program.string());
   for (size_t i = 1; i < command.size(); ++i) spec.arguments.push_back(real(command[i]));
-  for (const std::string& argument : Strings(GetArray(container, "args"))) spec.arguments.push_back(real(argument));
+  for (const std::string& argument : Strings(kube::GetArray(container, "args")))
+    spec.arguments.push_back(real(argument));
 
   std::map<std::string, std::string> variables = context.inherited;
   variables["PATH"] = kProgramPath;
@@ -77,9 +79,9 @@ absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, c
   variables["CUDA_VISIBLE_DEVICES"] = context.visible_gpus;
   for (const auto& [name, value] : variables) spec.environment.push_back(name + "=" + value);
 
-  const std::string folder = GetString(container, "workingDir");
+  const std::string folder = kube::GetString(container, "workingDir");
   spec.working_folder = folder.empty() ? context.folder.string() : real(folder);
   return spec;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -13,7 +13,7 @@
 #include "localcluster/node/mounts.h"
 #include "localcluster/node/spawn.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // The program of `image`. Looks up the whole name, then the name without tag or digest, then its last component.
 // Errors: NotFound lists the known images.
@@ -39,7 +39,8 @@ struct LaunchContext {
 // says (env_policy.h).
 // Errors: NotFound (ConfigMap, Secret, key), InvalidArgument, PermissionDenied (not the image's program, or a refused
 // variable).
-absl::StatusOr<SpawnSpec> PlanLaunch(const Object& pod, const Json& container, const std::filesystem::path& program,
-                                     const LaunchContext& context, const DataSource& source);
+absl::StatusOr<SpawnSpec> PlanLaunch(const kube::Object& pod, const kube::Json& container,
+                                     const std::filesystem::path& program, const LaunchContext& context,
+                                     const DataSource& source);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

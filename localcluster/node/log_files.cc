@@ -12,7 +12,7 @@
 #include "common/base/status.h"
 #include "localcluster/node/file_access.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,4 +204,4 @@ absl::Status ReadLogFiles(const fs::path& path, const LogOptions& options, base:
   }
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -19,7 +19,7 @@
 #include "localcluster/log_reader.h"
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class LogWriter {
  public:
@@ -71,4 +71,4 @@ class LogLines {
 // The offset at which the last `lines` lines of `text` begin.
 size_t TailOffset(std::string_view text, int64_t lines);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -2,23 +2,23 @@
 
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 std::filesystem::path LogPath(const std::filesystem::path& folder, const std::string& container, int start) {
   return folder / container / (std::to_string(start) + ".log");
 }
 
-void LogIndex::Put(const Key& pod, const std::string& container, Entry entry) {
+void LogIndex::Put(const kube::Key& pod, const std::string& container, Entry entry) {
   base::MutexLock lock(mutex_);
   pods_[pod][container] = std::move(entry);
 }
 
-void LogIndex::Remove(const Key& pod) {
+void LogIndex::Remove(const kube::Key& pod) {
   base::MutexLock lock(mutex_);
   pods_.erase(pod);
 }
 
-absl::StatusOr<std::pair<std::string, LogIndex::Entry>> LogIndex::Find(const Key& pod,
+absl::StatusOr<std::pair<std::string, LogIndex::Entry>> LogIndex::Find(const kube::Key& pod,
                                                                        const std::string& container) const {
   base::MutexLock lock(mutex_);
   const auto found = pods_.find(pod);
@@ -39,4 +39,4 @@ absl::StatusOr<std::pair<std::string, LogIndex::Entry>> LogIndex::Find(const Key
   return *containers.begin();
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -12,7 +12,7 @@
 #include "kube/object.h"
 #include "localcluster/node/supervisor.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // FOLDER/CONTAINER/N.log for the start after N restarts.
 std::filesystem::path LogPath(const std::filesystem::path& folder, const std::string& container, int start);
@@ -24,14 +24,14 @@ class LogIndex {
     int start = 0;                     // number of the current start
     std::shared_ptr<Process> process;  // null if it does not run
   };
-  void Put(const Key& pod, const std::string& container, Entry entry);
-  void Remove(const Key& pod);
+  void Put(const kube::Key& pod, const std::string& container, Entry entry);
+  void Remove(const kube::Key& pod);
   // Errors: NotFound; InvalidArgument lists the containers if `container` is empty and the pod has several.
-  absl::StatusOr<std::pair<std::string, Entry>> Find(const Key& pod, const std::string& container) const;
+  absl::StatusOr<std::pair<std::string, Entry>> Find(const kube::Key& pod, const std::string& container) const;
 
  private:
   mutable base::Mutex mutex_;
-  std::map<Key, std::map<std::string, Entry>> pods_ ABSL_GUARDED_BY(mutex_);
+  std::map<kube::Key, std::map<std::string, Entry>> pods_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

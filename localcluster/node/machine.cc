@@ -10,7 +10,7 @@
 
 #include "localcluster/node/gpu_pool.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 int Cpus() {
@@ -49,4 +49,4 @@ Machine ThisMachine(const std::filesystem::path& devices, const char* visible) {
   return machine;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

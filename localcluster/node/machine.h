@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct Machine {
   int cpus = 1;                   // on which this process may run
@@ -23,4 +23,4 @@ struct Machine {
 Machine ThisMachine(const std::filesystem::path& devices = "/dev",
                     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"));
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "localcluster/node/cgroup_enforcer.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 constexpr base::milliseconds kPeriod{20};
@@ -149,10 +149,10 @@ absl::StatusOr<std::unique_ptr<Enforcer>> MakeEnforcer(CgroupPolicy policy, cons
     auto enforcer = CgroupEnforcer::Make(layout, instance, cpu_period, clock);
     if (enforcer.ok()) return std::unique_ptr<Enforcer>(*std::move(enforcer));
     if (policy == CgroupPolicy::kRequired) return enforcer.status();
-    log::Info("limits are enforced by measuring, as cgroups are not available",
-              {{"why", base::Message(enforcer.status())}});
+    base::log::Info("limits are enforced by measuring, as cgroups are not available",
+                    {{"why", base::Message(enforcer.status())}});
   }
   return std::unique_ptr<Enforcer>(std::make_unique<MeasuredEnforcer>(clock));
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -15,7 +15,7 @@
 #include "localcluster/node/enforcer.h"
 #include "localcluster/node/proc_stat.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class MeasuredEnforcer final : public Enforcer {
  public:
@@ -49,4 +49,4 @@ class MeasuredEnforcer final : public Enforcer {
   std::jthread thread_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

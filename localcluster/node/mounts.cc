@@ -5,7 +5,7 @@
 #include "common/base/status.h"
 #include "kube/json_access.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 bool IsNameChar(char c) {
@@ -48,11 +48,11 @@ std::string RewritePaths(std::string_view text, const std::vector<Mount>& mounts
   return out;
 }
 
-absl::StatusOr<std::vector<Mount>> ContainerMounts(const Json& container,
+absl::StatusOr<std::vector<Mount>> ContainerMounts(const kube::Json& container,
                                                    const std::map<std::string, std::string>& volumes) {
   std::vector<Mount> mounts;
-  for (const Json& entry : GetArray(container, "volumeMounts")) {
-    Mount mount{GetString(entry, "name"), GetString(entry, "mountPath"), ""};
+  for (const kube::Json& entry : kube::GetArray(container, "volumeMounts")) {
+    Mount mount{kube::GetString(entry, "name"), kube::GetString(entry, "mountPath"), ""};
     const auto volume = volumes.find(mount.volume);
     if (volume == volumes.end()) {
       return base::InvalidArgument("volumeMount '{}' does not name a volume of the pod", mount.volume);
@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<Mount>> ContainerMounts(const Json& container,
                                    mount.volume);
     }
     std::filesystem::path real = volume->second;
-    if (const std::string sub = GetString(entry, "subPath"); !sub.empty()) {
+    if (const std::string sub = kube::GetString(entry, "subPath"); !sub.empty()) {
       const std::filesystem::path normal = std::filesystem::path(sub).lexically_normal();
       if (normal.is_absolute() || normal.begin()->string() == "..") {
         return base::InvalidArgument("subPath '{}' of volume '{}' is not inside the volume", sub, mount.volume);
@@ -88,4 +88,4 @@ std::string MountVariable(std::string_view volume) {
   return name;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

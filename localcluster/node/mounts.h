@@ -15,7 +15,7 @@
 
 #include "kube/object.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct Mount {
   std::string volume;
@@ -28,10 +28,10 @@ std::string RewritePaths(std::string_view text, const std::vector<Mount>& mounts
 
 // The volumeMounts of `container`; `volumes`: volume name -> real path. Errors: InvalidArgument for a mount without a
 // volume, a relative mount path, or a subPath that leaves the volume.
-absl::StatusOr<std::vector<Mount>> ContainerMounts(const Json& container,
+absl::StatusOr<std::vector<Mount>> ContainerMounts(const kube::Json& container,
                                                    const std::map<std::string, std::string>& volumes);
 
 // "MEDLEY_MOUNT_MY_DATA" for volume "my-data".
 std::string MountVariable(std::string_view volume);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -12,10 +12,10 @@
 #include "localcluster/node/process_records.h"
 #include "localcluster/node/supervisor.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct NodeContext {
-  Client& client;
+  kube::Client& client;
   base::Clock& clock;
   const ProcessNodeOptions& options;
   Supervisor& supervisor;
@@ -24,8 +24,8 @@ struct NodeContext {
   GpuPool& gpus;
   LogIndex& logs;
   const ProcessRecords& records;
-  std::map<std::string, std::string> inherited;  // environment variables for every process
-  std::function<void(const Key& pod)> wake;      // requeues the pod; never blocks
+  std::map<std::string, std::string> inherited;    // environment variables for every process
+  std::function<void(const kube::Key& pod)> wake;  // requeues the pod; never blocks
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

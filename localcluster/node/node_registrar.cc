@@ -8,12 +8,12 @@
 #include "kube/json_access.h"
 #include "localcluster/node/pod_status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 constexpr int kTries = 5;
 
-void SetLabels(const VirtualNode& node, Object& object) {
+void SetLabels(const VirtualNode& node, kube::Object& object) {
   object.SetLabel("kubernetes.io/hostname", node.name);
   object.SetLabel("kubernetes.io/os", "linux");
   for (const auto& [name, value] : node.labels) object.SetLabel(name, value);
@@ -21,9 +21,9 @@ void SetLabels(const VirtualNode& node, Object& object) {
 
 }  // namespace
 
-Json NodeStatus(const VirtualNode& node, const Json& old_status, bool ready, base::WallTime now) {
-  Json status = old_status.is_object() ? old_status : Json::object();
-  Json amounts = Json::object();
+kube::Json NodeStatus(const VirtualNode& node, const kube::Json& old_status, bool ready, base::WallTime now) {
+  kube::Json status = old_status.is_object() ? old_status : kube::Json::object();
+  kube::Json amounts = kube::Json::object();
   for (const auto& [name, amount] : node.allocatable) amounts[name] = amount;
   if (!amounts.contains("pods")) amounts["pods"] = "110";
   status["capacity"] = amounts;
@@ -34,15 +34,15 @@ Json NodeStatus(const VirtualNode& node, const Json& old_status, bool ready, bas
         base::FormatDecimal(base::ParseQuantity(own->second).value_or(0) + base::ParseQuantity(amount).value_or(0), 3);
   }
   status["allocatable"] = std::move(amounts);
-  Json conditions = GetArray(status, "conditions");
+  kube::Json conditions = kube::GetArray(status, "conditions");
   SetCondition(conditions, "Ready", ready, ready ? "NodeReady" : "NodeStopped",
                ready ? "The process node is running." : "The process node has stopped.", now);
-  for (Json& condition : conditions) {
-    if (GetString(condition, "type") == "Ready") condition["lastHeartbeatTime"] = base::FormatTime(now);
+  for (kube::Json& condition : conditions) {
+    if (kube::GetString(condition, "type") == "Ready") condition["lastHeartbeatTime"] = base::FormatTime(now);
   }
   status["conditions"] = std::move(conditions);
-  status["addresses"] =
-      Json::array({{{"type", "InternalIP"}, {"address", "127.0.0.1"}}, {{"type", "Hostname"}, {"address", node.name}}});
+  status["addresses"] = kube::Json::array(
+      {{{"type", "InternalIP"}, {"address", "127.0.0.1"}}, {{"type", "Hostname"}, {"address", node.name}}});
   utsname machine = {};
   uname(&machine);
   status["nodeInfo"] = {{"operatingSystem", "linux"},
@@ -64,17 +64,17 @@ absl::Status NodeRegistrar::Register() {
 }
 
 absl::Status NodeRegistrar::RegisterOne(const VirtualNode& node) {
-  const Resource nodes = resources::Nodes();
-  Object fresh(nodes, {"", node.name});
+  const kube::Resource nodes = kube::resources::Nodes();
+  kube::Object fresh(nodes, {"", node.name});
   SetLabels(node, fresh);
   const absl::Status created = client_.Create(nodes, fresh).status();
-  if (!IsAlreadyExists(created)) return base::Annotate(created, "registering node " + node.name);
+  if (!kube::IsAlreadyExists(created)) return base::Annotate(created, "registering node " + node.name);
   for (int i = 0; i < kTries; ++i) {
     auto object = client_.Get(nodes, {"", node.name});
     if (!object.ok()) return object.status();
     SetLabels(node, *object);
     const absl::Status updated = client_.Update(nodes, *object).status();
-    if (!IsConflict(updated)) return updated;
+    if (!kube::IsConflict(updated)) return updated;
   }
   return base::Aborted("registering node '{}': it changed at the same time; retrying", node.name);
 }
@@ -89,20 +89,20 @@ absl::Status NodeRegistrar::Beat(bool ready) {
 }
 
 absl::Status NodeRegistrar::BeatOne(const VirtualNode& node, bool ready) {
-  const Resource nodes = resources::Nodes();
+  const kube::Resource nodes = kube::resources::Nodes();
   for (int i = 0; i < kTries; ++i) {
     auto object = client_.Get(nodes, {"", node.name});
-    if (IsNotFound(object.status()) && ready) {
+    if (kube::IsNotFound(object.status()) && ready) {
       MEDLEY_RETURN_IF_ERROR(RegisterOne(node));
       continue;
     }
     if (!object.ok()) return object.status();
-    Json status = NodeStatus(node, object->At("/status"), ready, clock_.Now());
+    kube::Json status = NodeStatus(node, object->At("/status"), ready, clock_.Now());
     object->mutable_json()["status"] = std::move(status);
     const absl::Status updated = client_.Update(nodes, *object, "status").status();
-    if (!IsConflict(updated)) return updated;
+    if (!kube::IsConflict(updated)) return updated;
   }
   return base::Aborted("writing the status of node '{}': it changed at the same time; retrying", node.name);
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

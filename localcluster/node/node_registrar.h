@@ -8,14 +8,14 @@
 #include "kube/client.h"
 #include "localcluster/node/process_node.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // The status of a virtual node. Pure.
-Json NodeStatus(const VirtualNode& node, const Json& old_status, bool ready, base::WallTime now);
+kube::Json NodeStatus(const VirtualNode& node, const kube::Json& old_status, bool ready, base::WallTime now);
 
 class NodeRegistrar {
  public:
-  NodeRegistrar(Client& client, base::Clock& clock, const std::vector<VirtualNode>& nodes)
+  NodeRegistrar(kube::Client& client, base::Clock& clock, const std::vector<VirtualNode>& nodes)
       : client_(client), clock_(clock), nodes_(nodes) {}
 
   // Creates each node, or sets the labels of the existing one. Errors: those of the API.
@@ -27,9 +27,9 @@ class NodeRegistrar {
   absl::Status RegisterOne(const VirtualNode& node);
   absl::Status BeatOne(const VirtualNode& node, bool ready);
 
-  Client& client_;
+  kube::Client& client_;
   base::Clock& clock_;
   const std::vector<VirtualNode>& nodes_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

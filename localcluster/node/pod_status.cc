@@ -5,23 +5,23 @@
 #include "common/base/status.h"
 #include "kube/json_access.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using State = ContainerView::State;
 
-Json TerminationJson(const Termination& end) {
-  Json json = {{"exitCode", end.exit_code},
-               {"reason", end.reason},
-               {"startedAt", base::FormatTime(end.started_at)},
-               {"finishedAt", base::FormatTime(end.finished_at)}};
+kube::Json TerminationJson(const Termination& end) {
+  kube::Json json = {{"exitCode", end.exit_code},
+                     {"reason", end.reason},
+                     {"startedAt", base::FormatTime(end.started_at)},
+                     {"finishedAt", base::FormatTime(end.finished_at)}};
   if (end.signal != 0) json["signal"] = end.signal;
   if (!end.message.empty()) json["message"] = end.message;
   if (!end.container_id.empty()) json["containerID"] = end.container_id;
   return json;
 }
 
-Json StateJson(const ContainerView& view) {
+kube::Json StateJson(const ContainerView& view) {
   switch (view.state) {
     case State::kRunning:
       return {{"running", {{"startedAt", base::FormatTime(view.started_at)}}}};
@@ -30,43 +30,44 @@ Json StateJson(const ContainerView& view) {
     case State::kWaiting:
       break;
   }
-  Json waiting = {{"reason", view.waiting_reason}};
+  kube::Json waiting = {{"reason", view.waiting_reason}};
   if (!view.waiting_message.empty()) waiting["message"] = view.waiting_message;
   return {{"waiting", waiting}};
 }
 
-Json ContainerStatusJson(const ContainerView& view) {
-  Json json = {{"name", view.name},
-               {"image", view.image},
-               {"imageID", view.image_id},
-               {"ready", view.ready},
-               {"started", view.state == State::kRunning},
-               {"restartCount", view.restarts},
-               {"state", StateJson(view)},
-               {"lastState", view.last ? Json{{"terminated", TerminationJson(*view.last)}} : Json::object()}};
+kube::Json ContainerStatusJson(const ContainerView& view) {
+  kube::Json json = {
+      {"name", view.name},
+      {"image", view.image},
+      {"imageID", view.image_id},
+      {"ready", view.ready},
+      {"started", view.state == State::kRunning},
+      {"restartCount", view.restarts},
+      {"state", StateJson(view)},
+      {"lastState", view.last ? kube::Json{{"terminated", TerminationJson(*view.last)}} : kube::Json::object()}};
   if (!view.container_id.empty()) json["containerID"] = view.container_id;
   return json;
 }
 
-Json ContainerStatusList(const std::vector<ContainerView>& views) {
-  Json list = Json::array();
+kube::Json ContainerStatusList(const std::vector<ContainerView>& views) {
+  kube::Json list = kube::Json::array();
   for (const ContainerView& view : views) list.push_back(ContainerStatusJson(view));
   return list;
 }
 
-std::optional<Termination> ParseTermination(const Json& json, base::WallTime now) {
+std::optional<Termination> ParseTermination(const kube::Json& json, base::WallTime now) {
   if (!json.is_object()) return std::nullopt;
   const auto time = [&](const char* name) {
-    const auto parsed = base::ParseTime(GetString(json, name));
+    const auto parsed = base::ParseTime(kube::GetString(json, name));
     return parsed.ok() ? *parsed : now;
   };
-  return Termination{static_cast<int>(GetInt(json, "exitCode", 0)),
-                     static_cast<int>(GetInt(json, "signal", 0)),
-                     GetString(json, "reason"),
-                     GetString(json, "message"),
+  return Termination{static_cast<int>(kube::GetInt(json, "exitCode", 0)),
+                     static_cast<int>(kube::GetInt(json, "signal", 0)),
+                     kube::GetString(json, "reason"),
+                     kube::GetString(json, "message"),
                      time("startedAt"),
                      time("finishedAt"),
-                     GetString(json, "containerID")};
+                     kube::GetString(json, "containerID")};
 }
 
 bool HasStarted(const ContainerView& view) { return view.state != State::kWaiting || view.last.has_value(); }
@@ -79,7 +80,7 @@ std::string NotReadyNames(const std::vector<ContainerView>& views) {
   return names;
 }
 
-void SetNodeConditions(Json& conditions, const PodView& view, const std::string& phase, base::WallTime now) {
+void SetNodeConditions(kube::Json& conditions, const PodView& view, const std::string& phase, base::WallTime now) {
   SetCondition(conditions, "PodScheduled", true, "", "", now);
   const bool initialized = InitDone(view) || phase == "Succeeded";
   SetCondition(conditions, "Initialized", initialized, initialized ? "" : "ContainersNotInitialized",
@@ -101,7 +102,7 @@ void SetNodeConditions(Json& conditions, const PodView& view, const std::string&
 
 }  // namespace
 
-RestartPolicy RestartPolicyOf(const Object& pod) {
+RestartPolicy RestartPolicyOf(const kube::Object& pod) {
   const std::string policy = pod.String("/spec/restartPolicy");
   if (policy == "Never") return RestartPolicy::kNever;
   return policy == "OnFailure" ? RestartPolicy::kOnFailure : RestartPolicy::kAlways;
@@ -142,19 +143,19 @@ std::string PodPhase(RestartPolicy policy, const PodView& view) {
   return all_succeeded ? "Succeeded" : "Failed";
 }
 
-void SetCondition(Json& conditions, const std::string& type, bool holds, const std::string& reason,
+void SetCondition(kube::Json& conditions, const std::string& type, bool holds, const std::string& reason,
                   const std::string& message, base::WallTime now) {
-  if (!conditions.is_array()) conditions = Json::array();
-  Json* found = nullptr;
-  for (Json& condition : conditions) {
-    if (GetString(condition, "type") == type) found = &condition;
+  if (!conditions.is_array()) conditions = kube::Json::array();
+  kube::Json* found = nullptr;
+  for (kube::Json& condition : conditions) {
+    if (kube::GetString(condition, "type") == type) found = &condition;
   }
   const std::string status = holds ? "True" : "False";
-  Json next = {{"type", type}, {"status", status}};
+  kube::Json next = {{"type", type}, {"status", status}};
   if (!reason.empty()) next["reason"] = reason;
   if (!message.empty()) next["message"] = message;
-  const bool same = found != nullptr && GetString(*found, "status") == status;
-  next["lastTransitionTime"] = same ? GetString(*found, "lastTransitionTime") : base::FormatTime(now);
+  const bool same = found != nullptr && kube::GetString(*found, "status") == status;
+  next["lastTransitionTime"] = same ? kube::GetString(*found, "lastTransitionTime") : base::FormatTime(now);
   if (found != nullptr) {
     *found = std::move(next);
   } else {
@@ -162,9 +163,9 @@ void SetCondition(Json& conditions, const std::string& type, bool holds, const s
   }
 }
 
-Json PodStatus(const Object& pod, const PodView& view, base::WallTime now) {
-  const Json& old = pod.At("/status");
-  Json status = old.is_object() ? old : Json::object();
+kube::Json PodStatus(const kube::Object& pod, const PodView& view, base::WallTime now) {
+  const kube::Json& old = pod.At("/status");
+  kube::Json status = old.is_object() ? old : kube::Json::object();
   const std::string phase = PodPhase(RestartPolicyOf(pod), view);
   status["phase"] = phase;
   for (const auto& [name, text] : {std::pair("reason", view.reason), std::pair("message", view.message)}) {
@@ -173,14 +174,14 @@ Json PodStatus(const Object& pod, const PodView& view, base::WallTime now) {
   }
   if (!view.host_ip.empty()) {
     status["hostIP"] = view.host_ip;
-    status["hostIPs"] = Json::array({{{"ip", view.host_ip}}});
+    status["hostIPs"] = kube::Json::array({{{"ip", view.host_ip}}});
   }
   if (!view.pod_ip.empty()) {
     status["podIP"] = view.pod_ip;
-    status["podIPs"] = Json::array({{{"ip", view.pod_ip}}});
+    status["podIPs"] = kube::Json::array({{{"ip", view.pod_ip}}});
   }
   if (view.start_time) status["startTime"] = base::FormatTime(*view.start_time);
-  Json conditions = GetArray(status, "conditions");
+  kube::Json conditions = kube::GetArray(status, "conditions");
   SetNodeConditions(conditions, view, phase, now);
   status["conditions"] = std::move(conditions);
   status["containerStatuses"] = ContainerStatusList(view.containers);
@@ -190,20 +191,20 @@ Json PodStatus(const Object& pod, const PodView& view, base::WallTime now) {
   return status;
 }
 
-ContainerView ViewFromStatus(const Json& spec, const Json& statuses, base::WallTime now) {
+ContainerView ViewFromStatus(const kube::Json& spec, const kube::Json& statuses, base::WallTime now) {
   ContainerView view;
-  view.name = GetString(spec, "name");
-  view.image = GetString(spec, "image");
-  for (const Json& status : statuses) {
-    if (GetString(status, "name") != view.name) continue;
-    view.restarts = static_cast<int>(GetInt(status, "restartCount", 0));
-    view.image_id = GetString(status, "imageID");
-    view.container_id = GetString(status, "containerID");
-    view.last = ParseTermination(GetValue(GetObject(status, "lastState"), "terminated"), now);
-    const Json& state = GetObject(status, "state");
-    view.termination = ParseTermination(GetValue(state, "terminated"), now);
-    if (const Json& running = GetValue(state, "running"); running.is_object()) {
-      const auto started = base::ParseTime(GetString(running, "startedAt"));
+  view.name = kube::GetString(spec, "name");
+  view.image = kube::GetString(spec, "image");
+  for (const kube::Json& status : statuses) {
+    if (kube::GetString(status, "name") != view.name) continue;
+    view.restarts = static_cast<int>(kube::GetInt(status, "restartCount", 0));
+    view.image_id = kube::GetString(status, "imageID");
+    view.container_id = kube::GetString(status, "containerID");
+    view.last = ParseTermination(kube::GetValue(kube::GetObject(status, "lastState"), "terminated"), now);
+    const kube::Json& state = kube::GetObject(status, "state");
+    view.termination = ParseTermination(kube::GetValue(state, "terminated"), now);
+    if (const kube::Json& running = kube::GetValue(state, "running"); running.is_object()) {
+      const auto started = base::ParseTime(kube::GetString(running, "startedAt"));
       view.termination = Termination{137,
                                      0,
                                      "ContainerStatusUnknown",
@@ -217,4 +218,4 @@ ContainerView ViewFromStatus(const Json& spec, const Json& statuses, base::WallT
   return view;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "kube/object.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct Termination {
   int exit_code = 0;
@@ -52,7 +52,7 @@ struct PodView {
 };
 
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
-RestartPolicy RestartPolicyOf(const Object& pod);
+RestartPolicy RestartPolicyOf(const kube::Object& pod);
 bool ShouldRestart(RestartPolicy policy, const Termination& termination);
 
 bool InitDone(const PodView& view);
@@ -60,14 +60,14 @@ std::string PodPhase(RestartPolicy policy, const PodView& view);
 
 // The whole status object. Conditions that the node does not own are kept. Transition times change only with the
 // condition's status.
-Json PodStatus(const Object& pod, const PodView& view, base::WallTime now);
+kube::Json PodStatus(const kube::Object& pod, const PodView& view, base::WallTime now);
 
 // Sets condition `type` in `conditions`.
-void SetCondition(Json& conditions, const std::string& type, bool holds, const std::string& reason,
+void SetCondition(kube::Json& conditions, const std::string& type, bool holds, const std::string& reason,
                   const std::string& message, base::WallTime now);
 
 // The state of a container according to the API, for a node that has just started: a running container becomes
 // terminated with ContainerStatusUnknown at `now`.
-ContainerView ViewFromStatus(const Json& spec, const Json& statuses, base::WallTime now);
+ContainerView ViewFromStatus(const kube::Json& spec, const kube::Json& statuses, base::WallTime now);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

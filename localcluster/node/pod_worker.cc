@@ -14,7 +14,7 @@
 #include "localcluster/node/scheduler.h"
 #include "localcluster/node/volumes.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 constexpr base::seconds kPrepareRetry{1};
@@ -27,7 +27,7 @@ void Earliest(std::optional<base::SteadyTime>& at, const std::optional<base::Ste
 
 }  // namespace
 
-PodWorker::PodWorker(NodeContext& node, const Object& pod)
+PodWorker::PodWorker(NodeContext& node, const kube::Object& pod)
     : node_(node),
       key_(pod.key()),
       uid_(pod.uid()),
@@ -37,8 +37,8 @@ PodWorker::PodWorker(NodeContext& node, const Object& pod)
       steady_start_(node.clock.Steady()) {
   const base::WallTime now = node_.clock.Now();
   const auto adopt = [&](const char* list, const char* statuses, std::vector<Container>& into) {
-    for (const Json& spec : GetArray(pod.At("/spec"), list)) {
-      into.emplace_back(node_, key_, spec, ViewFromStatus(spec, GetArray(pod.At("/status"), statuses), now));
+    for (const kube::Json& spec : kube::GetArray(pod.At("/spec"), list)) {
+      into.emplace_back(node_, key_, spec, ViewFromStatus(spec, kube::GetArray(pod.At("/status"), statuses), now));
       const ContainerView& view = into.back().view();
       const int start = view.state == ContainerView::State::kWaiting ? view.restarts - 1 : view.restarts;
       if (start >= 0) node_.logs.Put(key_, view.name, {folder_ / "logs", start, nullptr});
@@ -54,14 +54,14 @@ PodWorker::PodWorker(NodeContext& node, const Object& pod)
     if (node_.options.network == nullptr) node_.addresses.Claim(key_.ToString(), ip);
     facts_.pod_ip = ip;
   }
-  if (HasEnded(pod)) {
+  if (kube::HasEnded(pod)) {
     ended_ = true;
     reason_ = pod.String("/status/reason");
     message_ = pod.String("/status/message");
   }
 }
 
-absl::StatusOr<PodWorker::Outcome> PodWorker::Sync(const ObjectPtr& pod) {
+absl::StatusOr<PodWorker::Outcome> PodWorker::Sync(const kube::ObjectPtr& pod) {
   NoteEnds();
   if (pod == nullptr || pod->uid() != uid_) return HandleDeletedPod();
   if (pod->deleting()) {
@@ -85,13 +85,13 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::HandleDeletedPod() {
   if (!node_.options.keep_pod_folders) {
     std::error_code error;
     std::filesystem::remove_all(folder_, error);
-    if (error) log::Warn("removing a pod's folder failed", {{"path", folder_.string()}});
+    if (error) base::log::Warn("removing a pod's folder failed", {{"path", folder_.string()}});
   }
   return Outcome{std::nullopt, true};
 }
 
-std::optional<base::SteadyTime> PodWorker::CheckDeadline(const Object& pod) {
-  const int64_t seconds = GetInt(pod.At("/spec"), "activeDeadlineSeconds", 0);
+std::optional<base::SteadyTime> PodWorker::CheckDeadline(const kube::Object& pod) {
+  const int64_t seconds = kube::GetInt(pod.At("/spec"), "activeDeadlineSeconds", 0);
   if (seconds <= 0) return std::nullopt;
   const base::SteadyTime deadline = steady_start_ + base::seconds(seconds);
   if (node_.clock.Steady() < deadline) return deadline;
@@ -108,13 +108,13 @@ void PodWorker::BeginTermination(const std::string& reason, const std::string& m
   SignalAll(SIGTERM);
 }
 
-base::nanoseconds PodWorker::Grace(const Object& pod) const {
-  const int64_t declared = GetInt(pod.At("/spec"), "terminationGracePeriodSeconds", 30);
-  const int64_t seconds = GetInt(pod.At("/metadata"), "deletionGracePeriodSeconds", declared);
+base::nanoseconds PodWorker::Grace(const kube::Object& pod) const {
+  const int64_t declared = kube::GetInt(pod.At("/spec"), "terminationGracePeriodSeconds", 30);
+  const int64_t seconds = kube::GetInt(pod.At("/metadata"), "deletionGracePeriodSeconds", declared);
   return base::seconds(std::max<int64_t>(0, seconds));
 }
 
-absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueTermination(const ObjectPtr& pod) {
+absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueTermination(const kube::ObjectPtr& pod) {
   if (running()) {
     const base::SteadyTime kill_at = term_at_ + Grace(*pod);
     MEDLEY_RETURN_IF_ERROR(WriteStatus(pod));
@@ -136,21 +136,21 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::ContinueTermination(const ObjectPt
   return Outcome{};
 }
 
-absl::Status PodWorker::DeletePod(const Object& pod) {
+absl::Status PodWorker::DeletePod(const kube::Object& pod) {
   // Finalizers of others may keep the pod; one request is enough.
-  if (GetInt(pod.At("/metadata"), "deletionGracePeriodSeconds", -1) == 0 &&
-      !GetArray(pod.At("/metadata"), "finalizers").empty()) {
+  if (kube::GetInt(pod.At("/metadata"), "deletionGracePeriodSeconds", -1) == 0 &&
+      !kube::GetArray(pod.At("/metadata"), "finalizers").empty()) {
     return absl::OkStatus();
   }
-  DeleteOptions options;
+  kube::DeleteOptions options;
   options.grace_period_seconds = 0;
   options.uid = uid_;
-  const absl::Status deleted = node_.client.Delete(resources::Pods(), key_, options);
-  if (deleted.ok() || IsNotFound(deleted) || IsConflict(deleted)) return absl::OkStatus();
+  const absl::Status deleted = node_.client.Delete(kube::resources::Pods(), key_, options);
+  if (deleted.ok() || kube::IsNotFound(deleted) || kube::IsConflict(deleted)) return absl::OkStatus();
   return deleted;
 }
 
-absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const ObjectPtr& pod) {
+absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const kube::ObjectPtr& pod) {
   Outcome outcome;
   if (!start_time_) {
     start_time_ = node_.clock.Now();
@@ -169,7 +169,7 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const ObjectPtr& pod) {
     const absl::Status emulated = Emulate(*pod);
     if (const std::string error = base::Message(emulated); !emulated.ok() && error != not_emulated_) {
       not_emulated_ = error;
-      log::Warn("a pod's annotations are not in force", {{"pod", key_.ToString()}, {"error", error}});
+      base::log::Warn("a pod's annotations are not in force", {{"pod", key_.ToString()}, {"error", error}});
     }
     outcome.requeue_at = AdvanceAll(*pod, source);
   } else {
@@ -185,7 +185,7 @@ absl::StatusOr<PodWorker::Outcome> PodWorker::Run(const ObjectPtr& pod) {
   return outcome;
 }
 
-absl::Status PodWorker::Prepare(const Object& pod, const DataSource& source) {
+absl::Status PodWorker::Prepare(const kube::Object& pod, const DataSource& source) {
   MEDLEY_ASSIGN_OR_RETURN(facts_.pod_ip, TakeAddress());
   MEDLEY_RETURN_IF_ERROR(Emulate(pod));
   std::error_code error;
@@ -211,7 +211,7 @@ void PodWorker::Release() {
 }
 
 // The links and quotas that the pod's annotations ask for now.
-absl::Status PodWorker::Emulate(const Object& pod) {
+absl::Status PodWorker::Emulate(const kube::Object& pod) {
   EmulatedNetwork* network = node_.options.network;
   MEDLEY_ASSIGN_OR_RETURN(const Emulation wanted, EmulationOf(pod));
   if (network == nullptr && wanted.card.delay.count() > 0) {
@@ -225,7 +225,7 @@ absl::Status PodWorker::Emulate(const Object& pod) {
   return absl::OkStatus();
 }
 
-std::optional<base::SteadyTime> PodWorker::AdvanceAll(const Object& pod, const DataSource& source) {
+std::optional<base::SteadyTime> PodWorker::AdvanceAll(const kube::Object& pod, const DataSource& source) {
   const Container::PodPlace place{pod, facts_, folder_, volumes_, source, emulation_.cores, network_namespace_};
   std::optional<base::SteadyTime> again;
   // With policy Never an init container that fails is not restarted, and the pod fails (PodPhase).
@@ -243,8 +243,9 @@ std::optional<base::SteadyTime> PodWorker::AdvanceAll(const Object& pod, const D
 
 DataSource PodWorker::Source() const {
   return [this](DataKind kind, const std::string& name) -> absl::StatusOr<std::map<std::string, std::string>> {
-    const Resource resource = kind == DataKind::kSecret ? resources::Secrets() : resources::ConfigMaps();
-    MEDLEY_ASSIGN_OR_RETURN(const Object object, node_.client.Get(resource, {key_.ns, name}));
+    const kube::Resource resource =
+        kind == DataKind::kSecret ? kube::resources::Secrets() : kube::resources::ConfigMaps();
+    MEDLEY_ASSIGN_OR_RETURN(const kube::Object object, node_.client.Get(resource, {key_.ns, name}));
     return DecodeData(kind, object);
   };
 }
@@ -262,19 +263,19 @@ PodView PodWorker::View() const {
   return view;
 }
 
-absl::Status PodWorker::WriteStatus(ObjectPtr pod) {
+absl::Status PodWorker::WriteStatus(kube::ObjectPtr pod) {
   for (int i = 0; i < kStatusTries; ++i) {
-    Json status = PodStatus(*pod, View(), node_.clock.Now());
+    kube::Json status = PodStatus(*pod, View(), node_.clock.Now());
     if (status == pod->At("/status")) return absl::OkStatus();
-    Object changed = *pod;
+    kube::Object changed = *pod;
     changed.mutable_json()["status"] = std::move(status);
-    const auto written = node_.client.Update(resources::Pods(), changed, "status");
-    if (written.ok() || IsNotFound(written.status())) return absl::OkStatus();
-    if (!IsConflict(written.status())) return written.status();
-    auto fresh = node_.client.Get(resources::Pods(), key_);
-    if (!fresh.ok()) return IsNotFound(fresh.status()) ? absl::OkStatus() : fresh.status();
+    const auto written = node_.client.Update(kube::resources::Pods(), changed, "status");
+    if (written.ok() || kube::IsNotFound(written.status())) return absl::OkStatus();
+    if (!kube::IsConflict(written.status())) return written.status();
+    auto fresh = node_.client.Get(kube::resources::Pods(), key_);
+    if (!fresh.ok()) return kube::IsNotFound(fresh.status()) ? absl::OkStatus() : fresh.status();
     if (fresh->uid() != uid_) return absl::OkStatus();
-    pod = std::make_shared<const Object>(*std::move(fresh));
+    pod = std::make_shared<const kube::Object>(*std::move(fresh));
   }
   return base::Aborted("writing the status of pod '{}': it changed at the same time in {} attempts", key_.ToString(),
                        kStatusTries);
@@ -298,10 +299,10 @@ bool PodWorker::running() const {
          std::any_of(init_containers_.begin(), init_containers_.end(), runs);
 }
 
-absl::Status PodWorker::Report(const ObjectPtr& pod) {
+absl::Status PodWorker::Report(const kube::ObjectPtr& pod) {
   NoteEnds();
   if (pod == nullptr || pod->uid() != uid_) return absl::OkStatus();
   return WriteStatus(pod);
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -13,50 +13,50 @@
 #include "localcluster/node/emulation.h"
 #include "localcluster/node/node_context.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class PodWorker {
  public:
   // `pod` is bound to one of our nodes. Takes over its containers' states from its status; containers that ran have
   // ended, because a node kills leftover processes before it takes pods.
-  PodWorker(NodeContext& node, const Object& pod);
+  PodWorker(NodeContext& node, const kube::Object& pod);
 
   struct Outcome {
     std::optional<base::SteadyTime> requeue_at;  // when to call Sync again, even without a change
     bool finished = false;                       // nothing is left of the pod: delete this worker
   };
   // `pod` is null if the API no longer has it. Errors: those of the API; call Sync again, with a backoff.
-  absl::StatusOr<Outcome> Sync(const ObjectPtr& pod);
+  absl::StatusOr<Outcome> Sync(const kube::ObjectPtr& pod);
 
   // The node stops: ends the processes as on a deletion, but leaves the pod in the API.
   void Shutdown(int signal);
   bool running() const;
   void NoteEnds();
   // Notes which processes have ended, and writes the resulting status.
-  absl::Status Report(const ObjectPtr& pod);
+  absl::Status Report(const kube::ObjectPtr& pod);
 
   const std::string& uid() const { return uid_; }
 
  private:
   absl::StatusOr<Outcome> HandleDeletedPod();
-  std::optional<base::SteadyTime> CheckDeadline(const Object& pod);
+  std::optional<base::SteadyTime> CheckDeadline(const kube::Object& pod);
   void BeginTermination(const std::string& reason, const std::string& message);
-  absl::StatusOr<Outcome> ContinueTermination(const ObjectPtr& pod);
-  absl::Status DeletePod(const Object& pod);
-  absl::StatusOr<Outcome> Run(const ObjectPtr& pod);
-  absl::Status Prepare(const Object& pod, const DataSource& source);
-  absl::Status Emulate(const Object& pod);
+  absl::StatusOr<Outcome> ContinueTermination(const kube::ObjectPtr& pod);
+  absl::Status DeletePod(const kube::Object& pod);
+  absl::StatusOr<Outcome> Run(const kube::ObjectPtr& pod);
+  absl::Status Prepare(const kube::Object& pod, const DataSource& source);
+  absl::Status Emulate(const kube::Object& pod);
   absl::StatusOr<std::string> TakeAddress();
   void Release();
-  std::optional<base::SteadyTime> AdvanceAll(const Object& pod, const DataSource& source);
+  std::optional<base::SteadyTime> AdvanceAll(const kube::Object& pod, const DataSource& source);
   DataSource Source() const;
   PodView View() const;
-  absl::Status WriteStatus(ObjectPtr pod);
+  absl::Status WriteStatus(kube::ObjectPtr pod);
   void SignalAll(int number);
-  base::nanoseconds Grace(const Object& pod) const;
+  base::nanoseconds Grace(const kube::Object& pod) const;
 
   NodeContext& node_;
-  const Key key_;
+  const kube::Key key_;
   const std::string uid_;
   const std::filesystem::path folder_;
   const RestartPolicy policy_;
@@ -80,4 +80,4 @@ class PodWorker {
   bool killed_ = false;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

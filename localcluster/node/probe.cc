@@ -13,14 +13,14 @@
 #include "kube/json_access.h"
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
-absl::StatusOr<int> PortOf(const Json& container, const Json& port) {
+absl::StatusOr<int> PortOf(const kube::Json& container, const kube::Json& port) {
   if (port.is_number_integer()) return port.get<int>();
-  for (const Json& entry : GetArray(container, "ports")) {
-    if (port.is_string() && GetString(entry, "name") == port.get<std::string>()) {
-      return static_cast<int>(GetInt(entry, "containerPort", 0));
+  for (const kube::Json& entry : kube::GetArray(container, "ports")) {
+    if (port.is_string() && kube::GetString(entry, "name") == port.get<std::string>()) {
+      return static_cast<int>(kube::GetInt(entry, "containerPort", 0));
     }
   }
   return base::InvalidArgument("readinessProbe: port {} is not one of the container's ports", port.dump());
@@ -82,34 +82,34 @@ absl::Status AskHttp(int fd, const ProbeSpec& spec, const std::string& host, bas
 
 }  // namespace
 
-absl::StatusOr<std::optional<ProbeSpec>> ReadinessProbe(const Json& container) {
-  const Json& json = GetValue(container, "readinessProbe");
+absl::StatusOr<std::optional<ProbeSpec>> ReadinessProbe(const kube::Json& container) {
+  const kube::Json& json = kube::GetValue(container, "readinessProbe");
   if (!json.is_object()) return std::optional<ProbeSpec>();
   ProbeSpec spec;
   if (json.contains("tcpSocket") || json.contains("httpGet")) {
     const bool http = json.contains("httpGet");
-    const Json& where = GetObject(json, http ? "httpGet" : "tcpSocket");
+    const kube::Json& where = kube::GetObject(json, http ? "httpGet" : "tcpSocket");
     spec.kind = http ? ProbeSpec::Kind::kHttp : ProbeSpec::Kind::kTcp;
-    MEDLEY_ASSIGN_OR_RETURN(spec.port, PortOf(container, GetValue(where, "port")));
-    spec.host = GetString(where, "host");
-    if (const std::string path = GetString(where, "path"); !path.empty()) spec.path = path;
-    if (const std::string scheme = GetString(where, "scheme"); http && !scheme.empty() && scheme != "HTTP") {
+    MEDLEY_ASSIGN_OR_RETURN(spec.port, PortOf(container, kube::GetValue(where, "port")));
+    spec.host = kube::GetString(where, "host");
+    if (const std::string path = kube::GetString(where, "path"); !path.empty()) spec.path = path;
+    if (const std::string scheme = kube::GetString(where, "scheme"); http && !scheme.empty() && scheme != "HTTP") {
       return base::InvalidArgument("readinessProbe: scheme '{}' is not supported, only HTTP", scheme);
     }
   } else if (json.contains("exec")) {
     spec.kind = ProbeSpec::Kind::kExec;
-    for (const Json& part : GetArray(json["exec"], "command")) {
+    for (const kube::Json& part : kube::GetArray(json["exec"], "command")) {
       if (part.is_string()) spec.command.push_back(part.get<std::string>());
     }
     if (spec.command.empty()) return base::InvalidArgument("readinessProbe: exec has no command");
   } else {
     return base::InvalidArgument("readinessProbe must be tcpSocket, httpGet or exec");
   }
-  spec.initial_delay = base::seconds(GetInt(json, "initialDelaySeconds", 0));
-  spec.period = base::seconds(std::max<int64_t>(1, GetInt(json, "periodSeconds", 10)));
-  spec.timeout = base::seconds(std::max<int64_t>(1, GetInt(json, "timeoutSeconds", 1)));
-  spec.success_threshold = std::max(1, static_cast<int>(GetInt(json, "successThreshold", 1)));
-  spec.failure_threshold = std::max(1, static_cast<int>(GetInt(json, "failureThreshold", 3)));
+  spec.initial_delay = base::seconds(kube::GetInt(json, "initialDelaySeconds", 0));
+  spec.period = base::seconds(std::max<int64_t>(1, kube::GetInt(json, "periodSeconds", 10)));
+  spec.timeout = base::seconds(std::max<int64_t>(1, kube::GetInt(json, "timeoutSeconds", 1)));
+  spec.success_threshold = std::max(1, static_cast<int>(kube::GetInt(json, "successThreshold", 1)));
+  spec.failure_threshold = std::max(1, static_cast<int>(kube::GetInt(json, "failureThreshold", 3)));
   return std::optional<ProbeSpec>(std::move(spec));
 }
 
@@ -131,4 +131,4 @@ absl::Status AskProbe(const ProbeSpec& spec, const std::string& address, base::C
   return AskHttp(fd.get(), spec, host, deadline, clock);
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "kube/object.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct ProbeSpec {
   enum class Kind { kTcp, kHttp, kExec };
@@ -28,7 +28,7 @@ struct ProbeSpec {
 
 // Reads container.readinessProbe; looks up named ports in container.ports. Returns nullopt if there is no probe.
 // Errors: InvalidArgument for an unknown port and for other kinds of probe.
-absl::StatusOr<std::optional<ProbeSpec>> ReadinessProbe(const Json& container);
+absl::StatusOr<std::optional<ProbeSpec>> ReadinessProbe(const kube::Json& container);
 
 // Turns probe results into readiness: `success_threshold` successes in a row make the container ready,
 // `failure_threshold` failures in a row make it unready. Not thread-safe.
@@ -49,4 +49,4 @@ class ProbeTally {
 // Errors: Unavailable, DeadlineExceeded.
 absl::Status AskProbe(const ProbeSpec& spec, const std::string& address, base::Clock& clock);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

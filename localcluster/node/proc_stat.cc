@@ -11,7 +11,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 std::optional<std::string> Slurp(const std::string& path) {
@@ -81,4 +81,4 @@ std::string BootId() {
   return id;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

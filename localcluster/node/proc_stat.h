@@ -11,7 +11,7 @@
 
 #include "common/base/clock.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct ProcStat {
   pid_t pid = 0;
@@ -36,4 +36,4 @@ bool StartedWithVariable(pid_t pid, std::string_view variable);
 // Changes with every boot of the machine.
 std::string BootId();
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

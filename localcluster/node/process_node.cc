@@ -26,7 +26,7 @@
 #include "localcluster/node/scheduler.h"
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,7 +84,7 @@ absl::StatusOr<UniqueFd> LockRoot(const fs::path& root) {
 
 class ProcessNode::Core {
  public:
-  Core(Client& client, base::Clock& clock, ProcessNodeOptions options)
+  Core(kube::Client& client, base::Clock& clock, ProcessNodeOptions options)
       : client_(client),
         clock_(clock),
         options_(WithCanonicalRoot(std::move(options))),
@@ -94,9 +94,9 @@ class ProcessNode::Core {
 
   absl::Status Start();
   void Stop();
-  absl::Status ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
+  absl::Status ReadLog(const kube::Key& pod, const LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink);
-  absl::Status Signal(const Key& pod, int number);
+  absl::Status Signal(const kube::Key& pod, int number);
   std::string enforcement() const { return enforcer_ == nullptr ? "" : enforcer_->name(); }
 
  private:
@@ -104,15 +104,15 @@ class ProcessNode::Core {
   void Watch();
   void Work(std::stop_token stop);
   // Returns when to reconcile the pod again. After an error the pod is requeued with a backoff.
-  absl::StatusOr<std::optional<base::SteadyTime>> Reconcile(const Key& key);
-  absl::StatusOr<std::optional<base::SteadyTime>> Sync(const Key& key, const ObjectPtr& pod);
-  PodWorker* FindWorker(const Key& key);
-  bool IsHere(const Object& pod) const { return names_.contains(pod.String("/spec/nodeName")); }
+  absl::StatusOr<std::optional<base::SteadyTime>> Reconcile(const kube::Key& key);
+  absl::StatusOr<std::optional<base::SteadyTime>> Sync(const kube::Key& key, const kube::ObjectPtr& pod);
+  PodWorker* FindWorker(const kube::Key& key);
+  bool IsHere(const kube::Object& pod) const { return names_.contains(pod.String("/spec/nodeName")); }
   void RetryUnschedulable();
   void EndAll();
   bool AnyRunning();
 
-  Client& client_;
+  kube::Client& client_;
   base::Clock& clock_;
   const ProcessNodeOptions options_;
   const ProcessRecords records_;
@@ -123,14 +123,14 @@ class ProcessNode::Core {
   std::optional<AddressPool> addresses_;
   LogIndex logs_;
   std::unique_ptr<Supervisor> supervisor_;
-  std::unique_ptr<RateLimitingQueue> queue_;
-  std::unique_ptr<Informer> informer_;
+  std::unique_ptr<kube::RateLimitingQueue> queue_;
+  std::unique_ptr<kube::Informer> informer_;
   std::unique_ptr<Binder> binder_;
   std::unique_ptr<NodeRegistrar> registrar_;
   std::unique_ptr<NodeContext> context_;
   base::Mutex mutex_;
   // The queue never gives a key to two threads at once, so each worker is used by one thread at a time.
-  std::map<Key, std::unique_ptr<PodWorker>> workers_ ABSL_GUARDED_BY(mutex_);
+  std::map<kube::Key, std::unique_ptr<PodWorker>> workers_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::jthread> threads_;
   std::jthread heartbeat_;
   bool started_ = false;
@@ -150,7 +150,7 @@ absl::Status ProcessNode::Core::Start() {
   heartbeat_ = std::jthread([this](std::stop_token stop) {
     while (clock_.SleepFor(options_.heartbeat, stop)) {
       const absl::Status beaten = registrar_->Beat(true);
-      if (!beaten.ok()) log::Warn("node heartbeat failed", {{"error", base::ToString(beaten)}});
+      if (!beaten.ok()) base::log::Warn("node heartbeat failed", {{"error", base::ToString(beaten)}});
     }
   });
   return absl::OkStatus();
@@ -160,59 +160,59 @@ absl::Status ProcessNode::Core::Prepare() {
   for (const VirtualNode& node : options_.nodes) names_.insert(node.name);
   MEDLEY_ASSIGN_OR_RETURN(lock_, LockRoot(options_.root));
   MEDLEY_ASSIGN_OR_RETURN(const int killed, records_.KillLeftovers(clock_));
-  if (killed > 0) log::Warn("killed processes of an earlier start", {{"processes", std::to_string(killed)}});
+  if (killed > 0) base::log::Warn("killed processes of an earlier start", {{"processes", std::to_string(killed)}});
   const std::string instance = base::HashHex(fs::weakly_canonical(options_.root).string());
   MEDLEY_ASSIGN_OR_RETURN(AddressPool addresses, AddressPool::Parse(options_.pod_cidr, instance));
   addresses_.emplace(std::move(addresses));
   MEDLEY_ASSIGN_OR_RETURN(enforcer_, MakeEnforcer(options_.cgroups, instance, options_.cpu_period, clock_));
-  log::Info("enforcing CPU and memory limits", {{"by", enforcer_->name()}});
+  base::log::Info("enforcing CPU and memory limits", {{"by", enforcer_->name()}});
   supervisor_ = std::make_unique<Supervisor>(clock_);
   MEDLEY_RETURN_IF_ERROR(supervisor_->Start());
-  queue_ = std::make_unique<RateLimitingQueue>(
-      clock_, std::make_unique<ExponentialRateLimiter>(base::milliseconds(20), base::seconds(10)));
+  queue_ = std::make_unique<kube::RateLimitingQueue>(
+      clock_, std::make_unique<kube::ExponentialRateLimiter>(base::milliseconds(20), base::seconds(10)));
   std::map<std::string, std::string> inherited = options_.environment;
   for (const std::string& name : options_.inherit_env) {
     if (const char* value = std::getenv(name.c_str()); value != nullptr) inherited[name] = value;
   }
   context_.reset(new NodeContext{client_, clock_, options_, *supervisor_, *enforcer_, *addresses_, gpus_, logs_,
                                  records_, std::move(inherited),
-                                 [queue = queue_.get()](const Key& key) { queue->Add(key); }});
-  Informer::Options informer;
-  informer.reflector.resource = resources::Pods();
+                                 [queue = queue_.get()](const kube::Key& key) { queue->Add(key); }});
+  kube::Informer::Options informer;
+  informer.reflector.resource = kube::resources::Pods();
   informer.reflector.seed = options_.seed;
-  informer_ = std::make_unique<Informer>(client_, clock_, informer);
+  informer_ = std::make_unique<kube::Informer>(client_, clock_, informer);
   binder_ = std::make_unique<Binder>(client_, clock_, options_.nodes, informer_->store());
   registrar_ = std::make_unique<NodeRegistrar>(client_, clock_, options_.nodes);
   return absl::OkStatus();
 }
 
 void ProcessNode::Core::Watch() {
-  EventHandler handler;
-  handler.on_add = [this](const ObjectPtr& pod, bool) { queue_->Add(pod->key()); };
-  handler.on_update = [this](const ObjectPtr& before, const ObjectPtr& now) {
+  kube::EventHandler handler;
+  handler.on_add = [this](const kube::ObjectPtr& pod, bool) { queue_->Add(pod->key()); };
+  handler.on_update = [this](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
     queue_->Add(now->key());
-    if (!HasEnded(*before) && HasEnded(*now)) RetryUnschedulable();
+    if (!kube::HasEnded(*before) && kube::HasEnded(*now)) RetryUnschedulable();
   };
-  handler.on_delete = [this](const ObjectPtr& last, bool) {
+  handler.on_delete = [this](const kube::ObjectPtr& last, bool) {
     queue_->Add(last->key());
     RetryUnschedulable();
   };
   if (const auto added = informer_->AddHandler(std::move(handler)); !added.ok()) {
-    log::Error("watching pods failed", {{"error", base::ToString(added.status())}});
+    base::log::Error("watching pods failed", {{"error", base::ToString(added.status())}});
   }
   informer_->Start();
 }
 
 void ProcessNode::Core::RetryUnschedulable() {
-  for (const Key& key : binder_->TakeUnschedulable()) queue_->Add(key);
+  for (const kube::Key& key : binder_->TakeUnschedulable()) queue_->Add(key);
 }
 
 void ProcessNode::Core::Work(std::stop_token stop) {
-  while (const std::optional<Key> key = queue_->Get(stop)) {
+  while (const std::optional<kube::Key> key = queue_->Get(stop)) {
     const auto requeue_at = Reconcile(*key);
     if (!requeue_at.ok()) {
-      log::Warn("reconciling a pod failed; retrying",
-                {{"pod", key->ToString()}, {"error", base::ToString(requeue_at.status())}});
+      base::log::Warn("reconciling a pod failed; retrying",
+                      {{"pod", key->ToString()}, {"error", base::ToString(requeue_at.status())}});
       queue_->AddRateLimited(*key);
     } else {
       queue_->Forget(*key);
@@ -222,14 +222,14 @@ void ProcessNode::Core::Work(std::stop_token stop) {
   }
 }
 
-PodWorker* ProcessNode::Core::FindWorker(const Key& key) {
+PodWorker* ProcessNode::Core::FindWorker(const kube::Key& key) {
   base::MutexLock lock(mutex_);
   const auto it = workers_.find(key);
   return it == workers_.end() ? nullptr : it->second.get();
 }
 
-absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Reconcile(const Key& key) {
-  const ObjectPtr pod = informer_->store().Get(key);
+absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Reconcile(const kube::Key& key) {
+  const kube::ObjectPtr pod = informer_->store().Get(key);
   if (pod == nullptr || !pod->String("/spec/nodeName").empty()) binder_->Forget(key);
   MEDLEY_ASSIGN_OR_RETURN(const auto requeue_at, Sync(key, pod));
   const bool unbound = pod != nullptr && pod->String("/spec/nodeName").empty() && !pod->deleting();
@@ -237,7 +237,8 @@ absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Reconcile(con
   return requeue_at;
 }
 
-absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Sync(const Key& key, const ObjectPtr& pod) {
+absl::StatusOr<std::optional<base::SteadyTime>> ProcessNode::Core::Sync(const kube::Key& key,
+                                                                        const kube::ObjectPtr& pod) {
   PodWorker* worker = FindWorker(key);
   if (worker != nullptr) {
     MEDLEY_ASSIGN_OR_RETURN(const PodWorker::Outcome outcome, worker->Sync(pod));
@@ -286,13 +287,13 @@ void ProcessNode::Core::Stop() {
     base::MutexLock lock(mutex_);
     for (const auto& [key, worker] : workers_) {
       const absl::Status reported = worker->Report(informer_->store().Get(key));
-      if (!reported.ok()) log::Warn("reporting a pod's end failed", {{"pod", key.ToString()}});
+      if (!reported.ok()) base::log::Warn("reporting a pod's end failed", {{"pod", key.ToString()}});
     }
     workers_.clear();
   }
   if (registrar_ != nullptr) {
     if (const absl::Status beaten = registrar_->Beat(false); !beaten.ok()) {
-      log::Warn("marking the nodes stopped failed", {{"error", base::ToString(beaten)}});
+      base::log::Warn("marking the nodes stopped failed", {{"error", base::ToString(beaten)}});
     }
   }
   if (informer_ != nullptr) informer_->Stop();
@@ -301,7 +302,7 @@ void ProcessNode::Core::Stop() {
   lock_.Reset();
 }
 
-absl::Status ProcessNode::Core::ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
+absl::Status ProcessNode::Core::ReadLog(const kube::Key& pod, const LogOptions& options, std::stop_token stop,
                                         const std::function<bool(std::string_view)>& sink) {
   MEDLEY_ASSIGN_OR_RETURN(const auto found, logs_.Find(pod, options.container));
   const auto& [container, entry] = found;
@@ -314,7 +315,7 @@ absl::Status ProcessNode::Core::ReadLog(const Key& pod, const LogOptions& option
   return ReadLogFiles(LogPath(entry.folder, container, start), options, clock_, stop, ended, sink);
 }
 
-absl::Status ProcessNode::Core::Signal(const Key& pod, int number) {
+absl::Status ProcessNode::Core::Signal(const kube::Key& pod, int number) {
   MEDLEY_ASSIGN_OR_RETURN(const auto found, logs_.Find(pod, ""));
   const std::shared_ptr<Process>& process = found.second.process;
   if (process == nullptr || process->exit().has_value()) {
@@ -324,16 +325,16 @@ absl::Status ProcessNode::Core::Signal(const Key& pod, int number) {
   return absl::OkStatus();
 }
 
-ProcessNode::ProcessNode(Client& client, base::Clock& clock, ProcessNodeOptions options)
+ProcessNode::ProcessNode(kube::Client& client, base::Clock& clock, ProcessNodeOptions options)
     : core_(std::make_unique<Core>(client, clock, std::move(options))) {}
 ProcessNode::~ProcessNode() = default;
 absl::Status ProcessNode::Start() { return core_->Start(); }
 void ProcessNode::Stop() { core_->Stop(); }
-absl::Status ProcessNode::Signal(const Key& pod, int number) { return core_->Signal(pod, number); }
+absl::Status ProcessNode::Signal(const kube::Key& pod, int number) { return core_->Signal(pod, number); }
 std::string ProcessNode::enforcement() const { return core_->enforcement(); }
-absl::Status ProcessNode::ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
+absl::Status ProcessNode::ReadLog(const kube::Key& pod, const LogOptions& options, std::stop_token stop,
                                   const std::function<bool(std::string_view)>& sink) {
   return core_->ReadLog(pod, options, stop, sink);
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

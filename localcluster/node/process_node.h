@@ -24,7 +24,7 @@
 #include "kube/client.h"
 #include "localcluster/log_reader.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class EmulatedNetwork;
 
@@ -79,7 +79,7 @@ struct ProcessNodeOptions {
 class ProcessNode final : public LogReader {
  public:
   // `client` and `clock` are borrowed and must outlive this object.
-  ProcessNode(Client& client, base::Clock& clock, ProcessNodeOptions options);
+  ProcessNode(kube::Client& client, base::Clock& clock, ProcessNodeOptions options);
   ~ProcessNode() override;
 
   // Kills leftover processes, registers the nodes, then watches and runs pods in its own threads. Errors:
@@ -89,12 +89,12 @@ class ProcessNode final : public LogReader {
   // Ends every process within stop_grace, reports their ends, and joins. Idempotent.
   void Stop();
 
-  absl::Status ReadLog(const Key& pod, const LogOptions& options, std::stop_token stop,
+  absl::Status ReadLog(const kube::Key& pod, const LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override;
 
   // Sends a signal to the processes of the pod's only container; the pod ends as if the signal had come from outside.
   // Errors: NotFound if the pod does not exist here or is not running.
-  absl::Status Signal(const Key& pod, int number);
+  absl::Status Signal(const kube::Key& pod, int number);
 
   // How limits are enforced here: "cgroup v2", "cgroup v1" or "measured use". Call it after Start.
   std::string enforcement() const;
@@ -104,4 +104,4 @@ class ProcessNode final : public LogReader {
   std::unique_ptr<Core> core_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

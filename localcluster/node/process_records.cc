@@ -11,17 +11,17 @@
 #include "kube/json_access.h"
 #include "localcluster/node/proc_stat.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr int kWaitTries = 500;
 
-std::vector<ProcStat> OursOf(const Json& record, const std::string& container_id) {
+std::vector<ProcStat> OursOf(const kube::Json& record, const std::string& container_id) {
   std::vector<ProcStat> ours;
-  if (GetString(record, "boot") != BootId()) return ours;
-  const auto pid = static_cast<pid_t>(GetInt(record, "pid", 0));
-  const auto start = static_cast<uint64_t>(GetInt(record, "startTicks", -1));
+  if (kube::GetString(record, "boot") != BootId()) return ours;
+  const auto pid = static_cast<pid_t>(kube::GetInt(record, "pid", 0));
+  const auto start = static_cast<uint64_t>(kube::GetInt(record, "startTicks", -1));
   for (const ProcStat& stat : ReadAllProcStats()) {
     if (stat.state == 'Z') continue;
     const bool leader = stat.pid == pid && stat.start_ticks == start;
@@ -33,7 +33,7 @@ std::vector<ProcStat> OursOf(const Json& record, const std::string& container_id
 }
 
 // Repeats until no process is left, because a process may fork during the search.
-int KillAll(const Json& record, const std::string& container_id, base::Clock& clock) {
+int KillAll(const kube::Json& record, const std::string& container_id, base::Clock& clock) {
   int killed = 0;
   for (int i = 0; i < kWaitTries; ++i) {
     const std::vector<ProcStat> ours = OursOf(record, container_id);
@@ -52,7 +52,7 @@ absl::Status ProcessRecords::Write(const std::string& container_id, pid_t pid) c
   if (!stat) return absl::OkStatus();  // it has ended already
   std::error_code error;
   fs::create_directories(folder_, error);
-  const Json record = {{"pid", pid}, {"startTicks", stat->start_ticks}, {"boot", BootId()}};
+  const kube::Json record = {{"pid", pid}, {"startTicks", stat->start_ticks}, {"boot", BootId()}};
   return base::WriteFileAtomic(folder_ / (container_id + ".json"), record.dump());
 }
 
@@ -70,9 +70,9 @@ absl::StatusOr<int> ProcessRecords::KillLeftovers(base::Clock& clock) const {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) files.push_back(entry.path());
   for (const fs::path& file : files) {
     const auto text = base::ReadFile(file, 1 << 16);
-    const Json record = text.ok() ? Json::parse(*text, nullptr, false) : Json();
+    const kube::Json record = text.ok() ? kube::Json::parse(*text, nullptr, false) : kube::Json();
     if (!record.is_object()) {
-      log::Warn("removed an unreadable process record", {{"path", file.string()}});
+      base::log::Warn("removed an unreadable process record", {{"path", file.string()}});
     } else {
       killed += KillAll(record, file.stem().string(), clock);
     }
@@ -81,4 +81,4 @@ absl::StatusOr<int> ProcessRecords::KillLeftovers(base::Clock& clock) const {
   return killed;
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -12,7 +12,7 @@
 
 #include "common/base/clock.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class ProcessRecords {
  public:
@@ -29,4 +29,4 @@ class ProcessRecords {
   const std::filesystem::path folder_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -9,14 +9,14 @@
 
 #include "kube/object.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // By resource name: cores, bytes, or units of an extended resource.
 using ResourceAmounts = std::map<std::string, double>;
 
 // The requests of the pod: the sum over its containers, where a limit stands in for a missing request, or the largest
 // request of an init container (these run one at a time), whichever is larger. Errors: InvalidArgument.
-absl::StatusOr<ResourceAmounts> PodRequests(const Object& pod);
+absl::StatusOr<ResourceAmounts> PodRequests(const kube::Object& pod);
 
 struct Limits {
   std::optional<double> cores;
@@ -26,9 +26,9 @@ struct Limits {
 };
 
 // The resources.limits of one container. Errors: InvalidArgument.
-absl::StatusOr<Limits> ContainerLimits(const Json& container);
+absl::StatusOr<Limits> ContainerLimits(const kube::Json& container);
 
 // Parses quantities ("500m", "16Gi", ...) by resource name. Errors: InvalidArgument names the resource.
-absl::StatusOr<ResourceAmounts> ParseAmounts(const Json& quantities);
+absl::StatusOr<ResourceAmounts> ParseAmounts(const kube::Json& quantities);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

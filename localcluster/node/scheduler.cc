@@ -9,18 +9,18 @@
 #include "kube/json_access.h"
 #include "kube/pod.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-bool ExpressionHolds(const Json& expression, const Labels& labels) {
-  const auto it = labels.find(GetString(expression, "key"));
+bool ExpressionHolds(const kube::Json& expression, const Labels& labels) {
+  const auto it = labels.find(kube::GetString(expression, "key"));
   const bool present = it != labels.end();
-  const std::string op = GetString(expression, "operator");
-  const Json& values = GetArray(expression, "values");
+  const std::string op = kube::GetString(expression, "operator");
+  const kube::Json& values = kube::GetArray(expression, "values");
   const auto listed = [&] {
-    return std::any_of(values.begin(), values.end(), [&](const Json& v) { return v == it->second; });
+    return std::any_of(values.begin(), values.end(), [&](const kube::Json& v) { return v == it->second; });
   };
   if (op == "In") return present && listed();
   if (op == "NotIn") return !present || !listed();
@@ -34,25 +34,26 @@ bool ExpressionHolds(const Json& expression, const Labels& labels) {
   return op == "Gt" ? have > bound : op == "Lt" && have < bound;
 }
 
-bool TermHolds(const Json& term, const VirtualNode& node) {
-  const Json& expressions = GetArray(term, "matchExpressions");
-  const Json& fields = GetArray(term, "matchFields");
+bool TermHolds(const kube::Json& term, const VirtualNode& node) {
+  const kube::Json& expressions = kube::GetArray(term, "matchExpressions");
+  const kube::Json& fields = kube::GetArray(term, "matchFields");
   if (expressions.empty() && fields.empty()) return false;  // an empty term selects nothing
   const Labels field_values = {{"metadata.name", node.name}};
   return std::all_of(expressions.begin(), expressions.end(),
-                     [&](const Json& e) { return ExpressionHolds(e, node.labels); }) &&
-         std::all_of(fields.begin(), fields.end(), [&](const Json& e) { return ExpressionHolds(e, field_values); });
+                     [&](const kube::Json& e) { return ExpressionHolds(e, node.labels); }) &&
+         std::all_of(fields.begin(), fields.end(),
+                     [&](const kube::Json& e) { return ExpressionHolds(e, field_values); });
 }
 
-bool Selects(const Object& pod, const VirtualNode& node) {
-  for (const auto& [key, value] : GetObject(pod.At("/spec"), "nodeSelector").items()) {
+bool Selects(const kube::Object& pod, const VirtualNode& node) {
+  for (const auto& [key, value] : kube::GetObject(pod.At("/spec"), "nodeSelector").items()) {
     const auto it = node.labels.find(key);
     if (it == node.labels.end() || value != it->second) return false;
   }
-  const Json& required = pod.At("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution");
+  const kube::Json& required = pod.At("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution");
   if (!required.is_object()) return true;
-  const Json& terms = GetArray(required, "nodeSelectorTerms");
-  return std::any_of(terms.begin(), terms.end(), [&](const Json& t) { return TermHolds(t, node); });
+  const kube::Json& terms = kube::GetArray(required, "nodeSelectorTerms");
+  return std::any_of(terms.begin(), terms.end(), [&](const kube::Json& t) { return TermHolds(t, node); });
 }
 
 // The names of the resources that the node lacks.
@@ -70,20 +71,20 @@ std::vector<std::string> Missing(const ResourceAmounts& requests, const NodeRoom
 }  // namespace
 
 absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nodes,
-                                             const std::vector<ObjectPtr>& pods) {
+                                             const std::vector<kube::ObjectPtr>& pods) {
   std::vector<NodeRoom> rooms;
   for (const VirtualNode& node : nodes) {
     NodeRoom room{&node, {}, 0};
-    const auto free = ParseAmounts(Json(node.allocatable));
+    const auto free = ParseAmounts(kube::Json(node.allocatable));
     if (!free.ok()) return base::Annotate(free.status(), fmt::format("node '{}'", node.name));
     room.free = *free;
-    const auto besides = ParseAmounts(Json(node.besides));
+    const auto besides = ParseAmounts(kube::Json(node.besides));
     if (!besides.ok()) return base::Annotate(besides.status(), fmt::format("node '{}'", node.name));
     for (const auto& [name, amount] : *besides) {
       if (const auto it = room.free.find(name); it != room.free.end()) it->second += amount;
     }
-    for (const ObjectPtr& pod : pods) {
-      if (pod->String("/spec/nodeName") != node.name || HasEnded(*pod)) continue;
+    for (const kube::ObjectPtr& pod : pods) {
+      if (pod->String("/spec/nodeName") != node.name || kube::HasEnded(*pod)) continue;
       ++room.pods;
       const auto requests = PodRequests(*pod);
       if (!requests.ok()) continue;  // the API server accepted it; its requests cannot be counted
@@ -96,7 +97,7 @@ absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nod
   return rooms;
 }
 
-Placement PlacePod(const Object& pod, const std::vector<NodeRoom>& rooms) {
+Placement PlacePod(const kube::Object& pod, const std::vector<NodeRoom>& rooms) {
   const auto requests = PodRequests(pod);
   if (!requests.ok()) return {std::nullopt, base::Message(requests.status())};
   const NodeRoom* best = nullptr;
@@ -121,4 +122,4 @@ Placement PlacePod(const Object& pod, const std::vector<NodeRoom>& rooms) {
   return {std::nullopt, fmt::format("0/{} nodes are available:{}.", rooms.size(), reasons)};
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

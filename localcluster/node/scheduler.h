@@ -11,7 +11,7 @@
 #include "localcluster/node/process_node.h"
 #include "localcluster/node/resource_limits.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // A node and the resources that its pods leave free. If absent in `free`, cpu and memory are unlimited; others are 0.
 struct NodeRoom {
@@ -22,13 +22,14 @@ struct NodeRoom {
 
 // The allocatable resources less the requests of bound `pods` that have not ended.
 // Errors: InvalidArgument for an allocatable that is not a quantity.
-absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nodes, const std::vector<ObjectPtr>& pods);
+absl::StatusOr<std::vector<NodeRoom>> RoomOf(const std::vector<VirtualNode>& nodes,
+                                             const std::vector<kube::ObjectPtr>& pods);
 
 struct Placement {
   std::optional<std::string> node;
   std::string message;  // why no node fits, in the words of kube-scheduler
 };
 
-Placement PlacePod(const Object& pod, const std::vector<NodeRoom>& rooms);
+Placement PlacePod(const kube::Object& pod, const std::vector<NodeRoom>& rooms);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

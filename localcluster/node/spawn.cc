@@ -15,7 +15,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 enum Step : int { kSetup, kCgroup, kFolder, kLimit, kExec, kNamespace, kNetwork, kAwaitsIds };
@@ -246,4 +246,4 @@ absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec) {
   return SpawnOnce(spec, false);
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -18,7 +18,7 @@
 
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct SpawnSpec {
   std::string program;                   // a path; PATH is not searched
@@ -41,4 +41,4 @@ struct Spawned {
 // Errors: those of fork and exec (NotFound, PermissionDenied, ...), with the step that failed.
 absl::StatusOr<Spawned> Spawn(const SpawnSpec& spec);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -17,7 +17,7 @@
 #include "common/base/status.h"
 #include "localcluster/node/log_files.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 std::optional<ProcessExit> Process::exit() const {
   base::MutexLock lock(mutex_);
@@ -142,8 +142,9 @@ class Supervisor::Loop {
     Drain(child, kPipeBuffers);
     child.process->Reap(child.pidfd.get(), clock_.Now());
     if (child.log.lost_bytes() > 0) {
-      log::Warn("some output could not be written to a log", {{"pid", std::to_string(child.process->pid())},
-                                                              {"lost_bytes", std::to_string(child.log.lost_bytes())}});
+      base::log::Warn(
+          "some output could not be written to a log",
+          {{"pid", std::to_string(child.process->pid())}, {"lost_bytes", std::to_string(child.log.lost_bytes())}});
     }
     if (child.on_exit) child.on_exit();
   }
@@ -166,7 +167,7 @@ class Supervisor::Loop {
     MEDLEY_ASSIGN_OR_RETURN(LogWriter log, LogWriter::Open(launch.log, launch.log_bytes, clock_));
     MEDLEY_ASSIGN_OR_RETURN(Spawned spawned, Spawn(launch.spec));
     if (launch.spec.confined && !spawned.user_namespace && !std::exchange(said_, true)) {
-      log::Info("programs share the user namespace of this process, because the machine allows no other");
+      base::log::Info("programs share the user namespace of this process, because the machine allows no other");
     }
     auto process = std::make_shared<Process>(spawned.pid, clock_.Now());
     children_.push_back(
@@ -207,4 +208,4 @@ absl::StatusOr<std::shared_ptr<Process>> Supervisor::Run(Launch launch) {
   return loop_->Run(std::move(launch));
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -15,7 +15,7 @@
 #include "common/base/mutex.h"
 #include "localcluster/node/spawn.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct ProcessExit {
   int exit_code = 0;  // 128 + signal if a signal killed it
@@ -69,4 +69,4 @@ class Supervisor {
   std::unique_ptr<Loop> loop_;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

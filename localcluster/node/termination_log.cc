@@ -12,7 +12,7 @@
 #include "localcluster/node/file_access.h"
 #include "localcluster/node/log_files.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 constexpr off_t kMostMessageBytes = 4096;
@@ -39,14 +39,14 @@ std::string EndOfLog(const std::filesystem::path& log, base::Clock& clock) {
   };
   const absl::Status read = ReadLogFiles(
       log, {.tail_lines = kMostLogLines}, clock, std::stop_token(), [] { return true; }, keep);
-  if (!read.ok()) log::Warn("reading the log of a failed container", {{"error", base::Message(read)}});
+  if (!read.ok()) base::log::Warn("reading the log of a failed container", {{"error", base::Message(read)}});
   return text;
 }
 
 }  // namespace
 
-std::string TerminationMessagePath(const Json& container) {
-  const std::string path = GetString(container, "terminationMessagePath");
+std::string TerminationMessagePath(const kube::Json& container) {
+  const std::string path = kube::GetString(container, "terminationMessagePath");
   return path.empty() ? "/dev/termination-log" : path;
 }
 
@@ -56,16 +56,16 @@ absl::Status CreateTerminationLog(const std::filesystem::path& file) {
   return OpenFile(file, O_WRONLY | O_CREAT | O_EXCL, 0600).status();
 }
 
-std::string ReadTerminationMessage(const Json& container, const std::filesystem::path& file,
+std::string ReadTerminationMessage(const kube::Json& container, const std::filesystem::path& file,
                                    const std::filesystem::path& log, int exit_code, base::Clock& clock) {
   const absl::StatusOr<std::string> message = ReadEnd(file);
   if (!message.ok()) {
-    log::Warn("a container's termination message cannot be read", {{"error", base::Message(message.status())}});
+    base::log::Warn("a container's termination message cannot be read", {{"error", base::Message(message.status())}});
   } else if (!message->empty()) {
     return base::EscapeInvalidUtf8(*message);
   }
-  const bool falls_back = GetString(container, "terminationMessagePolicy") == "FallbackToLogsOnError";
+  const bool falls_back = kube::GetString(container, "terminationMessagePolicy") == "FallbackToLogsOnError";
   return falls_back && exit_code != 0 ? base::EscapeInvalidUtf8(EndOfLog(log, clock)) : "";
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -13,16 +13,16 @@
 #include "common/base/clock.h"
 #include "kube/object.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 // What the container's spec says, else Kubernetes' default.
-std::string TerminationMessagePath(const Json& container);
+std::string TerminationMessagePath(const kube::Json& container);
 
 // An empty file, and its folder, before the container starts. Errors: those of the file system.
 absl::Status CreateTerminationLog(const std::filesystem::path& file);
 
 // Valid UTF-8; empty: the container has left no message, or one that cannot be read.
-std::string ReadTerminationMessage(const Json& container, const std::filesystem::path& file,
+std::string ReadTerminationMessage(const kube::Json& container, const std::filesystem::path& file,
                                    const std::filesystem::path& log, int exit_code, base::Clock& clock);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

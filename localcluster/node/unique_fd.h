@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 class UniqueFd {
  public:
@@ -32,4 +32,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -11,7 +11,7 @@
 #include "localcluster/node/file_access.h"
 #include "localcluster/node/mounts.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,10 +38,10 @@ absl::Status MakeHostFolder(const fs::path& path) {
 }
 
 // Every mount of every container. The text of a volume is rewritten by all of them, because the containers share it.
-std::vector<Mount> AllMounts(const Object& pod, const std::map<std::string, std::string>& volumes) {
+std::vector<Mount> AllMounts(const kube::Object& pod, const std::map<std::string, std::string>& volumes) {
   std::vector<Mount> all;
   for (const char* list : {"containers", "initContainers"}) {
-    for (const Json& container : GetArray(pod.At("/spec"), list)) {
+    for (const kube::Json& container : kube::GetArray(pod.At("/spec"), list)) {
       const auto mounts = ContainerMounts(container, volumes);
       if (mounts.ok()) all.insert(all.end(), mounts->begin(), mounts->end());
     }
@@ -50,18 +50,18 @@ std::vector<Mount> AllMounts(const Object& pod, const std::map<std::string, std:
 }
 
 // Maps keys to paths in the volume: by the items, or each key to a file of its own name.
-absl::StatusOr<std::map<std::string, fs::path>> Layout(const Json& spec, const Data& data) {
+absl::StatusOr<std::map<std::string, fs::path>> Layout(const kube::Json& spec, const Data& data) {
   std::map<std::string, fs::path> layout;
-  for (const Json& item : GetArray(spec, "items")) {
-    const std::string key = GetString(item, "key");
-    const fs::path path = fs::path(GetString(item, "path")).lexically_normal();
+  for (const kube::Json& item : kube::GetArray(spec, "items")) {
+    const std::string key = kube::GetString(item, "key");
+    const fs::path path = fs::path(kube::GetString(item, "path")).lexically_normal();
     if (!data.contains(key)) return base::NotFound("refers to key '{}', which does not exist", key);
     if (path.empty() || path.is_absolute() || path.begin()->string() == "..") {
       return base::InvalidArgument("item path '{}' is not inside the volume", path.string());
     }
     layout[key] = path;
   }
-  if (!GetArray(spec, "items").empty()) return layout;
+  if (!kube::GetArray(spec, "items").empty()) return layout;
   for (const auto& [key, value] : data) {
     if (!IsFileName(key)) return base::InvalidArgument("the key '{}' cannot be the name of a file", key);
     layout[key] = key;
@@ -69,9 +69,9 @@ absl::StatusOr<std::map<std::string, fs::path>> Layout(const Json& spec, const D
   return layout;
 }
 
-absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& data, mode_t allowed) {
+absl::Status WriteFiles(const fs::path& folder, const kube::Json& spec, const Data& data, mode_t allowed) {
   MEDLEY_ASSIGN_OR_RETURN(const auto layout, Layout(spec, data));
-  const auto mode = static_cast<mode_t>(GetInt(spec, "defaultMode", 0644)) & allowed;
+  const auto mode = static_cast<mode_t>(kube::GetInt(spec, "defaultMode", 0644)) & allowed;
   for (const auto& [key, path] : layout) {
     const fs::path file = folder / path;
     MEDLEY_RETURN_IF_ERROR(MakeFolder(file.parent_path()));
@@ -82,17 +82,17 @@ absl::Status WriteFiles(const fs::path& folder, const Json& spec, const Data& da
   return absl::OkStatus();
 }
 
-absl::Status FillFrom(DataKind kind, const fs::path& folder, const Json& spec, const DataSource& source,
+absl::Status FillFrom(DataKind kind, const fs::path& folder, const kube::Json& spec, const DataSource& source,
                       const std::vector<Mount>& mounts) {
   const bool secret = kind == DataKind::kSecret;
-  const std::string name = GetString(spec, secret ? "secretName" : "name");
+  const std::string name = kube::GetString(spec, secret ? "secretName" : "name");
   MEDLEY_RETURN_IF_ERROR(MakeFolder(folder));
   // Files are written before they get their own modes.
   if (secret && chmod(folder.c_str(), 0700) != 0) return base::ErrnoStatus(errno, "chmod " + folder.string());
   auto data = source(kind, name);
   if (!data.ok()) {
     const bool absent = data.status().code() == absl::StatusCode::kNotFound;
-    if (absent && GetBool(spec, "optional", false)) return absl::OkStatus();
+    if (absent && kube::GetBool(spec, "optional", false)) return absl::OkStatus();
     return base::Annotate(data.status(), fmt::format("{} '{}'", secret ? "secret" : "configmap", name));
   }
   if (!secret) {
@@ -101,9 +101,9 @@ absl::Status FillFrom(DataKind kind, const fs::path& folder, const Json& spec, c
   return WriteFiles(folder, spec, *data, secret ? kOwnerOnly : kAnyMode);
 }
 
-absl::Status CheckHostPath(const Json& spec) {
-  const fs::path path = GetString(spec, "path");
-  const std::string type = GetString(spec, "type");
+absl::Status CheckHostPath(const kube::Json& spec) {
+  const fs::path path = kube::GetString(spec, "path");
+  const std::string type = kube::GetString(spec, "type");
   std::error_code error;
   if (type == "DirectoryOrCreate") return MakeHostFolder(path);
   if (type == "Directory" && !fs::is_directory(path, error)) {
@@ -115,21 +115,22 @@ absl::Status CheckHostPath(const Json& spec) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> VolumePath(const Object& pod, const Json& volume, const VolumeFolders& folders) {
-  const std::string name = GetString(volume, "name");
+absl::StatusOr<std::string> VolumePath(const kube::Object& pod, const kube::Json& volume,
+                                       const VolumeFolders& folders) {
+  const std::string name = kube::GetString(volume, "name");
   if (!IsFileName(name)) {
     return base::InvalidArgument("volume name '{}' is not valid", name);
   }
-  if (volume.contains("hostPath")) return GetString(volume["hostPath"], "path");
+  if (volume.contains("hostPath")) return kube::GetString(volume["hostPath"], "path");
   if (volume.contains("persistentVolumeClaim")) {
-    const std::string claim = GetString(volume["persistentVolumeClaim"], "claimName");
+    const std::string claim = kube::GetString(volume["persistentVolumeClaim"], "claimName");
     if (!IsFileName(claim)) return base::InvalidArgument("volume '{}': claim name '{}' is not valid", name, claim);
     return (folders.claims / pod.key().ns / claim).string();
   }
   return (folders.pod / "volumes" / name).string();
 }
 
-absl::Status MakeVolume(const Json& volume, const fs::path& path, const DataSource& source,
+absl::Status MakeVolume(const kube::Json& volume, const fs::path& path, const DataSource& source,
                         const std::vector<Mount>& mounts) {
   if (volume.contains("hostPath")) return CheckHostPath(volume["hostPath"]);
   if (volume.contains("emptyDir") || volume.contains("persistentVolumeClaim")) return MakeFolder(path);
@@ -144,36 +145,37 @@ absl::Status MakeVolume(const Json& volume, const fs::path& path, const DataSour
 
 }  // namespace
 
-absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const Object& pod, const VolumeFolders& folders,
+absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const kube::Object& pod, const VolumeFolders& folders,
                                                                const DataSource& source) {
   std::map<std::string, std::string> paths;
-  const Json& volumes = GetArray(pod.At("/spec"), "volumes");
-  for (const Json& volume : volumes) {
-    MEDLEY_ASSIGN_OR_RETURN(paths[GetString(volume, "name")], VolumePath(pod, volume, folders));
+  const kube::Json& volumes = kube::GetArray(pod.At("/spec"), "volumes");
+  for (const kube::Json& volume : volumes) {
+    MEDLEY_ASSIGN_OR_RETURN(paths[kube::GetString(volume, "name")], VolumePath(pod, volume, folders));
   }
   const std::vector<Mount> mounts = AllMounts(pod, paths);
-  for (const Json& volume : volumes) {
-    const std::string name = GetString(volume, "name");
+  for (const kube::Json& volume : volumes) {
+    const std::string name = kube::GetString(volume, "name");
     const absl::Status made = MakeVolume(volume, paths[name], source, mounts);
     if (!made.ok()) return base::Annotate(made, fmt::format("volume '{}'", name));
   }
   return paths;
 }
 
-absl::Status CheckVolumes(const Object& pod, const Json& container, const std::map<std::string, std::string>& volumes) {
-  for (const Json& mount : GetArray(container, "volumeMounts")) {
-    const std::string name = GetString(mount, "name");
+absl::Status CheckVolumes(const kube::Object& pod, const kube::Json& container,
+                          const std::map<std::string, std::string>& volumes) {
+  for (const kube::Json& mount : kube::GetArray(container, "volumeMounts")) {
+    const std::string name = kube::GetString(mount, "name");
     const auto path = volumes.find(name);
     if (path == volumes.end()) continue;  // ContainerMounts says so
-    for (const Json& volume : GetArray(pod.At("/spec"), "volumes")) {
-      if (GetString(volume, "name") != name || volume.contains("hostPath")) continue;
+    for (const kube::Json& volume : kube::GetArray(pod.At("/spec"), "volumes")) {
+      if (kube::GetString(volume, "name") != name || volume.contains("hostPath")) continue;
       const auto folder = OpenFolder(path->second);
       if (!folder.ok()) return base::Annotate(folder.status(), fmt::format("volume '{}'", name));
     }
-    const auto real = PathInVolume(path->second, GetString(mount, "subPath"));
+    const auto real = PathInVolume(path->second, kube::GetString(mount, "subPath"));
     if (!real.ok()) return base::Annotate(real.status(), fmt::format("volumeMount '{}'", name));
   }
   return absl::OkStatus();
 }
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -13,7 +13,7 @@
 #include "kube/object.h"
 #include "localcluster/node/container_env.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 
 struct VolumeFolders {
   std::filesystem::path pod;     // this pod's folder; volumes are below pod/volumes
@@ -23,12 +23,13 @@ struct VolumeFolders {
 // Returns volume name -> real path. Idempotent: files are replaced atomically, emptyDirs keep their content. Errors:
 // NotFound (ConfigMap, Secret, key, host path), InvalidArgument (a volume type that a plain process cannot have), and
 // those of the file system.
-absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const Object& pod, const VolumeFolders& folders,
+absl::StatusOr<std::map<std::string, std::string>> MakeVolumes(const kube::Object& pod, const VolumeFolders& folders,
                                                                const DataSource& source);
 
 // Checks, at each start of a container, that its mounts still are in their volumes: an earlier program may have
 // exchanged a volume or a subPath for a symbolic link. Links that stay inside a volume are followed, and so are those
 // of a hostPath itself. `volumes`: of MakeVolumes. Errors: PermissionDenied naming the mount.
-absl::Status CheckVolumes(const Object& pod, const Json& container, const std::map<std::string, std::string>& volumes);
+absl::Status CheckVolumes(const kube::Object& pod, const kube::Json& container,
+                          const std::map<std::string, std::string>& volumes);
 
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -36,6 +36,7 @@ PlanStatus ReadPlan(const Reader& reader) {
   plan.usd_total = reader.Quantity("usdTotal", 0);
   plan.servers = static_cast<int>(reader.Int("servers", 0));
   plan.server_pool = reader.String("serverPool");
+  plan.trainers_with_rows = static_cast<int>(reader.Int("trainersWithRows", 0));
   plan.usd_per_hour = reader.Quantity("usdPerHour", 0);
   plan.throughput = reader.Number("throughput", 0);
   plan.throughput_spread = reader.Number("throughputSpread", 0);
@@ -80,6 +81,7 @@ Json PlanJson(const PlanStatus& plan) {
   if (plan.throughput_spread > 0) json["throughputSpread"] = Rounded(plan.throughput_spread, 1e4);
   if (plan.simulated_throughput > 0) json["simulatedThroughput"] = Rounded(plan.simulated_throughput, 10);
   if (!plan.server_pool.empty()) json["serverPool"] = plan.server_pool;
+  if (plan.trainers_with_rows > 0) json["trainersWithRows"] = plan.trainers_with_rows;
   if (!plan.price_time.empty()) json["priceTime"] = plan.price_time;
   return json;
 }

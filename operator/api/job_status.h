@@ -56,6 +56,7 @@ struct PlanStatus {
   std::vector<Stage> stages;
   int servers = 0;
   std::string server_pool;
+  int trainers_with_rows = 0;  // that keep the embedding rows instead of servers
   double usd_per_hour = 0;
   double throughput = 0;
   double usd_total = 0;  // for the samples that were left when the plan was made

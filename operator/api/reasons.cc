@@ -56,6 +56,8 @@ std::string_view ToString(Reason reason) {
       return "ObjectiveChanged";
     case Reason::kCapacityChanged:
       return "CapacityChanged";
+    case Reason::kPredictionCorrected:
+      return "PredictionCorrected";
     case Reason::kThroughputBelowGoal:
       return "ThroughputBelowGoal";
     case Reason::kMemberUnschedulable:

@@ -42,6 +42,7 @@ enum class Reason {
   kObjectiveChanged,
   kCapacityChanged,
   kThroughputBelowGoal,
+  kPredictionCorrected,
   kMemberUnschedulable,
   kPlanRefused,
   kPoolUnusable,

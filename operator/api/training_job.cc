@@ -1,5 +1,10 @@
 #include "operator/api/training_job.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -18,18 +23,44 @@ using document::Reader;
 using kube::Json;
 
 // A duration that time can be added to without an overflow.
-double Seconds(const Reader& reader, std::string_view field, double otherwise) {
-  const double seconds = reader.Seconds(field, otherwise);
-  if (seconds <= kLongestSeconds) return seconds;
-  reader.Fail(field, fmt::format("must be at most {:.0f}h", kLongestSeconds / 3600));
-  return otherwise;
+void ReadSeconds(const Reader& reader, std::string_view field, double& out) {
+  const double seconds = reader.Seconds(field, out);
+  if (seconds <= kLongestSeconds) {
+    out = seconds;
+  } else {
+    reader.Fail(field, fmt::format("must be at most {:.0f}h", kLongestSeconds / 3600));
+  }
 }
 
-absl::StatusOr<double> ParsePercent(const std::string& text) {
-  if (text.empty() || text.back() != '%') return base::InvalidArgument("'{}' is not a percentage such as 10%", text);
-  MEDLEY_ASSIGN_OR_RETURN(const double percent, base::ParseQuantity(text.substr(0, text.size() - 1)));
-  return percent / 100;
+void ReadQuantity(const Reader& reader, std::string_view field, double& out) { out = reader.Quantity(field, out); }
+
+// "10%" as 0.1.
+void ReadPercent(const Reader& reader, std::string_view field, double& out) {
+  if (!reader.Has(field)) return;
+  const std::string text = reader.String(field);
+  const auto number =
+      text.ends_with('%') ? base::ParseQuantity(text.substr(0, text.size() - 1)) : absl::StatusOr<double>();
+  if (number.ok()) {
+    out = *number / 100;
+  } else {
+    reader.Fail(field, fmt::format("must be a percentage such as 10%, is '{}'", text));
+  }
 }
+
+// `names`: of the enumeration's values, in their order.
+template <typename Enum>
+void ReadEnum(const Reader& reader, std::string_view field, std::initializer_list<std::string_view> names, Enum& out) {
+  if (!reader.Has(field)) return;
+  const std::string text = reader.String(field);
+  const auto found = std::ranges::find(names, text);
+  if (found != names.end()) {
+    out = static_cast<Enum>(found - names.begin());
+  } else {
+    reader.Fail(field, fmt::format("must be one of {}, is '{}'", fmt::join(names, ", "), text));
+  }
+}
+
+#include "operator/api/job_policies.inc"  // Read* of the structs of job_policies.h, made by cmake/job_fields.py
 
 model::ScheduleKind ParseSchedule(const std::string& text) {
   if (text == "GPIPE") return model::ScheduleKind::kGpipe;
@@ -62,13 +93,6 @@ model::Synchronisation ReadSync(const Reader& reader) {
   return sync;
 }
 
-PodGroupChoice ParsePodGroup(const std::string& text) {
-  if (text == "None") return PodGroupChoice::kNone;
-  if (text == "SchedulerPlugins") return PodGroupChoice::kSchedulerPlugins;
-  if (text == "Volcano") return PodGroupChoice::kVolcano;
-  return PodGroupChoice::kAuto;
-}
-
 std::optional<VolumeMount> ReadVolume(const Reader& parent) {
   if (!parent.Has("volume")) return std::nullopt;
   VolumeMount volume;
@@ -76,47 +100,6 @@ std::optional<VolumeMount> ReadVolume(const Reader& parent) {
   volume.mount_path = parent.Child("volume").String("mountPath");
   if (volume.source.is_object()) volume.source.erase("mountPath");
   return volume;
-}
-
-RunPolicy ReadRunPolicy(const Reader& reader) {
-  RunPolicy policy;
-  policy.suspend = reader.Bool("suspend", false);
-  policy.backoff_limit = static_cast<int>(reader.Int("backoffLimit", 6));
-  if (reader.Has("activeDeadlineSeconds")) policy.active_deadline_seconds = reader.Int("activeDeadlineSeconds", 0);
-  if (reader.Has("ttlSecondsAfterFinished")) {
-    policy.ttl_seconds_after_finished = reader.Int("ttlSecondsAfterFinished", 0);
-  }
-  const std::string clean = reader.String("cleanPodPolicy", "Running");
-  policy.clean_pod_policy = clean == "All"    ? CleanPodPolicy::kAll
-                            : clean == "None" ? CleanPodPolicy::kNone
-                                              : CleanPodPolicy::kRunning;
-  policy.managed_by = reader.String("managedBy", kThisOperator);
-  const Reader scheduling = reader.Child("schedulingPolicy");
-  policy.queue = scheduling.String("queue");
-  policy.priority_class = scheduling.String("priorityClass");
-  policy.scheduler_name = scheduling.String("schedulerName");
-  policy.pod_group = ParsePodGroup(scheduling.String("podGroup"));
-  const Reader budget = reader.Child("disruptionBudget");
-  policy.disruption_budget = budget.Bool("enabled", true);
-  policy.max_unavailable = static_cast<int>(budget.Int("maxUnavailable", 1));
-  return policy;
-}
-
-Elasticity ReadElasticity(const Reader& reader, absl::Status& percent_status) {
-  Elasticity elasticity;
-  elasticity.enabled = reader.Bool("enabled", true);
-  elasticity.min_units = static_cast<int>(reader.Int("minUnits", 1));
-  elasticity.max_units = static_cast<int>(reader.Int("maxUnits", 64));
-  const Reader replan = reader.Child("replan");
-  elasticity.on_price_change = replan.Bool("onPriceChange", true);
-  elasticity.cooldown_seconds = Seconds(replan, "cooldown", 300);
-  const auto saving = ParsePercent(replan.String("minSaving", "10%"));
-  if (saving.ok()) {
-    elasticity.min_saving = *saving;
-  } else {
-    percent_status = base::Annotate(saving.status(), "spec.elasticity.replan.minSaving");
-  }
-  return elasticity;
 }
 
 }  // namespace
@@ -128,8 +111,11 @@ void ApplyJobDefaults(Json& spec) {
   const auto add_empty = [](Json& parent, const char* name) {
     if (parent.is_object() && (!parent.contains(name) || parent[name].is_null())) parent[name] = Json::object();
   };
-  add_empty(spec, "data");
-  add_empty(spec["data"], "schema");
+  const bool trains_program = spec.contains("program") && !spec.contains("data");
+  if (!trains_program) {
+    add_empty(spec, "data");
+    add_empty(spec["data"], "schema");
+  }
   if (spec.contains("model") && spec["model"].is_object() && spec["model"].contains("name")) {
     add_empty(spec["model"], "parameters");
   }
@@ -152,38 +138,42 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
   job.spec = object.At("/spec");
   ApplyJobDefaults(job.spec);
   const Reader spec(job.spec, "spec");
-  const Reader objective = spec.Child("objective");
-  job.objective = {objective.Number("minThroughput", 0),
-                   Seconds(objective, "deadline", 0),
-                   objective.Quantity("budgetUsd", 0),
-                   objective.Quantity("maxUsdPerHour", 0),
-                   objective.Bool("fastest", false) || objective.String("minimize") == "Seconds",
-                   objective.String("minimize") == "UsdPerHour"};
-  const Reader planner = spec.Child("planner");
-  job.planner = {planner.String("name"), Seconds(planner, "timeBudget", 5),
-                 ParseSchedule(planner.Child("parallelism").String("schedule")),
-                 static_cast<int>(planner.Child("parallelism").Number("maxStaleness", 0)),
-                 ReadSync(spec.Child("training").Child("sync"))};
+  const Reader objective = spec.Child("objective"), planner = spec.Child("planner");
+  ReadObjective(objective, job.objective);
+  job.objective.fastest = objective.Bool("fastest", false) || objective.String("minimize") == "Seconds";
+  job.objective.least_usd_per_hour = objective.String("minimize") == "UsdPerHour";
+  ReadPlannerChoice(planner, job.planner);
+  job.planner.schedule = ParseSchedule(planner.Child("parallelism").String("schedule"));
+  job.planner.sync = ReadSync(spec.Child("training").Child("sync"));
   job.pools = spec.Child("resources").Strings("pools");
   job.server_pool = spec.Child("resources").String("serverPool");
-  absl::Status percent;
-  job.elasticity = ReadElasticity(spec.Child("elasticity"), percent);
-  job.run_policy = ReadRunPolicy(spec.Child("runPolicy"));
+  ReadElasticity(spec.Child("elasticity"), job.elasticity);
+  ReadRunPolicy(spec.Child("runPolicy"), job.run_policy);
   job.data_volume = ReadVolume(spec.Child("data"));
   job.checkpoint_volume = ReadVolume(spec.Child("checkpoint"));
+  job.checkpoint_uri = spec.Child("checkpoint").String("uri");
+  const Reader storage = spec.Child("storage");
+  job.storage = {storage.String("secretName"), storage.String("endpoint"), storage.String("region"),
+                 storage.Bool("pathStyle", false), storage.String("caBundle")};
   const Reader templates = spec.Child("template");
   job.pod_template = ReadPodTemplate(templates);
   job.coordinator_template = ReadPodTemplate(templates.Child("coordinator"));
   job.server_template = ReadPodTemplate(templates.Child("servers"));
   job.trainer_template = ReadPodTemplate(templates.Child("trainers"));
   const Reader training = spec.Child("training");
-  job.seed = static_cast<uint64_t>(training.Int("seed", 1));
-  job.epochs = static_cast<int>(training.Int("epochs", 1));
-  job.batch_size = static_cast<int>(training.Int("batchSize", 512));
-  job.micro_batches = static_cast<int>(training.Int("microBatches", 4));
-  job.profiling_wait_seconds = Seconds(spec.Child("profiling"), "wait", 120);
+  training.Read("seed", job.seed);
+  training.Read("epochs", job.epochs);
+  training.Read("batchSize", job.batch_size);
+  training.Read("microBatches", job.micro_batches);
+  ReadSeconds(spec.Child("profiling"), "wait", job.profiling_wait_seconds);
+  if (spec.Has("program")) {
+    const Reader program = spec.Child("program");
+    TrainedProgram& trained = job.program.emplace();
+    trained.image = program.String("image");
+    program.Child("scaling").Read("units", trained.legal_units);
+    program.Read("samplesPerStep", job.batch_size);
+  }
   MEDLEY_RETURN_IF_ERROR(spec.status());
-  MEDLEY_RETURN_IF_ERROR(percent);
   MEDLEY_RETURN_IF_ERROR(CheckJobBounds(job.spec));
   return job;
 }

@@ -2,6 +2,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "kube/client/http_session.h"
 #include "kube/errors.h"
 #include "kube/leader/record.h"

@@ -302,7 +302,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   // By default glibc gives every thread its own arena and cannot reuse memory that another thread has freed.
   mallopt(M_ARENA_MAX, 2);
-  medley::log::Configure("operator", medley::log::ParseLevel(flags.log_level));
+  medley::base::log::Configure("operator", medley::base::log::ParseLevel(flags.log_level));
   // All threads block the signals and one thread waits for them, so no signal handler is needed.
   sigset_t signals;
   sigemptyset(&signals);

@@ -106,7 +106,7 @@ class OperatorApp::Graph {
     const absl::Status stopped = manager_.Stop();
     StopCaches();  // where Start failed, their handlers must not call what is destroyed
     calls_.Stop();
-    if (!stopped.ok()) log::Warn("stop", {{"error", base::ToString(stopped)}});
+    if (!stopped.ok()) base::log::Warn("stop", {{"error", base::ToString(stopped)}});
   }
   int http_port() const { return endpoints_.port(); }
 
@@ -318,12 +318,12 @@ void OperatorApp::Graph::EnqueueAll() {
 void OperatorApp::Graph::CountObservation(const absl::StatusOr<model::Prediction>& answer) {
   if (answer.ok()) {
     metrics_.CountObservation("accepted");
-    metrics_.SetPrediction(answer->ratio_uncorrected, answer->ratio_corrected, answer->relative_error);
-    return;
+    return metrics_.SetPrediction(answer->ratio_uncorrected, answer->ratio_corrected, answer->relative_error);
   }
-  const bool dropped = answer.status().code() == absl::StatusCode::kResourceExhausted;
-  metrics_.CountObservation(dropped ? "dropped" : IsSchedulerAway(answer.status()) ? "unavailable" : "refused");
-  log::Debug("the scheduling service did not accept an observation", {{"error", base::ToString(answer.status())}});
+  const absl::Status& why = answer.status();
+  const char* result = absl::IsResourceExhausted(why) ? "dropped" : IsSchedulerAway(why) ? "unavailable" : "refused";
+  const auto write = metrics_.CountObservation(result) ? base::log::Warn : base::log::Debug;
+  write("observation refused", {{"error", base::ToString(why)}});
 }
 
 std::string OperatorApp::Graph::MetricsPage() {
@@ -440,8 +440,8 @@ void OperatorApp::Graph::AddParts() {
   manager_.Add({Phase::kControllers, "units of stored plans",
                 [this](std::stop_token stop) {
                   if (const auto synced = priority_classes_.WaitForSync(kPriorityPatience, stop); !synced.ok()) {
-                    log::Warn("PriorityClasses are not known: jobs that wait for units count as equal",
-                              {{"error", base::ToString(synced)}});
+                    base::log::Warn("PriorityClasses are not known: jobs that wait for units count as equal",
+                                    {{"error", base::ToString(synced)}});
                   }
                   MEDLEY_RETURN_IF_ERROR(RestoreUnits(Deps(), options_.ns, stop));
                   profile_reconciler_.ExpectAll();

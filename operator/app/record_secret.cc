@@ -51,7 +51,7 @@ absl::StatusOr<kube::Object> ReadOrCreate(kube::Client& client, const kube::Key&
   if (!kube::IsNotFound(secret.status())) return secret;
   secret = client.Create(kube::resources::Secrets(), NewSecret(key));
   if (kube::IsAlreadyExists(secret.status())) return client.Get(kube::resources::Secrets(), key);  // another replica
-  if (secret.ok()) log::Info("created the Secret with the key that signs records", {{"secret", key.ToString()}});
+  if (secret.ok()) base::log::Info("created the Secret with the key that signs records", {{"secret", key.ToString()}});
   return secret;
 }
 
@@ -74,7 +74,8 @@ absl::StatusOr<RecordKeys> EnsureRecordKeys(kube::Client& client, const kube::Ke
                                                 ", whose key signs records: the operator needs the verbs get and "
                                                 "create for Secrets of its own namespace");
     }
-    log::Warn("the key that signs records cannot be read; trying again", {{"error", base::ToString(found.status())}});
+    base::log::Warn("the key that signs records cannot be read; trying again",
+                    {{"error", base::ToString(found.status())}});
     if (!clock.SleepUntil(clock.Steady() + kSecretRetry, stop)) {
       return base::Cancelled("read Secret {}: stopped", secret.ToString());
     }

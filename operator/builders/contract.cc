@@ -13,6 +13,7 @@ namespace {
 using kube::Json;
 
 constexpr char kSpecVolume[] = "spec";
+constexpr char kStorageKeysVolume[] = "storage-keys";
 constexpr int kSecretMode = 0440;  // the group is the pod's fsGroup
 
 // Replaces the entry of `list` with this value of `key`, or adds it.
@@ -51,6 +52,24 @@ void KeepContract(const std::string& role, const std::string& spec_map, const st
     SetEntry((*worker)["volumeMounts"], "mountPath",
              {{"name", kCredentialsVolume}, {"mountPath", kCredentialsFolder}, {"readOnly", true}});
   }
+}
+
+void KeepStorage(const StorageAccess& storage, Json& pod_spec) {
+  Json* worker = WorkerOf(pod_spec);
+  if (worker == nullptr) return;
+  const auto set = [&](const char* name, const std::string& value) {
+    if (!value.empty()) SetEntry((*worker)["env"], "name", {{"name", name}, {"value", value}});
+  };
+  set("AWS_ENDPOINT_URL_S3", storage.endpoint);
+  set("AWS_REGION", storage.region);
+  set("MEDLEY_S3_PATH_STYLE", storage.path_style ? "1" : "");
+  set("MEDLEY_STORAGE_CA", storage.ca_bundle);
+  if (storage.secret.empty()) return;
+  set("MEDLEY_STORAGE_KEYS_DIR", kStorageKeysFolder);
+  SetEntry((*worker)["volumeMounts"], "mountPath",
+           {{"name", kStorageKeysVolume}, {"mountPath", kStorageKeysFolder}, {"readOnly", true}});
+  const Json keys = {{"secretName", storage.secret}, {"defaultMode", kSecretMode}, {"optional", true}};
+  SetEntry(pod_spec["volumes"], "name", {{"name", kStorageKeysVolume}, {"secret", keys}});
 }
 
 void KeepPool(const ResourcePool& pool, Json& pod_spec) {

@@ -15,6 +15,10 @@ inline constexpr char kCredentialsVolume[] = "credentials";
 void KeepContract(const std::string& role, const std::string& spec_map, const std::string& secret,
                   kube::Json& pod_spec);
 
+// Gives the worker's container what it needs to reach object stores: the files of the Secret with the keys, which is of
+// the pod's own namespace and may be missing (the worker then says which key it lacks), and variables with the rest.
+void KeepStorage(const StorageAccess& storage, kube::Json& pod_spec);
+
 // Keeps a pod on the nodes of its pool and at the size of its unit: the pool's nodeSelector, tolerations and unit
 // resources, less what containers beside the worker request, win over the templates', and the pod names no node.
 void KeepPool(const ResourcePool& pool, kube::Json& pod_spec);

@@ -91,10 +91,15 @@ bool HasGpuImage(const WorkerSettings& settings, const Shape& shape) {
          !settings.gpu_image.empty();
 }
 
-Json Container(const WorkerSettings& settings, const Shape& shape) {
+std::string ImageOf(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape) {
+  if (Computes(shape) && job.program && !job.program->image.empty()) return job.program->image;
+  return HasGpuImage(settings, shape) ? settings.gpu_image : settings.image;
+}
+
+Json Container(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape) {
   return {
       {"name", kWorkerContainer},
-      {"image", HasGpuImage(settings, shape) ? settings.gpu_image : settings.image},
+      {"image", ImageOf(job, settings, shape)},
       {"ports", {{{"name", "grpc"}, {"containerPort", settings.listen_port}, {"protocol", "TCP"}}}},
       {"resources", shape.resources},
       // A worker that fails leaves its last words in the pod's status, which stays when its node does not.
@@ -118,7 +123,7 @@ Json PodSpec(const TrainingJob& job, const WorkerSettings& settings, const Shape
                {"volumes",
                 {{{"name", "spec"}, {"configMap", {{"name", SpecConfigMapName(job.name())}}}},
                  {{"name", "tmp"}, {"emptyDir", Json::object()}}}}};
-  Json container = Container(settings, shape);
+  Json container = Container(job, settings, shape);
   if (job.data_volume) AddVolume(spec, container, "data", *job.data_volume);
   if (job.checkpoint_volume) AddVolume(spec, container, "checkpoints", *job.checkpoint_volume);
   if (settings.metrics_port > 0) {
@@ -170,6 +175,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
   const bool is_profiler = shape.role == Role::kProfiler;
   KeepContract(std::string(ToString(shape.role)), SpecConfigMapName(job.name()),
                is_profiler ? "" : EarlierTokenSecretName(job.name()), spec);
+  KeepStorage(job.storage, spec);
   if (shape.pool != nullptr) KeepPool(*shape.pool, spec);
   PinToZone(shape.zone, spec);
   for (Json& container : spec["containers"]) {
@@ -227,7 +233,7 @@ std::string TemplateDigest(const TrainingJob& job, Role role, const ResourcePool
   shape.pool = pool;
   Json all = Json::array();
   for (const PodTemplate* each : TemplatesOf(job, shape)) all.push_back(Json::array({each->metadata, each->spec}));
-  all.push_back(HasGpuImage(settings, shape) ? settings.gpu_image : settings.image);
+  all.push_back(ImageOf(job, settings, shape));
   all.push_back(Json::array({settings.image_pull_policy, settings.image_pull_secrets}));
   if (pool != nullptr) {
     all.push_back(Json::array({pool->unit_resources, pool->unit_env, pool->node_selector, pool->tolerations}));
@@ -268,6 +274,7 @@ void PreferOtherNodes(const std::vector<std::string>& nodes, kube::Object& pod) 
 }
 
 std::string CheckpointDir(const TrainingJob& job) {
+  if (!job.checkpoint_uri.empty()) return CheckpointUri(job.checkpoint_uri, job.object);
   if (!job.checkpoint_volume) return "";
   std::string dir = job.checkpoint_volume->mount_path;
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();

@@ -41,8 +41,8 @@ kube::Json UnitPodSpec(const ResourcePool& pool);
 // (worker_share.h).
 absl::Status CheckUnit(const TrainingJob& job, const ResourcePool& pool);
 
-// The folder of the job's checkpoints, the same in every pod; empty when the job has no checkpoint volume. Its name
-// contains the job's UID, so that jobs can share a volume.
+// The folder of the job's checkpoints, the same in every pod, or its address in an object store; empty when the job
+// keeps none. Its name contains the job's uid, so a job that is created again does not take the files of the old one.
 std::string CheckpointDir(const TrainingJob& job);
 
 // The address of the coordinator for which a member pod was created; empty when the pod names none.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "common/model/execution_plan.h"
+
 namespace medley::ops {
 namespace {
 
@@ -21,7 +23,7 @@ std::vector<MemberSlot> UnnamedSlots(const model::ExecutionPlan& plan) {
     const model::Device& device = plan.devices[d];
     places.push_back({"", Role::kTrainer, device.pool, 0, static_cast<int>(d), {}, device.id});
   }
-  if (plan.servers) {
+  if (plan.servers && !plan.servers->in_trainers) {
     for (int i = 0; i < plan.servers->units; ++i) places.push_back({"", Role::kServer, plan.servers->pool, 0, i});
   }
   return places;
@@ -72,6 +74,24 @@ std::vector<MemberSlot> AssignSlots(std::string_view job, const model::Execution
     taken.insert(place.member);
   }
   return places;
+}
+
+std::map<std::string, int> LeavingUnits(const std::vector<MemberSlot>& before, const std::vector<MemberSlot>& now) {
+  const auto members = [](const std::vector<MemberSlot>& slots) {
+    std::set<std::string> names;
+    for (const MemberSlot& slot : slots) names.insert(slot.member);
+    return names;
+  };
+  const std::set<std::string> old = members(before), staying = members(now);
+  std::set<std::string> asked;  // pools of new pods
+  for (const MemberSlot& slot : now) {
+    if (!old.contains(slot.member)) asked.insert(slot.pool);
+  }
+  std::map<std::string, int> leaving;
+  for (const MemberSlot& slot : before) {
+    if (asked.contains(slot.pool) && !staying.contains(slot.member)) ++leaving[slot.pool];
+  }
+  return leaving;
 }
 
 bool SameZones(const std::vector<MemberSlot>& slots, const std::map<std::string, std::string>& zones) {

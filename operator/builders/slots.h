@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "operator/records/member_slot.h"
 
 namespace medley::ops {
@@ -22,6 +22,10 @@ std::vector<MemberSlot> AssignSlots(std::string_view job, const model::Execution
                                     const std::vector<MemberSlot>& held = {},
                                     const std::vector<std::string>& reserved = {},
                                     const std::map<std::string, std::string>& zones = {});
+
+// How many of the slots `before` have a pod that no slot of `now` has, by pool, of the pools in which `now` has pods
+// that `before` has not: there a switch would wait for units which it frees itself. Others are absent.
+std::map<std::string, int> LeavingUnits(const std::vector<MemberSlot>& before, const std::vector<MemberSlot>& now);
 
 // True when every slot may stay where it is: `zones` (by pool) pins its pool to its own zone, or to none.
 bool SameZones(const std::vector<MemberSlot>& slots, const std::map<std::string, std::string>& zones);

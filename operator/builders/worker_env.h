@@ -43,6 +43,7 @@ struct WorkerIdentity {
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";
 inline constexpr char kCredentialsFolder[] = "/etc/medley/credentials";  // files of the job's Secret (credentials.h)
+inline constexpr char kStorageKeysFolder[] = "/etc/medley/storage";      // files of the Secret of spec.storage
 // A writable folder; the root file system is read-only. Not /tmp, because localcluster/node rewrites mount paths and
 // must not rewrite paths of data under /tmp.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";

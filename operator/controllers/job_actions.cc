@@ -251,7 +251,8 @@ SavePlan::Outcome JobActions::ReadOtherPlan(const kube::Object& map) {
 Answer JobActions::Carry(const Connect& action) {
   const auto link = deps_.links.For(key_, action.connection);
   if (link.ok()) return (*link)->latest();
-  log::Warn("cannot connect to the coordinator", {{"job", key_.ToString()}, {"error", base::ToString(link.status())}});
+  base::log::Warn("cannot connect to the coordinator",
+                  {{"job", key_.ToString()}, {"error", base::ToString(link.status())}});
   return Connect::Answer();
 }
 
@@ -319,7 +320,7 @@ void JobActions::Carry(const RecordSwitch& effect) {
 
 void JobActions::Carry(const Disconnect&) { deps_.links.Drop(key_); }
 
-void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation, key_.ns); }
+void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(*effect.observation, key_.ns); }
 
 void JobActions::Carry(const ReportNewerTerm& effect) { deps_.heard_of_term(effect.term); }
 
@@ -337,9 +338,9 @@ void JobActions::Carry(const ReportNoNode& effect) {
 
 void JobActions::Carry(const WriteLog& effect) {
   if (effect.warning) {
-    log::Warn(effect.message, {{"error", effect.error}});
+    base::log::Warn(effect.message, {{"error", effect.error}});
   } else {
-    log::Debug(effect.message, {{"error", effect.error}});
+    base::log::Debug(effect.message, {{"error", effect.error}});
   }
 }
 

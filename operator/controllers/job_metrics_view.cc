@@ -101,7 +101,7 @@ void FillPlan(const PlanRecord& record, JobSnapshot& out) {
       stage.pool = pools[p];
     }
   }
-  if (plan.servers) hold("", plan.servers->pool, "server", plan.servers->units);
+  if (plan.servers && !plan.servers->in_trainers) hold("", plan.servers->pool, "server", plan.servers->units);
 }
 
 // For the plan that is in force: an observation of another plan has other stages.

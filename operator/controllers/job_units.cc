@@ -169,7 +169,7 @@ absl::Status RestoreUnits(const JobDeps& deps, const std::string& ns, std::stop_
   while (true) {
     const absl::Status restored = RestoreUnitsOnce(deps, ns, stop);
     if (restored.ok() || stop.stop_requested() || deps.clock.Steady() >= until) return restored;
-    log::Warn("the units of stored plans cannot be read; trying again", {{"error", base::ToString(restored)}});
+    base::log::Warn("the units of stored plans cannot be read; trying again", {{"error", base::ToString(restored)}});
     if (!deps.clock.SleepUntil(deps.clock.Steady() + kRestoreRetry, stop))
       return base::Cancelled("read the units of stored plans: stopped");
   }

@@ -30,7 +30,7 @@ std::vector<JobCredentials> CredentialsFor(const JobDeps& deps, const kube::Obje
   auto credentials = DeriveCredentials(deps.options.record_keys, job, deps.options.worker.tls, deps.clock.Now());
   if (credentials.ok()) return *std::move(credentials);
   // Without credentials the job gets no Secret, and its pass fails.
-  log::Error("making the CA of a job failed", {{"error", base::ToString(credentials.status())}});
+  base::log::Error("making the CA of a job failed", {{"error", base::ToString(credentials.status())}});
   return {};
 }
 
@@ -161,8 +161,8 @@ kube::ObjectPtr ReadCurrent(const JobDeps& deps, bool first, const kube::Resourc
   auto now = deps.client.Get(resource, key);
   if (kube::IsNotFound(now.status())) return nullptr;
   if (now.ok()) return std::make_shared<const kube::Object>(*std::move(now));
-  log::Debug("reading the object failed; the cached one is used",
-             {{"object", key.ToString()}, {"error", base::ToString(now.status())}});
+  base::log::Debug("reading the object failed; the cached one is used",
+                   {{"object", key.ToString()}, {"error", base::ToString(now.status())}});
   return cached;
 }
 

@@ -131,7 +131,7 @@ void PoolReconciler::CheckOwner(const ResourcePool& pool) {
     return;
   }
   if (!shared_.insert(pool.name).second) return;
-  log::Warn(
+  base::log::Warn(
       "a pool is used by jobs of another operator, so its limit may be exceeded for a moment, and both write its "
       "status: "
       "give each operator its own pools by spec.namespaces",

@@ -19,7 +19,6 @@
 
 #include "common/base/clock.h"
 #include "common/model/forward.h"
-#include "common/model/observation.h"
 #include "common/model/plan_result.h"
 #include "kube/object.h"
 #include "operator/lifecycle/world.h"
@@ -298,7 +297,7 @@ struct RecordSwitch {
 struct Disconnect {};  // from the coordinator
 
 struct OfferObservation {
-  model::JobObservation observation;
+  std::shared_ptr<const model::JobObservation> observation;  // never null
 };
 
 // A coordinator has served a leader with this newer term: this operator may no longer lead.

@@ -4,16 +4,22 @@
 
 #include "common/base/status.h"
 #include "operator/builders/slots.h"
+#include "operator/lifecycle/feedback.h"
 #include "operator/lifecycle/goal.h"
+#include "operator/lifecycle/infeasible_words.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/replanning.h"
+#include "operator/lifecycle/spot_wait.h"
 
 namespace medley::ops::lifecycle {
 namespace {
+
+// Questions after a plan whose units are free only once its switch is over, each with fewer units.
+constexpr int kMostNarrowed = 4;
 
 // The service does not correct a profile that says it was calibrated.
 model::Profile Uncorrected(model::Profile profile) {
@@ -21,16 +27,6 @@ model::Profile Uncorrected(model::Profile profile) {
     for (model::LayerProfile& p : layer.profiles) p.origin = "calibrated";
   }
   return profile;
-}
-
-JobProgress ProgressOf(const Pass& pass) {
-  JobProgress progress;
-  progress.elapsed_seconds = SecondsSince(pass.report.start_time, pass.world.now);
-  progress.remaining_samples =
-      static_cast<double>(std::max<int64_t>(0, pass.observed->samples_total - pass.observed->samples_done));
-  const std::optional<CostStatus>& cost = pass.report.cost;
-  progress.spent_usd = cost ? cost->spent_usd : 0;
-  return progress;
 }
 
 // What a search has found, and what the same profiles promise for the present plan, to compare with.
@@ -148,20 +144,73 @@ absl::Status TryCheapestZones(Pass& pass, const TrainingJob& job, const PlanSear
   return Pursue(pass, job, WithPools(search, job, choice.pools.Only(pools.Names())));
 }
 
+// The pools as they are while the pods of both plans exist; nullopt: the same.
+std::optional<UsablePools> PoolsDuringSwitch(UsablePools pools, const std::map<std::string, int>& leaving) {
+  bool smaller = false;
+  for (PoolView& view : pools.pools) {
+    const auto units = leaving.find(view.pool.name);
+    if (units == leaving.end() || view.units <= 0) continue;
+    view.units = std::max(0, view.units - units->second);
+    smaller = true;
+  }
+  if (!smaller) return std::nullopt;
+  return pools;
+}
+
+// The units of the plan that was found are free only once the job's present pods are deleted: another plan may do
+// without them. Once that one is in force, they count as new, and the first one is considered again.
+absl::Status PursueNarrower(Pass& pass, const TrainingJob& job, const PlanSearch& search) {
+  std::optional<UsablePools> pools = PoolsDuringSwitch(search.offered->pools, pass.memory.planning.leaving);
+  if (!pools || search.narrowed >= kMostNarrowed) return absl::OkStatus();
+  EndPauseAfterRefusal(pass);
+  PlanSearch narrower = WithPools(search, job, *std::move(pools));
+  ++narrower.narrowed;
+  return Pursue(pass, job, std::move(narrower));
+}
+
+absl::Status StayForSpot(Pass& pass, const PlanSearch& search, const SpotAdvice& advice) {
+  pass.Publish(CountReplan{advice.reason});
+  PublishReplan(pass, "ReplanConsidered",
+                fmt::format("{}: stay ({}): {}", ToString(search.reason), advice.reason, advice.sentence));
+  ForgetAvoidedZones(pass);  // every zone may have units again
+  return absl::OkStatus();
+}
+
 absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search, const Candidate& candidate) {
+  if (search.reason == Reason::kPredictionCorrected) NotePromiseConsidered(pass);
   ConsiderState& state = pass.Own(&Memory::consider);
   const std::optional<PlanningInputs> before = std::exchange(state.considered, search.considered);
   state.delayed.reset();
+  // No plan can be switched to now: it is asked again later.
+  const auto give_up = [&] {
+    state.considered = before;
+    state.refused = search.seen;
+    PauseAfterRefusal(pass);
+    return absl::OkStatus();
+  };
   if (!candidate.result.plan || !candidate.result.execution_plan) {
+    if (search.narrowed > 0) {
+      PublishReplan(pass, "ReplanRefused",
+                    "The job keeps its plan: with the units that are free during a switch no plan meets the goal: " +
+                        InWords(candidate.result.reasons, search.offered->pools));
+      return give_up();
+    }
     return HandleInfeasible(pass, job, search, candidate.result.reasons);
   }
   NoteMetGoal(pass);
-  const MoveInputs inputs = InputsOfMove(pass, job, search, candidate);
+  MoveInputs inputs = InputsOfMove(pass, job, search, candidate);
+  AddSpotRisk(pass, job, search, candidate.result, inputs);
+  if (const auto advice = AdviseAgainstMove(pass, job, search, candidate.result, inputs)) {
+    state.considered = before;  // asked again when the wait is over
+    return StayForSpot(pass, search, *advice);
+  }
   const MoveDecision decision = DecideMove(inputs);
   pass.Publish(CountReplan{decision.reason});
-  PublishReplan(pass, "ReplanConsidered",
-                fmt::format("{}: {} ({}): {}", ToString(search.reason), decision.move ? "move" : "stay",
-                            decision.reason, decision.sentence));
+  PublishReplan(
+      pass, "ReplanConsidered",
+      fmt::format("{}: {} ({}): {}{}", ToString(search.reason), decision.move ? "move" : "stay", decision.reason,
+                  search.narrowed > 0 ? "with the units that are free during a switch, " : "", decision.sentence));
+  if (!decision.move && search.narrowed > 0) return give_up();
   if (decision.reason == "Cooldown") {
     const base::nanoseconds left = base::FromSeconds(inputs.cooldown_seconds - inputs.seconds_since_last_move);
     state.delayed = {search.reason, pass.world.steady + left};
@@ -175,7 +224,8 @@ absl::Status Judge(Pass& pass, const TrainingJob& job, const PlanSearch& search,
   MEDLEY_ASSIGN_OR_RETURN(const bool accepted, Accept(pass, job, search, candidate.result, search.reason));
   if (!accepted) {
     state.considered = before;  // asked again later
-    return absl::OkStatus();
+    state.refused = search.seen;
+    return PursueNarrower(pass, job, search);
   }
   state.considered->cheaper.clear();  // cheaper zones are considered once this plan is in force
   SetCondition(pass, kRescalingCondition, ConditionStatus::kTrue, search.reason,
@@ -207,6 +257,16 @@ absl::StatusOr<bool> IsStillWanted(Pass& pass, const TrainingJob& job, const Pla
 }
 
 }  // namespace
+
+JobProgress ProgressOf(const Pass& pass) {
+  JobProgress progress;
+  progress.elapsed_seconds = SecondsSince(pass.report.start_time, pass.world.now);
+  progress.remaining_samples =
+      static_cast<double>(std::max<int64_t>(0, pass.observed->samples_total - pass.observed->samples_done));
+  const std::optional<CostStatus>& cost = pass.report.cost;
+  progress.spent_usd = cost ? cost->spent_usd : 0;
+  return progress;
+}
 
 void NoteConsidered(Pass& pass, const PlanningInputs& inputs) { pass.Own(&Memory::consider).considered = inputs; }
 

@@ -23,6 +23,8 @@ struct ConsiderState {
     base::SteadyTime until;
   };
   std::optional<Delayed> delayed;
+  // What a plan was asked for with that no units could be had for. Other inputs end the pause after it.
+  std::optional<PlanningInputs> refused;
 };
 
 struct Considered {
@@ -42,6 +44,9 @@ absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what
 void NoteConsidered(Pass& pass, const PlanningInputs& inputs);
 void NoteConsideredUnits(Pass& pass, const std::string& pool, int units);
 void ForgetConsidered(Pass& pass);  // the job has no plan any more
+
+// What the job has done and spent so far. It must be observed.
+JobProgress ProgressOf(const Pass& pass);
 
 // Goes on with the search of a job with a plan. Without a search it does nothing.
 absl::Status ContinueSearch(Pass& pass, const TrainingJob& job);

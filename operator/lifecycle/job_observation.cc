@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "common/model/observation.h"
+#include "common/model/placement.h"
 #include "common/model/planning.h"
 #include "common/model/profile.h"
-#include "operator/records/plan_request.h"
+#include "common/model/resource.h"
+#include "operator/records/memory_check.h"
 
 namespace medley::ops {
 namespace {
@@ -26,16 +28,31 @@ double ComputeSecondsOf(const StageTimes& times, const std::string& pool, const 
   return part && times.processor_seconds > 0 ? times.processor_seconds / unit->cores : times.compute_seconds;
 }
 
-// The part of a plan request that predictions depend on; pools and goals are left out.
-model::PlanRequest RequestWithProfile(const TrainingJob& job, const model::Profile& profile) {
-  model::PlanRequest request;
-  request.model = profile.model;
-  request.profile_id = profile.id;
-  request.training.profile_batch_size = profile.profile_batch_size;
-  request.training.samples_per_epoch = static_cast<double>(profile.samples_per_epoch);
-  request.training.epochs = job.epochs;
-  request.training.state_factor = profile.state_factor;
-  request.training.micro_batches = job.micro_batches;
+// Pools of the plan that are not offered any more. Their class is not known and not read.
+void AddHeldPools(const PlanRecord& record, model::PlanRequest& request) {
+  for (const auto& [pool, units] : model::TrainersByPool(record.plan)) {
+    if (std::ranges::count(request.resources, pool, &model::Resource::name) > 0) continue;
+    const auto price = record.usd_per_unit_hour.find(pool);
+    model::Resource& held = request.resources.emplace_back();
+    held.name = pool;
+    held.limit = units;
+    held.price_per_unit_hour = price == record.usd_per_unit_hour.end() ? 0 : price->second;
+  }
+}
+
+model::PlanRequest RequestWith(const TrainingJob& job, const PlanRecord& record, const model::Profile& profile,
+                               const Alternatives& alternatives) {
+  JobProgress progress = alternatives.progress;
+  progress.calibration = 1;
+  model::PlanRequest request = BuildPlanRequest(job, profile, alternatives.offers, progress);
+  LimitByUnitMemory(job, profile, alternatives.offers, request);
+  // An observation is of stages.
+  request.cluster = {};
+  if (request.objective == model::Objective::kStepTime) request.objective = model::Objective::kTime;
+  request.simulate = false;
+  AddHeldPools(record, request);
+  const bool inside = record.plan.servers && record.plan.servers->in_trainers;
+  request.rows = inside ? model::RowsPlace::kTrainers : model::RowsPlace::kServers;
   return request;
 }
 
@@ -53,16 +70,16 @@ bool IsComparable(const PlanRecord& record, const Observation& seen) {
 }
 
 std::optional<model::JobObservation> BuildJobObservation(const TrainingJob& job, const PlanRecord& record,
-                                                         const Observation& seen,
-                                                         const std::vector<model::Profile>& profiles) {
-  if (!IsComparable(record, seen)) return std::nullopt;
-  const auto merged = MergeProfiles(profiles);
+                                                         const Observation& seen, const Alternatives& alternatives) {
+  if (!IsComparable(record, seen) || alternatives.offers.empty()) return std::nullopt;
+  const auto merged = MergeProfiles(alternatives.profiles);
   if (!merged.ok()) return std::nullopt;
   model::JobObservation out;
-  out.request = RequestWithProfile(job, *merged);
+  out.request = RequestWith(job, record, *merged, alternatives);
+  const bool inside = record.plan.servers && record.plan.servers->in_trainers;
   out.throughput = seen.throughput;
   out.batch_size = job.batch_size;
-  out.server_units = record.plan.servers ? record.plan.servers->units : 0;
+  out.server_units = record.plan.servers && !inside ? record.plan.servers->units : 0;
   out.usd_per_hour = record.UsdPerHour({});
   out.job_uid = job.object.uid();
   out.generation = seen.generation;

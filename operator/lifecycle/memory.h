@@ -26,6 +26,7 @@
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/search.h"
 #include "operator/lifecycle/spending.h"
+#include "operator/lifecycle/spot_wait.h"
 #include "operator/lifecycle/starting.h"
 #include "operator/lifecycle/status.h"
 #include "operator/lifecycle/stored_plan.h"
@@ -56,6 +57,7 @@ struct Memory {
   DisruptionState disruption;
   ReplanningState replanning;
   ConsiderState consider;
+  SpotWaitState spot_wait;
   RefusalState refusal;
   UnitsState units;
   ObservingState observing;

@@ -1,6 +1,6 @@
 #include "operator/lifecycle/planning.h"
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,7 @@
 #include "operator/builders/slots.h"
 #include "operator/lifecycle/disruption.h"
 #include "operator/lifecycle/finishing.h"
-#include "operator/lifecycle/limit_advice.h"
+#include "operator/lifecycle/infeasible_words.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/pods.h"
@@ -50,61 +50,6 @@ std::vector<PlanStatus::Alternative> AlternativesOf(const model::PlanResult& res
     alternatives.push_back(std::move(out));
   }
   return alternatives;
-}
-
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
-std::string InWords(const model::Reason& reason, const UsablePools& pools) {
-  std::string words = reason.message;
-  if (words.empty()) {
-    words =
-        fmt::format("{}{}{}: needed {}, available {}", reason.constraint, reason.resource_type.empty() ? "" : " of ",
-                    reason.resource_type, base::Figure(reason.needed), base::Figure(reason.available));
-  }
-  words = Replaced(std::move(words), "maxCostPerHour", "maxUsdPerHour");  // as in the manifest
-  const PoolView* view = pools.Find(reason.resource_type);
-  const bool about_units = reason.constraint == "limit" || reason.constraint == "units";
-  if (about_units && view != nullptr) {
-    words = WithLimitAdvice(std::move(words), view->pool.name, reason.needed, view->pool.limit, view->bound);
-  }
-  const bool of_host = view != nullptr && UnitMemory(view->pool) > 0 &&
-                       (view->pool.memory_bytes <= 0 || view->pool.memory_bytes > reason.available);
-  if (reason.constraint == "memory" && of_host && reason.message.find("spec.unit") == std::string::npos) {
-    // The planner knows what a unit has left for parameters, and not of how much.
-    words = fmt::format(
-        "a stage needs {} for parameters, gradients and optimizer state, which do not fit into a unit of pool {} with "
-        "the program and the rows of the training data: it has {} (spec.unit.resources.memory). Raise it, allow more "
-        "units (spec.limit, elasticity.maxUnits) so that stages divide the model, or train a smaller model",
-        program::SizeText(reason.needed), view->pool.name, program::SizeText(UnitMemory(view->pool)));
-  }
-  return words;
-}
-
-// "4 units of pool gpu: 8 are in use by jobs a, b", or "". The reasons are constraints that cannot hold together, so
-// one that other jobs lift when they end is enough.
-std::string WaitsFor(const std::vector<model::Reason>& reasons, const UsablePools& pools) {
-  constexpr size_t kMostNamed = 5;
-  std::string waits;
-  for (const model::Reason& reason : reasons) {
-    if (reason.constraint != "limit") continue;
-    const PoolView* view = pools.Find(reason.resource_type);
-    if (view == nullptr || view->held_by_others <= 0) continue;
-    if (reason.needed > view->units + view->held_by_others) continue;
-    std::vector<std::string> named = view->others;
-    if (named.size() > kMostNamed) {
-      named.resize(kMostNamed);
-      named.push_back(fmt::format("and {} more", view->others.size() - kMostNamed));
-    }
-    waits += fmt::format("{}{} units of pool {}: {} are in use by {} {}", waits.empty() ? "" : ", or for ",
-                         base::Figure(reason.needed), reason.resource_type, view->held_by_others,
-                         view->others.size() == 1 ? "job" : "jobs", fmt::join(named, ", "));
-  }
-  return waits;
 }
 
 // For a job that was suspended, only what is left.
@@ -198,6 +143,15 @@ absl::Status BeginFirstPlan(Pass& pass, const TrainingJob& job, int64_t turn) {
 
 }  // namespace
 
+void PauseAfterRefusal(Pass& pass) {
+  PlanningState& state = pass.Own(&Memory::planning);
+  const base::nanoseconds longest = pass.memory.stored_plan.record ? kLongestReplanRefusal : kLongestRefusal;
+  state.after_refusal = pass.PauseFor(std::min(kFirstRefusal * (int64_t{1} << std::min(state.refusals, 20)), longest));
+  ++state.refusals;
+}
+
+void EndPauseAfterRefusal(Pass& pass) { pass.Own(&Memory::planning).after_refusal = {}; }
+
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
   PlanningState& state = pass.Own(&Memory::planning);
   const std::optional<PlanRecord>& stored = pass.memory.stored_plan.record;
@@ -211,13 +165,14 @@ absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record) {
     state.together.clear();
     return true;
   }
-  const base::nanoseconds pause = std::min(kFirstRefusal * (int64_t{1} << std::min(state.refusals, 20)),
-                                           stored ? kLongestReplanRefusal : kLongestRefusal);
-  ++state.refusals;
-  state.after_refusal = pass.PauseFor(pause);
+  PauseAfterRefusal(pass);
   pass.Publish(CountPlan{"refused"});
   const std::string why = base::Message(reserved);
+  state.leaving.clear();
   if (stored) {
+    if (absl::IsFailedPrecondition(reserved)) {
+      state.leaving = LeavingUnits(record.fallback == nullptr ? stored->slots : record.fallback->slots, record.slots);
+    }
     PublishReplan(pass, "ReplanRefused", "The job keeps its plan: " + why);
     return false;
   }
@@ -268,17 +223,7 @@ absl::Status ReleaseUnits(Pass& pass) {
 
 void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, const UsablePools& pools) {
   pass.Publish(CountPlan{"infeasible"});
-  std::string why;
-  bool only_prices = !reasons.empty();
-  for (const model::Reason& reason : reasons) {
-    only_prices = only_prices && reason.constraint == "price";
-    why += (why.empty() ? "" : "; ") + InWords(reason, pools);
-  }
-  for (const PoolView& view : pools.pools) {
-    if (view.only_held.empty() || why.find(view.only_held) != std::string::npos) continue;
-    why += fmt::format("{}pool {}: {}", why.empty() ? "" : "; ", view.pool.name, view.only_held);
-  }
-  if (why.empty()) why = "the scheduling service found no plan and gave no reason";
+  const std::string why = InWords(reasons, pools);
   if (pass.memory.stored_plan.record) {
     KeepUnmetPlan(pass, "No plan meets the goal now, so the job keeps its plan: " + why);
     return;
@@ -288,6 +233,8 @@ void ExplainInfeasible(Pass& pass, const std::vector<model::Reason>& reasons, co
                  fmt::format("Waiting for {}. {}.", waits, why));
     return;
   }
+  const bool only_prices =
+      !reasons.empty() && std::ranges::all_of(reasons, [](const model::Reason& r) { return r.constraint == "price"; });
   SetCondition(pass, kPlannedCondition, ConditionStatus::kFalse,
                only_prices ? Reason::kPoolUnpriced : Reason::kInfeasible, why);
 }

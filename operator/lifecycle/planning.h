@@ -36,6 +36,9 @@ struct PlanningState {
   // Plans in a row whose units could not be reserved, and the time before another one is asked for.
   int refusals = 0;
   Pause after_refusal;
+  // The units, by pool, that the switch to the last plan that was refused would free, too late for its own pods.
+  // Empty if it was refused for another reason.
+  std::map<std::string, int> leaving;
   // For a job without a plan: the most units that are asked for, by pool, because more were free alone but not
   // together.
   std::map<std::string, int> together;
@@ -44,6 +47,9 @@ struct PlanningState {
 // Reserves the units of a plan that is about to be stored. False: they are not available; the condition Planned or an
 // Event says why, and the job tries again.
 absl::StatusOr<bool> ReserveUnitsFor(Pass& pass, const PlanRecord& record);
+// A plan was found whose units are not available: the job asks for none for a while, longer each time.
+void PauseAfterRefusal(Pass& pass);
+void EndPauseAfterRefusal(Pass& pass);
 // Reserves the units of the stored plan, and until it is in force those of the plan before it, unless this process has
 // reserved them; without a plan, releases them.
 absl::Status KeepUnitsReserved(Pass& pass);

@@ -56,8 +56,11 @@ MoveDecision DecideMove(const MoveInputs& in) {
   const double candidate_price = in.fastest ? kSecondsPerHour : in.candidate_usd_per_hour;
   // While new pods start, the job trains on: that costs money, but no time.
   const double move_seconds = in.pause_seconds + (in.fastest ? 0 : in.warm_up_seconds);
-  d.stay = CostOf(in.remaining_samples, current, current_price);
-  d.move_to = CostOf(in.remaining_samples, candidate, candidate_price);
+  const auto with_losses = [&](double losses_per_hour) {
+    return 1 + losses_per_hour * in.seconds_per_loss / kSecondsPerHour;
+  };
+  d.stay = CostOf(in.remaining_samples, current, current_price) * with_losses(in.current_losses_per_hour);
+  d.move_to = CostOf(in.remaining_samples, candidate, candidate_price) * with_losses(in.candidate_losses_per_hour);
   d.move_cost = move_seconds / kSecondsPerHour * candidate_price + CostOf(in.lost_samples, candidate, candidate_price);
   if (in.least_usd_per_hour) {
     d.stay = in.current_usd_per_hour;

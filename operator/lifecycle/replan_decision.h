@@ -5,7 +5,8 @@
 // pause (measured) and the warm-up, during which two sets of pods run, both at the candidate's price, and the cost of
 // training lost samples again. The candidate's throughput is taken as its estimate times the measured over the
 // estimated throughput of the present plan, so that an error of the cost model in both does not cause moves. A forced
-// move (the present plan cannot reach the goal any more, or cannot run) needs no saving.
+// move (the present plan cannot reach the goal any more, or cannot run) needs no saving. Where interruptions of spot
+// units are expected, they are part of what either plan costs.
 //
 // A job with Objective::fastest saves seconds instead of USD, and one with least_usd_per_hour saves USD per hour: the
 // same rules hold for them.
@@ -32,6 +33,10 @@ struct MoveInputs {
   double pause_seconds = 1;     // no training
   double warm_up_seconds = 10;  // new pods cost money and do not train yet
   double lost_samples = 0;      // trained again after the move
+  // Interruptions of spot units: each costs so much time of the plan's units. 0: none are expected.
+  double current_losses_per_hour = 0;
+  double candidate_losses_per_hour = 0;
+  double seconds_per_loss = 0;
   // Policy.
   double min_saving = 0.1;  // share of the cost of staying
   double cooldown_seconds = 300;

@@ -6,12 +6,14 @@
 #include "common/base/status.h"
 #include "operator/lifecycle/consider.h"
 #include "operator/lifecycle/disruption.h"
+#include "operator/lifecycle/feedback.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/placement.h"
 #include "operator/lifecycle/planning.h"
 #include "operator/lifecycle/pod_state.h"
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/spot_wait.h"
 #include "operator/lifecycle/status.h"
 
 namespace medley::ops::lifecycle {
@@ -19,8 +21,6 @@ namespace {
 
 // A job counts as below its goal under this share of it, because measurements vary.
 constexpr double kGoalTolerance = 0.95;
-
-// After pods found no node in a zone whose units count as free, such as a zone of a cloud without spot instances.
 
 bool MissesGoalForLong(Pass& pass, const TrainingJob& job) {
   auto& since = pass.Own(&Memory::replanning).below_goal_since;
@@ -73,6 +73,16 @@ std::optional<Reason> ReasonAfterStart(Pass& pass, const TrainingJob& job, const
   if (has_new_price && job.elasticity.on_price_change) return Reason::kPriceChanged;
   NoteConsidered(pass, now);
   return std::nullopt;
+}
+
+// True if a plan that could not get its units may get them now: some pool has more units, or another plan is best.
+// Fewer units are no reason to ask, however often other jobs take some.
+bool MayBePossibleNow(const PlanningInputs& refused, const PlanningInputs& now) {
+  if (refused.policy != now.policy || refused.prices != now.prices || refused.cheaper != now.cheaper) return true;
+  return std::ranges::any_of(now.units, [&](const auto& units) {
+    const auto known = refused.units.find(units.first);
+    return known == refused.units.end() || known->second < units.second;
+  });
 }
 
 // The reason of a move that was delayed, once its time has come.
@@ -195,12 +205,15 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
   const bool refused = IsRefused(pass);  // and there is no plan to go back to
   const bool must_move = !stuck.empty() || refused;
   if (!job.elasticity.enabled && !must_move) return GiveUpSearch(pass);
-  if (pass.Lasts(pass.memory.planning.after_refusal)) return GiveUpSearch(pass);
+  const bool pauses = pass.Lasts(pass.memory.planning.after_refusal);
+  if (pauses) MEDLEY_RETURN_IF_ERROR(GiveUpSearch(pass));
+  if (pauses && !pass.memory.consider.refused) return absl::OkStatus();
   // While a switch is under way there is nothing to compare with, unless it cannot come about.
   const bool stable =
       IsInForce(pass) && pass.observed->phase == JobPhase::kTraining && pass.observed->samples_total > 0;
   if (!stable && !must_move) return GiveUpSearch(pass);
   if (pass.memory.search.pending) return ContinueSearch(pass, job);
+  if (WaitsForSpot(pass)) return absl::OkStatus();
   if (IsInForce(pass)) {
     ForgetAvoidedZones(pass);
     ForgetReleases(pass);
@@ -210,11 +223,16 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
     PublishUnplanned(pass, *choice.refusal);
     return absl::OkStatus();
   }
+  NoteSpotUnits(pass, job, choice.pools);
   MEDLEY_ASSIGN_OR_RETURN(ProfiledPools profiled, FindProfiledPools(pass, job, choice.pools));
   if (!profiled.profile) return absl::OkStatus();
   if (!must_move && LacksProfile(pass, choice.pools, profiled.pools)) return absl::OkStatus();
   UsablePools& pools = profiled.pools;
   const PlanningInputs seen = InputsOf(job, pools);
+  if (pauses) {
+    if (!MayBePossibleNow(*pass.memory.consider.refused, seen)) return absl::OkStatus();
+    EndPauseAfterRefusal(pass);
+  }
   PlanningInputs now = seen;
   bool forced = false;
   std::optional<Reason> reason;
@@ -236,6 +254,7 @@ absl::Status Replan(Pass& pass, const TrainingJob& job) {
     reason = Reason::kThroughputBelowGoal;
     forced = true;
   }
+  if (!reason && job.elasticity.enabled && DiffersFromPromise(pass)) reason = Reason::kPredictionCorrected;
   if (!reason) return absl::OkStatus();
   if (reason == Reason::kPriceChanged) forced = forced || BreaksMoney(pass, job, pools);
   if (reason == Reason::kObjectiveChanged) {

@@ -30,7 +30,7 @@ enum class Fault { kJob, kDisruption };
 // begins anew, so only more samples than ever are progress.
 int64_t ProgressOf(const TrainingJob& job, const JobStatus& status) {
   if (!status.observed) return 0;
-  return job.checkpoint_volume ? status.observed->last_checkpoint_step : status.observed->samples;
+  return job.keeps_checkpoints() ? status.observed->last_checkpoint_step : status.observed->samples;
 }
 
 // `failed`: the job has had more restarts than it may have, and is finished now.

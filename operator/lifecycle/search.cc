@@ -1,9 +1,11 @@
 #include "operator/lifecycle/search.h"
 
 #include "common/base/status.h"
+#include "common/model/planning.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/records/memory_check.h"
+#include "operator/records/program_plan.h"
 
 namespace medley::ops::lifecycle {
 namespace {
@@ -66,6 +68,10 @@ absl::StatusOr<SearchAnswer> AskOnce(Pass& pass, const TrainingJob& job, const P
   if (search.request->on_devices() && search.request->cluster.devices.empty()) {
     DropSearch(pass);
     return SearchAnswer{false, WithoutUnits(*search.request)};
+  }
+  if (job.program) {
+    DropSearch(pass);
+    return SearchAnswer{false, PlanProgram(*search.request, job.program->legal_units)};
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
                           pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));

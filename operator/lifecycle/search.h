@@ -46,6 +46,8 @@ struct PlanSearch {
   // The plan of the question before, which does not fit into the memory of units: this one has a smaller bound.
   std::optional<model::Reason> shortage;
   int tightened = 0;  // how often it was made smaller
+  // How often units were taken from the offer because the job's own pods have them until the switch.
+  int narrowed = 0;
 };
 
 // For the job as it is now, for `offered`. The caller adds what a job with a plan needs.

@@ -149,7 +149,8 @@ void FillPlanStatus(Pass& pass) {
       status.stages.push_back({PlacedLayers(plan, pool), pool, units, 0, zone == zones.end() ? "" : zone->second});
     }
   }
-  if (plan.servers) {
+  if (plan.servers && plan.servers->in_trainers) status.trainers_with_rows = plan.servers->units;
+  if (plan.servers && !plan.servers->in_trainers) {
     status.servers = plan.servers->units;
     status.server_pool = plan.servers->pool;
   }

@@ -91,7 +91,7 @@ absl::Status CreatePodWithTerm(Pass& pass, const TrainingJob& job, const std::st
 }  // namespace
 
 bool CanTakeOver(const TrainingJob& job, const PlanRecord& record) {
-  return job.checkpoint_volume.has_value() && record.coordinator_term > 0;
+  return job.keeps_checkpoints() && record.coordinator_term > 0;
 }
 
 bool IsLost(Pass& pass, const kube::Object& pod) {

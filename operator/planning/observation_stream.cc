@@ -92,7 +92,7 @@ void ObservationStream::Steps::Proceed(bool ok) {
       if (ok && !stopping_) return Read();
       return Finish();
     case Doing::kFinish:
-      log::Debug("observation stream ended", {{"status", base::ToString(rpc::FromGrpc(status_))}});
+      base::log::Debug("observation stream ended", {{"status", base::ToString(rpc::FromGrpc(status_))}});
       reader_.reset();
       context_.reset();
       if (heard_) backoff_.Reset();

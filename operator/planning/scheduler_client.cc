@@ -112,8 +112,8 @@ void SchedulerClient::SetConnected(bool connected) {
     if (connected_ == connected) return;
     connected_ = connected;
   }
-  log::Info(connected ? "scheduling service connected" : "scheduling service is unavailable",
-            {{"address", options_.address}});
+  base::log::Info(connected ? "scheduling service connected" : "scheduling service is unavailable",
+                  {{"address", options_.address}});
   if (on_change_) on_change_();
 }
 
@@ -135,7 +135,7 @@ bool SchedulerClient::FollowOnce(std::stop_token stop) {
     if (on_change_) on_change_();
   }
   const absl::Status ended = rpc::FromGrpc(reader->Finish());
-  log::Debug("the stream of the price catalog ended", {{"status", base::ToString(ended)}});
+  base::log::Debug("the stream of the price catalog ended", {{"status", base::ToString(ended)}});
   return heard;
 }
 

@@ -29,6 +29,7 @@ const ResourcePool* FindPool(const std::vector<PoolOffer>& offers, const std::st
 // The largest stage of the pool as the planner counts it: 0 where the plan names placements instead of stages.
 double LargestStage(const model::ExecutionPlan& plan, const model::Profile& profile, const std::string& pool) {
   double most = 0;
+  const bool inside = plan.servers && plan.servers->in_trainers;
   for (const model::Stage& stage : plan.stages) {
     const bool there = std::ranges::any_of(stage.groups, [&](const auto& group) { return group.pool == pool; });
     if (!there) continue;
@@ -36,7 +37,7 @@ double LargestStage(const model::ExecutionPlan& plan, const model::Profile& prof
     for (const model::OperationRange& range : stage.operations) {
       for (int i = range.first; i < range.end && i < std::ssize(profile.model.layers); ++i) {
         const model::Layer& layer = profile.model.layers[static_cast<size_t>(i)];
-        if (!model::NeedsServers(layer, pool)) bytes += layer.weight_bytes;
+        if (inside || !model::NeedsServers(layer, pool)) bytes += layer.weight_bytes;
       }
     }
     most = std::max(most, bytes * profile.state_factor);
@@ -48,6 +49,11 @@ std::string AdviceFor(const program::ProcessMemory& memory, const ResourcePool& 
   const std::string raise = fmt::format("raise spec.unit.resources.memory of pool {}", pool.name);
   if (server) return raise + ", allow more units for parameter servers, or train with smaller tables (embeddingRows)";
   const std::string largest = memory.parts.empty() ? "" : memory.parts.front().name;
+  if (largest.starts_with("rows of ")) {
+    return raise +
+           ", allow more units (spec.limit, elasticity.maxUnits), so that parameter servers keep the rows, or "
+           "train with smaller tables (embeddingRows)";
+  }
   if (largest.find("parameters") != std::string::npos || largest == "tables") {
     return raise + ", or allow more units (spec.limit, elasticity.maxUnits), so that stages can divide the model";
   }
@@ -78,7 +84,7 @@ double UnitMemory(const ResourcePool& pool) {
 
 void LimitByUnitMemory(const TrainingJob& job, const model::Profile& profile, const std::vector<PoolOffer>& offers,
                        model::PlanRequest& request) {
-  if (request.on_devices()) return;
+  if (request.on_devices() || job.program) return;
   const program::ProcessOptions options = ProcessOptionsOf(job, profile);
   for (model::Resource& resource : request.resources) {
     const ResourcePool* pool = FindPool(offers, resource.name);
@@ -94,6 +100,7 @@ void LimitByUnitMemory(const TrainingJob& job, const model::Profile& profile, co
 
 std::optional<MemoryShortage> FindShortage(const TrainingJob& job, const model::Profile& profile,
                                            const std::vector<PoolOffer>& offers, const model::ExecutionPlan& plan) {
+  if (job.program) return std::nullopt;  // nobody knows what it needs
   const auto program = program::Compile(plan, profile.model, kMostCountedInstructions);
   if (!program.ok()) return std::nullopt;
   program::ProcessOptions options = ProcessOptionsOf(job, profile);

@@ -2,6 +2,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/plan/v1/plan.pb.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"

@@ -214,6 +214,7 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
   }
   request.server_type = ServerPool(job, offers);
   if (request.server_type.empty()) request.server_type = offers.front().pool->name;
+  if (job.server_pool.empty()) request.rows = model::RowsPlace::kAny;
   request.simulate = true;
   request.planner = {job.planner.name,          job.seed,        job.planner.time_budget_seconds, job.planner.schedule,
                      job.planner.max_staleness, job.planner.sync};

@@ -42,6 +42,9 @@ void Calibrate(model::Model& model, double calibration);
 // a bound of money as many of each pool. A model with tables on parameter servers, and a job that leaves out slow
 // trainers, need plans of stages, so their requests have no cluster. Links are those of the profile; between pools that
 // were not measured together, the slower one; where a pool has none, model::kUnmeasuredLink.
+//
+// Rows of tables may be on parameter servers or in trainers, whichever is better. A job that names a pool for its
+// parameter servers gets servers there.
 model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile& profile,
                                     const std::vector<PoolOffer>& offers, const JobProgress& progress);
 

@@ -6,6 +6,7 @@
 #include "common/model/convert.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "operator/api/resources.h"
 

@@ -109,10 +109,10 @@ void Controller::Finish(const kube::Key& key, const absl::StatusOr<Result>& resu
   if (!result.ok()) {
     const bool terminal = IsTerminal(result.status());
     outcome = terminal ? Outcome::kTerminalError : Outcome::kError;
-    log::Warn("reconcile failed", {{"controller", name_},
-                                   {"key", key.ToString()},
-                                   {"error", base::ToString(result.status())},
-                                   {"retry", terminal ? "no" : "yes"}});
+    base::log::Warn("reconcile failed", {{"controller", name_},
+                                         {"key", key.ToString()},
+                                         {"error", base::ToString(result.status())},
+                                         {"retry", terminal ? "no" : "yes"}});
     if (terminal) {
       queue_.Forget(key);
     } else {

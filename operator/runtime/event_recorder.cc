@@ -103,7 +103,7 @@ void EventRecorder::Run(std::stop_token stop) {
     backoff.Reset();
     if (!status.ok()) {
       ++dropped_;
-      log::Warn("an Event could not be written", {{"reason", event.reason}, {"error", base::ToString(status)}});
+      base::log::Warn("an Event could not be written", {{"reason", event.reason}, {"error", base::ToString(status)}});
     }
   }
 }

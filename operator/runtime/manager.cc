@@ -43,7 +43,7 @@ absl::Status Manager::Elect(kube::Client& client, kube::LeaderElector::Options o
   callbacks.on_stopped_leading = [this] {
     if (!election_stop_.stop_requested()) End(base::Aborted("the lead was lost"));
   };
-  callbacks.on_new_leader = [](const std::string& holder) { log::Info("new leader", {{"identity", holder}}); };
+  callbacks.on_new_leader = [](const std::string& holder) { base::log::Info("new leader", {{"identity", holder}}); };
   MEDLEY_ASSIGN_OR_RETURN(elector_,
                           kube::LeaderElector::Create(client, clock_, std::move(options), std::move(callbacks)));
   AddHealthCheck("leader election", [this] { return elector_->Check(kTolerance); });
@@ -73,13 +73,13 @@ absl::Status Manager::Start(std::stop_token stop) {
   if (status.ok() && elector_ == nullptr) status = StartControllers(stop);
   if (!status.ok()) {
     const absl::Status ended = Stop();
-    if (!ended.ok()) log::Warn("stopping after a failed start", {{"error", base::ToString(ended)}});
+    if (!ended.ok()) base::log::Warn("stopping after a failed start", {{"error", base::ToString(ended)}});
     return status;
   }
   if (elector_ != nullptr) {
     election_ = std::jthread([this] {
       const absl::Status led = elector_->Run(election_stop_.get_token());
-      if (!led.ok()) log::Error("the leader election ended", {{"error", base::ToString(led)}});
+      if (!led.ok()) base::log::Error("the leader election ended", {{"error", base::ToString(led)}});
     });
   }
   base::MutexLock lock(mutex_);

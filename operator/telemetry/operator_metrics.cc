@@ -61,8 +61,8 @@ metrics::Counter& Observations(metrics::Registry& registry, const std::string& r
 // Creates every series with known labels at the start, so that rates include the first event.
 OperatorMetrics::OperatorMetrics(metrics::Registry& registry) : registry_(registry) {
   for (const char* result : {"accepted", "infeasible", "refused", "unavailable"}) Plans(registry_, result);
-  for (const char* decision :
-       {"SamePlan", "Forced", "Saves", "SavingTooSmall", "CostsMoreThanItSaves", "Cooldown", "NothingLeft"}) {
+  for (const char* decision : {"SamePlan", "Forced", "Saves", "SavingTooSmall", "CostsMoreThanItSaves", "Cooldown",
+                               "NothingLeft", "WaitsForSpot", "NoSpareTime"}) {
     Replans(registry_, decision);
   }
   for (const char* kind : {"rescale", "recovery"}) {
@@ -112,7 +112,11 @@ void OperatorMetrics::CountCreatedPods(int pods) { PodsCreated(registry_).Increm
 
 void OperatorMetrics::CountStatusWrite() { StatusWrites(registry_).Increment(); }
 
-void OperatorMetrics::CountObservation(const std::string& result) { Observations(registry_, result).Increment(); }
+bool OperatorMetrics::CountObservation(const std::string& result) {
+  metrics::Counter& counter = Observations(registry_, result);
+  counter.Increment();
+  return counter.Value() == 1;
+}
 
 void OperatorMetrics::SetPrediction(double ratio_uncorrected, double ratio_corrected, double relative_error) {
   constexpr char kRatio[] = "medley_operator_prediction_ratio";

@@ -29,8 +29,8 @@ class OperatorMetrics {
   void AddSpent(double usd);
   void CountCreatedPods(int pods);
   void CountStatusWrite();
-  // `result`: accepted, refused, unavailable, dropped.
-  void CountObservation(const std::string& result);
+  // `result`: accepted, refused, unavailable, dropped. True: the first of the result.
+  bool CountObservation(const std::string& result);
   // For the model of the last observation: measured over predicted throughput before and after correction, and the
   // relative error after correction.
   void SetPrediction(double ratio_uncorrected, double ratio_corrected, double relative_error);

@@ -11,7 +11,7 @@
 int main(int argc, char** argv) {
   medley::reproductions::app::PlannerProgramOptions options;
   if (const auto code = ParseOptions(argc, argv, options)) return *code;
-  medley::log::Configure("planner", medley::log::ParseLevel(options.log_level));
+  medley::base::log::Configure("planner", medley::base::log::ParseLevel(options.log_level));
   if (options.list) {
     medley::reproductions::app::PrintPlanners();
     return 0;

@@ -9,6 +9,8 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/plan_result.h"
+#include "common/model/text.h"
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "reproductions/heterog/agent.h"
@@ -110,16 +112,16 @@ absl::Status Serve(const PlannerProgramOptions& options, const std::function<voi
   if (!options.port_file.empty()) {
     MEDLEY_RETURN_IF_ERROR(base::WriteFileAtomic(options.port_file, fmt::format("{{\"grpc\": {}}}\n", server->port())));
   }
-  log::Info("serving", {{"grpc", server->address()}, {"planner", options.planner}});
+  base::log::Info("serving", {{"grpc", server->address()}, {"planner", options.planner}});
   wait_for_end();
 
-  log::Info("stopping", {{"running", std::to_string(admission.running())}});
+  base::log::Info("stopping", {{"running", std::to_string(admission.running())}});
   admission.Close();
   admission.WaitIdle(base::FromSeconds(options.grace_seconds));
   stop.request_stop();
   admission.WaitIdle(kLastPlanning);
   server->Stop(kLastCalls);
-  log::Info("stopped");
+  base::log::Info("stopped");
   return absl::OkStatus();
 }
 

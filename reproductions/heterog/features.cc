@@ -22,7 +22,7 @@ float Log(double value, double of) {
 struct Links {
   double mean = 0, least = 0;
 };
-Links LinksOf(const sched::StepTimeProblem& problem) {
+Links LinksOf(const sched::DeviceProblem& problem) {
   double sum = 0, least = std::numeric_limits<double>::infinity();
   int count = 0;
   for (int a = 0; a < problem.devices(); ++a) {
@@ -46,7 +46,7 @@ struct Sums {
 
 class Reader {
  public:
-  Reader(const sched::StepTimeProblem& problem, const sched::OperationGroups& groups)
+  Reader(const sched::DeviceProblem& problem, const sched::OperationGroups& groups)
       : problem_(problem),
         groups_(groups),
         layers_(problem.layers()),
@@ -177,7 +177,7 @@ class Reader {
     }
   }
 
-  const sched::StepTimeProblem& problem_;
+  const sched::DeviceProblem& problem_;
   const sched::OperationGroups& groups_;
   const int layers_, devices_;
   const Links links_;
@@ -188,7 +188,7 @@ class Reader {
 
 }  // namespace
 
-AgentFeatures FeaturesOfGraph(const sched::StepTimeProblem& problem, const sched::OperationGroups& groups) {
+AgentFeatures FeaturesOfGraph(const sched::DeviceProblem& problem, const sched::OperationGroups& groups) {
   return Reader(problem, groups).Read();
 }
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/graph/grouping.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::reproductions::heterog {
 
@@ -43,6 +43,6 @@ struct AgentFeatures {
   std::vector<float> pair;
 };
 
-AgentFeatures FeaturesOfGraph(const sched::StepTimeProblem& problem, const sched::OperationGroups& groups);
+AgentFeatures FeaturesOfGraph(const sched::DeviceProblem& problem, const sched::OperationGroups& groups);
 
 }  // namespace medley::reproductions::heterog

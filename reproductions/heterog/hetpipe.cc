@@ -11,9 +11,9 @@ namespace medley::reproductions::heterog {
 namespace {
 
 using sched::Budget;
+using sched::DeviceProblem;
 using sched::kForever;
 using sched::PipelineStage;
-using sched::StepTimeProblem;
 
 // The devices of each stage, one of each virtual worker; the stages of one pool are neighbours, in the order of
 // `pools`.
@@ -31,7 +31,7 @@ std::vector<std::vector<int>> StagesOf(const std::vector<std::vector<int>>& pool
 
 // The division into one piece for each of `on` whose slowest stage or transfer is the fastest. Where the model has
 // fewer pieces, the last of `on` are not used.
-std::vector<PipelineStage> Divide(const StepTimeProblem& problem, std::vector<std::vector<int>> on, double& slowest) {
+std::vector<PipelineStage> Divide(const DeviceProblem& problem, std::vector<std::vector<int>> on, double& slowest) {
   std::vector<int> bounds = {0};
   bounds.insert(bounds.end(), problem.cuts().begin(), problem.cuts().end());
   bounds.push_back(problem.layers());
@@ -74,7 +74,7 @@ std::vector<PipelineStage> Divide(const StepTimeProblem& problem, std::vector<st
 
 }  // namespace
 
-std::vector<std::vector<PipelineStage>> HetPipe(const StepTimeProblem& problem, const Budget& limits) {
+std::vector<std::vector<PipelineStage>> HetPipe(const DeviceProblem& problem, const Budget& limits) {
   std::map<std::string, std::vector<int>> by_name;
   for (int d = 0; d < problem.devices(); ++d) by_name[problem.device(d).pool].push_back(d);
   std::vector<std::vector<int>> pools;

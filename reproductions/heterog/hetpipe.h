@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "scheduler-service/devices/plans.h"
 #include "scheduler-service/planning/planner.h"
-#include "scheduler-service/step_time/plans.h"
 
 namespace medley::reproductions::heterog {
 
@@ -13,7 +13,7 @@ namespace medley::reproductions::heterog {
 // best of at most 120 orders of the pools. Devices that the model has no piece for are not used. One pipeline for each
 // number of virtual workers that divides all pools. Its other distributions give virtual workers unlike pipelines,
 // which no plan of stages can have. Where the limits end it, those that were found.
-std::vector<std::vector<sched::PipelineStage>> HetPipe(const sched::StepTimeProblem& problem,
+std::vector<std::vector<sched::PipelineStage>> HetPipe(const sched::DeviceProblem& problem,
                                                        const sched::Budget& limits);
 
 }  // namespace medley::reproductions::heterog

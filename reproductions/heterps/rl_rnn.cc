@@ -6,7 +6,7 @@ namespace medley::reproductions::heterps {
 
 std::unique_ptr<sched::StagePlanner> MakeRlRnn() {
   return sched::MakeRecurrentPlanner("rl-rnn", "Elman network policy over layers trained by REINFORCE (HeterPS)",
-                                     policy_net::CellKind::kElman);
+                                     sched::policy_net::CellKind::kElman);
 }
 
 std::vector<std::unique_ptr<sched::Planner>> MakeHeterpsPlanners() {

@@ -13,11 +13,11 @@ namespace {
 
 using sched::PipelineQuestion;
 
-std::vector<sched::PipelineStage> OneStageOn(const sched::StepTimeProblem& problem, std::vector<int> devices) {
+std::vector<sched::PipelineStage> OneStageOn(const sched::DeviceProblem& problem, std::vector<int> devices) {
   return {{0, problem.layers(), std::move(devices)}};
 }
 
-std::vector<int> Everything(const sched::StepTimeProblem& problem) {
+std::vector<int> Everything(const sched::DeviceProblem& problem) {
   std::vector<int> all(static_cast<size_t>(problem.devices()));
   std::iota(all.begin(), all.end(), 0);
   return all;
@@ -48,7 +48,7 @@ absl::Status BestSubset(const PipelineQuestion& q, sched::Candidate&) {
 
 }  // namespace
 
-void SearchRandomly(const sched::StepTimeProblem& problem, int64_t calls, base::Rng& rng, const sched::Budget& limits,
+void SearchRandomly(const sched::DeviceProblem& problem, int64_t calls, base::Rng& rng, const sched::Budget& limits,
                     sched::PipelineTimer& timer) {
   const int64_t end = timer.calls() + calls;
   for (int64_t draw = 0; draw < 20 * calls && timer.calls() < end && !limits.Spent(); ++draw) {

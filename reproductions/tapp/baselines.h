@@ -9,7 +9,7 @@
 namespace medley::reproductions::tapp {
 
 // Times random pipelines until `calls` simulations were made or the limits end.
-void SearchRandomly(const sched::StepTimeProblem& problem, int64_t calls, base::Rng& rng, const sched::Budget& limits,
+void SearchRandomly(const sched::DeviceProblem& problem, int64_t calls, base::Rng& rng, const sched::Budget& limits,
                     sched::PipelineTimer& timer);
 
 std::vector<std::unique_ptr<sched::Planner>> MakeBaselines();

@@ -27,7 +27,7 @@ int KindIndex(const std::string& kind) {
   return kLayerKinds - 1;
 }
 
-std::vector<LayerFeatures> FeaturesOf(const sched::StepTimeProblem& problem) {
+std::vector<LayerFeatures> FeaturesOf(const sched::DeviceProblem& problem) {
   const model::Model& model = problem.profile().model;
   std::vector<LayerFeatures> out(model.layers.size());
   for (size_t i = 0; i < model.layers.size(); ++i) {

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/problem.h"
 
 namespace medley::reproductions::tapp {
 
@@ -30,6 +30,6 @@ struct LayerFeatures {
   std::vector<int> consumers;  // all layers that use its output
 };
 
-std::vector<LayerFeatures> FeaturesOf(const sched::StepTimeProblem& problem);
+std::vector<LayerFeatures> FeaturesOf(const sched::DeviceProblem& problem);
 
 }  // namespace medley::reproductions::tapp

@@ -42,7 +42,7 @@ class Tapp final : public sched::Planner {
   sched::Takes takes() const override { return {.supply = sched::Supply::kDevices, .graphs = true}; }
   absl::StatusOr<sched::Candidate> Search(const sched::Question& question, sched::Judge& judge, uint64_t seed,
                                           const sched::Budget& limits) const override {
-    const sched::StepTimeProblem& problem = question.devices();
+    const sched::DeviceProblem& problem = question.devices();
     sched::PipelineTimer timer(judge, limits);
     auto policy = MakePolicy(problem, seed);
     const auto learning = static_cast<int64_t>((1 - options_.polish) * static_cast<double>(options_.calls));
@@ -98,10 +98,10 @@ class Tapp final : public sched::Planner {
   }
 
  private:
-  std::unique_ptr<TappPolicy> MakePolicy(const sched::StepTimeProblem& problem, uint64_t seed) const {
+  std::unique_ptr<TappPolicy> MakePolicy(const sched::DeviceProblem& problem, uint64_t seed) const {
     return std::make_unique<TappPolicy>(FeaturesOf(problem), problem.devices(), options_.settings, seed);
   }
-  static void OfferLikeliest(const sched::StepTimeProblem& problem, TappPolicy& policy, sched::PipelineTimer& timer) {
+  static void OfferLikeliest(const sched::DeviceProblem& problem, TappPolicy& policy, sched::PipelineTimer& timer) {
     const TappDraw likely = policy.MostLikely();
     timer.Seconds(sched::RepairPipeline(problem, likely.group_of_layer, likely.devices_of_group).stages);
   }

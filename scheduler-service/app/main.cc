@@ -8,7 +8,7 @@
 int main(int argc, char** argv) {
   medley::sched::ServiceOptions options;
   if (const auto code = ParseOptions(argc, argv, options)) return *code;
-  medley::log::Configure("scheduler", medley::log::ParseLevel(options.log_level));
+  medley::base::log::Configure("scheduler", medley::base::log::ParseLevel(options.log_level));
   return medley::sched::RunUntilSignal(
       "medley-scheduler", [&](const auto& wait_for_end) { return medley::sched::Serve(options, wait_for_end); });
 }

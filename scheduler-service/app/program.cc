@@ -152,14 +152,14 @@ absl::Status Serve(const ServiceOptions& given, const std::function<void()>& wai
                           rpc::Server::Start(MakeGrpcOptions(options, grpc_at), {service.get()}));
   serving = true;
   MEDLEY_RETURN_IF_ERROR(WritePorts(options.port_file, *grpc_server, *rest_server));
-  log::Info("serving", {{"grpc", grpc_server->address()},
-                        {"rest", base::JoinHostPort(rest_at.host, rest_server->port())},
-                        {"tls", options.tls_cert.empty() ? "false" : "true"},
-                        {"token", tokens.required() ? "true" : "false"}});
+  base::log::Info("serving", {{"grpc", grpc_server->address()},
+                              {"rest", base::JoinHostPort(rest_at.host, rest_server->port())},
+                              {"tls", options.tls_cert.empty() ? "false" : "true"},
+                              {"token", tokens.required() ? "true" : "false"}});
   std::jthread learned_state_thread([&](std::stop_token token) { learned_state.Run(clock, std::move(token)); });
   wait_for_end();
 
-  log::Info("stopping", {{"running", std::to_string(handlers.admission().running())}});
+  base::log::Info("stopping", {{"running", std::to_string(handlers.admission().running())}});
   drain.request_stop();
   handlers.admission().Close();
   const bool finished = handlers.admission().WaitIdle(base::FromSeconds(options.grace_seconds));
@@ -171,7 +171,7 @@ absl::Status Serve(const ServiceOptions& given, const std::function<void()>& wai
   if (poller) poller->Stop();
   learned_state_thread = {};  // stops and joins
   learned_state.Save();
-  log::Info("stopped", {{"all_finished", finished ? "true" : "false"}});
+  base::log::Info("stopped", {{"all_finished", finished ? "true" : "false"}});
   return absl::OkStatus();
 }
 

@@ -168,11 +168,12 @@ void Poller::ApplySnapshot(FeedState& state, const Snapshot& snapshot) {
   const AcceptanceReport report = book_.Take(state.index, snapshot, clock_.Now());
   for (const auto& [reason, times] : report.reasons) CountRejected(state.feed->name(), reason, times);
   for (const absl::Status& warning : snapshot.warnings) {
-    log::Warn("price answer is incomplete", {{"source", state.feed->name()}, {"error", base::Message(warning)}});
+    base::log::Warn("price answer is incomplete", {{"source", state.feed->name()}, {"error", base::Message(warning)}});
   }
   for (const std::string& note : report.notes) {
-    log::Warn(report.taken ? "price rejected or corrected" : "price answer rejected, keeping the last good prices",
-              {{"source", state.feed->name()}, {"reason", note}});
+    base::log::Warn(
+        report.taken ? "price rejected or corrected" : "price answer rejected, keeping the last good prices",
+        {{"source", state.feed->name()}, {"reason", note}});
   }
 }
 
@@ -183,7 +184,8 @@ void Poller::ApplyError(FeedState& state, const absl::Status& status) {
   if (status.code() == absl::StatusCode::kInvalidArgument || status.code() == absl::StatusCode::kDataLoss) {
     CountRejected(state.feed->name(), "malformed", 1);
   }
-  log::Warn("fetching prices failed, keeping the last good prices", {{"source", state.feed->name()}, {"error", text}});
+  base::log::Warn("fetching prices failed, keeping the last good prices",
+                  {{"source", state.feed->name()}, {"error", text}});
 }
 
 void Poller::CountRejected(const std::string& source, const std::string& reason, int times) {
@@ -235,8 +237,8 @@ void Poller::UpdateAgeMetrics(base::WallTime now) {
 void Poller::UpdatePriceMetrics() {
   const CatalogSnapshot catalog = store_.Get();
   ShowPriceMetrics(*catalog, metrics_, shown_);
-  log::Info("prices published",
-            {{"revision", std::to_string(catalog->revision)}, {"entries", std::to_string(catalog->entries.size())}});
+  base::log::Info("prices published", {{"revision", std::to_string(catalog->revision)},
+                                       {"entries", std::to_string(catalog->entries.size())}});
 }
 
 void Poller::Restore() {
@@ -245,8 +247,8 @@ void Poller::Restore() {
   if (absl::IsNotFound(last.status())) return;
   if (!last.ok()) {
     CountRejected("last-good", "corrupt", 1);
-    log::Warn("ignoring the last-good price file",
-              {{"file", options_.last_good.string()}, {"error", base::Message(last.status())}});
+    base::log::Warn("ignoring the last-good price file",
+                    {{"file", options_.last_good.string()}, {"error", base::Message(last.status())}});
     return;
   }
   base::MutexLock lock(mutex_);
@@ -267,8 +269,8 @@ void Poller::Save(bool always) {
   }
   const absl::Status saved = SaveLastGood(options_.last_good, last);
   if (saved.ok()) return;
-  log::Warn("saving the last-good price file failed",
-            {{"file", options_.last_good.string()}, {"error", base::Message(saved)}});
+  base::log::Warn("saving the last-good price file failed",
+                  {{"file", options_.last_good.string()}, {"error", base::Message(saved)}});
   CountRejected("last-good", "unwritable", 1);
 }
 

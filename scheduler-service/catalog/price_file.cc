@@ -6,7 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/model/checks.h"
-#include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/catalog/price_csv.h"

@@ -103,8 +103,9 @@ Score ScoreOf(const Problem& of, const std::vector<StageChoice>& stages, int lea
   Score score;
   score.throughput = std::numeric_limits<double>::infinity();
   ServerLoad load;
-  for (const StageChoice& s : stages) {
-    score.throughput = std::min(score.throughput, problem.Throughput(problem.Terms(s.first, s.last, s.type), s.units));
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StageChoice& s = stages[i];
+    score.throughput = std::min(score.throughput, problem.Throughput(problem.TermsIn(stages, i), s.units));
     load.Add(problem.Servers(s.first, s.last, s.type));
     score.hourly += problem.price(s.type) * s.units;
   }
@@ -118,10 +119,14 @@ Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stag
   const Score score = ScoreOf(problem, stages, least_servers);
   const Problem working = problem.ForStages(1), filling = problem.ForStages(static_cast<int>(stages.size()));
   Evaluation out;
-  for (const StageChoice& s : stages) {
-    const StageTerms terms = working.Terms(s.first, s.last, s.type);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StageChoice& s = stages[i];
+    const PlacedTerms terms = working.TermsIn(stages, i);
+    if (problem.rows_in_trainers() && problem.PullsRows(s.first, s.last, s.type)) {
+      out.plan.trainers_with_rows += s.units;
+    }
     // The throughput of a stage without work is infinite. The API needs a finite number, so report the pipeline's.
-    const double throughput = filling.Throughput(filling.Terms(s.first, s.last, s.type), s.units);
+    const double throughput = filling.Throughput(filling.TermsIn(stages, i), s.units);
     out.plan.stages.push_back({s.first, s.last, problem.type(s.type).name, s.units,
                                std::isfinite(throughput) ? throughput : score.throughput, terms.ComputeSeconds(s.units),
                                terms.CommSeconds(s.units)});

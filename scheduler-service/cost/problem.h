@@ -16,64 +16,46 @@
 //
 // A pipeline of S stages whose steps are synchronous fills and drains: it does M + S - 1 micro-batches' work in a step
 // of M. So in a plan of S stages all terms but y are longer by the factor (M + S - 1) / M (ForStages). It is 1 where M
-// is not given, and for asynchronous schedules. Immutable and thread-safe after Compile; copies share their data.
+// is not given, and for asynchronous schedules.
+//
+// Where the request says how fast the link between the types of two neighbours is, their boundary costs what that pair
+// of types needs instead of x_e: both stages carry the activations and gradients (DT), and wait for them (CT;
+// common/program/pipeline_waits.h). So the terms of a stage in a plan depend on the types of its neighbours (TermsIn).
+// A stage carries the larger of its two boundaries, both directions of it: cards send and receive at once, so both
+// boundaries of a stage take no longer.
+//
+// Layers with server_seconds > 0 have their rows in shards. On parameter servers they are no part of a stage, but a
+// ServerLoad. In trainers (RowsPlace::kTrainers) the servers' processor time, over the cores of a unit, is a part of c
+// that divides by k, since each unit has one of k shards. A stage then holds all rows of its tables on each unit: the
+// job goes on with the units that are left, down to one.
+//
+// The y of layers whose gradients are summed has, each, what an allreduce takes whatever its size (from allreduces of
+// the request); a stage sums once, so it pays that once. Immutable and thread-safe after Compile; copies share their
+// data.
 #pragma once
 
 #include <absl/status/statusor.h>
 
-#include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "common/model/planning.h"
 #include "common/model/resource.h"
+#include "scheduler-service/cost/terms.h"
 
 namespace medley::sched {
 
-// The cost or time of something impossible.
-inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Seconds that a stage needs for one batch, with its part of filling and draining. The serial parts do not depend on
-// the number of units; the parallel parts are divided by it.
-struct StageTerms {
-  double compute_serial = 0;
-  double compute_parallel = 0;
-  double comm_serial = 0;
-  double comm_parallel = 0;
-  double ComputeSeconds(int units) const { return compute_serial + compute_parallel / units; }
-  double CommSeconds(int units) const { return comm_serial + comm_parallel / units; }
-};
-
-// A chosen stage: layers first..last (inclusive) on type `type` with `units` units.
-struct StageChoice {
-  int first = 0;
-  int last = 0;
-  int type = 0;
-  int units = 0;
-  bool operator==(const StageChoice&) const = default;
-};
-
-// The load of some layers on the parameter servers.
-struct ServerLoad {
-  double seconds = 0;  // sum of the layers' server_seconds for one batch, over the cores of a unit that serves
-  double bytes = 0;    // stateFactor * sum of weight_bytes, over the layers with server_seconds > 0
-  bool any = false;    // true if any layer has server_seconds > 0
-  void Add(const ServerLoad& other) {
-    seconds += other.seconds;
-    bytes += other.bytes;
-    any = any || other.any;
-  }
-};
-
 class Problem {
  public:
-  // Errors: those of model::Validate; InvalidArgument naming a resource without a price.
+  // RowsPlace::kAny counts as kServers. Errors: those of model::Validate; InvalidArgument naming a resource without a
+  // price.
   static absl::StatusOr<Problem> Compile(model::PlanRequest request);
 
   // This problem as plans of `stages` stages see it. Functions that take a whole plan count its stages themselves.
   Problem ForStages(int stages) const;
-  // True if more stages fill and drain for longer.
-  bool fills() const { return data_->micro_batches > 0; }
+  // True if the terms depend on the number of stages: they fill and drain, or wait for one another, for longer.
+  bool fills() const { return data_->micro_batches > 0 || (request().planner.asynchronous() && has_hops()); }
 
   const model::PlanRequest& request() const { return data_->request; }
   int layers() const { return data_->layers; }
@@ -88,20 +70,44 @@ class Problem {
   // True if every layer has a profile on type `t` and the stage's state fits into the memory of one unit.
   bool Allowed(int first, int last, int t) const;
   bool Profiled(int layer, int t) const;
+  // What a stage takes whose neighbours are not known: the copy to the next one is x_e.
   StageTerms Terms(int first, int last, int t) const;
+  // What a stage of a plan takes. The units of the stages do not matter.
+  PlacedTerms TermsIn(std::span<const StageChoice> stages, size_t i) const;
+  // The least that the stage takes whatever its neighbours are. That of Terms, if nothing is known of links.
+  StageTerms LeastTerms(int first, int last, int t) const;
+  // LeastTerms with the copy over `hop` from or to the stage before (`first` is not 0), or after (`last` is not the
+  // model's). The terms do not decrease with the latency and the seconds of a byte, nor where a hop becomes known
+  // before a stage.
+  StageTerms TermsBefore(StageTerms least, int first, const Hop& hop) const;
+  StageTerms TermsAfter(StageTerms least, int last, int t, const Hop& hop) const;
+  // True if the request says something of the links between its types.
+  bool has_hops() const { return !data_->hops.empty(); }
+  Hop HopBetween(int t, int other) const {
+    return has_hops() ? data_->hops[static_cast<size_t>(t * types() + other)] : Hop{};
+  }
   // The layer's computation alone, which every stage with that layer does: no communication and no messages.
   StageTerms ComputeTerms(int layer, int t) const;
+  // The same with the layer's synchronisation: every stage has at least the sums of the parallel parts of its layers,
+  // and the serial parts of each.
+  StageTerms LayerTerms(int layer, int t) const;
+  // Nothing where rows are in trainers.
   ServerLoad Servers(int first, int last, int t) const;
+  bool rows_in_trainers() const { return request().rows == model::RowsPlace::kTrainers; }
+  // True if some layer of the stage has its rows in shards.
+  bool PullsRows(int first, int last, int t) const;
   // Bytes of weights, gradients and optimizer state that every unit of the stage holds.
   double LocalBytes(int first, int last, int t) const;
 
   // Samples per second of a stage; infinite for a stage without work.
   double Throughput(const StageTerms& terms, int units) const;
+  double Throughput(const PlacedTerms& terms, int units) const;
   // The smallest number of units in [min_units, most] with Throughput >= x; 0 if no number is enough.
   int MinUnits(const StageTerms& terms, double x, int most) const;
+  int MinUnits(const PlacedTerms& terms, double x, int most) const;
   // A lower bound of (units at throughput x) / x that does not decrease as x grows; infinite if no number of units
   // reaches x.
-  double UnitRateBound(const StageTerms& terms, double x) const;
+  double UnitRateBound(const PlacedTerms& terms, double x) const;
   // Server units for a pipeline of throughput x. A quotient at most 1e-12 (relative) above a whole number is rounded
   // down to it.
   int ServerUnits(const ServerLoad& load, double x) const;
@@ -119,9 +125,11 @@ class Problem {
     std::vector<double> compute_serial, compute_parallel, sync_serial, sync_parallel, server_seconds, server_weight,
         local_weight;
     std::vector<double> transfer_serial, transfer_parallel;  // per layer, not summed
+    double group_seconds = 0;                                // of an allreduce, whatever its size
     double end_serial = 0;             // processor seconds of the messages at one end of a stage inside the model
     std::vector<double> end_parallel;  // the same by layer before the end, the part that divides by units
     std::vector<int> missing, served;  // layers without a profile; with server_seconds > 0
+    std::vector<int> summed;           // layers whose y has group_seconds
   };
   struct Data {
     model::PlanRequest request;
@@ -129,13 +137,17 @@ class Problem {
     int server_type = -1;
     int micro_batches = 0;       // 0: filling and draining do not count
     std::vector<Prefix> prefix;  // by type
+    std::vector<Hop> hops;       // [type * types + other], symmetric; empty: nothing is known
   };
   explicit Problem(model::PlanRequest request);
   static void Fill(const model::PlanRequest& request, int t, Prefix& prefix);
+  StageTerms WithoutCopies(int first, int last, int t) const;
+  StageTerms WithCopy(StageTerms terms, int layer_before, const Hop& hop) const;
   const Prefix& prefix(int t) const { return data_->prefix[static_cast<size_t>(t)]; }
 
   std::shared_ptr<const Data> data_;
-  double fill_ = 1;  // (M + S - 1) / M
+  double fill_ = 1;   // (M + S - 1) / M
+  double waits_ = 0;  // for copies over a boundary, as a part of the micro-batches of a step
 };
 
 // Groups a schedule (the type of each layer) into stages, one for each maximal run of layers with the same type, units

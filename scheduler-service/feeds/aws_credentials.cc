@@ -2,13 +2,13 @@
 
 #include <optional>
 
+#include "common/aws/xml_reader.h"
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "common/base/url.h"
 #include "scheduler-service/feeds/aws_error.h"
 #include "scheduler-service/feeds/parsed_prices.h"
-#include "scheduler-service/feeds/xml_reader.h"
 
 namespace medley::sched {
 namespace {
@@ -20,9 +20,9 @@ class FromEnvironment final : public AwsCredentials {
  public:
   explicit FromEnvironment(const Environment& environment) : environment_(environment) {}
   bool IsSetUp() const { return !environment_("AWS_ACCESS_KEY_ID").empty(); }
-  absl::StatusOr<AwsKeys> Get(base::WallTime, std::stop_token) override {
-    AwsKeys keys{environment_("AWS_ACCESS_KEY_ID"), environment_("AWS_SECRET_ACCESS_KEY"),
-                 environment_("AWS_SESSION_TOKEN")};
+  absl::StatusOr<aws::Keys> Get(base::WallTime, std::stop_token) override {
+    aws::Keys keys{environment_("AWS_ACCESS_KEY_ID"), environment_("AWS_SECRET_ACCESS_KEY"),
+                   environment_("AWS_SESSION_TOKEN")};
     if (keys.access_key_id.empty()) return base::Unauthenticated("AWS_ACCESS_KEY_ID is not set");
     if (keys.secret_access_key.empty()) return base::Unauthenticated("AWS_SECRET_ACCESS_KEY is not set");
     return keys;
@@ -40,12 +40,12 @@ class FromFile final : public AwsCredentials {
     std::error_code error;
     return std::filesystem::exists(Path(), error);
   }
-  absl::StatusOr<AwsKeys> Get(base::WallTime, std::stop_token) override {
+  absl::StatusOr<aws::Keys> Get(base::WallTime, std::stop_token) override {
     const absl::StatusOr<std::string> text = base::ReadFile(Path(), kMaxFile);
     if (!text.ok()) return base::Unauthenticated("credentials file: {}", base::Message(text.status()));
     std::string profile = options_.profile.empty() ? environment_("AWS_PROFILE") : options_.profile;
     if (profile.empty()) profile = "default";
-    absl::StatusOr<AwsKeys> keys = ParseCredentialsFile(*text, profile);
+    absl::StatusOr<aws::Keys> keys = ParseCredentialsFile(*text, profile);
     if (!keys.ok()) return base::Annotate(keys.status(), Path().string());
     return keys;
   }
@@ -67,7 +67,7 @@ class FromWebIdentity final : public AwsCredentials {
   bool IsSetUp() const { return !TokenFile().empty(); }
   void Forget() override { kept_.reset(); }
 
-  absl::StatusOr<AwsKeys> Get(base::WallTime now, std::stop_token stop) override {
+  absl::StatusOr<aws::Keys> Get(base::WallTime now, std::stop_token stop) override {
     if (kept_ && now < kept_->expires - kRefreshBefore && now >= taken_) return kept_->keys;
     absl::StatusOr<WebIdentityKeys> fresh = Assume(stop);
     if (!fresh.ok()) {
@@ -126,7 +126,7 @@ class Chain final : public AwsCredentials {
       : options_(std::move(options)), environment_(std::move(environment)), web_(options_, fetcher, environment_) {}
   void Forget() override { web_.Forget(); }
 
-  absl::StatusOr<AwsKeys> Get(base::WallTime now, std::stop_token stop) override {
+  absl::StatusOr<aws::Keys> Get(base::WallTime now, std::stop_token stop) override {
     if (options_.kind == "environment") return from_environment_.Get(now, stop);
     if (options_.kind == "file") return file_.Get(now, stop);
     if (options_.kind == "web-identity") return web_.Get(now, stop);
@@ -152,8 +152,8 @@ std::unique_ptr<AwsCredentials> MakeAwsCredentials(AwsCredentialOptions options,
   return std::make_unique<Chain>(std::move(options), fetcher, std::move(environment));
 }
 
-absl::StatusOr<AwsKeys> ParseCredentialsFile(std::string_view text, const std::string& profile) {
-  AwsKeys keys;
+absl::StatusOr<aws::Keys> ParseCredentialsFile(std::string_view text, const std::string& profile) {
+  aws::Keys keys;
   bool inside = false, found = false;
   while (!text.empty()) {
     const size_t end = text.find('\n');
@@ -183,7 +183,7 @@ absl::StatusOr<WebIdentityKeys> ParseAssumeRole(std::string_view body) {
   const std::string root = "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
   WebIdentityKeys out;
   std::string expires;
-  MEDLEY_RETURN_IF_ERROR(ReadXml(
+  MEDLEY_RETURN_IF_ERROR(aws::ReadXml(
       body, [](const std::string&) { return absl::OkStatus(); },
       [&](const std::string& path, std::string_view text) {
         if (path == root + "AccessKeyId") out.keys.access_key_id = std::string(text);

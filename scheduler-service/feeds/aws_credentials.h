@@ -9,9 +9,9 @@
 #include <stop_token>
 #include <string>
 
+#include "common/aws/sigv4.h"
 #include "common/base/clock.h"
 #include "scheduler-service/feeds/http_fetcher.h"
-#include "scheduler-service/feeds/sigv4.h"
 
 namespace medley::sched {
 
@@ -23,7 +23,7 @@ class AwsCredentials {
  public:
   virtual ~AwsCredentials() = default;
   // Errors: Unauthenticated naming what is missing; those of the fetcher and of STS.
-  virtual absl::StatusOr<AwsKeys> Get(base::WallTime now, std::stop_token stop) = 0;
+  virtual absl::StatusOr<aws::Keys> Get(base::WallTime now, std::stop_token stop) = 0;
   // Drops cached keys. Call it after AWS rejected them.
   virtual void Forget() {}
 };
@@ -50,10 +50,10 @@ std::unique_ptr<AwsCredentials> MakeAwsCredentials(AwsCredentialOptions options,
 
 // Reads one profile from the text of a credentials file (INI). Errors: Unauthenticated naming the missing profile or
 // key. Pure.
-absl::StatusOr<AwsKeys> ParseCredentialsFile(std::string_view text, const std::string& profile);
+absl::StatusOr<aws::Keys> ParseCredentialsFile(std::string_view text, const std::string& profile);
 
 struct WebIdentityKeys {
-  AwsKeys keys;
+  aws::Keys keys;
   base::WallTime expires;
 };
 // Parses the response of AssumeRoleWithWebIdentity. Errors: InvalidArgument. Pure.

@@ -4,9 +4,9 @@
 
 #include <set>
 
+#include "common/aws/xml_reader.h"
 #include "common/base/status.h"
 #include "scheduler-service/feeds/parsed_prices.h"
-#include "scheduler-service/feeds/xml_reader.h"
 
 namespace medley::sched {
 
@@ -15,7 +15,7 @@ absl::Status StatusOfAwsReply(const FetchReply& reply, const std::string& what) 
   if (plain.ok() || reply.code == 429) return plain;
   std::string code, message;
   // EC2: Response/Errors/Error/Code; STS: ErrorResponse/Error/Code.
-  const absl::Status read = ReadXml(
+  const absl::Status read = aws::ReadXml(
       reply.body, [](const std::string&) { return absl::OkStatus(); },
       [&](const std::string& path, std::string_view text) {
         if (code.empty() && path.ends_with("/Error/Code")) code = std::string(text);

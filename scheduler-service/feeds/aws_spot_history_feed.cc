@@ -37,7 +37,7 @@ class AwsSpotHistoryFeed final : public Feed {
 
  private:
   FetchResult FetchRegions(base::WallTime now, const std::stop_token& stop) {
-    const absl::StatusOr<AwsKeys> keys = credentials_->Get(now, stop);
+    const absl::StatusOr<aws::Keys> keys = credentials_->Get(now, stop);
     if (!keys.ok()) return {keys.status(), {}};
     Parts parts;
     for (const std::string& region : options_.selection.regions) {
@@ -115,7 +115,7 @@ class AwsSpotHistoryFeed final : public Feed {
   }
 
   // Fetches all pages of a region. AWS also returns the current prices, which took effect before StartTime.
-  std::optional<FetchFailure> FetchRegion(const std::string& region, const AwsKeys& keys, base::WallTime now,
+  std::optional<FetchFailure> FetchRegion(const std::string& region, const aws::Keys& keys, base::WallTime now,
                                           const std::stop_token& stop, std::vector<SpotRecord>& records) {
     std::set<std::string> seen;
     std::string token;
@@ -141,12 +141,12 @@ class AwsSpotHistoryFeed final : public Feed {
     }
   }
 
-  FetchRequest Sign(const std::string& region, const AwsKeys& keys, base::WallTime now,
+  FetchRequest Sign(const std::string& region, const aws::Keys& keys, base::WallTime now,
                     const std::string& token) const {
     FetchRequest request;
     request.url = Endpoint(region);
     request.form = Form(now, token);
-    SignableRequest signable;
+    aws::SignableRequest signable;
     signable.method = "POST";
     const size_t host = request.url.find("://") + 3;
     const size_t path = request.url.find('/', host);
@@ -155,7 +155,7 @@ class AwsSpotHistoryFeed final : public Feed {
     signable.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};
     signable.body = *request.form;
     request.headers = signable.headers;
-    SigV4 signature = SignV4(signable, keys, region, "ec2", now);
+    aws::SigV4 signature = aws::SignV4(signable, keys, region, "ec2", now);
     for (auto& header : signature.headers) request.headers.push_back(std::move(header));
     return request;
   }

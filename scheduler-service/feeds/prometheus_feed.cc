@@ -89,7 +89,8 @@ class PrometheusFeed final : public Feed {
   absl::Status Take(absl::StatusOr<ParsedPrices> prices, Snapshot& snapshot) const {
     if (!prices.ok()) return base::Annotate(prices.status(), "prometheus");
     if (prices->skipped > 0) {
-      log::Debug("skipped series without a price", {{"source", name_}, {"skipped", std::to_string(prices->skipped)}});
+      base::log::Debug("skipped series without a price",
+                       {{"source", name_}, {"skipped", std::to_string(prices->skipped)}});
     }
     for (CatalogEntry& entry : prices->entries) {
       if (!options_.selection.Wants(entry.offering->region, entry.offering->instance_type)) continue;

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/aws/xml_reader.h"
 #include "common/base/status.h"
 #include "common/document/reader.h"
 #include "scheduler-service/feeds/answer_limits.h"
-#include "scheduler-service/feeds/xml_reader.h"
 
 namespace medley::sched {
 namespace {
@@ -61,7 +61,7 @@ absl::StatusOr<SpotPage> ParseSpotHistoryXml(std::string_view body) {
     }
     return absl::OkStatus();
   };
-  MEDLEY_RETURN_IF_ERROR(ReadXml(body, on_start, on_end));
+  MEDLEY_RETURN_IF_ERROR(aws::ReadXml(body, on_start, on_end));
   if (!saw_set) return base::InvalidArgument("no <spotPriceHistorySet>");
   return page;
 }

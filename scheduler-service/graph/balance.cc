@@ -6,16 +6,17 @@
 #include <numeric>
 #include <utility>
 
+#include "scheduler-service/devices/shares.h"
 #include "scheduler-service/planning/overlap.h"
-#include "scheduler-service/step_time/shares.h"
 
 namespace medley::sched {
 namespace {
 
 constexpr int kMostParts = 4096;
 
-// With replicas in proportion, whose gradients are added as before.
-std::vector<int> InProportion(const StepTimeProblem& problem, std::vector<int> actions) {
+}  // namespace
+
+std::vector<int> InProportion(const DeviceProblem& problem, std::vector<int> actions) {
   for (int& action : actions) {
     if (action == ActionOf(problem, Replicas::kEvenServer)) action = ActionOf(problem, Replicas::kProportionalServer);
     if (action == ActionOf(problem, Replicas::kEvenAllreduce)) {
@@ -25,21 +26,19 @@ std::vector<int> InProportion(const StepTimeProblem& problem, std::vector<int> a
   return actions;
 }
 
-}  // namespace
-
-std::vector<int> BalancedCounts(const StepTimeProblem& problem, const OperationGroups& groups,
+std::vector<int> BalancedCounts(const DeviceProblem& problem, const OperationGroups& groups,
                                 const std::vector<int>& actions, bool alone) {
   const int devices = problem.devices();
   const int parts = std::min(kMostParts, problem.samples() / problem.micro_batches());
-  std::vector<StepTimeProblem::Work> work(static_cast<size_t>(devices));
+  std::vector<DeviceProblem::Work> work(static_cast<size_t>(devices));
   bool replicated = false;
   for (int i = 0; i < problem.layers(); ++i) {
     const int action = actions[static_cast<size_t>(groups.group_of[static_cast<size_t>(i)])];
     const bool everywhere = IsReplicated(problem, action);
     replicated |= everywhere;
     for (int d = 0; d < devices; ++d) {
-      const StepTimeProblem::Work own = problem.WorkOf(i, i + 1, d);
-      StepTimeProblem::Work& all = work[static_cast<size_t>(d)];
+      const DeviceProblem::Work own = problem.WorkOf(i, i + 1, d);
+      DeviceProblem::Work& all = work[static_cast<size_t>(d)];
       if (everywhere) {
         all.fixed += own.fixed;
         all.variable += own.variable;
@@ -56,9 +55,9 @@ std::vector<int> BalancedCounts(const StepTimeProblem& problem, const OperationG
   std::iota(others.begin(), others.end(), 0);
   for (;;) {
     const int rest = parts - devices + static_cast<int>(others.size());
-    std::vector<StepTimeProblem::Work> scaled;
+    std::vector<DeviceProblem::Work> scaled;
     for (const int d : others) {
-      const StepTimeProblem::Work& own = work[static_cast<size_t>(d)];
+      const DeviceProblem::Work& own = work[static_cast<size_t>(d)];
       scaled.push_back({own.fixed, own.variable * rest / parts});
     }
     const std::vector<double> shares = BalancedSamples(scaled, rest).shares;

@@ -12,8 +12,11 @@ namespace medley::sched {
 // as whole samples allow. The replicated groups of `actions` have these shares, whatever their action says; `alone`:
 // what a device has alone counts too. Of batches above 4,096 samples, parts of that many. Empty: fewer samples than
 // devices, or nothing is replicated. Pure.
-std::vector<int> BalancedCounts(const StepTimeProblem& problem, const OperationGroups& groups,
+std::vector<int> BalancedCounts(const DeviceProblem& problem, const OperationGroups& groups,
                                 const std::vector<int>& actions, bool alone = true);
+
+// The same actions with replicas in proportion, whose gradients are added as before. Pure.
+std::vector<int> InProportion(const DeviceProblem& problem, std::vector<int> actions);
 
 // Times the best strategy so far and copies of the whole model with balanced shares, in all sizes of buckets and two
 // orders. What devices have alone is counted or not: where the others wait for it, more samples for them make the path

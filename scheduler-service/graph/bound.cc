@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "scheduler-service/step_time/shares.h"
+#include "scheduler-service/devices/shares.h"
 
 namespace medley::sched {
 namespace {
@@ -15,7 +15,7 @@ struct Kind {
   int count = 0;
 };
 
-std::vector<Kind> KindsOf(const StepTimeProblem& problem) {
+std::vector<Kind> KindsOf(const DeviceProblem& problem) {
   std::map<std::string, Kind> kinds;
   for (int d = 0; d < problem.devices(); ++d) {
     Kind& kind = kinds[problem.device(d).pool];
@@ -28,7 +28,7 @@ std::vector<Kind> KindsOf(const StepTimeProblem& problem) {
 }
 
 // The bound for weights of kinds (each device of a kind gets an equal part), and its gradient.
-double WorkFor(const StepTimeProblem& problem, const std::vector<Kind>& kinds, const std::vector<double>& weights,
+double WorkFor(const DeviceProblem& problem, const std::vector<Kind>& kinds, const std::vector<double>& weights,
                std::vector<double>& gradient) {
   std::ranges::fill(gradient, 0);
   double sum = 0;
@@ -48,7 +48,7 @@ double WorkFor(const StepTimeProblem& problem, const std::vector<Kind>& kinds, c
   return sum;
 }
 
-double WorkBound(const StepTimeProblem& problem) {
+double WorkBound(const DeviceProblem& problem) {
   const std::vector<Kind> kinds = KindsOf(problem);
   std::vector<double> weights(kinds.size(), 1.0 / static_cast<double>(kinds.size())), gradient(kinds.size());
   double best = 0;
@@ -73,8 +73,8 @@ double WorkBound(const StepTimeProblem& problem) {
 
 // The least mean, over samples, of the seconds of the replica that has the sample: min of sum s (f + s v) over shares
 // s. At the minimum all f + 2 s v are equal, which is what BalancedShares makes of (f, 2 v).
-double LeastMeanSeconds(const StepTimeProblem& problem, int operation) {
-  std::vector<StepTimeProblem::Work> work;
+double LeastMeanSeconds(const DeviceProblem& problem, int operation) {
+  std::vector<DeviceProblem::Work> work;
   for (int d = 0; d < problem.devices(); ++d) {
     work.push_back(problem.LeastWorkOf(operation, operation + 1, d));
     work.back().variable *= 2;
@@ -85,7 +85,7 @@ double LeastMeanSeconds(const StepTimeProblem& problem, int operation) {
   return mean;
 }
 
-double PathBound(const StepTimeProblem& problem) {
+double PathBound(const DeviceProblem& problem) {
   const auto count = static_cast<size_t>(problem.layers());
   std::vector<double> least(count);  // both passes, divided over all devices
   for (int i = 0; i < problem.layers(); ++i) least[static_cast<size_t>(i)] = LeastMeanSeconds(problem, i);
@@ -106,7 +106,7 @@ double PathBound(const StepTimeProblem& problem) {
 
 }  // namespace
 
-GraphBound BoundOfGraph(const StepTimeProblem& problem) {
+GraphBound BoundOfGraph(const DeviceProblem& problem) {
   return {WorkBound(problem), problem.micro_batches() == 1 ? PathBound(problem) : 0};
 }
 

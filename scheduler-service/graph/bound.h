@@ -1,7 +1,7 @@
 // A time that no plan of a question falls below. Pure.
 #pragma once
 
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/problem.h"
 
 namespace medley::sched {
 
@@ -19,6 +19,6 @@ struct GraphBound {
   double path = 0;
   double seconds() const { return work > path ? work : path; }
 };
-GraphBound BoundOfGraph(const StepTimeProblem& problem);
+GraphBound BoundOfGraph(const DeviceProblem& problem);
 
 }  // namespace medley::sched

@@ -78,7 +78,7 @@ void CompareDecisions(const GraphQuestion& q, const GraphStrategy& plan, Candida
 }
 
 // The balanced shares, by pool.
-std::string Shares(const StepTimeProblem& problem, const std::vector<int>& counts) {
+std::string Shares(const DeviceProblem& problem, const std::vector<int>& counts) {
   if (counts.empty()) return "";
   std::map<std::string, std::pair<int, int>> pools;  // the least and the most
   int all = 0;
@@ -144,7 +144,7 @@ class GraphPlanner final : public Planner {
   Takes takes() const override { return {.supply = Supply::kDevices, .graphs = true, .asynchronous = false}; }
   absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
                                    const Budget& limits) const override {
-    const StepTimeProblem& problem = question.devices();
+    const DeviceProblem& problem = question.devices();
     if (problem.asynchronous()) {
       return base::InvalidArgument("planner {} makes synchronous plans: planner.schedule must not be ASYNC_1F1B",
                                    name_);
@@ -158,7 +158,6 @@ class GraphPlanner final : public Planner {
     base::Rng rng(seed);
     const GraphQuestion q{problem, groups, timer, rng};
     MEDLEY_RETURN_IF_ERROR(search_(q));
-    const double whole = timer.best_seconds();
     if (compares_) {
       timer.Allow(kMostBalanceSimulations);
       BalanceShares(q);
@@ -172,7 +171,11 @@ class GraphPlanner final : public Planner {
       return out;
     }
     if (compares_) CompareAll(q, out);
-    if (!timer.best().counts.empty()) out.alternatives.push_back({"the best plan with whole replicas", whole, ""});
+    if (!timer.best().counts.empty()) {
+      const double whole = timer.best_whole_seconds();
+      const bool fits = whole < kForever;
+      out.alternatives.push_back({"the best plan with whole replicas", fits ? whole : 0, fits ? "" : "none fits"});
+    }
     MEDLEY_ASSIGN_OR_RETURN(out.plan, timer.Plan(timer.best()));
     out.figures = timer.best_figures();
     out.explanation = Table(q, timer.best());
@@ -234,8 +237,10 @@ std::unique_ptr<Planner> MakeGraphPlanner(std::string_view name, std::string_vie
 
 std::unique_ptr<Planner> MakeGraph(const GraphOptions& options) {
   const GraphSearch search = [](const GraphQuestion& q) {
-    TryBaselines(q);
-    SearchGraph(q);
+    GraphQuestion own = q;
+    own.balances = true;
+    TryBaselines(own);
+    SearchGraph(own);
     return absl::OkStatus();
   };
   return MakeGraphPlanner(

@@ -32,7 +32,7 @@ std::vector<int> NearestCentre(const std::vector<std::vector<int>>& neighbours, 
 
 }  // namespace
 
-OperationGroups GroupOperations(const StepTimeProblem& problem, int most) {
+OperationGroups GroupOperations(const DeviceProblem& problem, int most) {
   const int operations = problem.layers();
   std::vector<double> seconds(static_cast<size_t>(operations), 0);
   std::vector<std::vector<int>> neighbours(static_cast<size_t>(operations));

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/problem.h"
 
 namespace medley::sched {
 
@@ -17,6 +17,6 @@ struct OperationGroups {
 // equal ones the first. Every other operation joins the group that is the fewest edges away, of equally near ones that
 // with the longest such operation; where no edges lead to one, the group of the operation before it. Groups are in the
 // order of their first operation.
-OperationGroups GroupOperations(const StepTimeProblem& problem, int most);
+OperationGroups GroupOperations(const DeviceProblem& problem, int most);
 
 }  // namespace medley::sched

@@ -38,6 +38,7 @@ class Climber {
         Runs();
       }
       Schedules();
+      if (q_.balances) Balance();
       Exchanges();
       // With few groups, restarts find more than these with as many simulations (graph_bench brute).
       constexpr size_t kFew = 12;
@@ -53,7 +54,9 @@ class Climber {
 
  private:
   bool Offer(GraphStrategy changed) {
-    if (bound_.Reaches(changed.actions, changed.actions.size(), seconds_ * kLess)) return false;
+    // The bound knows whole replicas.
+    const bool whole = changed.counts.empty();
+    if (whole && bound_.Reaches(changed.actions, changed.actions.size(), seconds_ * kLess)) return false;
     const double seconds = q_.timer.Seconds(changed);
     if (seconds >= seconds_ * kLess) return false;
     at_ = std::move(changed);
@@ -77,6 +80,28 @@ class Climber {
         if (q_.timer.Spent()) return;
         if (action != at_.actions[g]) Offer(Changed(at_, {g, g + 1}, action));
       }
+    }
+  }
+
+  // Replicas get shares by what each device computes; then one device gives a part of its share to another one, while
+  // that helps.
+  void Balance() {
+    for (const bool alone : {true, false}) {
+      GraphStrategy changed = at_;
+      changed.actions = InProportion(q_.problem, at_.actions);
+      changed.counts = BalancedCounts(q_.problem, q_.groups, changed.actions, alone);
+      if (!changed.counts.empty()) Offer(std::move(changed));
+    }
+    if (at_.counts.empty()) return;
+    const auto devices = static_cast<uint64_t>(q_.problem.devices());
+    for (uint64_t attempt = 0; attempt < 2 * devices && !q_.timer.Spent(); ++attempt) {
+      const size_t from = q_.rng.Below(devices), to = q_.rng.Below(devices);
+      const int part = std::max(1, at_.counts[from] / (attempt % 2 == 0 ? 8 : 32));
+      if (from == to || at_.counts[from] <= part) continue;
+      GraphStrategy changed = at_;
+      changed.counts[from] -= part;
+      changed.counts[to] += part;
+      Offer(std::move(changed));
     }
   }
 
@@ -305,17 +330,18 @@ void TryBaselines(const GraphQuestion& q) {
 void SearchGraph(const GraphQuestion& q) {
   if (!FindAny(q)) return;
   GraphStrategy start = q.timer.best();
-  start.counts.clear();  // the bounds are those of whole replicas
+  if (!q.balances) start.counts.clear();
   const StrategyBound bound(q.problem, q.groups);
   int known = 0;  // restarts in a row without a new simulation
   for (int restart = 0; !q.timer.Spent(); ++restart) {
     const int64_t before = q.timer.calls();
     Climber(q, bound, start).Climb();
     start = q.timer.best();
-    start.counts.clear();
+    if (!q.balances) start.counts.clear();
     const size_t groups = start.actions.size();
     constexpr int kFresh = 3;  // of which one begins somewhere else
     if (restart % kFresh == kFresh - 1) {
+      start.counts.clear();
       for (size_t g = 0; g < groups; ++g) {
         const bool as_before = g > 0 && q.rng.Below(2) == 0;
         start.actions[g] = as_before ? start.actions[g - 1] : AnyAction(q);

@@ -13,13 +13,16 @@
 namespace medley::sched {
 
 struct GraphQuestion {
-  const StepTimeProblem& problem;
+  const DeviceProblem& problem;
   const OperationGroups& groups;
   GraphTimer& timer;
   base::Rng& rng;
   // What the searches may decide; empty: all. A search with a part of the actions needs a strategy that fits.
   std::vector<int> actions = {};
   std::vector<OrderBy> orders = {};
+  // Shares of replicas by what devices compute are decisions of the search, too (balance.h). False: the paper's whole
+  // counts of replicas only.
+  bool balances = false;
 };
 
 // The whole model by one action.
@@ -40,9 +43,9 @@ void TryBaselines(const GraphQuestion& q);
 
 // From the best strategy so far, or where none fits, from runs of groups on one device each: single groups and runs of
 // neighbouring groups change their action or only the kind of their shares, runs around the largest parameters move to
-// one device, all groups of one action take another, the size of buckets and the order change, while that shortens the
-// step. What a lower bound excludes is not simulated (strategy_bound.h). Then it begins
-// again from a disturbed best one, or from a random one.
+// one device, all groups of one action take another, the size of buckets and the order change, shares are balanced and
+// moved between devices, while that shortens the step. What a lower bound of whole replicas excludes is not simulated
+// (strategy_bound.h). Then it begins again from a disturbed best one, or from a random one.
 void SearchGraph(const GraphQuestion& q);
 
 // A strategy with reductions during the next step (planning/overlap.h), in its best size of buckets.

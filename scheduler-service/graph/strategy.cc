@@ -24,9 +24,9 @@ using model::AllreduceAlgorithm;
 constexpr double kRounding = 1e-9;
 constexpr std::array<const char*, kReplicaActions> kNames = {"EV-PS", "EV-AR", "CP-PS", "CP-AR"};
 
-double SecondsOfModel(const StepTimeProblem& problem, int d) { return problem.WorkOf(0, problem.layers(), d).At(1); }
+double SecondsOfModel(const DeviceProblem& problem, int d) { return problem.WorkOf(0, problem.layers(), d).At(1); }
 
-int FastestDevice(const StepTimeProblem& problem) {
+int FastestDevice(const DeviceProblem& problem) {
   int fastest = 0;
   for (int d = 1; d < problem.devices(); ++d) {
     if (SecondsOfModel(problem, d) < SecondsOfModel(problem, fastest)) fastest = d;
@@ -37,7 +37,7 @@ int FastestDevice(const StepTimeProblem& problem) {
 // How the replicas on all devices add gradients of one size.
 class Reductions {
  public:
-  explicit Reductions(const StepTimeProblem& problem) : problem_(problem) {
+  explicit Reductions(const DeviceProblem& problem) : problem_(problem) {
     std::map<std::string, std::vector<int>> machines;
     for (int d = 0; d < problem.devices(); ++d) {
       const model::Device& device = problem.device(d);
@@ -90,16 +90,16 @@ class Reductions {
         levels, [this](int a, int b) { return problem_.Link(a, b); }, bytes);
   }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   std::vector<int> whole_;
   std::vector<std::vector<int>> by_machine_;
 };
 
-std::vector<int> CountsOf(const StepTimeProblem& problem, const GraphStrategy& strategy) {
+std::vector<int> CountsOf(const DeviceProblem& problem, const GraphStrategy& strategy) {
   return strategy.counts.empty() ? ReplicaCounts(problem) : strategy.counts;
 }
 
-std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, const GraphStrategy& strategy, int action) {
+std::vector<model::Replica> ReplicasOf(const DeviceProblem& problem, const GraphStrategy& strategy, int action) {
   if (!IsReplicated(problem, action)) return {{problem.device(action).id, 1}};
   const auto how = static_cast<Replicas>(action - problem.devices());
   std::vector<int> counts(static_cast<size_t>(problem.devices()), 1);
@@ -115,7 +115,7 @@ std::vector<model::Replica> ReplicasOf(const StepTimeProblem& problem, const Gra
 }
 
 // For the parameters whose gradients replicas of a group add.
-double WeightBytes(const StepTimeProblem& problem, const OperationGroups& groups, size_t group) {
+double WeightBytes(const DeviceProblem& problem, const OperationGroups& groups, size_t group) {
   double bytes = 0;
   for (const int i : groups.members[group]) {
     if (!problem.profile().model.layers[static_cast<size_t>(i)].sparse) bytes += problem.WeightBytes(i, i + 1);
@@ -133,7 +133,7 @@ void Append(int operation, std::vector<model::OperationRange>& ranges) {
 
 }  // namespace
 
-std::string ActionName(const StepTimeProblem& problem, int action) {
+std::string ActionName(const DeviceProblem& problem, int action) {
   if (!IsReplicated(problem, action)) return problem.device(action).id;
   return kNames[static_cast<size_t>(action - problem.devices())];
 }
@@ -152,7 +152,7 @@ std::string OrderName(OrderBy order) {
   return "by rank or first in, first out, repaired";
 }
 
-std::vector<int> ReplicaCounts(const StepTimeProblem& problem) {
+std::vector<int> ReplicaCounts(const DeviceProblem& problem) {
   double slowest = 0;
   for (int d = 0; d < problem.devices(); ++d) slowest = std::max(slowest, SecondsOfModel(problem, d));
   std::vector<int> counts;
@@ -165,7 +165,7 @@ std::vector<int> ReplicaCounts(const StepTimeProblem& problem) {
   return counts;
 }
 
-GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& groups, GraphStrategy strategy) {
+GraphStrategy Canonical(const DeviceProblem& problem, const OperationGroups& groups, GraphStrategy strategy) {
   const std::vector<int> counts = CountsOf(problem, strategy);
   const bool alike = std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
   bool proportional = false;
@@ -186,7 +186,7 @@ GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& g
   return strategy;
 }
 
-absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& problem, const OperationGroups& groups,
+absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const DeviceProblem& problem, const OperationGroups& groups,
                                                     const GraphStrategy& given) {
   const GraphStrategy strategy = Canonical(problem, groups, given);
   model::ExecutionPlan plan;

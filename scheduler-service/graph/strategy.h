@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "common/model/forward.h"
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/graph/grouping.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
 
@@ -22,11 +22,11 @@ namespace medley::sched {
 enum class Replicas { kEvenServer, kEvenAllreduce, kProportionalServer, kProportionalAllreduce };
 inline constexpr int kReplicaActions = 4;
 
-inline int ActionCount(const StepTimeProblem& problem) { return problem.devices() + kReplicaActions; }
-inline int ActionOf(const StepTimeProblem& problem, Replicas how) { return problem.devices() + static_cast<int>(how); }
-inline bool IsReplicated(const StepTimeProblem& problem, int action) { return action >= problem.devices(); }
+inline int ActionCount(const DeviceProblem& problem) { return problem.devices() + kReplicaActions; }
+inline int ActionOf(const DeviceProblem& problem, Replicas how) { return problem.devices() + static_cast<int>(how); }
+inline bool IsReplicated(const DeviceProblem& problem, int action) { return action >= problem.devices(); }
 // "v100-0" (a device's id), or EV-PS, EV-AR, CP-PS, CP-AR as in the paper.
-std::string ActionName(const StepTimeProblem& problem, int action);
+std::string ActionName(const DeviceProblem& problem, int action);
 
 // For the operations: as in the model, backward reversed, and micro-batches as the schedule says; as they become ready
 // (the paper's FIFO); by upward rank; repaired (simulate/rank.h).
@@ -47,17 +47,17 @@ struct GraphStrategy {
 
 // Replicas that a device gets in the proportional actions: its power in units of the slowest device's, as a whole
 // number and at least 1. Power is the inverse of the seconds of the whole model.
-std::vector<int> ReplicaCounts(const StepTimeProblem& problem);
+std::vector<int> ReplicaCounts(const DeviceProblem& problem);
 
 // The strategy that stands for all with the same plan: groups without parameters have no server, and proportional
 // replicas are even where every device gets one.
-GraphStrategy Canonical(const StepTimeProblem& problem, const OperationGroups& groups, GraphStrategy strategy);
+GraphStrategy Canonical(const DeviceProblem& problem, const OperationGroups& groups, GraphStrategy strategy);
 
 // The plan of the canonical strategy. The server of a group is the device that ends its reduction first, after what it
 // serves already, of equal ones the first. An allreduce is a ring over all replicas, or rings within machines and one
 // between them, whichever is faster. An operation with embedding rows, which plans of this goal keep on one device, is
 // on the fastest one where its group is replicated. Errors: those of RankOrder and FifoOrder.
-absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const StepTimeProblem& problem, const OperationGroups& groups,
+absl::StatusOr<model::ExecutionPlan> BuildGraphPlan(const DeviceProblem& problem, const OperationGroups& groups,
                                                     const GraphStrategy& strategy);
 
 }  // namespace medley::sched

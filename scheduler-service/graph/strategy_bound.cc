@@ -21,14 +21,14 @@ double First(const std::vector<double>& paths) {
   return first == kForever ? -1 : first;
 }
 
-bool IsAllreduce(const StepTimeProblem& problem, int action) {
+bool IsAllreduce(const DeviceProblem& problem, int action) {
   return action == ActionOf(problem, Replicas::kEvenAllreduce) ||
          action == ActionOf(problem, Replicas::kProportionalAllreduce);
 }
 
 }  // namespace
 
-StrategyBound::StrategyBound(const StepTimeProblem& problem, const OperationGroups& groups)
+StrategyBound::StrategyBound(const DeviceProblem& problem, const OperationGroups& groups)
     : problem_(problem), groups_(groups) {
   const int devices = problem.devices();
   const bool sparse = std::ranges::any_of(problem.profile().model.layers, &model::Layer::sparse);

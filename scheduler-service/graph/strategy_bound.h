@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/graph/grouping.h"
 #include "scheduler-service/graph/strategy.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
 
@@ -22,7 +22,7 @@ namespace medley::sched {
 class StrategyBound {
  public:
   // Both must outlive it.
-  StrategyBound(const StepTimeProblem& problem, const OperationGroups& groups);
+  StrategyBound(const DeviceProblem& problem, const OperationGroups& groups);
 
   // Whether a step takes at least `seconds` with these actions of the first `decided` groups, and any of the others.
   bool Reaches(const std::vector<int>& actions, size_t decided, double seconds) const;
@@ -65,7 +65,7 @@ class StrategyBound {
   // For a part of an operation's output from one device to another, and of its gradient back.
   double Crosses(int operation, size_t from, size_t to, double part) const;
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const OperationGroups& groups_;
   bool known_ = true, cards_ = true, paths_ = true;      // what of it is worth computing
   std::vector<std::vector<double>> shares_;              // by action and device

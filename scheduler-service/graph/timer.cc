@@ -1,5 +1,7 @@
 #include "scheduler-service/graph/timer.h"
 
+#include <algorithm>
+
 #include "common/base/status.h"
 
 namespace medley::sched {
@@ -21,6 +23,7 @@ double GraphTimer::Seconds(const GraphStrategy& strategy) {
     return kForever;
   }
   known.seconds = timed->seconds;
+  if (canonical.counts.empty()) best_whole_ = std::min(best_whole_, timed->seconds);
   if (timed->seconds < best_figures_.seconds) {
     best_figures_ = *timed;
     best_ = strategy;

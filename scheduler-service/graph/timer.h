@@ -37,13 +37,14 @@ class GraphTimer {
   int64_t calls() const { return judge_.judged() - before_; }
   int64_t left() const { return most_ - calls(); }
   Judge& judge() const { return judge_; }
-  const GraphStrategy& best() const { return best_; }  // without actions: none fits
+  const GraphStrategy& best() const { return best_; }        // without actions: none fits
+  double best_whole_seconds() const { return best_whole_; }  // of strategies with whole replicas
   double best_seconds() const { return best_figures_.seconds; }
   const Figures& best_figures() const { return best_figures_; }
   const std::string& why() const { return why_; }  // the last reason why a strategy did not fit; empty: all did
 
  private:
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   Judge& judge_;
   const OperationGroups& groups_;
   const Budget& limits_;
@@ -57,6 +58,7 @@ class GraphTimer {
   std::map<GraphStrategy, Known> known_;  // canonical ones
   GraphStrategy best_;
   Figures best_figures_{.seconds = kForever};
+  double best_whole_ = kForever;
   std::string why_;
 };
 

@@ -21,15 +21,17 @@ void CallRecord::Answered(std::string_view method, const Call& call, const absl:
       .GetHistogram("medley_scheduler_request_seconds", "Time to answer a request", metrics::LatencyBounds(),
                     {{"method", std::string(method)}})
       .Observe(seconds);
-  const log::Level level = !status.ok() ? log::Level::kWarn : call.cached ? log::Level::kDebug : log::Level::kInfo;
-  log::Write(level, "answered",
-             {{"request", call.id},
-              {"method", std::string(method)},
-              {"planner", call.planner},
-              {"seconds", fmt::format("{:.6f}", seconds)},
-              {"code", code},
-              {"cached", call.cached ? "true" : "false"},
-              {"error", base::Message(status)}});
+  const base::log::Level level = !status.ok()  ? base::log::Level::kWarn
+                                 : call.cached ? base::log::Level::kDebug
+                                               : base::log::Level::kInfo;
+  base::log::Write(level, "answered",
+                   {{"request", call.id},
+                    {"method", std::string(method)},
+                    {"planner", call.planner},
+                    {"seconds", fmt::format("{:.6f}", seconds)},
+                    {"code", code},
+                    {"cached", call.cached ? "true" : "false"},
+                    {"error", base::Message(status)}});
 }
 
 void CallRecord::Planned(const model::PlanResult& result) const {

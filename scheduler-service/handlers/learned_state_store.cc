@@ -10,6 +10,7 @@ namespace {
 constexpr char kCalibration[] = "calibration";
 constexpr char kOnline[] = "online-policies";
 constexpr base::seconds kPeriod{5};
+constexpr char kRecurrent[] = "rl-lstm";  // the planner of the policies
 
 }  // namespace
 
@@ -18,7 +19,8 @@ LearnedStateStore::LearnedStateStore(const std::filesystem::path& folder, bool o
       metrics_(metrics),
       policies_(folder.empty() ? folder : folder / "policies"),
       learner_(online ? std::make_unique<OnlineLearner>(OnlineLearner::Options{}) : nullptr) {
-  for (const char* result : {"trained", "rejected"}) TrainingCounter(result);
+  for (const char* result : {"trained", "rejected", "dropped"}) TrainingCounter(result);
+  for (const std::string_view reason : OnlineLearner::kRefusals) RejectionCounter(std::string(reason));
   ErrorHistogram();
   ModelGauge().Set(0);
 }
@@ -26,6 +28,23 @@ LearnedStateStore::LearnedStateStore(const std::filesystem::path& folder, bool o
 metrics::Counter& LearnedStateStore::TrainingCounter(const std::string& result) {
   return metrics_.GetCounter("medley_policy_training_observations_total",
                              "Observations for the training of policies, by result", {{"result", result}});
+}
+
+metrics::Counter& LearnedStateStore::RejectionCounter(const std::string& reason) {
+  return metrics_.GetCounter("medley_policy_training_rejections_total",
+                             "Observations that trained no policy, by reason", {{"reason", reason}});
+}
+
+void LearnedStateStore::CountRejection(const std::string& reason, const absl::Status& status) {
+  TrainingCounter("rejected").Increment();
+  RejectionCounter(reason).Increment();
+  bool first = false;
+  {
+    const base::MutexLock lock(mutex_);
+    first = warned_.insert(reason).second;
+  }
+  const auto write = first ? base::log::Warn : base::log::Debug;
+  write("an observation trains no policy", {{"reason", reason}, {"error", base::ToString(status)}});
 }
 
 metrics::Histogram& LearnedStateStore::ErrorHistogram() {
@@ -46,7 +65,8 @@ absl::Status LearnedStateStore::Open() {
     if (!bytes) return;
     const absl::Status status = into.Load(*bytes);
     if (!status.ok()) files_.Damaged(name, status);
-    if (status.ok()) log::Info("restored learned state", {{"file", name}, {"bytes", std::to_string(bytes->size())}});
+    if (status.ok())
+      base::log::Info("restored learned state", {{"file", name}, {"bytes", std::to_string(bytes->size())}});
   };
   read(kCalibration, calibrator_);
   if (learner_ != nullptr) read(kOnline, *learner_);
@@ -76,13 +96,18 @@ void LearnedStateStore::TrainPolicies(std::stop_token stop) {
     pending_observations_.pop_front();
   }
   const absl::Status status = learner_->Observe(next.observation, next.tenant);
-  TrainingCounter(status.ok() ? "trained" : "rejected").Increment();
-  if (status.ok()) ++trained_;
-  if (!status.ok()) log::Debug("policy training rejected an observation", {{"error", base::ToString(status)}});
+  if (!status.ok()) return CountRejection("invalid", status);
+  TrainingCounter("trained").Increment();
+  ++trained_;
 }
 
 absl::Status LearnedStateStore::ResolvePolicy(model::PlanRequest& request, std::string_view tenant) const {
   model::PolicyOptions& policy_options = request.planner.policy;
+  const bool own = request.planner.name == kRecurrent && request.planner.options.empty();
+  if (learner_ != nullptr && own && policy_options.name.empty() && policy_options.trained.empty()) {
+    learner_->WarmStart(request, tenant);
+    return absl::OkStatus();
+  }
   if (policy_options.name.empty() || !policy_options.trained.empty()) return absl::OkStatus();
   if (const PolicyStore::Policy policy = policies_.Find(policy_options.name)) {
     policy_options.trained = *policy;
@@ -103,20 +128,32 @@ void LearnedStateStore::Save() {
   files_.Save(kCalibration, calibrator_.Save());
 }
 
-absl::StatusOr<model::Prediction> LearnedStateStore::Observe(const model::JobObservation& observation,
-                                                             std::string_view tenant) {
-  auto prediction = calibrator_.Observe(observation, tenant);
-  if (!prediction.ok()) return prediction;
+absl::StatusOr<LearnedStateStore::Learned> LearnedStateStore::Observe(const model::JobObservation& observation,
+                                                                      std::string_view tenant) {
+  Learned learned;
+  MEDLEY_ASSIGN_OR_RETURN(learned.prediction, calibrator_.Observe(observation, tenant));
   ++observed_;
-  if (learner_ != nullptr) {
-    base::MutexLock lock(mutex_);
-    pending_observations_.push_back({observation, std::string(tenant)});
-    if (pending_observations_.size() > kMaxPendingObservations) pending_observations_.pop_front();
-    pending_changed_.NotifyOne();
-  }
-  ErrorHistogram().Observe(prediction->relative_error);
+  ErrorHistogram().Observe(learned.prediction.relative_error);
   ModelGauge().Set(calibrator_.models());
-  return prediction;
+  if (learner_ == nullptr) {
+    learned.refusal = "disabled";
+    learned.message = "the service trains no policies: --learn-online is not set";
+    return learned;
+  }
+  if (const auto refusal = OnlineLearner::FindRefusal(observation)) {
+    CountRejection(refusal->reason, refusal->status);
+    learned.refusal = refusal->reason;
+    learned.message = base::Message(refusal->status);
+    return learned;
+  }
+  const base::MutexLock lock(mutex_);
+  pending_observations_.push_back({observation, std::string(tenant)});
+  if (pending_observations_.size() > kMaxPendingObservations) {
+    pending_observations_.pop_front();
+    TrainingCounter("dropped").Increment();
+  }
+  pending_changed_.NotifyOne();
+  return learned;
 }
 
 }  // namespace medley::sched

@@ -7,12 +7,14 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <set>
 #include <stop_token>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/metrics/metrics.h"
 #include "common/model/observation.h"
+#include "common/model/prediction.h"
 #include "scheduler-service/handlers/policy_store.h"
 #include "scheduler-service/handlers/state_files.h"
 #include "scheduler-service/online/online_learner.h"
@@ -34,12 +36,21 @@ class LearnedStateStore {
   // Saves the state that has changed since the last Save.
   void Save();
 
+  // What an observation has changed.
+  struct Learned {
+    model::Prediction prediction;
+    // Why no policy is trained on it: "disabled" or one of OnlineLearner::kRefusals, and a sentence. Empty: queued.
+    std::string refusal;
+    std::string message;
+  };
   // Updates the corrections at once and queues the observation for training in Run. The prices of the observation's
-  // request must be filled in. `tenant`: who reports it.
-  absl::StatusOr<model::Prediction> Observe(const model::JobObservation& observation, std::string_view tenant);
-  // Replaces planner.policy.name by the bytes of that policy: one of policies(), or one that was trained
-  // online on observations of the tenant ("online" is the one for the request's model). Errors: InvalidArgument listing
-  // the known names.
+  // request must be filled in. `tenant`: who reports it. Errors: those of Calibrator::Observe. The first refusal of
+  // training with each reason is logged as a warning, and all are counted.
+  absl::StatusOr<Learned> Observe(const model::JobObservation& observation, std::string_view tenant);
+  // Replaces planner.policy.name by the bytes of that policy: one of policies(), or one that was trained online on
+  // observations of the tenant ("online" is the one for the request's model). A request for rl-lstm that names no
+  // policy and sets no options goes on with the online one, if it knows all resources of the request. Errors:
+  // InvalidArgument listing the known names.
   absl::Status ResolvePolicy(model::PlanRequest& request, std::string_view tenant) const;
   const Calibrator& calibrator() const { return calibrator_; }
   const PolicyStore& policies() const { return policies_; }
@@ -51,6 +62,8 @@ class LearnedStateStore {
 
   void TrainPolicies(std::stop_token stop);
   metrics::Counter& TrainingCounter(const std::string& result);
+  metrics::Counter& RejectionCounter(const std::string& reason);
+  void CountRejection(const std::string& reason, const absl::Status& status);
   metrics::Histogram& ErrorHistogram();
   metrics::Gauge& ModelGauge();
 
@@ -69,6 +82,7 @@ class LearnedStateStore {
     model::JobObservation observation;
     std::string tenant;
   };
+  std::set<std::string> warned_ ABSL_GUARDED_BY(mutex_);              // reasons of rejections
   std::deque<Pending> pending_observations_ ABSL_GUARDED_BY(mutex_);  // not learned from yet
 };
 

@@ -2,6 +2,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/observation.h"
+#include "common/model/prediction.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/prepare/prepare.h"
@@ -15,9 +16,12 @@ absl::Status Handlers::Observe(const pb::ObserveRequest& in, Call& call, pb::Obs
     MEDLEY_ASSIGN_OR_RETURN(model::JobObservation observation, model::FromProto(in));
     // Policies are trained on costs.
     MEDLEY_RETURN_IF_ERROR(PrepareRequest(*context_.catalog.Get(), context_.hardware, observation.request));
-    MEDLEY_ASSIGN_OR_RETURN(const model::Prediction prediction,
+    MEDLEY_ASSIGN_OR_RETURN(const LearnedStateStore::Learned learned,
                             context_.learned_state.Observe(observation, call.tenant));
-    model::ToProto(prediction, *out.mutable_prediction());
+    model::ToProto(learned.prediction, *out.mutable_prediction());
+    out.mutable_policy_training()->set_queued(learned.refusal.empty());
+    out.mutable_policy_training()->set_reason(learned.refusal);
+    out.mutable_policy_training()->set_message(learned.message);
     return absl::OkStatus();
   });
 }

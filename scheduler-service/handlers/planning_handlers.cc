@@ -3,6 +3,7 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/plan_result.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/field_path.h"
 #include "scheduler-service/handlers/handlers.h"

@@ -33,9 +33,9 @@ std::map<std::string, PolicyStore::LoadedPolicy> PolicyStore::List(
     auto bytes = base::ReadFile(file->path(), kMaxBytes);
     if (bytes.ok()) {
       out[name] = {changed, size, std::make_shared<const std::string>(*std::move(bytes))};
-      log::Info("read a policy file", {{"name", name}, {"bytes", std::to_string(size)}});
+      base::log::Info("read a policy file", {{"name", name}, {"bytes", std::to_string(size)}});
     } else {
-      log::Warn("reading a policy file failed", {{"name", name}, {"error", base::ToString(bytes.status())}});
+      base::log::Warn("reading a policy file failed", {{"name", name}, {"error", base::ToString(bytes.status())}});
     }
   }
   return out;

@@ -96,7 +96,8 @@ absl::Status Handlers::Simulate(const pb::SimulateRequest& in, Call& call, pb::S
     std::vector<double> limits;
     for (const program::Device& device : simulated.program.devices) {
       const auto found = prepared.unit_memory.find(device.pool);
-      limits.push_back(device.server                         ? prepared.server_memory
+      limits.push_back(device.host >= 0                      ? 0
+                       : device.server                       ? prepared.server_memory
                        : found == prepared.unit_memory.end() ? 0
                                                              : found->second);
     }

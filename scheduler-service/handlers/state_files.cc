@@ -50,13 +50,13 @@ void StateFiles::Save(const std::string& name, std::string_view bytes) const {
   if (folder_.empty()) return;
   const absl::Status status = base::WriteFileAtomic(folder_ / name, Header(bytes) + std::string(bytes));
   if (status.ok()) return;
-  log::Error("writing a state file failed", {{"file", name}, {"error", base::ToString(status)}});
+  base::log::Error("writing a state file failed", {{"file", name}, {"error", base::ToString(status)}});
   metrics_.GetCounter("medley_state_write_errors_total", "State files that could not be written", {{"file", name}})
       .Increment();
 }
 
 void StateFiles::Damaged(const std::string& name, const absl::Status& why) const {
-  log::Error("a state file is damaged, starting without it", {{"file", name}, {"error", base::ToString(why)}});
+  base::log::Error("a state file is damaged, starting without it", {{"file", name}, {"error", base::ToString(why)}});
   metrics_.GetCounter("medley_state_damaged_total", "State files that could not be used", {{"file", name}}).Increment();
 }
 

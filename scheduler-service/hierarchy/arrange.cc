@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "common/model/allreduce.h"
+#include "scheduler-service/devices/shares.h"
 #include "scheduler-service/hierarchy/ring_order.h"
-#include "scheduler-service/step_time/shares.h"
 
 namespace medley::sched {
 namespace {
@@ -25,7 +25,7 @@ constexpr int kLeaderRounds = 3;
 // Arrangements of one allreduce.
 class Arranger {
  public:
-  Arranger(const StepTimeProblem& problem, double bytes) : problem_(problem), bytes_(bytes) {}
+  Arranger(const DeviceProblem& problem, double bytes) : problem_(problem), bytes_(bytes) {}
 
   double Message(int from, int to, double bytes) const {
     const model::LinkSpeed& link = problem_.Link(from, to);
@@ -248,7 +248,7 @@ class Arranger {
     arrangement.seconds = least;
   }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const double bytes_;
 };
 
@@ -258,13 +258,13 @@ Arrangement ByFormation(const Arranger& arranger, const Grouping& groups, const 
 
 }  // namespace
 
-Arrangement OneRing(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes) {
+Arrangement OneRing(const DeviceProblem& problem, const std::vector<int>& devices, double bytes) {
   Arrangement ring{.order = devices, .levels = {}, .algorithms = {kRing}};
   ring.seconds = Arranger(problem, bytes).Seconds(ring);
   return ring;
 }
 
-Arrangement ArrangeBySearch(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes) {
+Arrangement ArrangeBySearch(const DeviceProblem& problem, const std::vector<int>& devices, double bytes) {
   const Arranger arranger(problem, bytes);
   Arrangement best = OneRing(problem, devices, bytes);
   if (devices.size() < 2) return best;
@@ -290,7 +290,7 @@ Arrangement ArrangeBySearch(const StepTimeProblem& problem, const std::vector<in
   return best;
 }
 
-Arrangement Arrange(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes, Formation formation,
+Arrangement Arrange(const DeviceProblem& problem, const std::vector<int>& devices, double bytes, Formation formation,
                     base::Rng& rng) {
   const Arranger arranger(problem, bytes);
   const auto count = static_cast<int>(Arranger::Root(devices.size()));
@@ -312,7 +312,7 @@ Arrangement Arrange(const StepTimeProblem& problem, const std::vector<int>& devi
   return OneRing(problem, devices, bytes);
 }
 
-Arrangement Improved(const StepTimeProblem& problem, const Arrangement& arrangement, double bytes) {
+Arrangement Improved(const DeviceProblem& problem, const Arrangement& arrangement, double bytes) {
   const size_t n = arrangement.order.size();
   if (arrangement.levels.size() > 1 || n > kMostImproved || n < 3) return arrangement;
   const Arranger arranger(problem, bytes);
@@ -356,7 +356,7 @@ Arrangement Improved(const StepTimeProblem& problem, const Arrangement& arrangem
   return best;
 }
 
-double LeastReductionSeconds(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes) {
+double LeastReductionSeconds(const DeviceProblem& problem, const std::vector<int>& devices, double bytes) {
   double least = 0;
   for (const int to : devices) {
     double nearest = std::numeric_limits<double>::infinity();
@@ -370,8 +370,8 @@ double LeastReductionSeconds(const StepTimeProblem& problem, const std::vector<i
   return least;
 }
 
-DataParallel WithShares(const StepTimeProblem& problem, const Arrangement& arrangement) {
-  std::vector<StepTimeProblem::Work> work;
+DataParallel WithShares(const DeviceProblem& problem, const Arrangement& arrangement) {
+  std::vector<DeviceProblem::Work> work;
   for (const int d : arrangement.order) work.push_back(problem.WorkOf(0, problem.layers(), d));
   const Shares shares = BalancedSamples(work, problem.samples());
   DataParallel out;

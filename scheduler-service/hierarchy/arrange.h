@@ -8,9 +8,9 @@
 
 #include "common/base/rng.h"
 #include "common/model/allreduce_algorithm.h"
+#include "scheduler-service/devices/plans.h"
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/hierarchy/groups.h"
-#include "scheduler-service/step_time/plans.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
 
@@ -35,31 +35,31 @@ enum class Formation {
 // Arranges an allreduce of `bytes` among devices of the problem (not empty). With kBest and at most kExactDevices
 // devices, groups are those of ExactArrangement. From 27 devices on, groups of about the cube root are tried as well,
 // in two levels below the outermost.
-Arrangement Arrange(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes, Formation formation,
+Arrangement Arrange(const DeviceProblem& problem, const std::vector<int>& devices, double bytes, Formation formation,
                     base::Rng& rng);
 // kBest without the exact search, whatever the number of devices.
-Arrangement ArrangeBySearch(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes);
+Arrangement ArrangeBySearch(const DeviceProblem& problem, const std::vector<int>& devices, double bytes);
 
 // Local search around an arrangement without or with one level of groups: moves single devices to other groups or into
 // groups of their own, and joins groups, while that is faster. Returns the arrangement itself where it has two levels,
 // or more than kMostImproved devices.
 inline constexpr size_t kMostImproved = 64;
-Arrangement Improved(const StepTimeProblem& problem, const Arrangement& arrangement, double bytes);
+Arrangement Improved(const DeviceProblem& problem, const Arrangement& arrangement, double bytes);
 
 // The fastest of all partitions into groups, all choices of one leader for each, and all algorithms within groups and
 // among leaders; the order within a group is that of RingOrder, beginning with the leader, and the same among leaders.
 // At most kExactDevices devices.
 inline constexpr size_t kExactDevices = 9;
-Arrangement ExactArrangement(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes);
+Arrangement ExactArrangement(const DeviceProblem& problem, const std::vector<int>& devices, double bytes);
 
 // One ring over the devices in the given order: what a job without this planner has.
-Arrangement OneRing(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes);
+Arrangement OneRing(const DeviceProblem& problem, const std::vector<int>& devices, double bytes);
 
 // No arrangement of the devices takes fewer seconds: every device must receive `bytes` from one other.
-double LeastReductionSeconds(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes);
+double LeastReductionSeconds(const DeviceProblem& problem, const std::vector<int>& devices, double bytes);
 
 // The plan in which replicas on these devices, with balanced shares, add in this way. Devices that would get no sample
 // are left out.
-DataParallel WithShares(const StepTimeProblem& problem, const Arrangement& arrangement);
+DataParallel WithShares(const DeviceProblem& problem, const Arrangement& arrangement);
 
 }  // namespace medley::sched

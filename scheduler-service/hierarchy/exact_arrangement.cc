@@ -20,7 +20,7 @@ struct GroupCost {
 
 class Search {
  public:
-  Search(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes)
+  Search(const DeviceProblem& problem, const std::vector<int>& devices, double bytes)
       : problem_(problem), devices_(devices), bytes_(bytes), costs_(size_t{1} << devices.size()) {
     for (size_t set = 1; set < costs_.size(); ++set) {
       for (size_t leader = 0; leader < devices.size(); ++leader) {
@@ -147,7 +147,7 @@ class Search {
     return out;
   }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const std::vector<int>& devices_;
   const double bytes_;
   std::vector<std::vector<GroupCost>> costs_;  // by subset and leader
@@ -159,7 +159,7 @@ class Search {
 
 }  // namespace
 
-Arrangement ExactArrangement(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes) {
+Arrangement ExactArrangement(const DeviceProblem& problem, const std::vector<int>& devices, double bytes) {
   return Search(problem, devices, bytes).Run();
 }
 

@@ -7,8 +7,8 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "scheduler-service/devices/shares.h"
 #include "scheduler-service/planning/judge.h"
-#include "scheduler-service/step_time/shares.h"
 
 namespace medley::sched {
 namespace {
@@ -16,19 +16,19 @@ namespace {
 constexpr size_t kMostDropped = 64;  // devices, of which single ones are tried to be left out
 constexpr int kBucketDivisors[] = {2, 4, 8};
 
-std::vector<StepTimeProblem::Work> WorkOf(const StepTimeProblem& problem, const std::vector<int>& devices) {
-  std::vector<StepTimeProblem::Work> work;
+std::vector<DeviceProblem::Work> WorkOf(const DeviceProblem& problem, const std::vector<int>& devices) {
+  std::vector<DeviceProblem::Work> work;
   for (const int d : devices) work.push_back(problem.WorkOf(0, problem.layers(), d));
   return work;
 }
 
-std::vector<int> AllDevices(const StepTimeProblem& problem) {
+std::vector<int> AllDevices(const DeviceProblem& problem) {
   std::vector<int> all(static_cast<size_t>(problem.devices()));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
-double SampleSeconds(const StepTimeProblem& problem, int d) { return problem.WorkOf(0, problem.layers(), d).At(1); }
+double SampleSeconds(const DeviceProblem& problem, int d) { return problem.WorkOf(0, problem.layers(), d).At(1); }
 
 Formation FormationOf(model::Grouping grouping) {
   switch (grouping) {
@@ -43,7 +43,7 @@ Formation FormationOf(model::Grouping grouping) {
   return Formation::kBest;
 }
 
-std::string Name(const StepTimeProblem& problem, const std::vector<int>& devices) {
+std::string Name(const DeviceProblem& problem, const std::vector<int>& devices) {
   constexpr size_t kShown = 6;
   std::string text;
   for (size_t i = 0; i < devices.size() && i < kShown; ++i) {
@@ -174,9 +174,8 @@ class HierarchySearch {
     const auto add = [&](std::string label, const Arrangement& arrangement) {
       const auto seconds = judge_.SecondsWithin(BuildDataParallel(problem_, WithShares(problem_, arrangement)));
       solution_.alternatives.push_back(
-          seconds.ok()
-              ? model::StepTimePlan::Alternative{std::move(label), *seconds, ""}
-              : model::StepTimePlan::Alternative{std::move(label), 0, std::string(base::Message(seconds.status()))});
+          seconds.ok() ? Candidate::Alternative{std::move(label), *seconds, ""}
+                       : Candidate::Alternative{std::move(label), 0, std::string(base::Message(seconds.status()))});
     };
     add("all devices, balanced shares, one ring", OneRing(problem_, all, bytes_));
     add("all devices, balanced shares, random groups", Arrange(problem_, all, bytes_, Formation::kRandom, rng_));
@@ -215,7 +214,7 @@ class HierarchySearch {
     }
   }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   Judge& judge_;
   const Budget& limits_;
   const int64_t before_;
@@ -245,15 +244,15 @@ class HierarchyPlanner final : public Planner {
 
 }  // namespace
 
-double ClosedFormSeconds(const StepTimeProblem& problem, const Arrangement& arrangement) {
+double ClosedFormSeconds(const DeviceProblem& problem, const Arrangement& arrangement) {
   return BalancedSamples(WorkOf(problem, arrangement.order), problem.samples()).seconds + arrangement.seconds;
 }
 
-double LeastStepSeconds(const StepTimeProblem& problem, const std::vector<int>& devices, double bytes) {
+double LeastStepSeconds(const DeviceProblem& problem, const std::vector<int>& devices, double bytes) {
   return std::max(BalancedShares(WorkOf(problem, devices)).seconds, LeastReductionSeconds(problem, devices, bytes));
 }
 
-Grouping GroupsToDecide(const StepTimeProblem& problem, double bytes) {
+Grouping GroupsToDecide(const DeviceProblem& problem, double bytes) {
   const std::vector<int> all = AllDevices(problem);
   const auto seconds = [&](int d) { return SampleSeconds(problem, d); };
   const auto cost = [&](int a, int b) {
@@ -276,7 +275,7 @@ Grouping GroupsToDecide(const StepTimeProblem& problem, double bytes) {
   return chosen;
 }
 
-Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formation formation, base::Rng& rng,
+Participation ChooseGroups(const DeviceProblem& problem, double bytes, Formation formation, base::Rng& rng,
                            const Budget* limits) {
   Participation best;
   best.groups = GroupsToDecide(problem, bytes);
@@ -305,7 +304,7 @@ Participation ChooseGroups(const StepTimeProblem& problem, double bytes, Formati
 }
 
 absl::StatusOr<Candidate> PlanReplicas(Judge& judge, Formation formation, uint64_t seed, const Budget& limits) {
-  const StepTimeProblem& problem = judge.question().devices();
+  const DeviceProblem& problem = judge.question().devices();
   if (problem.asynchronous()) {
     return base::InvalidArgument("planner {} makes no pipelines: set planner.schedule to SYNC_1F1B",
                                  problem.request().planner.name);

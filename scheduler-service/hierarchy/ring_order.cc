@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/problem.h"
 
 namespace medley::sched {
 namespace {

@@ -6,6 +6,7 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/model/observation.h"
+#include "common/model/resource.h"
 #include "scheduler-service/online/policy_trainer.h"
 #include "scheduler-service/policy_net/byte_stream.h"
 
@@ -21,18 +22,12 @@ PolicyTrainerOptions OptionsOf(const OnlineLearner::Options& o) {
   return {o.most_schedules, o.first_rounds, o.rounds, o.hidden_units};
 }
 
-// The type of each layer. Validate has checked that the stages cover all layers.
-absl::StatusOr<std::vector<int>> ScheduleOf(const Problem& problem, const model::JobObservation& observation) {
+// The type of each layer. FindRefusal has checked that the stages cover all layers, on types of the problem.
+std::vector<int> ScheduleOf(const Problem& problem, const model::JobObservation& observation) {
   std::vector<int> schedule(static_cast<size_t>(problem.layers()), -1);
-  for (size_t i = 0; i < observation.stages.size(); ++i) {
-    const model::StageMeasurement& stage = observation.stages[i];
-    int type = -1;
-    for (int t = 0; t < problem.types(); ++t) {
-      if (problem.type(t).name == stage.resource_type) type = t;
-    }
-    if (type < 0) {
-      return base::InvalidArgument("stages[{}].resourceType: '{}' is not in request.resources", i, stage.resource_type);
-    }
+  for (const model::StageMeasurement& stage : observation.stages) {
+    int type = 0;
+    while (problem.type(type).name != stage.resource_type) ++type;
     for (int layer = stage.first_layer; layer <= stage.last_layer; ++layer) {
       schedule[static_cast<size_t>(layer)] = type;
     }
@@ -79,15 +74,40 @@ std::unique_ptr<PolicyTrainer> OnlineLearner::NewTrainer(const Problem& problem)
   return trainer;
 }
 
-absl::Status OnlineLearner::Observe(const model::JobObservation& observation, std::string_view tenant) {
-  MEDLEY_RETURN_IF_ERROR(model::Validate(observation));
-  if (observation.request.model.layers.size() > kMostLayers) {
-    return base::ResourceExhausted("model.layers: has {} layers, policies can be trained on at most {}",
-                                   observation.request.model.layers.size(), kMostLayers);
+std::optional<OnlineLearner::Refusal> OnlineLearner::FindRefusal(const model::JobObservation& observation) {
+  const model::PlanRequest& request = observation.request;
+  if (const absl::Status valid = model::Validate(observation); !valid.ok()) return Refusal{"invalid", valid};
+  if (request.model.layers.size() > kMostLayers) {
+    return Refusal{"too_many_layers",
+                   base::ResourceExhausted("model.layers: has {} layers, policies can be trained on at most {}",
+                                           request.model.layers.size(), kMostLayers)};
   }
+  if (request.resources.empty()) {
+    return Refusal{"no_resources", base::InvalidArgument("request.resources: is empty; policies are trained on the "
+                                                         "resources that the job may use, with prices and limits")};
+  }
+  for (size_t i = 0; i < request.resources.size(); ++i) {
+    if (request.resources[i].price_per_unit_hour > 0) continue;
+    return Refusal{"no_price", base::InvalidArgument("request.resources[{}].pricePerUnitHour: '{}' has no price", i,
+                                                     request.resources[i].name)};
+  }
+  for (size_t i = 0; i < observation.stages.size(); ++i) {
+    const std::string& type = observation.stages[i].resource_type;
+    if (std::ranges::count(request.resources, type, &model::Resource::name) > 0) continue;
+    return Refusal{"unknown_type",
+                   base::InvalidArgument("stages[{}].resourceType: '{}' is not in request.resources", i, type)};
+  }
+  if (const absl::Status valid = model::Validate(request); !valid.ok()) {
+    return Refusal{"invalid", base::Annotate(valid, "request")};
+  }
+  return std::nullopt;
+}
+
+absl::Status OnlineLearner::Observe(const model::JobObservation& observation, std::string_view tenant) {
+  if (const auto refusal = FindRefusal(observation)) return refusal->status;
   auto problem = Problem::Compile(observation.request);
   if (!problem.ok()) return base::Annotate(problem.status(), "request");
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<int> schedule, ScheduleOf(*problem, observation));
+  const std::vector<int> schedule = ScheduleOf(*problem, observation);
   const double log_cost = std::log(HourlyOf(*problem, observation) / 3600 / observation.throughput);
   if (!std::isfinite(log_cost))
     return base::InvalidArgument("usdPerHour: must be greater than 0, or the request must have prices");
@@ -146,6 +166,22 @@ absl::Status OnlineLearner::Resolve(model::PlanRequest& request, std::string_vie
   const std::string name = options.name == kOwn ? NameOf(request) : options.name;
   MEDLEY_ASSIGN_OR_RETURN(options.trained, Policy(name, tenant));
   return absl::OkStatus();
+}
+
+void OnlineLearner::WarmStart(model::PlanRequest& request, std::string_view tenant) const {
+  std::string bytes;
+  {
+    const base::MutexLock lock(reading_);
+    const auto found = published_.find(PrefixOf(tenant) + NameOf(request));
+    if (found == published_.end()) return;
+    bytes = found->second.policy;
+  }
+  const auto policy = policy_net::PolicyFromBytes(bytes);
+  if (!policy.ok()) return;
+  const bool knows_all = std::ranges::all_of(request.resources, [&](const model::Resource& resource) {
+    return std::ranges::count(policy->actions, resource.name) > 0;
+  });
+  if (knows_all) request.planner.policy.trained = std::move(bytes);
 }
 
 std::vector<std::string> OnlineLearner::Names(std::string_view tenant) const {

@@ -20,8 +20,10 @@
 
 #include <absl/status/statusor.h>
 
+#include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,9 +49,19 @@ class OnlineLearner {
   explicit OnlineLearner(const Options& options);
   ~OnlineLearner();
 
+  // Why an observation trains no policy.
+  struct Refusal {
+    std::string reason;  // one of kRefusals
+    absl::Status status;
+  };
+  static constexpr std::array<std::string_view, 5> kRefusals = {"invalid", "no_resources", "no_price", "unknown_type",
+                                                                "too_many_layers"};
+  // Nullopt: Observe takes it. Takes microseconds.
+  static std::optional<Refusal> FindRefusal(const model::JobObservation& observation);
+
   // Trains on an observation. The request's prices must be filled in. If the request contains a policy of the same
-  // shape, a new policy starts from it. Errors: InvalidArgument (malformed, or without a cost); ResourceExhausted for a
-  // model with more than 1024 layers.
+  // shape, a new policy starts from it. Errors: those of FindRefusal: InvalidArgument; ResourceExhausted for a model
+  // with more than 1024 layers.
   // `tenant`: who reports it, as authenticated; empty: all callers are one.
   absl::Status Observe(const model::JobObservation& observation, std::string_view tenant = "");
 
@@ -58,6 +70,8 @@ class OnlineLearner {
   // Replaces planner.policy.name by the bytes of the tenant's policy; "online" means NameOf(request). Does
   // nothing if the request has no name, or already has a policy. Errors: NotFound listing the tenant's names.
   absl::Status Resolve(model::PlanRequest& request, std::string_view tenant = "") const;
+  // Sets the bytes of the tenant's policy for the request's model, if there is one that knows all types of the request.
+  void WarmStart(model::PlanRequest& request, std::string_view tenant = "") const;
   absl::StatusOr<std::string> Policy(std::string_view name, std::string_view tenant = "") const;
   std::vector<std::string> Names(std::string_view tenant = "") const;
 

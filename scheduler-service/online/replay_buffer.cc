@@ -35,8 +35,10 @@ void ReplayBuffer::Add(std::vector<int> schedule, double log_cost, double log_pr
 std::vector<double> SharesByType(const Problem& problem, const std::vector<int>& schedule) {
   std::vector<double> shares(static_cast<size_t>(problem.types()));
   double sum = 0;
-  for (const StageChoice& s : StagesOf(schedule)) {
-    const StageTerms terms = problem.Terms(s.first, s.last, s.type);
+  const std::vector<StageChoice> stages = StagesOf(schedule);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const StageChoice& s = stages[i];
+    const PlacedTerms terms = problem.TermsIn(stages, i);
     const double usd = problem.price(s.type) * std::max(terms.ComputeSeconds(1), terms.CommSeconds(1));
     shares[static_cast<size_t>(s.type)] += usd;
     sum += usd;

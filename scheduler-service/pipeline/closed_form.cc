@@ -5,11 +5,11 @@
 #include "common/model/allreduce.h"
 #include "common/model/allreduce_algorithm.h"
 #include "common/model/link_speed.h"
-#include "scheduler-service/step_time/shares.h"
+#include "scheduler-service/devices/shares.h"
 
 namespace medley::sched {
 
-double TransferSeconds(const StepTimeProblem& problem, const std::vector<int>& from, const std::vector<int>& to,
+double TransferSeconds(const DeviceProblem& problem, const std::vector<int>& from, const std::vector<int>& to,
                        int cut) {
   const double bytes = problem.CutBytes(cut);
   const double part = bytes / static_cast<double>(std::max(from.size(), to.size()));
@@ -30,7 +30,7 @@ double TransferSeconds(const StepTimeProblem& problem, const std::vector<int>& f
   return seconds + latency;
 }
 
-double StageReductionSeconds(const StepTimeProblem& problem, const PipelineStage& stage) {
+double StageReductionSeconds(const DeviceProblem& problem, const PipelineStage& stage) {
   const double bytes = problem.WeightBytes(stage.first, stage.end);
   if (stage.devices.size() < 2 || bytes <= 0) return 0;
   const auto link = [&](int a, int b) {
@@ -41,8 +41,8 @@ double StageReductionSeconds(const StepTimeProblem& problem, const PipelineStage
                   model::AllreduceSeconds(model::AllreduceAlgorithm::kRecursiveDoubling, count, link, bytes));
 }
 
-StageSeconds SecondsOfStage(const StepTimeProblem& problem, const PipelineStage& stage) {
-  std::vector<StepTimeProblem::Work> work;
+StageSeconds SecondsOfStage(const DeviceProblem& problem, const PipelineStage& stage) {
+  std::vector<DeviceProblem::Work> work;
   for (const int d : stage.devices) work.push_back(problem.WorkOf(stage.first, stage.end, d));
   const Shares shares = BalancedSamples(work, problem.samples());
   const double bytes = (stage.first > 0 ? problem.CutBytes(stage.first) : 0) +
@@ -54,7 +54,7 @@ StageSeconds SecondsOfStage(const StepTimeProblem& problem, const PipelineStage&
   return out;
 }
 
-PipelineSeconds SecondsOfPipeline(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages) {
+PipelineSeconds SecondsOfPipeline(const DeviceProblem& problem, const std::vector<PipelineStage>& stages) {
   PipelineSeconds out;
   const size_t depth = stages.size();
   std::vector<double> computes, moves, reduces;

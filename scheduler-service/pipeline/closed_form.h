@@ -16,30 +16,29 @@
 
 #include <vector>
 
-#include "scheduler-service/step_time/plans.h"
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/plans.h"
+#include "scheduler-service/devices/problem.h"
 
 namespace medley::sched {
 
 // Seconds of one way of a message of the cut's bytes between two stages of equal shares. Its parts go over different
 // links at the same time, so the slowest counts, or the card of one replica that sends or receives its share. Every
 // replica of one stage may have samples for every one of the other.
-double TransferSeconds(const StepTimeProblem& problem, const std::vector<int>& from, const std::vector<int>& to,
-                       int cut);
+double TransferSeconds(const DeviceProblem& problem, const std::vector<int>& from, const std::vector<int>& to, int cut);
 
 // Seconds of the allreduce of the stage's gradients, as BuildPipeline makes it; 0 on one device.
-double StageReductionSeconds(const StepTimeProblem& problem, const PipelineStage& stage);
+double StageReductionSeconds(const DeviceProblem& problem, const PipelineStage& stage);
 // c_i, in whole samples, and n_i.
 struct StageSeconds {
   double computes = 0;
   double sends = 0;
 };
-StageSeconds SecondsOfStage(const StepTimeProblem& problem, const PipelineStage& stage);
+StageSeconds SecondsOfStage(const DeviceProblem& problem, const PipelineStage& stage);
 
 struct PipelineSeconds {
   double step = 0;
   double equation5 = 0;
 };
-PipelineSeconds SecondsOfPipeline(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages);
+PipelineSeconds SecondsOfPipeline(const DeviceProblem& problem, const std::vector<PipelineStage>& stages);
 
 }  // namespace medley::sched

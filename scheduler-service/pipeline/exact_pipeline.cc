@@ -5,72 +5,35 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "common/base/status.h"
+#include "scheduler-service/devices/shares.h"
 #include "scheduler-service/pipeline/closed_form.h"
-#include "scheduler-service/step_time/shares.h"
+#include "scheduler-service/pipeline/stage_tables.h"
+#include "scheduler-service/pipeline/step_bound.h"
 
 namespace medley::sched {
 namespace {
 
-using Set = unsigned;  // of devices, a bit each
+using Set = StageTables::Set;
+using State = StageTables::State;
 
-// The boundaries of pieces, from 0 to layers().
-std::vector<int> Boundaries(const StepTimeProblem& problem, size_t& joined) {
-  std::vector<int> out = {0};
-  out.insert(out.end(), problem.cuts().begin(), problem.cuts().end());
-  out.push_back(problem.layers());
-  const auto work = [&](int first, int end) {
-    double most = 0;
-    for (int d = 0; d < problem.devices(); ++d) most = std::max(most, problem.WorkOf(first, end, d).At(1));
-    return most;
-  };
-  // Joins the piece with the least work to the smaller of its neighbours.
-  while (out.size() > kMostExactPieces + 1) {
-    size_t smallest = 0;
-    double least = kForever;
-    for (size_t i = 0; i + 2 < out.size(); ++i) {
-      const double both = work(out[i], out[i + 2]);
-      if (both >= least) continue;
-      least = both;
-      smallest = i + 1;
-    }
-    out.erase(out.begin() + static_cast<std::ptrdiff_t>(smallest));
-    ++joined;
-  }
-  return out;
-}
-
-// Devices that can take each other's place: the same pool, and equal links to all others.
-bool Alike(const StepTimeProblem& problem, int a, int b) {
-  if (problem.device(a).pool != problem.device(b).pool || problem.MemoryBytes(a) != problem.MemoryBytes(b))
-    return false;
-  const auto equal = [](const model::LinkSpeed& x, const model::LinkSpeed& y) {
-    return x.latency_seconds == y.latency_seconds && x.bytes_per_second == y.bytes_per_second;
-  };
-  if (!equal(problem.Link(a, b), problem.Link(b, a))) return false;
-  for (int d = 0; d < problem.devices(); ++d) {
-    if (d == a || d == b) continue;
-    if (!equal(problem.Link(a, d), problem.Link(b, d)) || !equal(problem.Link(d, a), problem.Link(d, b))) return false;
-  }
-  return true;
-}
+constexpr int kCycleBisections = 24;
 
 class PipelineSearch {
  public:
-  PipelineSearch(const StepTimeProblem& problem, const Budget& limits, double steps_kept)
-      : problem_(problem), limits_(limits), steps_kept_(steps_kept), bounds_(Boundaries(problem, out_.pieces_joined)) {
-    devices_ = problem.devices();
-    all_ = (Set{1} << devices_) - 1;
-    pieces_ = static_cast<int>(bounds_.size()) - 1;
-    FindOrders();
-    FillTables();
+  PipelineSearch(const DeviceProblem& problem, const Budget& limits, double steps_kept)
+      : problem_(problem), limits_(limits), tables_(problem, limits, steps_kept) {
+    out_.pieces_joined = tables_.joined();
   }
 
   ExactPipeline Run() {
-    for (Set set = 1; set <= all_; ++set) {  // one stage
-      if (compute_[At(0, pieces_, set)] < kForever) Offer({{0, problem_.layers(), Members(set)}});
+    if (tables_.stopped()) return std::move(out_);  // the tables are not complete
+    out_.simulated_bound = SimulatedBound(problem_, tables_);
+    for (Set set = 1; set <= tables_.all(); ++set) {  // one stage
+      if (tables_.Computes(0, tables_.pieces(), set) < kForever) Offer({{0, problem_.layers(), tables_.Members(set)}});
     }
     // Where no single stage fits, the slowest possible pipeline is the start.
     if (out_.stages.empty()) out_.seconds = SlowestSeconds();
@@ -78,129 +41,36 @@ class PipelineSearch {
       Bisect();
     } else {
       Scan();
+      Prove();
     }
     return std::move(out_);
   }
 
  private:
-  struct State {
-    Set used = 0;
-    Set first = 0;  // devices of the first stage
-  };
   struct Value {
     double slack = kForever;  // synchronous: the time to fill
     uint8_t next = 0;         // boundary at which the stage after the first begins
     uint8_t next_first = 0;   // its devices
   };
 
-  std::vector<int> Members(Set set) const {
-    std::vector<int> members;
-    for (int d = 0; d < devices_; ++d) {
-      if ((set >> d & 1) != 0) members.push_back(d);
-    }
-    return members;
-  }
-
-  // Among devices that are alike, those with the lowest numbers are used first.
-  void FindOrders() {
-    std::vector<int> before(static_cast<size_t>(devices_), -1);  // the last one before it that is alike
-    for (int d = 0; d < devices_; ++d) {
-      for (int other = d - 1; other >= 0 && before[static_cast<size_t>(d)] < 0; --other) {
-        if (Alike(problem_, d, other)) before[static_cast<size_t>(d)] = other;
-      }
-    }
-    ordered_.assign(all_ + 1, true);
-    for (Set set = 0; set <= all_; ++set) {
-      for (int d = 0; d < devices_; ++d) {
-        const int other = before[static_cast<size_t>(d)];
-        if ((set >> d & 1) != 0 && other >= 0 && (set >> other & 1) == 0) ordered_[set] = false;
-      }
-    }
-    // Numbers of pairs (used, first) with `first` within `used`.
-    pair_.assign((all_ + 1) * (all_ + 1), -1);
-    for (Set used = 1; used <= all_; ++used) {
-      for (Set first = used; first > 0; first = (first - 1) & used) pair_[used * (all_ + 1) + first] = pairs_++;
-    }
-  }
-
-  void FillTables() {
-    const auto pieces = static_cast<size_t>(pieces_);
-    compute_.assign(pieces * (pieces + 1) * (all_ + 1), kForever);
-    reduce_.assign(compute_.size(), 0);
-    sends_.assign(compute_.size(), 0);
-    for (int p = 0; p < pieces_; ++p) {
-      for (int end = p + 1; end <= pieces_; ++end) {
-        for (Set set = 1; set <= all_; ++set) {
-          const PipelineStage stage{Bound(p), Bound(end), Members(set)};
-          if (!Fits(stage)) continue;  // kForever
-          const StageSeconds seconds = SecondsOfStage(problem_, stage);
-          compute_[At(p, end, set)] = seconds.computes;
-          sends_[At(p, end, set)] = seconds.sends;
-          reduce_[At(p, end, set)] = StageReductionSeconds(problem_, stage);
-        }
-      }
-    }
-    moves_.assign((pieces + 1) * static_cast<size_t>(all_ + 1) * (all_ + 1), 0);
-    for (int p = 1; p < pieces_; ++p) {
-      for (Set from = 1; from <= all_; ++from) {
-        const Set rest = all_ & ~from;
-        for (Set to = rest; to > 0; to = (to - 1) & rest) {
-          moves_[MoveAt(p, from, to)] = TransferSeconds(problem_, Members(from), Members(to), Bound(p));
-        }
-      }
-    }
-    capacity_.assign((pieces + 1) * (all_ + 1), 0);
-    for (int p = 1; p <= pieces_; ++p) {
-      for (Set set = 1; set <= all_; ++set) {
-        for (const int d : Members(set)) {
-          capacity_[static_cast<size_t>(p) * (all_ + 1) + set] +=
-              1 / std::max(problem_.WorkOf(0, Bound(p), d).variable, 1e-15);
-        }
-      }
-    }
-  }
-  bool Fits(const PipelineStage& stage) const {
-    std::vector<StepTimeProblem::Work> work;
-    for (const int d : stage.devices) work.push_back(problem_.WorkOf(stage.first, stage.end, d));
-    const Shares shares = BalancedSamples(work, problem_.samples());
-    const double state = problem_.request().training.state_factor * problem_.WeightBytes(stage.first, stage.end);
-    for (size_t i = 0; i < stage.devices.size(); ++i) {
-      const double limit = problem_.MemoryBytes(stage.devices[i]);
-      const double kept = shares.shares[i] * problem_.ActivationBytes(stage.first, stage.end, stage.devices[i]);
-      if (limit > 0 && shares.shares[i] > 0 && state + steps_kept_ * kept / problem_.micro_batches() > limit)
-        return false;
-    }
-    return true;
-  }
-  int Bound(int p) const { return bounds_[static_cast<size_t>(p)]; }
-  size_t At(int p, int end, Set set) const {
-    return (static_cast<size_t>(p) * static_cast<size_t>(pieces_ + 1) + static_cast<size_t>(end)) * (all_ + 1) + set;
-  }
-  size_t MoveAt(int p, Set from, Set to) const {
-    return (static_cast<size_t>(p) * (all_ + 1) + from) * (all_ + 1) + to;
-  }
-  size_t ValueAt(int p, const State& state) const {
-    const auto pair = static_cast<size_t>(pair_[state.used * (all_ + 1) + state.first]);
-    return static_cast<size_t>(p) * static_cast<size_t>(pairs_) + pair;
-  }
-
   // All of the work on all devices, without fixed times and transfers.
-  double LeastSeconds() const { return 1 / capacity_[static_cast<size_t>(pieces_) * (all_ + 1) + all_]; }
+  double LeastSeconds() const { return 1 / tables_.Capacity(tables_.pieces(), tables_.all()); }
 
   // All stages in turn on the slowest device, with the slowest transfers between all pieces.
   double SlowestSeconds() const {
     double seconds = 0;
-    for (int p = 0; p < pieces_; ++p) {
+    for (int p = 0; p < tables_.pieces(); ++p) {
       double slowest = 0;
-      for (int d = 0; d < devices_; ++d) {
-        slowest = std::max(slowest, problem_.WorkOf(Bound(p), Bound(p + 1), d).At(1));
-        for (int other = 0; other < devices_ && p > 0; ++other) {
-          if (other != d) slowest = std::max(slowest, moves_[MoveAt(p, Set{1} << d, Set{1} << other)]);
+      for (int d = 0; d < problem_.devices(); ++d) {
+        slowest = std::max(slowest, problem_.WorkOf(tables_.Bound(p), tables_.Bound(p + 1), d).At(1));
+        for (int other = 0; other < problem_.devices() && p > 0; ++other) {
+          if (other != d) slowest = std::max(slowest, tables_.Moves(p, Set{1} << d, Set{1} << other));
         }
       }
       seconds += 3 * slowest;
     }
-    for (Set set = 1; set <= all_; ++set) seconds = std::max(seconds, 2 * reduce_[At(0, pieces_, set)]);
+    for (Set set = 1; set <= tables_.all(); ++set)
+      seconds = std::max(seconds, 2 * tables_.Reduces(0, tables_.pieces(), set));
     return seconds;
   }
 
@@ -210,7 +80,7 @@ class PipelineSearch {
       const double middle =
           std::min(std::sqrt(std::max(low, 1e-12) * out_.seconds), out_.seconds * (1 - kExactGap / 2));
       const bool feasible = Feasible(middle);
-      if (limits_.Spent()) break;
+      if (tables_.stopped()) break;
       if (feasible) {
         const double before = out_.seconds;
         Offer(Reconstruct());
@@ -236,6 +106,44 @@ class PipelineSearch {
     }
   }
 
+  // The least slowest cycle that any pipeline may have: bisected as for asynchronous ones without reductions.
+  double LeastCycle() {
+    double low = LeastSeconds(), high = out_.seconds * 2;
+    by_slack_ = true;
+    for (int i = 0; i < kCycleBisections && high > low * (1 + kStepGap) && !limits_.Spent(); ++i) {
+      const double middle = std::sqrt(std::max(low, 1e-12) * high);
+      const bool feasible = Feasible(middle);
+      if (tables_.stopped()) break;
+      (feasible ? high : low) = middle;
+    }
+    by_slack_ = false;
+    return low;
+  }
+
+  // The least time to fill of pipelines whose stages and reductions take no more; nullopt: there is none, or no time.
+  std::optional<double> LeastFill(double most_cycle, double most_reduction) {
+    most_reduction_ = most_reduction;
+    const bool feasible = Feasible(most_cycle);
+    most_reduction_ = kForever;
+    if (!feasible || limits_.Spent()) return std::nullopt;
+    const double fill = values_[tables_.StateAt(0, begin_)].slack;
+    Offer(Reconstruct());
+    return fill;
+  }
+
+  void Prove() {
+    if (out_.stages.empty() || limits_.Spent()) return;
+    reduction_weight_ = 0;
+    const double least = LeastCycle();
+    if (limits_.Spent()) return;
+    out_.lower_bound =
+        LeastStepSeconds({.micro_batches = static_cast<double>(problem_.micro_batches()),
+                          .least_cycle = least,
+                          .best = [this] { return out_.seconds; },
+                          .least_fill = [this](double cycle, double reduction) { return LeastFill(cycle, reduction); },
+                          .spent = [this] { return limits_.Spent(); }});
+  }
+
   void Offer(std::vector<PipelineStage> stages) {
     const double seconds = SecondsOfPipeline(problem_, stages).step;
     if (!out_.stages.empty() && seconds >= out_.seconds) {
@@ -251,23 +159,24 @@ class PipelineSearch {
   // Whether a pipeline exists whose closed form does not exceed `seconds`, or if synchronous, of whose stages none
   // does; then begin_ is the first state of the one with the least slack.
   bool Feasible(double seconds) {
-    values_.assign(static_cast<size_t>(pieces_ + 1) * static_cast<size_t>(pairs_), {});
-    states_.assign(static_cast<size_t>(pieces_) + 1, {});
-    for (int end = pieces_; end > 0; --end) {
-      if (limits_.Spent()) return false;
-      if (end == pieces_) {
-        for (Set set = 1; set <= all_; ++set) Extend({}, end, set, seconds);
+    values_.assign(tables_.states(), {});
+    states_.assign(static_cast<size_t>(tables_.pieces()) + 1, {});
+    for (int end = tables_.pieces(); end > 0; --end) {
+      if (tables_.Stopped()) return false;
+      if (end == tables_.pieces()) {
+        for (Set set = 1; set <= tables_.all(); ++set) Extend({}, end, set, seconds);
         continue;
       }
       const std::vector<State> states = states_[static_cast<size_t>(end)];
       for (const State& state : states) {
-        const Set rest = all_ & ~state.used;
+        if (tables_.Stopped()) return false;
+        const Set rest = tables_.all() & ~state.used;
         for (Set set = rest; set > 0; set = (set - 1) & rest) Extend(state, end, set, seconds);
       }
     }
     double least = kForever;
     for (const State& state : states_[0]) {
-      const double slack = values_[ValueAt(0, state)].slack;
+      const double slack = values_[tables_.StateAt(0, state)].slack;
       if (slack >= least) continue;
       least = slack;
       begin_ = state;
@@ -278,25 +187,24 @@ class PipelineSearch {
   // Puts a stage of `set` before the suffix that begins at boundary `end` with `after`.
   void Extend(const State& after, int end, Set set, double seconds) {
     const State state{after.used | set, set};
-    if (!ordered_[state.used]) return;
-    const bool last = end == pieces_, asynchronous = problem_.asynchronous();
-    const double moves = last ? 0 : moves_[MoveAt(end, set, after.first)];
-    const double next = last ? 0 : values_[ValueAt(end, after)].slack;
-    if (asynchronous ? 2 * moves + next > seconds : moves > seconds) return;
+    if (!tables_.ordered(state.used)) return;
+    const bool last = end == tables_.pieces(), by_slack = problem_.asynchronous() || by_slack_;
+    const double moves = last ? 0 : tables_.Moves(end, set, after.first);
+    const double next = last ? 0 : values_[tables_.StateAt(end, after)].slack;
+    if (by_slack ? 2 * moves + next > seconds : moves > seconds) return;
     for (int p = end - 1; p >= 0; --p) {
-      const double compute = compute_[At(p, end, set)], reduces = reduce_[At(p, end, set)];
+      const double compute = tables_.Computes(p, end, set), reduces = by_slack_ ? 0 : tables_.Reduces(p, end, set);
       if (compute > seconds) break;  // longer stages compute longer
-      if (sends_[At(p, end, set)] > seconds) continue;
+      if (tables_.Sends(p, end, set) > seconds || reduces > most_reduction_) continue;
       double slack = compute + 2 * moves + reduction_weight_ * reduces + next;
-      if (asynchronous) {
+      if (by_slack) {
         slack = compute - seconds + (last ? 0 : std::max(0.0, 2 * moves + next));
         if (slack + reduces > 0) continue;
       }
-      if (p > 0 &&
-          (state.used == all_ || seconds * capacity_[static_cast<size_t>(p) * (all_ + 1) + (all_ & ~state.used)] < 1)) {
+      if (p > 0 && (state.used == tables_.all() || seconds * tables_.Capacity(p, tables_.all() & ~state.used) < 1)) {
         continue;  // the devices that are left cannot do the rest in time
       }
-      Value& value = values_[ValueAt(p, state)];
+      Value& value = values_[tables_.StateAt(p, state)];
       if (slack >= value.slack) continue;
       if (value.slack == kForever) states_[static_cast<size_t>(p)].push_back(state);
       value = {slack, static_cast<uint8_t>(end), static_cast<uint8_t>(after.first)};
@@ -306,31 +214,22 @@ class PipelineSearch {
   std::vector<PipelineStage> Reconstruct() const {
     std::vector<PipelineStage> stages;
     State state = begin_;
-    for (int p = 0; p < pieces_;) {
-      const Value& value = values_[ValueAt(p, state)];
-      stages.push_back({Bound(p), Bound(value.next), Members(state.first)});
+    for (int p = 0; p < tables_.pieces();) {
+      const Value& value = values_[tables_.StateAt(p, state)];
+      stages.push_back({tables_.Bound(p), tables_.Bound(value.next), tables_.Members(state.first)});
       p = value.next;
       state = {state.used & ~state.first, value.next_first};
     }
     return stages;
   }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const Budget& limits_;
-  const double steps_kept_;
+  StageTables tables_;
   ExactPipeline out_;
-  const std::vector<int> bounds_;
-  int devices_ = 0;
-  int pieces_ = 0;
-  int pairs_ = 0;
-  double reduction_weight_ = 0;  // of synchronous pipelines
-  Set all_ = 0;
-  std::vector<bool> ordered_;    // by set
-  std::vector<int> pair_;        // by used and first
-  std::vector<double> compute_;  // by first piece, end and set
-  std::vector<double> reduce_, sends_;
-  std::vector<double> moves_;     // by boundary and both sets
-  std::vector<double> capacity_;  // by boundary and set: batches a second of what is before it
+  double reduction_weight_ = 0;  // synchronous pipelines only, like the next two
+  double most_reduction_ = kForever;
+  bool by_slack_ = false;  // cycles are searched as in asynchronous ones, without reductions
   std::vector<Value> values_;
   std::vector<std::vector<State>> states_;  // reachable, by boundary
   State begin_;
@@ -338,8 +237,7 @@ class PipelineSearch {
 
 }  // namespace
 
-absl::StatusOr<ExactPipeline> FindExactPipeline(const StepTimeProblem& problem, const Budget& limits,
-                                                double steps_kept) {
+absl::StatusOr<ExactPipeline> FindExactPipeline(const DeviceProblem& problem, const Budget& limits, double steps_kept) {
   if (problem.devices() > kMostExactDevices) {
     return base::InvalidArgument("the exact search is for at most {} devices, the cluster has {}: use planner local",
                                  kMostExactDevices, problem.devices());

@@ -8,12 +8,12 @@
 namespace medley::sched {
 namespace {
 
-double Bandwidth(const StepTimeProblem& problem, int a, int b) {
+double Bandwidth(const DeviceProblem& problem, int a, int b) {
   const double rate = problem.Link(a, b).bytes_per_second;
   return rate > 0 ? rate : 1e18;  // no limit
 }
 
-std::vector<int> ByBandwidth(const StepTimeProblem& problem) {
+std::vector<int> ByBandwidth(const DeviceProblem& problem) {
   std::vector<int> left(static_cast<size_t>(problem.devices()));
   std::iota(left.begin(), left.end(), 0);
   const auto sum = [&](int d) {
@@ -34,7 +34,7 @@ std::vector<int> ByBandwidth(const StepTimeProblem& problem) {
 
 }  // namespace
 
-std::vector<PipelineStage> PipeTorch(const StepTimeProblem& problem) {
+std::vector<PipelineStage> PipeTorch(const DeviceProblem& problem) {
   const std::vector<int> order = ByBandwidth(problem);
   std::vector<int> bounds = {0};
   bounds.insert(bounds.end(), problem.cuts().begin(), problem.cuts().end());

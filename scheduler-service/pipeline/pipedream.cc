@@ -9,7 +9,7 @@ namespace {
 
 class PipeDreamTable {
  public:
-  explicit PipeDreamTable(const StepTimeProblem& problem) : problem_(problem), devices_(problem.devices()) {
+  explicit PipeDreamTable(const DeviceProblem& problem) : problem_(problem), devices_(problem.devices()) {
     bounds_ = {0};
     bounds_.insert(bounds_.end(), problem.cuts().begin(), problem.cuts().end());
     bounds_.push_back(problem.layers());
@@ -73,7 +73,7 @@ class PipeDreamTable {
   }
   double Moves(size_t i) const { return bandwidth_ > 0 ? 2 * problem_.CutBytes(bounds_[i]) / bandwidth_ : 0; }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const int devices_;
   std::vector<int> bounds_;
   double bandwidth_ = 0;
@@ -82,6 +82,6 @@ class PipeDreamTable {
 
 }  // namespace
 
-std::vector<PipelineStage> PipeDream(const StepTimeProblem& problem) { return PipeDreamTable(problem).Run(); }
+std::vector<PipelineStage> PipeDream(const DeviceProblem& problem) { return PipeDreamTable(problem).Run(); }
 
 }  // namespace medley::sched

@@ -27,7 +27,7 @@ class PipelinePlanner final : public Planner {
   Takes takes() const override { return {.supply = Supply::kDevices, .graphs = true, .most_devices = most_devices_}; }
   absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
                                    const Budget& limits) const override {
-    const StepTimeProblem& problem = question.devices();
+    const DeviceProblem& problem = question.devices();
     PipelineTimer timer(judge, limits);
     base::Rng rng(seed);
     Candidate own;
@@ -47,21 +47,22 @@ class PipelinePlanner final : public Planner {
 
 constexpr size_t kMostCuts = 256;
 
-std::vector<PipelineStage> OneStageOn(const StepTimeProblem& problem, std::vector<int> devices) {
+std::vector<PipelineStage> OneStageOn(const DeviceProblem& problem, std::vector<int> devices) {
   return {{0, problem.layers(), std::move(devices)}};
 }
 
 // A single stage computes its batch in one piece, which can be much faster than in micro-batches, and a search may not
 // meet it.
-void TimeSingleDevices(const StepTimeProblem& problem, const Budget& limits, PipelineTimer& timer) {
+void TimeSingleDevices(const DeviceProblem& problem, const Budget& limits, PipelineTimer& timer) {
   for (int d = 0; d < problem.devices() && !limits.Spent(); ++d) timer.Seconds(OneStageOn(problem, {d}));
 }
 
 absl::Status Exact(const PipelineQuestion& q, Candidate& out) {
+  TimeSingleDevices(q.problem, q.limits, q.timer);  // first, so that there is a plan when the time ends
   for (const double steps_kept : {1.0, 2.0, 4.0, 8.0}) {
     MEDLEY_ASSIGN_OR_RETURN(const ExactPipeline exact, FindExactPipeline(q.problem, q.limits, steps_kept));
     if (steps_kept == 1) {
-      out.lower_bound = exact.lower_bound;
+      out.lower_bound = exact.simulated_bound;  // plans are judged by the simulator
       if (exact.pieces_joined > 0) {
         out.notes.push_back(
             fmt::format("the model can be cut in {} places, of which {} were not tried: the bound holds "
@@ -77,11 +78,10 @@ absl::Status Exact(const PipelineQuestion& q, Candidate& out) {
     // The best one may keep the activations of more steps than fit.
     if (q.limits.Spent() || q.timer.Seconds(exact.stages) < kForever) break;
   }
-  TimeSingleDevices(q.problem, q.limits, q.timer);
   return absl::OkStatus();
 }
 
-std::vector<int> Everything(const StepTimeProblem& problem) {
+std::vector<int> Everything(const DeviceProblem& problem) {
   std::vector<int> all;
   for (int d = 0; d < problem.devices(); ++d) all.push_back(d);
   return all;
@@ -89,7 +89,7 @@ std::vector<int> Everything(const StepTimeProblem& problem) {
 
 }  // namespace
 
-absl::Status CheckDivisions(const StepTimeProblem& problem, std::string_view planner) {
+absl::Status CheckDivisions(const DeviceProblem& problem, std::string_view planner) {
   if (problem.devices() <= kMostDividedDevices && problem.cuts().size() <= kMostCuts) return absl::OkStatus();
   return base::InvalidArgument("planner {} is for at most {} devices and {} cuts of the model, not {} and {}", planner,
                                kMostDividedDevices, kMostCuts, problem.devices(), problem.cuts().size());

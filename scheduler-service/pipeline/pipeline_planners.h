@@ -17,7 +17,7 @@ namespace medley::sched {
 
 // What a planner is asked, and what it times its pipelines with.
 struct PipelineQuestion {
-  const StepTimeProblem& problem;
+  const DeviceProblem& problem;
   const Budget& limits;
   PipelineTimer& timer;
   base::Rng& rng;
@@ -35,7 +35,7 @@ std::vector<std::unique_ptr<Planner>> MakePipelinePlanners();
 
 // What the dynamic programs that compare all divisions of the model take. Errors: InvalidArgument.
 inline constexpr int kMostDividedDevices = 64;
-absl::Status CheckDivisions(const StepTimeProblem& problem, std::string_view planner);
+absl::Status CheckDivisions(const DeviceProblem& problem, std::string_view planner);
 
 // Simulations that the searching planners make at most, unless their time ends first.
 inline constexpr int64_t kSearchCalls = 2000;

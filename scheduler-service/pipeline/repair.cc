@@ -15,9 +15,9 @@ struct Run {
   int group = 0;
 };
 
-double WorkOfLayers(const StepTimeProblem& problem, int first, int end) { return problem.WorkOf(first, end, 0).At(1); }
+double WorkOfLayers(const DeviceProblem& problem, int first, int end) { return problem.WorkOf(first, end, 0).At(1); }
 
-std::vector<Run> RunsOfPieces(const StepTimeProblem& problem, const std::vector<int>& group_of_layer, bool& changed) {
+std::vector<Run> RunsOfPieces(const DeviceProblem& problem, const std::vector<int>& group_of_layer, bool& changed) {
   std::vector<int> bounds = problem.cuts();
   bounds.push_back(problem.layers());
   std::vector<Run> runs;
@@ -43,7 +43,7 @@ std::vector<Run> RunsOfPieces(const StepTimeProblem& problem, const std::vector<
 }
 
 // Joins the runs whose group has a larger run elsewhere to the run before, or else after.
-std::vector<Run> OneRunEach(const StepTimeProblem& problem, const std::vector<Run>& runs, bool& changed) {
+std::vector<Run> OneRunEach(const DeviceProblem& problem, const std::vector<Run>& runs, bool& changed) {
   std::map<int, const Run*> largest;
   for (const Run& run : runs) {
     const Run*& best = largest[run.group];
@@ -65,7 +65,7 @@ std::vector<Run> OneRunEach(const StepTimeProblem& problem, const std::vector<Ru
 
 }  // namespace
 
-RepairedPipeline RepairPipeline(const StepTimeProblem& problem, const std::vector<int>& group_of_layer,
+RepairedPipeline RepairPipeline(const DeviceProblem& problem, const std::vector<int>& group_of_layer,
                                 const std::vector<std::vector<int>>& devices_of_group) {
   RepairedPipeline out;
   const std::vector<Run> runs = OneRunEach(problem, RunsOfPieces(problem, group_of_layer, out.changed), out.changed);

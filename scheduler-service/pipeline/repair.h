@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "scheduler-service/step_time/plans.h"
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/plans.h"
+#include "scheduler-service/devices/problem.h"
 
 namespace medley::sched {
 
@@ -19,7 +19,7 @@ struct RepairedPipeline {
 //   - a device that several groups have stays with the first of these stages;
 //   - a stage without a device gets the lowest one that no stage has, or joins its neighbour.
 // `group_of_layer`: any numbers, by layer. `devices_of_group`: by those numbers, devices of the problem; may be empty.
-RepairedPipeline RepairPipeline(const StepTimeProblem& problem, const std::vector<int>& group_of_layer,
+RepairedPipeline RepairPipeline(const DeviceProblem& problem, const std::vector<int>& group_of_layer,
                                 const std::vector<std::vector<int>>& devices_of_group);
 
 }  // namespace medley::sched

@@ -22,7 +22,7 @@ void Shuffle(base::Rng& rng, std::vector<T>& values) {
 // All pipelines that differ from one in a single change.
 class Neighbours {
  public:
-  Neighbours(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages)
+  Neighbours(const DeviceProblem& problem, const std::vector<PipelineStage>& stages)
       : problem_(problem), stages_(stages) {}
 
   std::vector<std::vector<PipelineStage>> All() {
@@ -114,7 +114,7 @@ class Neighbours {
     }
   }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const std::vector<PipelineStage>& stages_;
   std::vector<std::vector<PipelineStage>> out_;
 };
@@ -125,7 +125,7 @@ struct Judged {
   std::vector<std::pair<double, size_t>> order;
   const std::vector<PipelineStage>& At(size_t rank) const { return pipelines[order[rank].second]; }
 };
-Judged JudgedNeighbours(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages) {
+Judged JudgedNeighbours(const DeviceProblem& problem, const std::vector<PipelineStage>& stages) {
   Judged out{Neighbours(problem, stages).All(), {}};
   for (size_t i = 0; i < out.pipelines.size(); ++i) {
     out.order.emplace_back(SecondsOfPipeline(problem, out.pipelines[i]).step, i);
@@ -135,7 +135,7 @@ Judged JudgedNeighbours(const StepTimeProblem& problem, const std::vector<Pipeli
 }
 
 // Goes to the best neighbour by the closed form until none is better: costs no simulation.
-std::vector<PipelineStage> Descend(const StepTimeProblem& problem, std::vector<PipelineStage> stages,
+std::vector<PipelineStage> Descend(const DeviceProblem& problem, std::vector<PipelineStage> stages,
                                    const Budget& limits) {
   double seconds = SecondsOfPipeline(problem, stages).step;
   for (int moves = 0; moves < kMostMoves && !limits.Spent(); ++moves) {
@@ -149,7 +149,7 @@ std::vector<PipelineStage> Descend(const StepTimeProblem& problem, std::vector<P
 
 }  // namespace
 
-std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::Rng& rng) {
+std::vector<PipelineStage> RandomPipeline(const DeviceProblem& problem, base::Rng& rng) {
   const auto devices = static_cast<size_t>(problem.devices());
   const size_t most = std::min(devices, problem.cuts().size() + 1);
   const size_t groups = 1 + rng.Below(most);
@@ -172,7 +172,7 @@ std::vector<PipelineStage> RandomPipeline(const StepTimeProblem& problem, base::
   return RepairPipeline(problem, group_of_layer, devices_of_group).stages;
 }
 
-void SearchLocally(const StepTimeProblem& problem, std::vector<PipelineStage> start, int64_t calls, base::Rng& rng,
+void SearchLocally(const DeviceProblem& problem, std::vector<PipelineStage> start, int64_t calls, base::Rng& rng,
                    const Budget& limits, PipelineTimer& timer) {
   const int64_t end = timer.calls() + calls;
   for (int64_t restart = 0; restart < calls && timer.calls() < end && !limits.Spent(); ++restart) {

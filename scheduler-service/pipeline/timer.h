@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler-service/devices/plans.h"
 #include "scheduler-service/planning/judge.h"
 #include "scheduler-service/planning/planner.h"
-#include "scheduler-service/step_time/plans.h"
 
 namespace medley::sched {
 
@@ -30,7 +30,7 @@ class PipelineTimer {
   Candidate Best() const;
 
  private:
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   Judge& judge_;
   const Budget& limits_;
   const int64_t before_;

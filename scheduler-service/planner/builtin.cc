@@ -4,7 +4,7 @@
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
-#include "scheduler-service/planner/auto_step_time.h"
+#include "scheduler-service/planner/auto_on_devices.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {
@@ -19,7 +19,7 @@ Registry BuiltinPlanners() {
   registry.Add(MakeHeuristic());
   registry.Add(MakeCpuOnly());
   registry.Add(MakeGpuOnly());
-  registry.Add(MakeAutoStepTime());
+  registry.Add(MakeAutoOnDevices());
   registry.Add(MakeHierarchyPlanner());
   for (auto& planner : MakePipelinePlanners()) registry.Add(std::move(planner));
   registry.Add(MakeGraph());

@@ -41,8 +41,9 @@ std::optional<Provisioned> IfFeasible(const Problem& problem, std::vector<StageC
 // The fewest units that reach the required throughput cost least per hour.
 std::optional<Provisioned> FewestUnits(const Problem& problem, std::vector<StageChoice> stages) {
   const Problem of = problem.ForStages(static_cast<int>(stages.size()));
-  for (StageChoice& s : stages) {
-    s.units = of.MinUnits(of.Terms(s.first, s.last, s.type), problem.RequiredThroughput(), problem.limit(s.type));
+  for (size_t i = 0; i < stages.size(); ++i) {
+    StageChoice& s = stages[i];
+    s.units = of.MinUnits(of.TermsIn(stages, i), problem.RequiredThroughput(), problem.limit(s.type));
     if (s.units == 0) return std::nullopt;
   }
   return IfFeasible(problem, std::move(stages));
@@ -55,9 +56,14 @@ std::optional<Provisioned> Fastest(const Problem& problem, std::vector<StageChoi
   const Problem of = problem.ForStages(static_cast<int>(best->stages.size()));
   for (int added = 0; added < kMostAdded; ++added) {
     std::vector<StageChoice> more = best->stages;
-    const auto slowest = std::ranges::min_element(
-        more, {}, [&](const StageChoice& s) { return of.Throughput(of.Terms(s.first, s.last, s.type), s.units); });
-    ++slowest->units;
+    size_t slowest = 0;
+    double least = kInfinity;
+    for (size_t i = 0; i < more.size(); ++i) {
+      const double throughput = of.Throughput(of.TermsIn(more, i), more[i].units);
+      if (throughput < least) slowest = i;
+      least = std::min(least, throughput);
+    }
+    ++more[slowest].units;
     auto faster = IfFeasible(problem, std::move(more));
     if (!faster || faster->score.throughput <= best->score.throughput) break;
     best = std::move(faster);

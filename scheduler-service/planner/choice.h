@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "common/model/plan_result.h"
 #include "common/model/planning.h"
 #include "scheduler-service/planner/stage_planner.h"
 #include "scheduler-service/planning/question.h"

@@ -1,5 +1,6 @@
 // Finds the global optimum over schedules and units, with a proof, by branch and bound over intervals of throughput
-// (interval_search.h). At any time, the lowest bound of the open intervals is a proven lower bound of the cost.
+// (interval_search.h). At any time, the lowest bound of the open intervals is a proven lower bound of the cost. Of
+// models with many possible stages it first searches some (refining_search.h).
 #include <algorithm>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/planner/objectives.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/refining_search.h"
 
 namespace medley::sched {
 namespace {
@@ -41,6 +43,8 @@ class Cheapest final : public Goal {
     rate_ = std::min(rate_, best_->score.hourly / best_->score.throughput * (1 - kSameCost));
   }
 
+  const Provisioned* Best() const override { return best_ ? &*best_ : nullptr; }
+
   Solution Answer(double open_rate) const {
     Solution solution;
     solution.complete = open_rate == kInfinity;
@@ -70,12 +74,14 @@ class Exact final : public StagePlanner {
   absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget& budget) const override {
     const model::Objective objective = problem.request().objective;
     if (objective != model::Objective::kCost) return SolveForObjective(problem, objective, budget);
-    MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
     Cheapest cheapest(problem, budget);
     for (int t = 0; t < problem.types(); ++t) {
       if (auto single = SingleType(problem, t)) cheapest.Offer(std::move(*single));
     }
-    return cheapest.Answer(SearchPlans(problem, budget, cheapest, SearchOrder::kLeastBoundFirst, kSeedPoints));
+    Solution solution =
+        cheapest.Answer(SearchAnySize(problem, budget, cheapest, SearchOrder::kLeastBoundFirst, kSeedPoints));
+    NoteUnsearched(problem, solution);
+    return solution;
   }
 
  private:
@@ -90,7 +96,7 @@ std::optional<Provisioned> CheapestCuts(const Problem& problem, const std::vecto
   Cheapest cheapest(problem, quiet);
   if (auto uncut = ProvisionExact(problem, StagesOf(schedule))) cheapest.Offer(*std::move(uncut));
   return cheapest
-      .Answer(SearchPlans(problem, quiet, cheapest, SearchOrder::kLeastBoundFirst, kCutSeedPoints, &schedule))
+      .Answer(SearchAnySize(problem, quiet, cheapest, SearchOrder::kLeastBoundFirst, kCutSeedPoints, &schedule))
       .best;
 }
 

@@ -86,6 +86,9 @@ std::vector<model::AlgorithmRule> RulesOf(const Problem& problem, const std::vec
 
 model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages) {
   const Score score = ScoreOf(problem, stages);
+  const bool inside = problem.rows_in_trainers() && std::ranges::any_of(stages, [&](const StageChoice& s) {
+                        return problem.PullsRows(s.first, s.last, s.type);
+                      });
   model::ExecutionPlan plan;
   std::map<std::string, int> before;  // units of the stages before, by pool
   for (const StageChoice& choice : stages) {
@@ -96,12 +99,13 @@ model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vecto
         MakeHierarchy(problem.request().planner.sync.hierarchy, stage.groups, before);
     before[stage.groups.front().pool] += choice.units;
     for (int layer = choice.first; layer <= choice.last; ++layer) {
-      const auto sync = SyncOf(problem, layer, choice, score.server_units > 0, hierarchy);
+      const auto sync = SyncOf(problem, layer, choice, inside || score.server_units > 0, hierarchy);
       if (sync) AddSync(stage.syncs, *sync, layer);
     }
     plan.stages.push_back(std::move(stage));
   }
   plan.algorithms = RulesOf(problem, plan.stages);
+  if (inside) plan.servers = model::Servers{"", model::TrainersThatPullRows(plan), true};
   if (score.server_units > 0) plan.servers = model::Servers{problem.request().server_type, score.server_units};
   plan.schedule.kind = problem.request().planner.schedule;
   plan.schedule.max_staleness = problem.request().planner.max_staleness;

@@ -9,8 +9,9 @@
 namespace medley::sched {
 
 // Does not set job_uid, generation and provenance. If the plan has parameter servers, they synchronise the operations
-// that are sparse or whose profile has server_seconds > 0. Other operations with weights use allreduce if the stage has
-// more than one unit, in groups if the request asks for them. All other operations have no synchronisation. Pure.
+// that are sparse or whose profile has server_seconds > 0; so it is where rows are in trainers. Other operations with
+// weights use allreduce if the stage has more than one unit, in groups if the request asks for them. All other
+// operations have no synchronisation. Pure.
 model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vector<StageChoice>& stages);
 
 }  // namespace medley::sched

@@ -1,5 +1,6 @@
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/planner/layer_bound.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,17 +21,19 @@ double After(double x) { return std::nextafter(x, kInfinity); }
 }  // namespace
 
 IntervalSearch::IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order,
-                               const std::vector<int>* schedule, int most_stages)
+                               const StageSubset& subset, int most_stages)
     : problem_(most_stages > 0 ? problem.ForStages(most_stages) : problem),
       most_stages_(most_stages),
       budget_(budget),
       goal_(goal),
       order_(order),
-      dp_(problem_, budget, schedule, most_stages),
+      dp_(problem_, budget, subset, most_stages),
       relaxation_(dp_.graph(), most_stages),
       low_(std::max(problem.RequiredThroughput(), dp_.SlowestThroughput())),
       high_(dp_.FastestThroughput()),
+      first_(static_cast<size_t>(problem.types()) + 2, 0),
       open_(Later{order}) {
+  if (subset.bound != nullptr) std::ranges::copy(subset.bound->multipliers(), first_.begin());
   for (int t = 0; t < problem.types(); ++t) everything_ += problem.price(t) * problem.limit(t) * (1 + kTolerance);
 }
 
@@ -64,7 +67,7 @@ void IntervalSearch::OfferIfFeasible(const std::vector<StageChoice>& stages) {
 
 void IntervalSearch::Seed(int points) {
   if (!(low_ <= high_) || !std::isfinite(low_)) return;
-  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 2, 0));
+  relaxation_.set_multipliers(first_);
   for (int i = 0; i < points && !budget_.Spent(); ++i) {
     const double x = low_ * std::pow(high_ / low_, static_cast<double>(i) / points);
     std::vector<int> active = dp_.graph().All();
@@ -92,7 +95,7 @@ void IntervalSearch::Push(double low, double high, double bound, const Stages& a
 
 double IntervalSearch::LeastRate() {
   if (!(low_ <= high_) || !std::isfinite(low_)) return kInfinity;
-  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 2, 0));
+  relaxation_.set_multipliers(first_);
   relaxation_.set_most_stages(0);
   std::vector<int> active = dp_.graph().All();
   const double cutoff = Cutoff(low_, high_);
@@ -103,7 +106,7 @@ double IntervalSearch::LeastRate() {
 
 double IntervalSearch::Run(double bound_of_all) {
   if (!(low_ <= high_) || !std::isfinite(low_)) return kInfinity;
-  relaxation_.set_multipliers(std::vector<double>(static_cast<size_t>(problem_.types()) + 2, 0));
+  relaxation_.set_multipliers(first_);
   Push(low_, high_, bound_of_all, std::make_shared<std::vector<int>>(dp_.graph().All()));
   double least_left = kInfinity;
   while (!open_.empty()) {
@@ -202,23 +205,28 @@ int64_t IntervalSearch::CountBreakpoints(double low, double high, const std::vec
   return count;
 }
 
+SearchedStages SearchWithStages(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order, int points,
+                                const StageSubset& subset, int most_stages) {
+  IntervalSearch search(problem, budget, goal, order, subset, most_stages);
+  const double least = most_stages > 1 ? search.LeastRate() : 0;
+  if (!(least < kInfinity)) return {};
+  search.Seed(points);
+  const double left = search.Run(least);
+  if (most_stages == 0) return {left, false};
+  if (left == kInfinity) return {left, true};
+  return {std::min(left, std::max(least, 0.0)), false};  // the budget has ended: so many stages are left, or more
+}
+
 double SearchPlans(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order, int points,
-                   const std::vector<int>* schedule) {
-  const auto run = [&](int most_stages, bool& more) {
-    IntervalSearch search(problem, budget, goal, order, schedule, most_stages);
-    const double least = most_stages > 1 ? search.LeastRate() : 0;
-    more = least < kInfinity;
-    if (!more) return kInfinity;
-    search.Seed(points);
-    const double left = search.Run(least);
-    if (left == kInfinity || most_stages == 0) return left;
-    more = false;  // the budget has ended: what is left has this many stages, or more
-    return std::min(left, std::max(least, 0.0));
-  };
-  bool more = true;
-  if (!problem.fills()) return run(0, more);
+                   const StageSubset& subset) {
+  if (!problem.fills()) return SearchWithStages(problem, budget, goal, order, points, subset, 0).left;
   double left = kInfinity;
-  for (int stages = 1; stages <= problem.layers() && more; ++stages) left = std::min(left, run(stages, more));
+  bool more = true;
+  for (int stages = 1; stages <= problem.layers() && more; ++stages) {
+    const SearchedStages searched = SearchWithStages(problem, budget, goal, order, points, subset, stages);
+    left = std::min(left, searched.left);
+    more = searched.more;
+  }
   return left;
 }
 

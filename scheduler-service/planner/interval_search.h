@@ -26,17 +26,19 @@ class Goal {
   virtual double Cutoff(double low, double high) const = 0;
   // Called with plans that meet all constraints, except that they may exceed the budget.
   virtual void Offer(Provisioned plan) = 0;
+  // The best plan so far, if one is wanted; null: none.
+  virtual const Provisioned* Best() const { return nullptr; }
 };
 
 enum class SearchOrder { kLeastBoundFirst, kFastestFirst };
 
 class IntervalSearch {
  public:
-  // With `schedule`, the type of each layer, only plans that keep it. With `most_stages` above 0, only plans with at
-  // most that many stages, as if each filled and drained like one of `most_stages` (Problem::ForStages): a lower bound
-  // for those with more. Everything but the problem must outlive the search.
+  // Only plans of stages in `subset`. With `most_stages` above 0, only plans with at most that many stages, as if each
+  // filled and drained like one of `most_stages` (Problem::ForStages): a lower bound for those with more. Everything
+  // but the problem must outlive the search.
   IntervalSearch(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order,
-                 const std::vector<int>* schedule = nullptr, int most_stages = 0);
+                 const StageSubset& subset = {}, int most_stages = 0);
 
   // The interval of throughputs that plans may have; empty (low > high) if no stage is possible.
   double low() const { return low_; }
@@ -87,15 +89,25 @@ class IntervalSearch {
   ScheduleDp dp_;
   Relaxation relaxation_;
   double low_, high_;
-  double everything_ = 0;  // cost of all units that the limits allow, in USD/h
+  std::vector<double> first_;  // multipliers with which searches begin: of the subset's bound, if it has one
+  double everything_ = 0;      // cost of all units that the limits allow, in USD/h
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   Statistics statistics_;
 };
 
-// Searches all plans, or those that keep `schedule`: IntervalSearch once for each number of stages where pipelines fill
-// and drain, until a bound excludes more stages, else once. Each search is seeded at `points` throughputs. Returns what
+// What one search leaves.
+struct SearchedStages {
+  double left = kInfinity;  // what IntervalSearch::Run returns
+  bool more = false;        // plans with more stages may be wanted
+};
+// One IntervalSearch, seeded at `points` throughputs; `left` is a bound of plans with more stages, too, unless `more`.
+SearchedStages SearchWithStages(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order, int points,
+                                const StageSubset& subset, int most_stages);
+
+// Searches the plans of stages in `subset`: IntervalSearch once for each number of stages where pipelines fill and
+// drain, until a bound excludes more stages, else once. Each search is seeded at `points` throughputs. Returns what
 // IntervalSearch::Run returns.
 double SearchPlans(const Problem& problem, const Budget& budget, Goal& goal, SearchOrder order, int points,
-                   const std::vector<int>* schedule = nullptr);
+                   const StageSubset& subset = {});
 
 }  // namespace medley::sched

@@ -6,8 +6,10 @@
 
 #include "common/base/status.h"
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/planner/feasibility.h"
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/refining_search.h"
 
 namespace medley::sched {
 namespace {
@@ -45,6 +47,7 @@ class BestFor final : public Goal {
     Report(limits_, problem_, *best_);
   }
 
+  const Provisioned* Best() const override { return best_ ? &*best_ : nullptr; }
   const std::optional<Provisioned>& best() const { return best_; }
 
  private:
@@ -55,6 +58,14 @@ class BestFor final : public Goal {
   double most_rate_ = kInfinity;
   std::optional<Provisioned> best_;
 };
+
+// No plan is slower than one whose stages fill as those of the most stages do. 0: not known.
+double LeastThroughput(const Problem& problem) {
+  const double required = problem.RequiredThroughput();
+  if (HasManyStages(problem)) return required;
+  const Problem slowest = problem.ForStages(problem.layers());
+  return std::max(required, StageGraph(slowest).SlowestThroughput());
+}
 
 }  // namespace
 
@@ -96,14 +107,13 @@ std::optional<Provisioned> SingleTypeFor(const Problem& problem, int t, model::O
 }
 
 absl::StatusOr<Solution> SolveForObjective(const Problem& problem, model::Objective objective, const Budget& budget) {
-  MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
   BestFor best(problem, objective, budget);
   for (int t = 0; t < problem.types(); ++t) {
     if (auto single = SingleTypeFor(problem, t, objective)) best.Offer(std::move(*single));
   }
   const bool fastest = objective == model::Objective::kTime;
   const SearchOrder order = fastest ? SearchOrder::kFastestFirst : SearchOrder::kLeastBoundFirst;
-  const double open_rate = SearchPlans(problem, budget, best, order, kObjectiveSeedPoints);
+  const double open_rate = SearchAnySize(problem, budget, best, order, kObjectiveSeedPoints);
   Solution out;
   out.complete = open_rate == kInfinity;
   out.best = best.best();
@@ -113,8 +123,12 @@ absl::StatusOr<Solution> SolveForObjective(const Problem& problem, model::Object
     out.lower_bound = value;
     return out;
   }
-  const IntervalSearch all(problem, budget, best, order);  // its throughputs: as if no pipeline filled
-  out.lower_bound = std::min(value, fastest ? problem.total_samples() / all.high() : open_rate * all.low());
+  if (fastest) {
+    out.lower_bound = std::min(value, problem.total_samples() / MostThroughput(problem));
+  } else {
+    out.lower_bound = std::min(value, open_rate * LeastThroughput(problem));
+  }
+  NoteUnsearched(problem, out);
   return out;
 }
 

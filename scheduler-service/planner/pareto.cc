@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "common/base/status.h"
 #include "scheduler-service/cost/problem.h"
@@ -11,6 +13,7 @@
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/reasons.h"
+#include "scheduler-service/planner/rows_place.h"
 
 namespace medley::sched {
 namespace {
@@ -70,6 +73,59 @@ absl::Status AddReasons(const Problem& problem, const Front& front, const base::
   return absl::OkStatus();
 }
 
+// The whole front of a request whose prices are known.
+absl::StatusOr<ParetoResult> WholeFront(const model::PlanRequest& request, const base::Clock& clock,
+                                        std::stop_token stop, base::SteadyTime deadline) {
+  MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
+  MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
+  const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
+  const Budget budget(clock, std::min(deadline, clock.Steady() + base::FromSeconds(seconds)), stop);
+  const Front front = ExactFront(problem, budget);
+  ParetoResult result;
+  result.complete = front.complete;
+  if (front.plans.empty()) MEDLEY_RETURN_IF_ERROR(AddReasons(problem, front, clock, std::move(stop), result));
+  for (const Provisioned& plan : front.plans) result.plans.push_back(Evaluate(problem, plan.stages).plan);
+  return result;
+}
+
+// The plans that none of either front dominates. Where neither has a plan, the reasons that ask for less.
+ParetoResult Merged(ParetoResult one, ParetoResult other) {
+  ParetoResult merged;
+  merged.complete = one.complete && other.complete;
+  if (one.plans.empty() && other.plans.empty()) {
+    merged.reasons = NeedsLess(other.reasons, one.reasons) ? std::move(other.reasons) : std::move(one.reasons);
+    return merged;
+  }
+  std::vector<model::ProvisionedPlan> all = std::move(one.plans);
+  std::ranges::move(other.plans, std::back_inserter(all));
+  std::ranges::stable_sort(all, [](const model::ProvisionedPlan& a, const model::ProvisionedPlan& b) {
+    return a.throughput != b.throughput ? a.throughput > b.throughput : a.cost_usd < b.cost_usd;
+  });
+  for (model::ProvisionedPlan& plan : all) {  // fastest first: a slower plan must be cheaper than all before it
+    if (!merged.plans.empty() && plan.cost_usd >= merged.plans.back().cost_usd * (1 - kSameCost)) continue;
+    merged.plans.push_back(std::move(plan));
+  }
+  std::ranges::reverse(merged.plans);
+  return merged;
+}
+
+// With servers, with rows in the trainers, or both, as the request asks.
+absl::StatusOr<ParetoResult> FrontForRows(const model::PlanRequest& request, const base::Clock& clock,
+                                          std::stop_token stop, base::SteadyTime deadline) {
+  if (!ChoosesRowsPlace(request)) return WholeFront(request, clock, std::move(stop), deadline);
+  const base::SteadyTime now = clock.Steady();
+  const base::SteadyTime half = deadline == base::SteadyTime::max() ? deadline : now + (deadline - now) / 2;
+  auto servers = WholeFront(ForRowsPlace(request, model::RowsPlace::kServers), clock, stop, half);
+  if (!servers.ok() && !absl::IsDeadlineExceeded(servers.status())) return servers;
+  auto trainers = WholeFront(ForRowsPlace(request, model::RowsPlace::kTrainers), clock, std::move(stop), deadline);
+  if (!trainers.ok() && !absl::IsDeadlineExceeded(trainers.status())) return trainers;
+  if (!servers.ok() && (!trainers.ok() || trainers->plans.empty())) return servers;
+  if (!trainers.ok() && servers->plans.empty()) return trainers;
+  ParetoResult unknown;
+  unknown.complete = false;
+  return Merged(servers.ok() ? *std::move(servers) : unknown, trainers.ok() ? *std::move(trainers) : unknown);
+}
+
 }  // namespace
 
 Front ExactFront(const Problem& problem, const Budget& budget) {
@@ -119,20 +175,12 @@ absl::StatusOr<ParetoResult> MakePareto(const model::PlanRequest& request, const
   result.reasons = Unpriced(request);
   if (!result.reasons.empty()) return result;
 
-  MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
-  MEDLEY_RETURN_IF_ERROR(StageGraph::CheckSize(problem));
-  const double seconds = std::min(request.planner.time_budget_seconds, 3600.0);
-  const Budget budget(clock, std::min(deadline, begin + base::FromSeconds(seconds)), stop);
-  const Front front = ExactFront(problem, budget);
+  MEDLEY_ASSIGN_OR_RETURN(ParetoResult front, FrontForRows(request, clock, std::move(stop), deadline));
   result.complete = front.complete;
-  if (front.plans.empty()) {
-    MEDLEY_RETURN_IF_ERROR(AddReasons(problem, front, clock, stop, result));
-  }
+  result.reasons = std::move(front.reasons);
   std::vector<double> throughputs;
-  for (const Provisioned& plan : front.plans) throughputs.push_back(plan.score.throughput);
-  for (const size_t i : Thinned(throughputs, max_points)) {
-    result.plans.push_back(Evaluate(problem, front.plans[i].stages).plan);
-  }
+  for (const model::ProvisionedPlan& plan : front.plans) throughputs.push_back(plan.throughput);
+  for (const size_t i : Thinned(throughputs, max_points)) result.plans.push_back(std::move(front.plans[i]));
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
   return result;
 }

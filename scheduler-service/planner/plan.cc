@@ -5,10 +5,13 @@
 #include "common/base/status.h"
 #include "scheduler-service/planner/choice.h"
 #include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planner/feasibility.h"
 #include "scheduler-service/planner/objectives.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planner/program_fit.h"
 #include "scheduler-service/planner/reasons.h"
+#include "scheduler-service/planner/refining_search.h"
+#include "scheduler-service/planner/rows_place.h"
 #include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/planner/stage_graph.h"
 #include "scheduler-service/planning/answer_on_devices.h"
@@ -19,6 +22,8 @@
 
 namespace medley::sched {
 namespace {
+
+constexpr int64_t kMostStagesForConflict = 2'000;  // possible stages, up to which the smallest conflict is found
 
 // The best plan of one stage: replicas that differ hold the whole model.
 Solution OneStage(const Problem& problem, model::PlanResult& result) {
@@ -51,11 +56,13 @@ std::optional<Provisioned> BestOnType(const Problem& problem, int t, bool one_st
   return CheapestCuts(problem, std::vector<int>(layers, t), budget);
 }
 
-void AddAlternatives(const Problem& problem, bool one_stage, const Budget& budget, model::PlanResult& result) {
+// `none`: it is proven that no plan exists, so none on a single type does.
+void AddAlternatives(const Problem& problem, bool one_stage, bool none, const Budget& budget,
+                     model::PlanResult& result) {
   for (int t = 0; t < problem.types(); ++t) {
     model::Alternative alternative;
     alternative.label = problem.type(t).name + " only";
-    if (const auto plan = BestOnType(problem, t, one_stage, budget)) {
+    if (const auto plan = none ? std::nullopt : BestOnType(problem, t, one_stage, budget)) {
       alternative.plan = Evaluate(problem, plan->stages).plan;
     } else {
       alternative.reasons = WhyNotSingleType(problem, t);
@@ -120,35 +127,42 @@ void AddPlan(const Problem& problem, const Solution& solution, const PriceOrigin
   if (!cheapest && solution.lower_bound) AddBound(problem, *solution.best, *solution.lower_bound, result);
 }
 
-// Adds the reasons to a result without a plan. DeadlineExceeded if it is unknown whether a plan exists.
+// Why no plan exists, in at most the time of the budget. `known`: what single layers have proven.
+std::vector<model::Reason> WhyNone(const Problem& problem, std::vector<model::Reason> known, const Budget& budget) {
+  // The smallest conflict is found in milliseconds for small models.
+  const bool small = StageGraph::Count(problem, {}, kMostStagesForConflict) <= kMostStagesForConflict;
+  if (!small && known.empty()) known = WhyLayersDoNotFit(problem);
+  if (!small && !known.empty()) return known;
+  std::vector<model::Reason> reasons;
+  if (!HasManyStages(problem)) reasons = WhyInfeasible(problem, budget);
+  if (reasons.empty()) reasons = known.empty() ? WhyLayersDoNotFit(problem) : std::move(known);
+  if (reasons.empty()) {
+    reasons.push_back({"limit", "", 0, 0, "no plan meets all constraints together: relax more than one of them"});
+  }
+  return reasons;
+}
+
+// Adds the reasons to a result without a plan. DeadlineExceeded if the time ran out.
 absl::Status AddReasons(const Problem& problem, const Planner& planner, const Solution& solution,
                         const base::Clock& clock, std::stop_token stop, model::PlanResult& result) {
   if (!solution.complete) {
-    return base::DeadlineExceeded("planner {} found no plan within its time budget: raise planner.timeBudgetSeconds",
-                                  planner.name());
-  }
-  if (!StageGraph::CheckSize(problem).ok()) {
-    result.reasons.push_back({"planner", "", 0, 0,
-                              fmt::format("planner {} found no feasible plan; the model is too large to determine "
-                                          "whether a feasible plan exists",
-                                          planner.name())});
-    return absl::OkStatus();
+    return base::DeadlineExceeded(
+        "planner {} found no plan within its time budget, and it is not proven that there is none: raise "
+        "planner.timeBudgetSeconds",
+        planner.name());
   }
   const Budget budget(clock, clock.Steady() + base::FromSeconds(kReasonSeconds), std::move(stop));
-  if (!planner.proves_optimality()) {
+  if (!solution.infeasible && !planner.proves_optimality()) {
     const auto exact = MakeExact()->SolveStages(problem, 0, budget);
-    if (exact.ok() && exact->best) {
+    if (exact.ok() && !(exact->complete && !exact->best)) {
+      const std::string_view exists =
+          exact->best ? "one exists: use planner exact" : "it is not proven that none exists";
       result.reasons.push_back(
-          {"planner", "", 0, 0,
-           fmt::format("planner {} found no feasible plan, but one exists: use planner exact", planner.name())});
+          {"planner", "", 0, 0, fmt::format("planner {} found no feasible plan, but {}", planner.name(), exists)});
       return absl::OkStatus();
     }
   }
-  result.reasons = WhyInfeasible(problem, budget);
-  if (result.reasons.empty()) {
-    result.reasons.push_back(
-        {"limit", "", 0, 0, "no plan meets all constraints together: relax more than one of them"});
-  }
+  result.reasons = WhyNone(problem, solution.why, budget);
   return absl::OkStatus();
 }
 
@@ -179,6 +193,13 @@ absl::Status CheckPlanner(const Planner& planner, const model::PlanRequest& requ
       planner.name());
 }
 
+// Whether it is known before the planner searches that no plan exists. Planners that prove see it themselves where the
+// model has few possible stages.
+Feasibility CheckBefore(const Problem& problem, const Planner& planner, const Budget& budget) {
+  if (planner.proves_optimality() && !HasManyStages(problem)) return {};
+  return CheckFeasible(problem, budget);
+}
+
 // Asks the planner, and then lets the simulator choose among its best candidates where it can.
 absl::StatusOr<Solution> BestStages(const Question& question, const Planner& planner, const base::Clock& clock,
                                     base::SteadyTime deadline, std::stop_token stop, model::PlanResult& result) {
@@ -197,6 +218,9 @@ absl::StatusOr<Solution> BestStages(const Question& question, const Planner& pla
   Solution solution;
   if (differ) {
     solution = OneStage(problem, result);
+  } else if (Feasibility before = CheckBefore(problem, planner, budget); before.infeasible) {
+    solution.infeasible = true;
+    solution.why = std::move(before.reasons);
   } else {
     const std::unique_ptr<Judge> judge = MakeClosedForm(question);
     MEDLEY_ASSIGN_OR_RETURN(Candidate candidate, planner.Solve(question, *judge, request.planner.seed, budget));
@@ -241,10 +265,30 @@ absl::StatusOr<model::PlanResult> AnswerInUnits(const model::PlanRequest& reques
   }
   result.policy = std::move(solution.policy);
   const Budget budget(clock, end, stop);
-  AddAlternatives(problem, differ, budget, result);
+  const bool proven = solution.infeasible || (planner.proves_optimality() && solution.complete);
+  AddAlternatives(problem, differ, !solution.best && !differ && proven, budget, result);
   result.complete = solution.complete && planner.deterministic() && !budget.Spent();
   result.planning_seconds = base::ToSeconds(clock.Steady() - begin);
   return result;
+}
+
+// Plans with parameter servers and plans whose trainers keep the rows are compared where the request leaves it open.
+absl::StatusOr<model::PlanResult> AnswerForRows(const model::PlanRequest& request, const PriceOrigin& origin,
+                                                const Planner& planner, const base::Clock& clock, std::stop_token stop,
+                                                base::SteadyTime deadline) {
+  if (!ChoosesRowsPlace(request)) return AnswerInUnits(request, origin, planner, clock, std::move(stop), deadline);
+  const base::SteadyTime now = clock.Steady();
+  const base::SteadyTime half = deadline == base::SteadyTime::max() ? deadline : now + (deadline - now) / 2;
+  auto servers = AnswerInUnits(ForRowsPlace(request, model::RowsPlace::kServers), origin, planner, clock, stop, half);
+  if (!servers.ok() && !absl::IsDeadlineExceeded(servers.status())) return servers;
+  auto trainers = AnswerInUnits(ForRowsPlace(request, model::RowsPlace::kTrainers), origin, planner, clock,
+                                std::move(stop), deadline);
+  if (!trainers.ok() && !absl::IsDeadlineExceeded(trainers.status())) return trainers;
+  if (!servers.ok() && (!trainers.ok() || !trainers->plan)) return servers;
+  if (!trainers.ok() && !servers->plan) return trainers;
+  const bool servers_known = servers.ok(), trainers_known = trainers.ok();
+  return BetterPlace(request, servers_known ? *std::move(servers) : model::PlanResult(), servers_known,
+                     trainers_known ? *std::move(trainers) : model::PlanResult(), trainers_known);
 }
 
 }  // namespace
@@ -262,7 +306,7 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   MEDLEY_RETURN_IF_ERROR(registry.CheckName(request.planner.name, supply));
   const Planner& planner = *registry.Find(request.planner.name, supply);
   auto result = supply == Supply::kDevices ? AnswerOnDevices(request, planner, clock, std::move(stop), deadline)
-                                           : AnswerInUnits(request, origin, planner, clock, std::move(stop), deadline);
+                                           : AnswerForRows(request, origin, planner, clock, std::move(stop), deadline);
   if (!result.ok()) return result;
   result->catalog_revision = origin.catalog_revision;
   result->price_time = origin.price_time;

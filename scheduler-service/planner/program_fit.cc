@@ -22,7 +22,8 @@ std::vector<double> UnitMemory(const program::Program& program, const model::Pla
   for (const model::Resource& resource : request.resources) by_pool[resource.name] = resource.memory_bytes;
   std::vector<double> bytes;
   for (const program::Device& device : program.devices) {
-    bytes.push_back(device.server ? request.server_memory_bytes : by_pool[device.pool]);
+    const double servers = device.host >= 0 ? 0 : request.server_memory_bytes;  // a trainer's shard is counted there
+    bytes.push_back(device.server ? servers : by_pool[device.pool]);
   }
   return bytes;
 }

@@ -21,7 +21,8 @@ Relaxation::Relaxation(const StageGraph& graph, int most_stages)
       all_units_(components_ - 2),
       all_stages_(components_ - 1),
       most_stages_(most_stages),
-      multipliers_(components_, 0) {}
+      multipliers_(components_, 0),
+      rests_(graph.problem().layers(), graph.problem().types()) {}
 
 double Relaxation::QuotaOf(size_t component) const {
   if (component < all_units_) return problem_.limit(static_cast<int>(component));
@@ -33,23 +34,25 @@ bool Relaxation::Prepare(double low, double high, std::vector<int>& active) {
   low_ = low;
   high_ = high;
   arcs_.clear();
+  besides_.clear();
   slowest_active_ = kInfinity;
   size_t kept = 0;
   for (const int i : active) {
-    const int units = graph_.UnitsAt(i, low);
-    if (units == 0) continue;
+    edges_.clear();
+    slowest_active_ = std::min(slowest_active_, graph_.AddEdges(i, low, edges_, besides_));
+    if (edges_.empty()) continue;
     active[kept++] = i;
     const PossibleStage& s = graph_.stage(i);
-    const double throughput = graph_.ThroughputOf(i, units);
-    slowest_active_ = std::min(slowest_active_, throughput);
-    arcs_.push_back({i, s.first, s.last, s.type, units,
-                     problem_.price(s.type) * units / std::min(high, throughput) * kDown, s.load.seconds, 0});
+    for (const StageEdge& edge : edges_) {
+      const double fastest = graph_.ThroughputOf(i, edge.units);
+      arcs_.push_back({edge, problem_.price(s.type) * edge.units / std::min(high, fastest) * kDown, s.load.seconds, 0});
+    }
   }
   active.resize(kept);
   PrepareServers(low, high);
   Weigh();
   Backward();
-  return to_go_[0].least < kInfinity && !(slowest_active_ > high);
+  return rests_.Whole().least < kInfinity && !(slowest_active_ > high);
 }
 
 // Uses the larger of two lower bounds of the servers' cost: the cost for the cheapest path if servers were divisible,
@@ -101,37 +104,25 @@ void Relaxation::Weigh() {
   }
 }
 
-void Relaxation::Backward() {
-  to_go_.assign(At(problem_.layers()) + 1, {});
-  to_go_.back().least = 0;
-  for (size_t i = arcs_.size(); i-- > 0;) {
-    const Arc& arc = arcs_[i];
-    to_go_[At(arc.first)].Offer(arc.weight + to_go_[At(arc.last + 1)].least, static_cast<int>(i));
-  }
-}
-
 void Relaxation::Forward() {
-  so_far_.assign(At(problem_.layers()) + 1, {});
-  so_far_[0].least = 0;
+  so_far_.assign(At(problem_.layers()) + 1, kInfinity);
+  so_far_[0] = 0;
   for (const Arc& arc : arcs_) {
-    so_far_[At(arc.last + 1)].Offer(so_far_[At(arc.first)].least + arc.weight, arc.stage);
+    double& here = so_far_[At(arc.last + 1)];
+    here = std::min(here, so_far_[At(arc.first)] + arc.weight);
   }
 }
 
 double Relaxation::PathBound() const {
-  const double sum = to_go_[0].least + constant_;
+  const double least = rests_.Whole().least;
+  const double sum = least + constant_;
   // Subtract the rounding error of the two parts, which may be much larger than their sum.
-  return sum - 1e-12 * (std::abs(to_go_[0].least) + std::abs(constant_));
+  return sum - 1e-12 * (std::abs(least) + std::abs(constant_));
 }
 
 std::vector<int> Relaxation::Path() const {
   std::vector<int> path;
-  for (int layer = 0; layer < problem_.layers();) {
-    const int i = to_go_[At(layer)].stage;
-    if (i < 0) return {};
-    path.push_back(i);
-    layer = arcs_[At(i)].last + 1;
-  }
+  for (int i = rests_.Whole().stage; i >= 0; i = rests_.After(At(i), arcs_[At(i)]).stage) path.push_back(i);
   return path;
 }
 
@@ -219,9 +210,11 @@ void Relaxation::Eliminate(double cutoff, std::vector<int>& active) {
   Backward();
   Forward();
   size_t kept = 0;
-  for (const Arc& arc : arcs_) {
-    const double path = so_far_[At(arc.first)].least + arc.weight + to_go_[At(arc.last + 1)].least;
-    if (path + constant_ - 1e-12 * (path + std::abs(constant_)) < cutoff) active[kept++] = arc.stage;
+  for (size_t i = 0; i < arcs_.size(); ++i) {
+    const Arc& arc = arcs_[i];
+    const double path = so_far_[At(arc.first)] + arc.weight + rests_.After(i, arc).least;
+    if (!(path + constant_ - 1e-12 * (path + std::abs(constant_)) < cutoff)) continue;
+    if (kept == 0 || active[kept - 1] != arc.stage) active[kept++] = arc.stage;  // edges of a stage are side by side
   }
   active.resize(kept);
 }

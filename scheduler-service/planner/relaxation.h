@@ -5,12 +5,15 @@
 // is larger on every later step. So a shortest path over these weights is a lower bound for every plan in the interval.
 // Limits (units of a type, maxUnits, stages) that hold at x also hold at a. They enter the weights with multipliers
 // (Lagrangian relaxation; Geoffrion 1974), which subgradient steps improve. Shortest paths from both ends give a bound
-// for each stage, and stages whose bound reaches the cutoff are excluded. Not thread-safe.
+// for each stage, and stages whose bound reaches the cutoff are excluded. Where neighbours matter, a stage has an edge
+// for each number of units that it may need, and edges that do not allow each other are not on one path; a stage with k
+// units costs at least what it would if it were as fast as beside its best neighbours. Not thread-safe.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "scheduler-service/planner/rest_of_paths.h"
 #include "scheduler-service/planner/stage_graph.h"
 
 namespace medley::sched {
@@ -42,16 +45,15 @@ class Relaxation {
   void set_multipliers(std::vector<double> multipliers) { multipliers_ = std::move(multipliers); }
 
  private:
-  struct Arc {
-    int stage, first, last, type, units;
-    double rate;            // cost of trainers and, if linear_servers_, of servers
-    double server_seconds;  // ServerLoad::seconds
-    double weight;          // rate plus multipliers
+  struct Arc : StageEdge {
+    double rate = 0;            // cost of trainers and, if linear_servers_, of servers
+    double server_seconds = 0;  // ServerLoad::seconds
+    double weight = 0;          // rate plus multipliers
   };
 
   void PrepareServers(double low, double high);
   void Weigh();
-  void Backward();
+  void Backward() { rests_.Compute(arcs_, besides_); }
   void Forward();
   double PathBound() const;
   std::vector<int> Path() const;  // indices into arcs_
@@ -69,13 +71,16 @@ class Relaxation {
   std::vector<double> multipliers_;
   double low_ = 0, high_ = 0;
   double slowest_active_ = 0;
+  std::vector<StageEdge> edges_;  // of one stage
   std::vector<Arc> arcs_;
+  std::vector<Beside> besides_;  // of the arcs
   // The cost of servers is either linear in the load of the path, or that of the units that every path needs at least.
   bool linear_servers_ = true;
   int least_servers_ = 0;
-  double server_rate_ = 0;                // cost of least_servers_
-  double constant_ = 0;                   // constant part of the bound: servers minus multipliers * limits
-  std::vector<LeastSum> to_go_, so_far_;  // by layer
+  double server_rate_ = 0;  // cost of least_servers_
+  double constant_ = 0;     // constant part of the bound: servers minus multipliers * limits
+  RestOfPaths rests_;
+  std::vector<double> so_far_;  // by layer: the least weight of paths from the first one, whether edges fit or not
 };
 
 }  // namespace medley::sched

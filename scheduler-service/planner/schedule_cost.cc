@@ -28,8 +28,9 @@ double Over(double needed, double available) {
 void SmallestUnits(const Problem& of, std::vector<StageChoice>& stages, double& over) {
   const Problem problem = of.ForStages(static_cast<int>(stages.size()));
   const double required = problem.RequiredThroughput();
-  for (StageChoice& s : stages) {
-    const StageTerms terms = problem.Terms(s.first, s.last, s.type);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    StageChoice& s = stages[i];
+    const PlacedTerms terms = problem.TermsIn(stages, i);
     const double memory = problem.type(s.type).memory_bytes;
     if (memory > 0) over += Over(problem.LocalBytes(s.first, s.last, s.type), memory);
     s.units = problem.MinUnits(terms, required, kUnbounded);

@@ -19,8 +19,12 @@ size_t Place(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
-ScheduleDp::ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule, int most_stages)
-    : problem_(problem), budget_(budget), graph_(problem, schedule, most_stages), most_stages_(most_stages) {}
+ScheduleDp::ScheduleDp(const Problem& problem, const Budget& budget, const StageSubset& subset, int most_stages)
+    : problem_(problem),
+      budget_(budget),
+      graph_(problem, subset, most_stages),
+      most_stages_(most_stages),
+      rests_(problem.layers(), problem.types()) {}
 
 void ScheduleDp::Prepare(double x) { Prepare(x, graph_.All(), std::vector<double>(Place(problem_.types()) + 2, 0)); }
 
@@ -28,6 +32,7 @@ void ScheduleDp::Prepare(double x, const std::vector<int>& active, std::vector<d
   x_ = x;
   multipliers_ = std::move(multipliers);
   arcs_.clear();
+  besides_.clear();
   arcs_from_.assign(Place(problem_.layers()) + 1, 0);
   const double all = multipliers_[Place(problem_.types())], stage = multipliers_.back();
   const double server = problem_.server_type() < 0 ? 0 : problem_.server_price();
@@ -37,29 +42,23 @@ void ScheduleDp::Prepare(double x, const std::vector<int>& active, std::vector<d
                             ? 0
                             : multipliers_[Place(problem_.server_type())] * x / problem_.batch() * kServersDown);
   for (const int i : active) {
-    const int units = graph_.UnitsAt(i, x);
-    if (units == 0) continue;
     const PossibleStage& s = graph_.stage(i);
-    const double hourly = problem_.price(s.type) * units;
-    arcs_.push_back({i, s.first, s.last, s.type, units, hourly,
-                     hourly + (multipliers_[Place(s.type)] + all) * units + server_weight * s.load.seconds + stage,
-                     graph_.ThroughputOf(i, units) == x});
+    edges_.clear();
+    graph_.AddEdges(i, x, edges_, besides_);
+    for (const StageEdge& edge : edges_) {
+      const double hourly = problem_.price(s.type) * edge.units;
+      arcs_.push_back(
+          {edge, hourly,
+           hourly + (multipliers_[Place(s.type)] + all) * edge.units + server_weight * s.load.seconds + stage,
+           graph_.ThroughputOf(i, edge.units) == x});
+    }
     arcs_from_[Place(s.first) + 1] = arcs_.size();
   }
   for (size_t l = 1; l < arcs_from_.size(); ++l) arcs_from_[l] = std::max(arcs_from_[l], arcs_from_[l - 1]);
   constant_ = 0;
   for (int t = 0; t < problem_.types(); ++t) constant_ -= multipliers_[Place(t)] * problem_.limit(t);
   constant_ -= all * problem_.request().constraints.max_units + stage * most_stages_;
-  ComputeToGo();
-}
-
-void ScheduleDp::ComputeToGo() {
-  to_go_.assign(Place(problem_.layers()) + 1, {});
-  to_go_.back().least = 0;
-  for (size_t i = arcs_.size(); i-- > 0;) {
-    const Arc& arc = arcs_[i];
-    to_go_[Place(arc.first)].Offer(arc.weight + to_go_[Place(arc.last + 1)].least, 0);
-  }
+  rests_.Compute(arcs_, besides_);
 }
 
 int ScheduleDp::UseOf(const Arc& arc, int component) const {
@@ -112,12 +111,31 @@ int ScheduleDp::Floor(size_t component, int layer) const {
   return most == kNever ? 0 : std::max(0, TrackedLimit(tracked_[component]) - most);
 }
 
+// True if the stage of `arc`, after those of `from`, or the one before it runs at exactly x.
+bool ScheduleDp::IsExact(const Label& from, const Arc& arc) const {
+  if (!problem_.has_hops() || arc.last - arc.first + 1 == problem_.layers()) return arc.exact;
+  if (from.arc < 0) return false;  // what follows decides
+  const Arc& before = arcs_[Place(from.arc)];
+  return graph_.RunsAtAfter(before, arc.type, x_) || graph_.RunsAtBefore(arc, before.type, x_);
+}
+
+// True if every stage that may follow `other` may follow `one`, and needs no more units there.
+bool ScheduleDp::MayBeFollowedLike(const Label& one, const Label& other, int layer) const {
+  if (one.arc == other.arc || !problem_.has_hops() || layer == 0 || layer == problem_.layers()) return true;
+  const Arc &a = arcs_[Place(one.arc)], &b = arcs_[Place(other.arc)];
+  if (exactly_ && !one.exact) return false;  // what follows may make only `other` exact
+  const auto after = [&](const Arc& arc) { return arc.beside < 0 ? kAllTypes : besides_[Place(arc.beside)].after; };
+  if ((after(b) & ~after(a)) != 0) return false;
+  return a.type == b.type || !rests_.IsNarrow(layer) || graph_.IsNoWorseNeighbour(a.type, b.type);
+}
+
 // True if `a`, together with the servers that only `a` needs, costs at most as much as `b` and uses at most as many
 // units.
 bool ScheduleDp::Dominates(int a, int b, int layer) const {
   const Label &one = labels_[Place(a)], &other = labels_[Place(b)];
   if (one.hourly > other.hourly || (exactly_ && !one.exact && other.exact)) return false;
   if (exactly_ && most_stages_ > 0 && one.stages != other.stages) return false;
+  if (!MayBeFollowedLike(one, other, layer)) return false;
   ServerLoad more;
   more.seconds = std::max(0.0, one.load.seconds - other.load.seconds) * (1 + 4e-12);
   more.bytes = std::max(0.0, one.load.bytes - other.load.bytes) * (1 + 4e-12);
@@ -160,17 +178,19 @@ void ScheduleDp::KeepBest(int layer, int width) {
 
 void ScheduleDp::Extend(int label, const Arc& arc, double cutoff) {
   const Label& from = labels_[Place(label)];
+  if (from.arc >= 0 && !Fit(arcs_[Place(from.arc)], arc, besides_)) return;
+  const size_t place = static_cast<size_t>(&arc - arcs_.data());
   Label next;
   next.weight = from.weight + arc.weight;
-  const double rest = to_go_[Place(arc.last + 1)].least;
+  const double rest = rests_.After(place, arc).least;
   const double whole = next.weight + rest;
   if (!(whole + constant_ - 1e-12 * (whole - constant_) < cutoff)) return;
   next.hourly = from.hourly + arc.hourly;
   next.load = from.load;
   next.load.Add(graph_.stage(arc.stage).load);
-  next.exact = from.exact || arc.exact;
+  next.exact = from.exact || (exactly_ && IsExact(from, arc));
   next.stages = from.stages + 1;
-  next.arc = static_cast<int>(&arc - arcs_.data());
+  next.arc = static_cast<int>(place);
   next.parent = label;
   const int index = static_cast<int>(labels_.size());
   labels_.push_back(next);
@@ -256,7 +276,7 @@ ScheduleDp::Answer ScheduleDp::Repeat(double cutoff, bool exactly, int width) {
   if (most > 0) cutoff = std::min(cutoff, std::nextafter(most * (1 + kTolerance), kInfinity));
   Answer incumbent;
   for (;;) {
-    if (!(to_go_[0].least < kInfinity)) return {};
+    if (!(rests_.Whole().least < kInfinity)) return {};
     if (width == 0 && !tracked_.empty() && incumbent.outcome == Outcome::kNone) {
       // Tight limits cause many labels. A plan from beam search lowers the cutoff, which reduces their number.
       incumbent = Tracked(cutoff, exactly, kBeamWidth);

@@ -1,11 +1,13 @@
 // Finds the cheapest schedule for a given throughput x, by dynamic programming over layers with labels.
 //
-// For a given x, every possible stage has a smallest number of units, so the schedule is a shortest path over stages.
+// For a given x, every possible stage has a smallest number of units beside given neighbours, so the schedule is a
+// shortest path over the edges of the stages (stage_graph.h).
 // The limits of types, servers and maxUnits couple the stages, so each partial path is a label: its cost, the units it
 // uses and its server load. A label is dropped if
 // - its cost plus a lower bound of the remaining cost (a Lagrangian bound, see relaxation.h) reaches the cutoff,
 // - the units that it uses and still needs exceed a limit, or
-// - it is dominated: another label is at least as good in all components.
+// - it is dominated: another label is at least as good in all components, and what may follow the one may follow the
+//   other.
 // A limit becomes a component of the labels only after a solution has violated it, because most limits are not binding.
 // A plan may be faster than x. It is then charged as if it ran at x. Hence the hourly price D(x) of the result does not
 // decrease as x grows, and it is a lower bound for all plans with throughput >= x.
@@ -14,6 +16,7 @@
 
 #include <vector>
 
+#include "scheduler-service/planner/rest_of_paths.h"
 #include "scheduler-service/planner/stage_graph.h"
 #include "scheduler-service/planning/budget.h"
 
@@ -21,9 +24,8 @@ namespace medley::sched {
 
 class ScheduleDp {
  public:
-  // With `schedule`, only plans that keep it (StageGraph). With `most_stages` above 0, only plans that have no more.
-  ScheduleDp(const Problem& problem, const Budget& budget, const std::vector<int>* schedule = nullptr,
-             int most_stages = 0);
+  // Only plans of stages in `subset`. With `most_stages` above 0, only plans that have no more.
+  ScheduleDp(const Problem& problem, const Budget& budget, const StageSubset& subset = {}, int most_stages = 0);
 
   enum class Outcome { kFound, kNone, kStopped };
   struct Answer {
@@ -51,12 +53,11 @@ class ScheduleDp {
   double FastestThroughput() const { return graph_.FastestThroughput(); }
 
  private:
-  // A stage with its units for the current x.
-  struct Arc {
-    int stage, first, last, type, units;
-    double hourly;  // cost of trainers, USD/h
-    double weight;  // cost of trainers, lower bound of the cost of servers, and multipliers
-    bool exact;     // the stage runs at exactly x
+  // A stage with units for the current x.
+  struct Arc : StageEdge {
+    double hourly = 0;   // cost of trainers, USD/h
+    double weight = 0;   // cost of trainers, lower bound of the cost of servers, and multipliers
+    bool exact = false;  // the stage runs at exactly x, whatever its neighbours are
   };
   struct Label {
     double hourly = 0;  // cost of trainers so far, USD/h
@@ -72,7 +73,6 @@ class ScheduleDp {
     std::vector<int> least, most;
   };
 
-  void ComputeToGo();
   void ComputeRest();
   int* UsedOf(int label) { return used_.data() + static_cast<size_t>(label) * tracked_.size(); }
   const int* UsedOf(int label) const { return used_.data() + static_cast<size_t>(label) * tracked_.size(); }
@@ -81,6 +81,8 @@ class ScheduleDp {
   // Use of a tracked component up to this value cannot exceed the limit in or after `layer`, so it does not matter for
   // dominance.
   int Floor(size_t component, int layer) const;
+  bool IsExact(const Label& from, const Arc& arc) const;
+  bool MayBeFollowedLike(const Label& one, const Label& other, int layer) const;
   bool Dominates(int a, int b, int layer) const;
   void DropDominated(int layer);
   void KeepBest(int layer, int width);
@@ -103,12 +105,14 @@ class ScheduleDp {
   double x_ = 0;
   double server_hourly_ = 0;  // lower bound of USD/h per second of server load
   std::vector<double> multipliers_;
+  std::vector<StageEdge> edges_;  // of one stage
   std::vector<Arc> arcs_;
+  std::vector<Beside> besides_;    // of the arcs
   std::vector<size_t> arcs_from_;  // [layer]: index of its first arc; the last entry is arcs_.size()
-  std::vector<LeastSum> to_go_;    // least weights from a layer to the end, by layer
-  double constant_ = 0;            // -multipliers * limits
-  bool exactly_ = false;           // argument of the current Solve
-  std::vector<Rest> rest_;         // by tracked component
+  RestOfPaths rests_;
+  double constant_ = 0;     // -multipliers * limits
+  bool exactly_ = false;    // argument of the current Solve
+  std::vector<Rest> rest_;  // by tracked component
   std::vector<Label> labels_;
   std::vector<int> used_;                   // [label][component]
   std::vector<std::vector<int>> frontier_;  // labels by layer

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model/reason.h"
 #include "scheduler-service/planning/planner.h"
 #include "scheduler-service/provision/provisioned.h"
 
@@ -18,6 +19,8 @@ struct Solution {
   std::optional<Provisioned> best;
   std::optional<double> lower_bound;  // proven, of the objective's value for all feasible plans
   bool complete = true;               // false: the budget ended the search
+  bool infeasible = false;            // it was proven before the search that no plan exists,
+  std::vector<model::Reason> why;     // perhaps with reasons
   std::string planner;                // that made the plan, if it is not the requested one
   std::string policy;                 // the trained policy as bytes, if the request asks for it
   std::vector<std::string> notes;     // sentences for the answer, for example why another planner made the plan

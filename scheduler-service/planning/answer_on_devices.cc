@@ -6,11 +6,11 @@
 #include <set>
 
 #include "common/base/status.h"
+#include "scheduler-service/devices/figures.h"
+#include "scheduler-service/devices/plans.h"
+#include "scheduler-service/devices/why_none.h"
 #include "scheduler-service/planning/choose_devices.h"
 #include "scheduler-service/planning/judge.h"
-#include "scheduler-service/step_time/figures.h"
-#include "scheduler-service/step_time/plans.h"
-#include "scheduler-service/step_time/why_none.h"
 
 namespace medley::sched {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using Alternative = model::StepTimePlan::Alternative;
 
 // A plan to compare with, timed; impossible where it breaks a bound of the request.
-Alternative Timed(std::string label, const model::PlanRequest& request, const StepTimeProblem& problem,
+Alternative Timed(std::string label, const model::PlanRequest& request, const DeviceProblem& problem,
                   const model::ExecutionPlan& plan, Judge& judge) {
   const auto seconds = judge.SecondsWithin(plan);
   if (!seconds.ok()) return {std::move(label), 0, std::string(base::Message(seconds.status()))};
@@ -28,7 +28,7 @@ Alternative Timed(std::string label, const model::PlanRequest& request, const St
 }
 
 // The whole model on one device: the fastest that it fits on.
-Alternative OneDevice(const model::PlanRequest& request, const StepTimeProblem& problem, Judge& judge) {
+Alternative OneDevice(const model::PlanRequest& request, const DeviceProblem& problem, Judge& judge) {
   Alternative best{"one device", 0, ""};
   std::set<std::string> pools;  // devices of one pool are equally fast
   for (int d = 0; d < problem.devices(); ++d) {
@@ -45,7 +45,7 @@ Alternative OneDevice(const model::PlanRequest& request, const StepTimeProblem& 
 }
 
 // All devices, each with the same part of the batch, in one ring.
-Alternative EqualShares(const model::PlanRequest& request, const StepTimeProblem& problem, Judge& judge) {
+Alternative EqualShares(const model::PlanRequest& request, const DeviceProblem& problem, Judge& judge) {
   DataParallel how;
   for (int d = 0; d < problem.devices(); ++d) how.devices.push_back(d);
   how.shares.assign(how.devices.size(), 1.0 / problem.devices());
@@ -76,7 +76,7 @@ absl::StatusOr<model::PlanResult> AnswerOnDevices(const model::PlanRequest& requ
   result.reasons = UnpricedDevices(request);
   if (!result.reasons.empty()) return result;
   MEDLEY_ASSIGN_OR_RETURN(const Question question, Question::Compile(WithoutBounds(request)));
-  const StepTimeProblem& problem = question.devices();
+  const DeviceProblem& problem = question.devices();
   const double budget = std::min(request.planner.time_budget_seconds, 3600.0);
   const Budget limits(clock, std::min(deadline, begin + base::FromSeconds(budget)), stop);
   MEDLEY_ASSIGN_OR_RETURN(Chosen chosen, ChooseDevices(question, request, planner, limits));
@@ -109,7 +109,9 @@ absl::StatusOr<model::PlanResult> AnswerOnDevices(const model::PlanRequest& requ
   plan.simulated = candidate.judged;
   plan.repaired = candidate.repaired;
   plan.explanation = std::move(candidate.explanation);
-  plan.alternatives = std::move(candidate.alternatives);
+  for (Candidate::Alternative& other : candidate.alternatives) {
+    plan.alternatives.push_back({std::move(other.label), other.seconds, std::move(other.failure)});
+  }
   plan.alternatives.push_back(OneDevice(request, problem, *judge));
   plan.alternatives.push_back(EqualShares(request, problem, *judge));
   candidate.plan->estimate.throughput = plan.throughput;

@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/model/forward.h"
+#include "common/model/plan_result.h"
 #include "scheduler-service/planning/planner.h"
 
 namespace medley::sched {

@@ -7,12 +7,17 @@
 #include <vector>
 
 #include "common/model/execution_plan.h"
-#include "common/model/plan_result.h"
-#include "scheduler-service/step_time/figures.h"
+#include "scheduler-service/devices/figures.h"
 
 namespace medley::sched {
 
 struct Candidate {
+  // A plan that the planner compared.
+  struct Alternative {
+    std::string label;
+    double seconds = 0;   // of a step
+    std::string failure;  // why there is no such plan, instead of seconds
+  };
   std::optional<model::ExecutionPlan> plan;  // nullopt: none was found; `notes` may say why
   Figures figures;                           // of the plan, by the planner's judge
   // Proven, of the objective's value (on devices: of the seconds of a step), by the closed form that the planner
@@ -24,11 +29,11 @@ struct Candidate {
   // False: the budget ended the search. If true and `plan` is nullopt, a planner that proves optimality has proven that
   // there is no plan.
   bool complete = true;
-  std::vector<model::StepTimePlan::Alternative> alternatives;  // that the planner compared
-  std::string explanation;                                     // one fact a line
-  std::vector<std::string> notes;                              // sentences for the answer
-  std::string planner;                                         // that made the plan, if it is not the requested one
-  std::string policy;                                          // a trained one as bytes, if the request asks for it
+  std::vector<Alternative> alternatives;
+  std::string explanation;         // one fact a line
+  std::vector<std::string> notes;  // sentences for the answer
+  std::string planner;             // that made the plan, if it is not the requested one
+  std::string policy;              // a trained one as bytes, if the request asks for it
 };
 
 }  // namespace medley::sched

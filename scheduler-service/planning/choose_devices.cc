@@ -9,8 +9,8 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
-#include "scheduler-service/step_time/device_choices.h"
-#include "scheduler-service/step_time/why_none.h"
+#include "scheduler-service/devices/device_choices.h"
+#include "scheduler-service/devices/why_none.h"
 
 namespace medley::sched {
 namespace {
@@ -28,7 +28,7 @@ bool IsAboutTime(model::Objective objective) {
 }
 
 // "2 of 4 h100, 3 of 8 cpu".
-std::string Counted(const StepTimeProblem& problem, const model::ExecutionPlan& plan) {
+std::string Counted(const DeviceProblem& problem, const model::ExecutionPlan& plan) {
   std::map<std::string, std::pair<int, int>> pools;  // used, there
   for (int d = 0; d < problem.devices(); ++d) ++pools[problem.device(d).pool].second;
   for (const model::Device& device : plan.devices) ++pools[device.pool].first;
@@ -42,7 +42,7 @@ std::string Counted(const StepTimeProblem& problem, const model::ExecutionPlan& 
 
 class DeviceSearch {
  public:
-  DeviceSearch(const StepTimeProblem& problem, const model::PlanRequest& request, const Planner& planner,
+  DeviceSearch(const DeviceProblem& problem, const model::PlanRequest& request, const Planner& planner,
                const Budget& limits)
       : problem_(problem),
         request_(request),
@@ -227,7 +227,7 @@ class DeviceSearch {
     return out;
   }
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const model::PlanRequest& request_;
   const Planner& planner_;
   const Budget& limits_;
@@ -245,7 +245,7 @@ class DeviceSearch {
 };
 
 // Bounds of units or money that all devices together break, so that the question is which of them to use.
-bool MustChoose(const StepTimeProblem& problem, const model::PlanRequest& request) {
+bool MustChoose(const DeviceProblem& problem, const model::PlanRequest& request) {
   const model::Constraints& c = request.constraints;
   if (!IsAboutTime(request.objective)) return true;
   if (c.max_units > 0 && problem.devices() > c.max_units) return true;
@@ -265,7 +265,7 @@ bool BreaksOnlyTime(const model::Constraints& constraints, const Figures& figure
 
 absl::StatusOr<Chosen> ChooseDevices(const Question& question, const model::PlanRequest& request,
                                      const Planner& planner, const Budget& limits) {
-  const StepTimeProblem& problem = question.devices();
+  const DeviceProblem& problem = question.devices();
   if (MustChoose(problem, request)) return DeviceSearch(problem, request, planner, limits).Run();
   Chosen chosen;
   MEDLEY_ASSIGN_OR_RETURN(chosen.candidate, planner.Solve(question, request.planner.seed, limits));

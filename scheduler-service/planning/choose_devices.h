@@ -12,9 +12,9 @@
 
 #include "common/model/forward.h"
 #include "common/model/reason.h"
+#include "scheduler-service/devices/figures.h"
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/planning/planner.h"
-#include "scheduler-service/step_time/figures.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
 

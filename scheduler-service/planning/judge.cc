@@ -5,9 +5,9 @@
 #include "common/base/status.h"
 #include "common/model/execution_plan.h"
 #include "common/model/planning.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/simulate/plan_simulation.h"
-#include "scheduler-service/step_time/device_simulator.h"
 
 namespace medley::sched {
 namespace {

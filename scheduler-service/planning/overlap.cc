@@ -8,7 +8,7 @@
 
 namespace medley::sched {
 
-std::vector<int64_t> BucketSizes(const StepTimeProblem& problem) {
+std::vector<int64_t> BucketSizes(const DeviceProblem& problem) {
   std::vector<int64_t> sizes = {0};
   for (const int parts : {4, 16, 64}) {
     const auto bytes = static_cast<int64_t>(problem.WeightBytes(0, problem.layers()) / parts);

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "common/model/execution_plan.h"
+#include "scheduler-service/devices/device_simulator.h"
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/planning/budget.h"
 #include "scheduler-service/planning/judge.h"
-#include "scheduler-service/step_time/device_simulator.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
 
 // Sizes of buckets that are compared: all gradients at once, and the parameters in about 4, 16 and 64 parts.
-std::vector<int64_t> BucketSizes(const StepTimeProblem& problem);
+std::vector<int64_t> BucketSizes(const DeviceProblem& problem);
 
 // A plan must take at most this part of the seconds of one that updates at the end: a step that is open makes a switch
 // and an evaluation wait, and is lost with a member.
@@ -50,7 +50,7 @@ class Overlapping {
  private:
   absl::StatusOr<std::optional<OverlappedPlan>> InOrderOfFirstUse(model::ExecutionPlan plan, double below);
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   Judge& judge_;
   const Budget& limits_;
   const int64_t before_;

@@ -12,11 +12,11 @@ namespace medley::sched {
 
 Question::Question(Problem problem) : units_(std::make_shared<const Problem>(std::move(problem))) {}
 
-Question::Question(StepTimeProblem problem) : devices_(std::make_shared<const StepTimeProblem>(std::move(problem))) {}
+Question::Question(DeviceProblem problem) : devices_(std::make_shared<const DeviceProblem>(std::move(problem))) {}
 
 absl::StatusOr<Question> Question::Compile(model::PlanRequest request) {
   if (request.on_devices()) {
-    MEDLEY_ASSIGN_OR_RETURN(StepTimeProblem problem, StepTimeProblem::Compile(std::move(request)));
+    MEDLEY_ASSIGN_OR_RETURN(DeviceProblem problem, DeviceProblem::Compile(std::move(request)));
     return Question(std::move(problem));
   }
   MEDLEY_ASSIGN_OR_RETURN(Problem problem, Problem::Compile(std::move(request)));

@@ -12,24 +12,24 @@
 
 #include "common/model/forward.h"
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/devices/figures.h"
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/options/takes.h"
-#include "scheduler-service/step_time/figures.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::sched {
 
 class Question {
  public:
-  Question(Problem problem);          // NOLINT(google-explicit-constructor)
-  Question(StepTimeProblem problem);  // NOLINT(google-explicit-constructor)
-  // Errors: those of Problem::Compile or of StepTimeProblem::Compile.
+  Question(Problem problem);        // NOLINT(google-explicit-constructor)
+  Question(DeviceProblem problem);  // NOLINT(google-explicit-constructor)
+  // Errors: those of Problem::Compile or of DeviceProblem::Compile.
   static absl::StatusOr<Question> Compile(model::PlanRequest request);
 
   const model::PlanRequest& request() const;
   Supply supply() const { return units_ != nullptr ? Supply::kUnits : Supply::kDevices; }
-  const Problem& units() const { return *units_; }              // only of this supply
-  const StepTimeProblem& devices() const { return *devices_; }  // only of this supply
-  double samples() const;                                       // of a step
+  const Problem& units() const { return *units_; }            // only of this supply
+  const DeviceProblem& devices() const { return *devices_; }  // only of this supply
+  double samples() const;                                     // of a step
 
   // FailedPrecondition if `plan` breaks a bound of the request. Without `figures` only bounds that need no time.
   absl::Status CheckBounds(const model::ExecutionPlan& plan, const std::optional<Figures>& figures) const;
@@ -37,7 +37,7 @@ class Question {
  private:
   // One of both. Copies share it.
   std::shared_ptr<const Problem> units_;
-  std::shared_ptr<const StepTimeProblem> devices_;
+  std::shared_ptr<const DeviceProblem> devices_;
 };
 
 }  // namespace medley::sched

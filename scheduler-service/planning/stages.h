@@ -8,7 +8,7 @@
 #include "common/model/forward.h"
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/cost/problem.h"
-#include "scheduler-service/step_time/figures.h"
+#include "scheduler-service/devices/figures.h"
 
 namespace medley::sched {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 template <typename S>
 void Adam<S>::Climb(const std::vector<S>& gradient, std::vector<S>& parameters) {
@@ -29,4 +29,4 @@ void Adam<S>::Climb(const std::vector<S>& gradient, std::vector<S>& parameters) 
 template class Adam<float>;
 template class Adam<double>;
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

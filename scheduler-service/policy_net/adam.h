@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 struct AdamOptions {
   double learning_rate = 1e-3;
@@ -32,4 +32,4 @@ class Adam {
 extern template class Adam<float>;
 extern template class Adam<double>;
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

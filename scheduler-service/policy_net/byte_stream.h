@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 static_assert(std::endian::native == std::endian::little, "files are written in the machine's byte order");
 
@@ -53,4 +53,4 @@ class ByteReader {
   bool short_ = false;
 };
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

@@ -13,7 +13,7 @@
 
 #include <cstddef>
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 enum class CellKind { kLstm, kElman };
 
@@ -52,4 +52,4 @@ struct ParameterLayout {
   static size_t Product(int rows, int columns) { return static_cast<size_t>(rows) * static_cast<size_t>(columns); }
 };
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

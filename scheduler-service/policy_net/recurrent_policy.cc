@@ -1,5 +1,7 @@
 #include "scheduler-service/policy_net/recurrent_policy.h"
 
+#include <absl/functional/function_ref.h>
+
 #include <Eigen/Core>
 
 #include <algorithm>
@@ -7,7 +9,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 namespace {
 
 template <typename S>
@@ -132,7 +134,8 @@ class Forward {
     out_.tape->Resize(inputs.steps, shape.cell);
   }
 
-  template <typename Choose>
+  using Choose = absl::FunctionRef<void(int step, const Matrix<S>& probability, const Vector<S>& allowed,
+                                        std::vector<int>& chosen)>;
   void Run(Choose choose) {
     double entropy = 0;
     for (int t = 0; t < inputs_.steps; ++t) {
@@ -348,4 +351,4 @@ template class Rollout<double>;
 template class RecurrentPolicy<float>;
 template class RecurrentPolicy<double>;
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

@@ -13,7 +13,7 @@
 #include "common/base/rng.h"
 #include "scheduler-service/policy_net/policy_shape.h"
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 // The inputs of the steps of a sequence.
 struct PolicyInputs {
@@ -82,4 +82,4 @@ extern template class Rollout<double>;
 extern template class RecurrentPolicy<float>;
 extern template class RecurrentPolicy<double>;
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

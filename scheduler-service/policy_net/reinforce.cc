@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 Reinforce::Reinforce(RecurrentPolicy<float>& policy, const PolicyInputs& inputs, const ReinforceOptions& options)
     : policy_(policy),
@@ -42,4 +42,4 @@ RoundResult Reinforce::Round(const SequenceCost& cost, base::Rng& rng) {
   return result;
 }
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

@@ -13,7 +13,7 @@
 #include "scheduler-service/policy_net/adam.h"
 #include "scheduler-service/policy_net/recurrent_policy.h"
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 struct ReinforceOptions {
   int samples_per_round = 0;  // N
@@ -52,4 +52,4 @@ class Reinforce {
   bool begun_ = false;
 };
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

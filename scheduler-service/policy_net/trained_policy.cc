@@ -7,7 +7,7 @@
 #include "common/base/status.h"
 #include "scheduler-service/policy_net/byte_stream.h"
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 namespace {
 
 constexpr std::string_view kMagic = "MDLYPOL";
@@ -121,4 +121,4 @@ absl::StatusOr<TrainedPolicy> PolicyFromBytes(std::string_view bytes) {
   return policy;
 }
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

@@ -12,7 +12,7 @@
 
 #include "scheduler-service/policy_net/policy_shape.h"
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 
 // How one real-valued feature is standardised: (value - mean) / scale.
 struct FeatureScale {
@@ -42,4 +42,4 @@ inline constexpr int kMaxHidden = 512;
 inline constexpr int kMaxActions = 64;
 inline constexpr int kMaxFeatures = 4096;
 
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

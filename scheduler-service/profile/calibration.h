@@ -9,7 +9,9 @@
 // from the median absolute deviation), starting at the median ratio. If k and b vary too little to distinguish the
 // factors, s = d. The remaining difference between measured and predicted throughput (pipeline bubbles, imperfect
 // overlap) becomes one factor of the model for all types. So an error that all types share is no reason to move a job
-// to another type. For the same reason, types without observations get the model's median factor.
+// to another type. For the same reason, types without observations get the model's median factor. A single type cannot
+// say whether its error is shared, so what others get of it is within [1/1.25, 1.25]: a job whose pool is much slower
+// than its profile may move to another pool, and what it measures there is known from then on.
 //
 // Observations are kept for each tenant and job apart, and whoever reports affects others within bounds:
 // - A tenant's plans use the observations of its own jobs. Where jobs disagree, the middle one counts, and of an

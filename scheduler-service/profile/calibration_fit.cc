@@ -71,7 +71,18 @@ void Scale(CostFit& fit, double factor, const FitOptions& options) {
   fit.divides = std::clamp(fit.divides * factor, 1 / options.max_factor, options.max_factor);
 }
 
-// The correction for types without observations: the median of the others' corrections.
+// How much of its own correction one type can say of the others: as much as the errors of predictions of a whole
+// machine are (docs/design/profiles.md). A larger error is that of its own profile, as far as one can know.
+constexpr double kMostOfOne = 1.25;
+
+double SharedFactor(std::vector<double> factors) {
+  if (factors.empty()) return 1;
+  if (factors.size() == 1) return std::clamp(factors.front(), 1 / kMostOfOne, kMostOfOne);
+  return MedianOf(std::move(factors));
+}
+
+// The correction for types without observations: the median of the others' corrections; of a single other type, what
+// is within kMostOfOne.
 SeriesFit Shared(const std::vector<SeriesPoints>& points, const std::vector<SeriesFit>& fits, int min_points) {
   std::vector<double> compute;
   std::vector<double> comm;
@@ -79,8 +90,8 @@ SeriesFit Shared(const std::vector<SeriesPoints>& points, const std::vector<Seri
     if (std::ssize(points[s].compute) >= min_points) compute.push_back(Typical(points[s].compute, fits[s].compute));
     if (std::ssize(points[s].comm) >= min_points) comm.push_back(Typical(points[s].comm, fits[s].comm));
   }
-  const double c = compute.empty() ? 1 : MedianOf(std::move(compute));
-  const double m = comm.empty() ? 1 : MedianOf(std::move(comm));
+  const double c = SharedFactor(std::move(compute));
+  const double m = SharedFactor(std::move(comm));
   return {0, {c, c}, {m, m}};
 }
 

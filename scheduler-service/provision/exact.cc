@@ -17,8 +17,9 @@ class Walk {
  public:
   Walk(const Problem& problem, std::vector<StageChoice> stages)
       : problem_(problem.ForStages(static_cast<int>(stages.size()))), stages_(std::move(stages)) {
-    for (const StageChoice& s : stages_) {
-      terms_.push_back(problem_.Terms(s.first, s.last, s.type));
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const StageChoice& s = stages_[i];
+      terms_.push_back(problem_.TermsIn(stages_, i));
       load_.Add(problem_.Servers(s.first, s.last, s.type));
     }
   }
@@ -90,7 +91,7 @@ class Walk {
 
   const Problem problem_;
   std::vector<StageChoice> stages_;
-  std::vector<StageTerms> terms_;
+  std::vector<PlacedTerms> terms_;
   ServerLoad load_;
   double throughput_ = 0;
   std::optional<Provisioned> best_;
@@ -118,8 +119,9 @@ std::vector<model::Reason> WhyNotProvisioned(const Problem& of, std::vector<Stag
   double reachable = std::numeric_limits<double>::infinity();
   const double required = problem.RequiredThroughput();
   bool reached = true;
-  for (StageChoice& s : stages) {
-    const StageTerms terms = problem.Terms(s.first, s.last, s.type);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    StageChoice& s = stages[i];
+    const PlacedTerms terms = problem.TermsIn(stages, i);
     reachable = std::min(reachable, problem.Throughput(terms, kUnbounded));
     s.units = problem.MinUnits(terms, required, kUnbounded);
     reached = reached && s.units > 0;

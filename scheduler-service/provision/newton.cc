@@ -21,7 +21,7 @@ class Newton {
  public:
   Newton(const Problem& problem, std::vector<StageChoice> stages)
       : problem_(problem.ForStages(static_cast<int>(stages.size()))), stages_(std::move(stages)) {
-    for (const StageChoice& s : stages_) terms_.push_back(problem_.Terms(s.first, s.last, s.type));
+    for (size_t i = 0; i < stages_.size(); ++i) terms_.push_back(problem_.TermsIn(stages_, i));
   }
 
   std::optional<Provisioned> Run() {
@@ -36,22 +36,35 @@ class Newton {
   }
 
  private:
-  // Real number of units of stage `i` at tau; infinite if no number is enough.
-  double Units(size_t i, double tau) const {
-    const StageTerms& t = terms_[i];
-    const auto part = [&](double serial, double parallel) {
-      if (tau < serial) return kInfinity;
-      if (parallel <= 0) return 0.0;
-      return tau > serial ? parallel / (tau - serial) : kInfinity;
+  // Seconds of a stage with k units: serial + parallel / k, for that part of it which needs most units.
+  struct Part {
+    double serial = 0, parallel = 0;
+    double units = 0;  // real number; infinite if no number is enough
+  };
+
+  Part Needs(size_t i, double tau) const {
+    Part most{0, 0, static_cast<double>(problem_.min_units())};
+    const auto add = [&](double serial, double parallel) {
+      double units = 0;
+      if (tau < serial || (parallel > 0 && tau == serial)) {
+        units = kInfinity;
+      } else if (parallel > 0) {
+        units = parallel / (tau - serial);
+      }
+      if (units > most.units) most = {serial, parallel, units};
     };
-    return std::max({part(t.compute_serial, t.compute_parallel), part(t.comm_serial, t.comm_parallel),
-                     static_cast<double>(problem_.min_units())});
+    for (const StageTerms& t : terms_[i].all()) {
+      add(t.compute_serial, t.compute_parallel);
+      add(t.comm_serial, t.comm_parallel);
+    }
+    return most;
   }
+  double Units(size_t i, double tau) const { return Needs(i, tau).units; }
 
   // The longest useful iteration time: at the required throughput, or with the fewest units for every stage.
   double SlowestUseful() const {
     double tau = 0;
-    for (const StageTerms& t : terms_) {
+    for (const PlacedTerms& t : terms_) {
       const int least = problem_.min_units();
       tau = std::max({tau, t.ComputeSeconds(least), t.CommSeconds(least)});
     }
@@ -89,20 +102,17 @@ class Newton {
   Jet Cost(double tau) const {
     Jet sum;
     for (size_t i = 0; i < stages_.size(); ++i) {
-      const StageTerms& t = terms_[i];
-      const double units = Units(i, tau), price = problem_.price(stages_[i].type);
-      sum.value += price * tau * units;
-      if (units <= problem_.min_units()) {
-        sum.first += price * units;
+      const Part part = Needs(i, tau);
+      const double price = problem_.price(stages_[i].type);
+      sum.value += price * tau * part.units;
+      if (part.units <= problem_.min_units()) {
+        sum.first += price * part.units;
         continue;
       }
       // tau * P / (tau - S): derivatives -P S / (tau - S)^2 and 2 P S / (tau - S)^3.
-      const bool computes = t.compute_parallel > 0 && units == t.compute_parallel / (tau - t.compute_serial);
-      const double serial = computes ? t.compute_serial : t.comm_serial;
-      const double parallel = computes ? t.compute_parallel : t.comm_parallel;
-      const double rest = tau - serial;
-      sum.first -= price * parallel * serial / (rest * rest);
-      sum.second += 2 * price * parallel * serial / (rest * rest * rest);
+      const double rest = tau - part.serial;
+      sum.first -= price * part.parallel * part.serial / (rest * rest);
+      sum.second += 2 * price * part.parallel * part.serial / (rest * rest * rest);
     }
     return sum;
   }
@@ -154,7 +164,7 @@ class Newton {
 
   const Problem problem_;
   std::vector<StageChoice> stages_;
-  std::vector<StageTerms> terms_;
+  std::vector<PlacedTerms> terms_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ class Share {
     for (size_t i = 0; i < stages.size(); ++i) {
       if (problem.type(stages[i].type).cls != cls) continue;
       index_.push_back(i);
-      terms_.push_back(problem.Terms(stages[i].first, stages[i].last, stages[i].type));
+      terms_.push_back(problem.TermsIn(stages, i));
     }
   }
 
@@ -48,7 +48,7 @@ class Share {
   // The sum of the units that all stages need for throughput `x`; more than `most` if that is not enough.
   int64_t UnitsAt(double x, int most) const {
     int64_t sum = 0;
-    for (const StageTerms& terms : terms_) {
+    for (const PlacedTerms& terms : terms_) {
       const int units = problem_.MinUnits(terms, x, most);
       sum += units == 0 ? int64_t{most} + 1 : units;
     }
@@ -56,7 +56,7 @@ class Share {
   }
   double HighestThroughput(int total) const {
     double low = 0, high = std::numeric_limits<double>::infinity();
-    for (const StageTerms& terms : terms_) high = std::min(high, problem_.Throughput(terms, total));
+    for (const PlacedTerms& terms : terms_) high = std::min(high, problem_.Throughput(terms, total));
     if (!std::isfinite(high)) return 0;
     for (int i = 0; i < 50; ++i) {
       const double middle = (low + high) / 2;
@@ -79,7 +79,7 @@ class Share {
 
   const Problem& problem_;
   std::vector<size_t> index_;
-  std::vector<StageTerms> terms_;
+  std::vector<PlacedTerms> terms_;
 };
 
 class Ratio {

@@ -83,7 +83,7 @@ absl::Status Candidates::Score(const planner::v1::SolveResponse& response) {
   return absl::OkStatus();
 }
 
-absl::Status StepTimeCandidates::Score(const planner::v1::SolveResponse& response) {
+absl::Status DeviceCandidates::Score(const planner::v1::SolveResponse& response) {
   if (!response.has_plan()) return base::InvalidArgument("plan: must be set where the objective is step time");
   MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, model::FromProto(response.plan()));
   if (plan.placements.empty()) return base::InvalidArgument("plan.placements: must not be empty");

@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "common/model/execution_plan.h"
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/planning/judge.h"
 #include "scheduler-service/provision/exact.h"
-#include "scheduler-service/step_time/problem.h"
 
 namespace medley::planner::v1 {
 class SolveResponse;
@@ -75,10 +75,10 @@ class Candidates final : public CandidateReader {
   double claimed_lower_bound_ = 0;
 };
 
-class StepTimeCandidates final : public CandidateReader {
+class DeviceCandidates final : public CandidateReader {
  public:
   // The question must outlive it.
-  StepTimeCandidates(const Question& question, std::stop_token stop)
+  DeviceCandidates(const Question& question, std::stop_token stop)
       : problem_(question.devices()), judge_(MakeSimulator(question, std::move(stop))) {}
 
   bool usable() const override { return best_.has_value(); }
@@ -90,7 +90,7 @@ class StepTimeCandidates final : public CandidateReader {
  private:
   absl::Status Score(const planner::v1::SolveResponse& response) override;
 
-  const StepTimeProblem& problem_;
+  const DeviceProblem& problem_;
   const std::unique_ptr<Judge> judge_;
   std::optional<model::ExecutionPlan> best_;
   double seconds_ = kForever;

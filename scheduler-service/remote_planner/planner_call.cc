@@ -146,7 +146,7 @@ std::string PlannerCall::Ask(const model::PlanRequest& request, uint64_t seed, d
   }
   if (!ended_itself) context.TryCancel();
   const grpc::Status ended = reader->Finish();
-  log::Debug("planner asked", {{"planner", config_.name}, {"candidates", std::to_string(candidates.taken())}});
+  base::log::Debug("planner asked", {{"planner", config_.name}, {"candidates", std::to_string(candidates.taken())}});
   return Failure(Named(), candidates, done, ended, seconds, stop.stop_requested());
 }
 

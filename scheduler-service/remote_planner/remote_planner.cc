@@ -68,7 +68,7 @@ class RemoteUnitPlanner final : public Planner {
       candidate.planner = own_.name();
     }
     if (!note.empty()) {
-      log::Warn("planner failed or was not the best", {{"planner", call_->config().name}, {"note", note}});
+      base::log::Warn("planner failed or was not the best", {{"planner", call_->config().name}, {"note", note}});
       candidate.notes.push_back(std::move(note));
     }
     return candidate;
@@ -81,8 +81,8 @@ class RemoteUnitPlanner final : public Planner {
     CallResult result;
     result.failure = call_->Ask(problem.request(), seed, budget.RemainingSeconds(), budget.stop(), candidates);
     result.best = candidates.best();
-    log::Debug("planner claims",
-               {{"planner", call_->config().name}, {"lower_bound", std::to_string(candidates.claimed_lower_bound())}});
+    base::log::Debug("planner claims", {{"planner", call_->config().name},
+                                        {"lower_bound", std::to_string(candidates.claimed_lower_bound())}});
     return result;
   }
 
@@ -100,8 +100,8 @@ class RemoteDevicePlanner final : public Planner {
 
   absl::StatusOr<Candidate> Search(const Question& question, Judge& judge, uint64_t seed,
                                    const Budget& limits) const override {
-    const StepTimeProblem& problem = question.devices();
-    StepTimeCandidates candidates(question, limits.stop());
+    const DeviceProblem& problem = question.devices();
+    DeviceCandidates candidates(question, limits.stop());
     const std::string failure =
         call_->Ask(problem.request(), seed, kRemoteShare * limits.RemainingSeconds(), limits.stop(), candidates);
     auto own = SolveWithoutOptions(own_, question, judge, seed, limits);
@@ -136,7 +136,7 @@ class RemoteDevicePlanner final : public Planner {
       candidate.planner = own_.name();
     }
     if (!note.empty()) {
-      log::Warn("planner failed or was not the best", {{"planner", std::string(name())}, {"note", note}});
+      base::log::Warn("planner failed or was not the best", {{"planner", std::string(name())}, {"note", note}});
       candidate.notes.push_back(std::move(note));
     }
     return candidate;

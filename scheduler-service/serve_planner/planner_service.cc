@@ -80,8 +80,8 @@ class IncumbentStream {
     pb::SolveResponse response;
     if (!WritePlan(question_, plan, response).ok()) return;
     send_(response);
-    log::Debug("sent a candidate",
-               {{"model", question_.request().model.name}, {"usd", fmt::format("{:.6g}", figures.usd)}});
+    base::log::Debug("sent a candidate",
+                     {{"model", question_.request().model.name}, {"usd", fmt::format("{:.6g}", figures.usd)}});
   }
 
  private:
@@ -165,10 +165,10 @@ class PlannerService final : public pb::PlannerService::Service {
         clock_, begin + base::FromSeconds(seconds), std::move(stop),
         [&](const model::ExecutionPlan& plan, const Figures& figures) { incumbents.Offer(plan, figures); });
     MEDLEY_ASSIGN_OR_RETURN(const Candidate found, planner.Solve(question, in.seed(), budget));
-    log::Info("solved", {{"model", question.request().model.name},
-                         {"planner", std::string(planner.name())},
-                         {"seconds", fmt::format("{:.6f}", base::ToSeconds(clock_.Steady() - begin))},
-                         {"found", found.plan ? "true" : "false"}});
+    base::log::Info("solved", {{"model", question.request().model.name},
+                               {"planner", std::string(planner.name())},
+                               {"seconds", fmt::format("{:.6f}", base::ToSeconds(clock_.Steady() - begin))},
+                               {"found", found.plan ? "true" : "false"}});
     if (!found.plan) return absl::OkStatus();
     const bool usd = supply == Supply::kUnits && question.request().objective == model::Objective::kCost;
     const bool claims = usd && std::isfinite(found.lower_bound) && found.lower_bound > 0;

@@ -75,7 +75,7 @@ class Server final : public RestServer {
           .GetCounter("medley_rest_connections_ended_total", "Connections that did not end properly, by reason",
                       {{"reason", reason}})
           .Increment();
-      log::Debug("a connection ended", {{"reason", reason}});
+      base::log::Debug("a connection ended", {{"reason", reason}});
     };
     out.refuse = RefusedByServer;
     return out;

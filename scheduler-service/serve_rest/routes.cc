@@ -5,7 +5,7 @@
 #include "common/base/status.h"
 #include "common/base/url.h"
 #include "common/document/parse.h"
-#include "common/model/convert.h"
+#include "common/model/text.h"
 
 namespace medley::sched {
 namespace {

@@ -13,6 +13,7 @@
 #include "common/model/model.h"
 #include "common/model/profile.h"
 #include "scheduler-service/simulate/profile_links.h"
+#include "scheduler-service/simulate/profile_seconds.h"
 
 namespace medley::sched {
 namespace {
@@ -31,18 +32,6 @@ const model::LayerProfile* Find(const model::Layer& layer, const std::string& po
   return nullptr;
 }
 
-// Seconds of a share of the profile's batch in the long run, without the processor time of the synchronisation.
-double OwnSeconds(const model::LayerProfile& times, double share) {
-  const double all =
-      (1 - times.compute_parallel) * times.compute_seconds + times.compute_parallel * times.compute_seconds * share;
-  return std::max(0.0, all - times.sync_processor_seconds);
-}
-
-// (1 - beta) seconds + beta seconds / units.
-double Shared(double seconds, double parallel, int units) {
-  return (1 - parallel) * seconds + parallel * seconds / units;
-}
-
 class Filler {
  public:
   Filler(const Program& program, const model::Profile& profile, int samples)
@@ -55,6 +44,7 @@ class Filler {
       const program::Device& device = program.devices[d];
       out_.cores[d] = std::max(1.0, CoresOf(device.pool));
       if (device.server) server_cores_ += ServerCores(device.pool);
+      in_trainers_ = in_trainers_ || device.host >= 0;
     }
   }
 
@@ -209,6 +199,7 @@ class Filler {
         const double seconds =
             served ? RowsProcessorSeconds(times, layout) : times.sync_processor_seconds * traffic[index];
         moving += seconds;
+        if (served) moving += ShardSeconds(times, layout) / ServerCores(pool);
         if (!served) moving_now += seconds * Part(pool);
       }
       out_.least_step_seconds[static_cast<size_t>(layout.devices[index])] += own + moving;
@@ -219,6 +210,11 @@ class Filler {
   // What a replica takes in a step to pull and push its rows of a table.
   double RowsProcessorSeconds(const model::LayerProfile& times, const program::Layout& layout) const {
     return Shared(times.sync_processor_seconds, times.comm_parallel, layout.replicas()) * Scale();
+  }
+
+  // Processor time of a trainer for the shard that it has: what servers would take for its part of the batch.
+  double ShardSeconds(const model::LayerProfile& times, const program::Layout& layout) const {
+    return in_trainers_ ? times.server_seconds * Scale() / layout.replicas() : 0;
   }
 
   bool LinksKnown(const program::Layout& layout) const {
@@ -287,7 +283,7 @@ class Filler {
         rows.pull = std::max(rows.pull, seconds);
         rows.push = rows.pull;
         const double processor = RowsProcessorSeconds(*times, layout) * Part(Pool(device));
-        rows.processor = std::max(rows.processor, processor / 2);
+        rows.processor = std::max(rows.processor, (processor + ShardSeconds(*times, layout)) / 2);
         rows.update = std::max(rows.update, times->server_seconds * Scale() / server_cores_);
       }
       out_.rows[table] = rows;
@@ -316,7 +312,8 @@ class Filler {
   const Program& program_;
   const model::Profile& profile_;
   const int samples_;
-  double server_cores_ = 0;  // of all servers together
+  double server_cores_ = 0;   // of all servers together
+  bool in_trainers_ = false;  // the servers are parts of trainers
   const std::map<std::string, double> parts_;
   Durations out_;
   std::vector<bool> known_;  // by link

@@ -1,19 +1,15 @@
 #include "scheduler-service/simulate/profile_links.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <string>
 
 #include "common/base/status.h"
+#include "common/model/pool_links.h"
 #include "common/model/profile.h"
 
 namespace medley::sched {
 namespace {
-
-LinkSpeed SpeedOf(const model::Link& link) { return {link.latency_seconds, link.bytes_per_second}; }
-LinkSpeed SlowerOf(const LinkSpeed& a, const LinkSpeed& b) {
-  return {std::max(a.latency_seconds, b.latency_seconds), std::min(a.bytes_per_second, b.bytes_per_second)};
-}
 
 // What messages cost the processors of a pool: as measured within it, and where that was measured more than once, the
 // most, so that the order of the links does not matter.
@@ -31,50 +27,24 @@ Durations::MessageCpu MessageCpuOf(const model::Profile& profile, const std::str
 
 // Each pool is a location. A card carries what its fastest link can, in either direction.
 std::vector<bool> FillPoolLinks(const program::Program& program, const model::Profile& profile, Durations& out) {
-  std::map<std::string, int> pools;
+  std::vector<std::string> pools;  // by location
   for (size_t d = 0; d < program.devices.size(); ++d) {
-    out.location[d] = pools.try_emplace(program.devices[d].pool, static_cast<int>(pools.size())).first->second;
+    const std::string& pool = program.devices[d].pool;
+    const auto found = std::ranges::find(pools, pool);
+    out.location[d] = static_cast<int>(found - pools.begin());
+    if (found == pools.end()) pools.push_back(pool);
   }
   out.locations = static_cast<int>(pools.size());
-  const size_t count = pools.size() * pools.size();
-  out.links.assign(count, {});
-  out.message_cpu.assign(pools.size(), {});
-  for (const auto& [pool, location] : pools)
-    out.message_cpu[static_cast<size_t>(location)] = MessageCpuOf(profile, pool);
-  std::vector<bool> known(count, false);
+  out.message_cpu.clear();
+  for (const std::string& pool : pools) out.message_cpu.push_back(MessageCpuOf(profile, pool));
+  out.links.clear();
+  std::vector<bool> known;
   std::vector<double> fastest(pools.size(), 0);
-  // A link holds in both directions, unless the other direction has its own, wherever that stands in the list. Of
-  // several measurements of one direction the slowest counts.
-  std::vector<bool> measured;  // in this direction
-  for (const bool reverse : {false, true}) {
-    for (const model::Link& link : profile.links) {
-      const auto from = pools.find(reverse ? link.to : link.from), to = pools.find(reverse ? link.from : link.to);
-      if (from == pools.end() || to == pools.end()) continue;
-      const auto a = static_cast<size_t>(from->second), b = static_cast<size_t>(to->second);
-      const size_t index = a * pools.size() + b;
-      // A speed of 0 is unknown: only what messages cost the processor was measured.
-      if (link.bytes_per_second <= 0 || (reverse && measured[index])) continue;
-      out.links[index] = known[index] ? SlowerOf(out.links[index], SpeedOf(link)) : SpeedOf(link);
-      known[index] = true;
-    }
-    measured = known;
-  }
-  for (size_t a = 0; a < pools.size(); ++a) {
-    for (size_t b = 0; b < pools.size(); ++b) {
-      if (!known[a * pools.size() + b]) continue;
-      for (const size_t end : {a, b}) {
-        fastest[end] = std::max(fastest[end], out.links[a * pools.size() + b].bytes_per_second);
-      }
-    }
-  }
-  // Between pools that were not measured together: the slower end counts.
-  for (size_t a = 0; a < pools.size(); ++a) {
-    for (size_t b = 0; b < pools.size(); ++b) {
-      const size_t index = a * pools.size() + b, at_a = a * pools.size() + a, at_b = b * pools.size() + b;
-      if (known[index] || !known[at_a] || !known[at_b]) continue;
-      out.links[index] = SlowerOf(out.links[at_a], out.links[at_b]);
-      known[index] = true;
-    }
+  for (const std::optional<LinkSpeed>& link : model::PoolLinks(pools, profile.links)) {
+    const size_t from = out.links.size() / pools.size(), to = out.links.size() % pools.size();
+    known.push_back(link.has_value());
+    out.links.push_back(link.value_or(LinkSpeed{}));
+    for (const size_t end : {from, to}) fastest[end] = std::max(fastest[end], out.links.back().bytes_per_second);
   }
   for (size_t d = 0; d < program.devices.size(); ++d) {
     double& card = out.card_bytes_per_second[static_cast<size_t>(out.machine[d])];

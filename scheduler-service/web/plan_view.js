@@ -6,7 +6,7 @@ import { lineChart } from "./chart.js";
 const MAX_RANGES = 4;  // of operations, in a row
 
 const types = (plan) => plan.stages.map((s) => `${s.units} ${s.resourceType}`).join(" + ") +
-  (plan.serverUnits ? ` + ${plan.serverUnits} for servers` : "");
+  (plan.serverUnits ? ` + ${plan.serverUnits} for servers` : "") + (plan.trainersWithRows ? ", embedding rows in the trainers" : "");
 
 export function stages(plan, layers) {
   const bar = node("div", { class: "bar", role: "img",
@@ -29,10 +29,11 @@ export function summary(answer) {
   const plan = answer.plan;
   const proof = answer.gap > 0 ? `; no plan costs less than ${usd(answer.lowerBoundUsd)} (gap ${number(answer.gap * 100, 3)} %)`
     : "; this is proven to be the cheapest plan";
+  const rows = plan.trainersWithRows ? ` The embedding rows are in ${plan.trainersWithRows} trainer${plan.trainersWithRows > 1 ? "s" : ""}: no parameter servers.` : "";
   return `${number(plan.throughput)} samples/s for ${usd(plan.costPerHour)}/h, ${usd(plan.costUsd)} in ` +
     `${duration(plan.executionSeconds)}${proof}. Planned by ${answer.planner} in ${number(answer.planningSeconds * 1000, 3)} ms ` +
     `with prices of catalog revision ${answer.catalogRevision}${answer.prediction ? `, corrected with ${answer.prediction.observations} observations` : ""}.` +
-    answer.notes.map((note) => ` Note: ${note}.`).join("");
+    rows + answer.notes.map((note) => ` Note: ${note}.`).join("");
 }
 
 // Plans for the fastest step have placements of operations instead of stages of layers.

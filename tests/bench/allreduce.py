@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Measures every allreduce algorithm among 2 and 4 processes over loopback: a table, and with --docs the plot of
-docs/design/collectives.md. AUTO follows a table that is measured before over the same transport, as profilers do
+"""Measures every allreduce algorithm among 2 and 4 processes over loopback: a table, and with --plot a drawing
+of it. AUTO follows a table that is measured before over the same transport, as profilers do
 (build/allreduce-profile*.json).
 
-  tests/bench/allreduce.py [--rounds 5] [--seconds 0.3] [--no-tls] [--docs]
+  tests/bench/allreduce.py [--rounds 5] [--seconds 0.3] [--no-tls] [--plot FILE.svg]
 
 Needs build/bin/allreduce_bench. Writes build/allreduce.json. The algorithms take turns, so other load meets all of them;
 of each, the median round counts.
@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--no-tls", action="store_true", help="measure only plain text, which takes half as long")
-    parser.add_argument("--docs", action="store_true", help="write docs/design/allreduce.svg")
+    parser.add_argument("--plot", metavar="FILE", help="draw the bandwidths into an SVG file")
     options = parser.parse_args()
     transports = (False,) if options.no_tls else (False, True)
     for tls in transports:
@@ -147,8 +147,8 @@ def main():
                                     for ranks in RANKS for size in SIZES for tls in transports
                                     if (ranks, tls, size) not in rings},
                    "microseconds": [[*key, values] for key, values in found.items()]}, out, indent=1)
-    if options.docs:
-        with open(os.path.join(ROOT, "docs/design/allreduce.svg"), "w", encoding="utf-8") as out:
+    if options.plot:
+        with open(options.plot, "w", encoding="utf-8") as out:
             out.write(plot(found))
     print(table(found))
     for ranks in RANKS:

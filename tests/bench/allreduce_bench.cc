@@ -30,6 +30,7 @@
 #include "common/model/allreduce_algorithm.h"
 #include "common/model/convert.h"
 #include "common/model/profile.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/app/runtime_probe.h"
 #include "worker/collective/group.h"

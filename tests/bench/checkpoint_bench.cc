@@ -121,10 +121,8 @@ class Bench {
   }
   // Leases a step and pushes its gradients; returns the seconds until it is applied.
   double Step(std::vector<uint64_t> keys) {
-    Gradients gradients{.table = 0, .keys = std::move(keys)};
-    gradients.values.assign(gradients.keys.size() * columns_, 0.5f);
-    std::vector<Gradients> all;
-    all.push_back(std::move(gradients));
+    std::vector<float> values(keys.size() * columns_, 0.5f);
+    std::vector<Gradients> all = {Gradients::Of(0, std::move(keys), std::move(values))};
     const base::SteadyTime start = clock_.Steady();
     pb::StepLease lease;
     lease.set_step(++step_);

@@ -69,16 +69,16 @@ int64_t Resident() {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-absl::StatusOr<std::shared_ptr<device::CountingDevice>> OpenDevice(const std::string& name) {
+absl::StatusOr<std::shared_ptr<worker::device::CountingDevice>> OpenDevice(const std::string& name) {
   if (name == "cpu") return nullptr;
-  MEDLEY_ASSIGN_OR_RETURN(auto gpu, device::OpenGpu());
-  return std::make_shared<device::CountingDevice>(std::move(gpu));
+  MEDLEY_ASSIGN_OR_RETURN(auto gpu, worker::device::OpenGpu());
+  return std::make_shared<worker::device::CountingDevice>(std::move(gpu));
 }
 
-absl::StatusOr<nlohmann::json> HeldAt(int step, const device::CountingDevice* gpu) {
+absl::StatusOr<nlohmann::json> HeldAt(int step, const worker::device::CountingDevice* gpu) {
   nlohmann::json held = {{"step", step}, {"host", Resident()}};
   if (gpu == nullptr) return held;
-  MEDLEY_ASSIGN_OR_RETURN(const device::DeviceMemory memory, gpu->Memory());
+  MEDLEY_ASSIGN_OR_RETURN(const worker::device::DeviceMemory memory, gpu->Memory());
   held["device"] = memory.total - memory.free;
   return held;
 }
@@ -92,10 +92,10 @@ absl::Status Run(const std::string& path, const std::string& device, int steps, 
   MEDLEY_ASSIGN_OR_RETURN(const worker::Graph graph, worker::FitGraph(spec, *data));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Optimizer optimizer, worker::OptimizerOf(spec.training));
   const int operations = static_cast<int>(graph.operations.size());
-  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<device::CountingDevice> gpu, OpenDevice(device));
-  MEDLEY_ASSIGN_OR_RETURN(
-      const auto block,
-      aten::MakeBlock(graph, {0, operations}, {.optimizer = optimizer, .seed = spec.training.seed, .device = gpu}));
+  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<worker::device::CountingDevice> gpu, OpenDevice(device));
+  MEDLEY_ASSIGN_OR_RETURN(const auto block,
+                          worker::aten::MakeBlock(graph, {0, operations},
+                                                  {.optimizer = optimizer, .seed = spec.training.seed, .device = gpu}));
   const int count = spec.training.batch_size;
   if (data->rows() % count != 0) return base::InvalidArgument("{} samples are no batches of {}", data->rows(), count);
   worker::LocalTables tables(block->Tables(), optimizer, spec.training.seed);
@@ -149,9 +149,9 @@ absl::Status Hold(const std::string& path, const std::vector<int>& block) {
   MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(text));
   const int64_t before = Resident();
   MEDLEY_ASSIGN_OR_RETURN(const worker::Graph graph, worker::ReadGraph(spec, ""));
-  MEDLEY_ASSIGN_OR_RETURN(const auto made,
-                          aten::MakeBlock(graph, {block[0], block[1]},
-                                          {.optimizer = {.kind = worker::OptimizerKind::kSgd}, .kept_updates = 0}));
+  MEDLEY_ASSIGN_OR_RETURN(const auto made, worker::aten::MakeBlock(graph, {block[0], block[1]},
+                                                                   {.optimizer = {.kind = worker::OptimizerKind::kSgd},
+                                                                    .kept_updates = 0}));
   const int64_t after = Resident();
   int64_t weights = 0, all = 0;
   for (const worker::DenseParameter& parameter : made->Parameters()) weights += parameter.spec.Size() * 4;

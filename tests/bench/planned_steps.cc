@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/plan_result.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
 #include "scheduler-service/planner/builtin.h"

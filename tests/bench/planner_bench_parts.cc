@@ -6,6 +6,8 @@
 #include <ctime>
 #include <limits>
 
+#include "common/model/convert.h"
+#include "common/model/plan_result.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/plan.h"
@@ -135,7 +137,10 @@ absl::Status PlannerBench::Exact(Json& out) const {
   for (int seed = 1; seed <= options_.seeds; ++seed) {
     large.push_back(ScaleRequest(static_cast<uint64_t>(seed), {.layers = 20, .types = 64}));
   }
-  MEDLEY_RETURN_IF_ERROR(AnswerCase("20 layers x 64 types, answer, 4 micro-batches", std::move(large), 3, out));
+  MEDLEY_RETURN_IF_ERROR(AnswerCase("20 layers x 64 types, answer, 4 micro-batches", large, 3, out));
+  for (size_t i = 0; i < large.size(); ++i) sched::AddUnlikeLinks(i + 1, large[i]);
+  MEDLEY_RETURN_IF_ERROR(
+      AnswerCase("20 layers x 64 types, answer, 4 micro-batches, unlike links", std::move(large), 3, out));
   const auto scale = [&](const std::string& name, const ScaleOptions& options) {
     std::vector<model::PlanRequest> of_seeds;
     for (int seed = 1; seed <= options_.seeds; ++seed) {

@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/forward.h"
+#include "common/model/text.h"
 #include "scheduler-service/planning/registry.h"
 
 namespace medley::bench {

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Records the answers of `medley plan` to 1,000 questions, and compares two records.
 
-  planning_questions.py record MEDLEY FILE [--count 1000]   # MEDLEY: the program; FILE: a line of JSON a question
-  planning_questions.py compare BEFORE AFTER                # what changed, and why
+  planning_questions.py record MEDLEY FILE [--count 1000] [--links]   # MEDLEY: the program; FILE: a line of JSON a question
+  planning_questions.py compare BEFORE AFTER                          # what changed, and why
 
 Questions: the requests of examples/plan with other throughputs, and random chains of 2 to 20 layers on 1 to 6 types, with
-and without micro-batches, constraints, servers and quotas. The same numbers make the same questions."""
+and without micro-batches, constraints, servers and quotas; with --links the same with micro-batches, unlike links between types,
+some of them missing or in one direction only, and measured allreduces. The same numbers make the same questions."""
 import argparse
 import collections
 import json
 import pathlib
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -68,8 +70,29 @@ def question(number):
     return example_question(number) if number % 5 == 0 else random_question(number)
 
 
-def answer(medley, folder, number):
-    request = question(number)
+def with_links(number):
+    """Where the units of a type are linked, its synchronisation takes what two of them need over that link."""
+    rng, request = random.Random(-1 - number), question(number)
+    types = [resource["name"] for resource in request["resources"]]
+    request["training"]["microBatches"] = request["training"]["microBatches"] or rng.choice([4, 16])
+    request["links"] = [{"from": a, "to": b, "latencySeconds": rng.choice([0, rng.uniform(0, 1e-3)]),
+                         "bytesPerSecond": 10 ** rng.uniform(7.5, 10)} for a in types for b in types if rng.random() < 0.7]
+    own = {link["from"]: link for link in request["links"] if link["from"] == link["to"]}
+    request["allreduces"] = []
+    for t in types:
+        latency, speed = (own[t]["latencySeconds"], own[t]["bytesPerSecond"]) if t in own else (1e-4, 1e9)
+        request["allreduces"].append({"resourceType": t, "ranks": 2, "bytes": 4096, "algorithm": "ALLREDUCE_ALGORITHM_RING",
+                                      "seconds": 2 * latency + 4096 / speed})
+    for layer in request["model"]["layers"]:
+        for profile in layer["profiles"]:
+            if profile["resourceType"] in own and not profile.get("serverSeconds"):
+                link = own[profile["resourceType"]]
+                profile["syncSeconds"] = 2 * link["latencySeconds"] + layer.get("weightBytes", 0) / link["bytesPerSecond"]
+    return request
+
+
+def answer(medley, folder, links, number):
+    request = with_links(number) if links else question(number)
     file = pathlib.Path(folder, f"{number}.json")
     file.write_text(json.dumps(request))
     done = subprocess.run([medley, "plan", "-o", "json", str(file)], capture_output=True, text=True)
@@ -81,15 +104,16 @@ def answer(medley, folder, number):
               "milliseconds": 1000 * out.get("planningSeconds", 0)}
     if plan:
         record |= {"usd": plan["costUsd"], "throughput": plan["throughput"], "gap": out.get("gap", 0),
+                   "least": request["constraints"].get("minThroughput", 0),
                    "simulated": out.get("simulated"), "notes": out.get("notes", []),
                    "stages": [[s.get("firstLayer", 0), s.get("lastLayer", 0), s["resourceType"], s["units"]]
                               for s in plan["stages"]]}
     return record
 
 
-def record(medley, path, count):
+def record(medley, path, count, links):
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        lines = [json.dumps(one) for one in pool.map(lambda n: answer(medley, folder, n), range(count))]
+        lines = [json.dumps(one) for one in pool.map(lambda n: answer(medley, folder, links, n), range(count))]
     pathlib.Path(path).write_text("\n".join(lines) + "\n")
 
 
@@ -112,6 +136,25 @@ def reason(before, after):
     return "another plan of the same cost" if after["usd"] <= before["usd"] * (1 + SAME) else "MORE EXPENSIVE"
 
 
+def in_simulator(records):
+    """How often the later answer is better in the simulator, and how far the closed form of either is off there."""
+    def keeps(one):
+        return one.get("simulated") and one["simulated"]["throughput"] >= (1 - SAME) * one.get("least", 0)
+
+    kept = [sum(1 for one in of if keeps(one)) for of in records]
+    both = [pair for pair in zip(*records) if all(keeps(one) for one in pair)]
+    print(f"plans that keep their constraints in the simulator: {kept[0]}, then {kept[1]}; {len(both)} in both")
+    if not both:
+        return
+    ratios = [after["simulated"]["costUsd"] / before["simulated"]["costUsd"] for before, after in both]
+    better, worse = sum(r < 1 - SAME for r in ratios), sum(r > 1 + SAME for r in ratios)
+    print(f"in the simulator: {better} cheaper, {worse} more expensive, {len(both) - better - worse} as before; "
+          f"all together {statistics.fmean(ratios) - 1:+.2%}")
+    for name, which in (("before", 0), ("after", 1)):
+        errors = [abs(pair[which]["usd"] / pair[which]["simulated"]["costUsd"] - 1) for pair in both]
+        print(f"closed form, {name}: off by a median of {statistics.median(errors):.1%}, mean {statistics.fmean(errors):.1%}")
+
+
 def compare(before_file, after_file):
     records = [[json.loads(line) for line in pathlib.Path(f).read_text().splitlines()] for f in (before_file, after_file)]
     reasons, savings = collections.Counter(), []
@@ -124,6 +167,7 @@ def compare(before_file, after_file):
             print(json.dumps({"why": why, "before": before, "after": after}))
     for why, count in reasons.most_common():
         print(f"{count:5}  {why}")
+    in_simulator(records)
     if savings:
         savings.sort()
         print(f"saved where cheaper: median {savings[len(savings) // 2]:.1%}, mean {sum(savings) / len(savings):.1%}, "
@@ -138,12 +182,13 @@ def main():
     one.add_argument("medley")
     one.add_argument("file")
     one.add_argument("--count", type=int, default=1000)
+    one.add_argument("--links", action="store_true")
     two = commands.add_parser("compare")
     two.add_argument("before")
     two.add_argument("after")
     args = parser.parse_args()
     if args.command == "record":
-        record(args.medley, args.file, args.count)
+        record(args.medley, args.file, args.count, args.links)
         return 0
     return compare(args.before, args.after)
 

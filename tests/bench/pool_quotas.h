@@ -29,8 +29,8 @@ class PoolQuotas {
 
  private:
   const std::map<std::string, double> cores_;
-  absl::StatusOr<std::unique_ptr<kube::Enforcer>> enforcer_;
-  std::vector<std::unique_ptr<kube::Enforcement>> placed_;
+  absl::StatusOr<std::unique_ptr<localcluster::Enforcer>> enforcer_;
+  std::vector<std::unique_ptr<localcluster::Enforcement>> placed_;
 };
 
 }  // namespace medley::bench

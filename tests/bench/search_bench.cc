@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/builtin.h"
 #include "tests/bench/many_types.h"

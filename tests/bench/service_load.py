@@ -84,7 +84,7 @@ async def constant_rate(service, rate, seconds):
     async def ask(due, body):
         nonlocal bad
         reader, writer = await free.get()
-        writer.write(b"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        writer.write(b"POST /v1/plan HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
                      + body)
         head = await reader.readuntil(b"\r\n\r\n")
         await reader.readexactly(int(re.search(rb"(?i)content-length: (\d+)", head).group(1)))

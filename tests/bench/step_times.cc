@@ -56,7 +56,7 @@ using Processes = std::vector<std::pair<std::string, pid_t>>;
 std::map<std::string, double> ProcessorSeconds(const Processes& processes) {
   std::map<std::string, double> seconds;
   for (const auto& [pool, process] : processes) {
-    const auto stat = kube::ReadProcStat(process);
+    const auto stat = localcluster::ReadProcStat(process);
     if (stat && (pool == kBig || pool == kSmall)) seconds[pool] += base::ToSeconds(stat->cpu);
   }
   return seconds;

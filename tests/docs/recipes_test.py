@@ -91,6 +91,23 @@ def training_fields(read):
     return problems
 
 
+def schema_fields(read):
+    """The same of spec.data.schema: flags and numbers."""
+    problems = []
+    crd = yaml.load(read("deploy/crds/trainingjobs.yaml"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    fields = {name for name, field in spec["data"]["properties"]["schema"]["properties"].items()
+              if field.get("type") in ("boolean", "number", "integer")}
+    documented = set(re.findall(r"\| `data\.schema\.(\w+)` \| (?:boolean|number|integer)", read("docs/use/api.md")))
+    agree(problems, "docs/use/api.md", fields, documented)
+    agree(problems, "deploy/crds/trainingjobs.yaml", documented, fields)
+    snake = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in fields}
+    used = {m for path in tree.all_files() if path.startswith("worker/") and path.endswith(".cc")
+            for m in re.findall(r"\bschema_?(?:\(\))?(?:\.|->)(\w+)", read(path))}
+    agree(problems, "worker/", snake, used)
+    return problems
+
+
 def feeds(read):
     problems = []
     types = set(re.findall(r'\{"([a-z-]+)", \[=\]', read("scheduler-service/feeds/factory.cc")))
@@ -118,7 +135,7 @@ def formats(read):
         agree(problems, "data_format.cc", set(values.split(", ")), accepted)
     row = re.search(r"\| `data\.train\.format` \|([^|]*)", read("docs/use/api.md")).group(1)
     agree(problems, "docs/use/api.md", accepted, set(re.findall(r"`(\w+)`", row)))
-    arrays = {name for name, kind in table if kind != "Rows"}
+    arrays = {name for name, kind in table if kind not in ("Rows", "Pairs", "Columns")}
     agree(problems, "docs/use/pytorch.md", arrays, set(re.findall(r"`(\w+)` \(", read("docs/use/pytorch.md"))))
     parsers = {name.lower() for name in re.findall(r"\bParse(\w+)\(", read("worker/data/array_format.h"))}
     agree(problems, "worker/data/array_format.h", arrays - {"raw"}, parsers)
@@ -133,7 +150,7 @@ def planners(read):
     problems = []
     declared = set(re.findall(r"> Make(\w+)\(\);", read("scheduler-service/planner/planners.h")))
     registered = set(re.findall(r"registry\.Add\(Make(\w+)\(", read("scheduler-service/planner/builtin.cc")))
-    for other in ("planner/auto_step_time.h", "hierarchy/hierarchy_planner.h", "graph/graph_planners.h"):  # on devices
+    for other in ("planner/auto_on_devices.h", "hierarchy/hierarchy_planner.h", "graph/graph_planners.h"):  # on devices
         registered -= set(re.findall(r"> Make(\w+)\(", read("scheduler-service/" + other)))
     agree(problems, "builtin.cc", declared, registered)
     agree(problems, "planners.h", registered, declared)
@@ -166,7 +183,7 @@ EXAMPLES = {
         "    case model::FormatKind::kExr: return ParseExr(bytes);",
         "  kExr,",
         '    {"exr", FormatKind::kExr},',
-        ("enum: [csv, tsv, idx, npy, raw]", "enum: [csv, tsv, idx, npy, exr, raw]"),
+        ("enum: [csv, tsv, libsvm, parquet, arrow, idx, npy, raw]", "enum: [csv, tsv, libsvm, parquet, arrow, idx, npy, exr, raw]"),
         ("`npy`, `raw` |", "`npy`, `exr`, `raw` |"),
         "    ParseExr(head);",
         "`exr` (an example),"]),
@@ -194,6 +211,20 @@ class RecipesTest(unittest.TestCase):
                 with self.subTest(title, file=file):
                     copies.follow(file, place, change)
             self.assertEqual(check(copies.read), [], f"after all steps of '{title}'")
+
+    def test_a_field_of_the_data_touches_three_files(self):
+        steps = (("deploy/crds/trainingjobs.yaml", "dayFirst: {type: boolean",
+                  '                      exampleRate: {type: number, minimum: 0, maximum: 1, default: 0, description: "An example."}'),
+                 ("docs/use/api.md", "`data.schema.dayFirst`", "| `data.schema.exampleRate` | number, 0 to 1 | 0 | An example. |"),
+                 ("worker/data/row_parser.cc", "schema_.day_first", "  const double rate = schema_.example_rate;"))
+        self.assertEqual(schema_fields(Copies().read), [])
+        for left_out in range(len(steps) + 1):
+            copies = Copies()
+            for number, step in enumerate(steps):
+                if number != left_out:
+                    copies.follow(*step)
+            with self.subTest(without=left_out):
+                self.assertEqual(schema_fields(copies.read) == [], left_out == len(steps))
 
     def test_every_step_is_needed(self):
         for title, steps in recipes(tree.read(PAGE)).items():

@@ -11,7 +11,7 @@
 #include "worker/exported/program_json.h"
 #include "worker/exported/zip.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 void Divide(std::string_view json) {
@@ -29,16 +29,16 @@ void ReadAll(std::string_view file) {
 }
 
 }  // namespace
-}  // namespace medley::exported
+}  // namespace medley::worker::exported
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (text.starts_with('{')) {
-    medley::exported::Divide(text);
+    medley::worker::exported::Divide(text);
   } else if (text.starts_with('\x80')) {
-    (void)medley::exported::ReadPickledTensors(text);
+    (void)medley::worker::exported::ReadPickledTensors(text);
   } else {
-    medley::exported::ReadAll(text);
+    medley::worker::exported::ReadAll(text);
   }
   return 0;
 }

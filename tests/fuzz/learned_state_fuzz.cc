@@ -17,8 +17,9 @@ void FuzzLearnedState(std::string_view input) {
   std::string sealed(input);
   const uint64_t sum = medley::base::Hash64(input);
   sealed.append(reinterpret_cast<const char*>(&sum), sizeof(sum));
-  const auto policy = medley::policy_net::PolicyFromBytes(sealed);
-  if (policy.ok()) MEDLEY_CHECK(medley::policy_net::ToBytes(*policy) == sealed, "a policy did not read back as itself");
+  const auto policy = medley::sched::policy_net::PolicyFromBytes(sealed);
+  if (policy.ok())
+    MEDLEY_CHECK(medley::sched::policy_net::ToBytes(*policy) == sealed, "a policy did not read back as itself");
   for (std::string_view left = input; !left.empty();) {
     const size_t before = left.size();
     if (!medley::sched::TakeRecords(left).ok()) break;

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "common/rpc/decode.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/builtin.h"

@@ -32,17 +32,17 @@ Problem SmallProblem() {
   return Problem::Compile(request).value();
 }
 
-StepTimeProblem SmallCluster() {
+DeviceProblem SmallCluster() {
   model::PlanRequest request = SmallProblem().request();
   request.objective = model::Objective::kStepTime;
   request.cluster = {{{"a", "c", "", ""}, {"b", "g", "", ""}, {"d", "g", "", ""}}, {{"*", "*", 1e-4, 1e9}}};
-  return StepTimeProblem::Compile(request).value();
+  return DeviceProblem::Compile(request).value();
 }
 
 // The same bytes as a plan for the goal step time.
 void FuzzStepTime(std::string_view input) {
   static const Question question(SmallCluster());
-  StepTimeCandidates candidates(question, {});
+  DeviceCandidates candidates(question, {});
   candidates.Take(input);
   if (!candidates.best()) return;
   MEDLEY_CHECK(candidates.seconds() > 0 && candidates.seconds() < kForever, "a step without time");

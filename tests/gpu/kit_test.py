@@ -90,7 +90,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(os.listdir(os.path.join(self.folder, "tmp")), [], "the unpacked kit is removed")
 
     def test_a_part_that_fails_stops_no_other(self):
-        bad = {"start": "raise SystemExit(3)\n", "models": ROW + "print('{\"what\": \"b\", \"figure\": 2, \"holds\": false}')\n",
+        bad = {"start": "import sys; sys.stderr.write('line\\n' * 500 + 'what went wrong'); raise SystemExit(3)\n", "models": ROW + "print('{\"what\": \"b\", \"figure\": 2, \"holds\": false}')\n",
                "memory": "pass\n", "faults": "print('no row')\n", "device-tests": "import os; os.kill(os.getpid(), 11)\n",
                "switch": "print('{\"what\": \"a\", \"skipped\": \"it needs a GPU\"}')\n"}
         self.make_kit({**PARTS, **bad})
@@ -102,6 +102,8 @@ class RunTest(unittest.TestCase):
                           "faults": "failed", "switch": "skipped"})
         self.assertEqual(found["start"]["why"], "exit status 3")
         self.assertEqual(found["models"]["why"], "b")
+        self.assertIn("line\nwhat went wrong\n", done.stderr, "only the output of a run in CI is kept")
+        self.assertLess(done.stderr.count("line\n"), 100)
         self.assertEqual(found["memory"]["why"], "it measured nothing")
 
     def test_what_was_measured_before_the_end_is_kept(self):

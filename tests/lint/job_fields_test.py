@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What cmake/job_fields.py makes of a schema, and what it refuses. The example is the schema itself with one more field."""
 import os
+import re
 import sys
 import unittest
 
@@ -32,7 +33,7 @@ class JobFieldsTest(unittest.TestCase):
                 ({"type": "boolean"}, "bool some_thing = false;", 'reader.Read("someThing"'),
                 ({"type": "string", "default": "a\"b"}, r'std::string some_thing = "a\"b";', 'reader.Read("someThing"'),
                 ({"type": "string", "pattern": "^([0-9]+(ms|s|m|h))+$", "default": "1m30s"}, "double some_thing = 90.0;",
-                 'out.some_thing = reader.Seconds("someThing", out.some_thing);'),
+                 'ReadSeconds(reader, "someThing", out.some_thing);'),
                 ({"type": "array", "items": {"type": "integer"}}, "std::vector<int> some_thing;", 'reader.Read("someThing"'),
                 ({"type": "array", "items": {"type": "string"}}, "std::vector<std::string> some_thing;", 'reader.Strings("someThing")'),
                 ({"type": "object", "additionalProperties": {"type": "number"}}, "std::map<std::string, double> some_thing;",
@@ -41,6 +42,81 @@ class JobFieldsTest(unittest.TestCase):
                 header, source = job_fields.code_of(spec_with("training.someThing", {**field, "description": "What it is."}))
                 self.assertIn("  // What it is.\n  " + member, header)
                 self.assertIn(read, source)
+
+    def test_a_field_of_the_data_becomes_a_member_that_is_read_and_visited(self):
+        for path, field, member, read in (
+                ("data.schema.someThing", {"type": "number", "default": 0.5}, "double some_thing = 0.5;",
+                 'reader.Read("someThing", out.some_thing);'),
+                ("data.schema.label.someThing", {"type": "boolean"}, "bool some_thing = false;",
+                 'label.Read("someThing", out.some_thing);'),
+                ("data.inputs[].someThing", {"type": "string"}, "std::string some_thing;", 'reader.Read("someThing", out.some_thing);')):
+            with self.subTest(path):
+                header, source = job_fields.code_of(spec_with(path, {**field, "description": "What it is."}), "data_fields")
+                self.assertIn("  // What it is.\n  " + member, header)
+                self.assertIn("  f(value.some_thing);\n", header)
+                self.assertIn("  " + read, source)
+
+    def test_a_field_of_the_operator_becomes_a_member_that_is_read(self):
+        for path, field, member, read in (
+                ("objective.someThing", {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$", "default": "2.5"},
+                 "double some_thing = 2.5;", 'ReadQuantity(reader, "someThing", out.some_thing);'),
+                ("elasticity.replan.someThing", {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?%$", "default": "12.5%"},
+                 "double some_thing = 0.125;", 'ReadPercent(replan, "someThing", out.some_thing);'),
+                ("runPolicy.someThing", {"type": "integer", "format": "int32", "default": 3}, "int some_thing = 3;",
+                 'reader.Read("someThing", out.some_thing);')):
+            with self.subTest(path):
+                header, source = job_fields.code_of(spec_with(path, field), "job_policies")
+                self.assertIn("  " + member, header)
+                self.assertIn("  " + read, source)
+
+    def test_an_enumeration_has_the_values_of_the_schema_in_their_order(self):
+        spec = spec_with()
+        job_fields.at(spec, "runPolicy.cleanPodPolicy")["enum"] = ["Running", "Never"]
+        header, source = job_fields.code_of(spec, "job_policies")
+        self.assertIn("enum class CleanPodPolicy { kRunning, kNever };", header)
+        self.assertIn('ReadEnum(reader, "cleanPodPolicy", {"Running", "Never"}, out.clean_pod_policy);', source)
+
+    def test_constants_are_those_of_the_schema(self):
+        spec = spec_with()
+        job_fields.at(spec, "data.schema.label.classes")["maxItems"] = 1234
+        numeric = job_fields.at(spec, "data.schema.numeric")
+        numeric["description"] = numeric["description"].replace("at most 4096 columns", "at most 99 columns")
+        header, _ = job_fields.code_of(spec, "data_fields")
+        self.assertIn("inline constexpr size_t kMostClasses = 1234;", header)
+        self.assertIn("inline constexpr size_t kMostColumns = 99;", header)
+        numeric["description"] = "Columns."
+        with self.assertRaisesRegex(SystemExit, "spec.data.schema.numeric does not say"):
+            job_fields.code_of(spec, "data_fields")
+
+    def test_sources_of_one_struct_have_the_same_fields(self):
+        with self.assertRaisesRegex(SystemExit, "spec.data.train and spec.data.test are both SourceSpec, but have other fields"):
+            job_fields.code_of(spec_with("data.test.someThing", {"type": "string"}), "data_fields")
+
+    def test_what_names_a_file_for_pods_is_a_path(self):
+        # Texts of whose name or description one expects a path, but that are none, and why.
+        none = {"data.volume.mountPath": "where pods have a volume, which the kubelet mounts there",
+                "checkpoint.volume.mountPath": "as the one of data",
+                "checkpoint.uri": "an address of an object store, which is the same for every process",
+                "program.command[]": "what the program alone understands",
+                "program.checkpoint.done.file": "a path in the pods, as the program's arguments name it",
+                "data.volume.hostPath.path": "a path of the node", "checkpoint.volume.hostPath.path": "a path of the node"}
+        found = set()
+
+        def walk(path, field):
+            if path.startswith("template"):  # which Medley passes on
+                return
+            text = (path.rpartition(".")[2] + " " + field.get("description", "")).lower()
+            if field.get("type") == "string" and "enum" not in field and re.search(r"\b(uri|path|file|files|folder|archive|mountpath)\b", text):
+                found.add(path)
+                self.assertEqual(job_fields.bare(path, field).get("x-path", False), path not in none, path)
+            for name, below in field.get("properties", {}).items():
+                walk(f"{path}.{name}" if path else name, below)
+            for key in ("items", "additionalProperties"):
+                if isinstance(field.get(key), dict):
+                    walk(path + "[]", {**field[key], "description": field.get("description", "") + field[key].get("description", "")})
+
+        walk("", spec_with())
+        self.assertLessEqual({*none, "model.initialFrom", "checkpoint.from", "data.train.files[]", "data.validation.labels"}, found)
 
     def test_a_field_of_the_optimizer_is_read_from_there(self):
         _, source = job_fields.code_of(spec_with("training.optimizer.someThing", {"type": "number", "default": 1}))

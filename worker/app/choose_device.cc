@@ -9,18 +9,18 @@ absl::StatusOr<std::shared_ptr<device::Device>> ChooseDevice(const Environment& 
   if (env.device == DeviceChoice::kCpu) return nullptr;
   const bool demanded = env.device == DeviceChoice::kCuda;
   if (!env.spec.model.imported()) {
-    if (demanded) log::Warn("computing on the CPU: only models that came from PyTorch are computed on GPUs");
+    if (demanded) base::log::Warn("computing on the CPU: only models that came from PyTorch are computed on GPUs");
     return nullptr;
   }
   if (!demanded && !device::BuiltForGpus()) return nullptr;
   auto gpu = device::OpenGpu();
   if (!gpu.ok() && demanded) return base::Annotate(gpu.status(), "MEDLEY_DEVICE=cuda");
   if (absl::IsNotFound(gpu.status())) {
-    log::Info("computing on the CPU", {{"why", base::Message(gpu.status())}});
+    base::log::Info("computing on the CPU", {{"why", base::Message(gpu.status())}});
     return nullptr;
   }
   MEDLEY_RETURN_IF_ERROR(gpu.status());
-  log::Info("computing on a GPU", {{"gpu", (*gpu)->name()}});
+  base::log::Info("computing on a GPU", {{"gpu", (*gpu)->name()}});
   return gpu;
 }
 

@@ -7,6 +7,7 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
+#include "common/model/job_schema.h"
 
 namespace medley::worker {
 namespace {
@@ -78,19 +79,7 @@ absl::Status ReadCredentials(const GetVariable& get, Environment& env) {
 // The spec with the paths of its files as they are on this machine.
 std::string MapSpec(const std::string& map, const std::string& spec_json) {
   auto spec = nlohmann::json::parse(spec_json, nullptr, false);
-  const auto map_field = [&](const std::string& pointer) {
-    const nlohmann::json::json_pointer at(pointer);
-    if (spec.contains(at) && spec[at].is_string()) spec[at] = MapPath(map, spec[at].get<std::string>());
-  };
-  for (const char* source : {"/data/train", "/data/validation", "/data/test"}) {
-    map_field(std::string(source) + "/uri");
-    map_field(std::string(source) + "/labels");
-    const nlohmann::json::json_pointer files(std::string(source) + "/files");
-    if (!spec.contains(files) || !spec[files].is_object()) continue;
-    for (const auto& [name, uri] : spec[files].items()) uri = MapPath(map, uri.get<std::string>());
-  }
-  map_field("/model/exported/uri");
-  map_field("/model/torchScript/uri");
+  model::ForEachPath(spec, [&](std::string& path) { path = MapPath(map, path); });
   return spec.dump();
 }
 
@@ -134,7 +123,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   env.samples_folder = MapPath(map, get("MEDLEY_SAMPLES_DIR").value_or(""));
   constexpr std::string_view kScheme = "file://";
   const std::string& from = env.spec.checkpoint.from;
-  env.continue_from = MapPath(map, from.starts_with(kScheme) ? from.substr(kScheme.size()) : from);
+  env.continue_from = from.starts_with(kScheme) ? from.substr(kScheme.size()) : from;
   env.pool = get("MEDLEY_POOL").value_or("");
   MEDLEY_ASSIGN_OR_RETURN(env.share_memory, Switch(get, "MEDLEY_SHARE_MEMORY", true));
   MEDLEY_ASSIGN_OR_RETURN(env.plain_nccl, Switch(get, "MEDLEY_PLAIN_NCCL", false));

@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/model/job_spec.h"
+#include "worker/checkpoint/files.h"
 
 namespace medley::worker {
 
@@ -42,7 +43,8 @@ struct Environment {
   bool share_memory = true;           // MEDLEY_SHARE_MEMORY (0 or 1): with trainers on this machine
   bool plain_nccl = false;            // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
   DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
-  std::filesystem::path checkpoint_root;
+  std::filesystem::path checkpoint_root;      // or an address in an object store
+  Volume checkpoints;                         // of checkpoint_root; main() opens it
   std::filesystem::path
       termination_log;  // MEDLEY_TERMINATION_LOG: where the coordinator leaves its result; empty: nowhere
   // For rows of large tables: MEDLEY_SAMPLES_DIR, whose files processes share; without it a folder of this process

@@ -8,8 +8,8 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/model/data_format.h"
 #include "worker/coordinator/server/log_files.h"
-#include "worker/data/source.h"
 #include "worker/export/initial_weights.h"
 #include "worker/export/read_program.h"
 #include "worker/model/imported_graph.h"
@@ -75,7 +75,9 @@ std::vector<std::string> PlanLines(const plan::v1::ExecutionPlan& plan, const Gr
       lines.push_back(fmt::format("stage {} ({}): {} of pool {}", i, layers, group.units(), group.pool()));
     }
   }
-  if (plan.servers().units() > 0) {
+  if (plan.servers().in_trainers()) {
+    lines.push_back(fmt::format("embedding rows: in {} trainers", plan.servers().units()));
+  } else if (plan.servers().units() > 0) {
     lines.push_back(fmt::format("parameter servers: {} of pool {}", plan.servers().units(), plan.servers().pool()));
   }
   return lines;
@@ -102,6 +104,7 @@ std::string ChosenText(const job::v1::Observation& observation) {
 
 // Folders that coordinators left which were killed while they wrote. One that still writes fails, and is not published.
 absl::Status RemoveUnfinished(const Volume& volume) {
+  MEDLEY_RETURN_IF_ERROR(volume.files().RemoveUnfinished(volume.root()));  // nothing else is written at the job's end
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume.files().List(volume.root()));
   for (const std::string& name : names) {
     if (name.ends_with(kUnfinished)) {
@@ -124,12 +127,14 @@ absl::StatusOr<ExportRequest> MakeExportRequest(const Environment& env, const Gr
   request.model.embedding_rows = env.spec.model.embedding_rows;
   request.model.max_bad_rows = data.max_bad_rows;
   if (!data.train.arrays()) {
-    MEDLEY_ASSIGN_OR_RETURN(const SourceFile file, FileOf(data.train, ""));
-    request.model.delimiter = file.delimiter;
+    const model::DataFormat* const format = model::DataFormatNamed(data.train.format);
+    if (format == nullptr) return base::Unimplemented("the format '{}' is not known", data.train.format);
+    request.model.delimiter = format->delimiter;
   }
   MEDLEY_ASSIGN_OR_RETURN(request.model.transform, TransformOf(order.transform, data.schema));
-  MEDLEY_ASSIGN_OR_RETURN(request.model.graph,
-                          ReadGraph(env.spec, "", static_cast<int>(request.model.transform.label.classes.size())));
+  MEDLEY_ASSIGN_OR_RETURN(
+      request.model.graph,
+      ReadPredictionGraph(env.spec, "", static_cast<int>(request.model.transform.label.classes.size())));
   if (graph.imported != nullptr) {
     const std::string& trained = graph.imported->cut->program->digest;
     if (request.model.graph.imported->cut->program->digest != trained) {
@@ -165,7 +170,7 @@ ExportModel ExporterOf(const Environment& env, const Graph& graph, std::string i
     request.temporary_name = fmt::format("{}-{}{}", kExportFolder, instance, kUnfinished);
     absl::StatusOr<std::string> text = ReadLogFiles(volume);
     if (text.ok()) request.log = *std::move(text);
-    if (!text.ok()) log::Warn("the model is written without the log", {{"error", base::Message(text.status())}});
+    if (!text.ok()) base::log::Warn("the model is written without the log", {{"error", base::Message(text.status())}});
     request.card.has_log = !request.log.empty();
     MEDLEY_RETURN_IF_ERROR(RemoveUnfinished(volume));
     return WriteExport(volume, request, may_publish);

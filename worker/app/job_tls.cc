@@ -17,7 +17,7 @@ JobTls::~JobTls() = default;
 absl::StatusOr<JobTls> JobTls::Make(const Environment& env, base::Clock& clock) {
   JobTls tls;
   if (env.ca_certificate.empty()) {
-    log::Warn("the job's Secret has no CA: connections to other processes are not encrypted");
+    base::log::Warn("the job's Secret has no CA: connections to other processes are not encrypted");
     return tls;
   }
   const auto issue = [authority = certificates::KeyPair{env.ca_certificate, env.ca_key}, uid = env.job_uid](

@@ -2,4 +2,4 @@
 #include "worker/app/worker_main.h"
 #include "worker/aten/make_block.h"
 
-int main(int argc, char** argv) { return medley::worker::WorkerMain(argc, argv, medley::aten::MakeBlock); }
+int main(int argc, char** argv) { return medley::worker::WorkerMain(argc, argv, medley::worker::aten::MakeBlock); }

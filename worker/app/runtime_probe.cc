@@ -26,6 +26,7 @@ namespace medley::worker {
 namespace {
 
 constexpr int kMaxRepeats = 400;
+constexpr int kDifferences = 5;
 constexpr int kMaxReplicas = 8;  // threads of this process
 constexpr char kToken[] = "probe";
 constexpr base::seconds kLimit{10};
@@ -74,6 +75,23 @@ class RuntimeProbe::Rep {
   absl::StatusOr<Traffic> TimeAll(int ranks, const std::function<absl::Status(Group&, int rank)>& once) {
     MEDLEY_ASSIGN_OR_RETURN(const Traffic first, RunAll(ranks, once, 2));
     return RunAll(ranks, once, Repeats(first.seconds));
+  }
+
+  // The processor seconds that `talks` adds to `step` of one of two ranks: the median of several differences.
+  absl::StatusOr<double> TimeDifference(const std::function<absl::Status(Group&, int rank, bool talks)>& step) {
+    const auto time = [&](bool talks, int repeats) -> absl::StatusOr<Traffic> {
+      return RunAll(
+          2, [&](Group& group, int rank) { return step(group, rank, talks); }, repeats);
+    };
+    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, time(true, 2));
+    const int repeats = Repeats(first.seconds);
+    std::vector<double> differences;
+    for (int i = 0; i < kDifferences; ++i) {
+      MEDLEY_ASSIGN_OR_RETURN(const Traffic with, time(true, repeats));
+      MEDLEY_ASSIGN_OR_RETURN(const Traffic without, time(false, repeats));
+      differences.push_back(with.processor_seconds - without.processor_seconds);
+    }
+    return std::max(0.0, Median(std::move(differences)));
   }
 
   // The mean over a quarter of a stretch. The number of repeats doubles, so a disturbed start does not prolong it.
@@ -193,6 +211,29 @@ absl::StatusOr<Traffic> RuntimeProbe::Exchange(int64_t bytes) {
     }
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<double> RuntimeProbe::ExchangeAmidComputation(int64_t bytes, int64_t computed_bytes) {
+  const int pieces = rep_->options().micro_batches;
+  const auto size = static_cast<size_t>(std::max<int64_t>(1, bytes / pieces));
+  std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size), std::vector<std::byte>(size)};
+  auto values = Buffers(computed_bytes, 2);
+  const auto compute = [&](int rank) {
+    for (float& value : values[static_cast<size_t>(rank)]) value = value * 0.5F + 1;
+  };
+  // What a rank computes for a piece, with the messages of the piece or without.
+  const auto step = [&](Group& group, int rank, bool talks) -> absl::Status {
+    for (int piece = 0; piece < pieces; ++piece) {
+      const auto tag = static_cast<uint64_t>(piece);
+      if (talks && rank == 1) MEDLEY_RETURN_IF_ERROR(group.Recv(0, tag, buffers[rank]));
+      compute(rank);
+      if (talks) MEDLEY_RETURN_IF_ERROR(group.Send(1 - rank, tag, buffers[rank]));
+      if (talks && rank == 0) MEDLEY_RETURN_IF_ERROR(group.Recv(1, tag, buffers[rank]));
+      compute(rank);
+    }
+    return absl::OkStatus();
+  };
+  return rep_->TimeDifference(step);
 }
 
 absl::StatusOr<CommunicationProbe::ServerCost> RuntimeProbe::PullPushCost(int64_t rows, int columns) {

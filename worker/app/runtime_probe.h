@@ -35,6 +35,7 @@ class RuntimeProbe final : public CommunicationProbe {
   absl::StatusOr<Traffic> Allreduce(int64_t bytes, int replicas) override;
   absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas, model::AllreduceAlgorithm algorithm) override;
   absl::StatusOr<Traffic> Exchange(int64_t bytes) override;
+  absl::StatusOr<double> ExchangeAmidComputation(int64_t bytes, int64_t computed_bytes) override;
   absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int columns) override;
 
  private:

@@ -18,6 +18,8 @@
 #include "worker/app/unit_cpus.h"
 #include "worker/collective/shared_memory.h"
 #include "worker/device/device.h"
+#include "worker/object_files/open_volume.h"
+#include "worker/places/places.h"
 #include "worker/sandbox/confine.h"
 #include "worker/torchscript/read.h"
 #include "worker/trainer/member.h"
@@ -55,7 +57,8 @@ class TemporaryFolder {
 absl::Status ConfineRole(const Environment& env, const std::filesystem::path& temporary) {
   Confinement confinement;
   confinement.writable.push_back(temporary);
-  if (!env.checkpoint_root.empty()) confinement.writable.push_back(env.checkpoint_root);
+  if (!env.checkpoint_root.empty() && !env.checkpoints.of_objects())
+    confinement.writable.push_back(env.checkpoint_root);
   if (env.samples_shared) {
     std::error_code error;  // one that cannot be created is not used (SamplePlace)
     std::filesystem::create_directories(env.samples_folder, error);
@@ -67,7 +70,7 @@ absl::Status ConfineRole(const Environment& env, const std::filesystem::path& te
   }
   confinement.gpus = device::BuiltForGpus() && env.device != DeviceChoice::kCpu;
   MEDLEY_ASSIGN_OR_RETURN(const std::string missing, Confine(confinement));
-  if (!missing.empty()) log::Info("this process is confined in part", {{"why", missing}});
+  if (!missing.empty()) base::log::Info("this process is confined in part", {{"why", missing}});
   return absl::OkStatus();
 }
 
@@ -95,14 +98,26 @@ absl::StatusOr<int> RunRole(const std::string& role, const BlockMaker& make_bloc
   if (role == "files") return RunFilesRole(Variable, clock, signals);
   MEDLEY_ASSIGN_OR_RETURN(Environment env, ReadEnvironment(Variable, NeedOf(role)));
   env.threads = UnitThreads(Variable);
-  if (role == "trainer" && env.share_memory) StartMemoryOpener();
+  const bool program = env.spec.program && (role == "trainer" || role == "profiler");
+  if (role == "trainer" && !program && env.share_memory) StartMemoryOpener();
   MEDLEY_ASSIGN_OR_RETURN(const auto temporary, TemporaryFolder::Make());
   env.samples_shared = !env.samples_folder.empty();
   if (!env.samples_shared) env.samples_folder = temporary->path();
+  MEDLEY_ASSIGN_OR_RETURN(env.checkpoints, OpenVolume(env.checkpoint_root, Variable, env.continue_from));
+  // A program may do what its pod may: nobody knows here what it needs.
+  if (program && role == "trainer") return RunAgentRole(env, clock, signals);
+  if (program) return RunProgramProfilerRole(env, temporary->path(), clock, signals);
   MEDLEY_RETURN_IF_ERROR(ConfineRole(env, temporary->path()));
+  std::unique_ptr<Places> places;
+  if (HasRemotePlaces(env.spec)) {
+    MEDLEY_ASSIGN_OR_RETURN(places, Places::Make(Variable, {.cache = env.samples_folder / "places"}, clock));
+    MEDLEY_RETURN_IF_ERROR(places->CopyModel(env.spec, signals.stop()));
+    // A trainer copies its data while it is already known to the coordinator.
+    if (role == "profiler") MEDLEY_RETURN_IF_ERROR(places->CopyData(env.spec.data, signals.stop()));
+  }
   if (role == "coordinator") return RunCoordinatorRole(env, clock, signals);
   if (role == "server") return RunServerRole(env, clock, signals);
-  if (role == "trainer") return RunTrainerRole(env, make_block, clock, signals);
+  if (role == "trainer") return RunTrainerRole(env, places.get(), make_block, clock, signals);
   return RunProfilerRole(env, make_block, clock, signals);
 }
 
@@ -139,7 +154,7 @@ int WorkerMain(int argc, char** argv, const BlockMaker& torch) {
     std::fprintf(stderr, "medley-worker: --role is required\n");
     return 2;
   }
-  log::Configure("worker/" + role, log::ParseLevel(level));
+  base::log::Configure("worker/" + role, base::log::ParseLevel(level));
   if (torch == nullptr && NeedsTorch(role)) return Failed(role, BecomeTorchProgram(argv));  // before signals are held
   const Signals signals;
   const BlockMaker& make_block = torch == nullptr ? BlockMaker(MakeModelBlock) : torch;

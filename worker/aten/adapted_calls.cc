@@ -6,7 +6,7 @@
 
 #include "worker/model/random.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 using at::Tensor;
@@ -250,4 +250,4 @@ const AdaptedCall* FindAdapted(std::string_view target, bool known) {
   return found == kMissing.end() ? nullptr : &found->second;
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

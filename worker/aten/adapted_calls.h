@@ -7,7 +7,7 @@
 
 #include "worker/aten/call_list.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 struct AdaptedCall {
   std::vector<std::string_view> arguments;  // their names, in the order of the stack
@@ -18,4 +18,4 @@ struct AdaptedCall {
 // `target`: "aten.dropout.default"; `known`: this LibTorch has the operator. Null: call the operator.
 const AdaptedCall* FindAdapted(std::string_view target, bool known);
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

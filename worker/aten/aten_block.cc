@@ -21,7 +21,7 @@
 #include "worker/model/block_shape.h"
 #include "worker/model/losses.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 using worker::AlignedFloats;
 using worker::BatchView;
@@ -597,4 +597,4 @@ void AtenBlock::SetAppliedStep(int64_t step) {
   rep_->memory().store().SetAppliedStep(step);
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -22,7 +22,7 @@
 #include "worker/model/graph.h"
 #include "worker/pipeline/block_compute.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 class AtenBlock final : public worker::BlockCompute {
  public:
@@ -74,4 +74,4 @@ class AtenBlock final : public worker::BlockCompute {
   std::unique_ptr<Rep> rep_;
 };
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

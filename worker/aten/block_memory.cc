@@ -5,7 +5,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 // For a parameter on the device: the fast kernels of cuDNN and LibTorch load this many bytes at once.
@@ -117,4 +117,4 @@ absl::Status BlockMemory::CollectGradients() {
   return absl::OkStatus();
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -18,7 +18,7 @@
 #include "worker/device/device.h"
 #include "worker/model/dense_store.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 class BlockMemory {
  public:
@@ -73,4 +73,4 @@ class BlockMemory {
   bool uncollected_ = false;   // sums_ is newer than the store
 };
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

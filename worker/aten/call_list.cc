@@ -13,7 +13,7 @@
 #include "worker/cut/uses.h"
 #include "worker/exported/pure_calls.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 using exported::Node;
@@ -267,4 +267,4 @@ absl::Status CallList::Run(RunContext& context) const {
   return absl::OkStatus();
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

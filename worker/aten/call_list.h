@@ -17,7 +17,7 @@
 #include "worker/aten/torch.h"
 #include "worker/cut/cut.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 // What calls may ask of a run.
 struct RunContext {
@@ -91,4 +91,4 @@ class CallList {
   std::map<std::string, int> slots_;
 };
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -6,7 +6,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 // Without the Optional around it.
@@ -168,4 +168,4 @@ c10::IValue NumberAsTensor(const c10::IValue& value) {
   return tensor;
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

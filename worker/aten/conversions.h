@@ -8,7 +8,7 @@
 #include "worker/aten/torch.h"
 #include "worker/exported/program.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 at::ScalarType TypeOf(exported::ScalarType type);
 
@@ -33,4 +33,4 @@ bool TakesTensor(const c10::Argument& schema);
 // returned as they are.
 c10::IValue NumberAsTensor(const c10::IValue& value);
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -6,7 +6,7 @@
 #include "common/base/status.h"
 #include "worker/aten/torch.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 constexpr size_t kLongest = 400;  // bytes of LibTorch's text
@@ -36,4 +36,4 @@ absl::Status FromTorch(const std::exception& error, std::string_view what) {
       Shortened(OutOfMemoryText(first)));
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -6,9 +6,9 @@
 #include <exception>
 #include <string_view>
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 // "WHAT: TEXT". ResourceExhausted, with what to do, where the GPU has too little memory; Internal otherwise.
 absl::Status FromTorch(const std::exception& error, std::string_view what);
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 void KeepFreedMemory() {
   static const bool kDone = [] {
@@ -15,4 +15,4 @@ void KeepFreedMemory() {
   static_cast<void>(kDone);
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

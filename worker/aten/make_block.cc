@@ -2,7 +2,7 @@
 
 #include "worker/aten/aten_block.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 absl::StatusOr<std::unique_ptr<worker::BlockCompute>> MakeBlock(const worker::Graph& graph, model::OperationRange range,
                                                                 const worker::BlockSettings& settings) {
@@ -15,4 +15,4 @@ absl::StatusOr<std::unique_ptr<worker::BlockCompute>> MakeBlock(const worker::Gr
                             .device = settings.device});
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

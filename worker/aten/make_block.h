@@ -7,11 +7,11 @@
 
 #include "worker/model/make_block.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 // A BlockMaker: makes a BlockModel, or an AtenBlock for a graph that was exported, which computes on settings.device.
 // Errors: theirs.
 absl::StatusOr<std::unique_ptr<worker::BlockCompute>> MakeBlock(const worker::Graph& graph, model::OperationRange range,
                                                                 const worker::BlockSettings& settings);
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

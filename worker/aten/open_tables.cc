@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 at::Tensor Matrix(std::span<float> values, const worker::ParameterSpec& spec) {
@@ -36,4 +36,4 @@ std::span<const float> OpenTables::Gradients(size_t table) const {
   return open.gradients.First(open.floats);
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -9,7 +9,7 @@
 #include "worker/model/aligned_floats.h"
 #include "worker/params/parameter_spec.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 class OpenTables {
  public:
@@ -33,4 +33,4 @@ class OpenTables {
   std::vector<Table> tables_;
 };
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

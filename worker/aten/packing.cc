@@ -3,7 +3,7 @@
 #include "common/base/status.h"
 #include "worker/aten/conversions.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 at::Tensor Unpack(const cut::Crossing& crossing, const std::vector<int64_t>& sizes, int64_t samples,
                   std::span<const float> rows, int64_t first, int64_t width) {
@@ -72,4 +72,4 @@ at::Tensor FromBatchRows(const worker::BatchView& batch, const worker::InputSlic
   return at::from_blob(data, sizes, strides, at::TensorOptions().dtype(stored)).to(type).contiguous();
 }
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

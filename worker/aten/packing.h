@@ -13,7 +13,7 @@
 #include "worker/model/block_shape.h"
 #include "worker/pipeline/block_compute.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 
 // A tensor of a crossing with the sizes `sizes`, whose samples are `floats` numbers from `first` on in each row of
 // `rows`, which are `width` wide. It may refer to `rows`, which must outlive it, and must not be written.
@@ -35,4 +35,4 @@ absl::Status CheckSizes(const cut::Cut& cut, const worker::BlockShape& shape, co
 // An input of the model from the samples of a batch, contiguous, with memory of its own unless the batch has it so.
 at::Tensor FromBatchRows(const worker::BatchView& batch, const worker::InputSlice& slice, at::ScalarType type);
 
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -68,6 +68,18 @@ absl::StatusOr<size_t> Files::Read(int fd, void* out, size_t bytes) {
   }
 }
 
+absl::StatusOr<int64_t> Files::Length(int fd) {
+  struct stat found {};
+  if (fstat(fd, &found) != 0) return base::ErrnoStatus(errno, "looking at an open file");
+  return found.st_size;
+}
+
+absl::Status Files::Skip(int fd, int64_t bytes) {
+  return lseek(fd, bytes, SEEK_CUR) >= 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "skipping a part of a file");
+}
+
+void Files::Close(int fd) { close(fd); }
+
 absl::Status Files::CreateFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -118,6 +130,10 @@ absl::Status Files::Sync(int fd) {
   return fdatasync(fd) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "fdatasync");
 }
 
+absl::Status Files::MakeReadable(int fd) {
+  return fchmod(fd, 0644) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "fchmod");
+}
+
 absl::Status Files::Rename(const fs::path& from, const fs::path& to) {
   if (rename(from.c_str(), to.c_str()) != 0) {
     return base::ErrnoStatus(errno, fmt::format("renaming {} to {}", from.string(), to.string()));
@@ -136,6 +152,12 @@ absl::Status Files::RemoveFolder(const fs::path& folder) {
   return error ? base::ErrnoStatus(error.value(), "removing " + folder.string()) : absl::OkStatus();
 }
 
+bool Files::IsObject(const fs::path&) const { return false; }
+
+absl::StatusOr<std::vector<std::string>> Files::Unfinished(const fs::path&) { return std::vector<std::string>(); }
+
+absl::Status Files::RemoveUnfinished(const fs::path&) { return absl::OkStatus(); }
+
 absl::StatusOr<std::string> Files::ReadWhole(const fs::path& path, int64_t max_bytes) {
   MEDLEY_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
   std::string bytes;
@@ -150,7 +172,7 @@ absl::StatusOr<std::string> Files::ReadWhole(const fs::path& path, int64_t max_b
     status = base::ResourceExhausted("larger than {} bytes", max_bytes);
     break;
   }
-  close(fd);
+  Close(fd);
   if (!status.ok()) return base::Annotate(status, path.string());
   return bytes;
 }
@@ -159,13 +181,36 @@ absl::Status Files::WriteAtomic(const fs::path& path, std::string_view bytes) {
   std::string temporary = path.string() + ".tmp.XXXXXX";
   MEDLEY_ASSIGN_OR_RETURN(const int fd, CreateTemporary(temporary));
   absl::Status status = Write(fd, bytes);
-  if (status.ok() && fchmod(fd, 0644) != 0) status = base::ErrnoStatus(errno, "fchmod");
+  if (status.ok()) status = MakeReadable(fd);
   if (status.ok()) status = Sync(fd);
-  close(fd);
+  Close(fd);
   if (!status.ok()) status = base::Annotate(status, temporary);
   if (status.ok()) status = Rename(temporary, path);
   if (!status.ok()) (void)Remove(temporary);
   return status;
+}
+
+absl::Status CopyFile(Files& files, const fs::path& from, const fs::path& to) {
+  MEDLEY_ASSIGN_OR_RETURN(const int in, files.OpenToRead(from));
+  std::string temporary = to.string() + ".tmp.XXXXXX";
+  const absl::StatusOr<int> out = files.CreateTemporary(temporary);
+  absl::Status status = out.status();
+  if (out.ok()) {
+    std::string buffer(size_t{1} << 20, '\0');
+    while (status.ok()) {
+      const absl::StatusOr<size_t> n = files.Read(in, buffer.data(), buffer.size());
+      status = n.status();
+      if (!n.ok() || *n == 0) break;
+      status = files.Write(*out, std::string_view(buffer).substr(0, *n));
+    }
+    if (status.ok()) status = files.MakeReadable(*out);
+    if (status.ok()) status = files.Sync(*out);
+    files.Close(*out);
+    if (status.ok()) status = files.Rename(temporary, to);
+    if (!status.ok()) (void)files.Remove(temporary);
+  }
+  files.Close(in);
+  return base::Annotate(status, "copying " + from.string());
 }
 
 Files& SystemFiles() {

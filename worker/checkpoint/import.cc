@@ -1,11 +1,6 @@
 #include "worker/checkpoint/import.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <fmt/ranges.h>
-
-#include <cerrno>
 
 #include <utility>
 #include <vector>
@@ -59,31 +54,6 @@ absl::StatusOr<Origin> ReadNewest(const fs::path& from, const Volume& volume, co
   return Refuse(from, fmt::format("{}", fmt::join(why, "; ")));
 }
 
-absl::Status CopyContent(Files& from, int in, Files& to, int out) {
-  std::string buffer(size_t{1} << 20, '\0');
-  for (;;) {
-    MEDLEY_ASSIGN_OR_RETURN(const size_t n, from.Read(in, buffer.data(), buffer.size()));
-    if (n == 0) return to.Sync(out);
-    MEDLEY_RETURN_IF_ERROR(to.Write(out, std::string_view(buffer).substr(0, n)));
-  }
-}
-
-absl::Status CopyFile(const Volume& from, const fs::path& source, const Volume& to, const fs::path& target) {
-  MEDLEY_ASSIGN_OR_RETURN(const int in, from.files().OpenToRead(source));
-  std::string temporary = target.string() + ".tmp.XXXXXX";
-  const absl::StatusOr<int> out = to.files().CreateTemporary(temporary);
-  absl::Status status = out.status();
-  if (out.ok()) {
-    status = CopyContent(from.files(), in, to.files(), *out);
-    if (status.ok() && fchmod(*out, 0644) != 0) status = base::ErrnoStatus(errno, "fchmod");
-    close(*out);
-    if (status.ok()) status = to.files().Rename(temporary, target);
-    if (!status.ok()) (void)to.files().Remove(temporary);
-  }
-  close(in);
-  return status.ok() ? status : base::Annotate(status, "copying " + source.string());
-}
-
 }  // namespace
 
 absl::StatusOr<CheckpointManifest> ImportCheckpoint(const Volume& to, const fs::path& from, const ImportingJob& job) {
@@ -109,7 +79,7 @@ absl::StatusOr<CheckpointManifest> ImportCheckpoint(const Volume& to, const fs::
   MEDLEY_RETURN_IF_ERROR(to.files().CreateFolder(to / own.folder));
   for (const CheckpointFileEntry& file : own.files) {
     MEDLEY_RETURN_IF_ERROR(
-        CopyFile(origin.volume, origin.volume / origin.manifest.folder / file.name, to, to / own.folder / file.name));
+        CopyFile(to.files(), origin.volume / origin.manifest.folder / file.name, to / own.folder / file.name));
   }
   return own;
 }

@@ -26,8 +26,11 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const Volume& volume, std::strin
 
 // Checks that every file of the manifest exists, says itself that it belongs to this checkpoint (header.h), and has the
 // right length and digest. Errors: DataLoss naming the file and the difference; those of the file system when a file
-// cannot be read, which says nothing about its content.
-absl::Status VerifyCheckpoint(const Volume& volume, const CheckpointManifest& manifest);
+// cannot be read, which says nothing about its content. kWhereTheVolumeDoesNot: without the digests of objects, whose
+// bytes the store checked when it took them, and for which the whole checkpoint would come over the network.
+enum class VerifyBytes { kAll, kWhereTheVolumeDoesNot };
+absl::Status VerifyCheckpoint(const Volume& volume, const CheckpointManifest& manifest,
+                              VerifyBytes bytes = VerifyBytes::kAll);
 
 // The callbacks of ReadCheckpoint. Spans are valid during the call. ReadCheckpoint stops at the first error of a
 // handler and returns it.

@@ -27,7 +27,7 @@ absl::Status CheckpointStore::Verify(const CheckpointManifest& manifest) {
     return absl::OkStatus();
   }
   verified_.erase(manifest.folder);
-  MEDLEY_RETURN_IF_ERROR(VerifyCheckpoint(volume_, manifest));
+  MEDLEY_RETURN_IF_ERROR(VerifyCheckpoint(volume_, manifest, VerifyBytes::kWhereTheVolumeDoesNot));
   verified_[manifest.folder] = {manifest, std::move(stamps)};
   return absl::OkStatus();
 }
@@ -50,9 +50,20 @@ absl::Status CheckpointStore::RemoveStrays(const CheckpointManifest& manifest) {
 }
 
 absl::Status CheckpointStore::Prune(int keep, const std::set<std::string>& distrusted, const std::string& best) {
-  MEDLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, ListCheckpointFolders(volume_));
-  std::vector<std::string> old;  // newest first
+  MEDLEY_ASSIGN_OR_RETURN(std::vector<CheckpointName> names, ListCheckpointFolders(volume_));
   absl::Status first;
+  // A member that was killed may have left nothing but uploads that were begun.
+  std::set<CheckpointName> unfinished;
+  const absl::StatusOr<std::vector<std::string>> uploads = volume_.files().Unfinished(volume_.root());
+  first.Update(uploads.status());
+  for (const std::string& folder : uploads.ok() ? *uploads : std::vector<std::string>()) {
+    const absl::StatusOr<CheckpointName> name = ParseCheckpointFolder(folder);
+    if (!name.ok()) continue;
+    unfinished.insert(*name);
+    if (std::ranges::find(names, *name) == names.end()) names.push_back(*name);
+  }
+  std::sort(names.rbegin(), names.rend());
+  std::vector<std::string> old;  // newest first
   int kept = 0;
   damaged_.clear();
   for (const CheckpointName& name : names) {
@@ -75,6 +86,7 @@ absl::Status CheckpointStore::Prune(int keep, const std::set<std::string>& distr
     } else {
       ++kept;
       first.Update(RemoveStrays(*manifest));
+      if (unfinished.contains(name)) first.Update(volume_.files().RemoveUnfinished(volume_ / folder));
     }
   }
   // The manifest first, so that a crash leaves nothing that looks complete.

@@ -1,6 +1,5 @@
 #include "worker/checkpoint/writer.h"
 
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -51,7 +50,7 @@ CheckpointWriter::CheckpointWriter(Files& files, std::filesystem::path path, std
 
 CheckpointWriter::~CheckpointWriter() {
   if (fd_ < 0) return;
-  close(fd_);
+  files_.Close(fd_);
   (void)files_.Remove(temporary_);
 }
 
@@ -138,7 +137,7 @@ absl::StatusOr<CheckpointFileEntry> CheckpointWriter::Finish() {
   MEDLEY_RETURN_IF_ERROR(Flush());
   MEDLEY_RETURN_IF_ERROR(base::Annotate(files_.Sync(fd_), temporary_));
   MEDLEY_RETURN_IF_ERROR(files_.Rename(temporary_, path_));
-  close(fd_);
+  files_.Close(fd_);
   fd_ = -1;
   return CheckpointFileEntry{name_, bytes_, hasher_.Hex()};
 }

@@ -68,8 +68,12 @@ std::optional<Claim> ParseClaimName(std::string_view name) {
   return claim;
 }
 
-absl::StatusOr<Claim> Claims::Newest() const {
-  MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Read(volume_, folder_ / kNewest));
+absl::StatusOr<Claim> Claims::Newest(const Claim& known) const {
+  Claim newest;
+  // A store lists a new object at once, and an overwritten one may be that of a request which came late.
+  if (!volume_.of_objects()) {
+    MEDLEY_ASSIGN_OR_RETURN(newest, Read(volume_, folder_ / kNewest));
+  }
   const absl::StatusOr<std::vector<std::string>> names = volume_.files().List(folder_);
   if (absl::IsNotFound(names.status())) return newest;
   if (!names.ok()) return names.status();
@@ -78,6 +82,7 @@ absl::StatusOr<Claim> Claims::Newest() const {
     if (const auto claim = ParseClaimName(name); claim && claim->IsNewerThan(largest)) largest = *claim;
   }
   if (!largest.IsNewerThan(newest)) return newest;
+  if (known.term > 0 && ClaimName(largest) == ClaimName(known)) return known;
   MEDLEY_ASSIGN_OR_RETURN(Claim listed, Read(volume_, folder_ / ClaimName(largest)));
   return listed.term > 0 ? listed : largest;  // removed meanwhile, after a newer one of its term
 }
@@ -90,10 +95,10 @@ absl::StatusOr<Claim> Claims::Take(int64_t term, const std::string& address, con
   MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / ClaimName(claim), Text(claim)));
   MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Newest());
   if (newest.IsNewerThan(claim)) return Superseded(claim, newest);
-  MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / kNewest, Text(claim)));
+  MEDLEY_RETURN_IF_ERROR(Show(claim));
   MEDLEY_ASSIGN_OR_RETURN(const Claim after, Newest());
   if (after.IsNewerThan(claim)) {
-    MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / kNewest, Text(after)));
+    MEDLEY_RETURN_IF_ERROR(Show(after));
     return Superseded(claim, after);
   }
   // Best effort: a pod that is started again and again leaves one file.
@@ -102,15 +107,19 @@ absl::StatusOr<Claim> Claims::Take(int64_t term, const std::string& address, con
 }
 
 absl::StatusOr<Claim> Claims::Renew(const Claim& own) const {
-  MEDLEY_ASSIGN_OR_RETURN(Claim newest, Newest());
-  if (newest != own || own.term == 0) return newest;
+  MEDLEY_ASSIGN_OR_RETURN(Claim newest, Newest(own));
+  if (newest != own || own.term == 0 || volume_.of_objects()) return newest;
   MEDLEY_ASSIGN_OR_RETURN(const Claim shown, Read(volume_, folder_ / kNewest));
   if (own.IsNewerThan(shown)) MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(folder_ / kNewest, Text(own)));
   return newest;
 }
 
+absl::Status Claims::Show(const Claim& claim) const {
+  return volume_.of_objects() ? absl::OkStatus() : volume_.files().WriteAtomic(folder_ / kNewest, Text(claim));
+}
+
 absl::Status Claims::Check(const Claim& own) const {
-  MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Newest());
+  MEDLEY_ASSIGN_OR_RETURN(const Claim newest, Newest(own));
   return newest.IsNewerThan(own) ? Superseded(own, newest) : absl::OkStatus();
 }
 

@@ -8,7 +8,8 @@
 //   coordinators/00000002-00000001-5f3a   one file for each process: TERM-RUN-INSTANCE; no other one overwrites it
 //   coordinators/newest                   the newest claim once more. Shared file systems show changes of a file's
 //                                         content at once, but new names only after a while (the attribute cache of
-//                                         NFS), so readers look at both
+//                                         NFS), so readers look at both. An object store has no such file: it lists
+//                                         new objects at once
 //
 // A coordinator claims before it reads the journal of the one before, and looks for a newer claim after each
 // record that it writes, before it acts on it. So either the new one reads the record, or the old one sees the claim
@@ -25,6 +26,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/clock.h"
 #include "worker/checkpoint/files.h"
 
 namespace medley::worker {
@@ -52,8 +54,11 @@ class Claims {
   // `checkpoint_root`: the checkpoint folder of the job.
   explicit Claims(Volume checkpoint_root) : volume_(std::move(checkpoint_root)), folder_(volume_ / "coordinators") {}
 
-  // The claim that leads. Errors: DataLoss (an unreadable claim), those of the file system.
-  absl::StatusOr<Claim> Newest() const;
+  // The claim that leads. The content of `known`, which the caller has, is not read again. Errors: DataLoss (an
+  // unreadable claim), those of the file system.
+  absl::StatusOr<Claim> Newest(const Claim& known = {}) const;
+  // Between two looks of a process: in an object store each costs a request.
+  base::nanoseconds interval() const { return base::seconds(volume_.of_objects() ? 10 : 1); }
   // Claims `term` for a process; returns the claim, with its run, which is on disk then. Errors: Aborted when a newer
   // one exists; those of the file system.
   absl::StatusOr<Claim> Take(int64_t term, const std::string& address, const std::string& instance) const;
@@ -65,6 +70,8 @@ class Claims {
   absl::Status Check(const Claim& own) const;
 
  private:
+  absl::Status Show(const Claim& claim) const;
+
   const Volume volume_;
   const std::filesystem::path folder_;
 };

@@ -9,7 +9,7 @@
 #include "worker/cut/expression.h"
 #include "worker/cut/uses.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 constexpr int64_t kSamples = 12;  // so that sizes such as "s0//2" are whole
@@ -97,4 +97,4 @@ absl::StatusOr<std::map<std::string, BatchPlace>> BatchPlaces(const exported::Pr
   return places;
 }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

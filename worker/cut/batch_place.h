@@ -12,7 +12,7 @@
 
 #include "worker/exported/program.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 struct BatchPlace {
   int axis = 0;        // whose size is `factor` times the batch
@@ -27,4 +27,4 @@ struct BatchPlace {
 absl::StatusOr<std::map<std::string, BatchPlace>> BatchPlaces(const exported::Program& program,
                                                               const std::string& batch);
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

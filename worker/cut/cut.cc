@@ -18,7 +18,7 @@
 #include "worker/cut/tables.h"
 #include "worker/cut/uses.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 using exported::Input;
@@ -597,4 +597,4 @@ absl::StatusOr<Cut> Divide(std::shared_ptr<const exported::Program> program, con
   return Divider(std::move(program), options).Run();
 }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -22,7 +22,7 @@
 #include "worker/cut/expression.h"
 #include "worker/exported/program.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 // At most one of these is not empty: job spec.model.cut.
 struct Options {
@@ -82,4 +82,4 @@ absl::StatusOr<Cut> Divide(std::shared_ptr<const exported::Program> program, con
 absl::StatusOr<std::vector<int64_t>> SizesOf(const Cut& cut, const std::string& value, int64_t samples);
 absl::StatusOr<int64_t> NumberOf(const Cut& cut, const std::string& value, int64_t samples);
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -8,7 +8,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 constexpr size_t kMostCharacters = 4096;
@@ -274,4 +274,4 @@ absl::StatusOr<int64_t> Expression::At(const Symbols& symbols) const {
   return stack.back();
 }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 using Symbols = std::map<std::string, int64_t, std::less<>>;
 
@@ -59,4 +59,4 @@ class Expression {
   std::vector<std::string> symbols_;
 };
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -8,7 +8,7 @@
 #include "worker/cut/expression.h"
 #include "worker/cut/uses.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 constexpr int64_t kCounted = 12;  // samples, so that sizes such as "s0//2" are whole
@@ -78,4 +78,4 @@ absl::StatusOr<double> FlopsOf(const exported::Program& program, int index, cons
   return each * results / kCounted;
 }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -7,10 +7,10 @@
 
 #include "worker/exported/program.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 // For a node of `program`, whose batch is the symbol `batch`: products of matrices and convolutions exactly, attention
 // without its softmax, other calls one for each element of their results. Errors: sizes that cannot be evaluated.
 absl::StatusOr<double> FlopsOf(const exported::Program& program, int node, const std::string& batch);
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -6,7 +6,7 @@
 #include "common/base/status.h"
 #include "worker/cut/uses.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 using exported::Node;
@@ -85,4 +85,4 @@ absl::StatusOr<std::vector<std::string>> CheckModes(const exported::Program& pro
   return warnings;
 }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -11,10 +11,10 @@
 
 #include "worker/exported/program.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 // Warnings: dropout that an export after eval() has removed, by module. Errors: InvalidArgument for a batch norm that
 // has become arithmetic with its running statistics, which training could not update.
 absl::StatusOr<std::vector<std::string>> CheckModes(const exported::Program& program);
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -4,7 +4,7 @@
 #include "worker/cut/cut.h"
 #include "worker/cut/expression.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 absl::StatusOr<int64_t> Evaluate(const exported::SymInt& size, const std::string& symbol, int64_t samples) {
   if (size.expression.empty()) return size.value;
@@ -35,4 +35,4 @@ absl::StatusOr<int64_t> NumberOf(const Cut& cut, const std::string& value, int64
   return Evaluate(cut.program->numbers.at(value), cut.batch, samples);
 }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -8,7 +8,7 @@
 
 #include "worker/cut/uses.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 using exported::Argument;
@@ -128,4 +128,4 @@ class Finder {
 
 Tables FindTables(const Program& program) { return Finder(program).Find(); }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

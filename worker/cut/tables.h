@@ -10,7 +10,7 @@
 
 #include "worker/exported/program.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 struct Table {
   int node = 0;           // the call: "embedding" or "embedding_bag"
@@ -25,4 +25,4 @@ struct Tables {
 
 Tables FindTables(const exported::Program& program);
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 using exported::Argument;
 using exported::Node;
@@ -138,4 +138,4 @@ bool IsRandom(const Node& node) {
   return kRandom.contains(CallOf(node));
 }
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

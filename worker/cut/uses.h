@@ -7,7 +7,7 @@
 
 #include "worker/exported/program.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 
 // Calls `use` with the name of each value among the arguments, in order.
 void ForEachUse(const exported::Node& node, const std::function<void(const std::string&)>& use);
@@ -26,4 +26,4 @@ bool IsRandom(const exported::Node& node);
 // The value of an argument by name, or by place where it is given without; null if it is not there.
 const exported::Argument* ArgumentOf(const exported::Node& node, std::string_view name);
 
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -50,6 +50,8 @@ absl::StatusOr<ArrayHeader> ParseHeader(const std::string& format, std::string_v
       return ParseNpy(bytes);
     case model::FormatKind::kRaw:
     case model::FormatKind::kRows:
+    case model::FormatKind::kPairs:
+    case model::FormatKind::kColumns:
       break;
   }
   return base::InvalidArgument("files of the format '{}' have no header of an array", format);

@@ -16,6 +16,9 @@ struct SampleShape {
   bool operator==(const SampleShape&) const = default;
 };
 
+// The lists of samples, as bits: the i-th list is 1 << i.
+enum RowParts : unsigned { kNoParts = 0, kIds = 1, kNumerics = 2, kLabels = 4, kWeights = 8, kAllParts = 15 };
+
 // Does not own its data. `ids` are rows of the embedding table, or, where a comment says so, positions among the step's
 // distinct rows.
 struct BatchView {

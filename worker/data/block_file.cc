@@ -39,6 +39,12 @@ absl::StatusOr<BlockFile> BlockFile::Open(const std::filesystem::path& path) {
   return BlockFile(path, fd);
 }
 
+absl::StatusOr<BlockFile> BlockFile::Duplicate(std::filesystem::path name) const {
+  const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return base::ErrnoStatus(errno, "opening " + path_.string() + " again");
+  return BlockFile(std::move(name), fd);
+}
+
 BlockFile::~BlockFile() {
   if (fd_ >= 0) close(fd_);
 }

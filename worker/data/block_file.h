@@ -19,6 +19,8 @@ class BlockFile {
   // A new file with a name that begins so, which only this user reads, locked (flock) until it is closed.
   static absl::StatusOr<BlockFile> Create(const std::filesystem::path& prefix);
   static absl::StatusOr<BlockFile> Open(const std::filesystem::path& path);
+  // Another handle of the same file, `name` in messages. Errors: those of dup.
+  absl::StatusOr<BlockFile> Duplicate(std::filesystem::path name) const;
   BlockFile(BlockFile&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
   BlockFile& operator=(BlockFile&&) = delete;
   ~BlockFile();

@@ -21,7 +21,13 @@ struct CsvFields {
 // Errors: InvalidArgument for an unterminated quote or text after a closing quote.
 absl::Status SplitCsv(std::string_view line, char delimiter, CsvFields& fields);
 
-std::string_view Trim(std::string_view text);
+// Without the blanks at both ends. Inline, because it is called for each field.
+inline std::string_view Trim(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\r'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
 
 // The text of a file without the byte order mark of UTF-8, which may begin it.
 std::string_view WithoutMark(std::string_view text);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/status.h"
+#include "common/model/data_spec.h"
 
 namespace medley::worker {
 namespace {

@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "common/model/data_spec.h"
 #include "worker/data/batch.h"
+
+namespace medley::model {
+struct InputSpec;
+}
 
 namespace medley::worker {
 
@@ -29,9 +32,9 @@ struct InputSlice {
   std::vector<int64_t> shape;  // of one sample
 };
 
-// In the order of the model's arguments. `named`: spec.data.inputs; empty: there is none. Errors: InvalidArgument that
+// In the order of the model's arguments. `named`: spec.data.inputs, or none. Errors: InvalidArgument that
 // says what the model takes and what the data have, unless all of them are used.
 absl::StatusOr<std::vector<InputSlice>> InputLayout(const std::vector<ModelInput>& inputs, const SampleShape& shape,
-                                                    const std::vector<model::InputSpec>& named = {});
+                                                    const std::vector<model::InputSpec>& named);
 
 }  // namespace medley::worker

@@ -12,6 +12,8 @@
 #include "common/base/utf8.h"
 #include "worker/data/array_dataset.h"
 #include "worker/data/columns.h"
+#include "worker/data/libsvm.h"
+#include "worker/data/record.h"
 #include "worker/data/row_parser.h"
 #include "worker/data/source.h"
 #include "worker/data/text_file.h"
@@ -36,8 +38,8 @@ std::string Rows(int64_t rows) { return fmt::format("({} {})", rows, rows == 1 ?
 }  // namespace
 
 void LabelValues::Add(std::string_view row, int label_column) {
-  if (Trim(row).empty() || !SplitCsv(row, delimiter_, fields_).ok()) return;
   const auto column = static_cast<size_t>(label_column);
+  if (IsBlankRow(row, delimiter_) || !SplitRow(row, delimiter_, column + 1, fields_).ok()) return;
   if (column >= fields_.values.size()) return;
   const std::string_view label = LabelText(fields_.values[column]);
   if (label.empty()) return;
@@ -133,7 +135,7 @@ absl::Status FindReadableRow(const SourceFile& file, const model::SchemaSpec& sc
         found = ReadHeader(schema, row, file.delimiter, path);
         return found.ok();
       }
-      if (!Trim(row).empty()) {
+      if (!IsBlankRow(row, file.delimiter)) {
         if (!parser) parser.emplace(*found, file.delimiter, 1, classes);
         const absl::Status read = parser->Append(row, rows);
         if (first_error.ok()) first_error = base::Annotate(read, fmt::format("{}:{}", path, line));

@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/model/sample_bytes.h"
 #include "worker/data/array_dataset.h"
+#include "worker/data/block_order.h"
 #include "worker/data/schema.h"
 #include "worker/data/source.h"
 #include "worker/data/text_file.h"
@@ -138,6 +139,12 @@ absl::StatusOr<DataMemory> EstimateTexts(const model::SourceSpec& source, const 
   return memory;
 }
 
+// What the windows in memory take of training data in a file (sample_windows.h).
+int64_t WindowBytes(const model::DataSpec& spec, int64_t rows) {
+  const BlockOrder blocks = rows > 0 ? BlockOrderOf(spec, rows) : BlockOrder();
+  return 2 * std::min(rows, blocks.window * blocks.block) * model::SampleBytes(spec.schema);
+}
+
 std::string Gib(int64_t bytes) {
   constexpr double kGib = 1 << 30;
   return bytes < (int64_t{1} << 30) ? fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20))
@@ -188,6 +195,7 @@ absl::Status CheckDataFit(const model::DataSpec& spec, const std::string& root, 
     disk += part->kept;
     part->kept = 0;
     part->peak = part->peak_with_file;
+    if (part == &*train) part->kept = WindowBytes(spec, part->rows);
   }
   // The training data are kept while the validation data are read, and both while the test data are.
   const int64_t need =

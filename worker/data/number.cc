@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 17> kMissing = {"",         "?",      "-"
                                                        "n/a",      "null",   "none",    "<na>",    "#na",     "#n/a",
                                                        "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"};
 constexpr size_t kLongestMissing = 8;
+constexpr Value kMissingValue{ValueKind::kMissing, std::numeric_limits<double>::quiet_NaN()};
 
 // Without blanks, those that a quoted field may have included.
 std::string_view Strip(std::string_view text) {
@@ -44,28 +45,34 @@ double OutOfRange(std::string_view digits) {
   return small ? 0 : std::numeric_limits<double>::infinity();
 }
 
+bool IsDecimalDigit(char c) { return c >= '0' && c <= '9'; }
+
 // Digits with at most one point, few enough that the number is the quotient of two whole numbers that a double holds:
 // it is rounded once (Clinger, How to read floating point numbers accurately, 1990). Nothing for other text.
 std::optional<double> ShortDecimal(std::string_view text) {
   constexpr size_t kMostCharacters = 16;  // with a point or a sign, or both; below 2^53
   constexpr double kPowers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-  const bool minus = !text.empty() && text[0] == '-';
-  size_t at = minus ? 1 : 0;
-  if (text.size() > kMostCharacters || text.size() - at == 0) return std::nullopt;
+  const bool minus = text.starts_with('-');
+  const size_t first = minus ? 1 : 0;
+  if (text.size() > kMostCharacters || text.size() == first) return std::nullopt;
+  const char* const begin = text.data() + first;
+  const char* const end = text.data() + text.size();
   int64_t number = 0;
-  size_t point = text.size();
-  for (; at < text.size(); ++at) {
-    if (text[at] == '.' && point == text.size()) {
-      point = at;
-    } else if (text[at] >= '0' && text[at] <= '9') {
-      number = number * 10 + (text[at] - '0');
-    } else {
-      return std::nullopt;
-    }
+  const char* at = begin;
+  for (; at < end && IsDecimalDigit(*at); ++at) number = number * 10 + (*at - '0');
+  auto digits = static_cast<size_t>(at - begin);
+  size_t decimals = 0;
+  if (at < end) {
+    if (*at != '.') return std::nullopt;
+    const char* const point = at++;
+    for (; at < end && IsDecimalDigit(*at); ++at) number = number * 10 + (*at - '0');
+    if (at < end) return std::nullopt;
+    decimals = static_cast<size_t>(at - point) - 1;
+    digits += decimals;
   }
-  const size_t digits = text.size() - (minus ? 1 : 0) - (point < text.size() ? 1 : 0);
   if (digits == 0 || digits > 15) return std::nullopt;
-  const double size = static_cast<double>(number) / kPowers[point < text.size() ? text.size() - point - 1 : 0];
+  double size = static_cast<double>(number);
+  if (decimals > 0) size /= kPowers[decimals];
   return minus ? -size : size;
 }
 
@@ -139,8 +146,14 @@ ValueReader::ValueReader(const std::vector<std::string>& missing) {
 
 bool ValueReader::IsOwnMissing(std::string_view text) const { return std::ranges::find(texts_, text) != texts_.end(); }
 
+Value ValueReader::Of(double number) const {
+  if (std::isnan(number)) return kMissingValue;
+  if (!std::isfinite(number)) return {};
+  if (!numbers_.empty() && std::ranges::find(numbers_, number) != numbers_.end()) return kMissingValue;
+  return {ValueKind::kNumber, number};
+}
+
 Value ValueReader::Read(std::string_view text) const {
-  constexpr Value kMissingValue{ValueKind::kMissing, std::numeric_limits<double>::quiet_NaN()};
   if (text.empty()) return kMissingValue;
   auto number = Decimal(text);
   if (!number) {
@@ -148,15 +161,18 @@ Value ValueReader::Read(std::string_view text) const {
     number = SignedDecimal(text);
     if (!number) number = GroupedDecimal(text);
   }
-  if (number) {
-    if (!numbers_.empty() && std::ranges::find(numbers_, *number) != numbers_.end()) return kMissingValue;
-    return {ValueKind::kNumber, *number};
-  }
+  if (number) return Of(*number);
   if (IsMissingText(text) || IsOwnMissing(text)) return kMissingValue;
   return {};
 }
 
 absl::Status ValueReader::ReadNumber(std::string_view text, int column, double& number) const {
+  if (numbers_.empty()) {
+    if (const auto plain = ShortDecimal(text)) {  // nearly all texts
+      number = *plain;
+      return absl::OkStatus();
+    }
+  }
   const Value value = Read(text);
   number = value.number;
   if (value.kind != ValueKind::kText) return absl::OkStatus();

@@ -27,6 +27,8 @@ class ValueReader {
   // "1,234.5". One that is nearer to 0 than a double can be is 0; one that is further away is text, as infinity is.
   // Blanks around the text do not count.
   Value Read(std::string_view text) const;
+  // The same for a number that was not written as text. NaN is missing.
+  Value Of(double number) const;
 
   // The number, or NaN for a missing value. Errors: InvalidArgument naming the column.
   absl::Status ReadNumber(std::string_view text, int column, double& number) const;

@@ -27,10 +27,30 @@ uint64_t Permutation::Encrypt(uint64_t value) const {
   return left << half_bits_ | right;
 }
 
+uint64_t Permutation::Decrypt(uint64_t value) const {
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  uint64_t left = value >> half_bits_;
+  uint64_t right = value & mask;
+  for (auto key = keys_.rbegin(); key != keys_.rend(); ++key) {
+    const uint64_t mixed = right ^ (base::Mix64(left ^ *key) & mask);
+    right = left;
+    left = mixed;
+  }
+  return left << half_bits_ | right;
+}
+
 int64_t Permutation::operator()(int64_t position) const {
   uint64_t value = static_cast<uint64_t>(position);
   do {
     value = Encrypt(value);
+  } while (value >= rows_);
+  return static_cast<int64_t>(value);
+}
+
+int64_t Permutation::PositionOf(int64_t row) const {
+  uint64_t value = static_cast<uint64_t>(row);
+  do {
+    value = Decrypt(value);
   } while (value >= rows_);
   return static_cast<int64_t>(value);
 }

@@ -17,9 +17,12 @@ class Permutation {
 
   // The row at `position`, 0 <= position < rows. A bijection of [0, rows).
   int64_t operator()(int64_t position) const;
+  // The inverse: the position of `row`.
+  int64_t PositionOf(int64_t row) const;
 
  private:
   uint64_t Encrypt(uint64_t value) const;
+  uint64_t Decrypt(uint64_t value) const;
 
   uint64_t rows_;
   int half_bits_;

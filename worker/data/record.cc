@@ -11,6 +11,10 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
+bool HasQuotes(std::string_view text, char delimiter) {
+  return delimiter != kLibsvmDelimiter && text.find('"') != kNone;
+}
+
 bool IsBlank(char c) { return c == ' ' || c == '\r'; }
 
 // Whether the character at `at` is the first one of its field that is not blank. `field` begins one.
@@ -73,7 +77,7 @@ std::optional<Record> TakeRecord(std::string_view& text, char delimiter, bool wh
     text.remove_prefix(std::min(end + 1, text.size()));
     return record;
   };
-  if (text.substr(0, first_end).find('"') == kNone) return take(first_end, 1);
+  if (!HasQuotes(text.substr(0, first_end), delimiter)) return take(first_end, 1);
   const std::string_view looked_at = text.substr(0, first_end + kLongestQuote);
   const bool cut = looked_at.size() < text.size();
   size_t end = first_end;
@@ -85,11 +89,9 @@ std::optional<Record> TakeRecord(std::string_view& text, char delimiter, bool wh
   return take(looked_at.size(), lines);
 }
 
-Record TakeLine(std::string_view& text) {
-  const size_t end = std::min(text.find('\n'), text.size());
-  const Record record{text.substr(0, end)};
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return record;
+bool IsBlankRow(std::string_view text, char delimiter) {
+  if (delimiter != kLibsvmDelimiter) return Trim(text).empty();
+  return text.substr(0, text.find('#')).find_first_not_of(" \t\r") == kNone;
 }
 
 std::string_view TakePiece(std::string_view& text, char delimiter, size_t bytes) {
@@ -101,7 +103,7 @@ std::string_view TakePiece(std::string_view& text, char delimiter, size_t bytes)
   const size_t newline = text.find('\n', bytes);
   const size_t end = newline == kNone ? text.size() : newline + 1;
   // Without quotes every line is a row.
-  if (text.substr(0, end).find('"') == kNone) {
+  if (!HasQuotes(text.substr(0, end), delimiter)) {
     text.remove_prefix(end);
     return all.substr(0, end);
   }
@@ -111,12 +113,13 @@ std::string_view TakePiece(std::string_view& text, char delimiter, size_t bytes)
 }
 
 size_t FieldsOfMost(std::string_view text, char delimiter, size_t least) {
+  if (delimiter == kLibsvmDelimiter) return least;
   std::vector<std::pair<size_t, int>> rows;  // fields, and how many rows have them, in the order of the first ones
   CsvFields fields;
   for (int seen = 0; seen < kRowsLookedAt;) {
     const auto record = TakeRecord(text, delimiter, true);
     if (!record) break;
-    if (Trim(record->text).empty()) continue;
+    if (IsBlankRow(record->text, delimiter)) continue;
     ++seen;
     if (!SplitCsv(record->text, delimiter, fields).ok() || fields.values.size() < least) continue;
     auto found = std::ranges::find(rows, fields.values.size(), &std::pair<size_t, int>::first);
@@ -131,7 +134,7 @@ bool HasEnoughRows(std::string_view text, char delimiter) {
   for (int rows = 0; rows < kRowsLookedAt;) {
     const auto record = TakeRecord(text, delimiter, false);
     if (!record) return false;
-    rows += Trim(record->text).empty() ? 0 : 1;
+    rows += IsBlankRow(record->text, delimiter) ? 0 : 1;
   }
   return true;
 }

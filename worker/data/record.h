@@ -3,7 +3,7 @@
 // A row is a record of RFC 4180: it ends at a line break that is not inside a quoted field. A field is quoted when its
 // first character, after blanks, is a double quote. Text that is no such record is one line: a quote that is never
 // closed, or whose closing quote is followed by more text in a later line, spoils its own line only and not those
-// below.
+// below. In libsvm files each line is a row.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,9 @@
 #include <string_view>
 
 namespace medley::worker {
+
+// The delimiter of libsvm files (common/model/data_format.h): it stands for their whole form (worker/data/libsvm.h).
+inline constexpr char kLibsvmDelimiter = ' ';
 
 // A record that reaches further than this beyond its first line is taken for a quote that is never closed.
 inline constexpr size_t kLongestQuote = size_t{1} << 20;
@@ -25,8 +28,8 @@ struct Record {
 // the end of the record is in text that follows.
 std::optional<Record> TakeRecord(std::string_view& text, char delimiter, bool whole);
 
-// The same for text without quotes, which is not empty: a record is a line.
-Record TakeLine(std::string_view& text);
+// Whether the text of a record holds no row: blanks, and in libsvm also a comment.
+bool IsBlankRow(std::string_view text, char delimiter);
 
 // Removes from `text` the records that begin in its first `bytes` bytes, and returns their text. All of the text when
 // it is shorter.

@@ -9,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/base/utf8.h"
+#include "worker/data/libsvm.h"
 #include "worker/data/schema.h"
 
 namespace medley::worker {
@@ -26,12 +27,14 @@ absl::Status ReadId(std::string_view text, int column, int32_t& id) {
 absl::Status ReadWeight(const ValueReader& values, std::string_view text, int column, double& weight) {
   MEDLEY_RETURN_IF_ERROR(values.ReadNumber(text, column, weight));
   if (std::isnan(weight)) return base::InvalidArgument("column {}: the weight is missing", column);
-  if (weight >= 0 && weight <= kMostWeight) return absl::OkStatus();
+  if (IsWeight(weight)) return absl::OkStatus();
   return base::InvalidArgument("column {}: the weight '{}' is not between 0 and {:g}", column, base::Printable(text),
                                kMostWeight);
 }
 
 }  // namespace
+
+bool IsWeight(double weight) { return weight >= 0 && weight <= kMostWeight; }
 
 size_t ColumnsOf(const model::SchemaSpec& schema) {
   int last = std::max(schema.label_column, schema.weight_column);
@@ -71,46 +74,61 @@ absl::Status RowParser::ReadDate(std::string_view text, int column, model::Colum
 }
 
 absl::Status RowParser::Append(std::string_view record, ParsedRows& rows) {
-  if (const absl::Status split = SplitCsv(record, delimiter_, fields_); !split.ok()) {
+  if (const absl::Status split = SplitRow(record, delimiter_, std::max(columns_, width_), fields_); !split.ok()) {
     fields_.values.clear();
     return split;
   }
+  return AppendFields(rows);
+}
+
+absl::Status RowParser::AppendFields(ParsedRows& rows) {
   if (fields_.values.size() < columns_) {
     return base::InvalidArgument("the line has {} columns, the schema needs {}", fields_.values.size(), columns_);
   }
   if (width_ > 0 && fields_.values.size() != width_) {
     return base::InvalidArgument("expected {} columns, found {}", width_, fields_.values.size());
   }
+  const size_t ids = rows.ids.size(), numbers = rows.numerics.size(), weights = rows.weights.size();
+  absl::Status status = AppendValues(rows);
+  if (status.ok()) {
+    ++rows.samples;
+  } else {
+    rows.ids.resize(ids);
+    rows.numerics.resize(numbers);
+    rows.weights.resize(weights);
+  }
+  return status;
+}
+
+// Labels come last: LabelReader appends nothing on error.
+absl::Status RowParser::AppendValues(ParsedRows& rows) {
   const auto value = [&](int column) { return fields_.values[static_cast<size_t>(column)]; };
-  numbers_.clear();
+  const size_t first_number = rows.numerics.size(), first_id = rows.ids.size();
+  rows.numerics.resize(first_number + schema_.numeric.size());
+  double* const numbers = rows.numerics.data() + first_number;
   for (size_t i = 0; i < schema_.numeric.size(); ++i) {
     const int column = schema_.numeric[i];
     if (const model::ColumnPart part = PartOf(schema_, i); part != model::ColumnPart::kValue) {
-      MEDLEY_RETURN_IF_ERROR(ReadDate(value(column), column, part, numbers_.emplace_back()));
+      MEDLEY_RETURN_IF_ERROR(ReadDate(value(column), column, part, numbers[i]));
     } else {
-      MEDLEY_RETURN_IF_ERROR(values_.ReadNumber(value(column), column, numbers_.emplace_back()));
+      MEDLEY_RETURN_IF_ERROR(values_.ReadNumber(value(column), column, numbers[i]));
     }
   }
-  ids_.clear();
+  rows.ids.resize(first_id + static_cast<size_t>(shape_.fields));  // those of buckets are 0
+  int32_t* const ids = rows.ids.data() + first_id;
   for (size_t field = 0; field < schema_.categorical.size(); ++field) {
     const int column = schema_.categorical[field];
     if (field < schema_.whole_numbers.size() && schema_.whole_numbers[field]) {
-      MEDLEY_RETURN_IF_ERROR(ReadId(value(column), column, ids_.emplace_back()));
+      MEDLEY_RETURN_IF_ERROR(ReadId(value(column), column, ids[field]));
     } else {
-      ids_.push_back(HashedId(value(column), static_cast<int>(field), embedding_rows_));
+      ids[field] = HashedId(value(column), static_cast<int>(field), embedding_rows_);
     }
   }
-  double weight = 1;
   if (schema_.weight_column >= 0) {
-    MEDLEY_RETURN_IF_ERROR(ReadWeight(values_, value(schema_.weight_column), schema_.weight_column, weight));
+    MEDLEY_RETURN_IF_ERROR(
+        ReadWeight(values_, value(schema_.weight_column), schema_.weight_column, rows.weights.emplace_back()));
   }
-  MEDLEY_RETURN_IF_ERROR(labels_.Append(fields_, rows.labels));
-  if (schema_.weight_column >= 0) rows.weights.push_back(weight);
-  rows.ids.insert(rows.ids.end(), ids_.begin(), ids_.end());
-  rows.ids.resize(rows.ids.size() + static_cast<size_t>(shape_.fields) - schema_.categorical.size());
-  rows.numerics.insert(rows.numerics.end(), numbers_.begin(), numbers_.end());
-  ++rows.samples;
-  return absl::OkStatus();
+  return labels_.Append(fields_, rows.labels);
 }
 
 }  // namespace medley::worker

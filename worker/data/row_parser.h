@@ -19,6 +19,9 @@ namespace medley::worker {
 // The row of the shared embedding table for `value` in categorical field `field`.
 int32_t HashedId(std::string_view value, int field, int64_t embedding_rows);
 
+// Whether a number can be the weight of a row.
+bool IsWeight(double weight);
+
 // Rows as they were read, before any transform: numbers have double precision, so that those that are large and differ
 // little, such as seconds since 1970, still differ when they are standardised. Otherwise as Batch.
 struct ParsedRows {
@@ -42,12 +45,16 @@ class RowParser {
   // Appends the sample to `rows`. Ids of bucketed columns are 0 until the transform is known. On error (InvalidArgument
   // naming the column, or "expected 15 columns, found 14") appends nothing.
   absl::Status Append(std::string_view record, ParsedRows& rows);
+  // The same for a record whose fields the caller has put into `fields`.
+  absl::Status AppendFields(ParsedRows& rows);
+  CsvFields& fields() { return fields_; }
   size_t found() const { return fields_.values.size(); }  // fields of the last record; 0 when it could not be split
 
   LabelReader& labels() { return labels_; }
   size_t columns() const { return columns_; }  // least number of columns in a row
 
  private:
+  absl::Status AppendValues(ParsedRows& rows);
   absl::Status ReadDate(std::string_view text, int column, model::ColumnPart part, double& number);
 
   const model::SchemaSpec& schema_;
@@ -58,9 +65,7 @@ class RowParser {
   size_t columns_ = 0;
   const size_t width_;
   CsvFields fields_;
-  std::vector<double> numbers_;
   std::optional<DateTime> date_;  // that was read last; nothing when it was missing
-  std::vector<int32_t> ids_;
   LabelReader labels_;
 };
 

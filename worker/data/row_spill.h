@@ -13,9 +13,6 @@
 
 namespace medley::worker {
 
-// Lists of ParsedRows, as bits.
-enum RowParts : unsigned { kIds = 1, kNumerics = 2, kLabels = 4, kWeights = 8, kAllParts = 15 };
-
 class RowSpill {
  public:
   // Errors: those of BlockFile::CreateUnnamed.

@@ -12,7 +12,10 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/hash.h"
+#include "common/base/hasher.h"
 #include "common/base/status.h"
+#include "worker/data/block_order.h"
 #include "worker/data/sample_place.h"
 
 namespace medley::worker {
@@ -20,17 +23,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "MedleySF";
+constexpr std::string_view kMagic = "MedleyS2";
 constexpr size_t kHash = 32;
 constexpr int64_t kAlignment = 64;
-constexpr size_t kVerifiedAtOnce = size_t{1} << 20;
+constexpr int64_t kVerifiedAtOnce = int64_t{1} << 20;
 constexpr std::string_view kUnfinished = "unfinished-";
 
 // As it is in the file, which is read on the machine that wrote it.
 struct Header {
   char magic[8] = {};
   char key[kHash] = {};
-  char samples_hash[kHash] = {};  // of the hashes of all lists
+  char samples_hash[kHash] = {};  // of the checksums of all blocks
   char hash[kHash] = {};          // of the header, with zeros here, and of the facts
   int64_t facts_bytes = 0;
   int64_t samples[2] = {};
@@ -53,28 +56,24 @@ std::string HashOf(Header header, std::string_view facts) {
   return hasher.Hex();
 }
 
-std::string HashOf(const std::array<std::array<base::Hasher, 4>, 2>& hashes) {
+std::string HashOf(const std::vector<uint64_t>& checksums) {
   base::Hasher all;
-  for (const auto& set : hashes) {
-    for (const base::Hasher& list : set) all.Add(list.Hex());
-  }
+  all.Add(BytesOf(std::span<const uint64_t>(checksums)));
   return all.Hex();
 }
 
-// Hashes a list of the file without mapping its pages.
-absl::Status AddList(const BlockFile& file, int64_t begin, int64_t bytes, const std::stop_token& stop,
-                     const std::function<void()>& on_piece, base::Hasher& hasher) {
-  std::vector<char> buffer(std::min(kVerifiedAtOnce, static_cast<size_t>(bytes)));
-  while (bytes > 0) {
-    if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", file.path().string());
-    const std::span<char> read = std::span(buffer).first(std::min(buffer.size(), static_cast<size_t>(bytes)));
-    MEDLEY_RETURN_IF_ERROR(file.ReadAt(begin, read));
-    hasher.Add({read.data(), read.size()});
-    begin += static_cast<int64_t>(read.size());
-    bytes -= static_cast<int64_t>(read.size());
-    if (on_piece) on_piece();
-  }
-  return absl::OkStatus();
+constexpr int64_t kValue = sizeof(float);  // of every list
+
+int64_t Aligned(int64_t at) { return (at + kAlignment - 1) / kAlignment * kAlignment; }
+
+int64_t BlockSamplesOf(const SampleCounts& counts) {
+  const int64_t values =
+      int64_t{counts.shape.fields} + counts.shape.numerics + counts.shape.labels + (counts.weights ? 1 : 0);
+  return BlockSamples(std::max<int64_t>(1, values) * kValue);
+}
+
+std::span<char> AsBytes(std::vector<uint64_t>& values) {
+  return {reinterpret_cast<char*>(values.data()), values.size() * sizeof(uint64_t)};
 }
 
 template <typename T>
@@ -88,11 +87,20 @@ SampleLayout LayoutOf(const SampleCounts& counts, int64_t facts_bytes) {
   SampleLayout layout;
   const std::array<int64_t, 4> widths = {counts.shape.fields, counts.shape.numerics, counts.shape.labels,
                                          counts.weights ? 1 : 0};
-  layout.end = static_cast<int64_t>(sizeof(Header)) + facts_bytes;
+  const int64_t block = BlockSamplesOf(counts);
   for (size_t set = 0; set < 2; ++set) {
     for (size_t list = 0; list < 4; ++list) {
-      layout.begin[set][list] = (layout.end + kAlignment - 1) / kAlignment * kAlignment;
-      layout.bytes[set][list] = counts.samples[set] * widths[list] * int64_t{sizeof(float)};
+      layout.block_bytes[list] = block * widths[list] * kValue;
+      layout.first_checksum[set][list] = layout.checksums;
+      if (widths[list] > 0) layout.checksums += (counts.samples[set] + block - 1) / block;
+    }
+  }
+  layout.checksums_at = Aligned(static_cast<int64_t>(sizeof(Header)) + facts_bytes);
+  layout.end = layout.checksums_at + layout.checksums * static_cast<int64_t>(sizeof(uint64_t));
+  for (size_t set = 0; set < 2; ++set) {
+    for (size_t list = 0; list < 4; ++list) {
+      layout.begin[set][list] = Aligned(layout.end);
+      layout.bytes[set][list] = counts.samples[set] * widths[list] * kValue;
       layout.end = layout.begin[set][list] + layout.bytes[set][list];
     }
   }
@@ -102,7 +110,7 @@ SampleLayout LayoutOf(const SampleCounts& counts, int64_t facts_bytes) {
 absl::StatusOr<std::shared_ptr<const SampleFile>> SampleFile::Open(const fs::path& path, const std::string& key,
                                                                    const std::stop_token& stop,
                                                                    const std::function<void()>& on_piece) {
-  MEDLEY_ASSIGN_OR_RETURN(const BlockFile file, BlockFile::Open(path));
+  MEDLEY_ASSIGN_OR_RETURN(BlockFile file, BlockFile::Open(path));
   MEDLEY_ASSIGN_OR_RETURN(const int64_t size, file.Size());
   const auto damaged = [&](const char* what) { return base::DataLoss("{}: {}", path.string(), what); };
   Header header;
@@ -113,28 +121,65 @@ absl::StatusOr<std::shared_ptr<const SampleFile>> SampleFile::Open(const fs::pat
   std::string facts(static_cast<size_t>(header.facts_bytes), '\0');
   MEDLEY_RETURN_IF_ERROR(file.ReadAt(sizeof header, facts));
   if (HashOf(header, facts) != std::string_view(header.hash, kHash)) return damaged("is damaged");
-  std::shared_ptr<SampleFile> samples(new SampleFile());
+  std::shared_ptr<SampleFile> samples(new SampleFile(std::move(file)));
   MEDLEY_ASSIGN_OR_RETURN(samples->facts_, FactsFromBytes(facts));
   samples->counts_ = {.shape = {.fields = header.fields, .numerics = header.numerics, .labels = header.labels},
                       .weights = header.weights != 0,
                       .samples = {header.samples[0], header.samples[1]}};
+  samples->block_samples_ = BlockSamplesOf(samples->counts_);
   samples->layout_ = LayoutOf(samples->counts_, header.facts_bytes);
   if (samples->layout_.end != size) return damaged("does not have the length that it had");
-  std::array<std::array<base::Hasher, 4>, 2> hashes;
-  for (size_t set = 0; set < 2; ++set) {
-    for (size_t list = 0; list < 4; ++list) {
-      MEDLEY_RETURN_IF_ERROR(AddList(file, samples->layout_.begin[set][list], samples->layout_.bytes[set][list], stop,
-                                     on_piece, hashes[set][list]));
-    }
-  }
-  if (HashOf(hashes) != std::string_view(header.samples_hash, kHash)) return damaged("is damaged");
-  MEDLEY_RETURN_IF_ERROR(samples->Map(file));
+  samples->checksums_.resize(static_cast<size_t>(samples->layout_.checksums));
+  MEDLEY_RETURN_IF_ERROR(samples->file_.ReadAt(samples->layout_.checksums_at, AsBytes(samples->checksums_)));
+  if (HashOf(samples->checksums_) != std::string_view(header.samples_hash, kHash)) return damaged("is damaged");
+  MEDLEY_RETURN_IF_ERROR(samples->Verify(stop, on_piece));
+  MEDLEY_RETURN_IF_ERROR(samples->Map());
   return samples;
 }
 
-absl::Status SampleFile::Map(const BlockFile& file) {
-  void* const mapped = mmap(nullptr, static_cast<size_t>(layout_.end), PROT_READ, MAP_SHARED, file.fd(), 0);
-  if (mapped == MAP_FAILED) return base::ErrnoStatus(errno, "mapping " + file.path().string());
+// Reads many blocks of a list at a time.
+absl::Status SampleFile::Verify(const std::stop_token& stop, const std::function<void()>& on_piece) const {
+  std::vector<char> buffer;
+  for (size_t set = 0; set < 2; ++set) {
+    for (size_t list = 0; list < 4; ++list) {
+      const int64_t block = layout_.block_bytes[list];
+      if (block == 0) continue;
+      const int64_t piece = std::max<int64_t>(1, kVerifiedAtOnce / block) * block, end = layout_.bytes[set][list];
+      for (int64_t at = 0; at < end; at += piece) {
+        if (stop.stop_requested()) return base::Cancelled("reading {} was stopped", file_.path().string());
+        buffer.resize(static_cast<size_t>(std::min(piece, end - at)));
+        MEDLEY_RETURN_IF_ERROR(file_.ReadAt(layout_.begin[set][list] + at, buffer));
+        std::string_view rest(buffer.data(), buffer.size());
+        for (auto sum = layout_.first_checksum[set][list] + at / block; !rest.empty(); ++sum) {
+          const std::string_view one = rest.substr(0, static_cast<size_t>(block));
+          if (base::Hash64(one) != checksums_[static_cast<size_t>(sum)]) {
+            return base::DataLoss("{}: is damaged", file_.path().string());
+          }
+          rest.remove_prefix(one.size());
+        }
+        if (on_piece) on_piece();
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SampleFile::ReadBlock(RowSet set, size_t list, int64_t block, std::span<char> values) const {
+  const auto s = static_cast<size_t>(set);
+  const int64_t at = block * layout_.block_bytes[list];
+  MEDLEY_CHECK(block >= 0 && at + static_cast<int64_t>(values.size()) <= layout_.bytes[s][list],
+               "the file has no such block");
+  if (values.empty()) return absl::OkStatus();
+  MEDLEY_RETURN_IF_ERROR(file_.ReadAt(layout_.begin[s][list] + at, values));
+  const auto sum = static_cast<size_t>(layout_.first_checksum[s][list] + block);
+  if (base::Hash64({values.data(), values.size()}) == checksums_[sum]) return absl::OkStatus();
+  return base::DataLoss("{}: block {} of the samples has been damaged since the file was opened", file_.path().string(),
+                        block);
+}
+
+absl::Status SampleFile::Map() {
+  void* const mapped = mmap(nullptr, static_cast<size_t>(layout_.end), PROT_READ, MAP_SHARED, file_.fd(), 0);
+  if (mapped == MAP_FAILED) return base::ErrnoStatus(errno, "mapping " + file_.path().string());
   mapped_ = static_cast<const char*>(mapped);
   return absl::OkStatus();
 }
@@ -158,7 +203,8 @@ SampleFileWriter::SampleFileWriter(BlockFile file, bool named, const SampleCount
       counts_(counts),
       facts_(std::move(facts)),
       facts_bytes_(ToBytes(facts_)),
-      layout_(LayoutOf(counts, static_cast<int64_t>(facts_bytes_.size()))) {}
+      layout_(LayoutOf(counts, static_cast<int64_t>(facts_bytes_.size()))),
+      checksums_(static_cast<size_t>(layout_.checksums)) {}
 
 SampleFileWriter::~SampleFileWriter() {
   if (named_) unlink(file_.path().c_str());
@@ -182,10 +228,29 @@ absl::Status SampleFileWriter::Append(RowSet set, const Batch& samples) {
     const auto bytes = static_cast<int64_t>(lists[list].size());
     MEDLEY_CHECK(written + bytes <= layout_.bytes[s][list], "more samples than were counted");
     MEDLEY_RETURN_IF_ERROR(file_.WriteAt(layout_.begin[s][list] + written, lists[list]));
-    hashes_[s][list].Add(lists[list]);
+    AddToChecksums(s, list, lists[list]);
     written += bytes;
   }
   return absl::OkStatus();
+}
+
+// `bytes` follow those that were written to the list.
+void SampleFileWriter::AddToChecksums(size_t set, size_t list, std::string_view bytes) {
+  const auto block = static_cast<size_t>(layout_.block_bytes[list]);
+  const auto end = static_cast<size_t>(layout_.bytes[set][list]);
+  std::string& begun = begun_[set][list];
+  auto at = static_cast<size_t>(written_[set][list]);
+  while (!bytes.empty()) {
+    const size_t first = at / block * block, whole = std::min(block, end - first);
+    const std::string_view part = bytes.substr(0, first + whole - at);
+    at += part.size();
+    bytes.remove_prefix(part.size());
+    if (part.size() < whole) begun += part;
+    if (at < first + whole) return;
+    const auto sum = static_cast<size_t>(layout_.first_checksum[set][list]) + first / block;
+    checksums_[sum] = base::Hash64(begun.empty() ? part : std::string_view(begun));
+    begun.clear();
+  }
 }
 
 absl::Status SampleFileWriter::Read(RowSet set, size_t list, int64_t at, std::span<char> bytes) const {
@@ -204,7 +269,7 @@ absl::StatusOr<std::shared_ptr<const SampleFile>> SampleFileWriter::Finish(const
   Header header;
   Set(header.magic, kMagic);
   Set(header.key, key);
-  Set(header.samples_hash, HashOf(hashes_));
+  Set(header.samples_hash, HashOf(checksums_));
   header.facts_bytes = static_cast<int64_t>(facts_bytes_.size());
   header.samples[0] = counts_.samples[0];
   header.samples[1] = counts_.samples[1];
@@ -214,14 +279,19 @@ absl::StatusOr<std::shared_ptr<const SampleFile>> SampleFileWriter::Finish(const
   header.weights = counts_.weights ? 1 : 0;
   Set(header.hash, HashOf(header, facts_bytes_));
   MEDLEY_RETURN_IF_ERROR(file_.WriteAt(sizeof header, facts_bytes_));
+  MEDLEY_RETURN_IF_ERROR(file_.WriteAt(layout_.checksums_at, BytesOf(std::span<const uint64_t>(checksums_))));
   if (ftruncate(file_.fd(), layout_.end) != 0) return base::ErrnoStatus(errno, "writing " + file_.path().string());
   MEDLEY_RETURN_IF_ERROR(file_.WriteAt(0, {reinterpret_cast<const char*>(&header), sizeof header}));
-  std::shared_ptr<SampleFile> samples(new SampleFile());
+  const bool keeps_name = !path.empty() && named_;
+  MEDLEY_ASSIGN_OR_RETURN(BlockFile again, file_.Duplicate(keeps_name ? path : file_.path()));
+  std::shared_ptr<SampleFile> samples(new SampleFile(std::move(again)));
   samples->facts_ = std::move(facts_);
   samples->counts_ = counts_;
   samples->layout_ = layout_;
-  MEDLEY_RETURN_IF_ERROR(samples->Map(file_));
-  if (path.empty() || !named_) return samples;  // the destructor removes the name, the mapping remains
+  samples->block_samples_ = BlockSamplesOf(counts_);
+  samples->checksums_ = std::move(checksums_);
+  MEDLEY_RETURN_IF_ERROR(samples->Map());
+  if (!keeps_name) return samples;  // the destructor removes the name, the mapping remains
   std::error_code error;
   fs::rename(file_.path(), path, error);
   named_ = static_cast<bool>(error);  // without its name this process alone uses the file

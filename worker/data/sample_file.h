@@ -1,8 +1,8 @@
-// A file of samples, which processes of one machine map into their memory: the pages are read when they are first used,
-// shared, and dropped by the kernel when it needs the memory. The file says what it has been made from and has
-// checksums of everything in it.
+// A file of samples, which processes of one machine map into their memory: the pages are read when first used,
+// shared, and dropped by the kernel when it needs the memory. Or they read it by blocks (sample_windows.h). It says
+// what it has been made from and has checksums of everything in it.
 //
-//   header | what else is known of the data | for each set: ids, numerics, labels, weights
+//   header | what else is known of the data | checksums of blocks | for each set: ids, numerics, labels, weights
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "common/base/hasher.h"
 #include "worker/data/batch.h"
 #include "worker/data/block_file.h"
 #include "worker/data/table_rows.h"
@@ -42,10 +41,14 @@ struct SampleCounts {
   std::array<int64_t, 2> samples = {};  // by RowSet
 };
 
-// Where the lists of a file are, in bytes from its beginning.
+// Where the lists of a file are, in bytes from its beginning. By RowSet; ids, numerics, labels, weights.
 struct SampleLayout {
-  std::array<std::array<int64_t, 4>, 2> begin = {};  // by RowSet; ids, numerics, labels, weights
+  std::array<std::array<int64_t, 4>, 2> begin = {};
   std::array<std::array<int64_t, 4>, 2> bytes = {};
+  std::array<int64_t, 4> block_bytes = {};                    // of a whole block of the list
+  std::array<std::array<int64_t, 4>, 2> first_checksum = {};  // of its blocks, among all checksums
+  int64_t checksums = 0;
+  int64_t checksums_at = 0;
   int64_t end = 0;
 };
 SampleLayout LayoutOf(const SampleCounts& counts, int64_t facts_bytes);
@@ -64,16 +67,26 @@ class SampleFile {
 
   const SampleFacts& facts() const { return facts_; }
   const SampleShape& shape() const { return counts_.shape; }
+  bool weights() const { return counts_.weights; }
   BatchView view(RowSet set) const;
+  // Samples of a block, whose last one may have fewer: BlockSamples of what a sample takes.
+  int64_t block_samples() const { return block_samples_; }
+  // Replaces `values`, which has the size of the block's part of the list, by it. Does not map it. Errors: DataLoss
+  // when the file has been damaged or truncated since it was opened; those of reading.
+  absl::Status ReadBlock(RowSet set, size_t list, int64_t block, std::span<char> values) const;
 
  private:
   friend class SampleFileWriter;
-  SampleFile() = default;
-  absl::Status Map(const BlockFile& file);
+  explicit SampleFile(BlockFile file) : file_(std::move(file)) {}
+  absl::Status Map();
+  absl::Status Verify(const std::stop_token& stop, const std::function<void()>& on_piece) const;
 
+  const BlockFile file_;
   SampleFacts facts_;
   SampleCounts counts_;
   SampleLayout layout_;
+  int64_t block_samples_ = 0;
+  std::vector<uint64_t> checksums_;
   const char* mapped_ = nullptr;
 };
 
@@ -104,8 +117,11 @@ class SampleFileWriter {
   SampleFacts facts_;
   std::string facts_bytes_;
   const SampleLayout layout_;
+  void AddToChecksums(size_t set, size_t list, std::string_view bytes);
+
   std::array<std::array<int64_t, 4>, 2> written_ = {};
-  std::array<std::array<base::Hasher, 4>, 2> hashes_;
+  std::array<std::array<std::string, 4>, 2> begun_;  // the block of each list that is not complete
+  std::vector<uint64_t> checksums_;
 };
 
 // Removes files that processes which were killed have left in the folder, also those of SampleLock.

@@ -1,10 +1,11 @@
 #include "worker/data/sample_key.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <concepts>
+#include <type_traits>
 
 #include "common/base/hasher.h"
 #include "common/base/status.h"
@@ -14,35 +15,40 @@ namespace medley::worker {
 namespace {
 
 // Raised when rows are read, or samples are kept, in another way than before.
-constexpr int kReader = 1;
+constexpr int kReader = 2;
 
 int64_t Nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-// Texts are quoted by fmt where they are in a list.
-std::string Text(const std::vector<std::string>& texts) { return fmt::format("{}", texts); }
+// Adds members of any type to a text, each so that two values have two texts.
+struct Writer {
+  std::string& text;
+
+  void operator()(const std::string& value) { text += fmt::format("{}:{}/", value.size(), value); }
+  void operator()(double value) { text += fmt::format("{:a}/", value); }
+  template <typename Number>
+  requires std::integral<Number> || std::is_enum_v<Number>
+  void operator()(Number value) { text += fmt::format("{}/", static_cast<int64_t>(value)); }
+  template <typename Item>
+  void operator()(const std::vector<Item>& values) {
+    (*this)(values.size());
+    for (const auto& value : values) (*this)(static_cast<const Item&>(value));
+  }
+  void operator()(const model::ColumnNames& names) {
+    // All fields: a new one does not compile without a place here.
+    const auto& [label, categorical, numeric, labels, weight] = names;
+    for (const auto* list : {&categorical, &numeric, &labels}) (*this)(*list);
+    for (const auto* name : {&label, &weight}) (*this)(*name);
+  }
+  void operator()(const std::vector<model::InputSpec>& inputs) {
+    (*this)(inputs.size());
+    for (const model::InputSpec& input : inputs) ForEachMember(input, *this);
+  }
+};
 
 std::string Text(const model::SchemaSpec& schema) {
-  // All fields: a new one does not compile without a decision here.
-  const auto& [task, label_column, label_columns, label_positive, label_classes, label_log, weight_column, categorical,
-               numeric, parts, day_first, missing, numeric_buckets, header, names, inputs, whole_numbers, label_count,
-               label_storage] = schema;
-  const auto& [label_name, categorical_names, numeric_names, label_names, weight_name] = names;
-  std::vector<int> part_numbers;
-  for (const model::ColumnPart part : parts) part_numbers.push_back(static_cast<int>(part));
-  std::vector<int> whole;
-  for (const bool number : whole_numbers) whole.push_back(number ? 1 : 0);
-  std::string text = fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/", static_cast<int>(task), label_column,
-                                 label_columns, label_log, weight_column, categorical, numeric, part_numbers, day_first,
-                                 numeric_buckets, header, whole, label_count, inputs.size());
-  for (const model::InputSpec& input : inputs) {
-    text += fmt::format("{}/{}/{}/{}/", Text({input.name, input.type, input.storage}), input.shape, input.columns,
-                        Text(input.column_names));
-    text += fmt::format("{:a}/{}/{}/", input.scale, input.mean, input.deviation);
-  }
-  for (const auto* texts : {&label_classes, &missing, &categorical_names, &numeric_names, &label_names}) {
-    text += Text(*texts) + "/";
-  }
-  return text + Text({label_positive, label_storage, label_name, weight_name});
+  std::string text;
+  ForEachMember(schema, Writer{text});
+  return text;
 }
 
 }  // namespace

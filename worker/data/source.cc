@@ -33,14 +33,16 @@ std::string PatternOf(const std::string& path) {
 absl::StatusOr<SourceFile> FileOf(const model::SourceSpec& source, const std::string& root) {
   constexpr std::string_view kScheme = "file://";
   const model::DataFormat* const format = model::DataFormatNamed(source.format);
-  if (format == nullptr || format->kind != model::FormatKind::kRows) {
+  if (format == nullptr || source.arrays()) {
     return base::Unimplemented("data source {}: the format '{}' has no rows, but {} have", source.uri, source.format,
                                model::TableFormats());
   }
   if (!source.uri.starts_with("file:///")) {
     return base::InvalidArgument("data source '{}': the URI must start with file:///", source.uri);
   }
-  return SourceFile{root + source.uri.substr(kScheme.size()), format->delimiter};
+  return SourceFile{.path = root + source.uri.substr(kScheme.size()),
+                    .delimiter = format->delimiter,
+                    .columns = format->kind == model::FormatKind::kColumns ? format->name : ""};
 }
 
 absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {

@@ -13,6 +13,7 @@ namespace medley::worker {
 struct SourceFile {
   std::string path;  // or a pattern of FindFiles
   char delimiter = ',';
+  std::string columns;  // the format of files of columns: "parquet"; empty: they are text
 };
 
 // Pure. `root` is the prefix of the paths of file:// URIs. Errors: Unimplemented (format); InvalidArgument (URI).

@@ -13,15 +13,20 @@
 
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "worker/data/column_table.h"
 #include "worker/data/columns.h"
 #include "worker/data/csv.h"
 #include "worker/data/record.h"
+#include "worker/data/row_reader.h"
 #include "worker/data/text_file.h"
 
 namespace medley::worker {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr int kRowsMeasured = 64;    // of a piece, after which its number of rows is estimated
+constexpr double kRoom = 1.03;       // of the estimate
+constexpr double kMostTimes = 4096;  // rows of a piece, as multiples of those measured
 
 // The pieces of one file, in the order of the text. Thread-safe.
 class PieceList {
@@ -61,24 +66,33 @@ struct TableFile {
   size_t width = 0;  // fields of a row
 };
 
+// Makes room for so many times the rows, which is cheaper than to grow and copy.
+void Reserve(double times, ParsedRows& rows) {
+  const auto reserve = [&](auto& list) {
+    list.reserve(static_cast<size_t>(static_cast<double>(list.size()) * std::min(times * kRoom, kMostTimes)));
+  };
+  reserve(rows.ids);
+  reserve(rows.numerics);
+  reserve(rows.labels);
+  reserve(rows.weights);
+}
+
 TablePiece ParsePiece(std::string_view text, const TableFile& file, const TableOptions& options) {
   TablePiece piece;
   RowParser parser(file.schema, file.delimiter, options.embedding_rows, options.classes, file.width);
-  // Without quotes every line is a row.
-  const bool quotes = text.find('"') != std::string_view::npos;
-  while (!text.empty() && !options.stop.stop_requested()) {
-    const Record record = quotes ? *TakeRecord(text, file.delimiter, true) : TakeLine(text);
+  RowReader reader(text, file.delimiter, file.width);
+  TextRow row;
+  while (!options.stop.stop_requested() && reader.Next(parser.fields(), row)) {
     const int64_t line = piece.lines + 1;
-    piece.lines += record.lines;
-    if (Trim(record.text).empty()) continue;
-    const absl::Status status =
-        record.text.size() > kLongestLine
-            ? base::InvalidArgument("the line has {} bytes; a row has at most 64 MiB: are its line ends those of CSV?",
-                                    record.text.size())
-            : parser.Append(record.text, piece.rows);
-    if (!status.ok() && piece.bad_rows++ == 0) {
+    piece.lines += row.lines;
+    if (row.blank) continue;
+    if (row.status.ok()) row.status = parser.AppendFields(piece.rows);
+    if (row.status.ok() && piece.rows.samples == kRowsMeasured) {
+      Reserve(static_cast<double>(text.size()) / static_cast<double>(text.size() - reader.rest_bytes()), piece.rows);
+    }
+    if (!row.status.ok() && piece.bad_rows++ == 0) {
       piece.first_bad_line = line;
-      piece.first_bad = base::Message(status);
+      piece.first_bad = base::Message(row.status);
     }
   }
   piece.classes = parser.labels().classes();
@@ -122,15 +136,17 @@ int64_t BytesOf(const std::string& path) {
 }
 
 // Counts the rows of the table and finds its first bad one. `before`: lines before the rows of each file.
+// `columns`: the files have no lines.
 void CountRows(const std::vector<std::string>& paths, const std::string& path, int64_t before, int64_t max_bad_rows,
-               ParsedTable& table) {
+               bool columns, ParsedTable& table) {
   std::string first_bad;
   int64_t line = 0;
   for (size_t i = 0; i < table.pieces.size(); ++i) {
     const TablePiece& piece = table.pieces[i];
     if (i == 0 || piece.file != table.pieces[i - 1].file) line = before;
     if (piece.bad_rows > 0 && table.bad_rows == 0) {
-      first_bad = fmt::format("{}:{}: {}", paths[piece.file], line + piece.first_bad_line, piece.first_bad);
+      first_bad = fmt::format("{}:{}{}: {}", paths[piece.file], columns ? " row " : "", line + piece.first_bad_line,
+                              piece.first_bad);
     }
     table.bad_rows += piece.bad_rows;
     line += piece.lines;
@@ -195,6 +211,10 @@ class TableReader {
   absl::StatusOr<ParsedTable> Whole() {
     MEDLEY_RETURN_IF_ERROR(Begin());
     for (size_t i = 0; i < paths_.size(); ++i) {
+      if (!source_.columns.empty()) {
+        MEDLEY_RETURN_IF_ERROR(ReadColumns(i, {}));
+        continue;
+      }
       MEDLEY_ASSIGN_OR_RETURN(const std::string file, ReadText(paths_[i], 0, on_read_));
       std::string_view text = file;
       MEDLEY_RETURN_IF_ERROR(ReadHeader(i, TakeHeader(text, true).value_or(Record()), text));
@@ -208,6 +228,10 @@ class TableReader {
     MEDLEY_RETURN_IF_ERROR(Begin());
     const size_t bytes = kLongestQuote + kPieceBytes * (1 + kPiecesOfThread * static_cast<size_t>(options_.threads));
     for (size_t i = 0; i < paths_.size(); ++i) {
+      if (!source_.columns.empty()) {
+        MEDLEY_RETURN_IF_ERROR(ReadColumns(i, take));
+        continue;
+      }
       MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(paths_[i]));
       TextWindow window(std::move(file), paths_[i], on_read_);
       MEDLEY_RETURN_IF_ERROR(window.Read({}, bytes));
@@ -265,16 +289,34 @@ class TableReader {
     }
     MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                             HeaderNames(header.text, source_.delimiter, paths_[i]));
-    if (i == 0) {
-      table_.header = names;
-      header_lines_ = header.lines;
-    }
+    if (i == 0) header_lines_ = header.lines;
+    return UseHeader(i, names);
+  }
+
+  // `names`: of the columns of the i-th file.
+  absl::Status UseHeader(size_t i, const std::vector<std::string>& names) {
+    if (i == 0) table_.header = names;
     const bool known = !options_.header.empty();
     MEDLEY_RETURN_IF_ERROR(CompareHeaders(schema_, known ? options_.header : table_.header,
                                           known ? "the training data" : paths_[0], names, paths_[i]));
     MEDLEY_ASSIGN_OR_RETURN(found_, FindColumns(schema_, names, paths_[i]));
     width_ = names.size();
     return absl::OkStatus();
+  }
+
+  absl::Status ReadColumns(size_t i, const std::optional<PieceSink>& take) {
+    MEDLEY_ASSIGN_OR_RETURN(ColumnTable file, ColumnTable::Open(paths_[i], source_.columns, options_.threads));
+    found_ = schema_;
+    MEDLEY_RETURN_IF_ERROR(UseHeader(i, file.names()));
+    if (ColumnsOf(found_) > width_) {
+      return base::InvalidArgument("{}: the file has {} columns, the schema needs {}", paths_[i], width_,
+                                   ColumnsOf(found_));
+    }
+    return file.Read(found_, options_, on_read_, [&](TablePiece piece) {
+      std::vector<TablePiece> pieces;
+      pieces.push_back(std::move(piece));
+      return Keep(i, std::move(pieces), take);
+    });
   }
 
   // Without `take` the table keeps the rows.
@@ -292,7 +334,7 @@ class TableReader {
   }
 
   ParsedTable Take() {
-    CountRows(paths_, source_.path, header_lines_, options_.max_bad_rows, table_);
+    CountRows(paths_, source_.path, header_lines_, options_.max_bad_rows, !source_.columns.empty(), table_);
     return std::move(table_);
   }
 

@@ -1,7 +1,6 @@
 #include "worker/data/text_file.h"
 
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +14,8 @@
 #include "common/base/file.h"
 #include "common/base/memory_limit.h"
 #include "common/base/status.h"
+#include "worker/columns/column_text.h"
+#include "worker/data/decompressor.h"
 #include "worker/data/text_encoding.h"
 
 namespace medley::worker {
@@ -22,7 +23,6 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 18;
 constexpr size_t kReadAtOnce = size_t{1} << 22;
-constexpr int kGzip = 16 + MAX_WBITS;          // window bits of zlib for gzip only
 constexpr size_t kLookedAt = size_t{1} << 16;  // bytes by which the encoding is found
 
 }  // namespace
@@ -35,18 +35,18 @@ struct TextFile::State {
   size_t end = 0;
   bool ended = false;  // all of the file is in the block
   bool began = false;
-  bool gzip = false;
-  bool in_member = false;  // gzip data can be several members, one after the other
   int64_t consumed = 0;
-  z_stream stream = {};
+  std::unique_ptr<Decompressor> decompressor;  // null: the file is not compressed
   Content content = Content::kText;
+  TextForm form;
+  ColumnFormat column_format = ColumnFormat::kNone;
+  std::unique_ptr<ColumnText> columns;  // null: the file is text
   std::optional<TextDecoder> decoder;
   std::string ahead;  // decoded, but not yet read
   size_t ahead_begin = 0;
   bool raw_ended = false;
 
   ~State() {
-    if (gzip) inflateEnd(&stream);
     if (file != nullptr && file != stdin) std::fclose(file);
   }
 
@@ -63,15 +63,41 @@ struct TextFile::State {
   absl::Status Begin() {
     began = true;
     MEDLEY_RETURN_IF_ERROR(Fill());
-    gzip = end >= 2 && block[0] == 0x1f && block[1] == 0x8b;
-    if (!gzip && name.ends_with(".gz")) {
-      return base::InvalidArgument("{}: the content is not gzip, although the name ends in .gz", name);
+    decompressor = MakeDecompressor({reinterpret_cast<const char*>(block.data()), end});
+    const char* const promised = CompressionOfName(name);
+    if (promised != nullptr && (decompressor == nullptr || std::string_view(decompressor->format()) != promised)) {
+      return base::InvalidArgument("{}: the content is not {}, although the name ends in {}", name, promised,
+                                   std::filesystem::path(name).extension().string());
     }
-    if (gzip) MEDLEY_CHECK(inflateInit2(&stream, kGzip) == Z_OK, "zlib has no memory");
+    if (content == Content::kBytes) return absl::OkStatus();
+    column_format = ColumnFormatOf({reinterpret_cast<const char*>(block.data()), end});
+    return column_format == ColumnFormat::kNone ? absl::OkStatus() : BeginColumns();
+  }
+
+  absl::Status BeginColumns() {
+    const char* const kind = column_format == ColumnFormat::kParquet ? "a Parquet file" : "an Arrow file";
+    if (form.delimiter == kLibsvmDelimiter) return base::InvalidArgument("{}: is {}, but libsvm is read", name, kind);
+    if (lseek(fileno(file), 0, SEEK_CUR) < 0) {
+      return base::InvalidArgument("{}: {} cannot be read from a pipe: give the name of the file", name, kind);
+    }
+    MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<ColumnFile> opened, OpenColumns(fileno(file), name, column_format));
+    MEDLEY_RETURN_IF_ERROR(CheckColumns(*opened, name));
+    columns = std::make_unique<ColumnText>(std::move(opened), name, form.delimiter, form.header);
     return absl::OkStatus();
   }
 
-  absl::StatusOr<size_t> Raw(char* to, size_t bytes) { return gzip ? Inflate(to, bytes) : Plain(to, bytes); }
+  absl::Status DecodeColumns() {
+    ahead.clear();
+    ahead_begin = 0;
+    MEDLEY_RETURN_IF_ERROR(columns->Append(ahead));
+    raw_ended = ahead.empty();
+    consumed = columns->bytes_read();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<size_t> Raw(char* to, size_t bytes) {
+    return decompressor ? Decompressed(to, bytes) : Plain(to, bytes);
+  }
 
   // Reads the next bytes of the file into `ahead`, which has been read.
   absl::Status Decode() {
@@ -100,6 +126,8 @@ struct TextFile::State {
         read += count;
       } else if (raw_ended) {
         break;
+      } else if (columns) {
+        MEDLEY_RETURN_IF_ERROR(DecodeColumns());
       } else if (decoder && decoder->plain()) {
         MEDLEY_ASSIGN_OR_RETURN(const size_t count, Raw(to + read, bytes - read));
         raw_ended = count < bytes - read;
@@ -124,35 +152,20 @@ struct TextFile::State {
     return read;
   }
 
-  absl::StatusOr<size_t> Inflate(char* to, size_t bytes) {
+  absl::StatusOr<size_t> Decompressed(char* to, size_t bytes) {
     size_t read = 0;
     while (read < bytes) {
       MEDLEY_RETURN_IF_ERROR(Fill());
-      if (begin == end) {
-        if (!in_member) break;
-        return base::DataLoss("{}: the gzip data end in the middle: the file is truncated", name);
+      if (begin == end && decompressor->complete()) break;
+      // Without further bytes of the file the decompressor may still have some to write.
+      std::string_view in(reinterpret_cast<const char*>(block.data()) + begin, end - begin);
+      const absl::StatusOr<size_t> count = decompressor->Decompress(in, to + read, bytes - read);
+      if (!count.ok()) return base::Annotate(count.status(), name);
+      if (begin == end && *count == 0 && !decompressor->complete()) {
+        return base::DataLoss("{}: the {} data end in the middle: the file is truncated", name, decompressor->format());
       }
-      // Zeros may fill up the last block of a tape.
-      if (!in_member && block[begin] == 0 && consumed > static_cast<int64_t>(end - begin)) {
-        ++begin;
-        continue;
-      }
-      in_member = true;
-      stream.next_in = block.data() + begin;
-      stream.avail_in = static_cast<uInt>(end - begin);
-      stream.next_out = reinterpret_cast<Bytef*>(to + read);
-      stream.avail_out = static_cast<uInt>(std::min(bytes - read, size_t{1} << 30));
-      const uInt room = stream.avail_out;
-      const int result = inflate(&stream, Z_NO_FLUSH);
-      begin = end - stream.avail_in;
-      read += room - stream.avail_out;
-      if (result == Z_STREAM_END) {
-        in_member = false;
-        inflateReset2(&stream, kGzip);
-      } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return base::DataLoss("{}: the gzip data are damaged ({})", name,
-                              stream.msg == nullptr ? "unknown error" : stream.msg);
-      }
+      begin = end - in.size();
+      read += *count;
     }
     return read;
   }
@@ -191,7 +204,9 @@ absl::StatusOr<size_t> TextFile::Read(char* to, size_t bytes) {
 }
 
 int64_t TextFile::consumed() const { return state_->consumed; }
-bool TextFile::compressed() const { return state_->gzip; }
+bool TextFile::compressed() const { return state_->decompressor != nullptr || state_->columns != nullptr; }
+ColumnFormat TextFile::columns() const { return state_->columns ? state_->column_format : ColumnFormat::kNone; }
+void TextFile::SetForm(const TextForm& form) { state_->form = form; }
 
 absl::StatusOr<std::string> ReadText(const std::string& path, size_t most,
                                      const std::function<void(int64_t bytes)>& on_read) {
@@ -230,6 +245,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path, size_t most,
 absl::Status ForEachRecord(const std::string& path, char delimiter,
                            absl::FunctionRef<bool(std::string_view record, int64_t line)> row) {
   MEDLEY_ASSIGN_OR_RETURN(TextFile file, TextFile::Open(path));
+  file.SetForm({.delimiter = delimiter});
   std::string text;
   int64_t line = 1;
   while (true) {

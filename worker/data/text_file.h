@@ -1,5 +1,6 @@
-// Reads a file, compressed with gzip or not, in bounded memory. Text is read as UTF-8 without a byte order mark: text
-// in UTF-16 is converted, and lines that end in carriage returns alone end in line feeds. Not thread-safe.
+// Reads a file, compressed with gzip or zstd or not, in bounded memory. Text is read as UTF-8 without a byte order
+// mark: text in UTF-16 is converted, and lines that end in carriage returns alone end in line feeds. Parquet and Arrow
+// files are read as the text of a table. Not thread-safe.
 #pragma once
 
 #include <absl/functional/function_ref.h>
@@ -12,9 +13,16 @@
 #include <string>
 #include <string_view>
 
+#include "worker/columns/open_columns.h"
 #include "worker/data/record.h"
 
 namespace medley::worker {
+
+// How a file of columns becomes text (worker/columns/column_text.h). Files of text are read as they are.
+struct TextForm {
+  char delimiter = ',';
+  bool header = true;
+};
 
 class TextFile {
  public:
@@ -26,14 +34,17 @@ class TextFile {
   TextFile(TextFile&&) noexcept;
   TextFile& operator=(TextFile&&) noexcept;
   ~TextFile();
+  void SetForm(const TextForm& form);  // before something is read
 
-  // Reads until `bytes` bytes are read or the file ends; returns their number. What begins as gzip is decompressed.
-  // Errors: InvalidArgument (the name ends in .gz, but the content is not gzip; the content is no text, see
-  // KindOfBinary), DataLoss (gzip data that are damaged or end in the middle), those of reading.
+  // Reads until `bytes` bytes are read or the file ends; returns their number. What begins as gzip or zstd is
+  // decompressed. Errors: InvalidArgument (the name ends in .gz or .zst, but the content is something else; the content
+  // is no text, see KindOfBinary), DataLoss (compressed data that are damaged or end in the middle), those of reading.
   absl::StatusOr<size_t> Read(char* to, size_t bytes);
   // The number of bytes of the file, compressed or not, that have been read so far.
   int64_t consumed() const;
-  bool compressed() const;  // known when something was read
+  // These are known when something was read. A file of columns counts as compressed.
+  bool compressed() const;
+  ColumnFormat columns() const;
 
  private:
   struct State;

@@ -2,7 +2,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 
 absl::Status FromCuda(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
@@ -63,4 +63,4 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t bytes) {
   return buffer;
 }
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-namespace medley::device {
+namespace medley::worker::device {
 
 // Internal with `what` and CUDA's text, unless the call succeeded.
 absl::Status FromCuda(cudaError_t error, std::string_view what);
@@ -70,4 +70,4 @@ class Buffer {
 using DeviceBuffer = Buffer<FreeDevice>;
 using PinnedBuffer = Buffer<FreePinned>;
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

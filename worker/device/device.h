@@ -16,7 +16,7 @@
 
 #include "common/base/clock.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 
 // What names a group of GPUs to its members, and what names a GPU. Bytes without meaning to others.
 using GroupKey = std::array<std::byte, 128>;
@@ -74,4 +74,4 @@ bool BuiltForGpus();
 // The first GPU that the process sees. Errors: Unimplemented in a build without CUDA; NotFound without a GPU or driver.
 absl::StatusOr<std::shared_ptr<Device>> OpenGpu();
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

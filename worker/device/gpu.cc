@@ -9,7 +9,7 @@
 #include "worker/device/device.h"
 #include "worker/device/nccl.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 namespace {
 
 constexpr size_t kChunk = size_t{4} << 20;  // bytes of a copy that pass through pinned memory at once
@@ -139,10 +139,10 @@ absl::StatusOr<std::shared_ptr<Device>> OpenGpu() {
   if (error != cudaSuccess) return base::NotFound("no GPU: {}", cudaGetErrorString(error));
   if (count == 0) return base::NotFound("no GPU: the process sees none");
   if (count > 1) {
-    log::Warn("the process sees several GPUs and uses the first: a unit should have one",
-              {{"gpus", std::to_string(count)}});
+    base::log::Warn("the process sees several GPUs and uses the first: a unit should have one",
+                    {{"gpus", std::to_string(count)}});
   }
   return Gpu::Open();
 }
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

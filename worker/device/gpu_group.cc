@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 namespace {
 
 using worker::Group;
@@ -93,7 +93,7 @@ absl::StatusOr<std::optional<GroupKey>> AgreeOnKey(Group& base, const GpuRank& r
     MEDLEY_RETURN_IF_ERROR(base.Broadcast(std::as_writable_bytes(std::span(&cards[static_cast<size_t>(of)], 1)), of));
   }
   if (const std::string why = WhyNotOverGpus(cards); !why.empty()) {
-    if (rank.gpu != nullptr) log::Info("adding gradients over the network", {{"why", why}});
+    if (rank.gpu != nullptr) base::log::Info("adding gradients over the network", {{"why", why}});
     return std::nullopt;
   }
   // The first rank's error must not let the others wait for a key, so it sends whether there is one.
@@ -137,4 +137,4 @@ absl::StatusOr<std::unique_ptr<Group>> JoinGpus(std::unique_ptr<Group> base, con
   return std::make_unique<GpuGroup>(options, std::move(base), std::move(rank.gpu), *std::move(gpus));
 }
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

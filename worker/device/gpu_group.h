@@ -12,7 +12,7 @@
 #include "worker/collective/group.h"
 #include "worker/device/device.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 
 // What a rank brings to a group.
 struct GpuRank {
@@ -43,4 +43,4 @@ absl::StatusOr<std::unique_ptr<worker::Group>> JoinGpus(std::unique_ptr<worker::
                                                         const worker::GroupOptions& options, GpuRank rank,
                                                         std::stop_token stop);
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

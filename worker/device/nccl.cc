@@ -11,7 +11,7 @@
 #include "common/base/status.h"
 #include "worker/device/cuda.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 namespace {
 
 constexpr size_t kChunk = (size_t{4} << 20) / sizeof(float);  // values that are copied, added and copied back at once
@@ -167,4 +167,4 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinNccl(const GroupKey& key, int r
   return group;
 }
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

@@ -8,11 +8,11 @@
 
 #include "worker/device/device.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 
 // Device documents both. JoinNccl uses the GPU of the calling thread.
 absl::StatusOr<GroupKey> NewNcclKey();
 absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinNccl(const GroupKey& key, int rank, int size,
                                                       base::milliseconds timeout, std::stop_token stop);
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

@@ -2,7 +2,7 @@
 #include "common/base/status.h"
 #include "worker/device/device.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 
 bool BuiltForGpus() { return false; }
 
@@ -10,4 +10,4 @@ absl::StatusOr<std::shared_ptr<Device>> OpenGpu() {
   return base::Unimplemented("this build computes on CPUs only; `cmake --preset cuda` builds for GPUs");
 }
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

@@ -7,29 +7,12 @@
 #include "common/base/utf8.h"
 #include "worker/data/number.h"
 #include "worker/data/schema.h"
+#include "worker/model/layer_table.h"
 
 namespace medley::worker {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const char* KindName(OperationKind kind) {
-  switch (kind) {
-    case OperationKind::kEmbedding:
-      return "Embedding";
-    case OperationKind::kFullyConnected:
-      return "FullyConnected";
-    case OperationKind::kAdd:
-      return "Add";
-    case OperationKind::kMultiply:
-      return "Multiply";
-    case OperationKind::kImported:
-      return "Imported";
-    case OperationKind::kLoss:
-      break;
-  }
-  return "Loss";
-}
 
 const char* LossName(LossKind loss) {
   switch (loss) {
@@ -108,8 +91,34 @@ void AddLabel(const ExportedModel& model, Json& json) {
   if (model.schema.task == model::Task::kMultiLabel) json["labelColumns"] = model.schema.label_columns;
 }
 
-Json LayerJson(const Graph& graph, const Operation& operation) {
+void AddInputs(const Graph& graph, const Operation& operation, Json& layer) {
+  for (const int input : operation.inputs) {
+    layer["inputs"].push_back(graph.operations[static_cast<size_t>(input)].name);
+  }
+}
+
+const char* CombineName(Combine combine) {
+  return combine == Combine::kMax ? "max" : combine == Combine::kMean ? "mean" : "sum";
+}
+
+// Whether it takes another output than that of the operation before it, which readers of version 1 do not look for.
+bool TakesNamed(const Graph& graph, size_t index) {
+  const Operation& operation = graph.operations[index];
+  const bool chained = operation.kind == OperationKind::kFullyConnected || operation.kind == OperationKind::kLoss;
+  return chained && !operation.inputs.empty() && operation.inputs.front() != static_cast<int>(index) - 1;
+}
+
+// Fields that only some kinds of layers have.
+void AddVectorFields(const Operation& operation, Json& layer) {
+  if (operation.dim > 0) layer["dim"] = operation.dim;
+  if (operation.first > 0) layer["first"] = operation.first;
+  if (operation.kind == OperationKind::kPool) layer["combine"] = CombineName(operation.combine);
+}
+
+Json LayerJson(const Graph& graph, size_t index) {
+  const Operation& operation = graph.operations[index];
   Json layer = {{"name", operation.name}, {"kind", KindName(operation.kind)}};
+  if (TakesNamed(graph, index)) AddInputs(graph, operation, layer);
   switch (operation.kind) {
     case OperationKind::kEmbedding:
       layer["input"] = operation.reads_numerics ? "ids, numerics" : "ids";
@@ -122,28 +131,35 @@ Json LayerJson(const Graph& graph, const Operation& operation) {
       break;
     case OperationKind::kFullyConnected:
       layer["input"] = operation.reads_numerics ? "numerics" : "previous";
+      if (TakesNamed(graph, index)) layer.erase("input");
       layer["outputs"] = operation.output_width;
       layer["activation"] = ActivationName(operation.activation);
-      break;
-    case OperationKind::kAdd:
-    case OperationKind::kMultiply:
-      for (const int input : operation.inputs) {
-        layer["inputs"].push_back(graph.operations[static_cast<size_t>(input)].name);
-      }
-      layer["outputs"] = operation.output_width;
       break;
     case OperationKind::kLoss:
       layer["loss"] = LossName(operation.loss);
       break;
     case OperationKind::kImported:
       layer["module"] = operation.module_kind;
-      for (const int input : operation.inputs) {
-        layer["inputs"].push_back(graph.operations[static_cast<size_t>(input)].name);
-      }
+      AddInputs(graph, operation, layer);
+      layer["outputs"] = operation.output_width;
+      break;
+    case OperationKind::kNumerics:
+      layer["outputs"] = operation.output_width;
+      break;
+    default:
+      AddInputs(graph, operation, layer);
+      AddVectorFields(operation, layer);
       layer["outputs"] = operation.output_width;
       break;
   }
   return layer;
+}
+
+int VersionOf(const Graph& graph) {
+  for (size_t i = 0; i < graph.operations.size(); ++i) {
+    if (TakesNamed(graph, i)) return kNamedInputsVersion;
+  }
+  return kExportVersion;
 }
 
 std::string NameAt(const std::vector<std::string>& names, size_t index) {
@@ -203,7 +219,7 @@ std::string ModelJson(const ExportedModel& model, const ExportOrigin& origin) {
   Json layers = Json::array();
   const std::vector<ExportedTensor> tensors = TensorsOf(model.graph);
   for (size_t i = 0; i < model.graph.operations.size(); ++i) {
-    Json layer = LayerJson(model.graph, model.graph.operations[i]);
+    Json layer = LayerJson(model.graph, i);
     for (const ExportedTensor& tensor : tensors) {
       if (tensor.spec.operation != static_cast<int>(i)) continue;
       layer["parameters"][tensor.spec.name] = {{"tensor", tensor.name}, {"shape", tensor.shape}};
@@ -211,7 +227,7 @@ std::string ModelJson(const ExportedModel& model, const ExportOrigin& origin) {
     layers.push_back(std::move(layer));
   }
   Json json = {{"format", "medley-model"},
-               {"formatVersion", kExportVersion},
+               {"formatVersion", VersionOf(model.graph)},
                {"medleyVersion", origin.medley_version},
                {"job", {{"name", origin.job}, {"uid", origin.job_uid}, {"step", origin.step}}},
                {"model", model.graph.name},

@@ -18,6 +18,8 @@
 namespace medley::worker {
 
 inline constexpr int kExportVersion = 1;
+// The version of model.json where a FullyConnected or the Loss takes another output than that of the layer before it.
+inline constexpr int kNamedInputsVersion = 2;
 // Bounds of the JSON in an export: more is refused before it is read.
 inline constexpr int64_t kMostJsonBytes = int64_t{1} << 26;
 inline constexpr size_t kMostJsonValues = 4'000'000;

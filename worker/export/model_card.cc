@@ -178,9 +178,18 @@ std::string Rest(const ModelCard& card, const ExportedModel& model) {
   if (training.momentum) {
     text += Row("momentum", fmt::format("{}{}", *training.momentum, training.nesterov ? ", Nesterov's" : ""));
   }
+  if (training.beta) text += Row("beta", fmt::format("{}", *training.beta));
+  if (training.l1) text += Row("L1 regularisation", fmt::format("{}", *training.l1));
+  if (training.l2) text += Row("L2 regularisation", fmt::format("{}", *training.l2));
   if (training.weight_decay) text += Row("weight decay", fmt::format("{}", *training.weight_decay));
   if (training.row_decay) text += Row("weight decay of rows", fmt::format("{}", *training.row_decay));
   if (training.epsilon) text += Row("epsilon", fmt::format("{}", *training.epsilon));
+  if (const auto& rows = training.embeddings) {
+    text += Row("rows of embedding tables",
+                fmt::format("from {} sightings{}{}", rows->admit_after,
+                            rows->evict_after > 0 ? fmt::format(", to {} steps without one", rows->evict_after) : "",
+                            rows->decay_steps > 0 ? fmt::format(", halved every {} steps", rows->decay_steps) : ""));
+  }
   text += Row("seed", std::to_string(training.seed));
   text += Row("cost", fmt::format("{:.4f} USD for the units of trainers and parameter servers", card.usd));
   text += Row("finished", card.finished);

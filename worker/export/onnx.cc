@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "worker/export/onnx_program.h"
+#include "worker/export/onnx_vectors.h"
 #include "worker/export/onnx_writer.h"
 
 namespace medley::worker {
@@ -132,17 +133,22 @@ absl::StatusOr<std::string> ToOnnx(const LoadedModel& model) {
       case OperationKind::kFullyConnected:
         outputs.push_back(AddLinear(operation, operation.inputs.empty() ? "numerics" : input(0), graph));
         break;
-      case OperationKind::kAdd:
-        outputs.push_back(graph.Node("Add", {input(0), input(1)}, operation.name + ".out"));
-        break;
-      case OperationKind::kMultiply:
-        outputs.push_back(graph.Node("Mul", {input(0), input(1)}, operation.name + ".out"));
+      case OperationKind::kNumerics:
+        outputs.emplace_back("numerics");
         break;
       case OperationKind::kLoss:
         AddOnnxOutput(model.model, input(0), graph);
         break;
       case OperationKind::kImported:
         break;  // of models from PyTorch only
+      default: {
+        std::vector<OnnxInput> inputs;
+        for (const int index : operation.inputs) {
+          const auto at = static_cast<size_t>(index);
+          inputs.push_back({outputs[at], from.operations[at].output_width});
+        }
+        outputs.push_back(AddOnnxVectors(operation, inputs, graph));
+      }
     }
   }
   return graph.Finish(from.name);

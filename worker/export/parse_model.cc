@@ -1,6 +1,5 @@
 // Reads model.json and schema.json.
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "worker/data/schema.h"
 #include "worker/export/exported_model.h"
 #include "worker/export/parse_inputs.h"
+#include "worker/export/parse_layers.h"
 #include "worker/export/parse_names.h"
 
 namespace medley::worker {
@@ -17,178 +17,12 @@ namespace {
 
 using document::Reader;
 
-constexpr int64_t kMaxWidth = int64_t{1} << 24;   // of a layer
-constexpr int64_t kMaxSize = int64_t{1} << 40;    // floats of a tensor
 constexpr int64_t kMaxColumn = int64_t{1} << 20;  // of a file
 
-absl::Status CheckVersion(int64_t version) {
-  if (version == kExportVersion) return absl::OkStatus();
-  return base::InvalidArgument("formatVersion {} is not supported, this program reads version {}", version,
-                               kExportVersion);
-}
-
-absl::Status ReadParameter(const Reader& layer, const std::string& name, int operation, bool sparse, Operation& to) {
-  const Reader parameter = layer.Child("parameters").Child(name);
-  std::vector<int64_t> shape;
-  parameter.Read("shape", shape);
-  const size_t dimensions = name == "bias" ? 1 : 2;
-  const std::string expected = to.name + "." + name;
-  if (parameter.String("tensor") != expected) {
-    return base::InvalidArgument("{}.tensor: must be '{}'", parameter.path(), expected);
-  }
-  if (shape.size() != dimensions) {
-    return base::InvalidArgument("{}.shape: must have {} dimensions", parameter.path(), dimensions);
-  }
-  for (const int64_t size : shape) {
-    if (size < 1 || size > kMaxSize)
-      return base::InvalidArgument("{}.shape: {} is out of range", parameter.path(), size);
-  }
-  if (dimensions == 2 && shape[0] > kMaxSize / shape[1]) {
-    return base::InvalidArgument("{}.shape: the tensor is too large", parameter.path());
-  }
-  to.parameters.push_back({.operation = operation,
-                           .name = name,
-                           .rows = dimensions == 2 ? shape[0] : 1,
-                           .columns = shape.back(),
-                           .sparse = sparse});
-  return absl::OkStatus();
-}
-
-absl::Status ReadActivation(const Reader& layer, Activation& activation) {
-  static const std::map<std::string, Activation> kNames = {{"none", Activation::kNone},
-                                                           {"relu", Activation::kRelu},
-                                                           {"sigmoid", Activation::kSigmoid},
-                                                           {"tanh", Activation::kTanh}};
-  const std::string name = layer.String("activation", "none");
-  const auto found = kNames.find(name);
-  if (found == kNames.end()) return base::InvalidArgument("{}.activation: '{}' is unknown", layer.path(), name);
-  activation = found->second;
-  return absl::OkStatus();
-}
-
-absl::Status ReadLoss(const Reader& layer, LossKind& loss) {
-  static const std::map<std::string, LossKind> kNames = {{"logLoss", LossKind::kLogistic},
-                                                         {"mse", LossKind::kSquared},
-                                                         {"mae", LossKind::kAbsolute},
-                                                         {"crossEntropy", LossKind::kSoftmax},
-                                                         {"output", LossKind::kOutput}};
-  const std::string name = layer.String("loss", "logLoss");
-  const auto found = kNames.find(name);
-  if (found == kNames.end()) return base::InvalidArgument("{}.loss: '{}' is unknown", layer.path(), name);
-  loss = found->second;
-  return absl::OkStatus();
-}
-
-absl::Status Mismatch(const Reader& layer, const char* what, int64_t is, int64_t must_be) {
-  return base::InvalidArgument("{}: {} is {}, but must be {}", layer.path(), what, is, must_be);
-}
-
-// The fields of an embedding: all where the layer does not say.
-absl::Status ReadEmbedding(const Reader& layer, int64_t outputs, const Graph& graph, Operation& operation) {
-  operation.kind = OperationKind::kEmbedding;
-  operation.sum_fields = layer.String("combine", "concatenate") == "sum";
-  operation.reads_numerics = layer.String("input", "ids, numerics") != "ids";
-  MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "table", static_cast<int>(graph.operations.size()), true, operation));
-  ParameterSpec& table = operation.parameters[0];
-  const int64_t first = layer.Int("firstField", 0);
-  const int64_t fields = layer.Int("fields", graph.shape.fields);
-  if (first < 0 || fields < 0 || first > graph.shape.fields || fields > graph.shape.fields - first) {
-    return base::InvalidArgument("{}.fields: the ids of a sample are [0, {}), not [{}, {} + {})", layer.path(),
-                                 graph.shape.fields, first, first, fields);
-  }
-  table.first_field = static_cast<int>(first);
-  table.fields = static_cast<int>(fields);
-  for (const ParameterSpec& other : graph.Parameters(/*sparse=*/true)) {
-    if (first + fields <= other.first_field || other.first_field + other.fields <= first) continue;
-    return base::InvalidArgument("{}.fields: another Embedding has some of them", layer.path());
-  }
-  const int64_t width =
-      (operation.sum_fields ? 1 : fields) * table.columns + (operation.reads_numerics ? graph.shape.numerics : 0);
-  return width == outputs ? absl::OkStatus() : Mismatch(layer, "outputs", outputs, width);
-}
-
-absl::Status ReadFullyConnected(const Reader& layer, int64_t outputs, const Graph& graph, Operation& operation) {
-  const int index = static_cast<int>(graph.operations.size());
-  operation.reads_numerics = layer.String("input", "previous") == "numerics";
-  if (operation.reads_numerics != (index == 0)) {
-    return base::InvalidArgument("{}.input: the first layer, and no other one, reads the inputs", layer.path());
-  }
-  MEDLEY_RETURN_IF_ERROR(ReadActivation(layer, operation.activation));
-  MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "weight", index, false, operation));
-  MEDLEY_RETURN_IF_ERROR(ReadParameter(layer, "bias", index, false, operation));
-  const ParameterSpec& weight = operation.parameters[0];
-  const int inputs = index == 0 ? graph.shape.numerics : operation.input_width;
-  if (weight.rows != inputs) return Mismatch(layer, "the number of inputs", weight.rows, inputs);
-  if (weight.columns != outputs) return Mismatch(layer, "outputs", outputs, weight.columns);
-  if (operation.parameters[1].columns == outputs) return absl::OkStatus();
-  return Mismatch(layer, "the length of the bias", operation.parameters[1].columns, outputs);
-}
-
-// An Add or Multiply names its two inputs, layers before it.
-absl::Status ReadCombination(const Reader& layer, int64_t outputs, const Graph& graph, Operation& operation) {
-  operation.inputs.clear();
-  for (const std::string& name : layer.Strings("inputs")) {
-    const auto found = std::ranges::find(graph.operations, name, &Operation::name);
-    if (found == graph.operations.end()) {
-      return base::InvalidArgument("{}.inputs: no layer before it is '{}'", layer.path(), name);
-    }
-    operation.inputs.push_back(static_cast<int>(found - graph.operations.begin()));
-    if (found->output_width != outputs) return Mismatch(layer, "the width of an input", found->output_width, outputs);
-  }
-  if (operation.inputs.size() != 2 || operation.inputs[0] >= operation.inputs[1]) {
-    return base::InvalidArgument("{}.inputs: must be two layers, in their order", layer.path());
-  }
-  operation.input_width = static_cast<int>(outputs);
-  return absl::OkStatus();
-}
-
-absl::Status ReadLayer(const Reader& layer, int outputs_of_task, Graph& graph) {
-  const int last = static_cast<int>(graph.operations.size()) - 1;
-  Operation operation;
-  operation.name = layer.RequiredString("name");
-  const std::string kind = layer.RequiredString("kind");
-  const int64_t outputs = layer.Int("outputs", 0);
-  if (outputs < 0 || outputs > kMaxWidth)
-    return base::InvalidArgument("{}.outputs: {} is out of range", layer.path(), outputs);
-  operation.output_width = static_cast<int>(outputs);
-  if (last >= 0 && kind != "Embedding") {
-    operation.inputs = {last};
-    operation.input_width = graph.operations.back().output_width;
-  }
-  if (kind == "Embedding") {
-    MEDLEY_RETURN_IF_ERROR(ReadEmbedding(layer, outputs, graph, operation));
-  } else if (kind == "FullyConnected") {
-    MEDLEY_RETURN_IF_ERROR(ReadFullyConnected(layer, outputs, graph, operation));
-  } else if (kind == "Add" || kind == "Multiply") {
-    operation.kind = kind == "Add" ? OperationKind::kAdd : OperationKind::kMultiply;
-    MEDLEY_RETURN_IF_ERROR(ReadCombination(layer, outputs, graph, operation));
-  } else if (kind == "Loss") {
-    operation.kind = OperationKind::kLoss;
-    operation.output_width = 0;
-    if (operation.input_width != outputs_of_task && outputs_of_task > 0) {
-      return Mismatch(layer, "the number of inputs", operation.input_width, outputs_of_task);
-    }
-    MEDLEY_RETURN_IF_ERROR(ReadLoss(layer, operation.loss));
-  } else if (kind == "Imported") {
-    operation.kind = OperationKind::kImported;
-    operation.module_kind = layer.String("module");
-  } else {
-    return base::InvalidArgument("{}.kind: '{}' is unknown", layer.path(), kind);
-  }
-  graph.operations.push_back(std::move(operation));
-  return absl::OkStatus();
-}
-
-// Every output but the loss's is used.
-absl::Status CheckUses(const Graph& graph) {
-  std::vector<bool> used(graph.operations.size(), false);
-  for (const Operation& operation : graph.operations) {
-    for (const int input : operation.inputs) used[static_cast<size_t>(input)] = true;
-  }
-  for (size_t i = 0; i + 1 < used.size(); ++i) {
-    if (!used[i]) return base::InvalidArgument("layer {}: no layer uses its outputs", graph.operations[i].name);
-  }
-  return absl::OkStatus();
+absl::Status CheckVersion(int64_t version, int newest) {
+  if (version >= kExportVersion && version <= newest) return absl::OkStatus();
+  return base::InvalidArgument("formatVersion {} is not supported, this program reads version{} {}", version,
+                               newest > kExportVersion ? "s up to" : "", newest);
 }
 
 absl::Status CheckColumn(const Reader& reader, int64_t column, int64_t least) {
@@ -234,7 +68,7 @@ absl::Status ReadWeight(const Reader& weight, ExportedModel& model) {
 }
 
 absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
-  MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
+  MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0), kExportVersion));
   model::SchemaSpec& schema = model.schema;
   const std::string delimiter = root.RequiredString("delimiter");
   if (delimiter.size() != 1) return base::InvalidArgument("delimiter: must be one character");
@@ -292,7 +126,7 @@ absl::Status ReadSchema(const Reader& root, ExportedModel& model) {
   if (!schema.names.empty() && !schema.header)
     return base::InvalidArgument("header: must be true, as columns are named");
   model.embedding_rows = root.Child("hash").Int("rows", 0);
-  if (model.embedding_rows < 1 || model.embedding_rows > kMaxSize) {
+  if (model.embedding_rows < 1 || model.embedding_rows > kMostExportedFloats) {
     return base::InvalidArgument("hash.rows: {} is out of range", model.embedding_rows);
   }
   return absl::OkStatus();
@@ -336,13 +170,13 @@ int OutputsOf(const ExportedModel& model) {
 }
 
 absl::Status ReadLayers(const Reader& root, ExportedModel& model) {
-  MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0)));
+  MEDLEY_RETURN_IF_ERROR(CheckVersion(root.Int("formatVersion", 0), kNamedInputsVersion));
   MEDLEY_RETURN_IF_ERROR(ReadTask(root, model));
   model.graph.name = root.String("model");
   model.graph.shape = ShapeOf(model.schema);
   std::set<std::string> names;
   for (const Reader& layer : root.List("layers")) {
-    MEDLEY_RETURN_IF_ERROR(ReadLayer(layer, OutputsOf(model), model.graph));
+    MEDLEY_RETURN_IF_ERROR(ReadExportedLayer(layer, OutputsOf(model), model.graph));
     const std::string& name = model.graph.operations.back().name;
     if (!names.insert(name).second) return base::InvalidArgument("{}.name: '{}' is not unique", layer.path(), name);
   }
@@ -352,7 +186,7 @@ absl::Status ReadLayers(const Reader& root, ExportedModel& model) {
   }
   if (model.FromPyTorch()) return ReadProgram(root, model);
   if (!model.array_format.empty()) return base::InvalidArgument("layers: arrays are read by models from PyTorch only");
-  MEDLEY_RETURN_IF_ERROR(CheckUses(model.graph));
+  MEDLEY_RETURN_IF_ERROR(CheckLayerUses(model.graph));
   for (const Operation& operation : operations) {
     if (operation.kind != OperationKind::kEmbedding) continue;
     const int64_t rows = operation.parameters[0].rows;

@@ -1,17 +1,24 @@
 #include "worker/export/write_export.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <utility>
 #include <vector>
 
+#include "common/base/file.h"
 #include "common/base/status.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/export/tensor_files.h"
 #include "worker/params/initialize.h"
+#include "worker/params/row_lifetime.h"
 
 namespace medley::worker {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr int64_t kPieceFloats = int64_t{1} << 16;
 
@@ -54,7 +61,7 @@ class WeightCopy {
     return files_.Write(*at, 0, weights);
   }
 
-  // A row is its weights, then its optimizer state.
+  // A row is its weights, then its optimizer state, then its use.
   absl::Status Rows(int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values) {
     const std::optional<size_t> at = FindTable(table);
     if (!at) return base::DataLoss("the model has no table of operation {}", table);
@@ -105,7 +112,7 @@ class WeightCopy {
   std::vector<bool> written_;
 };
 
-absl::Status WriteWeights(const Volume& volume, const ExportRequest& request) {
+absl::Status WriteWeights(const Volume& checkpoints, const Volume& volume, const ExportRequest& request) {
   const std::vector<ExportedTensor> tensors = TensorsOf(request.model.graph);
   MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<TensorFiles> files,
                           TensorFiles::Create(volume, request.temporary_name, tensors));
@@ -114,20 +121,22 @@ absl::Status WriteWeights(const Volume& volume, const ExportRequest& request) {
   CheckpointHandlers handlers;
   handlers.dense = [&](int32_t operation, std::string_view name, std::span<const float> weights,
                        std::span<const float>) { return copy.Dense(operation, name, weights); };
+  const bool counts = request.card.spec.training.embeddings.has_value();
   handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values) {
+    if (counts && static_cast<size_t>(width) == kUseFloats) return absl::OkStatus();  // keys that have no row yet
     return copy.Rows(table, width, keys, values);
   };
-  MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(volume, request.checkpoint, std::move(handlers)));
+  MEDLEY_RETURN_IF_ERROR(ReadCheckpoint(checkpoints, request.checkpoint, std::move(handlers)));
   MEDLEY_RETURN_IF_ERROR(copy.CheckComplete());
   return files->Finish();
 }
 
-absl::Status WriteFolder(const Volume& volume, const ExportRequest& request) {
+absl::Status WriteFolder(const Volume& checkpoints, const Volume& volume, const ExportRequest& request) {
   const std::filesystem::path folder = volume / request.temporary_name;
   Files& files = volume.files();
   MEDLEY_RETURN_IF_ERROR(files.RemoveFolder(folder));
   MEDLEY_RETURN_IF_ERROR(files.CreateFolder(folder));
-  MEDLEY_RETURN_IF_ERROR(WriteWeights(volume, request));
+  MEDLEY_RETURN_IF_ERROR(WriteWeights(checkpoints, volume, request));
   if (!request.program.bytes.empty()) {
     MEDLEY_RETURN_IF_ERROR(files.WriteAtomic(folder / kProgramFile, request.program.bytes));
   }
@@ -153,11 +162,49 @@ absl::Status Publish(const Volume& volume, const ExportRequest& request) {
   return files.RemoveFolder(old);
 }
 
+// Copies a finished folder of this machine into the store. An earlier model is not complete any more from the
+// beginning, and the new one is with its last object. Another coordinator may lead meanwhile, so that is looked at
+// before each.
+absl::Status PublishObjects(const fs::path& made, const Volume& volume, const ExportRequest& request,
+                            absl::FunctionRef<absl::Status()> may_publish) {
+  Files& files = volume.files();
+  const fs::path folder = volume / request.folder;
+  std::vector<fs::path> names;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(made, error), end; !error && at != end; at.increment(error)) {
+    if (at->is_regular_file()) names.push_back(fs::relative(at->path(), made));
+  }
+  if (error) return base::ErrnoStatus(error.value(), "listing " + made.string());
+  std::ranges::sort(names, {}, [](const fs::path& name) { return std::pair(name == kModelFile, name); });
+  MEDLEY_RETURN_IF_ERROR(may_publish());
+  MEDLEY_RETURN_IF_ERROR(files.RemoveFolder(folder));
+  for (const fs::path& name : names) {
+    MEDLEY_RETURN_IF_ERROR(may_publish());
+    MEDLEY_RETURN_IF_ERROR(CopyFile(files, made / name, folder / name));
+  }
+  return absl::OkStatus();
+}
+
+// The files are made on this machine, because their parts are written in another order than they have.
+absl::Status WriteObjects(const Volume& volume, const ExportRequest& request,
+                          absl::FunctionRef<absl::Status()> may_publish) {
+  MEDLEY_ASSIGN_OR_RETURN(const fs::path disk, base::MakeTempDir("medley-export"));
+  absl::Status status = WriteFolder(volume, Volume(disk), request);
+  if (status.ok()) status = PublishObjects(disk / request.temporary_name, volume, request, may_publish);
+  std::error_code ignored;
+  fs::remove_all(disk, ignored);
+  return status;
+}
+
 }  // namespace
 
 absl::Status WriteExport(const Volume& volume, const ExportRequest& request,
                          absl::FunctionRef<absl::Status()> may_publish) {
-  absl::Status status = WriteFolder(volume, request);
+  if (volume.of_objects()) {
+    return base::Annotate(WriteObjects(volume, request, may_publish),
+                          "writing the model into " + (volume / request.folder).string());
+  }
+  absl::Status status = WriteFolder(volume, volume, request);
   if (status.ok()) status = may_publish();
   if (status.ok()) status = Publish(volume, request);
   if (status.ok()) return status;

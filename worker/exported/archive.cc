@@ -18,7 +18,7 @@
 #include "worker/exported/program_json.h"
 #include "worker/exported/zip.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 constexpr char kFlatProgram[] = "serialized_exported_program.json";
@@ -256,4 +256,4 @@ absl::Status CheckContents(const StoredTensor& tensor, const std::string& name) 
   return base::InvalidArgument("the tensor '{}' of the model's archive is damaged: its checksum is wrong", name);
 }
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

@@ -13,7 +13,7 @@
 
 #include "worker/exported/program.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 
 struct ReadOptions {
   int64_t most_json_bytes = 64 << 20;
@@ -38,4 +38,4 @@ void LetGo(const Program& program, const StoredTensor& tensor);
 // calls this. Errors: InvalidArgument for a wrong checksum.
 absl::Status CheckContents(const StoredTensor& tensor, const std::string& name);
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

@@ -9,7 +9,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 constexpr size_t kMostValues = 1'000'000;
@@ -451,4 +451,4 @@ absl::StatusOr<std::map<std::string, PickledTensor>> ReadPickledTensors(std::str
   return tensors;
 }
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

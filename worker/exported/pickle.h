@@ -13,7 +13,7 @@
 
 #include "worker/exported/program.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 
 struct PickledTensor {
   StoredTensor tensor;   // without storage and bytes
@@ -26,4 +26,4 @@ struct PickledTensor {
 // not fit the opcode, text beyond the end, more than a million values, nesting that is too deep.
 absl::StatusOr<std::map<std::string, PickledTensor>> ReadPickledTensors(std::string_view pickle);
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

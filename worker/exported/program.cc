@@ -1,6 +1,6 @@
 #include "worker/exported/program.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 struct TypeText {
@@ -30,4 +30,4 @@ const TypeText& TextOf(ScalarType type) { return kTypes[static_cast<size_t>(type
 size_t BytesOf(ScalarType type) { return TextOf(type).bytes; }
 std::string_view NameOf(ScalarType type) { return TextOf(type).name; }
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

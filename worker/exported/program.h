@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace medley::exported {
+namespace medley::worker::exported {
 
 // By the numbers of the file's schema.
 enum class ScalarType : uint8_t {
@@ -153,4 +153,4 @@ struct Program {
   std::shared_ptr<const void> mapping;
 };
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

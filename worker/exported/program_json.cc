@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "worker/exported/pure_calls.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 using Json = nlohmann::json;
@@ -591,4 +591,4 @@ absl::StatusOr<Program> ParseProgram(std::string_view text, const ReadOptions& o
   return ProgramParser(json, options).Parse();
 }
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

@@ -9,7 +9,7 @@
 #include "worker/exported/archive.h"
 #include "worker/exported/program.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 
 // All of a Program but its stored tensors. Errors: those of ReadArchive.
 absl::StatusOr<Program> ParseProgram(std::string_view json, const ReadOptions& options);
@@ -23,4 +23,4 @@ absl::StatusOr<StoredTensor> ParseStored(const nlohmann::json& meta, const std::
 // A tensor's elements lie within its storage. Errors: InvalidArgument that names `name`.
 absl::Status CheckStored(const StoredTensor& tensor, const std::string& name);
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

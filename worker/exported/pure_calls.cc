@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 // From the namespace aten, without overloads: what sixty models of torchvision, timm and transformers call
@@ -157,4 +157,4 @@ std::string_view InsteadOf(std::string_view target) {
   return "";
 }
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

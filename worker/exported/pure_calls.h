@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace medley::exported {
+namespace medley::worker::exported {
 
 // Whether a node may have this target (Node::target): an operator of the list in any overload, in place too
 // ("aten.relu_.default"), or arithmetic on symbolic numbers ("_operator.mul").
@@ -14,4 +14,4 @@ bool IsPureCall(std::string_view target);
 // What to write instead of an operator that is refused, as the end of a sentence; empty: nothing better is known.
 std::string_view InsteadOf(std::string_view target);
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

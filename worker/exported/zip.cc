@@ -10,7 +10,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 // Sizes and places of the format (APPNOTE 6.3.9, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16).
@@ -227,4 +227,4 @@ absl::StatusOr<std::string> Zip::Read(const std::string& name, size_t most) cons
   return out;
 }
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-namespace medley::exported {
+namespace medley::worker::exported {
 
 class Zip {
  public:
@@ -39,4 +39,4 @@ class Zip {
   std::map<std::string, Entry> entries_;
 };
 
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

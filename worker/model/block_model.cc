@@ -1,50 +1,16 @@
 #include "worker/model/block_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 
 #include "common/base/status.h"
 #include "common/model/operation_range.h"
-#include "worker/model/aligned_floats.h"
-#include "worker/model/block_shape.h"
-#include "worker/model/dense_store.h"
-#include "worker/model/gradient_sums.h"
-#include "worker/model/kernels.h"
+#include "worker/model/block_rep.h"
 #include "worker/model/losses.h"
 #include "worker/model/random.h"
 
 namespace medley::worker {
 namespace {
-
-// The inputs and outputs of one micro-batch, kept from its forward to its backward pass.
-struct MicroBatchState {
-  int slot = 0;
-  int64_t first_sample = 0;  // within the step's whole batch
-  BatchView features;
-  std::vector<const float*> inputs;              // of the block
-  std::vector<AlignedFloats> outputs;            // one per operation; of the loss: the gradient of its input
-  std::vector<AlignedFloats> undropped;          // one per operation, of those with KeepsUndropped
-  std::vector<std::span<const float>> returned;  // of the block
-};
-
-// The rows of a table that a step uses.
-struct TableRows {
-  AlignedFloats rows;
-  AlignedFloats gradients;
-  size_t floats = 0;
-};
-
-// What a step that has begun and not ended needs.
-struct OpenStep {
-  int64_t step = 0;
-  int64_t version = 0;  // of the dense parameters
-  float scale = 1;
-  std::vector<TableRows> rows;  // by table
-  std::vector<MicroBatchState> micro_batches;
-  double loss_sum = 0;
-  int64_t loss_samples = 0;
-};
 
 // The dense parameters of `operations`, in order.
 std::vector<ParameterSpec> DenseSpecs(std::span<const Operation> operations) {
@@ -63,176 +29,84 @@ void PassFirst(std::span<float> weights, size_t outputs) {
   for (size_t i = 0; i < outputs; ++i) weights[i * outputs + i] = 1;
 }
 
-// Whether the gradient of the activation needs the outputs as they were before dropout.
-bool KeepsUndropped(const Operation& operation) {
-  return operation.dropout > 0 &&
-         (operation.activation == Activation::kSigmoid || operation.activation == Activation::kTanh);
-}
-
-absl::Status CheckValues(const char* what, const std::vector<BlockValue>& expected, Values values, int samples) {
-  if (values.size() != expected.size()) {
-    return base::InvalidArgument("the block needs {} values as {}, got {}", expected.size(), what, values.size());
-  }
-  for (size_t k = 0; k < values.size(); ++k) {
-    const size_t floats = static_cast<size_t>(samples) * static_cast<size_t>(expected[k].width);
-    if (values[k].size() == floats) continue;
-    return base::InvalidArgument("the {} of {} samples for operation {} has {} floats, the block needs {} per sample",
-                                 what, samples, expected[k].operation, values[k].size(), expected[k].width);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
-class BlockModel::Rep {
- public:
-  Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed,
-      std::shared_ptr<ComputeThreads> threads, int kept_updates)
-      : threads_(threads != nullptr ? std::move(threads) : std::make_shared<ComputeThreads>(1)),
-        shape_(graph.shape),
-        operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
-        first_(range.first),
-        seed_(seed),
-        block_(ShapeOfBlock(graph, range)),
-        dense_(DenseSpecs(operations_), optimizer, seed, kept_updates) {
-    size_t next = 0;
-    for (const Operation& operation : operations_) {
-      first_dense_.push_back(next);
-      table_of_.push_back(tables_.size());
-      for (const ParameterSpec& spec : operation.parameters) {
-        if (spec.sparse) {
-          tables_.push_back(spec);
-        } else {
-          ++next;
-        }
-      }
-    }
-    KeepFixedRows();
-    Open(0);
-    infer_.outputs.resize(operations_.size());
-    touched_.resize(operations_.size());
-  }
-
-  const BlockShape& block() const { return block_; }
-  bool IsLast() const { return operations_.back().kind == OperationKind::kLoss; }
-
-  void BeginStep(const StepShape& shape) {
-    OpenStep& open = Open(shape.slot);
-    open.step = shape.step;
-    open.version = shape.version;
-    open.scale = 1.0F / static_cast<float>(std::max(1, shape.global_samples));
-    while (open.micro_batches.size() < static_cast<size_t>(shape.micro_batches)) {
-      MicroBatchState& batch = open.micro_batches.emplace_back();
-      batch.slot = shape.slot;
-      batch.outputs.resize(operations_.size());
-      batch.undropped.resize(operations_.size());
-    }
-    open.loss_sum = 0;
-    open.loss_samples = 0;
-    if (shape.step <= gradient_step_) gradient_step_ = kNoStep;  // it is repeated, after a rollback
-  }
-
-  void SetRows(int slot, int table, std::span<const float> values) {
-    TableRows& to = open_.at(static_cast<size_t>(slot)).rows.at(static_cast<size_t>(table));
-    to.floats = values.size();
-    to.rows.Grow(to.floats);
-    to.gradients.Grow(to.floats);
-    std::ranges::copy(values, to.rows.data());
-    std::ranges::fill(to.gradients.First(to.floats), 0.0F);
-  }
-
-  void Update(const Optimizer& optimizer) {
-    Gradients();
-    dense_.ApplyUpdate(optimizer);
-    KeepFixedRows();
-  }
-
-  absl::Status CheckSizes(const BatchView& features, Values inputs) const;
-  Values Run(MicroBatchState& batch, const BatchView& features, Values inputs, bool training);
-  absl::StatusOr<Values> Back(Pass pass, Values output_gradients);
-
-  std::span<const float> RowGradients(int slot, int table) const {
-    const TableRows& rows = step(slot).rows.at(static_cast<size_t>(table));
-    return rows.gradients.First(rows.floats);
-  }
-  // Zeroes the gradients of operations without samples in this step first: they still hold values of an earlier step.
-  std::span<float> Gradients() {
-    for (size_t i = 0; i < operations_.size(); ++i) {
-      if (touched_[i] || operations_[i].kind != OperationKind::kFullyConnected) continue;
-      std::ranges::fill(dense_.Gradient(first_dense_[i]), 0.0F);
-      std::ranges::fill(dense_.Gradient(first_dense_[i] + 1), 0.0F);
-      touched_[i] = true;
-    }
-    return dense_.Gradients();
-  }
-
-  const std::vector<ParameterSpec>& tables() const { return tables_; }
-  DenseStore& dense() { return dense_; }
-  const OpenStep& step(int slot) const { return open_.at(static_cast<size_t>(slot)); }
-  MicroBatchState& micro_batch(Pass pass) {
-    return open_.at(static_cast<size_t>(pass.slot)).micro_batches.at(static_cast<size_t>(pass.micro));
-  }
-  MicroBatchState& inference() { return infer_; }
-
- private:
-  static constexpr int64_t kNoStep = -1;
-
-  // A weight decay would change them, though their gradient is 0.
-  void KeepFixedRows() {
-    for (size_t i = 0; i < operations_.size(); ++i) {
-      if (operations_[i].pass_first) {
-        PassFirst(dense_.Weights(first_dense_[i]), static_cast<size_t>(operations_[i].output_width));
+BlockModel::Rep::Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed,
+                     std::shared_ptr<ComputeThreads> threads, int kept_updates)
+    : threads_(threads != nullptr ? std::move(threads) : std::make_shared<ComputeThreads>(1)),
+      shape_(graph.shape),
+      operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
+      first_(range.first),
+      seed_(seed),
+      block_(ShapeOfBlock(graph, range)),
+      dense_(DenseSpecs(operations_), optimizer, seed, kept_updates) {
+  size_t next = 0;
+  for (const Operation& operation : operations_) {
+    first_dense_.push_back(next);
+    table_of_.push_back(tables_.size());
+    for (const ParameterSpec& spec : operation.parameters) {
+      if (spec.sparse) {
+        tables_.push_back(spec);
+      } else {
+        ++next;
       }
     }
   }
+  KeepFixedRows();
+  Open(0);
+  infer_.outputs.resize(operations_.size());
+  infer_.kept.resize(operations_.size());
+  touched_.resize(operations_.size());
+}
 
-  OpenStep& Open(int slot) {
-    while (open_.size() <= static_cast<size_t>(slot)) open_.emplace_back().rows.resize(tables_.size());
-    return open_[static_cast<size_t>(slot)];
+void BlockModel::Rep::BeginStep(const StepShape& shape) {
+  OpenStep& open = Open(shape.slot);
+  open.step = shape.step;
+  open.version = shape.version;
+  open.scale = 1.0F / static_cast<float>(std::max(1, shape.global_samples));
+  while (open.micro_batches.size() < static_cast<size_t>(shape.micro_batches)) {
+    MicroBatchState& batch = open.micro_batches.emplace_back();
+    batch.slot = shape.slot;
+    batch.outputs.resize(operations_.size());
+    batch.kept.resize(operations_.size());
   }
-  // The k-th input of an operation.
-  Matrix InputOf(const MicroBatchState& batch, size_t index, size_t k = 0) const;
-  std::span<const float> FloatsOf(const MicroBatchState& batch, size_t index, size_t k) const;
-  void Embed(const MicroBatchState& batch, size_t index, MutableMatrix out);
-  IdColumns IdsOf(const MicroBatchState& batch, size_t index) const {
-    const ParameterSpec& table = tables_[table_of_[index]];
-    return {batch.features.ids, shape_.fields, table.first_field, table.fields};
-  }
-  Matrix Weights(int64_t version, size_t index) {
-    const ParameterSpec& spec = operations_[index].parameters.front();
-    return {dense_.WeightsOf(version, first_dense_[index]).data(), spec.rows, spec.columns};
-  }
-  // A source's place among the values of gradients_: the operations of the block, then its inputs.
-  size_t PlaceOf(const Source& source) const {
-    return source.inside ? source.index : operations_.size() + source.index;
-  }
-  // Multiplies values or gradients of an operation's output by its mask.
-  void Drop(const MicroBatchState& batch, size_t index, MutableMatrix values);
-  // The gradient in a buffer that may be written.
-  Gradient Writable(Gradient gradient, size_t floats);
-  // Each takes the gradient of an operation's output, with its buffer, and gives those of its inputs.
-  void BackEmbedding(size_t index, const MicroBatchState& batch, Gradient gradient);
-  void BackFullyConnected(size_t index, const MicroBatchState& batch, Gradient gradient);
-  void BackAdd(size_t index, const MicroBatchState& batch, Gradient gradient);
-  void BackMultiply(size_t index, const MicroBatchState& batch, Gradient gradient);
+  open.loss_sum = 0;
+  open.loss_samples = 0;
+  if (shape.step <= gradient_step_) gradient_step_ = kNoStep;  // it is repeated, after a rollback
+}
 
-  const std::shared_ptr<ComputeThreads> threads_;
-  const SampleShape shape_;
-  const std::vector<Operation> operations_;
-  const int first_;  // index of the first operation in the model
-  const uint64_t seed_;
-  const BlockShape block_;
-  std::vector<size_t> first_dense_;  // index of each operation's first dense parameter
-  std::vector<size_t> table_of_;     // index of each embedding's table
-  std::vector<ParameterSpec> tables_;
-  DenseStore dense_;
-  std::vector<OpenStep> open_;  // by slot
-  MicroBatchState infer_;
-  int64_t gradient_step_ = kNoStep;  // of the dense gradients
-  std::vector<bool> touched_;        // by operation: whether its dense gradients belong to gradient_step_
-  GradientSums gradients_;
-  std::vector<std::span<const float>> input_gradients_;
-};
+void BlockModel::Rep::SetRows(int slot, int table, std::span<const float> values) {
+  TableRows& to = open_.at(static_cast<size_t>(slot)).rows.at(static_cast<size_t>(table));
+  to.floats = values.size();
+  to.rows.Grow(to.floats);
+  to.gradients.Grow(to.floats);
+  std::ranges::copy(values, to.rows.data());
+  std::ranges::fill(to.gradients.First(to.floats), 0.0F);
+}
+
+void BlockModel::Rep::Update(const Optimizer& optimizer) {
+  Gradients();
+  dense_.ApplyUpdate(optimizer);
+  KeepFixedRows();
+}
+
+std::span<float> BlockModel::Rep::Gradients() {
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    if (touched_[i] || !HasWeights(operations_[i])) continue;
+    std::ranges::fill(dense_.Gradient(first_dense_[i]), 0.0F);
+    std::ranges::fill(dense_.Gradient(first_dense_[i] + 1), 0.0F);
+    touched_[i] = true;
+  }
+  return dense_.Gradients();
+}
+
+void BlockModel::Rep::KeepFixedRows() {
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    if (operations_[i].pass_first) {
+      PassFirst(dense_.Weights(first_dense_[i]), static_cast<size_t>(operations_[i].output_width));
+    }
+  }
+}
 
 absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, Values inputs) const {
   const size_t samples = static_cast<size_t>(features.samples);
@@ -243,7 +117,7 @@ absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, Values input
         "the batch of {} samples has {} ids, {} numerics and {} labels, which do not match the model", samples,
         features.ids.size(), features.numerics.size(), features.labels.size());
   }
-  return CheckValues("input", block_.inputs, inputs, features.samples);
+  return CheckBlockValues("input", block_.inputs, inputs, features.samples);
 }
 
 std::span<const float> BlockModel::Rep::FloatsOf(const MicroBatchState& batch, size_t index, size_t k) const {
@@ -256,8 +130,29 @@ Matrix BlockModel::Rep::InputOf(const MicroBatchState& batch, size_t index, size
   const int64_t samples = batch.features.samples;
   if (operation.inputs.empty()) return {batch.features.numerics.data(), samples, shape_.numerics};
   const Source& source = block_.sources[index][k];
-  const float* data = source.inside ? batch.outputs[source.index].data() : batch.inputs[source.index];
-  return {data, samples, operation.input_width};
+  if (source.inside) return {batch.outputs[source.index].data(), samples, operations_[source.index].output_width};
+  return {batch.inputs[source.index], samples, block_.inputs[source.index].width};
+}
+
+std::span<const LayerInput> BlockModel::Rep::LayerInputs(const MicroBatchState& batch, size_t index) {
+  layer_inputs_.clear();
+  for (size_t k = 0; k < block_.sources[index].size(); ++k) {
+    const Matrix input = InputOf(batch, index, k);
+    layer_inputs_.push_back({input.data, input.columns, input.columns});
+  }
+  return layer_inputs_;
+}
+
+void BlockModel::Rep::RunCross(MicroBatchState& batch, size_t index, int64_t version, MutableMatrix out) {
+  const size_t floats = static_cast<size_t>(out.rows * out.columns);
+  const size_t last = block_.sources[index].size() - 1;
+  batch.kept[index].Grow(floats);
+  const std::span<float> product = batch.kept[index].First(floats), y{out.data, floats};
+  LinearForward(InputOf(batch, index, last), Weights(version, index),
+                dense_.WeightsOf(version, first_dense_[index] + 1), Activation::kNone,
+                {product.data(), out.rows, out.columns}, *threads_);
+  Multiply(FloatsOf(batch, index, 0), product, y);
+  Add(y, FloatsOf(batch, index, last), y);
 }
 
 void BlockModel::Rep::Embed(const MicroBatchState& batch, size_t index, MutableMatrix out) {
@@ -304,11 +199,11 @@ Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, V
         LinearForward(InputOf(batch, i), Weights(version, i), dense_.WeightsOf(version, first_dense_[i] + 1),
                       operation.activation, out, *threads_);
         break;
-      case OperationKind::kAdd:
-        Add(FloatsOf(batch, i, 0), FloatsOf(batch, i, 1), batch.outputs[i].First(samples * width));
+      case OperationKind::kCross:
+        RunCross(batch, i, version, out);
         break;
-      case OperationKind::kMultiply:
-        Multiply(FloatsOf(batch, i, 0), FloatsOf(batch, i, 1), batch.outputs[i].First(samples * width));
+      case OperationKind::kNumerics:
+        std::ranges::copy(features.numerics, out.data);
         break;
       case OperationKind::kLoss:
         if (!training) break;
@@ -317,11 +212,17 @@ Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, V
         break;
       case OperationKind::kImported:
         break;  // Create has refused it
+      default: {
+        const std::span<const LayerInput> from = LayerInputs(batch, i);
+        threads_->ForEach(out.rows, static_cast<int64_t>(VectorLayerFlops(operation)), [&](int64_t first, int64_t end) {
+          VectorLayerForward(operation, from, first, end, out.data);
+        });
+      }
     }
     if (training && operation.dropout > 0) {
       if (KeepsUndropped(operation)) {
-        batch.undropped[i].Grow(samples * width);
-        std::ranges::copy(batch.outputs[i].First(samples * width), batch.undropped[i].data());
+        batch.kept[i].Grow(samples * width);
+        std::ranges::copy(batch.outputs[i].First(samples * width), batch.kept[i].data());
       }
       Drop(batch, i, out);
     }
@@ -332,129 +233,17 @@ Values BlockModel::Rep::Run(MicroBatchState& batch, const BatchView& features, V
     batch.returned[k] = batch.outputs[static_cast<size_t>(output.operation - first_)].First(
         samples * static_cast<size_t>(output.width));
   }
-  if (IsLast() && !training) batch.returned = {FloatsOf(batch, operations_.size() - 1, 0)};
+  if (IsLast() && !training) batch.returned = {Logits(batch)};
   return batch.returned;
 }
 
-Gradient BlockModel::Rep::Writable(Gradient gradient, size_t floats) {
-  if (gradient.buffer >= 0) return gradient;
-  const Gradient copy = gradients_.New(floats);
-  std::copy_n(gradient.data, floats, gradients_.Memory(copy));
-  return copy;
-}
-
-void BlockModel::Rep::BackEmbedding(size_t index, const MicroBatchState& batch, Gradient gradient) {
-  if (operations_[index].dropout > 0) {
-    const int64_t samples = batch.features.samples, width = operations_[index].output_width;
-    gradient = Writable(gradient, static_cast<size_t>(samples * width));
-    Drop(batch, index, {gradients_.Memory(gradient), samples, width});
-  }
-  TableRows& rows = open_[static_cast<size_t>(batch.slot)].rows[table_of_[index]];
-  const int64_t columns = tables_[table_of_[index]].columns;
-  EmbeddingBackward(IdsOf(batch, index), operations_[index].sum_fields,
-                    {gradient.data, batch.features.samples, operations_[index].output_width},
-                    {rows.gradients.data(), static_cast<int64_t>(rows.floats) / columns, columns});
-  gradients_.Free(gradient);
-}
-
-void BlockModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& batch, Gradient gradient) {
-  const Operation& operation = operations_[index];
-  const int64_t samples = batch.features.samples;
-  if (operation.activation != Activation::kNone) {
-    const Gradient dy = gradient;
-    if (dy.buffer < 0) gradient = gradients_.New(static_cast<size_t>(samples * operation.output_width));
-    const AlignedFloats& outputs = KeepsUndropped(operation) ? batch.undropped[index] : batch.outputs[index];
-    ActivationBackward(operation.activation, {outputs.data(), samples, operation.output_width},
-                       {dy.data, samples, operation.output_width},
-                       {gradients_.Memory(gradient), samples, operation.output_width});
-  }
-  if (operation.dropout > 0) {
-    gradient = Writable(gradient, static_cast<size_t>(samples * operation.output_width));
-    Drop(batch, index, {gradients_.Memory(gradient), samples, operation.output_width});
-  }
-  const Matrix dz{gradient.data, samples, operation.output_width};
-  const ParameterSpec& spec = operation.parameters.front();
-  const std::span<float> dw = dense_.Gradient(first_dense_[index]);
-  LinearBackwardWeights(InputOf(batch, index), dz, touched_[index], {dw.data(), spec.rows, spec.columns},
-                        dense_.Gradient(first_dense_[index] + 1), *threads_);
-  touched_[index] = true;
-  if (operation.pass_first) {
-    std::ranges::fill(dw.first(static_cast<size_t>(spec.columns * spec.columns)), 0.0F);
-  }
-  if (!operation.inputs.empty()) {
-    const size_t floats = static_cast<size_t>(samples * spec.rows);
-    const Gradient dx = gradients_.New(floats);
-    LinearBackwardInput(dz, Weights(step(batch.slot).version, index), {gradients_.Memory(dx), samples, spec.rows},
-                        *threads_);
-    gradients_.Give(PlaceOf(block_.sources[index][0]), dx, floats);
-  }
-  gradients_.Free(gradient);
-}
-
-void BlockModel::Rep::BackAdd(size_t index, const MicroBatchState& batch, Gradient gradient) {
-  const size_t floats = static_cast<size_t>(batch.features.samples * operations_[index].output_width);
-  Gradient other = gradient;
-  if (gradient.buffer >= 0) {
-    other = gradients_.New(floats);
-    std::copy_n(gradient.data, floats, gradients_.Memory(other));
-  }
-  gradients_.Give(PlaceOf(block_.sources[index][0]), other, floats);
-  gradients_.Give(PlaceOf(block_.sources[index][1]), gradient, floats);
-}
-
-void BlockModel::Rep::BackMultiply(size_t index, const MicroBatchState& batch, Gradient gradient) {
-  const size_t floats = static_cast<size_t>(batch.features.samples * operations_[index].output_width);
-  const std::span<const float> dy{gradient.data, floats};
-  for (size_t k = 0; k < 2; ++k) {
-    const Gradient dx = gradients_.New(floats);
-    Multiply(dy, FloatsOf(batch, index, 1 - k), {gradients_.Memory(dx), floats});
-    gradients_.Give(PlaceOf(block_.sources[index][k]), dx, floats);
-  }
-  gradients_.Free(gradient);
-}
-
-absl::StatusOr<Values> BlockModel::Rep::Back(Pass pass, Values output_gradients) {
-  MicroBatchState& batch = micro_batch(pass);
-  if (const int64_t now = step(pass.slot).step; now != gradient_step_) {
-    std::fill(touched_.begin(), touched_.end(), false);
-    gradient_step_ = now;
-  }
-  const size_t samples = static_cast<size_t>(batch.features.samples);
-  MEDLEY_RETURN_IF_ERROR(CheckValues("output gradient", block_.outputs, output_gradients, batch.features.samples));
-  input_gradients_.assign(block_.inputs.size(), {});
-  if (samples == 0) return input_gradients_;
-  gradients_.Begin(operations_.size() + block_.inputs.size());
-  for (size_t k = 0; k < block_.outputs.size(); ++k) {
-    gradients_.Give(static_cast<size_t>(block_.outputs[k].operation - first_), {output_gradients[k].data(), -1},
-                    output_gradients[k].size());
-  }
-  for (size_t i = operations_.size(); i-- > 0;) {
-    switch (operations_[i].kind) {
-      case OperationKind::kEmbedding:
-        BackEmbedding(i, batch, gradients_.Take(i));
-        break;
-      case OperationKind::kFullyConnected:
-        BackFullyConnected(i, batch, gradients_.Take(i));
-        break;
-      case OperationKind::kAdd:
-        BackAdd(i, batch, gradients_.Take(i));
-        break;
-      case OperationKind::kMultiply:
-        BackMultiply(i, batch, gradients_.Take(i));
-        break;
-      case OperationKind::kLoss:
-        gradients_.Give(PlaceOf(block_.sources[i][0]), {batch.outputs[i].data(), -1},
-                        samples * static_cast<size_t>(operations_[i].input_width));
-        break;
-      case OperationKind::kImported:
-        break;
-    }
-  }
-  for (size_t k = 0; k < block_.inputs.size(); ++k) {
-    input_gradients_[k] = {gradients_.At(operations_.size() + k),
-                           samples * static_cast<size_t>(block_.inputs[k].width)};
-  }
-  return input_gradients_;
+std::span<const float> BlockModel::Rep::Logits(MicroBatchState& batch) const {
+  const std::span<const float> all = FloatsOf(batch, operations_.size() - 1, 0);
+  const auto width = static_cast<size_t>(operations_.back().input_width);
+  if (operations_.back().negatives == 0) return all;
+  batch.logits.clear();
+  for (size_t at = 0; at < all.size(); at += width) batch.logits.push_back(all[at]);
+  return batch.logits;
 }
 
 BlockModel::BlockModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}

@@ -37,4 +37,21 @@ BlockShape ShapeOfBlock(const Graph& graph, model::OperationRange range) {
   return shape;
 }
 
+unsigned ReadsOf(const Graph& graph, model::OperationRange range) {
+  unsigned parts = kNoParts;
+  for (int i = range.first; i < range.end; ++i) {
+    const Operation& operation = graph.operations[static_cast<size_t>(i)];
+    const bool has_table = std::ranges::any_of(operation.parameters, &ParameterSpec::sparse);
+    if (operation.kind == OperationKind::kLoss) {
+      parts |= kLabels | kWeights;
+    } else if (operation.kind == OperationKind::kImported) {
+      const cut::Operation& imported = graph.imported->cut->operations[static_cast<size_t>(i)];
+      if (has_table || !imported.batch.empty()) parts |= kIds | kNumerics;
+    } else if (has_table || operation.inputs.empty()) {
+      parts |= kIds | kNumerics;
+    }
+  }
+  return parts;
+}
+
 }  // namespace medley::worker

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/model/forward.h"
+#include "worker/data/batch.h"
 #include "worker/model/graph.h"
 #include "worker/pipeline/block_compute.h"
 
@@ -23,5 +24,8 @@ struct BlockShape {
 
 // `range` is within the graph.
 BlockShape ShapeOfBlock(const Graph& graph, model::OperationRange range);
+
+// The lists of samples (RowParts) that the computation of the block needs: those of inner blocks are none.
+unsigned ReadsOf(const Graph& graph, model::OperationRange range);
 
 }  // namespace medley::worker

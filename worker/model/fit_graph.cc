@@ -57,6 +57,7 @@ absl::StatusOr<Graph> FitGraph(const model::JobSpec& spec, const Dataset& train,
   const std::vector<std::string> classes = ClassesOf(spec, train);
   MEDLEY_ASSIGN_OR_RETURN(Graph graph, ReadGraph(spec, root, static_cast<int>(classes.size())));
   MEDLEY_RETURN_IF_ERROR(CheckRows(graph, train));
+  if (graph.operations.back().negatives > 0) MEDLEY_RETURN_IF_ERROR(PredictionGraph(spec).status());
   if (spec.training.class_weights) {
     MEDLEY_ASSIGN_OR_RETURN(graph.operations.back().class_weights,
                             WeightsOf(*spec.training.class_weights, classes, train));

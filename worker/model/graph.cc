@@ -8,103 +8,12 @@
 #include "common/base/status.h"
 #include "common/model/model.h"
 #include "worker/data/schema.h"
+#include "worker/model/graph_builder.h"
+#include "worker/model/layer_table.h"
+#include "worker/model/vector_layers.h"
 
 namespace medley::worker {
 namespace {
-
-constexpr float kEmbeddingScale = 0.05F;
-
-// The categorical ids of a sample that an embedding looks up.
-struct Fields {
-  int first = 0;
-  int count = 0;
-};
-
-// Adds operations one by one. Each takes the output of the one that was added before, unless inputs are named.
-class GraphBuilder {
- public:
-  explicit GraphBuilder(Graph& graph) : graph_(graph) {}
-
-  Fields AllFields() const { return {0, graph_.shape.fields}; }
-  int last() const { return static_cast<int>(graph_.operations.size()) - 1; }
-  int Width(int operation) const { return graph_.operations[static_cast<size_t>(operation)].output_width; }
-
-  void Embedding(std::string name, int dim, int64_t rows, bool sum_fields, Fields fields, bool numerics = true) {
-    Operation operation;
-    operation.kind = OperationKind::kEmbedding;
-    operation.name = std::move(name);
-    operation.sum_fields = sum_fields;
-    operation.reads_numerics = numerics;
-    operation.output_width = (sum_fields ? 1 : fields.count) * dim + (numerics ? graph_.shape.numerics : 0);
-    operation.parameters = {{.operation = last() + 1,
-                             .name = "table",
-                             .rows = rows,
-                             .columns = dim,
-                             .sparse = true,
-                             .initializer = sum_fields ? Initializer::kZero : Initializer::kUniform,
-                             .scale = kEmbeddingScale,
-                             .first_field = fields.first,
-                             .fields = fields.count}};
-    graph_.operations.push_back(std::move(operation));
-  }
-
-  void FullyConnected(std::string name, int out, Activation activation, bool pass_first = false) {
-    Operation operation;
-    operation.kind = OperationKind::kFullyConnected;
-    operation.name = std::move(name);
-    TakeLast(operation);
-    operation.reads_numerics = operation.inputs.empty();
-    operation.output_width = out;
-    operation.activation = activation;
-    operation.pass_first = pass_first;
-    operation.parameters = {
-        {.operation = last() + 1,
-         .name = "weight",
-         .rows = operation.reads_numerics ? graph_.shape.numerics : operation.input_width,
-         .columns = out,
-         .initializer = activation == Activation::kRelu ? Initializer::kHeUniform : Initializer::kXavierUniform},
-        {.operation = last() + 1, .name = "bias", .rows = 1, .columns = out}};
-    graph_.operations.push_back(std::move(operation));
-  }
-
-  // For the outputs of the operation that was added before.
-  void Dropout(double fraction) { graph_.operations.back().dropout = fraction; }
-
-  // A hidden layer of a named model.
-  void Hidden(std::string name, int out, double dropout) {
-    FullyConnected(std::move(name), out, Activation::kRelu);
-    Dropout(dropout);
-  }
-
-  // Adds or multiplies the outputs of `other` and of the last operation, which are equally wide.
-  void Combine(std::string name, OperationKind kind, int other) {
-    Operation operation;
-    operation.kind = kind;
-    operation.name = std::move(name);
-    operation.inputs = {other, last()};
-    operation.input_width = Width(last());
-    operation.output_width = operation.input_width;
-    graph_.operations.push_back(std::move(operation));
-  }
-
-  void Loss(std::string name, LossKind loss) {
-    Operation operation;
-    operation.kind = OperationKind::kLoss;
-    operation.name = std::move(name);
-    operation.loss = loss;
-    TakeLast(operation);
-    graph_.operations.push_back(std::move(operation));
-  }
-
- private:
-  void TakeLast(Operation& operation) const {
-    if (last() < 0) return;
-    operation.inputs = {last()};
-    operation.input_width = Width(last());
-  }
-
-  Graph& graph_;
-};
 
 // The hidden layers of `residual`: the output of each addition goes on.
 void BuildResidual(const model::ModelSpec& spec, GraphBuilder& graph) {
@@ -160,27 +69,6 @@ void BuildNamed(const model::ModelSpec& spec, int outputs, LossKind loss, GraphB
   graph.Loss("loss", loss);
 }
 
-Activation ActivationOf(const std::string& name) {
-  if (name == "relu") return Activation::kRelu;
-  if (name == "sigmoid") return Activation::kSigmoid;
-  if (name == "tanh") return Activation::kTanh;
-  return Activation::kNone;
-}
-
-void BuildLayers(const model::ModelSpec& spec, LossKind loss, GraphBuilder& graph) {
-  for (const model::LayerSpec& layer : spec.layers) {
-    if (layer.kind == "Embedding") {
-      graph.Embedding(layer.name, layer.out, spec.embedding_rows, false, graph.AllFields());
-    } else if (layer.kind == "FullyConnected") {
-      graph.FullyConnected(layer.name, layer.out, ActivationOf(layer.activation));
-    } else if (layer.kind == "Dropout") {
-      graph.Dropout(layer.fraction);
-    } else {
-      graph.Loss(layer.name, loss);
-    }
-  }
-}
-
 const char* ActivationName(Activation activation) {
   switch (activation) {
     case Activation::kRelu:
@@ -225,18 +113,28 @@ model::Layer ToLayer(const Operation& operation, const SampleShape& shape) {
       break;
     case OperationKind::kAdd:
     case OperationKind::kMultiply:
-      layer.kind = operation.kind == OperationKind::kAdd ? "ADD" : "MULTIPLY";
+      layer.kind = PlannedKind(operation.kind);
       layer.input_bytes *= static_cast<double>(operation.inputs.size());
       break;
     case OperationKind::kLoss:
       layer.kind = "LOSS";
+      break;
+    case OperationKind::kNumerics:
+      layer.input_bytes = layer.output_bytes;
       break;
     case OperationKind::kImported:
       layer.kind = absl::AsciiStrToUpper(operation.module_kind);
       layer.attributes["flops"] = fmt::format("{:.0f}", operation.flops);
       if (operation.HasTable()) DescribeTable(operation.parameters.front(), layer);
       break;
+    default:
+      break;
   }
+  if (!layer.kind.empty()) return layer;
+  layer.kind = PlannedKind(operation.kind);
+  layer.attributes["flops"] = fmt::format("{:.0f}", VectorLayerFlops(operation));
+  const double kept = 4.0 * KeptFloats(operation);
+  if (kept > layer.output_bytes) layer.attributes["activationBytes"] = fmt::format("{:.0f}", kept);
   return layer;
 }
 
@@ -315,12 +213,29 @@ absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec, int classes) {
     const int outputs = unknown ? (classes > 0 ? classes : kUnknownClasses) : model::OutputsOf(spec.data.schema);
     BuildNamed(spec.model, outputs, LossOf(spec), builder);
   } else {
-    BuildLayers(spec.model, LossOf(spec), builder);
+    MEDLEY_RETURN_IF_ERROR(AddLayers(spec, LossOf(spec), builder));
+    graph.shape.fields += graph.operations.back().negatives;  // BatchAssembler draws them
   }
   if (unknown && classes > 0 && graph.Outputs() != classes) {
     return base::InvalidArgument(
         "spec.model.layers: the layer before the Loss has out {}, but the training data have {} classes",
         graph.Outputs(), classes);
+  }
+  return graph;
+}
+
+absl::StatusOr<Graph> PredictionGraph(const model::JobSpec& spec, int classes) {
+  model::JobSpec without = spec;
+  for (model::LayerSpec& layer : without.model.layers) layer.negatives = 0;
+  MEDLEY_ASSIGN_OR_RETURN(const Graph trained, BuildGraph(spec, classes));
+  MEDLEY_ASSIGN_OR_RETURN(Graph graph, BuildGraph(without, classes));
+  const std::vector<ParameterSpec> was = trained.Parameters(/*sparse=*/false), is = graph.Parameters(/*sparse=*/false);
+  for (size_t i = 0; i < is.size(); ++i) {
+    if (is[i] == was[i]) continue;
+    return base::InvalidArgument(
+        "spec.model.layers: '{}' takes {} numbers with the drawn rows and {} without them, so it cannot have the same "
+        "weights in predictions: only layers without weights may come after an Embedding with negatives",
+        graph.operations[static_cast<size_t>(is[i].operation)].name, was[i].rows, is[i].rows);
   }
   return graph;
 }

@@ -8,7 +8,7 @@
 //              of two layers before, if they are equally wide
 //   two-tower: embedding_1 | fc1_1 .. fc1_N (relu) on the first half of the ids, embedding_2 | fc2_1 .. fc2_N on the
 //              others and the numeric features; their product, element by element | fc_out | loss
-//   spec.model.layers: [Embedding] FullyConnected... Loss
+//   spec.model.layers: any layers of common/model/layer_kinds.h
 //
 // Dropout is no operation of its own: it belongs to the operation before it, as activations do. Those of hidden layers
 // have it in the named models.
@@ -24,22 +24,37 @@
 #include <vector>
 
 #include "common/model/forward.h"
-#include "common/model/job_spec.h"
 #include "worker/cut/cut.h"
 #include "worker/data/batch.h"
 #include "worker/data/inputs.h"
 #include "worker/params/parameter_spec.h"
+
+namespace medley::model {
+struct JobSpec;
+}
 
 namespace medley::worker {
 
 enum class OperationKind {
   kEmbedding,
   kFullyConnected,
-  kAdd,       // of two inputs
+  kAdd,       // of two inputs or more
   kMultiply,  // of two inputs, element by element
   kLoss,
   kImported,  // of Graph::imported
+  // Those of common/model/layer_kinds.h. What they compute: vector_layers.h; of kCross: kernels.h.
+  kNumerics,
+  kCross,
+  kConcat,
+  kSlice,
+  kPool,
+  kInteraction,
+  kFactorizationMachine,
+  kMatch,
+  kInnerProduct,
+  kCosine,
 };
+enum class Combine { kSum, kMean, kMax };
 enum class Activation { kNone, kRelu, kSigmoid, kTanh };
 enum class LossKind { kLogistic, kSquared, kAbsolute, kSoftmax, kOutput };  // worker/model/losses.h
 
@@ -47,7 +62,7 @@ struct Operation {
   OperationKind kind = OperationKind::kFullyConnected;
   std::string name;
   std::vector<int> inputs;      // operations before it whose outputs it takes, ascending; empty: it reads the batch
-  int input_width = 0;          // floats per sample of each input (exported: of all); 0 without inputs
+  int input_width = 0;          // floats per sample of each input (if they differ: of all); 0 without inputs
   int output_width = 0;         // floats per sample; 0 for the loss
   bool reads_numerics = false;  // an embedding that appends them; a fully connected layer without inputs
   bool reads_batch = false;     // exported: it takes inputs of the model
@@ -57,7 +72,11 @@ struct Operation {
   double dropout = 0;       // part of the outputs that training sets to 0, in [0, 1); others are divided by 1 - dropout
   bool sum_fields = false;  // embedding: add a sample's rows instead of concatenating them
   bool pass_first = false;  // fully connected: input i < outputs has the fixed weight 1 to output i, 0 to the others
+  int dim = 0;              // layers of vectors: how long these are; 0: each input is one
+  int first = 0;            // kSlice: the first number that it takes of each vector
+  Combine combine = Combine::kSum;  // kPool
   LossKind loss = LossKind::kLogistic;
+  int negatives = 0;  // loss: its inputs after the first, of rows that were drawn for the sample; their label is 0
   std::vector<float> class_weights;  // loss: factors of samples by class; empty: 1
   std::vector<ParameterSpec> parameters;
 
@@ -82,7 +101,8 @@ struct Graph {
   bool clips_gradients = false;                   // by the norm over all parameters
   std::shared_ptr<const ImportedModel> imported;  // null: the operations' kinds say what they compute
 
-  int Outputs() const { return operations.back().input_width; }
+  // How many numbers a prediction has.
+  int Outputs() const { return operations.back().input_width - operations.back().negatives; }
   // The sparse or the dense parameters of the operations, in order.
   std::vector<ParameterSpec> Parameters(bool sparse) const { return ParametersOf(operations, sparse); }
   // The model in the form that planners take, without profiles.
@@ -98,5 +118,9 @@ LossKind LossOf(const model::JobSpec& spec);
 // fit the data's schema or its classes.
 inline constexpr int kUnknownClasses = 2;
 absl::StatusOr<Graph> BuildGraph(const model::JobSpec& spec, int classes = 0);
+
+// The graph of predictions, for which no rows are drawn. Errors: as BuildGraph; InvalidArgument naming a layer whose
+// weights would have another shape.
+absl::StatusOr<Graph> PredictionGraph(const model::JobSpec& spec, int classes = 0);
 
 }  // namespace medley::worker

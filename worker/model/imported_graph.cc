@@ -174,4 +174,8 @@ absl::StatusOr<Graph> ReadGraph(const model::JobSpec& spec, const std::string& r
   return ImportedGraph(spec, std::make_shared<const exported::Program>(std::move(program)), classes);
 }
 
+absl::StatusOr<Graph> ReadPredictionGraph(const model::JobSpec& spec, const std::string& root, int classes) {
+  return spec.model.imported() ? ReadGraph(spec, root, classes) : PredictionGraph(spec, classes);
+}
+
 }  // namespace medley::worker

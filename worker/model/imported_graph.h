@@ -21,5 +21,7 @@ absl::StatusOr<Graph> ImportedGraph(const model::JobSpec& spec, std::shared_ptr<
 // (LoadOptions::root). Errors: those of BuildGraph and ImportedGraph, of exported::ReadArchive and
 // torchscript::ReadTorchScript.
 absl::StatusOr<Graph> ReadGraph(const model::JobSpec& spec, const std::string& root, int classes = 0);
+// The same as it predicts: PredictionGraph.
+absl::StatusOr<Graph> ReadPredictionGraph(const model::JobSpec& spec, const std::string& root, int classes = 0);
 
 }  // namespace medley::worker

@@ -59,6 +59,18 @@ double SoftmaxOfTokens(Floats logits, Floats labels, const std::vector<float>& w
   return loss * static_cast<double>(part);
 }
 
+// The first logit has the sample's label, those of drawn rows have 0. The sum: each drawn row is an observation.
+double Contrastive(Floats logits, float label, const std::vector<float>& weights, float scale, float* gradient) {
+  double loss = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float wanted = i == 0 ? label : 0;
+    const float weight = WeightOf(weights, wanted);
+    loss += LogLoss(logits[i], wanted) * static_cast<double>(weight);
+    gradient[i] = (Sigmoid(logits[i]) - wanted) * weight * scale;
+  }
+  return loss;
+}
+
 double Squared(Floats outputs, Floats labels, float scale, float* gradient) {
   const float part = 1 / static_cast<float>(outputs.size());
   double loss = 0;
@@ -86,7 +98,7 @@ double Absolute(Floats outputs, Floats labels, float scale, float* gradient) {
 double LossGradient(const Operation& loss, Matrix outputs, std::span<const float> labels, float step_scale,
                     MutableMatrix doutputs, std::span<const float> weights) {
   const auto width = static_cast<size_t>(outputs.columns);
-  const bool single = loss.loss == LossKind::kSoftmax || loss.loss == LossKind::kOutput;
+  const bool single = loss.loss == LossKind::kSoftmax || loss.loss == LossKind::kOutput || loss.negatives > 0;
   const size_t several = outputs.rows > 0 ? labels.size() / static_cast<size_t>(outputs.rows) : 1;  // of tokens
   const size_t per_sample = loss.loss == LossKind::kSoftmax ? several : single ? 1 : width;
   double sum = 0;
@@ -99,7 +111,8 @@ double LossGradient(const Operation& loss, Matrix outputs, std::span<const float
     double mine = 0;
     switch (loss.loss) {
       case LossKind::kLogistic:
-        mine = Logistic(output, label, loss.class_weights, scale, gradient);
+        mine = loss.negatives > 0 ? Contrastive(output, label[0], loss.class_weights, scale, gradient)
+                                  : Logistic(output, label, loss.class_weights, scale, gradient);
         break;
       case LossKind::kSquared:
         mine = Squared(output, label, scale, gradient);

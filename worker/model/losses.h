@@ -11,6 +11,7 @@ namespace medley::worker {
 // Returns the sum of the samples' losses and sets doutputs to `scale` times its gradient.
 //
 //   kLogistic  mean over the outputs of the sigmoid cross-entropy; as many labels as outputs
+//              with loss.negatives: their sum, where only the first output has the label of the sample, the others 0
 //   kSquared   mean of the squared differences;  kAbsolute  of the absolute ones; as many labels as outputs
 //   kSoftmax   cross-entropy; the label is the number of the class
 //   kOutput    the output; one output, labels are ignored

@@ -13,7 +13,7 @@
 #include "worker/params/optimizer.h"
 #include "worker/pipeline/block_compute.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 class Device;
 }
 

@@ -9,6 +9,10 @@
 //   RMSprop: s' = a * s + (1 - a) * g^2;  w' = w - lr * g / (sqrt(s') + epsilon)      (torch.optim.RMSprop)
 //            with momentum b' = mu * b + g / (sqrt(s') + epsilon);  w' = w - lr * b'
 //   AdamW:   Adam of w * (1 - lr * weight decay)                       (Loshchilov, Hutter 2019; torch.optim.AdamW)
+//   FTRL:    n' = n + g^2;  z' = z + g - (sqrt(n') - sqrt(n)) / lr * w      (FTRL-Proximal: McMahan et al. 2013)
+//            w' = 0 if |z'| <= l1, else (sign(z') * l1 - z') / ((beta + sqrt(n')) / lr + l2)
+//            The paper's weights begin at 0, and so does z. Here a weight without any gradient yet keeps its initial
+//            value, and begins with the z of which it follows: so layers that must not begin at 0 can be trained too.
 //
 // With a weight decay, g of all but AdamW is g + weight decay * w.
 // That of rows of embedding tables may be another one (ForRows).
@@ -19,7 +23,8 @@
 // of the bias correction is the number of the job's step for dense parameters and for rows, as in SparseAdam, with its
 // one count for a table: so a row needs no count of its own, and an undo, a restart or a move of rows changes nothing.
 //
-// Pure functions, thread-safe. The kernel is chosen at run time: AVX2 if the processor has it.
+// Pure functions, thread-safe. The kernel is chosen at run time: AVX-512F or AVX2 if the processor has it. All compute
+// the same bits (update_kernels.h).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -29,10 +34,11 @@
 #include <string_view>
 
 #include "worker/params/rate_schedule.h"
+#include "worker/params/row_lifetime.h"
 
 namespace medley::worker {
 
-enum class OptimizerKind { kSgd, kAdagrad, kAdam, kMomentum, kAdamW, kRmsprop, kRmspropMomentum };
+enum class OptimizerKind { kSgd, kAdagrad, kAdam, kMomentum, kAdamW, kRmsprop, kRmspropMomentum, kFtrl };
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kAdagrad;
@@ -45,12 +51,15 @@ struct Optimizer {
   double alpha = 0.99;    // RMSprop: decay of the mean square, in [0, 1)
   float momentum = 0;     // mu of kMomentum and kRmspropMomentum, in (0, 1)
   bool nesterov = false;  // kMomentum
+  float ftrl_beta = 1;    // FTRL: >= 0
+  float l1 = 0, l2 = 0;   // FTRL: >= 0
   float weight_decay = 0;
   std::optional<float> row_decay;  // weight decay of rows of embedding tables; absent: weight_decay
   float clip_norm = 0;             // the largest norm of all gradients together, applied by the executor; 0: none
   float initial_state = 0;         // value of every element of the optimizer state before the first step
 
   RateSchedule schedule;
+  RowLifetime lifetime;  // of rows of embedding tables
 
   // This optimizer with the learning rate and the bias correction of `step` >= 1.
   Optimizer AtStep(int64_t step) const;
@@ -65,16 +74,18 @@ struct Optimizer {
 absl::StatusOr<Optimizer> MakeOptimizer(std::string_view name, double learning_rate);
 
 // The ratio of bytes of (weights + gradient + state) to bytes of weights: 2 for SGD, 3 for Adagrad, momentum and
-// RMSprop, 4 for Adam, AdamW and RMSprop with momentum.
+// RMSprop, 4 for Adam, AdamW, FTRL and RMSprop with momentum.
 double StateFactor(OptimizerKind kind);
 // Floats of optimizer state for each weight: 0 for SGD, 1 or 2 for others: StateFactor - 2.
 size_t StateFloats(OptimizerKind kind);
 // Floats of an embedding row with `columns` weights in parameter servers and checkpoints: the weights, then the state.
-// Rows of SGD have room for a state as Adagrad's.
 size_t RowFloats(OptimizerKind kind, size_t columns);
+// Whether a row of a checkpoint may have this many floats. Rows of SGD had room for an unused state until decision 80.
+bool IsRowWidth(OptimizerKind kind, size_t columns, size_t floats);
 
 // Updates `weights` and `state` in place. `state` has StateFloats() times the length of the other spans: for Adam all
-// first moments, then all second moments; RMSprop: mean squares, then momenta. SGD without momentum ignores `state`.
+// first moments, then all second moments; RMSprop: mean squares, then momenta; FTRL: all n, then all z. SGD without
+// momentum ignores `state`.
 void Apply(const Optimizer& optimizer, std::span<float> weights, std::span<float> state,
            std::span<const float> gradient);
 

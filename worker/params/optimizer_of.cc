@@ -17,9 +17,16 @@ absl::StatusOr<Optimizer> OptimizerOf(const model::TrainingSpec& training) {
     optimizer.momentum = static_cast<float>(*training.momentum);
     optimizer.nesterov = training.nesterov;
   }
+  if (training.beta) optimizer.ftrl_beta = static_cast<float>(*training.beta);
+  if (training.l1) optimizer.l1 = static_cast<float>(*training.l1);
+  if (training.l2) optimizer.l2 = static_cast<float>(*training.l2);
   if (training.weight_decay) optimizer.weight_decay = static_cast<float>(*training.weight_decay);
   if (training.row_decay) optimizer.row_decay = static_cast<float>(*training.row_decay);
   if (training.epsilon) optimizer.epsilon = static_cast<float>(*training.epsilon);
+  if (training.embeddings) {
+    const model::EmbeddingsSpec& rows = *training.embeddings;
+    optimizer.lifetime = {rows.admit_after, rows.evict_after, rows.decay_steps};
+  }
   if (!training.schedule) return optimizer;
   const model::ScheduleSpec& spec = *training.schedule;
   RateSchedule& schedule = optimizer.schedule;

@@ -46,6 +46,7 @@ struct ParameterSpec {
   float scale = 0;      // used by kUniform
   int first_field = 0;  // sparse: a sample's ids [first_field, first_field + fields) are rows of the table
   int fields = 0;
+  int drawn = 0;  // sparse: how many of these ids, the last ones, are drawn at random for each sample of the training
   ParameterRole role = ParameterRole::kTrained;
   std::vector<int64_t> shape;  // kStored: of the tensor, whose elements are rows x columns; else empty
   StoredRows stored_rows;

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "common/base/status.h"
-#include "worker/data/permutation.h"
+#include "worker/data/sample_order.h"
+#include "worker/pipeline/drawn_rows.h"
 
 namespace medley::worker {
 
@@ -27,20 +28,49 @@ void BatchAssembler::AddMicro(SampleRange whole, const Row& row, PreparedStep& s
   }
 }
 
-absl::Status BatchAssembler::Assemble(const StepLease& lease, PreparedStep& step) {
+void BatchAssembler::Widen(Batch& batch) const {
+  const auto fields = static_cast<size_t>(batch.shape.fields), wide = fields + static_cast<size_t>(share_.drawn);
+  batch.ids.resize(static_cast<size_t>(batch.samples) * wide);
+  for (auto sample = static_cast<size_t>(batch.samples); sample-- > 0;) {
+    std::copy_backward(batch.ids.data() + sample * fields, batch.ids.data() + (sample + 1) * fields,
+                       batch.ids.data() + sample * wide + fields);
+  }
+  batch.shape.fields += share_.drawn;
+}
+
+template <typename Draw>
+void BatchAssembler::SetDrawn(const Draw& draw, Batch& batch) const {
+  if (share_.drawn == 0) return;
+  Widen(batch);
+  for (const SeatTable& table : tables_) {
+    if (table.spec.drawn == 0) continue;
+    const auto first = static_cast<size_t>(table.spec.first_field + table.spec.fields - table.spec.drawn);
+    for (size_t sample = 0; sample < static_cast<size_t>(batch.samples); ++sample) {
+      int32_t* const ids = batch.ids.data() + sample * static_cast<size_t>(batch.shape.fields) + first;
+      draw(table.spec, sample, {ids, static_cast<size_t>(table.spec.drawn)});
+    }
+  }
+}
+
+absl::Status BatchAssembler::Assemble(const StepLease& lease, const std::stop_token& stop, PreparedStep& step) {
   if (lease.first < 0 || lease.count <= 0 || lease.first + lease.count > data_.rows()) {
     return base::OutOfRange("the lease of step {} has samples [{}, {}), but the data has {}", lease.step, lease.first,
                             lease.first + lease.count, data_.rows());
   }
-  const Permutation order(data_.rows(), share_.seed, lease.data_epoch);
+  const SampleOrder order(data_.rows(), share_.seed, share_.blocks, lease.data_epoch);
   step.lease = lease;
   step.micros.clear();
   indices_.clear();
   for (int micro = 0; micro < micro_batches_; ++micro) {
     AddMicro(
-        program::MicroBatch(lease.count, micro, micro_batches_), [&](int i) { return order(lease.first + i); }, step);
+        program::MicroBatch(lease.count, micro, micro_batches_), [&](int i) { return lease.first + i; }, step);
   }
-  data_.Gather(indices_, step.batch);
+  MEDLEY_RETURN_IF_ERROR(data_.GatherAt(order, indices_, share_.parts, stop, step.batch));
+  SetDrawn(
+      [&](const ParameterSpec& table, size_t sample, std::span<int32_t> ids) {
+        DrawRows({share_.seed, table.operation, table.rows, lease.data_epoch}, indices_[sample], ids);
+      },
+      step.batch);
   IndexKeys(step);
   return absl::OkStatus();
 }
@@ -50,7 +80,10 @@ void BatchAssembler::AssembleRange(const Dataset& data, int64_t first, int count
   indices_.clear();
   AddMicro(
       {0, count}, [&](int i) { return first + i; }, step);
-  data.Gather(indices_, step.batch);
+  data.Gather(indices_, step.batch, share_.parts);
+  // Predictions need none: the sample's own id stands for them, whose row is pulled in any case.
+  SetDrawn([&](const ParameterSpec&, size_t, std::span<int32_t> ids) { std::ranges::fill(ids, *(ids.data() - 1)); },
+           step.batch);
   IndexKeys(step);
 }
 

@@ -45,8 +45,8 @@ class Executor::Rep {
         values_(programs.training, Interleaved(programs.training, training_),
                 programs.training.micro_batches * training_.depth),
         evaluator_(1, Share(seed), *parts_.data, Tables()),
-        prefetcher_(BatchAssembler(programs.training.micro_batches, Share(seed), *parts_.data, Tables()),
-                    parts_.sparse) {
+        prefetcher_(BatchAssembler(programs.training.micro_batches, Share(seed), *parts_.data, Tables()), parts_.sparse,
+                    *parts_.clock) {
     const auto reductions = std::ranges::count_if(training_.blocks, [&](int b) { return BlockAt(b).group >= 0; });
     // With several seats, a peer may need what this device computes after its part of a reduction.
     if (reductions > 1 || (reductions > 0 && (training_.seats.size() > 1 || training_.depth > 1))) {
@@ -109,28 +109,13 @@ class Executor::Rep {
     }
     return tables;
   }
-  // By block of the program; 0 for those of other devices.
-  static std::vector<size_t> SeatsOf(const Program& program, const Sequence& sequence) {
-    std::vector<size_t> seats(program.blocks.size());
-    for (size_t b = 0; b < sequence.blocks.size(); ++b) {
-      seats[static_cast<size_t>(sequence.blocks[b])] = sequence.seat_of[b];
-    }
-    return seats;
-  }
-  // Whether passes of other micro-batches may come between those of two neighbouring blocks. Blocks of one segment
-  // follow each other, unless the plan orders them.
-  static bool Interleaved(const Program& program, const Sequence& sequence) {
-    const auto segment = [&](int block) { return program.blocks[static_cast<size_t>(block)].segment; };
-    return program.form == program::Form::kOrdered ||
-           segment(sequence.blocks.front()) != segment(sequence.blocks.back());
-  }
   size_t SeatOf(int block) const { return seat_of_[static_cast<size_t>(block)]; }
   BatchShare Share(uint64_t seed) const {
-    BatchShare share{.seats = {}, .seed = seed};
+    BatchShare share{
+        .seats = {}, .seed = seed, .blocks = parts_.blocks_of_data, .parts = parts_.reads, .drawn = parts_.drawn};
     for (const Sequence::Seat& seat : training_.seats) {
-      const std::vector<double>& cuts = programs_.training.layouts[static_cast<size_t>(seat.layout)].cuts;
-      const auto replica = static_cast<size_t>(seat.replica);
-      share.seats.push_back({cuts[replica], cuts[replica + 1]});
+      const double* cuts = programs_.training.layouts[static_cast<size_t>(seat.layout)].cuts.data() + seat.replica;
+      share.seats.push_back({cuts[0], cuts[1]});
     }
     return share;
   }
@@ -177,7 +162,7 @@ class Executor::Rep {
   const Optimizer optimizer_;
   const uint64_t seed_;
   const std::vector<size_t> seat_of_;
-  base::nanoseconds comm_{0};
+  base::nanoseconds comm_{0}, data_{0};
   int64_t iteration_ = 0;
   int64_t begun_ = 0;            // the last step that has begun
   int64_t completed_ = 0;        // the last that has ended; smaller ones have too
@@ -406,6 +391,8 @@ absl::Status Executor::Rep::BeginStep(const StepLease& lease, const WaitLimit& l
   }
   auto taken = Timed([&] { return prefetcher_.Take(lease, VersionOf(lease.step), limit); });
   if (!taken.ok()) return taken.status();
+  data_ += (*taken)->waited;
+  comm_ -= (*taken)->waited;
   OpenStep& open = Open(lease.step);
   open = {*std::move(taken)};
   size_t table = 0;
@@ -468,13 +455,14 @@ absl::StatusOr<StepResult> Executor::Rep::EndStep(int64_t step) {
 // Adds the times of one iteration to the step that it completes.
 template <typename Work>
 absl::StatusOr<std::optional<StepResult>> Executor::Rep::Measured(const Work& work) {
-  comm_ = {};
+  comm_ = data_ = {};
   const base::SteadyTime start = parts_.clock->Steady();
   absl::StatusOr<std::optional<StepResult>> result = work();
   if (!result.ok()) LoseOpenSteps();
   if (!result.ok() || !result->has_value()) return result;
   (*result)->comm_seconds = base::ToSeconds(comm_);
-  (*result)->compute_seconds = base::ToSeconds(parts_.clock->Steady() - start) - (*result)->comm_seconds;
+  (*result)->data_seconds = base::ToSeconds(data_);
+  (*result)->compute_seconds = base::ToSeconds(parts_.clock->Steady() - start - comm_ - data_);
   return result;
 }
 

@@ -23,6 +23,7 @@
 
 #include "common/base/clock.h"
 #include "common/program/program.h"
+#include "worker/data/block_order.h"
 #include "worker/data/dataset.h"
 #include "worker/pipeline/block_compute.h"
 #include "worker/pipeline/dense_reducer.h"
@@ -47,6 +48,9 @@ struct ExecutorParts {
   SparseParameters* sparse = nullptr;  // null without tables
   DenseReducer* reducer = nullptr;     // null when nothing is reduced here
   base::Clock* clock = nullptr;
+  BlockOrder blocks_of_data;   // in which the data are shuffled
+  unsigned reads = kAllParts;  // the lists of samples (RowParts) that the blocks need
+  int drawn = 0;               // BatchShare::drawn
 };
 
 // How to score test data.
@@ -60,7 +64,7 @@ struct EvaluationOptions {
 
 class Executor {
  public:
-  // `seed`: of the data's permutation. Errors: those of SequenceOf; InvalidArgument when the blocks have other values
+  // `seed`: of the order of the data. Errors: those of SequenceOf; InvalidArgument when the blocks have other values
   // than the program.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(const Programs& programs, int device, ExecutorParts parts,
                                                           const Optimizer& optimizer, uint64_t seed);

@@ -7,8 +7,11 @@
 
 namespace medley::worker {
 
-Prefetcher::Prefetcher(BatchAssembler assembler, SparseParameters* sparse)
-    : assembler_(std::move(assembler)), sparse_(sparse), thread_([this](std::stop_token stop) { Run(stop); }) {}
+Prefetcher::Prefetcher(BatchAssembler assembler, SparseParameters* sparse, base::Clock& clock)
+    : assembler_(std::move(assembler)),
+      sparse_(sparse),
+      clock_(clock),
+      thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 Prefetcher::~Prefetcher() {
   thread_.request_stop();
@@ -58,7 +61,8 @@ void Prefetcher::Recycle(std::unique_ptr<PreparedStep> step) {
 absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLease& lease, int64_t version,
                                                                   const WaitLimit& limit) {
   std::unique_ptr<PreparedStep> step = Spare();
-  MEDLEY_RETURN_IF_ERROR(assembler_.Assemble(lease, *step));
+  MEDLEY_RETURN_IF_ERROR(assembler_.Assemble(lease, limit.stop, *step));
+  step->assembled = clock_.Steady();
   if (sparse_ != nullptr && !step->tables.empty()) {
     MEDLEY_RETURN_IF_ERROR(sparse_->Pull(version + 1, step->tables, step->rows, limit));
   }
@@ -67,6 +71,7 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLeas
 
 absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& lease, int64_t version,
                                                                const WaitLimit& limit) {
+  const base::SteadyTime asked = clock_.Steady();
   Add(lease, version);
   base::MutexLock lock(mutex_);
   while (!entries_.empty() && entries_.front().lease != lease && entries_.front().result.has_value()) {
@@ -88,6 +93,7 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Take(const StepLease& 
   if (it == entries_.end()) return base::Cancelled("the prefetched step {} was dropped", lease.step);
   absl::StatusOr<std::unique_ptr<PreparedStep>> result = *std::move(it->result);
   entries_.erase(it);
+  if (result.ok()) (*result)->waited = std::max(base::nanoseconds(0), (*result)->assembled - asked);
   return result;
 }
 

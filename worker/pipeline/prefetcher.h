@@ -21,13 +21,14 @@ class Prefetcher {
   static constexpr int kMaxPrefetched = 2;
 
   // `sparse` is null when the stage has no tables.
-  Prefetcher(BatchAssembler assembler, SparseParameters* sparse);
+  Prefetcher(BatchAssembler assembler, SparseParameters* sparse, base::Clock& clock);
   ~Prefetcher();
 
   // Asks for a step to be prepared, with the rows after step `version`; ignored when it is already queued or the queue
   // is full.
   void Add(const StepLease& lease, int64_t version);
-  // Waits for the prepared step, or prepares it now when it was never added. Drops older steps.
+  // Waits for the prepared step, or prepares it now when it was never added. Drops older steps. `waited` of the step is
+  // the part of the wait that ended when its samples were there.
   absl::StatusOr<std::unique_ptr<PreparedStep>> Take(const StepLease& lease, int64_t version, const WaitLimit& limit);
   // Returns the step's memory, to be reused for the next step.
   void Recycle(std::unique_ptr<PreparedStep> step);
@@ -48,6 +49,7 @@ class Prefetcher {
 
   BatchAssembler assembler_;  // only for the thread that has set busy_
   SparseParameters* const sparse_;
+  base::Clock& clock_;
   base::Mutex mutex_;
   base::CondVar changed_;
   std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);

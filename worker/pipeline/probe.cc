@@ -59,7 +59,7 @@ absl::StatusOr<double> ProbePasses(const ProbedWork& work, int count, base::nano
   pause = std::clamp(pause, base::nanoseconds(0), kLongestPause);
   PreparedStep step;
   BatchAssembler assembler(work.micro_batches, work.share, *work.data, work.tables);
-  MEDLEY_RETURN_IF_ERROR(assembler.Assemble({.step = 1, .data_epoch = 0, .first = 0, .count = count}, step));
+  MEDLEY_RETURN_IF_ERROR(assembler.Assemble({.step = 1, .data_epoch = 0, .first = 0, .count = count}, {}, step));
   MEDLEY_RETURN_IF_ERROR(PassStep(work, step));
   const base::SteadyTime start = work.clock->Steady();
   base::nanoseconds taken{0};

@@ -108,4 +108,17 @@ absl::StatusOr<Sequence> SequenceOf(const Program& program, int device) {
   return sequence;
 }
 
+std::vector<size_t> SeatsOf(const Program& program, const Sequence& sequence) {
+  std::vector<size_t> seats(program.blocks.size());
+  for (size_t b = 0; b < sequence.blocks.size(); ++b) {
+    seats[static_cast<size_t>(sequence.blocks[b])] = sequence.seat_of[b];
+  }
+  return seats;
+}
+
+bool Interleaved(const Program& program, const Sequence& sequence) {
+  const auto segment = [&](int block) { return program.blocks[static_cast<size_t>(block)].segment; };
+  return program.form == program::Form::kOrdered || segment(sequence.blocks.front()) != segment(sequence.blocks.back());
+}
+
 }  // namespace medley::worker

@@ -36,4 +36,11 @@ struct Sequence {
 // Errors: Unimplemented for what this executor cannot run, naming it: blocks of different lags on one device.
 absl::StatusOr<Sequence> SequenceOf(const program::Program& program, int device);
 
+// The seats of blocks, by block of the program; 0 for those of other devices.
+std::vector<size_t> SeatsOf(const program::Program& program, const Sequence& sequence);
+
+// Whether passes of other micro-batches may come between those of two neighbouring blocks. Blocks of one segment follow
+// each other, unless the plan orders them.
+bool Interleaved(const program::Program& program, const Sequence& sequence);
+
 }  // namespace medley::worker

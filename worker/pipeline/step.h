@@ -22,6 +22,7 @@ struct StepResult {
   int64_t loss_samples = 0;
   double compute_seconds = 0;
   double comm_seconds = 0;  // waiting for activations, gradients, rows, reduction
+  double data_seconds = 0;  // waiting for the step's samples; in neither of the others
 };
 
 }  // namespace medley::worker

@@ -6,38 +6,12 @@
 #include <variant>
 
 #include "common/base/status.h"
+#include "worker/model/vector_layers.h"
+#include "worker/predict/embedded_linear.h"
 #include "worker/predict/packed_matrix.h"
-#include "worker/predict/product_cache.h"
 
 namespace medley::worker {
 namespace {
-
-constexpr int64_t kMostRows = 240;                    // samples that are computed together
-constexpr int64_t kCacheFloats = int64_t{1} << 24;    // 64 MiB, for all fields
-constexpr int64_t kScratchFloats = int64_t{1} << 23;  // 32 MiB
-constexpr int64_t kNarrow = 4;  // layers with fewer outputs are computed as dot products: a panel would be mostly empty
-
-std::vector<float> Padded(const std::vector<float>& values, int64_t size) {
-  std::vector<float> padded = values;
-  padded.resize(static_cast<size_t>(size));
-  return padded;
-}
-
-void Activate(Activation activation, float* values, int64_t count) {
-  switch (activation) {
-    case Activation::kRelu:
-      for (int64_t i = 0; i < count; ++i) values[i] = values[i] > 0 ? values[i] : 0;
-      break;
-    case Activation::kSigmoid:
-      for (int64_t i = 0; i < count; ++i) values[i] = 1 / (1 + std::exp(-values[i]));
-      break;
-    case Activation::kTanh:
-      for (int64_t i = 0; i < count; ++i) values[i] = std::tanh(values[i]);
-      break;
-    case Activation::kNone:
-      break;
-  }
-}
 
 // A fully connected layer.
 class Linear {
@@ -66,7 +40,7 @@ class Linear {
     } else {
       for (int64_t row = 0; row < rows; ++row) Dots(x + row * x_stride, y + row * stride());
     }
-    Activate(activation_, y, rows * stride());
+    ActivateValues(activation_, y, rows * stride());
   }
 
  private:
@@ -94,137 +68,6 @@ class Linear {
   PackedMatrix matrix_;
   std::vector<float> bias_;
   std::vector<float> columns_;  // of a narrow layer, one behind the other
-};
-
-// What an embedding reads of a sample.
-struct Reads {
-  Reads(const Operation& embedding, const SampleShape& shape)
-      : first(embedding.parameters[0].first_field),
-        fields(embedding.parameters[0].fields),
-        numerics(embedding.reads_numerics ? shape.numerics : 0),
-        ids_of_sample(shape.fields) {}
-  int64_t first;  // field
-  int64_t fields;
-  int64_t numerics;  // that it appends
-  int64_t ids_of_sample;
-};
-
-// An embedding whose rows are concatenated, and the fully connected layer behind it.
-class EmbeddedLinear {
- public:
-  EmbeddedLinear(const Operation& embedding, const Operation& linear, const Reads& reads, const Weights& weights)
-      : activation_(linear.activation),
-        first_(reads.first),
-        fields_(reads.fields),
-        ids_of_sample_(reads.ids_of_sample),
-        numerics_(reads.numerics),
-        dim_(embedding.parameters[0].columns),
-        outputs_(linear.output_width),
-        table_(weights.at(embedding.name + ".table")) {
-    const std::span<const float> w = weights.at(linear.name + ".weight");
-    const auto part = [&](int64_t first, int64_t rows) {
-      return w.subspan(static_cast<size_t>(first * outputs_), static_cast<size_t>(rows * outputs_));
-    };
-    for (int64_t field = 0; field < fields_; ++field) parts_.emplace_back(part(field * dim_, dim_), dim_, outputs_);
-    stride_ = parts_.front().stride();
-    zero_.resize(static_cast<size_t>(stride_));
-    bias_ = Padded(weights.at(linear.name + ".bias"), stride_);
-    for (int64_t i = 0; i < numerics_; ++i) {
-      const std::span<const float> row = part(fields_ * dim_ + i, 1);
-      tail_.insert(tail_.end(), row.begin(), row.end());
-      tail_.resize(static_cast<size_t>((i + 1) * stride_));
-    }
-    const int64_t slots = std::min(embedding.parameters[0].rows, kCacheFloats / (fields_ * stride_));
-    for (int64_t field = 0; field < fields_; ++field) caches_.emplace_back(slots, stride_);
-    rows_at_once_ = std::clamp<int64_t>(kScratchFloats / (fields_ * stride_), 1, kMostRows);
-  }
-
-  int64_t stride() const { return stride_; }
-  int64_t rows_at_once() const { return rows_at_once_; }
-
-  // `rows` is at most rows_at_once().
-  void Compute(const int32_t* ids, const float* numerics, int64_t rows, float* y) {
-    const auto width = static_cast<size_t>(fields_ + numerics_);
-    pointers_.resize(static_cast<size_t>(rows) * width);
-    scales_.assign(static_cast<size_t>(rows) * width, 1);
-    FindProducts(ids, rows);
-    for (int64_t row = 0; row < rows; ++row) {
-      const size_t first = static_cast<size_t>(row) * width;
-      for (int64_t i = 0; i < numerics_; ++i) {
-        const size_t at = first + static_cast<size_t>(fields_ + i);
-        pointers_[at] = tail_.data() + i * stride_;
-        scales_[at] = numerics[row * numerics_ + i];
-      }
-      WeightedSum(std::span(pointers_).subspan(first, width), std::span(scales_).subspan(first, width), bias_.data(),
-                  stride_, y + row * stride_);
-    }
-    for (const Miss& miss : misses_) caches_[static_cast<size_t>(miss.field)].Keep(miss.id, miss.product);
-    Activate(activation_, y, rows * stride_);
-  }
-
- private:
-  struct Miss {
-    int64_t row = 0;
-    int64_t field = 0;
-    int32_t id = 0;
-    const float* product = nullptr;
-  };
-
-  // Sets the pointers of all fields. The products that no cache has are computed into scratch memory, which is kept
-  // until the sums are computed.
-  void FindProducts(const int32_t* ids, int64_t rows) {
-    misses_.clear();
-    for (int64_t field = 0; field < fields_; ++field) {
-      const ProductCache& cache = caches_[static_cast<size_t>(field)];
-      for (int64_t row = 0; row < rows; ++row) {
-        const int32_t id = ids[row * ids_of_sample_ + first_ + field];
-        const float* const found = cache.Find(id);
-        pointers_[At(row, field)] = found;
-        if (found == nullptr) misses_.push_back({row, field, id, nullptr});
-      }
-    }
-    if (misses_.empty()) return;
-    inputs_.resize(misses_.size() * static_cast<size_t>(dim_));
-    products_.resize(misses_.size() * static_cast<size_t>(stride_));
-    for (size_t i = 0; i < misses_.size(); ++i) {
-      std::copy_n(table_.data() + static_cast<int64_t>(misses_[i].id) * dim_, dim_,
-                  inputs_.data() + i * static_cast<size_t>(dim_));
-      misses_[i].product = products_.data() + i * static_cast<size_t>(stride_);
-      pointers_[At(misses_[i].row, misses_[i].field)] = misses_[i].product;
-    }
-    for (size_t first = 0; first < misses_.size();) {
-      size_t end = first;
-      while (end < misses_.size() && misses_[end].field == misses_[first].field) ++end;
-      parts_[static_cast<size_t>(misses_[first].field)].Multiply(
-          inputs_.data() + first * static_cast<size_t>(dim_), dim_, static_cast<int64_t>(end - first), zero_.data(),
-          products_.data() + first * static_cast<size_t>(stride_));
-      first = end;
-    }
-  }
-
-  size_t At(int64_t row, int64_t field) const { return static_cast<size_t>(row * (fields_ + numerics_) + field); }
-
-  const Activation activation_;
-  const int64_t first_;
-  const int64_t fields_;
-  const int64_t ids_of_sample_;
-  const int64_t numerics_;
-  const int64_t dim_;
-  const int64_t outputs_;
-  const std::vector<float>& table_;
-  std::vector<PackedMatrix> parts_;  // of the weights, by field
-  int64_t stride_ = 0;
-  int64_t rows_at_once_ = 1;
-  std::vector<float> zero_;
-  std::vector<float> bias_;
-  std::vector<float> tail_;  // the rows of the weights for the numeric features, stride_ apart
-  std::vector<ProductCache> caches_;
-
-  std::vector<const float*> pointers_;
-  std::vector<float> scales_;
-  std::vector<Miss> misses_;  // by field
-  std::vector<float> inputs_;
-  std::vector<float> products_;
 };
 
 // An embedding whose rows are added, or with a layer behind it for which products are of no use.
@@ -262,30 +105,61 @@ class Embedding {
   const std::vector<float>& table_;
 };
 
-// Adds or multiplies two equally wide inputs.
-class Combination {
+// The numbers of a sample.
+class Numbers {
  public:
-  explicit Combination(const Operation& operation)
-      : multiplies_(operation.kind == OperationKind::kMultiply), width_(operation.output_width) {}
+  explicit Numbers(const Operation& operation) : width_(operation.output_width) {}
 
   int64_t stride() const { return width_; }
 
-  void Compute(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t rows, float* y) const {
-    for (int64_t row = 0; row < rows; ++row, a += a_stride, b += b_stride, y += width_) {
-      if (multiplies_) {
-        for (int64_t i = 0; i < width_; ++i) y[i] = a[i] * b[i];
-      } else {
-        for (int64_t i = 0; i < width_; ++i) y[i] = a[i] + b[i];
-      }
+  void Compute(const float* numerics, int64_t rows, float* y) const { std::copy_n(numerics, rows * width_, y); }
+
+ private:
+  const int64_t width_;
+};
+
+// A layer of vector_layers.h.
+class Vectors {
+ public:
+  explicit Vectors(const Operation& operation) : operation_(operation) {}
+
+  int64_t stride() const { return operation_.output_width; }
+
+  void Compute(std::span<const LayerInput> inputs, int64_t rows, float* y) const {
+    VectorLayerForward(operation_, inputs, 0, rows, y);
+  }
+
+ private:
+  Operation operation_;  // not const: steps are moved
+};
+
+// y = x0 * (x W + b) + x.
+class CrossLayer {
+ public:
+  CrossLayer(const Operation& operation, const Weights& weights)
+      : width_(operation.output_width),
+        matrix_(weights.at(operation.name + ".weight"), width_, width_),
+        bias_(Padded(weights.at(operation.name + ".bias"), matrix_.stride())) {}
+
+  int64_t stride() const { return matrix_.stride(); }
+
+  void Compute(std::span<const LayerInput> inputs, int64_t rows, float* y) const {
+    const LayerInput &x0 = inputs.front(), &x = inputs.back();
+    matrix_.Multiply(x.data, x.stride, rows, bias_.data(), y);
+    for (int64_t row = 0; row < rows; ++row, y += stride()) {
+      const float* const a = x0.data + row * x0.stride;
+      const float* const b = x.data + row * x.stride;
+      for (int64_t i = 0; i < width_; ++i) y[i] = a[i] * y[i] + b[i];
     }
   }
 
  private:
-  const bool multiplies_;
-  const int64_t width_;
+  int64_t width_;
+  PackedMatrix matrix_;
+  std::vector<float> bias_;
 };
 
-using Computation = std::variant<EmbeddedLinear, Embedding, Linear, Combination>;
+using Computation = std::variant<EmbeddedLinear, Embedding, Linear, Numbers, Vectors, CrossLayer>;
 
 // One operation, or an embedding and the layer behind it.
 struct Step {
@@ -308,6 +182,7 @@ class Network::Rep {
       : shape_(loaded.model.graph.shape), outputs_(loaded.model.graph.Outputs()), places_(Operations(loaded).size()) {
     const std::vector<Operation>& operations = Operations(loaded);
     last_uses_.resize(operations.size());
+    for (const Operation& operation : operations) widths_.push_back(operation.output_width);
     for (int i = 0; i < static_cast<int>(operations.size()); ++i) {
       for (const int input : operations[static_cast<size_t>(i)].inputs) last_uses_[static_cast<size_t>(input)] = i;
     }
@@ -345,13 +220,17 @@ class Network::Rep {
           Add(Linear(operation, loaded.weights), operation.inputs, index);
         }
         break;
-      case OperationKind::kAdd:
-      case OperationKind::kMultiply:
-        Add(Combination(operation), operation.inputs, index);
+      case OperationKind::kNumerics:
+        Add(Numbers(operation), {}, index);
+        break;
+      case OperationKind::kCross:
+        Add(CrossLayer(operation, loaded.weights), operation.inputs, index);
         break;
       case OperationKind::kLoss:
       case OperationKind::kImported:  // reading the model has refused it
         break;
+      default:
+        Add(Vectors(operation), operation.inputs, index);
     }
   }
 
@@ -395,8 +274,18 @@ class Network::Rep {
       } else if (const auto* linear = std::get_if<Linear>(&step.computation)) {
         const bool first = step.inputs.empty();
         linear->Compute(first ? numerics : input(0), first ? shape_.numerics : stride(0), rows, y);
+      } else if (const auto* numbers = std::get_if<Numbers>(&step.computation)) {
+        numbers->Compute(numerics, rows, y);
       } else {
-        std::get<Combination>(step.computation).Compute(input(0), stride(0), input(1), stride(1), rows, y);
+        layer_inputs_.clear();
+        for (size_t k = 0; k < step.inputs.size(); ++k) {
+          layer_inputs_.push_back({input(k), widths_[static_cast<size_t>(step.inputs[k])], stride(k)});
+        }
+        if (const auto* cross = std::get_if<CrossLayer>(&step.computation)) {
+          cross->Compute(layer_inputs_, rows, y);
+        } else {
+          std::get<Vectors>(step.computation).Compute(layer_inputs_, rows, y);
+        }
       }
     }
     const Place& place = places_[static_cast<size_t>(result_)];
@@ -407,12 +296,14 @@ class Network::Rep {
   const SampleShape shape_;
   const int64_t outputs_;
   int64_t rows_at_once_ = kMostRows;
-  std::vector<int> last_uses_;  // by operation: the last one that takes its output
-  std::vector<Place> places_;   // by operation
+  std::vector<int> last_uses_;   // by operation: the last one that takes its output
+  std::vector<Place> places_;    // by operation
+  std::vector<int64_t> widths_;  // by operation: floats per sample
   std::vector<Step> steps_;
   int result_ = 0;  // the operation whose outputs are the logits
   std::vector<std::vector<float>> buffers_;
   std::vector<size_t> free_;  // buffers
+  std::vector<LayerInput> layer_inputs_;
 };
 
 Network::Network(const LoadedModel& model) : rep_(std::make_unique<Rep>(model)) {}

@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "worker/data/columns.h"
 #include "worker/data/csv.h"
+#include "worker/data/libsvm.h"
 #include "worker/data/record.h"
 #include "worker/data/schema.h"
 #include "worker/data/text_file.h"
@@ -96,7 +97,7 @@ absl::Status RowStream::BeginRows(std::string_view first) {
     const std::string_view rows =
         std::string_view(buffer_).substr(0, end_).substr(static_cast<size_t>(first.data() - buffer_.data()));
     columns_ = FieldsOfMost(rows, delimiter_, least);
-    if (SplitCsv(first, delimiter_, fields).ok() && fields.values.size() < least && max_bad_rows_ == 0) {
+    if (SplitRow(first, delimiter_, least, fields).ok() && fields.values.size() < least && max_bad_rows_ == 0) {
       return base::InvalidArgument("expected {} columns, found {}", least, fields.values.size());
     }
   }
@@ -141,7 +142,7 @@ absl::Status RowStream::Next(int most, Batch& rows) {
       MEDLEY_RETURN_IF_ERROR(ReadHeader(record));
       continue;
     }
-    if (Trim(record).empty()) continue;
+    if (IsBlankRow(record, delimiter_)) continue;
     if (parser_ == nullptr) {
       if (const absl::Status begun = BeginRows(record); !begun.ok()) {
         return base::Annotate(begun, fmt::format("{}:{}", name_, row_line_));

@@ -27,6 +27,10 @@ class CommunicationProbe {
   virtual absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas, model::AllreduceAlgorithm algorithm) = 0;
   // Sends `bytes` to another process and receives as many back.
   virtual absl::StatusOr<Traffic> Exchange(int64_t bytes) = 0;
+  // The processor seconds that such an exchange adds to a rank which computes with `computed_bytes` before and after
+  // each message: then neither finds in the processor's caches what it left there. One after the other, as in
+  // Exchange, messages cost less.
+  virtual absl::StatusOr<double> ExchangeAmidComputation(int64_t bytes, int64_t computed_bytes) = 0;
   struct ServerCost {
     Traffic client;             // of the trainer, for one pull and one push of the rows; only its calling thread
     double server_seconds = 0;  // processor time of the server for both, with the transport's threads

@@ -14,6 +14,7 @@
 #include "common/model/convert.h"
 #include "common/model/profile.h"
 #include "common/model/sample_bytes.h"
+#include "common/model/text.h"
 #include "common/program/process_memory.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
@@ -22,6 +23,7 @@
 #include "worker/model/block_shape.h"
 #include "worker/model/fit_graph.h"
 #include "worker/model/graph.h"
+#include "worker/model/vector_layers.h"
 #include "worker/params/optimizer_of.h"
 #include "worker/profiler/allreduce_table.h"
 #include "worker/profiler/statistics.h"
@@ -109,25 +111,38 @@ int CutWidth(const Graph& graph, int operation) {
   return width;
 }
 
+// What half of the model computes with for a micro-batch, which is more than the activations: parameters and gradients.
+int64_t BytesBetweenMessages(const Graph& graph) {
+  constexpr int64_t kLeast = 64 << 10, kMost = 8 << 20;
+  int64_t dense = 0;
+  for (const Operation& operation : graph.operations) {
+    for (const ParameterSpec& spec : operation.parameters) dense += spec.sparse ? 0 : 4 * spec.Size();
+  }
+  return std::clamp(dense, kLeast, kMost);
+}
+
 // `messages`: of an exchange, in each direction, one after the other. Each rank sends them and receives as many.
-absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::string& resource_type, int messages) {
+absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::string& resource_type, int messages,
+                                     int64_t computed_bytes) {
   constexpr int64_t kSmall = 1024;
   constexpr int64_t kLarge = 1 << 20;
   MEDLEY_ASSIGN_OR_RETURN(const Traffic small, probe.Exchange(kSmall));
   MEDLEY_ASSIGN_OR_RETURN(const Traffic large, probe.Exchange(kLarge));
+  MEDLEY_ASSIGN_OR_RETURN(const double small_processor, probe.ExchangeAmidComputation(kSmall, computed_bytes));
+  MEDLEY_ASSIGN_OR_RETURN(const double large_processor, probe.ExchangeAmidComputation(kLarge, computed_bytes));
   // What a CPU quota adds is not the link's: messages take processor time, which computation then lacks.
   const auto undisturbed = [](const Traffic& traffic) {
     return traffic.burst_seconds > 0 ? std::min(traffic.burst_seconds, traffic.seconds) : traffic.seconds;
   };
   // An exchange moves the bytes twice.
   const double seconds = std::max(undisturbed(large) - undisturbed(small), 1e-9) / 2;
-  const double processor = std::max(large.processor_seconds - small.processor_seconds, 0.0) / 2;  // at one rank
+  const double processor = std::max(large_processor - small_processor, 0.0) / 2;  // at one rank
   const double bytes = kLarge - kSmall;
   return model::Link{resource_type,
                      resource_type,
                      undisturbed(small) / 2 / messages,
                      bytes / seconds,
-                     small.processor_seconds / 2 / messages,
+                     small_processor / 2 / messages,
                      processor / bytes};
 }
 
@@ -244,7 +259,9 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
       UseInitialWeights(options.job, options.root, data.transform().label.classes, InitialParts::kAll, graph));
   const model::TrainingSpec& training = options.job.training;
   MEDLEY_ASSIGN_OR_RETURN(const Optimizer optimizer, OptimizerOf(training));
-  if (!(data.shape() == graph.shape))
+  SampleShape of_data = graph.shape;
+  of_data.fields -= graph.operations.back().negatives;  // drawn, not read
+  if (!(data.shape() == of_data))
     return base::InvalidArgument("the training data does not have the features of spec.data.schema");
 
   model::Profile profile;
@@ -279,7 +296,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     layer.forward_part = costs[0].forward_part;
     layer.update_part = costs[0].update_part;
     const Operation& operation = graph.operations[static_cast<size_t>(i)];
-    layer.activation_bytes = 4.0 * operation.output_width;
+    layer.activation_bytes = 4.0 * KeptFloats(operation);
     MEDLEY_RETURN_IF_ERROR(
         TimeCommunication(*options.probe, operation, training.batch_size, CutWidth(graph, i), costs, layer));
     if (layer.undivided_seconds > 0) layer.undivided_seconds += layer.sync_processor_seconds;  // as compute_seconds
@@ -290,8 +307,8 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     layer.measured_at = base::FormatTime(options.clock->Now());
     profile.model.layers[static_cast<size_t>(i)].profiles.push_back(std::move(layer));
   }
-  MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(),
-                          TimeLink(*options.probe, options.resource_type, profile.micro_batches));
+  MEDLEY_ASSIGN_OR_RETURN(profile.links.emplace_back(), TimeLink(*options.probe, options.resource_type,
+                                                                 profile.micro_batches, BytesBetweenMessages(graph)));
   MEDLEY_ASSIGN_OR_RETURN(profile.allreduces,
                           MeasureAllreduces(*options.probe, *options.clock, options.resource_type,
                                             kAllreduceShare * options.budget_seconds, options.stop));
@@ -300,6 +317,12 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
 
 }  // namespace
 
+void PrintProfile(const model::Profile& profile, std::ostream& output) {
+  profile::v1::Profile proto;
+  model::ToProto(profile, proto);
+  output << "MEDLEY-PROFILE " << model::ToJson(proto) << std::endl;
+}
+
 absl::Status RunProfiler(const ProfilerOptions& options) {
   MEDLEY_CHECK(options.clock != nullptr && options.output != nullptr && options.probe != nullptr,
                "the profiler needs a clock, an output and a probe");
@@ -307,7 +330,7 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
   const model::DataSpec& spec = options.job.data;
   const SamplePlace& place = options.place;
   MEDLEY_RETURN_IF_ERROR(CheckDataFit(spec, options.root, CurrentMemoryRoom(), place));
-  ReadProgress progress("the training data", *options.clock, [](const std::string& line) { log::Info(line); });
+  ReadProgress progress("the training data", *options.clock, [](const std::string& line) { base::log::Info(line); });
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
                           Dataset::Load(spec.train, spec, nullptr,
                                         {.embedding_rows = options.job.model.embedding_rows,
@@ -317,16 +340,14 @@ absl::Status RunProfiler(const ProfilerOptions& options) {
                                          .on_piece = {},
                                          .progress = &progress,
                                          .place = place,
-                                         .say = [](const std::string& sentence) { log::Info(sentence); },
+                                         .say = [](const std::string& sentence) { base::log::Info(sentence); },
                                          .clock = options.clock}));
   for (const model::SourceSpec& source : model::EvaluationSources(spec)) {
     MEDLEY_RETURN_IF_ERROR(CheckLabels(source, spec, data->transform().label.classes, options.root, options.stop,
                                        data->transform().header));
   }
   MEDLEY_ASSIGN_OR_RETURN(const model::Profile profile, MeasureProfile(options, *data));
-  profile::v1::Profile proto;
-  model::ToProto(profile, proto);
-  *options.output << "MEDLEY-PROFILE " << model::ToJson(proto) << std::endl;
+  PrintProfile(profile, *options.output);
   return absl::OkStatus();
 }
 

@@ -77,7 +77,8 @@ absl::Status StepTimer::Make(model::OperationRange range) {
     widest = std::max(widest, Widest(*timed.model));
   }
   step_.rows.resize(tables.size());
-  assembler_ = std::make_unique<BatchAssembler>(1, BatchShare{}, context_.data, std::move(tables));
+  assembler_ = std::make_unique<BatchAssembler>(1, BatchShare{.drawn = context_.graph.operations.back().negatives},
+                                                context_.data, std::move(tables));
   activations_.assign(static_cast<size_t>(samples_) * static_cast<size_t>(widest), 0.01F);
   return absl::OkStatus();
 }

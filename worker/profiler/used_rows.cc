@@ -21,6 +21,7 @@ uint64_t PlaceOf(uint64_t id) {
 }  // namespace
 
 int64_t CountUsedRows(const BatchView& data, const SampleShape& shape, const ParameterSpec& table) {
+  if (table.drawn > 0) return table.rows;  // any row may be drawn
   const bool exact = table.rows <= static_cast<int64_t>(kPlaces);
   std::vector<uint64_t> used(kPlaces / 64, 0);
   const auto width = static_cast<size_t>(shape.fields);

@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "common/base/status.h"
@@ -11,6 +13,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/parameter_server.grpc.pb.h"
+#include "worker/ps/local_shard.h"
 #include "worker/ps/message_pieces.h"
 #include "worker/ps/sharding.h"
 #include "worker/ps/wire.h"
@@ -28,20 +31,22 @@ constexpr char kPush[] = "/medley.job.v1.ParameterServerService/Push";
 // Divides the keys of one table among the shards: result[s] has the indices of shard s's keys, ascending.
 std::vector<std::vector<uint32_t>> Cut(const TableKeys& table, size_t shards) {
   std::vector<std::vector<uint32_t>> by_shard(shards);
+  for (auto& places : by_shard) places.reserve(table.keys.size() / shards + table.keys.size() / 8);
   for (size_t k = 0; k < table.keys.size(); ++k) {
-    const int shard = ShardOf(table.operation, table.keys[k], static_cast<int>(shards));
+    const int shard = shards == 1 ? 0 : ShardOf(table.operation, table.keys[k], static_cast<int>(shards));
     by_shard[static_cast<size_t>(shard)].push_back(static_cast<uint32_t>(k));
   }
   return by_shard;
 }
 
-std::string GatherKeys(const TableKeys& table, std::span<const uint32_t> places) {
-  std::vector<uint64_t> keys;
-  keys.reserve(places.size());
-  for (const uint32_t place : places) keys.push_back(table.keys[place]);
-  std::string bytes;
-  AppendRaw(std::span<const uint64_t>(keys), bytes);
-  return bytes;
+void GatherKeys(const TableKeys& table, std::span<const uint32_t> places, std::string& bytes) {
+  const std::span<uint64_t> keys = MakeRoom<uint64_t>(places.size(), bytes);
+  for (size_t i = 0; i < places.size(); ++i) keys[i] = table.keys[places[i]];
+}
+
+// Whether the places follow each other without a gap, as those of the only shard do: then their rows are one block.
+bool AreOneBlock(std::span<const uint32_t> places) {
+  return !places.empty() && places.back() - places.front() + 1 == places.size();
 }
 
 base::nanoseconds Left(const base::Clock& clock, base::nanoseconds timeout, const WaitLimit& limit) {
@@ -129,6 +134,7 @@ class Division {
   // Piece r of each shard is sent in round r. So few messages exist at a time.
   size_t rounds() const { return rounds_; }
   const std::vector<MessagePiece>& pieces(size_t shard) const { return pieces_[shard]; }
+  std::span<const uint32_t> All(size_t table, size_t shard) const { return places_[table][shard]; }
   // The places in the table's keys.
   std::span<const uint32_t> Places(size_t shard, const RowRange& range) const {
     return std::span(places_[range.table][shard]).subspan(range.first, range.count);
@@ -146,14 +152,16 @@ class PsClient::Rep {
  public:
   Rep(PsClientOptions options, const base::Clock& clock) : options_(std::move(options)), clock_(clock) {
     for (const std::string& address : options_.shards) {
-      shards_.push_back({address, rpc::MakeChannel(address, {.mutual_tls = options_.tls})});
+      const bool own = options_.own != nullptr && options_.own_shard == std::ssize(shards_);
+      shards_.push_back({address, own ? nullptr : rpc::MakeChannel(address, {.mutual_tls = options_.tls})});
     }
+    if (options_.own != nullptr) own_.emplace(*options_.own, options_.generation);
   }
 
   absl::Status Connect(const WaitLimit& limit) {
     const base::SteadyTime end = clock_.Steady() + Left(clock_, options_.timeout, limit);
     for (const Shard& shard : shards_) {
-      bool connected = false;
+      bool connected = shard.channel == nullptr;
       while (!connected) {
         if (limit.stop.stop_requested())
           return base::Cancelled("connecting to parameter server {} was stopped", shard.address);
@@ -173,19 +181,26 @@ class PsClient::Rep {
     for (size_t t = 0; t < tables.size(); ++t) {
       rows[t].resize(tables[t].keys.size() * static_cast<size_t>(tables[t].columns));
     }
-    for (size_t round = 0; round < division.rounds(); ++round) {
+    for (size_t round = 0; round < division.rounds() && HasOthers(); ++round) {
       MEDLEY_RETURN_IF_ERROR(PullRound(step, tables, division, round, rows, limit));
     }
-    return absl::OkStatus();
+    if (!own_) return absl::OkStatus();
+    std::vector<float*> to;
+    for (std::vector<float>& all : rows) to.push_back(all.data());
+    const base::SteadyTime end = clock_.Steady() + Left(clock_, options_.timeout, limit);
+    return own_->Pull(step, OwnParts(tables, division), to, clock_, {limit.stop, end});
   }
 
   absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
                     int64_t samples, const WaitLimit& limit) {
     const Division division(tables, shards_.size(), options_.message_bytes);
-    for (size_t round = 0; round < division.rounds(); ++round) {
+    if (own_) {
+      MEDLEY_RETURN_IF_ERROR(own_->Push(step, options_.trainer, OwnParts(tables, division), gradients, samples));
+    }
+    for (size_t round = 0; round < division.rounds() && HasOthers(); ++round) {
       FanOut<pb::PushRequest, pb::PushResponse> calls;
       for (size_t s = 0; s < shards_.size(); ++s) {
-        if (round >= division.pieces(s).size()) continue;
+        if (round >= division.pieces(s).size() || IsOwn(s)) continue;
         pb::PushRequest& request = calls.Add(s).request;
         request.set_generation(options_.generation);
         request.set_step(step);
@@ -196,6 +211,8 @@ class PsClient::Rep {
         for (const RowRange& range : division.pieces(s)[round]) {
           AddGradients(tables[range.table], division.Places(s, range), gradients[range.table], request);
         }
+        // Before it is sent: a step that is applied anywhere has been kept.
+        if (options_.log != nullptr) options_.log->Add(LogPlace(), static_cast<int>(s), request);
       }
       MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, kPush, "push"));
     }
@@ -203,6 +220,21 @@ class PsClient::Rep {
   }
 
  private:
+  PushLog::Place LogPlace() const {
+    return {options_.generation, options_.trainer, options_.trainers, static_cast<int>(shards_.size())};
+  }
+  bool IsOwn(size_t shard) const { return own_ && shard == static_cast<size_t>(options_.own_shard); }
+  bool HasOthers() const { return shards_.size() > (own_ ? 1U : 0U); }
+
+  // The keys of the shard in this process, one part a table.
+  std::vector<KeysAt> OwnParts(std::span<const TableKeys> tables, const Division& division) const {
+    std::vector<KeysAt> parts;
+    for (size_t t = 0; t < tables.size(); ++t) {
+      parts.push_back({&tables[t], division.All(t, static_cast<size_t>(options_.own_shard))});
+    }
+    return parts;
+  }
+
   rpc::CallOptions Call(const WaitLimit& limit) const {
     return {.token = options_.token, .timeout = Left(clock_, options_.timeout, limit)};
   }
@@ -211,7 +243,7 @@ class PsClient::Rep {
                          std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
     FanOut<pb::PullRequest, pb::PullResponse> calls;
     for (size_t s = 0; s < shards_.size(); ++s) {
-      if (round >= division.pieces(s).size()) continue;
+      if (round >= division.pieces(s).size() || IsOwn(s)) continue;
       pb::PullRequest& request = calls.Add(s).request;
       request.set_generation(options_.generation);
       request.set_step(step);
@@ -219,7 +251,7 @@ class PsClient::Rep {
       for (const RowRange& range : division.pieces(s)[round]) {
         pb::TableKeys& keys = *request.add_tables();
         keys.set_table(tables[range.table].operation);
-        keys.set_keys(GatherKeys(tables[range.table], division.Places(s, range)));
+        GatherKeys(tables[range.table], division.Places(s, range), *keys.mutable_keys());
       }
     }
     MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, kPull, "pull"));
@@ -238,10 +270,14 @@ class PsClient::Rep {
     const auto columns = static_cast<size_t>(table.columns);
     pb::TableGradients& out = *request.add_tables();
     out.set_table(table.operation);
-    out.set_keys(GatherKeys(table, places));
-    out.mutable_gradients()->reserve(places.size() * columns * sizeof(float));
-    for (const uint32_t place : places) {
-      AppendRaw(gradients.subspan(place * columns, columns), *out.mutable_gradients());
+    GatherKeys(table, places, *out.mutable_keys());
+    if (AreOneBlock(places)) {
+      AppendRaw(gradients.subspan(places.front() * columns, places.size() * columns), *out.mutable_gradients());
+      return;
+    }
+    const std::span<float> to = MakeRoom<float>(places.size() * columns, *out.mutable_gradients());
+    for (size_t i = 0; i < places.size(); ++i) {
+      std::memcpy(to.data() + i * columns, gradients.data() + places[i] * columns, columns * sizeof(float));
     }
   }
 
@@ -253,6 +289,10 @@ class PsClient::Rep {
       return base::DataLoss("a shard returned a different number of rows than requested");
     }
     const char* from = response.tables(static_cast<int>(entry)).rows().data();
+    if (AreOneBlock(places)) {
+      std::memcpy(rows.data() + places.front() * columns, from, places.size() * columns * sizeof(float));
+      return absl::OkStatus();
+    }
     for (size_t i = 0; i < places.size(); ++i) {
       std::memcpy(rows.data() + places[i] * columns, from + i * columns * sizeof(float), columns * sizeof(float));
     }
@@ -261,7 +301,8 @@ class PsClient::Rep {
 
   const PsClientOptions options_;
   const base::Clock& clock_;
-  std::vector<Shard> shards_;
+  std::vector<Shard> shards_;  // without a channel: in this process
+  std::optional<LocalShard> own_;
 };
 
 PsClient::PsClient(PsClientOptions options, const base::Clock& clock)
@@ -299,8 +340,8 @@ absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, co
     if (copied.first_step < 0) copied.first_step = piece.at_step();
     copied.last_step = piece.at_step();
     copied.state_samples = piece.state_samples();
-    const auto keys = ParseRaw<uint64_t>(piece.keys(), "keys");
-    const auto values = ParseRaw<float>(piece.values(), "values");
+    const auto keys = ViewRaw<uint64_t>(piece.keys(), "keys");
+    const auto values = ViewRaw<float>(piece.values(), "values");
     status = !keys.ok() ? keys.status() : !values.ok() ? values.status() : absl::OkStatus();
     if (status.ok() && !keys->empty()) status = store.Import(piece.table(), *keys, *values);
     if (status.ok()) copied.rows += static_cast<int64_t>(keys->size());

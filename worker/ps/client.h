@@ -2,8 +2,8 @@
 //
 // ShardOf divides the keys among the shards. Every call contacts every shard, in parallel and even without keys,
 // because a shard waits for all its trainers. What does not fit into one message is sent in several, one after another
-// to each shard. Thread-safe for one pulling and one pushing thread. The caller's limit and, for each message,
-// `timeout` bound every wait.
+// to each shard. A shard in this process is called directly. Thread-safe for one pulling and one pushing thread. The
+// caller's limit and, for each message, `timeout` bound every wait.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "worker/pipeline/sparse_parameters.h"
 #include "worker/ps/message_pieces.h"
+#include "worker/ps/push_log.h"
 #include "worker/ps/row_store.h"
 
 namespace medley::rpc {
@@ -24,6 +25,8 @@ class MutualTls;
 
 namespace medley::worker {
 
+class ParameterServer;
+
 struct PsClientOptions {
   int64_t generation = 0;
   int trainer = 0;                  // rank of this trainer among those that push to the shards
@@ -31,8 +34,13 @@ struct PsClientOptions {
   std::string token;
   std::shared_ptr<const rpc::MutualTls> tls = nullptr;  // null: plain text
   base::nanoseconds timeout{base::seconds(60)};
+  // The shard of these that is in this process, which is asked without messages; null: none is.
+  ParameterServer* own = nullptr;
+  int own_shard = -1;
   // Most bytes of keys and rows in one message; servers refuse more than AcceptedBytes. A row is not divided.
   size_t message_bytes = kMessageBytes;
+  std::shared_ptr<PushLog> log = nullptr;  // keeps what is pushed; null: nothing is kept
+  int trainers = 1;                        // how many push to the shards, for the log
 };
 
 class PsClient final : public SparseParameters {

@@ -21,13 +21,15 @@ namespace {
 
 namespace pb = ::medley::job::v1;
 
-absl::StatusOr<std::vector<Gradients>> ParseGradients(const pb::PushRequest& request) {
+constexpr base::nanoseconds kReplayTime = base::seconds(120);  // for what one trainer sends again, at most
+
+// The gradients lie in the request, which they keep.
+absl::StatusOr<std::vector<Gradients>> GradientsOf(const std::shared_ptr<const pb::PushRequest>& request) {
   std::vector<Gradients> gradients;
-  for (const pb::TableGradients& table : request.tables()) {
-    Gradients g{.table = table.table()};
-    MEDLEY_ASSIGN_OR_RETURN(g.keys, ParseRaw<uint64_t>(table.keys(), "tables.keys"));
-    MEDLEY_ASSIGN_OR_RETURN(g.values, ParseRaw<float>(table.gradients(), "tables.gradients"));
-    gradients.push_back(std::move(g));
+  for (const pb::TableGradients& table : request->tables()) {
+    MEDLEY_ASSIGN_OR_RETURN(const auto keys, ViewRaw<uint64_t>(table.keys(), "tables.keys"));
+    MEDLEY_ASSIGN_OR_RETURN(const auto values, ViewRaw<float>(table.gradients(), "tables.gradients"));
+    gradients.push_back({.table = table.table(), .keys = keys, .values = values, .keeper = request});
   }
   return gradients;
 }
@@ -37,9 +39,9 @@ absl::StatusOr<std::vector<Gradients>> ParseGradients(const pb::PushRequest& req
 template <typename Request, typename Response>
 class OneRequest : public grpc::ServerBidiReactor<Request, Response> {
  public:
-  OneRequest() { this->StartRead(&request_); }
+  OneRequest() { this->StartRead(request_.get()); }
   void OnReadDone(bool received) final {
-    if (received) return Handle(request_);
+    if (received) return Handle(*request_);
     Reply(base::InvalidArgument("the call ended without a request"));
   }
   void OnDone() override { delete this; }
@@ -54,11 +56,11 @@ class OneRequest : public grpc::ServerBidiReactor<Request, Response> {
       this->Finish(rpc::ToGrpc(status));
     }
   }
-  const Request& request() const { return request_; }
+  const std::shared_ptr<Request>& request() const { return request_; }
   Response& response() { return response_; }
 
  private:
-  Request request_;
+  const std::shared_ptr<Request> request_ = std::make_shared<Request>();
   Response response_;
 };
 
@@ -72,7 +74,7 @@ class Refusal final : public grpc::ServerBidiReactor<Request, Response> {
 
 // The time at which a pull that still waits gets an error that says what it waits for: shortly before the caller's own
 // deadline, after which it would get no answer of this server at all.
-base::SteadyTime AnswerBy(const grpc::CallbackServerContext& context, base::SteadyTime now) {
+base::SteadyTime AnswerBy(const grpc::ServerContextBase& context, base::SteadyTime now) {
   const gpr_timespec deadline = gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_MONOTONIC);
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(GPR_CLOCK_MONOTONIC));
   if (left.tv_sec > 365 * 24 * 3600) return base::SteadyTime::max();  // the caller set none
@@ -120,14 +122,13 @@ class PullReactor final : public OneRequest<pb::PullRequest, pb::PullResponse> {
     if (cancelled) (*shard)->Cancel(pull);
   }
 
-  absl::Status ReadRows(RowStore& store) {
-    for (const pb::TableKeys& table : request().tables()) {
-      MEDLEY_ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ParseRaw<uint64_t>(table.keys(), "tables.keys"));
-      std::vector<float> rows;
-      MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, rows));
+  absl::Status ReadRows(const RowStore& store) {
+    for (const pb::TableKeys& table : request()->tables()) {
+      MEDLEY_ASSIGN_OR_RETURN(const auto keys, ViewRaw<uint64_t>(table.keys(), "tables.keys"));
+      MEDLEY_ASSIGN_OR_RETURN(const size_t floats, store.ReadFloats(table.table(), keys.size()));
       pb::TableRows& out = *response().add_tables();
       out.set_table(table.table());
-      AppendRaw(std::span<const float>(rows), *out.mutable_rows());
+      MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, MakeRoom<float>(floats, *out.mutable_rows())));
     }
     return absl::OkStatus();
   }
@@ -155,7 +156,7 @@ class PushReactor final : public OneRequest<pb::PushRequest, pb::PushResponse> {
   void Handle(const pb::PushRequest& request) override {
     const auto shard = find_(request.generation());
     if (!shard.ok()) return Reply(shard.status());
-    auto gradients = ParseGradients(request);
+    auto gradients = GradientsOf(this->request());
     if (!gradients.ok()) return Reply(gradients.status());
     Reply((*shard)->Push(request.step(), request.trainer(), *std::move(gradients), request.samples(),
                          {request.part(), std::max(1, request.parts())}, &ready_));
@@ -203,6 +204,12 @@ class ParameterServer::Service final : public Callbacks {
       }
     }
     for (const auto& shard : removed) shard->Close();
+    if (last >= first) return;
+    {
+      base::MutexLock lock(mutex_);
+      closed_ = true;
+    }
+    SetReplay(0, nullptr);
   }
 
   grpc::ServerBidiReactor<pb::PullRequest, pb::PullResponse>* Pull(grpc::CallbackServerContext* context) override {
@@ -215,6 +222,46 @@ class ParameterServer::Service final : public Callbacks {
     const grpc::Status status = rpc::Authorize(*context, token_);
     if (!status.ok()) return new Refusal<pb::PushRequest, pb::PushResponse>(status);  // NOLINT: OnDone deletes it
     return new PushReactor(Finder());                                                 // NOLINT: OnDone deletes it
+  }
+
+  // Each trainer's pushes are a long loop, as an export. Its thread waits while other trainers are behind.
+  grpc::Status Replay(grpc::ServerContext* context, grpc::ServerReader<pb::ReplayRequest>* stream,
+                      pb::ReplayResponse*) override {
+    if (grpc::Status status = rpc::Authorize(*context, token_); !status.ok()) return status;
+    const WaitLimit limit{{}, std::min(AnswerBy(*context, clock_.Steady()), clock_.Steady() + kReplayTime)};
+    std::shared_ptr<PushReplay> replay;
+    for (auto request = std::make_shared<pb::ReplayRequest>(); stream->Read(request.get());
+         request = std::make_shared<pb::ReplayRequest>()) {
+      if (replay == nullptr) replay = AwaitReplay(request->generation(), limit);
+      if (replay == nullptr) {
+        return rpc::ToGrpc(base::FailedPrecondition("this parameter server rebuilds no rows for generation {}",
+                                                    request->generation()));
+      }
+      const std::shared_ptr<const pb::PushRequest> push(request, &request->push());
+      absl::StatusOr<std::vector<Gradients>> gradients = GradientsOf(push);
+      if (!gradients.ok()) return rpc::ToGrpc(gradients.status());
+      const absl::Status taken = replay->Take({.step = push->step(),
+                                               .trainer = push->trainer(),
+                                               .trainers = request->trainers(),
+                                               .samples = push->samples(),
+                                               .part = {push->part(), std::max(1, push->parts())},
+                                               .gradients = *std::move(gradients)},
+                                              limit);
+      if (!taken.ok()) return rpc::ToGrpc(taken);
+    }
+    if (replay == nullptr) return rpc::ToGrpc(base::InvalidArgument("replaying pushes: the call has no request"));
+    return grpc::Status::OK;
+  }
+
+  void SetReplay(int64_t generation, std::shared_ptr<PushReplay> replay) {
+    std::shared_ptr<PushReplay> old;
+    {
+      base::MutexLock lock(mutex_);
+      old = std::exchange(replay_, std::move(replay));
+      replays_ = replay_ == nullptr ? 0 : generation;
+      replay_changed_.NotifyAll();
+    }
+    if (old != nullptr) old->Stop();
   }
 
   grpc::Status ExportRows(grpc::ServerContext* context,
@@ -251,6 +298,15 @@ class ParameterServer::Service final : public Callbacks {
     };
   }
 
+  // The trainers may be faster than this server, which reads a checkpoint first. Null: not in time, or it takes a newer
+  // generation's.
+  std::shared_ptr<PushReplay> AwaitReplay(int64_t generation, const WaitLimit& limit) {
+    base::MutexLock lock(mutex_);
+    const auto there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return closed_ || replays_ >= generation; };
+    replay_changed_.WaitUntil(mutex_, limit.stop, limit.deadline, there);
+    return replays_ == generation ? replay_ : nullptr;
+  }
+
   void ExpirePulls(std::stop_token stop) {
     constexpr base::nanoseconds kInterval = base::milliseconds(50);
     base::CondVar never;
@@ -269,7 +325,11 @@ class ParameterServer::Service final : public Callbacks {
   const base::Clock& clock_;
   mutable base::Mutex mutex_;
   std::map<int64_t, std::shared_ptr<ShardGeneration>> shards_ ABSL_GUARDED_BY(mutex_);
-  std::jthread expiry_;  // last member: stops and joins before the others are destroyed
+  base::CondVar replay_changed_;
+  int64_t replays_ ABSL_GUARDED_BY(mutex_) = 0;  // the generation of replay_; 0: null
+  std::shared_ptr<PushReplay> replay_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is rebuilt any more
+  std::jthread expiry_;                          // last member: stops and joins before the others are destroyed
 };
 
 ParameterServer::ParameterServer(std::string token, const base::Clock& clock)
@@ -279,5 +339,8 @@ grpc::Service& ParameterServer::service() { return *service_; }
 void ParameterServer::Install(std::shared_ptr<ShardGeneration> shard) { service_->Install(std::move(shard)); }
 std::shared_ptr<ShardGeneration> ParameterServer::Find(int64_t generation) const { return service_->Find(generation); }
 void ParameterServer::Retain(int64_t first, int64_t last) { service_->Retain(first, last); }
+void ParameterServer::SetReplay(int64_t generation, std::shared_ptr<PushReplay> replay) {
+  service_->SetReplay(generation, std::move(replay));
+}
 
 }  // namespace medley::worker

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "worker/ps/push_replay.h"
 #include "worker/ps/shard_generation.h"
 
 namespace grpc {
@@ -31,6 +32,9 @@ class ParameterServer {
   std::shared_ptr<ShardGeneration> Find(int64_t generation) const;
   // Closes and removes the shards of all generations outside [first, last].
   void Retain(int64_t first, int64_t last);
+  // Directs what trainers send again for `generation`, which is being prepared, to `replay`. Null ends it. Stops the
+  // one before.
+  void SetReplay(int64_t generation, std::shared_ptr<PushReplay> replay);
 
  private:
   class Service;

@@ -3,6 +3,10 @@
 // Outlives generations: while the number of shards stays the same, the next generation's ShardGeneration uses the same
 // store. Thread-safe; one mutex is enough, because an update and a pull of one step never overlap. Waits are bounded.
 //
+// Where Optimizer::lifetime counts sightings, a key with too few of them for a row is kept in a second table, of keys
+// and uses only, and is exported and imported as a row of kUseFloats floats. A key that has lost its row by now reads
+// as its initial values, though the row still exists until another key takes its place.
+//
 // Invariant: the rows are exactly those after update AppliedStep(); StateSamples() counts the samples in them.
 #pragma once
 
@@ -16,6 +20,8 @@
 
 #include "common/base/mutex.h"
 #include "worker/pipeline/wait_limit.h"
+#include "worker/ps/gradient_sums.h"
+#include "worker/ps/replaced_rows.h"
 #include "worker/ps/row_snapshot.h"
 #include "worker/ps/row_table.h"
 
@@ -41,9 +47,11 @@ class RowStore {
  public:
   RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed);
 
-  // Appends the current weights of `keys` to `out`. Errors: NotFound for an unknown table, InvalidArgument for a row
-  // beyond it.
-  absl::Status Read(int table, std::span<const uint64_t> keys, std::vector<float>& out);
+  // Floats that Read writes for `keys` of a table. NotFound for an unknown table.
+  absl::StatusOr<size_t> ReadFloats(int table, size_t keys) const;
+  // Writes the current weights of `keys` to `out`, which has ReadFloats; those of a key without a row are its initial
+  // ones, and no row is created. Errors: NotFound for an unknown table, InvalidArgument for a row beyond it.
+  absl::Status Read(int table, std::span<const uint64_t> keys, std::span<float> out) const;
   // Waits until AppliedStep() >= step. Errors: Cancelled, DeadlineExceeded.
   absl::Status WaitApplied(int64_t step, const WaitLimit& limit);
   // Takes the state from step - 1 to `step`: sums the gradients in the order given (trainer rank), then applies them.
@@ -71,34 +79,46 @@ class RowStore {
   absl::Status ExportSnapshot(RowSnapshot& snapshot, absl::FunctionRef<absl::Status(const RowPiece&)> sink);
   // Frees the rows that were copied for the snapshot. Any thread, also during ExportSnapshot.
   void EndSnapshot(RowSnapshot& snapshot);
-  // Overwrites rows. Call SetApplied once after the last Import; it sets the step, and no undo is possible.
+  // Overwrites rows, which have IsRowWidth floats each and their use, or keys that have no row yet, with only a use
+  // (kUseFloats floats). Call SetApplied once after the last Import; it sets the step,
+  // and no undo is possible.
   absl::Status Import(int table, std::span<const uint64_t> keys, std::span<const float> values);
   void SetApplied(int64_t step, int64_t samples);
+  // That exist, also those that are of no use any more.
   int64_t Rows() const;
 
  private:
-  struct Touched {
-    size_t table = 0;
-    uint32_t row = 0;
-  };
+  const RowTable* Find(int table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RowTable* Find(int table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Check(const GradientView& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called before a row changes.
   void SaveForSnapshot(size_t table, uint32_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyTable(size_t table, std::span<const GradientView> gradients, int64_t step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same where sightings are counted.
+  void ApplyCounted(size_t table, const GradientView& sums, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts a sighting of a key without a row.
+  RowUse Sight(size_t table, uint64_t key, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Creates a row, in the place of another that no undo, export or snapshot needs.
+  uint32_t CreateRow(size_t table, uint64_t key, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepForUndo(size_t table, uint32_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the row says anything in `step`.
+  bool IsKnown(const RowTable& t, uint32_t row, int64_t step) const;
+  bool IsExported(size_t table, uint32_t row, int64_t since_step) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropUndo() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Optimizer optimizer_;
   mutable base::Mutex mutex_;
   base::CondVar applied_;
-  std::vector<RowTable> tables_ ABSL_GUARDED_BY(mutex_);
+  std::vector<RowTable> tables_ ABSL_GUARDED_BY(mutex_);  // with admission, then as many of keys without rows
+  size_t row_tables_ = 0;                                 // constant after construction
   int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;
   bool keeps_undo_ ABSL_GUARDED_BY(mutex_) = true;
   int64_t undo_limit_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t undo_samples_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<Touched> undo_rows_ ABSL_GUARDED_BY(mutex_);
-  std::vector<float> undo_values_ ABSL_GUARDED_BY(mutex_);  // in the order of undo_rows_
+  std::vector<ReplacedRows> undo_ ABSL_GUARDED_BY(mutex_);  // by the last update; one a table
+  GradientSums sums_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<RowSnapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
 };
 

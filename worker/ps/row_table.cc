@@ -1,17 +1,14 @@
 #include "worker/ps/row_table.h"
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
-#include "common/base/rng.h"
+#include "common/base/status.h"
 #include "worker/params/initialize.h"
 
 namespace medley::worker {
 namespace {
 
-constexpr size_t kFirstBuckets = 1024;
-constexpr size_t kBlockFloats = (size_t{64} << 10) / sizeof(float);
+size_t RowBytes(size_t head, size_t floats) { return (head + floats * sizeof(float) + 7) / 8 * 8; }
 
 }  // namespace
 
@@ -20,49 +17,44 @@ RowTable::RowTable(ParameterSpec spec, const Optimizer& optimizer, uint64_t seed
       optimizer_(optimizer),
       seed_(seed),
       columns_(static_cast<size_t>(spec_.columns)),
-      stride_(RowFloats(optimizer.kind, columns_)),
-      rows_per_block_(std::max<size_t>(1, kBlockFloats / std::max<size_t>(1, stride_))) {
-  for (size_t i = 0; i < kFirstBuckets; ++i) buckets_.push_back(0);
-}
+      stride_(RowFloats(optimizer.kind, columns_) + (optimizer.lifetime.Counts() ? kUseFloats : 0)),
+      slabs_(RowBytes(sizeof(Head), stride_)) {}
 
-// With b buckets and 2^n <= b < 2^(n+1), the buckets below b - 2^n are split: their keys use one more bit of the hash.
-size_t RowTable::Bucket(uint64_t key) const {
-  const uint64_t hash = base::Mix64(key);
-  const size_t half = std::bit_floor(buckets_.size());
-  const size_t at = hash & (2 * half - 1);
-  return at < buckets_.size() ? at : hash & (half - 1);
-}
-
-void RowTable::AddBucket() {
-  const size_t added = buckets_.size();
-  const size_t split = added - std::bit_floor(added);
-  uint32_t row = buckets_[split];
-  buckets_[split] = 0;
-  buckets_.push_back(0);
-  while (row != 0) {  // each row of the split bucket stays or moves to the new one
-    Entry& entry = entries_[row - 1];
-    uint32_t& head = buckets_[Bucket(entry.key)];
-    const uint32_t next = std::exchange(entry.next, head);
-    head = std::exchange(row, next);
-  }
-}
-
-uint32_t RowTable::FindOrCreate(uint64_t key) {
-  for (uint32_t row = buckets_[Bucket(key)]; row != 0; row = entries_[row - 1].next) {
-    if (entries_[row - 1].key == key) return row - 1;
-  }
-  if (entries_.size() >= buckets_.size()) AddBucket();
+uint32_t RowTable::Create(uint64_t key) {
+  MEDLEY_CHECK(size() < kMaxRows, "a shard has at most 2^32 - 1 rows of a table");
   const uint32_t row = size();
-  uint32_t& head = buckets_[Bucket(key)];
-  entries_.push_back({.key = key, .next = head});
-  head = row + 1;
-  if (row / rows_per_block_ == blocks_.size()) {
-    blocks_.push_back(std::make_unique_for_overwrite<float[]>(rows_per_block_ * stride()));
-  }
-  const std::span<float> values = Row(row);
-  std::ranges::fill(values, optimizer_.initial_state);
-  InitializeRow(spec_, seed_, static_cast<int64_t>(key), values.first(columns_));
+  slabs_.Append();
+  Begin(row, key);
   return row;
+}
+
+uint32_t RowTable::CreateIn(uint64_t key, absl::FunctionRef<bool(uint32_t row)> is_free) {
+  constexpr uint32_t kLooks = 4;
+  for (uint32_t look = 0; look < std::min(kLooks, size()); ++look) {
+    hand_ = hand_ + 1 < size() ? hand_ + 1 : 0;
+    if (!is_free(hand_)) continue;
+    index_.Remove(RowIndex::Hash(Key(hand_)), hand_);
+    Begin(hand_, key);
+    return hand_;
+  }
+  return Create(key);
+}
+
+void RowTable::Begin(uint32_t row, uint64_t key) {
+  HeadOf(slabs_, row) = {.key = key, .changed = 0};
+  Reset(row);
+  index_.Add(RowIndex::Hash(key), row, KeyOf{slabs_});
+}
+
+void RowTable::Reset(uint32_t row) {
+  const std::span<float> values = Row(row);
+  Initial(Key(row), values.first(columns_));
+  std::ranges::fill(values.subspan(columns_), optimizer_.initial_state);
+  if (optimizer_.lifetime.Counts()) SetUse(row, {});
+}
+
+void RowTable::Initial(uint64_t key, std::span<float> weights) const {
+  InitializeRow(spec_, seed_, static_cast<int64_t>(key), weights);
 }
 
 }  // namespace medley::worker

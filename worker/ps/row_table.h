@@ -1,67 +1,124 @@
-// The rows of one embedding table that a shard holds: a hash map from key to a fixed-stride row.
+// The rows of one embedding table that a shard holds.
 //
-// A row has `columns` weights, then its optimizer state (RowFloats), because an update uses both. The first access
-// to a key creates its row, with deterministic initial values. Rows are never removed or moved and are numbered in the
-// order of creation.
-// No call touches more memory when the table has more rows, also when it grows: rows live in blocks, and the hash map
-// is a linear hash (Litwin 1980), which splits one bucket for each new key instead of rebuilding itself.
+// A row has `columns` weights, then its optimizer state (RowFloats), because an update uses both, beside its key.
+// Where the optimizer's lifetime of rows counts sightings, its use comes behind them. Rows are never moved and are
+// numbered in the order of creation. A row that is of no use any more can become that of another key (CreateIn). A key
+// without a row has the deterministic initial values, so only an update or an import needs to create it.
+// No call touches more memory when the table has more rows, also when it grows: see RowIndex and RowSlabs.
 // Not thread-safe: RowStore guards it.
 #pragma once
 
+#include <absl/functional/function_ref.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
-#include "worker/ps/block_vector.h"
+#include "worker/params/row_lifetime.h"
+#include "worker/ps/row_index.h"
+#include "worker/ps/row_slabs.h"
 
 namespace medley::worker {
 
 class RowTable {
  public:
+  static constexpr uint32_t kNoRow = RowIndex::kNone;
+  static constexpr uint32_t kMaxRows = kNoRow;
+
   RowTable(ParameterSpec spec, const Optimizer& optimizer, uint64_t seed);
   RowTable(RowTable&&) = default;
 
   const ParameterSpec& spec() const { return spec_; }
   size_t columns() const { return columns_; }
   size_t stride() const { return stride_; }  // floats per row
-  uint32_t size() const { return static_cast<uint32_t>(entries_.size()); }
+  uint32_t size() const { return slabs_.size(); }
 
-  // Returns the number of the key's row and creates the row if necessary.
-  uint32_t FindOrCreate(uint64_t key);
-  std::span<float> Row(uint32_t row) { return {RowStart(row), stride()}; }
-  std::span<const float> Row(uint32_t row) const { return {RowStart(row), stride()}; }
-  uint64_t Key(uint32_t row) const { return entries_[row].key; }
+  // Creates the row of a key that has none, with its initial values and no sightings. At most kMaxRows.
+  uint32_t Create(uint64_t key);
+  // The same in the place of an older row for which `is_free`, if one is found among the next few. They are looked at
+  // in turn. Rows that a ForEach under way has found may become those of other keys.
+  uint32_t CreateIn(uint64_t key, absl::FunctionRef<bool(uint32_t row)> is_free);
+  // Gives the row its initial values and no sightings.
+  void Reset(uint32_t row);
+  // The row of a key or kNoRow.
+  uint32_t Find(uint64_t key) const { return index_.Find(key, RowIndex::Hash(key), KeyOf{slabs_}); }
+  // Writes the initial weights of a row.
+  void Initial(uint64_t key, std::span<float> weights) const;
+
+  std::span<float> Row(uint32_t row) { return {Values(row), stride_}; }
+  std::span<const float> Row(uint32_t row) const { return {Values(row), stride_}; }
+  uint64_t Key(uint32_t row) const { return HeadOf(slabs_, row).key; }
   // The step of the last change, even if it was undone; 0 for a row that never changed.
-  int64_t Changed(uint32_t row) const { return entries_[row].changed; }
-  void SetChanged(uint32_t row, int64_t step) { entries_[row].changed = step; }
-  // A number for the caller's use during one update; 0 at first. The caller sets it back to 0.
-  uint32_t& Mark(uint32_t row) { return entries_[row].mark; }
+  int64_t Changed(uint32_t row) const { return HeadOf(slabs_, row).changed; }
+  void SetChanged(uint32_t row, int64_t step) { HeadOf(slabs_, row).changed = step; }
+
+  // Only if the optimizer's lifetime counts.
+  RowUse Use(uint32_t row) const { return UseOf(Row(row).last<kUseFloats>()); }
+  void SetUse(uint32_t row, RowUse use) { PutUse(use, Row(row).last<kUseFloats>()); }
+
+  // Calls visit(i, number of the row of keys[i] or kNoRow) for every i in order, and meanwhile fetches the first
+  // `floats` values of the next rows, so that the memory of several is under way at a time. `visit` may create rows.
+  template <typename Visit>
+  void ForEach(std::span<const uint64_t> keys, size_t floats, Visit visit) const;
 
  private:
-  struct Entry {
-    uint64_t key = 0;
-    int64_t changed = 0;
-    uint32_t next = 0;  // the next row of the bucket + 1; 0: none
-    uint32_t mark = 0;
+  struct Head {
+    uint64_t key;
+    int64_t changed;
   };
-  size_t Bucket(uint64_t key) const;
-  void AddBucket();
-  float* RowStart(uint32_t row) const {
-    return blocks_[row / rows_per_block_].get() + (row % rows_per_block_) * stride();
-  }
+  struct KeyOf {
+    const RowSlabs& slabs;
+    uint64_t operator()(uint32_t row) const { return HeadOf(slabs, row).key; }
+    void Prefetch(uint32_t row) const { __builtin_prefetch(slabs.Row(row)); }
+  };
+  void Begin(uint32_t row, uint64_t key);
+  static Head& HeadOf(const RowSlabs& slabs, uint32_t row) { return *reinterpret_cast<Head*>(slabs.Row(row)); }
+  float* Values(uint32_t row) const { return reinterpret_cast<float*>(slabs_.Row(row) + sizeof(Head)); }
 
   const ParameterSpec spec_;
   const Optimizer optimizer_;
   const uint64_t seed_;
   const size_t columns_;
   const size_t stride_;
-  const size_t rows_per_block_;
-  BlockVector<Entry> entries_;     // by row
-  BlockVector<uint32_t> buckets_;  // the first row of each + 1; 0: none
-  std::vector<std::unique_ptr<float[]>> blocks_;
+  RowIndex index_;
+  RowSlabs slabs_;
+  uint32_t hand_ = 0;  // the row that CreateIn looked at last
 };
+
+template <typename Visit>
+void RowTable::ForEach(std::span<const uint64_t> keys, size_t floats, Visit visit) const {
+  constexpr size_t kAhead = 16;  // keys between the steps of a look-up: bucket, row, visit
+  constexpr size_t kRing = 2 * kAhead;
+  constexpr size_t kLine = 64;
+  struct Pending {
+    uint64_t hash;
+    uint32_t row;
+  };
+  std::array<Pending, kRing> ring;
+  const size_t lines = (sizeof(Head) + floats * sizeof(float) + kLine - 1) / kLine;
+  const size_t ends = keys.size() + kRing;
+  for (size_t i = 0; i < ends; ++i) {
+    if (i >= kRing) {
+      const size_t at = i - kRing;
+      const Pending& pending = ring[at % kRing];
+      // A row that was created meanwhile is found too: rows do not move, and a guess that is wrong is looked up.
+      const bool known = pending.row != kNoRow && Key(pending.row) == keys[at];
+      visit(at, known ? pending.row : index_.Find(keys[at], pending.hash, KeyOf{slabs_}));
+    }
+    if (i < keys.size()) {
+      ring[i % kRing].hash = RowIndex::Hash(keys[i]);
+      index_.Prefetch(ring[i % kRing].hash);
+    }
+    if (i < kAhead || i - kAhead >= keys.size()) continue;
+    Pending& pending = ring[(i - kAhead) % kRing];
+    pending.row = index_.Guess(pending.hash);
+    if (pending.row == kNoRow) continue;
+    const std::byte* row = slabs_.Row(pending.row);
+    for (size_t line = 0; line <= lines; ++line) __builtin_prefetch(row + line * kLine);
+  }
+}
 
 }  // namespace medley::worker

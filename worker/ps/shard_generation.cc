@@ -7,6 +7,12 @@
 
 namespace medley::worker {
 
+Gradients Gradients::Of(int table, std::vector<uint64_t> keys, std::vector<float> values) {
+  auto kept =
+      std::make_shared<std::pair<std::vector<uint64_t>, std::vector<float>>>(std::move(keys), std::move(values));
+  return {.table = table, .keys = kept->first, .values = kept->second, .keeper = kept};
+}
+
 ShardGeneration::ShardGeneration(ShardGenerationOptions options, std::shared_ptr<RowStore> store)
     : options_(std::move(options)), store_(std::move(store)) {}
 

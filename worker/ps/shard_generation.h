@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,8 +36,12 @@ struct ShardGenerationOptions {
 // The row gradients of one table from one trainer for one step.
 struct Gradients {
   int table = 0;
-  std::vector<uint64_t> keys;
-  std::vector<float> values;
+  std::span<const uint64_t> keys;
+  std::span<const float> values;       // keys x columns
+  std::shared_ptr<const void> keeper;  // of keys and values
+
+  // Gradients that keep these vectors.
+  static Gradients Of(int table, std::vector<uint64_t> keys, std::vector<float> values);
 };
 
 // A trainer may divide its push among several messages.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 Item ConstantOf(c10::IValue value) { return {.kind = Item::Kind::kConstant, .constant = std::move(value)}; }
@@ -119,4 +119,4 @@ std::optional<ContainerResult> OnContainer(const std::string& name, const std::v
   return std::nullopt;
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -11,7 +11,7 @@
 #include "worker/torchscript/item.h"
 #include "worker/torchscript/torch.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 // The parameters and buffers of a model by their memory: loaded from a file, a list of them holds other tensors of the
 // same memory.
@@ -46,4 +46,4 @@ struct ContainerResult {
 // What an operator does with a list or a dictionary of items, its first input. nullopt: it does something else.
 std::optional<ContainerResult> OnContainer(const std::string& name, const std::vector<Item>& inputs);
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

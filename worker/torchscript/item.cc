@@ -1,6 +1,6 @@
 #include "worker/torchscript/item.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 c10::IValue ListAt(const Item& item, size_t run, const c10::TypePtr& type) {
@@ -56,4 +56,4 @@ c10::IValue At(const Item& item, size_t run, const c10::TypePtr& type) {
   return item.constant;
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

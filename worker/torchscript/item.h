@@ -8,7 +8,7 @@
 
 #include "worker/torchscript/torch.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 inline constexpr size_t kRuns = 3;
 // Odd primes, so that few sizes of a model are multiples of one of them, and none of all.
@@ -47,4 +47,4 @@ inline bool Item::Fixed() const {
 // The value in one run, as a list of `type` if it is a list.
 c10::IValue At(const Item& item, size_t run, const c10::TypePtr& type);
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

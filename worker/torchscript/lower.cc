@@ -15,7 +15,7 @@
 #include "worker/torchscript/operators.h"
 #include "worker/torchscript/program_writer.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 using torch::jit::Block;
@@ -584,4 +584,4 @@ absl::StatusOr<Entries> Lower(const std::string& file, const std::vector<SampleI
   }
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

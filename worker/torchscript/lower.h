@@ -14,7 +14,7 @@
 
 #include "worker/torchscript/sample.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 // The entries of an archive of PyTorch 2.9: the program and its weights.
 using Entries = std::vector<std::pair<std::string, std::string>>;
@@ -25,4 +25,4 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 // tensors and numbers.
 absl::StatusOr<Entries> Lower(const std::string& file, const std::vector<SampleInput>& inputs);
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -13,7 +13,7 @@
 #include "worker/torchscript/warm_up.h"
 #include "worker/torchscript/zip_writer.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 absl::StatusOr<std::string> ReadAll() {
@@ -51,10 +51,10 @@ absl::Status Run(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript
 
 int main(int argc, char** argv) {
-  const absl::Status status = medley::torchscript::Run({argv + 1, argv + argc});
+  const absl::Status status = medley::worker::torchscript::Run({argv + 1, argv + argc});
   if (!status.ok()) {
     // The first character is the status code, for the reader that started this program.
     std::fputs(fmt::format("{}\n{}", static_cast<int>(status.code()), medley::base::Message(status)).c_str(), stderr);

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <tuple>
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 const std::set<std::string>& ShapeQueries() {
   static const std::set<std::string> kNames = {"aten::size",
@@ -125,4 +125,4 @@ bool NameConvolution(std::string& base, std::string& overload, std::vector<std::
   return true;
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -10,7 +10,7 @@
 #include "worker/torchscript/item.h"
 #include "worker/torchscript/program_writer.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 // Operators that tell something of a tensor other than its numbers.
 const std::set<std::string>& ShapeQueries();
@@ -32,4 +32,4 @@ Place SourceOf(const torch::jit::Node& node);
 // is not known.
 bool NameConvolution(std::string& base, std::string& overload, std::vector<std::pair<std::string, Item>>& arguments);
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

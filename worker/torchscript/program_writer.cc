@@ -7,7 +7,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 using Json = nlohmann::json;
@@ -296,4 +296,4 @@ Entries ProgramWriter::Write() const {
   return entries;
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -13,7 +13,7 @@
 #include "worker/torchscript/item.h"
 #include "worker/torchscript/lower.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 // Where a call is in the user's program.
 struct Place {
@@ -59,4 +59,4 @@ class ProgramWriter {
   Entries files_;
 };
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

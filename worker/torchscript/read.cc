@@ -18,7 +18,7 @@
 #include "common/base/status.h"
 #include "worker/exported/archive.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -190,4 +190,4 @@ absl::StatusOr<std::shared_ptr<const std::string>> LowerTorchScript(const std::s
   return archive;
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -11,7 +11,7 @@
 #include "worker/exported/program.h"
 #include "worker/torchscript/sample.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 struct ReadLimits {
   std::chrono::seconds time{150};
@@ -34,4 +34,4 @@ absl::StatusOr<std::shared_ptr<const std::string>> LowerTorchScript(const std::s
                                                                     const std::vector<SampleInput>& inputs,
                                                                     const ReadLimits& limits = {});
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -8,7 +8,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 std::string Text(const SampleInput& input) {
   return fmt::format("{}:{}:{}", input.name, input.integers ? "int64" : "float32", fmt::join(input.shape, ","));
@@ -35,4 +35,4 @@ absl::StatusOr<SampleInput> ParseSample(std::string_view text) {
   return input;
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

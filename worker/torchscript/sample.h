@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 struct SampleInput {
   std::string name;            // of the argument of forward
@@ -21,4 +21,4 @@ struct SampleInput {
 std::string Text(const SampleInput& input);
 absl::StatusOr<SampleInput> ParseSample(std::string_view text);
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -12,7 +12,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 // What computing needs.
@@ -91,4 +91,4 @@ absl::Status GiveUpRights(const Limits& limits) {
   return result == 0 ? absl::OkStatus() : Failed("seccomp", -result);
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 struct Limits {
   int64_t memory_bytes = int64_t{8} << 30;  // of address space that is added
@@ -17,4 +17,4 @@ struct Limits {
 // refuses; then nothing may be parsed.
 absl::Status GiveUpRights(const Limits& limits);
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -1,8 +1,8 @@
 #pragma once
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 // Lets LibTorch look at the processor and its files, which it does at the first computation, on one thread.
 void WarmUp();
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

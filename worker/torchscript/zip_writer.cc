@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 void Number(std::string& out, uint64_t value, int bytes) {
@@ -55,4 +55,4 @@ std::string Zip(const std::vector<std::pair<std::string, std::string>>& entries)
   return out;
 }
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 
 // `entries`: names and contents, of less than 4 GiB in all.
 std::string Zip(const std::vector<std::pair<std::string, std::string>>& entries);
 
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -49,19 +49,27 @@ bool CoordinatorAddress::Welcome(int64_t term) {
   return true;
 }
 
+base::nanoseconds CoordinatorAddress::interval() const { return claims_ ? claims_->interval() : base::seconds(1); }
+
+Claim CoordinatorAddress::seen() const {
+  base::MutexLock lock(mutex_);
+  return seen_;
+}
+
 bool CoordinatorAddress::LookAtClaims(std::stop_token stop) {
   if (!claims_) return false;
   const auto newest = std::make_shared<Claim>();  // the operation may outlive this object
-  const auto look = [newest, claims = *claims_]() -> absl::Status {
-    MEDLEY_ASSIGN_OR_RETURN(*newest, claims.Newest());
+  const auto look = [newest, claims = *claims_, known = seen()]() -> absl::Status {
+    MEDLEY_ASSIGN_OR_RETURN(*newest, claims.Newest(known));
     return absl::OkStatus();
   };
   const absl::Status status = volume_->Run("reading the claims", kLookTimeout, std::move(stop), look);
   if (!status.ok()) {
-    log::Debug("cannot read the coordinators' claims", {{"error", base::ToString(status)}});
+    base::log::Debug("cannot read the coordinators' claims", {{"error", base::ToString(status)}});
     return false;
   }
   base::MutexLock lock(mutex_);
+  seen_ = *newest;
   if (newest->term < hinted_term_) return false;
   hinted_term_ = 0;
   if (newest->term < current_.term || newest->address.empty() || newest->address == current_.address) return false;

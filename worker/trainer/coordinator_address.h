@@ -11,6 +11,7 @@
 #include <stop_token>
 #include <string>
 
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "worker/checkpoint/files.h"
 #include "worker/checkpoint/volume_thread.h"
@@ -32,14 +33,18 @@ class CoordinatorAddress {
   bool hinted() const;
   // The coordinator at the current address has said its term. False: this member has obeyed a larger one.
   bool Welcome(int64_t term);
+  base::nanoseconds interval() const;  // between two looks, while a session lives
   // Looks at the claims, for 2 s at most. True when the address has changed. A claim that cannot be read is skipped.
   bool LookAtClaims(std::stop_token stop);
 
  private:
+  Claim seen() const;
+
   const std::optional<Claims> claims_;
   const std::unique_ptr<VolumeThread> volume_;  // null: no claims
   mutable base::Mutex mutex_;
   Claim current_ ABSL_GUARDED_BY(mutex_);
+  Claim seen_ ABSL_GUARDED_BY(mutex_);               // by the last look
   int64_t hinted_term_ ABSL_GUARDED_BY(mutex_) = 0;  // larger than that of current_; 0: no hint
 };
 

@@ -13,22 +13,17 @@
 #include "common/program/text.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/device/gpu_group.h"
+#include "worker/model/block_shape.h"
 #include "worker/trainer/background_writer.h"
+#include "worker/trainer/rebuild.h"
+#include "worker/trainer/shard_links.h"
+#include "worker/trainer/trainer_data.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
 namespace {
 
 constexpr uint64_t kHeaderTag = uint64_t{1} << 40;  // larger than the tag of any operation
-
-// State moves in messages of at most 16 MiB, so that a table of any size can move.
-std::vector<std::span<float>> Pieces(std::span<float> values) {
-  constexpr size_t kMost = size_t{4} << 20;
-  std::vector<std::span<float>> pieces;
-  for (; values.size() > kMost; values = values.subspan(kMost)) pieces.push_back(values.first(kMost));
-  if (!values.empty()) pieces.push_back(values);
-  return pieces;
-}
 
 int RankIn(const std::vector<std::string>& members, const std::string& name) {
   const auto it = std::find(members.begin(), members.end(), name);
@@ -47,6 +42,7 @@ absl::StatusOr<std::shared_ptr<GenerationRuntime>> GenerationRuntime::Build(cons
                                                                             std::stop_token stop) {
   std::shared_ptr<GenerationRuntime> runtime(new GenerationRuntime(order, context));
   runtime->data_ = std::move(data);
+  runtime->blocks_ = BlockOrderOf(context.spec->data, runtime->data_->rows());
   if (order.origin() == pb::STATE_ORIGIN_PEERS) runtime->held_ = std::move(held);
   MEDLEY_ASSIGN_OR_RETURN(runtime->plan_, model::FromProto(order.plan()));
   runtime->FindDevice();
@@ -64,10 +60,13 @@ absl::StatusOr<std::shared_ptr<GenerationRuntime>> GenerationRuntime::Build(cons
                       .channel = runtime->channel_.get(),
                       .sparse = sparse,
                       .reducer = runtime->reducer_.get(),
-                      .clock = context.clock};
-  size_t model = 0;
-  for (const int block : runtime->sequence_.blocks) {
+                      .clock = context.clock,
+                      .blocks_of_data = runtime->blocks_};
+  parts.reads = kNoParts;
+  parts.drawn = context.graph->operations.back().negatives;
+  for (size_t model = 0; const int block : runtime->sequence_.blocks) {
     parts.blocks[static_cast<size_t>(block)] = runtime->state_->models()[model++].get();
+    parts.reads |= ReadsOf(*context.graph, runtime->programs_.training.blocks[static_cast<size_t>(block)].operations);
   }
   MEDLEY_ASSIGN_OR_RETURN(runtime->executor_, Executor::Create(runtime->programs_, runtime->device(), std::move(parts),
                                                                context.optimizer, context.spec->training.seed));
@@ -99,13 +98,10 @@ absl::Status GenerationRuntime::Compile() {
     return base::InvalidArgument("generation {} has {} trainers, its plan has {} devices for them", generation(),
                                  trainers_.size(), trainers);
   }
-  const bool statistics = std::ranges::any_of(context_.graph->operations, [](const Operation& operation) {
-    return std::ranges::any_of(operation.parameters, [](const ParameterSpec& parameter) {
-      return parameter.role == ParameterRole::kStatistic;
-    });
-  });
+  const std::vector<ParameterSpec> dense = context_.graph->Parameters(/*sparse=*/false);
+  const bool statistics = std::ranges::find(dense, ParameterRole::kStatistic, &ParameterSpec::role) != dense.end();
   if (program.lag > 1 && statistics) {
-    log::Warn(
+    base::log::Warn(
         fmt::format("batch norm in an asynchronous plan: its running statistics are those of up to {} steps before, as "
                     "parameters are",
                     program.lag - 1));
@@ -133,9 +129,9 @@ bool GenerationRuntime::HasTables(int device) const {
   });
 }
 
-int GenerationRuntime::TableRank() const {
+int GenerationRuntime::TableRank(int of) const {
   int rank = 0;
-  for (int device = 0; device < device_; ++device) rank += HasTables(device) ? 1 : 0;
+  for (int device = 0; device < of; ++device) rank += HasTables(device) ? 1 : 0;
   return rank;
 }
 
@@ -249,15 +245,8 @@ absl::Status GenerationRuntime::ConnectReducers(const std::vector<std::string>& 
 
 absl::Status GenerationRuntime::ConnectServers(std::stop_token stop) {
   if (!NeedsServers()) return absl::OkStatus();
-  PsClientOptions options{.generation = generation(),
-                          .trainer = TableRank(),
-                          .token = context_.session.token,
-                          .tls = context_.session.tls,
-                          .timeout = context_.step_timeout};
-  for (const pb::Peer& peer : order_.peers()) {
-    if (peer.slot().role() == pb::MEMBER_ROLE_SERVER) options.shards.push_back(peer.address());
-  }
-  servers_ = std::make_unique<PsClient>(std::move(options), *context_.clock);
+  const int ranks = TableRank(static_cast<int>(trainers_.size()));
+  servers_ = std::make_unique<PsClient>(ShardsOf(order_, context_, {TableRank(device_), ranks}), *context_.clock);
   return servers_->Connect({stop, context_.clock->Steady() + base::seconds(30)});
 }
 
@@ -266,10 +255,7 @@ pb::Warmed GenerationRuntime::warmed() const {
   warmed.set_generation(generation());
   if (trains()) {
     warmed.set_rows(data_->rows());
-    // A model's file must not change either, from the job's start to its end.
-    const auto& imported = context_.graph->imported;
-    warmed.set_data_digest(imported == nullptr ? data_->digest()
-                                               : data_->digest() + "-" + imported->cut->program->digest);
+    warmed.set_data_digest(TrainedDigest(*data_, *context_.graph, blocks_));
     warmed.set_program(program_hash_);
     warmed.set_lag(std::max(programs_.training.lag, sequence_.depth));
     warmed.set_averages(Averages());
@@ -402,8 +388,7 @@ void GenerationRuntime::LoseOpenSteps() {
 }
 
 absl::StatusOr<double> GenerationRuntime::Probe(int count, base::nanoseconds pause) {
-  if (executor_ == nullptr)
-    return base::FailedPrecondition("generation {} has no place for this trainer", generation());
+  if (executor_ == nullptr) return base::FailedPrecondition("generation {} has no place for this one", generation());
   return executor_->Probe(count, pause);
 }
 

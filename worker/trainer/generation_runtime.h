@@ -22,6 +22,7 @@
 #include "medley/job/v1/coordinator.pb.h"
 #include "worker/checkpoint/files.h"
 #include "worker/collective/group.h"
+#include "worker/data/block_order.h"
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
 #include "worker/model/graph.h"
@@ -40,6 +41,9 @@ namespace medley::worker {
 struct TrainerContext {
   const model::JobSpec* spec = nullptr;
   const Graph* graph = nullptr;  // set by Trainer when it has read the training data
+  // Copies what lies in an object store to this machine, and lets `spec` name the copies; called before its data are
+  // read, with no other call at the same time. Unset: nothing lies there.
+  std::function<absl::Status(const std::stop_token& stop)> copy_data = {};
   Optimizer optimizer;
   SessionOptions session;              // member, instance, token, coordinator
   std::string ip;                      // address on which tensors of peers arrive
@@ -50,7 +54,10 @@ struct TrainerContext {
   std::shared_ptr<ComputeThreads> threads;  // for the worker thread; null: none beside it
   std::shared_ptr<device::Device> device;   // that computes; null: the CPU
   BlockMaker make_block = MakeModelBlock;
-  bool plain_nccl = false;  // between machines, though the job's tensors are encrypted
+  std::shared_ptr<PushLog> push_log = nullptr;  // for servers that are lost; null: nothing is kept
+  bool plain_nccl = false;                      // between machines, though the job's tensors are encrypted
+  // The shard of rows that this process keeps where a plan has them in trainers; null: the model has no tables.
+  ParameterServer* own_rows = nullptr;
   base::Clock* clock = nullptr;
   base::nanoseconds step_timeout{base::seconds(90)};
 };
@@ -68,6 +75,8 @@ class GenerationRuntime final : public PreparedGeneration {
   job::v1::Warmed warmed() const override;
   void Abort() override;
 
+  // Whether its state follows from that of the former generation.
+  bool continues() const { return order_.origin() == job::v1::STATE_ORIGIN_PEERS; }
   bool trains() const { return device_ >= 0; }
   // Index of this trainer in the program; -1 unless trains().
   int device() const { return device_; }
@@ -112,7 +121,7 @@ class GenerationRuntime final : public PreparedGeneration {
   bool Averages() const;  // replicas differ, except after steps that agree
   absl::Status Transfer(const job::v1::Switch& order);
   bool HasTables(int device) const;
-  int TableRank() const;  // this trainer's rank among those with tables, which push to the servers
+  int TableRank(int of) const;  // a device's rank among those with tables, which push to the servers
   bool NeedsServers() const;
   WaitLimit Limit() const;
   absl::Status AwaitData(const std::string& name, int64_t step);
@@ -129,6 +138,7 @@ class GenerationRuntime final : public PreparedGeneration {
   int transfer_rank_ = -1;
   std::vector<Move> moves_;
   std::shared_ptr<const Dataset> data_;
+  BlockOrder blocks_;                    // in which the data are shuffled
   std::shared_ptr<TrainerState> held_;   // the state of the source generation
   std::shared_ptr<TrainerState> state_;  // the state of this generation; held_ when the operations are the same
   std::stop_source abort_;

@@ -113,8 +113,9 @@ class Member::Rep {
         return;
       }
       case pb::SessionResponse::kRelease: {
-        log::Info("the coordinator released this member",
-                  {{"exit_code", std::to_string(order.release().exit_code())}, {"reason", order.release().reason()}});
+        base::log::Info(
+            "the coordinator released this member",
+            {{"exit_code", std::to_string(order.release().exit_code())}, {"reason", order.release().reason()}});
         base::MutexLock lock(mutex_);
         exit_code_ = order.release().exit_code();
         end_.request_stop();
@@ -266,9 +267,9 @@ class Member::Rep {
   }
 
   void Fault(int64_t generation, int64_t step, const absl::Status& status) {
-    log::Warn("fault", {{"generation", std::to_string(generation)},
-                        {"step", std::to_string(step)},
-                        {"status", base::ToString(status)}});
+    base::log::Warn("fault", {{"generation", std::to_string(generation)},
+                              {"step", std::to_string(step)},
+                              {"status", base::ToString(status)}});
     pb::SessionRequest request;
     pb::Fault& fault = *request.mutable_fault();
     fault.set_generation(generation);
@@ -286,8 +287,8 @@ class Member::Rep {
 
   // The member trains on.
   void CheckpointFault(int64_t generation, int64_t step, const absl::Status& status) {
-    log::Warn("could not write a part of a checkpoint",
-              {{"step", std::to_string(step)}, {"status", base::ToString(status)}});
+    base::log::Warn("could not write a part of a checkpoint",
+                    {{"step", std::to_string(step)}, {"status", base::ToString(status)}});
     pb::SessionRequest request;
     pb::Fault& fault = *request.mutable_fault();
     fault.set_generation(generation);

@@ -10,6 +10,7 @@
 #include "worker/checkpoint/reader.h"
 #include "worker/ps/sharding.h"
 #include "worker/trainer/background_writer.h"
+#include "worker/trainer/rebuild.h"
 #include "worker/trainer/trainer_state.h"
 
 namespace medley::worker {
@@ -18,6 +19,7 @@ namespace pb = ::medley::job::v1;
 absl::StatusOr<std::shared_ptr<ServerGeneration>> ServerGeneration::Build(const pb::Prepare& order,
                                                                           const ServerContext& context,
                                                                           std::shared_ptr<RowStore> held,
+                                                                          ParameterServer& server,
                                                                           std::stop_token stop) {
   std::shared_ptr<ServerGeneration> generation(new ServerGeneration(order, context));
   if (order.origin() == pb::STATE_ORIGIN_PEERS) generation->held_ = std::move(held);
@@ -26,6 +28,12 @@ absl::StatusOr<std::shared_ptr<ServerGeneration>> ServerGeneration::Build(const 
   generation->store_ = std::make_shared<RowStore>(context.tables, context.optimizer, context.seed);
   if (order.origin() == pb::STATE_ORIGIN_CHECKPOINT) MEDLEY_RETURN_IF_ERROR(generation->Load(stop));
   if (order.origin() != pb::STATE_ORIGIN_PEERS) return generation;
+  if (Rebuilds(order, generation->shard())) {
+    if (order.rebuild().after_step() > 0) MEDLEY_RETURN_IF_ERROR(generation->Load(stop));
+    MEDLEY_RETURN_IF_ERROR(TakePushes(order, generation->store_, server, *context.clock, stop));
+    generation->rebuilt_ = true;
+    return generation;
+  }
   generation->FindSources();
   for (Source& source : generation->sources_) {
     MEDLEY_ASSIGN_OR_RETURN(const RowsCopied copied,
@@ -97,7 +105,7 @@ void ServerGeneration::FindSources() {
   for (const pb::Peer& peer : order_.sources()) {
     if (peer.slot().role() == pb::MEMBER_ROLE_SERVER) servers.push_back(peer);
   }
-  const bool same_map = static_cast<int>(servers.size()) == shards_;
+  const bool same_map = order_.has_rebuild() || static_cast<int>(servers.size()) == shards_;
   for (const pb::Peer& peer : servers) {
     // With the same number of shards, only the old shard with this index has rows for this one.
     if (same_map && peer.slot().index() != shard_) continue;
@@ -138,6 +146,7 @@ absl::Status ServerGeneration::TakeState(const pb::Switch& order) {
     case pb::STATE_ORIGIN_CHECKPOINT:
       break;
     default: {
+      if (rebuilt_) break;
       if (sources_.empty())
         return base::FailedPrecondition("no parameter server holds the rows of generation {}",
                                         order_.source_generation());

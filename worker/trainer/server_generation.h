@@ -21,10 +21,12 @@ namespace medley::worker {
 
 class ServerGeneration final : public PreparedGeneration {
  public:
-  // `held`: this server's store of order.source_generation; null when it has none.
+  // `held`: this server's store of order.source_generation; null when it has none. `server`: receives what trainers
+  // send again when this shard is rebuilt.
   static absl::StatusOr<std::shared_ptr<ServerGeneration>> Build(const job::v1::Prepare& order,
                                                                  const ServerContext& context,
-                                                                 std::shared_ptr<RowStore> held, std::stop_token stop);
+                                                                 std::shared_ptr<RowStore> held,
+                                                                 ParameterServer& server, std::stop_token stop);
 
   int64_t generation() const override { return order_.generation(); }
   job::v1::Warmed warmed() const override;
@@ -56,6 +58,7 @@ class ServerGeneration final : public PreparedGeneration {
   int shard_ = -1;
   int shards_ = 0;
   int trainers_ = 0;
+  bool rebuilt_ = false;  // store_ has the rows of a lost server at the step of the switch
   std::vector<Source> sources_;
   std::shared_ptr<RowStore> held_;
   std::shared_ptr<RowStore> store_;

@@ -28,7 +28,7 @@ class ServerRole::Rep {
     const auto shard = server_.Find(order.source_generation());
     MEDLEY_ASSIGN_OR_RETURN(
         std::shared_ptr<ServerGeneration> generation,
-        ServerGeneration::Build(order, context_, shard == nullptr ? nullptr : shard->shared_store(), stop));
+        ServerGeneration::Build(order, context_, shard == nullptr ? nullptr : shard->shared_store(), server_, stop));
     return std::shared_ptr<PreparedGeneration>(std::move(generation));
   }
 

@@ -33,7 +33,6 @@ rpc::ChannelOptions Reconnecting(const SessionOptions& options) {
           .connect_backoff_max = base::milliseconds(500)};
 }
 
-constexpr base::nanoseconds kLookAtClaims = base::seconds(1);
 constexpr base::nanoseconds kTryHint = base::seconds(3);  // then the claims say again where the coordinator is
 
 std::string AddressOf(const SessionOptions& options) {
@@ -117,8 +116,8 @@ class SessionClient::Rep {
         return base::Unavailable("the coordinator at {} has been unreachable for {:.0f} s: {}", address,
                                  base::ToSeconds(silence), base::Message(end));
       }
-      log::Debug("the session with the coordinator ended",
-                 {{"member", options_.member}, {"status", base::ToString(end)}});
+      base::log::Debug("the session with the coordinator ended",
+                       {{"member", options_.member}, {"status", base::ToString(end)}});
       // A broken session is resumed at once, before the coordinator treats this member as lost. The claims are looked
       // at meanwhile, and the volume may be slow.
       if (!heard) FindCoordinator(stop);
@@ -181,7 +180,7 @@ class SessionClient::Rep {
 
   // Ends the session when another coordinator has claimed the job.
   void LeaveForNewClaim(grpc::ClientContext& session, const std::stop_token& end) {
-    while (clock_.SleepFor(kLookAtClaims, end)) {
+    while (clock_.SleepFor(book_->interval(), end)) {
       if (book_->LookAtClaims(end)) session.TryCancel();
     }
   }

@@ -11,12 +11,10 @@
 #include "common/base/mutex.h"
 #include "common/base/processor_time.h"
 #include "common/base/status.h"
-#include "worker/data/label_values.h"
-#include "worker/data/memory_estimate.h"
-#include "worker/export/initial_weights.h"
-#include "worker/model/fit_graph.h"
 #include "worker/trainer/background_writer.h"
 #include "worker/trainer/evaluation_report.h"
+#include "worker/trainer/rebuild.h"
+#include "worker/trainer/trainer_data.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
@@ -64,19 +62,18 @@ StepLease FromProto(const pb::StepLease& lease) {
 class Trainer::Rep {
  public:
   Rep(TrainerContext context, LoadOptions load, Send send)
-      : graph_(std::make_unique<Graph>()),
-        context_(WithGraph(std::move(context), *graph_)),
-        load_(load),
+      : data_(*context.spec, context.copy_data, std::move(load), *context.clock),
+        context_(WithGraph(std::move(context), data_.graph())),
         send_(std::move(send)),
         writer_(context_.checkpoint_root) {}
 
-  void Preload(std::stop_token stop) { (void)TrainData(std::move(stop)); }
+  void Preload(const std::stop_token& stop) { (void)data_.Train(stop); }
   Held held() const { return {held_generation_, held_step_}; }
   absl::Status CheckDevice() const { return context_.device == nullptr ? absl::OkStatus() : context_.device->Check(); }
 
   absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) {
     if (order.origin() != pb::STATE_ORIGIN_PEERS) Abort();  // the current state will be replaced
-    MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, TrainData(stop));
+    MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data, data_.Train(stop));
     std::shared_ptr<TrainerState> state;
     {
       base::MutexLock lock(mutex_);
@@ -85,8 +82,10 @@ class Trainer::Rep {
           state = runtime->state();
       }
     }
+    ResentPushes pushes(order, context_.session, context_.push_log, *context_.clock);
     MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<GenerationRuntime> runtime,
                             GenerationRuntime::Build(order, context_, std::move(data), std::move(state), stop));
+    MEDLEY_RETURN_IF_ERROR(pushes.Finish(stop));
     return std::shared_ptr<PreparedGeneration>(std::move(runtime));
   }
 
@@ -104,6 +103,9 @@ class Trainer::Rep {
       base::MutexLock lock(mutex_);
       switching_ = nullptr;
       MEDLEY_RETURN_IF_ERROR(taken);
+      if (context_.push_log != nullptr) {
+        next->continues() ? context_.push_log->CutAfter(order.step()) : context_.push_log->Clear();
+      }
       if (next->trains()) {
         previous_ = std::exchange(current_, next);
         held_generation_ = next->generation();
@@ -127,6 +129,7 @@ class Trainer::Rep {
     ForgetPrevious();
     StepLease next;
     if (ahead != nullptr) next = FromProto(*ahead);
+    if (context_.push_log != nullptr) context_.push_log->DropThrough(lease.saved_step());
     begun_step_ = lease.step();
     return Report(current_->RunStep(FromProto(lease), ahead != nullptr ? &next : nullptr)).status();
   }
@@ -161,8 +164,9 @@ class Trainer::Rep {
     if ((validation ? spec.validation.has_value() : spec.test.has_value()) && !order.only_transform()) {
       EvaluationReport report(order, *context_.clock, send_);
       const auto progressed = [&report] { report.Progressed(); };
-      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data,
-                              validation ? ValidationData(progressed) : TestData(progressed));
+      MEDLEY_ASSIGN_OR_RETURN(
+          const std::shared_ptr<const Dataset> data,
+          validation ? data_.Validation(current_->aborted(), progressed) : data_.Test(current_->aborted(), progressed));
       MEDLEY_ASSIGN_OR_RETURN(
           const ScoreSums scores,
           current_->Evaluate(*data, validation ? "validation-data" : "test-data", order.step(), progressed));
@@ -170,7 +174,7 @@ class Trainer::Rep {
       evaluated.set_test_digest(data->digest());
     }
     if (current_->device() == 0) {
-      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
+      MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, data_.Train({}));
       *evaluated.mutable_transform() = ToProto(train->transform());
     }
     return evaluated;
@@ -210,6 +214,7 @@ class Trainer::Rep {
     held_step_ = current_->state()->AgreedStep();
     halted.set_applied_step(held_step_);
     halted.set_undo_to_step(current_->state()->UndoLimit());
+    if (context_.push_log != nullptr) ReportPushes(*context_.push_log, halted);
     return halted;
   }
 
@@ -242,10 +247,12 @@ class Trainer::Rep {
     progress.set_loss_samples(result.loss_samples);
     progress.set_compute_seconds(result.compute_seconds);
     progress.set_comm_seconds(result.comm_seconds);
+    progress.set_data_seconds(result.data_seconds);
     progress.set_state_samples(current_->state()->samples());
     const double processor = base::ProcessorSeconds();
     if (processor_) progress.set_processor_seconds(processor - *processor_);
     processor_ = processor;
+    progress.set_wants_checkpoint(context_.push_log != nullptr && context_.push_log->IsShort());
     send_(std::move(request));
     return true;
   }
@@ -283,81 +290,17 @@ class Trainer::Rep {
     dropped = std::exchange(previous_, nullptr);
   }
 
-  absl::StatusOr<std::shared_ptr<const Dataset>> TrainData(std::stop_token stop) {
-    base::MutexLock lock(data_mutex_);
-    if (train_ == nullptr) {
-      LoadOptions load = load_;
-      load.stop = stop;
-      load.clock = context_.clock;
-      const model::DataSpec& data = context_.spec->data;
-      MEDLEY_RETURN_IF_ERROR(CheckDataFit(data, load.root, CurrentMemoryRoom(), load.place));
-      ReadProgress progress("the training data", *context_.clock, [](const std::string& line) { log::Info(line); });
-      load.progress = &progress;
-      MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> train, Dataset::Load(data.train, data, nullptr, load));
-      // The test data are read at the end; a mistake in their labels must not cost the training.
-      for (const model::SourceSpec& source : model::EvaluationSources(data)) {
-        MEDLEY_RETURN_IF_ERROR(
-            CheckLabels(source, data, train->transform().label.classes, load.root, stop, train->transform().header));
-      }
-      MEDLEY_ASSIGN_OR_RETURN(*graph_, FitGraph(*context_.spec, *train, load.root));
-      MEDLEY_RETURN_IF_ERROR(
-          UseInitialWeights(*context_.spec, load.root, train->transform().label.classes, InitialParts::kAll, *graph_));
-      train_ = std::move(train);
-      log::Info("read the training data",
-                {{"rows", std::to_string(train_->rows())}, {"bad_rows", std::to_string(train_->bad_rows())}});
-    }
-    return train_;
-  }
-
-  absl::StatusOr<std::shared_ptr<const Dataset>> TestData(std::function<void()> progressed) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
-    base::MutexLock lock(data_mutex_);
-    if (test_ == nullptr) {
-      MEDLEY_ASSIGN_OR_RETURN(test_, Read(*context_.spec->data.test, *train, std::move(progressed)));
-    }
-    return test_;
-  }
-
-  absl::StatusOr<std::shared_ptr<const Dataset>> ValidationData(std::function<void()> progressed) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> train, TrainData({}));
-    if (train->validation() != nullptr) return train->validation();
-    base::MutexLock lock(data_mutex_);
-    if (validation_ == nullptr) {
-      MEDLEY_ASSIGN_OR_RETURN(validation_, Read(context_.spec->data.validation->source, *train, std::move(progressed)));
-    }
-    return validation_;
-  }
-
-  absl::StatusOr<std::shared_ptr<const Dataset>> Read(const model::SourceSpec& source, const Dataset& train,
-                                                      std::function<void()> progressed) const {
-    LoadOptions load = load_;
-    load.stop = current_->aborted();
-    load.clock = context_.clock;
-    load.on_piece = std::move(progressed);
-    ReadProgress progress("the data of an evaluation", *context_.clock,
-                          [](const std::string& line) { log::Info(line); });
-    load.progress = &progress;
-    MEDLEY_ASSIGN_OR_RETURN(auto data, Dataset::Load(source, context_.spec->data, &train.transform(), load));
-    MEDLEY_RETURN_IF_ERROR(CheckRows(*graph_, *data));
-    return data;
-  }
-
-  // The graph of the context follows from the training data. TrainData sets it before anything reads it.
+  // The graph of the context follows from the training data. TrainerData sets it before anything reads it.
   static TrainerContext WithGraph(TrainerContext context, const Graph& graph) {
     context.graph = &graph;
     return context;
   }
 
-  const std::unique_ptr<Graph> graph_;
+  TrainerData data_;
   const TrainerContext context_;
-  const LoadOptions load_;
   const Send send_;
   std::atomic<int64_t> held_generation_ = 0;
   std::atomic<int64_t> held_step_ = 0;
-  base::Mutex data_mutex_;
-  std::shared_ptr<const Dataset> train_ ABSL_GUARDED_BY(data_mutex_);
-  std::shared_ptr<const Dataset> test_ ABSL_GUARDED_BY(data_mutex_);
-  std::shared_ptr<const Dataset> validation_ ABSL_GUARDED_BY(data_mutex_);  // null: not read, or a part of train_
   // Only the worker thread writes these, under mutex_; so it reads them without the lock.
   base::Mutex mutex_;
   std::shared_ptr<GenerationRuntime> current_;

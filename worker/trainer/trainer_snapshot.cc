@@ -16,7 +16,7 @@ absl::Status WriteTable(const TrainerSnapshot::Table& table, CheckpointWriter& w
   const size_t columns = table.columns;
   const size_t rows = table.weights.size() / columns;
   const size_t state_columns = rows == 0 ? 0 : table.state.size() / rows;
-  const size_t width = columns + std::max(columns, state_columns);  // RowFloats
+  const size_t width = columns + state_columns;  // RowFloats
   const size_t rows_per_piece = std::max<size_t>(1, kPieceFloats / width);
   std::vector<uint64_t> keys;
   std::vector<float> values;

@@ -18,6 +18,10 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
     if (options.local_tables) tables.insert(tables.end(), model->Tables().begin(), model->Tables().end());
     models.push_back(std::move(model));
   }
+  if (!tables.empty() && options.settings.optimizer.lifetime.Counts()) {
+    return base::FailedPrecondition(
+        "spec.training.embeddings: the plan keeps whole tables in trainers, where all keys have rows");
+  }
   return std::shared_ptr<TrainerState>(new TrainerState(options, std::move(models), std::move(tables)));
 }
 
@@ -163,10 +167,10 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
     const auto spec = std::ranges::find(table_specs_, table, &ParameterSpec::operation);
     if (spec == table_specs_.end()) return base::DataLoss("the checkpoint has rows of the unknown table {}", table);
     const auto columns = static_cast<size_t>(spec->columns);
-    const size_t floats = RowFloats(options_.settings.optimizer.kind, columns);
-    if (static_cast<size_t>(width) != floats) {
+    const auto floats = static_cast<size_t>(width);
+    if (!IsRowWidth(options_.settings.optimizer.kind, columns, floats)) {
       return base::DataLoss("table {}: a row of the checkpoint has {} floats, a row of the model {}", table, width,
-                            floats);
+                            RowFloats(options_.settings.optimizer.kind, columns));
     }
     const size_t state_columns = columns * StateFloats(options_.settings.optimizer.kind);
     for (size_t k = 0; k < keys.size(); ++k) {

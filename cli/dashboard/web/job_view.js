@@ -48,6 +48,7 @@ function plan(job) {
   const rows = stages.map((s, i) => [String(i), names(s.layers, job.layerNames), s.pool, number(s.units), price(s.pool),
     s.throughput ? number(s.throughput) : "", s.zone || ""]);
   if (made.servers) rows.push(["–", "parameter servers", made.serverPool, number(made.servers), price(made.serverPool), "", ""]);
+  if (made.trainersWithRows) rows.push(["–", "embedding rows", "in the trainers", number(made.trainersWithRows), "", "", ""]);
   const others = (made.alternatives || []).map((a) => [a.label, a.throughput ? number(a.throughput) : "", a.usdPerHour ? usd(a.usdPerHour) : "",
     a.usdTotal ? usd(a.usdTotal) : "", a.reason || ""]);
   return [heading("Plan"),

@@ -25,15 +25,8 @@
 namespace medley::reproductions::heterog {
 namespace {
 
-using bench::Asked;
-using bench::Middle;
-using bench::OnTestbed;
-using bench::PaperRow;
-using bench::PaperRows;
-using bench::ReadGraph;
-using bench::Roofline;
+using sched::DeviceProblem;
 using sched::kForever;
-using sched::StepTimeProblem;
 
 struct Flags {
   std::string part;
@@ -62,14 +55,14 @@ constexpr Roofline kDatasheets = {1, 1e-5, 1};
 
 // A question that is trained on, and what has been learned about it.
 struct Question {
-  Question(std::string label, StepTimeProblem asked_about, const Flags& flags, AgentPolicy& policy)
+  Question(std::string label, DeviceProblem asked_about, const Flags& flags, AgentPolicy& policy)
       : name(std::move(label)), problem(std::move(asked_about)), asked(problem, flags.groups, 1, int64_t{1} << 40) {
     TryBaselines(asked.q);
     baseline = asked.timer.best_seconds();
     learner = std::make_unique<AgentLearner>(policy, asked.q, flags.draws);
   }
   const std::string name;
-  const StepTimeProblem problem;
+  const DeviceProblem problem;
   Asked asked;
   double baseline = kForever;
   std::unique_ptr<AgentLearner> learner;
@@ -87,7 +80,7 @@ class AgentBench {
   absl::Status Unseen();
 
  private:
-  absl::StatusOr<StepTimeProblem> Problem(const PaperRow& row, size_t size, const Roofline& roofline) const {
+  absl::StatusOr<DeviceProblem> Problem(const PaperRow& row, size_t size, const Roofline& roofline) const {
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, ReadGraph(flags_.folder, row.model));
     return OnTestbed(model, row.batch[size], size == 1, roofline);
   }
@@ -96,7 +89,7 @@ class AgentBench {
     if (flags_.weights.empty()) return std::string(ShippedAgentWeights());
     return base::ReadFile(flags_.weights, int64_t{64} << 20);
   }
-  absl::StatusOr<double> CallsUntil(const StepTimeProblem& problem, uint64_t seed, const std::string& weights,
+  absl::StatusOr<double> CallsUntil(const DeviceProblem& problem, uint64_t seed, const std::string& weights,
                                     double seconds, double& best) const;
 
   const Flags flags_;
@@ -116,7 +109,7 @@ absl::Status AgentBench::Train() {
           roofline.link_efficiency = std::exp(rng.Uniform(std::log(0.2), std::log(3)));
           roofline.launch_seconds = std::exp(rng.Uniform(std::log(2e-6), std::log(3e-4)));
         }
-        MEDLEY_ASSIGN_OR_RETURN(StepTimeProblem problem, Problem(row, size, roofline));
+        MEDLEY_ASSIGN_OR_RETURN(DeviceProblem problem, Problem(row, size, roofline));
         auto question = std::make_unique<Question>(
             fmt::format("{} {} GPUs{}", row.model, size == 0 ? 8 : 12, random ? ", random" : ""), std::move(problem),
             flags_, policy);
@@ -173,7 +166,7 @@ absl::Status AgentBench::Search() {
   fmt::print(" seconds of the first |\n|---|---|---|---|---|---|---|---|\n");
   for (const PaperRow& row : PaperRows()) {
     if (!Wanted(row.model)) continue;
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, Problem(row, 1, kDatasheets));
+    MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem, Problem(row, 1, kDatasheets));
     fmt::print("| {} |", row.model);
     Asked first(problem, flags_.groups, static_cast<uint64_t>(flags_.first_seed), flags_.calls);
     TryBaselines(first.q);
@@ -205,7 +198,7 @@ absl::Status AgentBench::Search() {
 
 // Simulations of the agent until what it drew itself takes at most `seconds`, or kForever if all were not enough.
 // `best`: the least seconds of what it drew.
-absl::StatusOr<double> AgentBench::CallsUntil(const StepTimeProblem& problem, uint64_t seed, const std::string& weights,
+absl::StatusOr<double> AgentBench::CallsUntil(const DeviceProblem& problem, uint64_t seed, const std::string& weights,
                                               double seconds, double& best) const {
   Asked asked(problem, flags_.groups, seed, int64_t{1} << 40);
   TryBaselines(asked.q);
@@ -232,7 +225,7 @@ absl::Status AgentBench::Unseen() {
   std::vector<double> ratios;
   for (const PaperRow& row : PaperRows()) {
     if (!Wanted(row.model)) continue;
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, Problem(row, 1, kDatasheets));
+    MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem, Problem(row, 1, kDatasheets));
     Asked asked(problem, flags_.groups, 1, flags_.calls);
     TryBaselines(asked.q);
     const double baseline = asked.timer.best_seconds();

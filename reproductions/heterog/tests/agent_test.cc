@@ -19,7 +19,7 @@ const sched::Planner& GraphAgent() {
 TEST(GraphAgentTest, DrawsBetterStrategiesAfterLearning) {
   for (uint64_t seed = 51; seed < 54; ++seed) {
     base::Rng rng(seed);
-    const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 3, 8);
+    const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 3, 8);
     const sched::OperationGroups groups = sched::GroupOperations(problem, 5);
     const sched::Budget limits = sched::Unlimited();
     const sched::JudgeOf judge(problem);
@@ -45,7 +45,7 @@ TEST(GraphAgentTest, DrawsBetterStrategiesAfterLearning) {
 
 TEST(GraphAgentTest, IsNoWorseThanTheBaselinesAndTheSameForOneSeed) {
   base::Rng rng(61);
-  const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 4, 10);
+  const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 4, 10);
   const auto one = GraphAgent().Solve(problem, 3, sched::Unlimited()),
              other = GraphAgent().Solve(problem, 3, sched::Unlimited());
   ASSERT_THAT(one, IsOk());
@@ -65,7 +65,7 @@ TEST(GraphAgentTest, TheShippedWeightsAreThoseOfThisProgram) {
 
 TEST(GraphAgentTest, WeightsOfAnotherVersionEndThePlanning) {
   base::Rng rng(62);
-  const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 2, 4);
+  const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 2, 4);
   const sched::OperationGroups groups = sched::GroupOperations(problem, 4);
   const sched::Budget limits = sched::Unlimited();
   const sched::JudgeOf judge(problem);
@@ -87,7 +87,7 @@ TEST(GraphAgentTest, NothingFits) {
 
 TEST(GraphAgentTest, TheTimeRunsOut) {
   base::Rng rng(64);
-  const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 4, 30);
+  const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 4, 30);
   static const base::SystemClock clock;
   std::stop_source stop;
   stop.request_stop();

@@ -14,7 +14,7 @@ namespace {
 using base::IsOk;
 
 // For the planner with this name; `graph` is the service's.
-sched::Candidate Solve(const std::string& name, const sched::StepTimeProblem& problem,
+sched::Candidate Solve(const std::string& name, const sched::DeviceProblem& problem,
                        const sched::GraphOptions& options = {.groups = 48, .calls = 400}) {
   sched::Registry planners;
   planners.Add(sched::MakeGraph(options));
@@ -27,7 +27,7 @@ sched::Candidate Solve(const std::string& name, const sched::StepTimeProblem& pr
 TEST(BaselinesTest, AllMakeValidPlansAboveTheBound) {
   base::Rng rng(31);
   for (int round = 0; round < 4; ++round) {
-    const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 3, 8);
+    const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 3, 8);
     for (const auto& planner : MakeBaselines({.groups = 6, .calls = 150})) {
       if (planner->name() == "hetpipe") continue;
       const sched::Candidate solution = Solve(std::string(planner->name()), problem, {.groups = 6, .calls = 150});
@@ -42,7 +42,7 @@ TEST(BaselinesTest, AllMakeValidPlansAboveTheBound) {
 TEST(BaselinesTest, TheSearchOfTheServiceIsNoWorse) {
   base::Rng rng(41);
   for (int round = 0; round < 3; ++round) {
-    const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 4, 12);
+    const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 4, 12);
     const double found = Solve("graph", problem).figures.seconds;
     for (const char* name : {"ev-ps", "ev-ar", "cp-ps", "cp-ar"}) {
       EXPECT_LE(found, Solve(name, problem).figures.seconds * (1 + 1e-9)) << name;
@@ -67,7 +67,7 @@ TEST(BaselinesTest, EndWhereNoneOfFewStrategiesFits) {
 
 // The largest model that is allowed, and nobody waits for its plan.
 TEST(BaselinesTest, LargeQuestionsEndWhenTheyAreStopped) {
-  const sched::StepTimeProblem problem = sched::ProblemOf(sched::ClusterRequest({300, 200}, {1, 3}, 4096));
+  const sched::DeviceProblem problem = sched::ProblemOf(sched::ClusterRequest({300, 200}, {1, 3}, 4096));
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;
@@ -106,7 +106,7 @@ TEST(BaselinesTest, VirtualWorkersOfHetPipeAreAlike) {
 }
 
 TEST(BaselinesTest, HetPipeEndsWithItsLimits) {
-  const sched::StepTimeProblem problem = sched::ProblemOf(sched::ClusterRequest({16, 16, 16, 16}, {1, 2, 3, 4}, 200));
+  const sched::DeviceProblem problem = sched::ProblemOf(sched::ClusterRequest({16, 16, 16, 16}, {1, 2, 3, 4}, 200));
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;

@@ -9,7 +9,7 @@ namespace {
 
 TEST(AgentFeaturesTest, RowsOfAllTables) {
   base::Rng rng(11);
-  const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 5, 20);
+  const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 5, 20);
   const AgentFeatures features = FeaturesOfGraph(problem, sched::GroupOperations(problem, 6));
   EXPECT_EQ(features.operations, 20);
   EXPECT_EQ(features.groups, 6);
@@ -30,13 +30,13 @@ TEST(AgentFeaturesTest, RowsOfAllTables) {
 // What all values are multiplied with changes nothing: the same weights serve a cluster that is twice as fast.
 TEST(AgentFeaturesTest, AreRelative) {
   base::Rng rng(12);
-  const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, 4, 12);
+  const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, 4, 12);
   model::PlanRequest faster = problem.request();
   for (model::Layer& layer : faster.model.layers) {
     for (model::LayerProfile& times : layer.profiles) times.compute_seconds /= 2;
   }
   for (model::ClusterLink& link : faster.cluster.links) link.bytes_per_second *= 2;
-  const sched::StepTimeProblem other = sched::ProblemOf(std::move(faster));
+  const sched::DeviceProblem other = sched::ProblemOf(std::move(faster));
   const AgentFeatures a = FeaturesOfGraph(problem, sched::GroupOperations(problem, 4)),
                       b = FeaturesOfGraph(other, sched::GroupOperations(other, 4));
   const auto near = [](const std::vector<float>& x, const std::vector<float>& y) {
@@ -56,7 +56,7 @@ TEST(AgentFeaturesTest, OneDeviceAndOperationsThatCostNothing) {
     layer.weight_bytes = layer.output_bytes = 0;
     for (model::LayerProfile& times : layer.profiles) times.compute_seconds = 0;
   }
-  const sched::StepTimeProblem problem = sched::ProblemOf(std::move(request));
+  const sched::DeviceProblem problem = sched::ProblemOf(std::move(request));
   const AgentFeatures features = FeaturesOfGraph(problem, sched::GroupOperations(problem, 3));
   for (const float value : features.operation) EXPECT_TRUE(std::isfinite(value));
   for (const float value : features.pair) EXPECT_TRUE(std::isfinite(value));

@@ -25,7 +25,7 @@ AgentSettings Small() {
 
 AgentFeatures RandomFeatures(uint64_t seed, int devices, int operations, int groups) {
   base::Rng rng(seed);
-  const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, devices, operations);
+  const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, devices, operations);
   return FeaturesOfGraph(problem, sched::GroupOperations(problem, groups));
 }
 
@@ -88,7 +88,7 @@ TEST(AgentPolicyTest, TheOrderOfDevicesDoesNotMatter) {
   const model::PlanRequest request = sched::ClusterRequest({1, 1, 1, 1}, {1, 1.5, 2, 5}, 6);
   model::PlanRequest other = request;
   std::ranges::reverse(other.cluster.devices);
-  const sched::StepTimeProblem problem = sched::ProblemOf(request), reversed = sched::ProblemOf(std::move(other));
+  const sched::DeviceProblem problem = sched::ProblemOf(request), reversed = sched::ProblemOf(std::move(other));
   AgentPolicy policy(Small(), 6);
   const AgentDraw wanted = {3, 0, 5, 1};
   const AgentDraw a = Taught(policy, FeaturesOfGraph(problem, sched::GroupOperations(problem, 4)), wanted),
@@ -100,7 +100,7 @@ TEST(AgentPolicyTest, TheOrderOfDevicesDoesNotMatter) {
 
 // Groups may be on different ones of equal devices.
 TEST(AgentPolicyTest, TellsEqualDevicesApart) {
-  const sched::StepTimeProblem problem = sched::ProblemOf(sched::ClusterRequest({3}, {1}, 6));
+  const sched::DeviceProblem problem = sched::ProblemOf(sched::ClusterRequest({3}, {1}, 6));
   const AgentFeatures features = FeaturesOfGraph(problem, sched::GroupOperations(problem, 3));
   const AgentDraw wanted = {2, 0, 1};
   AgentPolicy policy(Small(), 12);

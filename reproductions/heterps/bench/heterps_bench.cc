@@ -1,14 +1,17 @@
 // The figures of HeterPS, section 6, as JSON on standard output:
-//   heterps_bench [--seeds 10] [--limit-seconds 60] [--root .] [planners] [table2] [provision]
+//   heterps_bench [--seeds 10] [--limit-seconds 60] [--root .] [planners] [table2] [provision] [figure11]
 // planners: cost relative to the optimum and seconds of every planner; table2: HeterPS' numbers of layers compared with
-// brute force; provision: the methods to provision a schedule. planning.py makes tables from its output.
+// brute force; provision: the methods to provision a schedule; figure11: every planner's plan for the models of
+// examples/zoo. planning.py makes tables from its output.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
+#include "common/model/convert.h"
 #include "medley/profile/v1/profile.pb.h"
+#include "reproductions/heterps/bench/figure11.h"
 #include "reproductions/heterps/heterps_planners.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planning/stages.h"
@@ -94,6 +97,7 @@ absl::StatusOr<Json> Run(const bench::PlannerBenchOptions& options, const std::v
   const auto wanted = [&](const char* name) { return what.empty() || std::ranges::find(what, name) != what.end(); };
   if (wanted("provision")) MEDLEY_RETURN_IF_ERROR(Provision(parts, out["provision"]));
   if (wanted("table2")) MEDLEY_RETURN_IF_ERROR(Table2(parts, out["table2"]));
+  if (wanted("figure11")) MEDLEY_RETURN_IF_ERROR(Figure11(options, registry, out["figure11"]));
   if (wanted("planners")) {
     MEDLEY_RETURN_IF_ERROR(parts.Planners(
         {"exact", "rl-lstm", "rl-rnn", "bayesian", "genetic", "greedy", "heuristic", "gpu-only", "cpu-only"},
@@ -109,8 +113,8 @@ int main(int argc, char** argv) {
   CLI::App app("The figures of HeterPS as JSON");
   medley::bench::PlannerBenchOptions options;
   std::vector<std::string> what;
-  app.add_option("what", what, "planners, table2, provision; default: all")
-      ->check(CLI::IsMember({"planners", "table2", "provision"}));
+  app.add_option("what", what, "planners, table2, provision, figure11; default: all")
+      ->check(CLI::IsMember({"planners", "table2", "provision", "figure11"}));
   app.add_option("--root", options.root, "the repository")->capture_default_str();
   app.add_option("--seeds", options.seeds, "of every random planner and generator")->check(CLI::Range(1, 1000));
   app.add_option("--limit-seconds", options.limit_seconds, "of one plan")->check(CLI::PositiveNumber);

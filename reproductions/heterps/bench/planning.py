@@ -141,8 +141,29 @@ def figures_table(found):
     return text
 
 
+def figure11(found):
+    """USD of each planner's plan above that of exact, in percent, by the cost model and by the simulator; and which part of the goal
+    the simulator says that exact's plan reaches."""
+    cells = {(e["pools"], e["model"], e["partOfMost"], e["planner"]): e for e in found}
+    text = ""
+    for judge, field in (("the cost model", "usd"), ("the simulator", "simulatedUsd")):
+        for pools in dict.fromkeys(e["pools"] for e in found):
+            rows = []
+            for model, part in dict.fromkeys((e["model"], e["partOfMost"]) for e in found):
+                mine = [cells[(pools, model, part, planner)] for planner in PLANNERS]
+                best = mine[0].get(field)
+                row = [model, f"{100 * part:.0f}", mine[0].get("stages", "-"), "-" if best is None else f"{best:.4f}"]
+                if field == "simulatedUsd":
+                    row.append(percent(mine[0]["simulatedThroughput"] / mine[0]["goal"]) if best else "-")
+                rows.append(row + [percent(e[field] / best - 1) if field in e and best else "none" for e in mine[1:]])
+            text += table(f"Figure 11, {pools}: USD of 45 million samples by {judge}; other plans, percent above exact",
+                          ["model", "goal, % of the most", "stages", "exact"] +
+                          (["reaches, % of the goal"] if field == "simulatedUsd" else []) + PLANNERS[1:], rows)
+    return text
+
+
 def tables(found):
-    parts = {"exact": exact_table, "pareto": pareto_table, "provision": provision_table, "table2": table2}
+    parts = {"exact": exact_table, "pareto": pareto_table, "provision": provision_table, "table2": table2, "figure11": figure11}
     text = [make(found[name]) for name, make in parts.items() if name in found]
     if "planners" in found:
         text += [quality_table(found["planners"]), table3(found["planners"]), figures_table(found["planners"])]

@@ -1,9 +1,24 @@
 #include "reproductions/heterps/heterps_planners.h"
 
+#include "tests/unit/scheduler-service/planner/large_questions.h"
 #include "tests/unit/scheduler-service/planner/search_properties.h"
 
-namespace medley::sched {
+namespace medley::reproductions::heterps {
 namespace {
+
+using sched::Budget;
+using sched::ExpectAutoIsNotWorse;
+using sched::kQuickerRecurrent;
+using sched::kQuickRecurrent;
+using sched::Large;
+using sched::MakeAuto;
+using sched::MakeRlLstm;
+using sched::Problem;
+using sched::Quick;
+using sched::Registry;
+using sched::SearchCase;
+using sched::SearchCaseName;
+using sched::SearchPlannersTest;
 
 using reproductions::heterps::MakeBayesian;
 using reproductions::heterps::MakeGenetic;
@@ -22,6 +37,14 @@ INSTANTIATE_TEST_SUITE_P(Planners, SearchPlannersTest,
                                                     {{"evaluations", 6.}, {"initialSamples", 4.}},
                                                     "evaluations"}),
                          SearchCaseName);
+
+// Large questions, where `auto` proves nothing.
+TEST(HeterpsPlannersTest, NoneIsBetterThanAutoInTheSameProcessorTime) {
+  Registry registry;
+  registry.Add(MakeAuto());
+  for (auto& planner : reproductions::heterps::MakeHeterpsPlanners()) registry.Add(std::move(planner));
+  ExpectAutoIsNotWorse(registry);
+}
 
 TEST(HeterpsPlannersTest, APolicyOfAnotherNetworkIsRefused) {
   const base::FakeClock clock;
@@ -47,4 +70,4 @@ TEST(HeterpsPlannersTest, OptionsThatDoNotGoTogetherAreNamed) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::reproductions::heterps

@@ -17,7 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "reproductions/tapp/tapp_planner.h"
-#include "scheduler-service/step_time/device_simulator.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/step_times.h"
 
@@ -34,7 +34,7 @@ absl::StatusOr<double> MeasureReward(const worker::JobOptions& options, const mo
 absl::StatusOr<std::vector<bench::NamedShape>> RewardedShapes(const model::Profile& profile,
                                                               const worker::JobOptions& options, int rewards) {
   MEDLEY_ASSIGN_OR_RETURN(const model::PlanRequest request, bench::AskForTwoPools(profile, "tapp/async"));
-  MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem problem, sched::StepTimeProblem::Compile(request));
+  MEDLEY_ASSIGN_OR_RETURN(const sched::DeviceProblem problem, sched::DeviceProblem::Compile(request));
   const base::SystemClock clock;
   std::vector<double> ratios;  // measured over simulated
   sched::DeviceSimulator simulator(problem, {});

@@ -18,6 +18,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "reproductions/tapp/baselines.h"
 #include "reproductions/tapp/tapp_planner.h"
@@ -28,8 +29,8 @@
 #include "scheduler-service/planning/registry.h"
 #include "scheduler-service/profile/analytic.h"
 #include "scheduler-service/simulate/plan_simulation.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::reproductions::tapp {
 namespace {
@@ -86,7 +87,7 @@ struct Outcome {
   double took = 0;
   sched::Candidate solution;
 };
-Outcome Solve(const sched::Planner& planner, const sched::StepTimeProblem& problem, uint64_t seed) {
+Outcome Solve(const sched::Planner& planner, const sched::DeviceProblem& problem, uint64_t seed) {
   const sched::Budget limits(kClock, base::SteadyTime::max(), {});
   const base::SteadyTime begin = kClock.Steady();
   Outcome out;
@@ -108,7 +109,7 @@ TappOptions OptionsOf(const Flags& flags, double polish) {
 }
 
 // The part of a step in which the busiest device does not compute.
-double NotComputing(const sched::StepTimeProblem& problem, const model::ExecutionPlan& plan) {
+double NotComputing(const sched::DeviceProblem& problem, const model::ExecutionPlan& plan) {
   const sched::DeviceLinks links{problem.links(), problem.index()};
   sched::PlanSimulationOptions options{.steps = 40};
   options.links = &links;
@@ -119,7 +120,7 @@ double NotComputing(const sched::StepTimeProblem& problem, const model::Executio
 }
 
 // A model of the paper on 3 to 8 devices of the datasheets, each a machine of its own, with links of 1 to 100 Gbit/s.
-sched::StepTimeProblem RandomCluster(const Flags& flags, int number) {
+sched::DeviceProblem RandomCluster(const Flags& flags, int number) {
   base::Rng rng(base::Mix64(flags.seed + static_cast<uint64_t>(number)));
   const char* const models[] = {"alexnet", "vgg16", "inception_v3"};
   const char* const hardware[] = {"cpu-16", "t4", "v100", "l4", "a100-40"};
@@ -147,7 +148,7 @@ sched::StepTimeProblem RandomCluster(const Flags& flags, int number) {
 }
 
 // Unlike layers on 3 to 8 devices.
-sched::StepTimeProblem RandomProblem(base::Rng& rng, bool asynchronous) {
+sched::DeviceProblem RandomProblem(base::Rng& rng, bool asynchronous) {
   model::PlanRequest request = sched::RandomClusterRequest(rng, 3 + static_cast<int>(rng.Below(6)), 12);
   for (model::Layer& layer : request.model.layers) {
     const double work = sched::LogUniform(rng, 0.1, 10), weights = sched::LogUniform(rng, 0.01, 10);
@@ -197,7 +198,7 @@ class Bench {
     std::vector<double> took, alone;
     int better = 0, alone_better = 0, pipe_torch = 0, pipedream = 0;
     for (int c = 0; c < flags_.clusters; ++c) {
-      const sched::StepTimeProblem problem = RandomCluster(flags_, c);
+      const sched::DeviceProblem problem = RandomCluster(flags_, c);
       const Outcome exact = Solve(*planners_.Find("exact", sched::Supply::kDevices), problem, 1);
       const Outcome tapp = Solve(*MakeTapp(OptionsOf(flags_, flags_.polish)), problem, 1);
       const Outcome networks = Solve(*MakeTapp(OptionsOf(flags_, 0)), problem, 1);
@@ -252,7 +253,7 @@ class Bench {
       std::vector<std::pair<double, std::string>> far;
       for (int i = 0; i < 400; ++i) {
         base::Rng rng(base::Mix64(flags_.seed + 7000 + static_cast<uint64_t>(i)));
-        const sched::StepTimeProblem problem = RandomProblem(rng, asynchronous);
+        const sched::DeviceProblem problem = RandomProblem(rng, asynchronous);
         const auto stages = sched::RandomPipeline(problem, rng);
         const sched::Budget limits(kClock, base::SteadyTime::max(), {});
         const sched::JudgeOf judge(problem);
@@ -287,7 +288,7 @@ class Bench {
 
   void Learning() {
     for (const bool paper : {false, true}) {
-      const sched::StepTimeProblem problem = sched::ProblemOf(ReadRequest(flags_, "vgg16", 64, 1));
+      const sched::DeviceProblem problem = sched::ProblemOf(ReadRequest(flags_, "vgg16", 64, 1));
       TappOptions options = OptionsOf(flags_, 0);
       options.paper = paper;
       std::vector<TappRound> rounds;
@@ -305,7 +306,7 @@ class Bench {
   }
 
  private:
-  void OneRow(const std::string& title, const sched::StepTimeProblem& problem) {
+  void OneRow(const std::string& title, const sched::DeviceProblem& problem) {
     fmt::print("table: {}: {} layers, {} cuts\n", title, problem.layers(), problem.cuts().size());
     const Outcome bsp = Solve(*planners_.Find("bsp", sched::Supply::kDevices), problem, 1);
     double cpu = problem.WorkOf(0, problem.layers(), 0).At(1);
@@ -336,7 +337,7 @@ class Bench {
     std::fflush(stdout);
   }
 
-  void Print(const std::string& name, const sched::StepTimeProblem& problem, const Outcome& outcome, const Outcome& bsp,
+  void Print(const std::string& name, const sched::DeviceProblem& problem, const Outcome& outcome, const Outcome& bsp,
              const Outcome& exact) {
     if (!outcome.solution.plan) {
       fmt::print("  {:22} does not fit\n", name);

@@ -17,7 +17,7 @@ namespace {
 using base::IsOk;
 using testing::ElementsAre;
 
-sched::StepTimeProblem ThreeLayers(int devices) {
+sched::DeviceProblem ThreeLayers(int devices) {
   model::PlanRequest request = sched::ClusterRequest({devices}, {1}, 3);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
   request.model.layers[0].kind = "CONVOLUTION";
@@ -90,7 +90,7 @@ TEST(TappPolicyTest, EqualSeedsGiveEqualDraws) {
 TEST(TappPolicyTest, ADeviceIsGivenOnceAndEveryGroupGetsOne) {
   base::Rng rng(4);
   for (int round = 0; round < 30; ++round) {
-    const sched::StepTimeProblem problem = sched::RandomPipelineProblem(rng, 1 + static_cast<int>(rng.Below(6)), 6);
+    const sched::DeviceProblem problem = sched::RandomPipelineProblem(rng, 1 + static_cast<int>(rng.Below(6)), 6);
     TappPolicy policy(FeaturesOf(problem), problem.devices(), {}, rng.Next());
     const TappDraw draw = policy.Draw(3)[2];
     std::set<int> used;
@@ -115,7 +115,7 @@ TappOptions Quick() {
 TEST(TappBaselinesTest, MakePlansAndTheBestSubsetIsNoWorseThanAllDevices) {
   base::Rng rng(61);
   for (int round = 0; round < 6; ++round) {
-    const sched::StepTimeProblem problem =
+    const sched::DeviceProblem problem =
         sched::RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(4)), 2 + static_cast<int>(rng.Below(6)), true);
     std::map<std::string, double> seconds;
     for (const auto& planner : MakeBaselines()) {
@@ -131,7 +131,7 @@ TEST(TappBaselinesTest, MakePlansAndTheBestSubsetIsNoWorseThanAllDevices) {
 
 TEST(TappPlannerTest, IsNearTheExactPipeline) {
   base::Rng rng(71);
-  const auto exact = [](const sched::StepTimeProblem& problem) {
+  const auto exact = [](const sched::DeviceProblem& problem) {
     for (auto& planner : sched::MakePipelinePlanners()) {
       if (planner->name() == "exact") {
         return planner->Solve(problem, 1, sched::NoLimits())->figures.seconds;
@@ -140,7 +140,7 @@ TEST(TappPlannerTest, IsNearTheExactPipeline) {
     return 0.0;
   };
   for (int round = 0; round < 4; ++round) {
-    const sched::StepTimeProblem problem = sched::RandomPipelineProblem(rng, 3, 6);
+    const sched::DeviceProblem problem = sched::RandomPipelineProblem(rng, 3, 6);
     const auto solution = MakeTapp(Quick())->Solve(problem, 1, sched::NoLimits());
     ASSERT_THAT(solution, IsOk());
     ASSERT_TRUE(solution->plan);
@@ -151,7 +151,7 @@ TEST(TappPlannerTest, IsNearTheExactPipeline) {
 
 // Its draws are timed as what they would run: one stage on one device computes a batch in one piece.
 TEST(TappPlannerTest, ChoosesADeviceAloneThatComputesItsBatchInOnePiece) {
-  const sched::StepTimeProblem problem = sched::ProblemOf(sched::TwoFarDevices(0.7));
+  const sched::DeviceProblem problem = sched::ProblemOf(sched::TwoFarDevices(0.7));
   const auto solution = MakeTapp(Quick())->Solve(problem, 1, sched::NoLimits());
   ASSERT_THAT(solution, IsOk());
   ASSERT_TRUE(solution->plan);
@@ -164,7 +164,7 @@ TEST(TappPlannerTest, ChoosesADeviceAloneThatComputesItsBatchInOnePiece) {
 // Rewards may come from real processes: what they say counts, also against the simulator.
 TEST(TappPlannerTest, RewardsMayBeMeasured) {
   base::Rng rng(74);
-  const sched::StepTimeProblem problem = sched::RandomPipelineProblem(rng, 3, 6);
+  const sched::DeviceProblem problem = sched::RandomPipelineProblem(rng, 3, 6);
   static const base::SystemClock clock;
   int64_t measured = 0;
   const auto measure = [&](const model::ExecutionPlan& plan) -> absl::StatusOr<double> {
@@ -187,14 +187,14 @@ TEST(TappPlannerTest, RewardsMayBeMeasured) {
 
 TEST(TappPlannerTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(72);
-  const sched::StepTimeProblem problem = sched::RandomPipelineProblem(rng, 4, 6);
+  const sched::DeviceProblem problem = sched::RandomPipelineProblem(rng, 4, 6);
   const auto solve = [&] { return MakeTapp(Quick())->Solve(problem, 5, sched::NoLimits())->plan; };
   EXPECT_EQ(*solve(), *solve());
 }
 
 TEST(TappPlannerTest, ThePapersSettingsNeedRepair) {
   base::Rng rng(73);
-  const sched::StepTimeProblem problem = sched::RandomPipelineProblem(rng, 3, 6);
+  const sched::DeviceProblem problem = sched::RandomPipelineProblem(rng, 3, 6);
   TappOptions options = Quick();
   options.paper = true;
   options.rounds = 3;

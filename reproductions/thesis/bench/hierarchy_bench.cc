@@ -14,19 +14,31 @@
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
-#include "scheduler-service/step_time/device_simulator.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
-namespace medley::sched {
+namespace medley::reproductions::thesis {
 namespace {
+
+using sched::Arrangement;
+using sched::Budget;
+using sched::DeviceProblem;
+using sched::DeviceSimulator;
+using sched::Formation;
+using sched::kForever;
+using sched::MakeHierarchyPlanner;
+using sched::Participation;
+using sched::ProblemOf;
+using sched::RandomClusterRequest;
+using sched::WithSlowLinks;
 
 double Quantile(std::vector<double> values, double q) {
   std::ranges::sort(values);
   return values.empty() ? 0 : values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
-double Simulated(const StepTimeProblem& problem, const Arrangement& arrangement) {
+double Simulated(const DeviceProblem& problem, const Arrangement& arrangement) {
   DeviceSimulator evaluator(problem, {});
   return evaluator.Seconds(BuildDataParallel(problem, WithShares(problem, arrangement))).value();
 }
@@ -36,7 +48,7 @@ void Groups(int instances, uint64_t seed) {
   std::vector<double> above;
   for (int i = 0; i < instances; ++i) {
     base::Rng rng(base::Mix64(seed + static_cast<uint64_t>(i)));
-    const StepTimeProblem problem = ProblemOf(RandomClusterRequest(rng, 2 + static_cast<int>(rng.Below(9))));
+    const DeviceProblem problem = ProblemOf(RandomClusterRequest(rng, 2 + static_cast<int>(rng.Below(9))));
     const double bytes = problem.WeightBytes(0, problem.layers());
     const Participation chosen = ChooseGroups(problem, bytes, Formation::kBest, rng);
     const double ours = Simulated(problem, chosen.arrangement);
@@ -68,7 +80,7 @@ void Exact(int instances, uint64_t seed) {
   std::vector<double> above, ring;
   for (int i = 0; i < instances; ++i) {
     base::Rng rng(base::Mix64(seed + 1000 + static_cast<uint64_t>(i)));
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, 3 + static_cast<int>(rng.Below(7))), 0.5));
     const double bytes = problem.WeightBytes(0, problem.layers());
     std::vector<int> devices;
@@ -90,7 +102,7 @@ void Ring(int instances, uint64_t seed) {
     std::vector<double> ratio, step, seconds, random;
     for (int i = 0; i < instances; ++i) {
       base::Rng rng(base::Mix64(seed + 2000 + static_cast<uint64_t>(1000 * devices + i)));
-      const StepTimeProblem problem = ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, devices), 0.3));
+      const DeviceProblem problem = ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, devices), 0.3));
       const double bytes = problem.WeightBytes(0, problem.layers());
       std::vector<int> all;
       for (int d = 0; d < devices; ++d) all.push_back(d);
@@ -118,7 +130,7 @@ void Ring(int instances, uint64_t seed) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::reproductions::thesis
 
 int main(int argc, char** argv) {
   CLI::App app{"The planner hierarchy against exact searches and dumb alternatives"};
@@ -131,9 +143,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   for (const std::string& part : parts) {
     const auto count = [&](int usual) { return instances > 0 ? instances : usual; };
-    if (part == "groups") medley::sched::Groups(count(1000), seed);
-    if (part == "exact") medley::sched::Exact(count(200), seed);
-    if (part == "ring") medley::sched::Ring(count(5), seed);
+    if (part == "groups") medley::reproductions::thesis::Groups(count(1000), seed);
+    if (part == "exact") medley::reproductions::thesis::Exact(count(200), seed);
+    if (part == "ring") medley::reproductions::thesis::Ring(count(5), seed);
   }
   return 0;
 }

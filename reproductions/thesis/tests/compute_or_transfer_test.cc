@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/rng.h"
-#include "scheduler-service/step_time/shares.h"
+#include "scheduler-service/devices/shares.h"
 
 namespace medley::reproductions::thesis {
 namespace {
@@ -50,7 +50,7 @@ TEST(ComputeOrTransferTest, GroupsEndTogether) {
   base::Rng rng(3);
   for (int round = 0; round < 200; ++round) {
     std::vector<NodeGroup> groups(1 + rng.Below(5));
-    std::vector<sched::StepTimeProblem::Work> work;
+    std::vector<sched::DeviceProblem::Work> work;
     const double jobs = rng.Uniform(1, 1000);
     for (NodeGroup& group : groups) {
       group = {1 + static_cast<int>(rng.Below(6)), rng.Uniform(0.1, 50)};

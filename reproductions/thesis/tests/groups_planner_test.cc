@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::reproductions::thesis {
 namespace {

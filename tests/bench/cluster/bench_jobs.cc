@@ -9,6 +9,7 @@
 #include "common/model/fingerprint.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "operator/api/resources.h"
 #include "operator/builders/objects.h"

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-SCENARIOS = ["aws-us-west-2", "aws-us", "gcp-us-central1", "gcp-10-regions"]
+SCENARIOS = ["aws-us"]
 DRAWN = {0: "#1f6f43", 1: "#b3541e", 2: "#555555", 3: "#3b5b92"}  # strategy -> colour
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 300, 60, 40, 64
 

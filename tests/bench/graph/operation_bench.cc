@@ -51,7 +51,7 @@ namespace medley::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using kube::EmulatedNetwork;
+using localcluster::EmulatedNetwork;
 
 const std::vector<PoolUnits> kPools = {{"one", 1}, {"two", 2}, {"four", 1}};
 constexpr double kShares = 9;  // of the cores: 1 + 2 * 2 + 4
@@ -199,7 +199,7 @@ class Bench {
 
   absl::StatusOr<double> Measure(const worker::JobOptions& from, const Planned& planned, double bytes_per_second) {
     MEDLEY_ASSIGN_OR_RETURN(const auto network, EmulatedNetwork::Create(1));
-    const kube::CardState card{.sends = bytes_per_second, .receives = bytes_per_second};
+    const localcluster::CardState card{.sends = bytes_per_second, .receives = bytes_per_second};
     for (int d = 0; d < kDevices; ++d) {
       MEDLEY_RETURN_IF_ERROR(network->SetCard(fmt::format("t0-{}", d), card));
     }

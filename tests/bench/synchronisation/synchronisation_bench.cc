@@ -30,7 +30,7 @@
 namespace medley::bench {
 namespace {
 
-using kube::EmulatedNetwork;
+using localcluster::EmulatedNetwork;
 using worker::JobHarness;
 using worker::JobShape;
 using Json = nlohmann::ordered_json;
@@ -166,7 +166,7 @@ class Bench {
   }
 
   // The links of the third trainer.
-  static void SlowLink(EmulatedNetwork& network, const kube::LinkState& state) {
+  static void SlowLink(EmulatedNetwork& network, const localcluster::LinkState& state) {
     for (const char* other : {"t0-0", "t0-1"}) {
       const absl::Status set = network.SetLink("t0-2", other, state);
       ASSERT_TRUE(set.ok()) << set;
@@ -187,7 +187,7 @@ class Bench {
   // Trains to the highest of the accuracies with members of these speeds, which they have after the warm-up.
   // `state`: of all links between groups.
   absl::Status TrainGroups(const Json& what, uint64_t seed, const std::vector<MemberGroup>& groups,
-                           const Setting& setting, const kube::LinkState& state,
+                           const Setting& setting, const localcluster::LinkState& state,
                            const std::vector<double>& accuracies) const {
     base::SystemClock clock;
     PoolQuotas quotas(CoresOf(groups), base::milliseconds(50), clock);
@@ -395,7 +395,7 @@ absl::Status Bench::Groups() {
   return EachSeed([&](uint64_t seed) -> absl::Status {
     Write(seed, 0, {});
     for (const bool variance : {false, true}) {
-      const kube::LinkState state{base::milliseconds(variance ? 20 : 5), variance ? 1.0 : 0.0};
+      const localcluster::LinkState state{base::milliseconds(variance ? 20 : 5), variance ? 1.0 : 0.0};
       for (const Setting& setting : settings) {
         if (!Wanted(setting)) continue;
         MEDLEY_RETURN_IF_ERROR(TrainGroups({{"part", "groups"}, {"variance", variance}}, seed,
@@ -413,9 +413,9 @@ absl::Status Bench::Gpus() {
   struct Set {
     std::string name;
     std::vector<MemberGroup> groups;
-    kube::LinkState links;
+    localcluster::LinkState links;
   };
-  const kube::LinkState steady{base::milliseconds(1)}, varies{base::milliseconds(20), 1};
+  const localcluster::LinkState steady{base::milliseconds(1)}, varies{base::milliseconds(20), 1};
   const std::vector<Set> sets = {{"G1, G2", {g1, g2}, steady},
                                  {"G1, G2, network varies", {g1, g2}, varies},
                                  {"G1, G3", {g1, g3}, steady},

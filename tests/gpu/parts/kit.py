@@ -58,7 +58,7 @@ def call(command, seconds=None, threads=1, **more):
         say((expired.stderr or b"").decode("utf-8", "replace"))
         return None, (expired.stdout or b"").decode("utf-8", "replace"), "it took too long"
     out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-    say(out[-4000:] + err[-4000:])
+    say(out[-20_000:] + err[-4000:])
     return done.returncode, out, err
 
 

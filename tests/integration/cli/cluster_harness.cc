@@ -25,8 +25,8 @@ std::string Variable(const char* name) {
   return value == nullptr ? "." : value;
 }
 
-kube::ApiServerOptions Options(bool installed) {
-  kube::ApiServerOptions options;
+localcluster::ApiServerOptions Options(bool installed) {
+  localcluster::ApiServerOptions options;
   options.self_signed = true;  // for kubectl
   options.random = [rng = base::Rng(1)]() mutable { return rng.Next(); };
   if (installed) options.crd_paths = {Variable("MEDLEY_SOURCE_DIR") + "/deploy/crds"};
@@ -91,7 +91,7 @@ void ScriptedLogs::Cut(const std::string& pod) {
   changed_.NotifyAll();
 }
 
-absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
+absl::Status ScriptedLogs::ReadLog(const kube::Key& pod, const localcluster::LogOptions& options, std::stop_token stop,
                                    const std::function<bool(std::string_view)>& sink) {
   size_t next = 0;
   int cuts = 0;

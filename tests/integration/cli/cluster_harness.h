@@ -24,7 +24,7 @@ struct Ended {
 Ended Shell(const std::string& line);
 
 // Serves logs that a test writes, as a kubelet does. Thread-safe.
-class ScriptedLogs final : public kube::LogReader {
+class ScriptedLogs final : public localcluster::LogReader {
  public:
   // Appends a line, which begins with its time.
   void Write(const std::string& pod, const std::string& line);
@@ -32,7 +32,7 @@ class ScriptedLogs final : public kube::LogReader {
   void End(const std::string& pod);
   // Breaks the streams of followers, as a lost connection does.
   void Cut(const std::string& pod);
-  absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
+  absl::Status ReadLog(const kube::Key& pod, const localcluster::LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override;
 
  private:

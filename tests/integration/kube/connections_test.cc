@@ -16,11 +16,11 @@
 namespace medley::kube {
 namespace {
 
-using apiserver::Fault;
 using base::IsOk;
 using base::milliseconds;
 using base::seconds;
 using base::StatusIs;
+using localcluster::apiserver::Fault;
 
 // What waits this long unduly is reported as a test that hangs.
 constexpr seconds kLongerThanTests{3600};
@@ -28,12 +28,12 @@ constexpr seconds kLongerThanTests{3600};
 class ConnectionsTest : public testing::Test {
  protected:
   ConnectionsTest() {
-    ApiServerOptions options;
-    options.on_request = [this](const RequestSeen& request) {
+    localcluster::ApiServerOptions options;
+    options.on_request = [this](const localcluster::RequestSeen& request) {
       base::MutexLock lock(mutex_);
       seen_.push_back(request);
     };
-    server_ = std::make_unique<ApiServer>(clock_, std::move(options));
+    server_ = std::make_unique<localcluster::ApiServer>(clock_, std::move(options));
     const absl::Status started = server_->Start();
     EXPECT_THAT(started, IsOk());
     config_.server = server_->url();
@@ -41,7 +41,7 @@ class ConnectionsTest : public testing::Test {
     client_ = std::make_unique<HttpClient>(config_, clock_, 1);
   }
   Object Map(const std::string& name) { return Object(maps_, {"default", name}); }
-  std::vector<RequestSeen> seen() {
+  std::vector<localcluster::RequestSeen> seen() {
     base::MutexLock lock(mutex_);
     return seen_;
   }
@@ -49,8 +49,8 @@ class ConnectionsTest : public testing::Test {
   const Resource maps_ = resources::ConfigMaps();
   base::SystemClock clock_;
   base::Mutex mutex_;
-  std::vector<RequestSeen> seen_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<ApiServer> server_;
+  std::vector<localcluster::RequestSeen> seen_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<localcluster::ApiServer> server_;
   ClientConfig config_;
   std::unique_ptr<HttpClient> client_;
 };

@@ -11,14 +11,14 @@
 namespace medley::kube {
 namespace {
 
-using apiserver::Fault;
 using base::IsOk;
 using base::seconds;
+using localcluster::apiserver::Fault;
 using Type = WatchEvent::Type;
 
 class FaultTest : public testing::TestWithParam<ServerKind> {
  protected:
-  explicit FaultTest(ApiServerOptions options = {})
+  explicit FaultTest(localcluster::ApiServerOptions options = {})
       : server_(GetParam(), clock_, std::move(options)), ns_(server_.ns()) {
     ClientConfig config = server_.config();
     config.max_retries = 0;

@@ -32,9 +32,9 @@ class FastClock final : public base::Clock {
 };
 
 // A fault of the connection, of any kind that a client must survive.
-inline apiserver::Fault RandomFault(base::Rng& rng) {
-  using Kind = apiserver::Fault::Kind;
-  apiserver::Fault fault;
+inline localcluster::apiserver::Fault RandomFault(base::Rng& rng) {
+  using Kind = localcluster::apiserver::Fault::Kind;
+  localcluster::apiserver::Fault fault;
   const uint64_t which = rng.Below(10);
   fault.verb = which < 6 ? "watch" : which < 8 ? "list" : which < 9 ? "patch" : "delete";
   constexpr Kind kWatch[] = {Kind::kWatchCut,     Kind::kWatchCut, Kind::kHalfLine,   Kind::kWatchClose,

@@ -21,10 +21,10 @@
 namespace medley::kube {
 namespace {
 
-using apiserver::Fault;
 using base::IsOk;
 using base::milliseconds;
 using base::seconds;
+using localcluster::apiserver::Fault;
 
 constexpr uint64_t kWriters = 4;
 constexpr int kNames = 12;

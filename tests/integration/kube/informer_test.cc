@@ -8,8 +8,8 @@
 namespace medley::kube {
 namespace {
 
-using apiserver::Fault;
 using base::IsOk;
+using localcluster::apiserver::Fault;
 
 class InformerOverHttpTest : public testing::TestWithParam<ServerKind> {
  protected:
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(On, InformerOverHttpTest, testing::ValuesIn(ServersUnde
 // The server has scripted faults.
 class InformerWithFaultsTest : public InformerOverHttpTest {
  protected:
-  apiserver::FaultScript& faults() { return server_.embedded()->faults(); }
+  localcluster::apiserver::FaultScript& faults() { return server_.embedded()->faults(); }
 };
 INSTANTIATE_TEST_SUITE_P(On, InformerWithFaultsTest, testing::Values(ServerKind::kEmbedded), ServerName);
 

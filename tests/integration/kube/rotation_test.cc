@@ -50,13 +50,13 @@ class RotationTest : public testing::Test {
     folder_ = *base::MakeTempDir("kube-rotation");
     token_ = std::make_unique<ProjectedToken>(folder_);
     token_->Rotate("first");
-    ApiServerOptions options;
+    localcluster::ApiServerOptions options;
     options.tokens = {{"first", "medley"}};
-    options.on_request = [this](const RequestSeen& request) {
+    options.on_request = [this](const localcluster::RequestSeen& request) {
       ++requests_;
       if (!request.watch && request.method == "GET") ++lists_;
     };
-    server_ = std::make_unique<ApiServer>(clock_, std::move(options));
+    server_ = std::make_unique<localcluster::ApiServer>(clock_, std::move(options));
     ASSERT_THAT(server_->Start(), IsOk());
     config_.server = server_->url();
     config_.token_file = token_->path();
@@ -74,7 +74,7 @@ class RotationTest : public testing::Test {
   std::unique_ptr<ProjectedToken> token_;
   std::atomic<int> requests_ = 0;
   std::atomic<int> lists_ = 0;
-  std::unique_ptr<ApiServer> server_;
+  std::unique_ptr<localcluster::ApiServer> server_;
   ClientConfig config_;
 };
 
@@ -168,12 +168,12 @@ class CertificateRotationTest : public testing::Test {
   }
   void Start(int port = 0) {
     server_.reset();
-    ApiServerOptions options;
+    localcluster::ApiServerOptions options;
     options.port = port;
     options.tls_certificate = folder_ / "server.crt";
     options.tls_key = folder_ / "server.key";
     options.client_ca = folder_ / "ca.crt";
-    server_ = std::make_unique<ApiServer>(clock_, std::move(options));
+    server_ = std::make_unique<localcluster::ApiServer>(clock_, std::move(options));
     ASSERT_THAT(server_->Start(), IsOk());
     config_.server = server_->url();
   }
@@ -184,7 +184,7 @@ class CertificateRotationTest : public testing::Test {
   base::FakeClock fake_;
   fs::path folder_;
   ClientConfig config_;
-  std::unique_ptr<ApiServer> server_;
+  std::unique_ptr<localcluster::ApiServer> server_;
 };
 
 TEST_F(CertificateRotationTest, ANewClientCertificateMakesNewConnections) {

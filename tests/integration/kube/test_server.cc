@@ -94,10 +94,10 @@ std::string ServerName(const testing::TestParamInfo<ServerKind>& info) {
   return info.param == ServerKind::kReal ? "Real" : "Embedded";
 }
 
-TestServer::TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions options) {
+TestServer::TestServer(ServerKind kind, base::Clock& clock, localcluster::ApiServerOptions options) {
   if (kind == ServerKind::kEmbedded) {
     if (!options.random) options.random = [rng = base::Rng(1)]() mutable { return rng.Next(); };
-    embedded_ = std::make_unique<ApiServer>(clock, std::move(options));
+    embedded_ = std::make_unique<localcluster::ApiServer>(clock, std::move(options));
     const absl::Status started = embedded_->Start();
     MEDLEY_CHECK(started.ok(), base::ToString(started));
     config_.server = embedded_->url();

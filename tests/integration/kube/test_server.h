@@ -34,12 +34,12 @@ extern const char kWidgetCrd[];
 // Ends the test program if no server can be reached. Not thread-safe; config() may be copied.
 class TestServer {
  public:
-  TestServer(ServerKind kind, base::Clock& clock, ApiServerOptions options = {});
+  TestServer(ServerKind kind, base::Clock& clock, localcluster::ApiServerOptions options = {});
   // On a real server: deletes the namespace with everything in it, without waiting for the end.
   ~TestServer();
 
   bool real() const { return embedded_ == nullptr; }
-  ApiServer* embedded() { return embedded_.get(); }  // null for a real one
+  localcluster::ApiServer* embedded() { return embedded_.get(); }  // null for a real one
   ClientConfig config() const { return config_; }
   HttpClient& client() { return *client_; }  // for the test's own requests
   // A namespace that this test alone uses.
@@ -55,7 +55,7 @@ class TestServer {
  private:
   void MakeNamespace();
 
-  std::unique_ptr<ApiServer> embedded_;
+  std::unique_ptr<localcluster::ApiServer> embedded_;
   std::filesystem::path kubeconfig_;  // of the real one
   ClientConfig config_;
   std::unique_ptr<HttpClient> client_;

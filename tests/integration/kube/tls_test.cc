@@ -28,12 +28,12 @@ class TlsTest : public testing::Test {
     Write("server.crt", server.certificate);
     Write("server.key", server.key);
     Write("ca.crt", authority_.certificate());
-    ApiServerOptions options;
+    localcluster::ApiServerOptions options;
     options.tls_certificate = folder_ / "server.crt";
     options.tls_key = folder_ / "server.key";
     options.client_ca = folder_ / "ca.crt";
     options.tokens = {{"good-token", "someone"}};
-    server_ = std::make_unique<ApiServer>(clock_, std::move(options));
+    server_ = std::make_unique<localcluster::ApiServer>(clock_, std::move(options));
     ASSERT_THAT(server_->Start(), IsOk());
   }
   void TearDown() override {
@@ -65,7 +65,7 @@ users: [{{name: u, user: {{{}}}}}]
   const TestAuthority authority_;
   base::SystemClock clock_;
   fs::path folder_;
-  std::unique_ptr<ApiServer> server_;
+  std::unique_ptr<localcluster::ApiServer> server_;
 };
 
 TEST_F(TlsTest, BearerTokenWithInlineAuthority) {

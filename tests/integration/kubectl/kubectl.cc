@@ -20,7 +20,7 @@ KubectlCluster::KubectlCluster(ServerKind kind) {
   MEDLEY_CHECK(std::system(probe.c_str()) == 0, "kubectl was not found: install the Debian package kubernetes-client");
   dir_ = base::MakeTempDir("medley-kubectl-").value();
   MEDLEY_CHECK(base::WriteFileAtomic(dir_ / "crd.yaml", kWidgetCrd).ok(), "cannot write the CRD");
-  server_ = std::make_unique<TestServer>(kind, clock_, ApiServerOptions{.self_signed = true});
+  server_ = std::make_unique<TestServer>(kind, clock_, localcluster::ApiServerOptions{.self_signed = true});
   server_->InstallCrd(kWidgetCrd);
   server_->WriteKubeconfig(dir_ / "kubeconfig");
   // A real API server publishes a CRD's schema some time after it serves the objects, once for each version of OpenAPI.

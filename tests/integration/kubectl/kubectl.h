@@ -25,7 +25,7 @@ class KubectlCluster {
   // Runs kubectl with these arguments (of the shell) for at most `seconds`. `input` is its standard input.
   Output Run(const std::string& args, const std::string& input = "", int seconds = 60) const;
   const std::string& ns() const { return server_->ns(); }
-  ApiServer& embedded() { return *server_->embedded(); }
+  localcluster::ApiServer& embedded() { return *server_->embedded(); }
   const std::filesystem::path& dir() const { return dir_; }
 
  private:

@@ -17,7 +17,7 @@ constexpr char kBegin[] = "2026-11-21T07:15:00.000000000Z";
 constexpr char kLater[] = "2026-11-21T08:15:00.250000000Z";
 
 // The current instance wrote two lines, and a third an hour later; the previous instance wrote one.
-class LogsTest : public testing::Test, public LogReader {
+class LogsTest : public testing::Test, public localcluster::LogReader {
  protected:
   void SetUp() override {
     Write("0.log", "before\n");
@@ -30,13 +30,13 @@ class LogsTest : public testing::Test, public LogReader {
   void TearDown() override { cluster_.embedded().SetLogReader(nullptr); }
 
   void Write(const std::string& file, const std::string& text) {
-    auto writer = LogWriter::Open(cluster_.dir() / "logs" / file, 1 << 20, clock_);
+    auto writer = localcluster::LogWriter::Open(cluster_.dir() / "logs" / file, 1 << 20, clock_);
     ASSERT_THAT(writer, base::IsOk());
     writer->Write(text);
   }
-  absl::Status ReadLog(const Key&, const LogOptions& options, std::stop_token stop,
+  absl::Status ReadLog(const Key&, const localcluster::LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override {
-    return ReadLogFiles(
+    return localcluster::ReadLogFiles(
         cluster_.dir() / "logs" / (options.previous ? "0.log" : "1.log"), options, clock_, std::move(stop),
         [] { return true; }, sink);
   }

@@ -83,8 +83,9 @@ def write_export(folder, layers, categorical, task, label):
                for column in (0, 4, 10, 12)]
     schema = dict(ADULT, numeric=numeric, label=label or ADULT["label"],
                   categorical=[{"column": column, "field": i} for i, column in enumerate(categorical)])
-    width, tensors = len(numeric), {}
+    width, widths, tensors = len(numeric), {}, {}
     for layer in layers:
+        shapes = {}
         if layer["kind"] == "Embedding":
             dim = layer.pop("dim")
             shapes = {"table": [512, dim]}
@@ -92,10 +93,13 @@ def write_export(folder, layers, categorical, task, label):
             width += dim * (1 if layer["combine"] == "sum" else layer.get("fields", len(categorical)))
             layer["outputs"] = width
         elif layer["kind"] == "FullyConnected":
-            shapes = {"weight": [width, layer["outputs"]], "bias": [layer["outputs"]]}
-            width = layer["outputs"]
-        else:
-            continue  # an Add or Multiply has the width of its inputs
+            taken = widths[layer["inputs"][0]] if "inputs" in layer else width
+            shapes = {"weight": [taken, layer["outputs"]], "bias": [layer["outputs"]]}
+        elif layer["kind"] == "Cross":
+            shapes = {"weight": [layer["outputs"]] * 2, "bias": [layer["outputs"]]}
+        width = widths[layer["name"]] = layer.get("outputs", 0)
+        if not shapes:
+            continue
         layer["parameters"] = {}
         for name, shape in shapes.items():
             tensor = f"{layer['name']}.{name}"
@@ -109,7 +113,7 @@ def write_export(folder, layers, categorical, task, label):
     text = json.dumps(header).encode()
     with open(os.path.join(folder, "model.safetensors"), "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text + b"".join(values.tobytes() for values in tensors.values()))
-    for name, value in (("schema", schema), ("model", dict(task, formatVersion=1, model="test", layers=layers))):
+    for name, value in (("schema", schema), ("model", dict(task, formatVersion=2, model="test", layers=layers))):
         with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
             json.dump(value, file)
 
@@ -135,7 +139,22 @@ def tower(number, first, fields, source):
     return [layer, linear(f"a{number}", 24)]
 
 
+def vectors(name, kind, inputs, outputs, **more):
+    return dict({"name": name, "kind": kind, "inputs": inputs, "outputs": outputs}, **more)
+
+
 LOSS = {"name": "loss", "kind": "Loss"}
+# Every kind of layer with vectors: 4 numbers, 3 ids with rows of 4.
+VECTORS = [
+    {"name": "n", "kind": "Numerics", "outputs": 4}, dict(embedding(4, "concatenate"), input="ids"),
+    vectors("pairs", "Interaction", ["n", "e"], 6, dim=4), vectors("fm", "FactorizationMachine", ["n", "e"], 1, dim=4),
+    vectors("part", "Slice", ["e"], 6, dim=4, first=1), vectors("most", "Pool", ["part"], 2, dim=2, combine="max"),
+    vectors("mean", "Pool", ["n", "part"], 2, dim=2, combine="mean"), vectors("sum", "Pool", ["e"], 6, dim=6, combine="sum"),
+    vectors("match", "Match", ["n", "e"], 12, dim=2), vectors("dot", "InnerProduct", ["most", "mean"], 1),
+    vectors("cosine", "Cosine", ["most", "mean"], 1), vectors("x", "Concat", ["n", "e"], 16), vectors("c1", "Cross", ["x"], 16),
+    vectors("c2", "Cross", ["x", "c1"], 16), dict(linear("deep", 10, "tanh"), inputs=["x"]),
+    vectors("all", "Concat", ["pairs", "fm", "sum", "match", "dot", "cosine", "c2", "deep"], 53), linear("a", 3, "none"),
+    dict(linear("b", 3, "none"), inputs=["deep"]), vectors("added", "Add", ["a", "b"], 3), LOSS]
 CLASSES = {"task": "multiClass", "classes": ["<=50K", ">50K", 'say "a, b"']}
 # layers, categorical columns, fields of model.json, label of schema.json
 MODELS = {
@@ -154,6 +173,7 @@ MODELS = {
     "two-tower": (tower(1, 0, 2, "ids") + tower(2, 2, 1, "ids, numerics") +
                   [combine("product", "Multiply", "a1", "a2", 24), linear("b", 3, "none"), LOSS], [1, 3, 9], CLASSES,
                   {"column": 14}),
+    "vectors": (VECTORS, [1, 3, 9], CLASSES, {"column": 14}),
     "labels": (ctrdnn(2), [1, 3, 9], {"task": "multiLabel"}, {"columns": [15, 16]}),
 }
 

@@ -56,7 +56,7 @@ while True:
 class EmulatedLinksTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto network = EmulatedNetwork::Create(kNetworkSeed);
+    auto network = localcluster::EmulatedNetwork::Create(kNetworkSeed);
     ASSERT_THAT(network, IsOk());
     network_ = *std::move(network);
     folder_ = *base::MakeTempDir("emulated-links");
@@ -65,13 +65,13 @@ class EmulatedLinksTest : public testing::Test {
     config.server = api_.url();
     config.token = api_.token();
     client_ = std::make_unique<HttpClient>(std::move(config), clock_, 1);
-    ProcessNodeOptions options;
+    localcluster::ProcessNodeOptions options;
     options.root = folder_ / "node";
     options.nodes = {{"n", {}, {}}};
     options.images = {{"python", "/usr/bin/python3"}};
     options.network = network_.get();
     options.stop_grace = base::milliseconds(300);
-    node_ = std::make_unique<ProcessNode>(*client_, clock_, options);
+    node_ = std::make_unique<localcluster::ProcessNode>(*client_, clock_, options);
     ASSERT_THAT(node_->Start(), IsOk());
   }
   void TearDown() override {
@@ -144,40 +144,40 @@ class EmulatedLinksTest : public testing::Test {
   }
 
   base::SystemClock clock_;
-  std::unique_ptr<EmulatedNetwork> network_;
+  std::unique_ptr<localcluster::EmulatedNetwork> network_;
   std::filesystem::path folder_;
-  ApiServer api_{clock_, {}};
+  localcluster::ApiServer api_{clock_, {}};
   std::unique_ptr<HttpClient> client_;
-  std::unique_ptr<ProcessNode> node_;
+  std::unique_ptr<localcluster::ProcessNode> node_;
 };
 
 TEST_F(EmulatedLinksTest, AnAnnotationDelaysMessagesUntilItIsChanged) {
   StartServer("server");
-  Create("client", {kClient, AddressOf("server"), "1"}, {{kLinkDelayAnnotation, "150ms"}});
+  Create("client", {kClient, AddressOf("server"), "1"}, {{localcluster::kLinkDelayAnnotation, "150ms"}});
   ASSERT_TRUE(AwaitSeconds("client", 0.3, 10)) << Log("client");
   for (const double seconds : Seconds("client")) EXPECT_GE(seconds, 0.3) << "150 ms each way";
-  Annotate("client", kLinkDelayAnnotation, nullptr);
+  Annotate("client", localcluster::kLinkDelayAnnotation, nullptr);
   EXPECT_TRUE(AwaitSeconds("client", 0, 0.29)) << Log("client");
-  Annotate("server", kLinkDelayAnnotation, "200ms");
+  Annotate("server", localcluster::kLinkDelayAnnotation, "200ms");
   EXPECT_TRUE(AwaitSeconds("client", 0.4, 10)) << "delays hold for both ends: " << Log("client");
-  Annotate("server", kLinkDelayAnnotation, "soon");
-  Annotate("client", kLinkDelayAnnotation, "150ms");
+  Annotate("server", localcluster::kLinkDelayAnnotation, "soon");
+  Annotate("client", localcluster::kLinkDelayAnnotation, "150ms");
   EXPECT_TRUE(AwaitSeconds("client", 0.7, 10)) << "what cannot be read leaves the link as it is: " << Log("client");
 }
 
 TEST_F(EmulatedLinksTest, AnAnnotationLimitsTheBytesOfASecond) {
   StartServer("server");
-  Create("client", {kClient, AddressOf("server"), "1000000"}, {{kEgressAnnotation, "16M"}});
+  Create("client", {kClient, AddressOf("server"), "1000000"}, {{localcluster::kEgressAnnotation, "16M"}});
   ASSERT_TRUE(AwaitSeconds("client", 0.45, 30)) << "1 MB at 2 MB/s: " << Log("client");
-  Annotate("client", kEgressAnnotation, "800M");
+  Annotate("client", localcluster::kEgressAnnotation, "800M");
   EXPECT_TRUE(AwaitSeconds("client", 0, 0.4)) << Log("client");
-  Annotate("server", kIngressAnnotation, "16M");
+  Annotate("server", localcluster::kIngressAnnotation, "16M");
   EXPECT_TRUE(AwaitSeconds("client", 0.45, 30)) << Log("client");
 }
 
 TEST_F(EmulatedLinksTest, ANewPodHasNothingOfTheLinksOfADeletedOne) {
   StartServer("server");
-  Create("client", {kClient, AddressOf("server"), "1"}, {{kLinkDelayAnnotation, "150ms"}});
+  Create("client", {kClient, AddressOf("server"), "1"}, {{localcluster::kLinkDelayAnnotation, "150ms"}});
   ASSERT_TRUE(AwaitSeconds("client", 0.3, 10)) << Log("client");
   const std::string address = AddressOf("client");
   Delete("client");
@@ -193,14 +193,14 @@ TEST_F(EmulatedLinksTest, ANewPodHasNothingOfTheLinksOfADeletedOne) {
 }
 
 TEST_F(EmulatedLinksTest, APodDoesNotStartWithAnAnnotationThatCannotBeRead) {
-  Create("odd", {"print(1)"}, {{kLinkDelaySpreadAnnotation, "2"}});
+  Create("odd", {"print(1)"}, {{localcluster::kLinkDelaySpreadAnnotation, "2"}});
   EXPECT_TRUE(Eventually([&] {
     const auto pod = client_->Get(resources::Pods(), {"default", "odd"});
     return pod.ok() &&
            pod->String("/status/containerStatuses/0/state/waiting/message").find("which is no number of 0 to 1") !=
                std::string::npos;
   }));
-  Annotate("odd", kLinkDelaySpreadAnnotation, "0.5");
+  Annotate("odd", localcluster::kLinkDelaySpreadAnnotation, "0.5");
   EXPECT_TRUE(Eventually([&] { return Log("odd") == "1\n"; }));
 }
 

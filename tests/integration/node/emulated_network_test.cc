@@ -31,22 +31,22 @@ sockaddr_in EchoAddress(const std::string& address) {
 class EmulatedNetworkTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto network = EmulatedNetwork::Create(kNetworkSeed);
+    auto network = localcluster::EmulatedNetwork::Create(kNetworkSeed);
     ASSERT_THAT(network, base::IsOk());
     network_ = *std::move(network);
     const auto address = network_->Address("echo");
     ASSERT_THAT(address, base::IsOk());
     address_ = EchoAddress(*address);
     {
-      const EmulatedNetwork::Inside inside(*network_, "echo");
-      listener_ = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const localcluster::EmulatedNetwork::Inside inside(*network_, "echo");
+      listener_ = localcluster::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     }
     const auto* address_of = reinterpret_cast<const sockaddr*>(&address_);
     ASSERT_EQ(bind(listener_.get(), address_of, sizeof address_), 0);
     ASSERT_EQ(listen(listener_.get(), 1), 0);
-    client_ = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    client_ = localcluster::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(client_.get(), address_of, sizeof address_), 0);
-    server_ = UniqueFd(accept(listener_.get(), nullptr, nullptr));
+    server_ = localcluster::UniqueFd(accept(listener_.get(), nullptr, nullptr));
     ASSERT_TRUE(server_.valid());
   }
 
@@ -68,26 +68,28 @@ class EmulatedNetworkTest : public ::testing::Test {
   }
 
   base::SystemClock clock_;
-  std::unique_ptr<EmulatedNetwork> network_;
+  std::unique_ptr<localcluster::EmulatedNetwork> network_;
   sockaddr_in address_{};
-  UniqueFd listener_, client_, server_;
+  localcluster::UniqueFd listener_, client_, server_;
 };
 
 TEST_F(EmulatedNetworkTest, DelaysFromNowOn) {
   Send(1 << 20);
-  ASSERT_THAT(network_->SetLink(EmulatedNetwork::kHost, "echo", {.delay = base::milliseconds(80)}), base::IsOk());
+  ASSERT_THAT(network_->SetLink(localcluster::EmulatedNetwork::kHost, "echo", {.delay = base::milliseconds(80)}),
+              base::IsOk());
   EXPECT_GE(Send(1), 0.08);
-  ASSERT_THAT(network_->SetLink(EmulatedNetwork::kHost, "echo", {.delay = base::milliseconds(200), .spread = 0.5}),
+  ASSERT_THAT(network_->SetLink(localcluster::EmulatedNetwork::kHost, "echo",
+                                {.delay = base::milliseconds(200), .spread = 0.5}),
               base::IsOk());
   for (int i = 0; i < 5; ++i) EXPECT_GE(Send(1), 0.1);
-  ASSERT_THAT(network_->SetLink(EmulatedNetwork::kHost, "echo", {}), base::IsOk());
+  ASSERT_THAT(network_->SetLink(localcluster::EmulatedNetwork::kHost, "echo", {}), base::IsOk());
   double fastest = 1;
   for (int i = 0; i < 20; ++i) fastest = std::min(fastest, Send(1));
   EXPECT_LT(fastest, 0.08) << "a link without a delay";
 }
 
 TEST_F(EmulatedNetworkTest, SendsNoFasterThanItsRate) {
-  ASSERT_THAT(network_->SetLink(EmulatedNetwork::kHost, "echo", {.bytes_per_second = 8e6}), base::IsOk());
+  ASSERT_THAT(network_->SetLink(localcluster::EmulatedNetwork::kHost, "echo", {.bytes_per_second = 8e6}), base::IsOk());
   EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6);
 }
 
@@ -95,7 +97,7 @@ TEST_F(EmulatedNetworkTest, ACardLimitsAllLinksOfItsNode) {
   ASSERT_THAT(network_->SetCard("echo", {.receives = 8e6}), base::IsOk());
   EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6) << "received";
   ASSERT_THAT(network_->SetCard("echo", {.sends = 8e6}), base::IsOk());
-  ASSERT_THAT(network_->SetCard(EmulatedNetwork::kHost, {.sends = 8e6}), base::IsOk());
+  ASSERT_THAT(network_->SetCard(localcluster::EmulatedNetwork::kHost, {.sends = 8e6}), base::IsOk());
   EXPECT_GE(Send(1 << 20), 0.9 * (4 << 20) / 8e6) << "sent";
 }
 

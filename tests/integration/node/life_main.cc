@@ -8,20 +8,20 @@
 #include "localcluster/node/supervisor.h"
 
 int main(int argc, char** argv) {
-  namespace kube = medley::kube;
+  namespace localcluster = medley::localcluster;
   namespace base = medley::base;
   if (argc != 2) return 2;
   const std::filesystem::path folder = argv[1];
   base::SystemClock clock;
-  kube::Supervisor supervisor(clock);
+  localcluster::Supervisor supervisor(clock);
   if (!supervisor.Start().ok()) return 3;
-  kube::SpawnSpec spec{"/bin/sh",
-                       {"sh", "-c", "sleep 1000 & echo $$ $!; wait"},
-                       {"PATH=/usr/bin:/bin", "MEDLEY_CONTAINER_ID=inner"},
-                       folder.string()};
+  localcluster::SpawnSpec spec{"/bin/sh",
+                               {"sh", "-c", "sleep 1000 & echo $$ $!; wait"},
+                               {"PATH=/usr/bin:/bin", "MEDLEY_CONTAINER_ID=inner"},
+                               folder.string()};
   const auto process = supervisor.Run({spec, folder / "inner" / "0.log", 1 << 20, nullptr});
   if (!process.ok()) return 4;
-  if (!kube::ProcessRecords(folder / "records").Write("inner", (*process)->pid()).ok()) return 5;
+  if (!localcluster::ProcessRecords(folder / "records").Write("inner", (*process)->pid()).ok()) return 5;
   const auto said = [&] {
     return base::ReadFile(folder / "inner" / "0.log").value_or("").find('\n') != std::string::npos;
   };

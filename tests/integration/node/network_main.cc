@@ -23,7 +23,7 @@ int RunOnNetwork(int argc, char** argv) {
     return 1;
   }
   testing::InitGoogleTest(&argc, argv);
-  if (const auto probe = EmulatedNetwork::Create(0); !probe.ok()) {
+  if (const auto probe = localcluster::EmulatedNetwork::Create(0); !probe.ok()) {
     std::fprintf(stderr, "NOT TESTED: this machine allows no network namespaces with TUN devices: %s\n",
                  base::ToString(probe.status()).c_str());
     return kSkipped;

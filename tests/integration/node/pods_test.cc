@@ -50,7 +50,7 @@ class PodsTest : public testing::Test {
   }
 
   void StartNode() {
-    ProcessNodeOptions options;
+    localcluster::ProcessNodeOptions options;
     options.root = folder_ / "node";
     options.nodes = {{"small", {{"pool", "small"}}, {{"cpu", "2"}, {"memory", "4Gi"}}},
                      {"big", {{"pool", "big"}}, {{"cpu", "8"}, {"example.com/unit", "1"}}}};
@@ -58,7 +58,7 @@ class PodsTest : public testing::Test {
     options.restart_backoff = base::milliseconds(100);
     options.restart_backoff_max = base::milliseconds(400);
     options.stop_grace = base::milliseconds(300);
-    node_ = std::make_unique<ProcessNode>(*client_, clock_, options);
+    node_ = std::make_unique<localcluster::ProcessNode>(*client_, clock_, options);
     ASSERT_THAT(node_->Start(), IsOk());
     api_.SetLogReader(node_.get());
   }
@@ -102,7 +102,7 @@ class PodsTest : public testing::Test {
   bool AwaitDeleted(const std::string& name) {
     return Eventually([&] { return IsNotFound(client().Get(resources::Pods(), {"default", name}).status()); });
   }
-  std::string Log(const std::string& name, LogOptions options = {}) {
+  std::string Log(const std::string& name, localcluster::LogOptions options = {}) {
     std::string text;
     const absl::Status read = node_->ReadLog({"default", name}, options, {}, [&](std::string_view bytes) {
       text += bytes;
@@ -119,7 +119,7 @@ class PodsTest : public testing::Test {
     return "";
   }
   static bool Lives(pid_t pid) {
-    const auto stat = ReadProcStat(pid);
+    const auto stat = localcluster::ReadProcStat(pid);
     return stat && stat->state != 'Z';
   }
   pid_t AwaitPid(const std::string& name) {  // the first line of the pod's log
@@ -129,9 +129,9 @@ class PodsTest : public testing::Test {
 
   base::SystemClock clock_;
   fs::path folder_;
-  ApiServer api_{clock_, {}};
+  localcluster::ApiServer api_{clock_, {}};
   std::unique_ptr<HttpClient> client_;
-  std::unique_ptr<ProcessNode> node_;
+  std::unique_ptr<localcluster::ProcessNode> node_;
 };
 
 TEST_F(PodsTest, NodesAreRegistered) {
@@ -255,7 +255,7 @@ TEST_F(PodsTest, RestartsWithBackoff) {
     return backed_off;
   }));
   EXPECT_EQ(Pod("crash").String("/status/phase"), "Running");
-  LogOptions previous;
+  localcluster::LogOptions previous;
   previous.previous = true;
   EXPECT_EQ(Log("crash", previous), "try\n");
 }
@@ -404,7 +404,7 @@ TEST_F(PodsTest, InitContainersRunFirst) {
       {{"name", "first"}, {"image", "sh"}, {"command", {"sh", "-c", "echo one > $HOME/made"}}}};
   Create(pod);
   const Object done = AwaitPhase("init", "Succeeded");
-  LogOptions options;
+  localcluster::LogOptions options;
   options.container = "main";
   EXPECT_EQ(Log("init", options), "one\n");
   EXPECT_EQ(done.At("/status/initContainerStatuses/0/state/terminated/exitCode"), 0);
@@ -416,7 +416,7 @@ TEST_F(PodsTest, LogIsFollowedToTheEnd) {
   ASSERT_TRUE(Eventually([&] { return Log("talks") == "one\n"; }));
   std::string text;
   std::jthread reader([&] {
-    LogOptions options;
+    localcluster::LogOptions options;
     options.follow = true;
     text = Log("talks", options);
   });
@@ -441,17 +441,17 @@ TEST_F(PodsTest, AnAnnotationLimitsTheCoresOfARunningPod) {
   };
   ASSERT_TRUE(Eventually([&] { return lines() > 4; }));
   const double limited = std::max({rate(), rate(), rate()});
-  const Json more = {{"metadata", {{"annotations", {{kCpuAnnotation, "1"}}}}}};
+  const Json more = {{"metadata", {{"annotations", {{localcluster::kCpuAnnotation, "1"}}}}}};
   ASSERT_THAT(client().Patch(resources::Pods(), {"default", "busy"}, PatchType::kMerge, more, {}, ""), IsOk());
   EXPECT_TRUE(Eventually([&] { return rate() > 2 * limited; })) << "not faster than " << limited;
-  const Json none = {{"metadata", {{"annotations", {{kCpuAnnotation, nullptr}}}}}};
+  const Json none = {{"metadata", {{"annotations", {{localcluster::kCpuAnnotation, nullptr}}}}}};
   ASSERT_THAT(client().Patch(resources::Pods(), {"default", "busy"}, PatchType::kMerge, none, {}, ""), IsOk());
   EXPECT_TRUE(Eventually([&] { return rate() <= limited; })) << "the limit of the container holds again";
 }
 
 TEST_F(PodsTest, ADelayNeedsAnEmulatedNetwork) {
   Object pod = MakePod("slow", "exit 0");
-  pod.SetAnnotation(kLinkDelayAnnotation, "20ms");
+  pod.SetAnnotation(localcluster::kLinkDelayAnnotation, "20ms");
   Create(pod);
   EXPECT_TRUE(Eventually([&] {
     return ContainerOf(Pod("slow")).String("/state/waiting/message").find("needs an emulated network") !=
@@ -485,10 +485,10 @@ TEST_F(PodsTest, StopEndsProcessesAndTheNextNodeRestartsThem) {
 }
 
 TEST_F(PodsTest, TwoNodesCannotShareOneFolder) {
-  ProcessNodeOptions options;
+  localcluster::ProcessNodeOptions options;
   options.root = folder_ / "node";
   options.nodes = {{"other", {}, {}}};
-  ProcessNode second(*client_, clock_, options);
+  localcluster::ProcessNode second(*client_, clock_, options);
   EXPECT_THAT(second.Start(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another process node")));
 }
 

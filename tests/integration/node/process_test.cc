@@ -42,25 +42,25 @@ class ProcessTest : public testing::Test {
     base::RemoveTempDir(folder_);
   }
 
-  SpawnSpec Shell(const std::string& script) {
+  localcluster::SpawnSpec Shell(const std::string& script) {
     return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin", "MEDLEY_CONTAINER_ID=c1"}, folder_.string()};
   }
-  absl::StatusOr<std::shared_ptr<Process>> Run(SpawnSpec spec) {
+  absl::StatusOr<std::shared_ptr<localcluster::Process>> Run(localcluster::SpawnSpec spec) {
     return supervisor_.Run({std::move(spec), folder_ / "c" / "0.log", 1 << 20, [this] {
                               base::MutexLock lock(mutex_);
                               ++exits_;
                               changed_.NotifyAll();
                             }});
   }
-  ProcessExit Await(const Process& process) {
+  localcluster::ProcessExit Await(const localcluster::Process& process) {
     base::MutexLock lock(mutex_);
     EXPECT_TRUE(changed_.WaitFor(mutex_, {}, kPatience, [&] { return process.exit().has_value(); }));
-    return process.exit().value_or(ProcessExit{-1, -1, {}});
+    return process.exit().value_or(localcluster::ProcessExit{-1, -1, {}});
   }
   std::string Log() { return ReadAll(folder_ / "c" / "0.log"); }
   std::string ReadAll(const fs::path& path) {
     std::string text;
-    const absl::Status read = ReadLogFiles(
+    const absl::Status read = localcluster::ReadLogFiles(
         path, {}, clock_, {}, [] { return true; },
         [&](std::string_view bytes) {
           text += bytes;
@@ -84,13 +84,13 @@ class ProcessTest : public testing::Test {
   base::Mutex mutex_;
   base::CondVar changed_;
   int exits_ = 0;
-  Supervisor supervisor_{clock_};
+  localcluster::Supervisor supervisor_{clock_};
 };
 
 TEST_F(ProcessTest, ExitCodeAndOutputOfBothStreams) {
   auto process = Run(Shell("echo out; echo err >&2; exit 7"));
   ASSERT_THAT(process, IsOk());
-  const ProcessExit exit = Await(**process);
+  const localcluster::ProcessExit exit = Await(**process);
   EXPECT_EQ(exit.exit_code, 7);
   EXPECT_EQ(exit.signal, 0);
   EXPECT_EQ(Log(), "out\nerr\n");
@@ -111,11 +111,11 @@ TEST_F(ProcessTest, SignalEndsTheWholeGroup) {
   ASSERT_TRUE(Eventually([&] { return Log().find('\n') != std::string::npos; }));
   const pid_t child = std::stoi(Log());
   (*process)->Signal(SIGTERM);
-  const ProcessExit exit = Await(**process);
+  const localcluster::ProcessExit exit = Await(**process);
   EXPECT_EQ(exit.exit_code, 143);
   EXPECT_EQ(exit.signal, SIGTERM);
   EXPECT_TRUE(Eventually([&] {
-    const auto stat = ReadProcStat(child);
+    const auto stat = localcluster::ReadProcStat(child);
     return !stat || stat->state == 'Z';
   }));
   (*process)->Signal(SIGKILL);  // a signal after the end has no effect
@@ -127,13 +127,13 @@ TEST_F(ProcessTest, ChildrenThatOutliveTheProcessAreKilled) {
   EXPECT_EQ(Await(**process).exit_code, 0);
   const pid_t child = std::stoi(Log());
   EXPECT_TRUE(Eventually([&] {
-    const auto stat = ReadProcStat(child);
+    const auto stat = localcluster::ReadProcStat(child);
     return !stat || stat->state == 'Z';
   }));
 }
 
 TEST_F(ProcessTest, AFileThatCannotBeExecutedIsAnError) {
-  SpawnSpec spec = Shell("");
+  localcluster::SpawnSpec spec = Shell("");
   spec.program = (folder_ / "no-such-program").string();
   EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kNotFound, HasSubstr("execute")));
   spec = Shell("");
@@ -147,7 +147,7 @@ TEST_F(ProcessTest, AFileThatCannotBeExecutedIsAnError) {
 
 // With a user namespace of its own where the machine allows one, and never with more privileges than it has.
 TEST_F(ProcessTest, AConfinedProgramKeepsItsUserAndCannotGainPrivileges) {
-  SpawnSpec spec = Shell(
+  localcluster::SpawnSpec spec = Shell(
       "readlink /proc/self/ns/user; sed -n 's/NoNewPrivs:.//p' /proc/self/status; id -u; id -g; echo made > made; "
       "cat /etc/hostname > /dev/null && echo reads");
   spec.confined = true;
@@ -165,7 +165,7 @@ TEST_F(ProcessTest, AConfinedProgramKeepsItsUserAndCannotGainPrivileges) {
   ASSERT_EQ(stat((folder_ / "made").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, geteuid());
   EXPECT_EQ(info.st_gid, getegid());
-  auto spawned = Spawn(spec);
+  auto spawned = localcluster::Spawn(spec);
   ASSERT_THAT(spawned, IsOk());
   const std::string ours = fs::read_symlink("/proc/self/ns/user");
   EXPECT_EQ(ns != ours, spawned->user_namespace) << ns;
@@ -175,7 +175,7 @@ TEST_F(ProcessTest, AConfinedProgramKeepsItsUserAndCannotGainPrivileges) {
 }
 
 TEST_F(ProcessTest, AConfinedProgramHasTheSameErrorsAndDiesWithItsParent) {
-  SpawnSpec spec = Shell("");
+  localcluster::SpawnSpec spec = Shell("");
   spec.confined = true;
   spec.program = (folder_ / "no-such-program").string();
   EXPECT_THAT(Run(spec), StatusIs(absl::StatusCode::kNotFound, HasSubstr("execute")));
@@ -183,7 +183,7 @@ TEST_F(ProcessTest, AConfinedProgramHasTheSameErrorsAndDiesWithItsParent) {
   spec.confined = true;
   pid_t pid = 0;
   std::thread([&] {  // PR_SET_PDEATHSIG concerns the thread that forked
-    auto spawned = Spawn(spec);
+    auto spawned = localcluster::Spawn(spec);
     ASSERT_THAT(spawned, IsOk());
     pid = spawned->pid;
   })
@@ -195,7 +195,7 @@ TEST_F(ProcessTest, AConfinedProgramHasTheSameErrorsAndDiesWithItsParent) {
 }
 
 TEST_F(ProcessTest, NoDescriptorButThreeIsInherited) {
-  const UniqueFd leak(fcntl(0, F_DUPFD, 100));  // not close-on-exec
+  const localcluster::UniqueFd leak(fcntl(0, F_DUPFD, 100));  // not close-on-exec
   ASSERT_GE(leak.get(), 100);
   auto process =
       Run(Shell("[ -e /proc/$$/fd/" + std::to_string(leak.get()) + " ] && echo leaked; readlink /proc/$$/fd/0"));
@@ -214,22 +214,22 @@ TEST_F(ProcessTest, StopKillsWhatRuns) {
 }
 
 TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
-  const ProcessRecords records(folder_ / "records");
+  const localcluster::ProcessRecords records(folder_ / "records");
   // First a leader that has ended and left a child in its session, then a leader that still runs.
-  SpawnSpec with_child = Shell("sleep 1000 & echo $!; exec sleep 1000");
+  localcluster::SpawnSpec with_child = Shell("sleep 1000 & echo $!; exec sleep 1000");
   auto first = Run(with_child);
   ASSERT_THAT(first, IsOk());
   ASSERT_TRUE(Eventually([&] { return Log().find('\n') != std::string::npos; }));
   ASSERT_THAT(records.Write("c1", (*first)->pid()), IsOk());
-  SpawnSpec foreign = Shell("exec sleep 1000");
+  localcluster::SpawnSpec foreign = Shell("exec sleep 1000");
   foreign.environment = {"PATH=/usr/bin:/bin"};
   auto other = Run(foreign);
   ASSERT_THAT(other, IsOk());
   // A record of an earlier process with the same process ID.
-  ASSERT_THAT(
-      base::WriteFileAtomic(folder_ / "records" / "old.json", "{\"pid\":" + std::to_string((*other)->pid()) +
-                                                                  ",\"startTicks\":1,\"boot\":\"" + BootId() + "\"}"),
-      IsOk());
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "records" / "old.json", "{\"pid\":" + std::to_string((*other)->pid()) +
+                                                                          ",\"startTicks\":1,\"boot\":\"" +
+                                                                          localcluster::BootId() + "\"}"),
+              IsOk());
   ASSERT_THAT(base::WriteFileAtomic(folder_ / "records" / "bad.json", "garbage"), IsOk());
   const auto killed = records.KillLeftovers(clock_);
   ASSERT_THAT(killed, IsOk());
@@ -240,7 +240,7 @@ TEST_F(ProcessTest, LeftoversAreKilledAndOthersAreNot) {
 }
 
 TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextNodeEndsTheRest) {
-  SpawnSpec life = Shell("");
+  localcluster::SpawnSpec life = Shell("");
   life.program = (fs::read_symlink("/proc/self/exe").parent_path() / "node_test_life").string();
   life.arguments = {"node_test_life", folder_.string()};
   auto node = Run(life);
@@ -250,7 +250,7 @@ TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextNodeEndsTheRest)
   pid_t leader = 0, child = 0;
   ASSERT_TRUE(pids >> leader >> child);
   const auto lives = [](pid_t pid) {
-    const auto stat = ReadProcStat(pid);
+    const auto stat = localcluster::ReadProcStat(pid);
     return stat && stat->state != 'Z';
   };
   ASSERT_TRUE(lives(leader) && lives(child));
@@ -258,17 +258,18 @@ TEST_F(ProcessTest, WhenTheNodeIsKilledItsProcessesDieAndTheNextNodeEndsTheRest)
   Await(**node);
   EXPECT_TRUE(Eventually([&] { return !lives(leader); }));  // the kernel kills it
   EXPECT_TRUE(lives(child));                                // it has a session of its own, so no signal reached it
-  const auto killed = ProcessRecords(folder_ / "records").KillLeftovers(clock_);
+  const auto killed = localcluster::ProcessRecords(folder_ / "records").KillLeftovers(clock_);
   ASSERT_THAT(killed, IsOk());
   EXPECT_EQ(*killed, 1);
   EXPECT_FALSE(lives(child));
 }
 
-class LimitTest : public ProcessTest, public testing::WithParamInterface<CgroupPolicy> {
+class LimitTest : public ProcessTest, public testing::WithParamInterface<localcluster::CgroupPolicy> {
  protected:
   void SetUp() override {
     ProcessTest::SetUp();
-    auto enforcer = MakeEnforcer(GetParam(), "test-" + folder_.filename().string(), base::milliseconds(10), clock_);
+    auto enforcer =
+        localcluster::MakeEnforcer(GetParam(), "test-" + folder_.filename().string(), base::milliseconds(10), clock_);
     ASSERT_THAT(enforcer, IsOk());
     enforcer_ = *std::move(enforcer);
   }
@@ -278,25 +279,26 @@ class LimitTest : public ProcessTest, public testing::WithParamInterface<CgroupP
     enforcer_.reset();
     ProcessTest::TearDown();
   }
-  absl::StatusOr<std::shared_ptr<Process>> RunLimited(SpawnSpec spec, const Limits& limits) {
+  absl::StatusOr<std::shared_ptr<localcluster::Process>> RunLimited(localcluster::SpawnSpec spec,
+                                                                    const localcluster::Limits& limits) {
     MEDLEY_ASSIGN_OR_RETURN(lease_, enforcer_->Apply("limited", limits));
     lease_->Prepare(spec);
     MEDLEY_ASSIGN_OR_RETURN(auto process, Run(std::move(spec)));
     lease_->Attach(process);
     return process;
   }
-  std::unique_ptr<Enforcer> enforcer_;
-  std::unique_ptr<Enforcement> lease_;
+  std::unique_ptr<localcluster::Enforcer> enforcer_;
+  std::unique_ptr<localcluster::Enforcement> lease_;
 };
 
 TEST_P(LimitTest, CpuShareIsHeld) {
-  Limits limits;
+  localcluster::Limits limits;
   limits.cores = 0.25;
   auto process = RunLimited(Shell("while :; do :; done"), limits);
   ASSERT_THAT(process, IsOk());
   const base::SteadyTime start = clock_.Steady();
   ASSERT_TRUE(Eventually([&] { return clock_.Steady() - start > base::milliseconds(1500); }));
-  const auto stat = ReadProcStat((*process)->pid());
+  const auto stat = localcluster::ReadProcStat((*process)->pid());
   ASSERT_TRUE(stat.has_value());
   const double share = base::ToSeconds(stat->cpu) / base::ToSeconds(clock_.Steady() - start);
   EXPECT_LT(share, 0.45) << enforcer_->name();
@@ -307,14 +309,14 @@ TEST_P(LimitTest, CpuShareIsHeld) {
 }
 
 TEST_P(LimitTest, TooMuchMemoryKills) {
-  Limits limits;
+  localcluster::Limits limits;
   limits.memory_bytes = int64_t{32} << 20;
   // The size of the shell's variable doubles (1, 2, 4, ... MiB), slowly enough to be measured.
   auto process = RunLimited(Shell("x=$(head -c 1000000 /dev/zero | tr '\\0' a); "
                                   "while :; do x=$x$x; sleep 0.1; done"),
                             limits);
   ASSERT_THAT(process, IsOk());
-  const ProcessExit exit = Await(**process);
+  const localcluster::ProcessExit exit = Await(**process);
   EXPECT_EQ(exit.signal, SIGKILL) << enforcer_->name() << " " << exit.exit_code << " " << Log();
   EXPECT_TRUE(lease_->OutOfMemory()) << enforcer_->name();
 }
@@ -327,8 +329,11 @@ TEST_P(LimitTest, WithoutALimitNothingIsKilled) {
 }
 
 // kAuto uses cgroups if they can be created, and is the same as kOff otherwise.
-INSTANTIATE_TEST_SUITE_P(Policies, LimitTest, testing::Values(CgroupPolicy::kAuto, CgroupPolicy::kOff),
-                         [](const auto& policy) { return policy.param == CgroupPolicy::kOff ? "Measured" : "Auto"; });
+INSTANTIATE_TEST_SUITE_P(Policies, LimitTest,
+                         testing::Values(localcluster::CgroupPolicy::kAuto, localcluster::CgroupPolicy::kOff),
+                         [](const auto& policy) {
+                           return policy.param == localcluster::CgroupPolicy::kOff ? "Measured" : "Auto";
+                         });
 
 }  // namespace
 }  // namespace medley::kube

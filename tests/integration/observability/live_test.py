@@ -130,7 +130,7 @@ class Story:
 
     def train(self):
         objective = {"minThroughput": 100, "maxUsdPerHour": "5", "budgetUsd": "50", "deadline": "200h"}
-        long = job("long", objective, epochs=100000)
+        long = job("long", objective, epochs=100000, resources={"serverPool": "local"})  # the dashboards show servers
         long["spec"]["training"]["evaluation"] = {"everySteps": 100}
         self.cluster.apply(long)
         wait_for("the long job trains", lambda: self.prometheus.now(

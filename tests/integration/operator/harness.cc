@@ -8,6 +8,7 @@
 #include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "kube/errors.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "operator/api/resources.h"
@@ -48,7 +49,7 @@ std::string ProfileLine(const std::string& pool) {
 // A real API server asks a kubelet for logs; here the harness is the kubelet.
 class ClientWithLogs final : public kube::Client {
  public:
-  ClientWithLogs(std::unique_ptr<kube::Client> client, kube::LogReader& logs)
+  ClientWithLogs(std::unique_ptr<kube::Client> client, localcluster::LogReader& logs)
       : owned_(std::move(client)), client_(*owned_), logs_(logs) {}
 
   absl::StatusOr<std::string> GetRaw(std::string_view path) override {
@@ -99,7 +100,7 @@ class ClientWithLogs final : public kube::Client {
  private:
   const std::unique_ptr<kube::Client> owned_;
   kube::Client& client_;
-  kube::LogReader& logs_;
+  localcluster::LogReader& logs_;
 };
 
 std::unique_ptr<kube::HttpClient> NewClient(const kube::TestServer& server, base::Clock& clock) {
@@ -171,13 +172,20 @@ void OperatorHarness::CleanUp() {
   const auto pools = client_->List(ResourcePools(), {});
   ASSERT_THAT(pools, base::IsOk());
   for (const kube::Object& pool : pools->items) EXPECT_THAT(client_->Delete(ResourcePools(), pool.key()), base::IsOk());
+  // Pods that are left would take room on the nodes of the next test, which have the same names.
+  const auto pods = client_->List(kube::resources::Pods(), {.ns = ns_});
+  ASSERT_THAT(pods, base::IsOk());
+  for (const kube::Object& pod : pods->items) {
+    const absl::Status deleted = client_->Delete(kube::resources::Pods(), pod.key(), {.grace_period_seconds = 0});
+    EXPECT_TRUE(deleted.ok() || kube::IsNotFound(deleted)) << base::ToString(deleted);
+  }
   for (const std::string& node : nodes_) {
     const absl::Status gone = client_->Delete(kube::resources::Nodes(), {"", node});
     EXPECT_TRUE(gone.ok() || kube::IsNotFound(gone)) << base::ToString(gone);
   }
 }
 
-absl::Status OperatorHarness::ReadLog(const kube::Key& pod, const kube::LogOptions&, std::stop_token,
+absl::Status OperatorHarness::ReadLog(const kube::Key& pod, const localcluster::LogOptions&, std::stop_token,
                                       const std::function<bool(std::string_view)>& sink) {
   const size_t at = pod.name.find("-profile-");
   if (at == std::string::npos) {

@@ -100,14 +100,14 @@ class FakeCoordinator {
 // Longer than a test may last, so that it passes only when a test advances the clock.
 constexpr std::chrono::minutes kNoticePatience{10};
 
-class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public kube::LogReader {
+class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public localcluster::LogReader {
  protected:
   OperatorHarness();
   ~OperatorHarness() override;
   void SetUp() override;
   void TearDown() override;
 
-  absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
+  absl::Status ReadLog(const kube::Key& pod, const localcluster::LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override;
 
   void InstallCrds();

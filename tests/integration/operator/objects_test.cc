@@ -315,7 +315,12 @@ TEST_P(ObjectsTest, AJobOfAnotherManagerIsNotTouchedAtAll) {
   job["spec"]["resources"]["pools"] = {"no-such-pool"};
   Json invalid = job;
   invalid["metadata"]["name"] = "invalid";
-  invalid["spec"]["model"] = {{"layers", {{{"name", "fc"}, {"kind", "FullyConnected"}, {"out", 1}}}}};
+  // What only the operator finds: vectors of a length that the layer before does not have.
+  invalid["spec"]["model"] = {{"layers",
+                               {{{"name", "fc"}, {"kind", "FullyConnected"}, {"out", 4}},
+                                {{"name", "pairs"}, {"kind", "Interaction"}, {"dim", 3}},
+                                {{"name", "out"}, {"kind", "FullyConnected"}, {"out", 1}},
+                                {{"name", "loss"}, {"kind", "Loss"}}}}};
   for (const Json& object : {job, invalid}) Apply(TrainingJobs(), object);
   const auto versions = [&] {
     return std::pair(Get(TrainingJobs(), {ns_, "adult"}).resource_version(),

@@ -184,6 +184,7 @@ class RunTest : public testing::Test {
   std::string WithoutGoalPercent() {
     std::string scenario = base::ReadFile(folder_ / "adult.scenario.yaml").value_or("");
     Edit(scenario, "\ngoalPercent: ", "\n# goalPercent: ");
+    Edit(scenario, "\nmixSavesPercent: ", "\n# mixSavesPercent: ");  // which needs goalPercent
     EXPECT_THAT(base::WriteFileAtomic(folder_ / "adult.scenario.yaml", scenario), base::IsOk());
     return scenario;
   }

@@ -44,6 +44,17 @@ TEST_F(RunTest, TheExampleIsPlannedTrainedRescaledRecoveredAndFinished) {
                                           : "samples trained         455,854 of 455,854"));
 }
 
+// One unit computes, keeps the rows of the embedding table and has no servers beside it.
+TEST_F(RunTest, AJobWithATableTrainsOnOneUnit) {
+  std::string job = SmallJob("model: {name: logistic}",
+                             "model: {name: ctrdnn, parameters: {hidden: [16], embeddingDim: 8, embeddingRows: 4096}}");
+  Edit(job, "limit: 4", "limit: 1");
+  EXPECT_EQ(RunManifest(job), "exit code 0") << Output();
+  EXPECT_THAT(Output(), HasSubstr("(in the trainers)"));
+  EXPECT_THAT(Output(), HasSubstr("samples trained         32,561 of 32,561"));
+  EXPECT_THAT(Output(), Not(HasSubstr("\n  servers")));
+}
+
 // A job for the fewest seconds of a step on pools of unlike units.
 std::string FastestJob(const std::string& planner, const std::string& training) {
   std::string job =
@@ -97,7 +108,8 @@ TEST_F(RunTest, KeepsTheClusterUpForAStockKubectl) {
   EXPECT_THAT(Kubectl("get mtj,mrp,pods"),
               testing::AllOf(HasSubstr("trainingjob.medley.dev/small"), HasSubstr("resourcepool.medley.dev/local"),
                              HasSubstr("pod/small-coordinator")));
-  EXPECT_EQ(Kubectl("get nodes -o jsonpath={.items[*].status.capacity.cpu}"), std::to_string(kube::ThisMachine().cpus));
+  EXPECT_EQ(Kubectl("get nodes -o jsonpath={.items[*].status.capacity.cpu}"),
+            std::to_string(localcluster::ThisMachine().cpus));
   EXPECT_THAT(Kubectl("get mtj small"), testing::AllOf(HasSubstr("STATUS"), HasSubstr("Complete")));
   EXPECT_THAT(Kubectl("describe mtj small"), HasSubstr("PlanAccepted"));
   EXPECT_THAT(Kubectl("logs small-coordinator"), HasSubstr("generation"));

@@ -13,6 +13,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "kube/client/http_client.h"
 #include "kube/errors.h"
+#include "tests/integration/run/run_fixture.h"
 #include "tests/unit/common/http_server/raw_client.h"
 
 namespace medley::cli {
@@ -26,29 +27,6 @@ using kube::Json;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr char kJob[] = R"(
-apiVersion: medley.dev/v1alpha1
-kind: ResourcePool
-metadata: {name: local}
-spec:
-  class: CPU
-  unit: {resources: {cpu: 400m, memory: 512Mi}}
-  limit: 4
-  price: {usdPerUnitHour: "0.10"}
----
-apiVersion: medley.dev/v1alpha1
-kind: TrainingJob
-metadata: {name: small}
-spec:
-  model: {name: logistic}
-  data:
-    train: {uri: file:///data/adult.train.csv, format: csv}
-    schema: {label: {column: 14, positive: ">50K"}, categorical: [1, 3, 5, 6, 7, 8, 9, 13], numeric: [0, 2, 4, 10, 11, 12]}
-    volume: {hostPath: {path: DATA}, mountPath: /data}
-  training: {epochs: 1, batchSize: 512, microBatches: 1}
-  objective: {maxUsdPerHour: "2"}
-)";
-
 int Mode(const fs::path& path) { return static_cast<int>(fs::status(path).permissions()); }
 
 class StrangersTest : public testing::Test {
@@ -56,9 +34,7 @@ class StrangersTest : public testing::Test {
   void SetUp() override {
     folder_ = *base::MakeTempDir("medley-strangers");
     run_ = folder_ / "run";
-    std::string job = kJob;
-    job.replace(job.find("DATA"), 4, std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/examples/data");
-    ASSERT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", job), IsOk());
+    ASSERT_THAT(base::WriteFileAtomic(folder_ / "job.yaml", SmallJob()), IsOk());
     medley_ = Start({"run", (folder_ / "job.yaml").string(), "--plain", "--keep", "--folder", run_.string(), "--export",
                      (folder_ / "model").string()},
                     "out");

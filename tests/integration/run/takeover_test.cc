@@ -41,10 +41,10 @@ struct Steps {
   int64_t undone = 0;  // steps that were rolled back
 };
 
-class TakeoverTest : public testing::Test, public kube::LogReader {
+class TakeoverTest : public testing::Test, public localcluster::LogReader {
  public:
   // As the API server asks the kubelet of the pod's node.
-  absl::Status ReadLog(const kube::Key& pod, const kube::LogOptions& options, std::stop_token stop,
+  absl::Status ReadLog(const kube::Key& pod, const localcluster::LogOptions& options, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override {
     absl::Status status = base::NotFound("no machine runs {}", pod.name);
     for (auto& [name, machine] : machines_) {
@@ -58,13 +58,13 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
     std::unique_ptr<kube::HttpClient> client;
     std::atomic<bool> dead = false;  // it cannot write to the API server any more
     std::unique_ptr<kube::FencedClient> writes;
-    std::unique_ptr<kube::ProcessNode> node;
+    std::unique_ptr<localcluster::ProcessNode> node;
   };
 
   void SetUp() override {
     folder_ = *base::MakeTempDir("medley-takeover");
-    server_ = std::make_unique<kube::ApiServer>(
-        clock_, kube::ApiServerOptions{.crd_paths = {Variable("MEDLEY_SOURCE_DIR") / "deploy/crds"}});
+    server_ = std::make_unique<localcluster::ApiServer>(
+        clock_, localcluster::ApiServerOptions{.crd_paths = {Variable("MEDLEY_SOURCE_DIR") / "deploy/crds"}});
     ASSERT_THAT(server_->Start(), IsOk());
     ASSERT_THAT(server_->WriteKubeconfig(folder_ / "kubeconfig"), IsOk());
     client_ = Connect();
@@ -111,14 +111,14 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
     machine.writes = std::make_unique<kube::FencedClient>(*machine.client, [&machine] {
       return machine.dead ? base::Unavailable("the machine is dead") : absl::OkStatus();
     });
-    kube::ProcessNodeOptions options;
+    localcluster::ProcessNodeOptions options;
     options.root = folder_ / name;
     options.nodes = {{.name = name, .labels = {{"role", role}}, .allocatable = {{"cpu", "16"}, {"memory", "32Gi"}}}};
     options.images = {{"medley-worker", Variable("MEDLEY_BIN_DIR") / "medley-worker"}};
     options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
     options.pod_cidr = addresses;
     options.keep_pod_folders = true;
-    machine.node = std::make_unique<kube::ProcessNode>(*machine.writes, clock_, std::move(options));
+    machine.node = std::make_unique<localcluster::ProcessNode>(*machine.writes, clock_, std::move(options));
     ASSERT_THAT(machine.node->Start(), IsOk());
   }
   void StartScheduler() {
@@ -239,7 +239,7 @@ class TakeoverTest : public testing::Test, public kube::LogReader {
   static constexpr int64_t kRows = 32561;  // of adult.train.csv
   base::SystemClock clock_;
   std::filesystem::path folder_;
-  std::unique_ptr<kube::ApiServer> server_;
+  std::unique_ptr<localcluster::ApiServer> server_;
   std::unique_ptr<kube::HttpClient> client_;
   std::map<std::string, Machine> machines_;
   std::unique_ptr<ChildProcess> scheduler_;

@@ -10,6 +10,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"

@@ -11,7 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
-#include "common/model/convert.h"
+#include "common/model/text.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/server.h"

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <map>
 
+#include "common/aws/sigv4.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/feeds/factory.h"
-#include "scheduler-service/feeds/sigv4.h"
 #include "tests/integration/scheduler/replay_server.h"
 #include "tests/unit/scheduler-service/feeds/azure_pages.h"
 #include "tests/unit/scheduler-service/feeds/spot_xml.h"
@@ -27,7 +27,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Fault = ReplayReply::Fault;
 
-const AwsKeys kKeys{"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
+const aws::Keys kKeys{"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
 
 std::string TestEnvironment(const std::string& name) {
   if (name == "AWS_ACCESS_KEY_ID") return kKeys.access_key_id;
@@ -113,11 +113,11 @@ class Ec2 {
     return {.code = code, .body = "<Response><Errors><Error><Code>" + name + "</Code></Error></Errors></Response>"};
   }
   bool Signed(const ReplayRequest& request) const {
-    SignableRequest signable{.method = request.method, .host = request.headers.at("host"), .path = request.target};
+    aws::SignableRequest signable{.method = request.method, .host = request.headers.at("host"), .path = request.target};
     signable.headers = {{"Content-Type", request.headers.at("content-type")}};
     signable.body = request.body;
     const std::string region = request.target.find("eu-north-1") == std::string::npos ? "us-east-1" : "eu-north-1";
-    for (const auto& [name, value] : SignV4(signable, kKeys, region, "ec2", clock_.Now()).headers) {
+    for (const auto& [name, value] : aws::SignV4(signable, kKeys, region, "ec2", clock_.Now()).headers) {
       if (name == "Authorization") return request.headers.at("authorization") == value;
     }
     return false;

@@ -11,6 +11,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
 #include "scheduler-service/catalog/config.h"

@@ -2,12 +2,9 @@
 // equation and the record of drains: with evaluations, switches to other plans, and members that are killed.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "common/base/file.h"
-#include "common/base/status.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/reference.h"
+#include "tests/integration/worker/small_job.h"
 #include "tests/unit/worker/pipeline/asynchronous_reference.h"
 
 namespace medley::worker {
@@ -43,26 +40,14 @@ testing::ReferencePipeline PipelineOf(const JobShape& shape) {
   return pipeline;
 }
 
-// Compares all losses of an ended job. `then`: the plan of the generations from `second` on.
+// Compares all losses of an ended job. `then`: the plan that was applied second.
 void ExpectReference(const JobHarness& job, const JobShape& first, const JobShape* then = nullptr) {
-  const auto spec = model::ParseJobSpec(base::ReadFile(job.folder() / "spec.json").value());
-  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
-  const auto data = Dataset::Load(spec->data.train, spec->data, nullptr, {});
-  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
-  const JobHistory history = job.History();
-  testing::ReferenceRun run{{{1, PipelineOf(first)}}, history.drains};
-  const auto second = std::ranges::find_if(history.generations, [](int64_t generation) { return generation >= 2000; });
-  if (then != nullptr) run.pipelines[second - history.generations.begin() + 1] = PipelineOf(*then);
-  const std::vector<double> expected = testing::ReferenceLosses(*spec, **data, run, std::ssize(history.losses));
-  ASSERT_EQ(history.losses.size(), expected.size());
-  double worst = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (std::isnan(history.losses[i])) continue;  // those who had to report it were killed
-    worst = std::max(worst, std::abs(history.losses[i] / expected[i] - 1));
-    ASSERT_LT(worst, 1e-4) << "step " << i + 1;
-  }
-  std::printf("largest relative difference of the loss over %zu steps, with %zu drains: %.2e\n", expected.size(),
-              history.drains.size(), worst);
+  const auto losses = [&](const model::JobSpec& spec, const Dataset& data, const JobHistory& history) {
+    testing::ReferenceRun run{{{1, PipelineOf(first)}}, history.drains};
+    if (then != nullptr) run.pipelines[SecondPlan(history)] = PipelineOf(*then);
+    return testing::ReferenceLosses(spec, data, run, std::ssize(history.losses));
+  };
+  ExpectReferenceLosses(job, job.History(), 1e-4, losses);
 }
 
 pb::Observation End(JobHarness& job) {
@@ -70,10 +55,6 @@ pb::Observation End(JobHarness& job) {
   EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
   EXPECT_EQ(end.samples_done(), end.samples_total());
   return end;
-}
-
-auto Reached(int64_t step) {
-  return [step](const pb::Observation& o) { return o.step() >= step; };
 }
 
 TEST(AsynchronousTest, EqualsTheReferenceWithEvaluations) {

@@ -10,6 +10,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "common/base/utf8.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/small_job.h"
 
 namespace medley::worker {
 namespace {
@@ -25,12 +26,20 @@ class BadInputTest : public testing::Test {
   }
   void TearDown() override { base::RemoveTempDir(folder_); }
   JobOptions Options() const {
-    JobOptions options;
-    options.train = data_;
-    options.hidden = {8};
-    options.batch_size = 16;
-    options.embedding_rows = 512;
+    JobOptions options = SmallJob(data_, 1);
+    options.checkpoint_interval = "3600s";
     return options;
+  }
+  // The end of a job that must fail for good, without a recovery.
+  pb::Observation Failed(const JobOptions& options) const {
+    JobHarness job(options);
+    job.StartCoordinator();
+    job.Apply(shape_, "start");
+    const pb::Observation end = job.WaitForEnd();
+    EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
+    EXPECT_FALSE(end.retryable());
+    EXPECT_EQ(end.switches_size(), 0) << end.message();
+    return end;
   }
   const JobShape shape_{.stages = {{0, 1, 1}, {1, 4, 1}}, .servers = 1, .micro_batches = 2};
   std::filesystem::path folder_;
@@ -39,12 +48,7 @@ class BadInputTest : public testing::Test {
 
 TEST_F(BadInputTest, AMalformedRowFailsTheJobWithFileAndLine) {
   std::ofstream(data_, std::ios::app) << "39, State-gov, not-a-number\n";
-  JobHarness job(Options());
-  job.StartCoordinator();
-  job.Apply(shape_, "start");
-  const pb::Observation end = job.WaitForEnd();
-  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
-  EXPECT_FALSE(end.retryable());
+  const pb::Observation end = Failed(Options());
   EXPECT_THAT(end.message(), testing::HasSubstr(data_.string() + ":641"));
 }
 
@@ -104,13 +108,7 @@ TEST_F(BadInputTest, ABadValueOfTheTestDataMayHaveAnyEncoding) {
                                           "Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K\n";
     JobOptions options = Options();
     options.test = test;
-    JobHarness job(options);
-    job.StartCoordinator();
-    job.Apply(shape_, "start");
-    const pb::Observation end = job.WaitForEnd();
-    EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
-    EXPECT_FALSE(end.retryable());
-    EXPECT_EQ(end.switches_size(), 0) << end.message();
+    const pb::Observation end = Failed(options);
     EXPECT_THAT(end.message(), testing::HasSubstr(test.string() + ":501"));
     EXPECT_THAT(end.message(), testing::HasSubstr(base::EscapeInvalidUtf8(value)));
   }
@@ -120,13 +118,7 @@ TEST_F(BadInputTest, ABadValueOfTheTestDataMayHaveAnyEncoding) {
 TEST_F(BadInputTest, AnEndlessLineOrValueFailsTheJobWithAShortReason) {
   for (const size_t bytes : {size_t{70} << 20, size_t{8} << 20}) {
     std::ofstream(data_, std::ios::app) << std::string(bytes, 'x') << "\n";
-    JobHarness job(Options());
-    job.StartCoordinator();
-    job.Apply(shape_, "start");
-    const pb::Observation end = job.WaitForEnd();
-    EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
-    EXPECT_FALSE(end.retryable());
-    EXPECT_EQ(end.switches_size(), 0);
+    const pb::Observation end = Failed(Options());
     EXPECT_THAT(end.message(), testing::HasSubstr(data_.string() + ":"));
     EXPECT_LT(end.message().size(), 1000u);
     CopyLines(ExampleData("adult.train.csv"), data_, 640);
@@ -162,12 +154,7 @@ TEST_F(BadInputTest, RandomBytesEndTheJobWithAResultOrAReason) {
 TEST_F(BadInputTest, AMissingFileFailsTheJobWithItsName) {
   JobOptions options = Options();
   options.train = "/nowhere/train.csv";
-  JobHarness job(options);
-  job.StartCoordinator();
-  job.Apply(shape_, "start");
-  const pb::Observation end = job.WaitForEnd();
-  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
-  EXPECT_FALSE(end.retryable());
+  const pb::Observation end = Failed(options);
   EXPECT_THAT(end.message(), testing::HasSubstr("/nowhere/train.csv"));
 }
 
@@ -175,12 +162,7 @@ TEST_F(BadInputTest, AMissingFileFailsTheJobWithItsName) {
 TEST_F(BadInputTest, APositiveLabelThatNeverOccursFailsTheJobBeforeTheFirstStep) {
   JobOptions options = Options();
   options.schema = R"({"label": {"column": 14, "positive": ">50k"}, "categorical": [1], "numeric": [0]})";
-  JobHarness job(options);
-  job.StartCoordinator();
-  job.Apply(shape_, "start");
-  const pb::Observation end = job.WaitForEnd();
-  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
-  EXPECT_FALSE(end.retryable());
+  const pb::Observation end = Failed(options);
   EXPECT_EQ(end.step(), 0);
   EXPECT_THAT(end.message(), testing::HasSubstr(data_.string() + ": the label in column 14 is never \">50k\""));
   EXPECT_THAT(end.message(), testing::HasSubstr("\"<=50K\" ("));
@@ -193,12 +175,7 @@ TEST_F(BadInputTest, TestDataOfOneClassFailTheJobBeforeTheFirstStep) {
          "2174, 0, 40, United-States, <=50K\n";
   JobOptions options = Options();
   options.test = test;
-  JobHarness job(options);
-  job.StartCoordinator();
-  job.Apply(shape_, "start");
-  const pb::Observation end = job.WaitForEnd();
-  EXPECT_EQ(end.phase(), pb::JOB_PHASE_FAILED);
-  EXPECT_FALSE(end.retryable());
+  const pb::Observation end = Failed(options);
   EXPECT_EQ(end.step(), 0);
   EXPECT_THAT(end.message(), testing::HasSubstr(test.string() + ": the label in column 14 is never \">50K\""));
 }

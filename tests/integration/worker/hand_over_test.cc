@@ -9,50 +9,26 @@
 #include "common/base/rng.h"
 #include "common/base/testing/soak.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/small_job.h"
 
 namespace medley::worker {
 namespace {
 
 namespace pb = ::medley::job::v1;
 
-constexpr int kRows = 1600;
-constexpr int kBatch = 16;
 constexpr int kSupersededExit = 3;
-
-bool IsOver(const pb::Observation& o) {
-  return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
-}
 
 class HandOverTest : public testing::Test {
  protected:
-  void SetUp() override {
-    data_ = std::filesystem::temp_directory_path() / ("medley-hand-over-" + std::to_string(getpid()) + ".csv");
-    CopyLines(ExampleData("adult.train.csv"), data_, kRows);
-  }
-  void TearDown() override { std::filesystem::remove(data_); }
-
-  JobOptions Job(int epochs) const {
-    JobOptions options;
-    options.train = data_;
-    options.hidden = {8};
-    options.epochs = epochs;
-    options.batch_size = kBatch;
-    options.embedding_rows = 512;
-    options.checkpoint_interval = "1s";
-    return options;
-  }
-  static void RunTo(JobHarness& job, int64_t step) {
-    job.WaitFor([&](const pb::Observation& o) { return o.step() >= step || IsOver(o); }, base::seconds(60));
-  }
+  JobOptions Job(int epochs) const { return SmallJob(table_.file(), epochs); }
+  static void RunTo(JobHarness& job, int64_t step) { job.WaitFor(Reached(step), base::seconds(60)); }
   static pb::Observation ExpectComplete(JobHarness& job, int epochs) {
-    const pb::Observation end = job.WaitForEnd(base::seconds(90));
-    EXPECT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
-    EXPECT_EQ(end.samples_done(), int64_t{kRows} * epochs);
-    EXPECT_EQ(job.Losses().size(), static_cast<size_t>(kRows / kBatch * epochs));
+    const pb::Observation end = worker::ExpectComplete(job, int64_t{SmallTable::kRows} * epochs);
+    EXPECT_EQ(job.Losses().size(), size_t{100} * static_cast<size_t>(epochs));
     return end;
   }
 
-  std::filesystem::path data_;
+  const SmallTable table_;
   // Two stages; the dense one has two replicas.
   const JobShape shape_{.stages = {{0, 1, 1}, {1, 4, 2}}, .servers = 2, .micro_batches = 2};
 };

@@ -34,10 +34,14 @@ namespace {
 constexpr int kPort = 7070;
 constexpr size_t kLogTail = 6000;
 
+std::string UriOf(const std::string& place) {
+  return place.find("://") == std::string::npos ? "file://" + place : place;
+}
+
 std::string SpecJson(const JobOptions& o) {
   if (!o.spec_json.empty()) return o.spec_json;
   const std::string test =
-      o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "file://{}", "format": "csv"}})", o.test);
+      o.test.empty() ? "" : fmt::format(R"(, "test": {{"uri": "{}", "format": "csv"}})", UriOf(o.test));
   const std::string schedule = o.schedule_json.empty() ? "" : ", \"schedule\": " + o.schedule_json;
   const std::string named =
       fmt::format(R"("name": "{}", "parameters": {{"embeddingDim": {}, "embeddingRows": {}, "hidden": [{}]}})", o.model,
@@ -46,7 +50,7 @@ std::string SpecJson(const JobOptions& o) {
       R"("exported": {{"uri": "file://{}"}}, "parameters": {{"embeddingRows": {}}})", o.archive, o.embedding_rows);
   return fmt::format(
       R"({{"model": {{{}{}}},
- "data": {{"train": {{"uri": "file://{}", "format": "csv"}}{}{}, "maxBadRows": {},
+ "data": {{"train": {{"uri": "{}", "format": "csv"}}{}{}, "maxBadRows": {},
    "schema": {}}},
  "training": {{"epochs": {}, "batchSize": {}, "microBatches": 4, "optimizer": {{"name": "{}", "learningRate": {}{}}},
                "seed": 1{}}},
@@ -54,15 +58,15 @@ std::string SpecJson(const JobOptions& o) {
       !o.archive.empty()      ? exported
       : o.layers_json.empty() ? named
                               : "\"layers\": " + o.layers_json,
-      o.model_json, o.train, test, o.data_json, o.max_bad_rows, o.schema, o.epochs, o.batch_size, o.optimizer,
+      o.model_json, UriOf(o.train), test, o.data_json, o.max_bad_rows, o.schema, o.epochs, o.batch_size, o.optimizer,
       o.learning_rate, schedule, o.training_json, o.checkpoint_interval, o.keep, o.spec_fields_json);
 }
 
-bool IsOver(const pb::Observation& o) {
-  return o.phase() == pb::JOB_PHASE_COMPLETE || o.phase() == pb::JOB_PHASE_FAILED;
-}
-
 }  // namespace
+
+bool IsOver(const pb::Observation& seen) {
+  return seen.phase() == pb::JOB_PHASE_COMPLETE || seen.phase() == pb::JOB_PHASE_FAILED;
+}
 
 struct JobHarness::Process {
   pid_t pid = 0;
@@ -76,6 +80,7 @@ JobHarness::JobHarness(const JobOptions& options)
     : options_(options),
       operations_(options.operations > 0 ? options.operations : static_cast<int>(options.hidden.size()) + 3),
       folder_(base::MakeTempDir("medley-job").value()) {
+  generation_ = options_.plans_before;
   std::filesystem::create_directories(checkpoints());
   std::ofstream(folder_ / "spec.json") << SpecJson(options_);
   WriteCredentials();
@@ -155,13 +160,14 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
       "MEDLEY_POD_IP=" + AddressOf(name),
       fmt::format("MEDLEY_LISTEN_PORT={}", PortOf(name)),
       "MEDLEY_COORDINATOR=" + base::JoinHostPort(AddressOf("coordinator"), PortOf("coordinator")),
-      "MEDLEY_CHECKPOINT_DIR=" + checkpoints().string(),
+      "MEDLEY_CHECKPOINT_DIR=" + (options_.checkpoint_uri.empty() ? checkpoints().string() : options_.checkpoint_uri),
       fmt::format("MEDLEY_COORDINATOR_TERM={}", term),
       "OMP_NUM_THREADS=1",
       "OPENBLAS_NUM_THREADS=1",
       "MEDLEY_LOG_LEVEL=debug",
       "PATH=/usr/bin:/bin"};
   if (!options_.samples_folder.empty()) env.push_back("MEDLEY_SAMPLES_DIR=" + options_.samples_folder);
+  env.insert(env.end(), options_.environment.begin(), options_.environment.end());
   if (options_.memory_limit > 0) env.push_back(fmt::format("MEDLEY_MEMORY_LIMIT={}", options_.memory_limit));
   for (const char* options : {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(options)) env.push_back(fmt::format("{}={}", options, value));
@@ -177,7 +183,7 @@ void JobHarness::Start(const std::string& name, const std::string& role, int ter
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   auto process = std::make_unique<Process>();
-  std::optional<kube::EmulatedNetwork::Inside> inside;
+  std::optional<localcluster::EmulatedNetwork::Inside> inside;
   if (options_.network != nullptr) inside.emplace(*options_.network, name);
   const int error = posix_spawn(&process->pid, binary.c_str(), &actions, nullptr, argv, envp.data());
   inside.reset();
@@ -341,6 +347,7 @@ std::string JobHarness::Send(const JobShape& shape, const std::string& reason) {
     wanted_[member] = role == pb::MEMBER_ROLE_SERVER ? "server" : "trainer";
   };
   std::map<std::string, int> devices;  // of the stages before, by pool
+  std::set<int> with_tables;           // stages whose trainers have shards
   for (size_t s = 0; s < shape.stages.size(); ++s) {
     const StageShape& from = shape.stages[s];
     plan::v1::Stage& stage = *plan.add_stages();
@@ -355,7 +362,8 @@ std::string JobHarness::Send(const JobShape& shape, const std::string& reason) {
       plan::v1::OperationSync& sync = *stage.add_syncs();
       sync.add_operations()->set_first(op);
       sync.mutable_operations(0)->set_end(op + 1);
-      const bool sparse = options_.tables.contains(op) && shape.servers > 0;
+      const bool sparse = options_.tables.contains(op) && (shape.servers > 0 || shape.rows_in_trainers);
+      with_tables.insert(sparse ? static_cast<int>(s) : -1);
       sync.mutable_sync()->set_kind(sparse           ? plan::v1::SYNC_KIND_PARAMETER_SERVER
                                     : from.units > 1 ? plan::v1::SYNC_KIND_ALLREDUCE
                                                      : plan::v1::SYNC_KIND_NONE);
@@ -377,6 +385,12 @@ std::string JobHarness::Send(const JobShape& shape, const std::string& reason) {
   for (int d = 0; d < plan.devices_size(); ++d) {
     add_slot(fmt::format("t0-{}", d), plan.devices(d).pool(), pb::MEMBER_ROLE_TRAINER, 0, d);
     request.mutable_slots()->rbegin()->set_device(plan.devices(d).id());
+  }
+  if (shape.rows_in_trainers) {
+    int trainers = 0;
+    for (const int s : with_tables) trainers += s < 0 ? 0 : shape.stages[static_cast<size_t>(s)].units;
+    plan.mutable_servers()->set_in_trainers(true);
+    plan.mutable_servers()->set_units(trainers);
   }
   if (shape.servers > 0) {
     plan.mutable_servers()->set_pool("cpu");

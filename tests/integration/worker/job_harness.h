@@ -52,6 +52,7 @@ struct JobShape {
   std::vector<uint32_t> order = {};       // as in the plan
   plan::v1::ExecutionPlan planned = {};   // instead of all other fields: a plan with placements, as a planner made it
   int servers = 0;
+  bool rows_in_trainers = false;  // instead of servers: in those of stages with tables
   int micro_batches = 4;
   plan::v1::ScheduleKind schedule = plan::v1::SCHEDULE_KIND_SYNC_1F1B;
   int max_staleness = 0;
@@ -66,7 +67,7 @@ struct JobShape {
 
 struct JobOptions {
   std::string spec_json;  // the whole spec, instead of what the fields from `train` to `training_json` and `schema` say
-  std::string train;      // path of a CSV with the columns of `schema`
+  std::string train;      // path, or address in an object store, of a CSV with the columns of `schema`
   std::string test;       // empty: no test data
   std::string model = "ctrdnn";
   std::string layers_json;     // spec.model.layers, instead of a named model
@@ -81,9 +82,12 @@ struct JobOptions {
   std::string optimizer = "adagrad";
   double learning_rate = 0.05;
   std::string checkpoint_interval = "3600s";
-  int keep = 3;                // spec.checkpoint.keep
-  int64_t memory_limit = 0;    // bytes, of each process, as it knows them; 0: those of the machine
-  std::string samples_folder;  // MEDLEY_SAMPLES_DIR; empty: each process has its own
+  std::string checkpoint_uri;            // of the job's folder in an object store; empty: a folder of the harness
+  int plans_before = 0;                  // that another harness has applied to the same job
+  int keep = 3;                          // spec.checkpoint.keep
+  int64_t memory_limit = 0;              // bytes, of each process, as it knows them; 0: those of the machine
+  std::string samples_folder;            // MEDLEY_SAMPLES_DIR; empty: each process has its own
+  std::vector<std::string> environment;  // "NAME=value": more variables of each process
   int max_bad_rows = 0;
   std::string schedule_json;                 // spec.training.optimizer.schedule; empty: absent
   std::string model_json;                    // further fields of spec.model, each with a comma before it
@@ -95,7 +99,7 @@ struct JobOptions {
   bool share_memory = true;                  // between trainers; false: as if each ran on a machine of its own
   std::function<void(const std::string& pool, pid_t)> place;  // called for each process when it has started; optional
   // Each process is a node of it, with its own name. Optional; it outlives the harness, which its thread kHost uses.
-  kube::EmulatedNetwork* network = nullptr;
+  localcluster::EmulatedNetwork* network = nullptr;
   bool ipv6 = false;  // all processes on ::1, each on its own port; else each on its own address of 127.0.0.0/8
   // data.schema of the job as JSON; by default Adult's columns.
   std::string schema =
@@ -110,6 +114,9 @@ struct JobHistory {
   std::set<int64_t> agreements;  // after which replicas that differ averaged their parameters
   std::set<int64_t> drains;  // steps that all members had applied before the next began; asynchronous schedules only
 };
+
+// Whether the job is complete or has failed.
+bool IsOver(const job::v1::Observation& seen);
 
 class JobHarness {
  public:

@@ -14,22 +14,12 @@
 #include "common/rpc/mutual_tls.h"
 #include "medley/job/v1/parameter_server.grpc.pb.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/small_job.h"
 
 namespace medley::worker {
 namespace {
 
 namespace pb = ::medley::job::v1;
-
-constexpr int kRows = 1600;
-
-JobOptions Small(const std::filesystem::path& data) {
-  JobOptions options;
-  options.train = data;
-  options.hidden = {8};
-  options.batch_size = 16;
-  options.embedding_rows = 512;
-  return options;
-}
 
 std::shared_ptr<const rpc::MutualTls> CertificateOf(const certificates::KeyPair& authority, const std::string& uid,
                                                     const std::string& trusted) {
@@ -40,13 +30,7 @@ std::shared_ptr<const rpc::MutualTls> CertificateOf(const certificates::KeyPair&
 
 class JobTlsTest : public testing::Test {
  protected:
-  void SetUp() override {
-    data_ = std::filesystem::temp_directory_path() / ("medley-job-tls-" + std::to_string(getpid()) + ".csv");
-    CopyLines(ExampleData("adult.train.csv"), data_, kRows);
-  }
-  void TearDown() override { std::filesystem::remove(data_); }
-
-  std::filesystem::path data_;
+  const SmallTable table_;
 };
 
 // One call to the coordinator and one to a parameter server.
@@ -84,7 +68,7 @@ class Caller {
 };
 
 TEST_F(JobTlsTest, OnlyAMemberOfTheJobMayCallItsProcesses) {
-  JobOptions options = Small(data_);
+  JobOptions options = SmallJob(table_.file(), 1);
   options.epochs = 100000;
   JobHarness job(options);
   job.StartCoordinator();
@@ -133,7 +117,7 @@ std::map<std::string, std::string> Certificates(const std::filesystem::path& fol
 }
 
 TEST_F(JobTlsTest, CertificatesAreRenewedWithoutLosingAStep) {
-  JobOptions options = Small(data_);
+  JobOptions options = SmallJob(table_.file(), 1);
   options.epochs = 30;  // far more than the 6 seconds below, in which the job hardly trains
   options.certificate_lifetime = "6s";
   JobHarness job(options);
@@ -161,7 +145,7 @@ TEST_F(JobTlsTest, CertificatesAreRenewedWithoutLosingAStep) {
   const pb::Observation end = job.WaitForEnd(base::seconds(300));
   ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
   EXPECT_EQ(end.restarts(), 0);
-  EXPECT_EQ(job.Losses().size(), size_t{kRows} / 16 * static_cast<size_t>(options.epochs));
+  EXPECT_EQ(job.Losses().size(), size_t{100} * static_cast<size_t>(options.epochs));
   EXPECT_EQ(end.switches_size(), 1);
   for (const pb::SwitchRecord& record : end.switches()) EXPECT_EQ(record.lost_steps(), 0) << record.reason();
 }

@@ -2,12 +2,8 @@
 // that agreed: with evaluations, checkpoints, another number of replicas and another coordinator.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "common/base/file.h"
-#include "common/base/status.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/reference.h"
 #include "tests/unit/worker/pipeline/replicas_reference.h"
 
 namespace medley::worker {
@@ -46,24 +42,12 @@ testing::ReferenceReplicas ReplicasOf(const JobShape& shape) {
 }
 
 void ExpectReference(const JobHarness& job, const JobShape& first, const JobShape* then = nullptr) {
-  const auto spec = model::ParseJobSpec(base::ReadFile(job.folder() / "spec.json").value());
-  ASSERT_TRUE(spec.ok()) << base::ToString(spec.status());
-  const auto data = Dataset::Load(spec->data.train, spec->data, nullptr, {});
-  ASSERT_TRUE(data.ok()) << base::ToString(data.status());
-  const JobHistory history = job.History();
-  std::map<int64_t, testing::ReferenceReplicas> replicas{{1, ReplicasOf(first)}};
-  const auto second = std::ranges::find_if(history.generations, [](int64_t generation) { return generation >= 2000; });
-  if (then != nullptr) replicas[second - history.generations.begin() + 1] = ReplicasOf(*then);
-  const std::vector<double> expected =
-      testing::ReferenceLosses(*spec, **data, replicas, history.agreements, std::ssize(history.losses));
-  ASSERT_EQ(history.losses.size(), expected.size());
-  double worst = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    worst = std::max(worst, std::abs(history.losses[i] / expected[i] - 1));
-    ASSERT_LT(worst, 1e-4) << "step " << i + 1;
-  }
-  std::printf("largest relative difference of the loss over %zu steps, with %zu agreements: %.2e\n", expected.size(),
-              history.agreements.size(), worst);
+  const auto losses = [&](const model::JobSpec& spec, const Dataset& data, const JobHistory& history) {
+    std::map<int64_t, testing::ReferenceReplicas> replicas{{1, ReplicasOf(first)}};
+    if (then != nullptr) replicas[SecondPlan(history)] = ReplicasOf(*then);
+    return testing::ReferenceLosses(spec, data, replicas, history.agreements, std::ssize(history.losses));
+  };
+  ExpectReferenceLosses(job, job.History(), 1e-4, losses);
 }
 
 pb::Observation Complete(JobHarness& job) {

@@ -18,7 +18,7 @@ constexpr char kDenseLayers[] = R"([{"name": "fc1", "kind": "FullyConnected", "o
                                     {"name": "fc_out", "kind": "FullyConnected", "out": 1},
                                     {"name": "loss", "kind": "Loss"}])";
 
-JobOptions OverNetwork(kube::EmulatedNetwork* network) {
+JobOptions OverNetwork(localcluster::EmulatedNetwork* network) {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
   options.layers_json = kDenseLayers;
@@ -32,7 +32,7 @@ JobOptions OverNetwork(kube::EmulatedNetwork* network) {
 }
 
 TEST(SlowLinkTest, FlexibleSynchronisationFollowsIt) {
-  const auto network = kube::EmulatedNetwork::Create(1);
+  const auto network = localcluster::EmulatedNetwork::Create(1);
   ASSERT_THAT(network, base::IsOk());
   const auto set_delay = [&](base::nanoseconds delay) {
     for (const char* other : {"t0-0", "t0-1"}) {

@@ -35,7 +35,7 @@ TEST_F(ModelDataTest, SaysBytesOfAllFilesWithTheirPartAndTheRows) {
   ExpectFiles(paths, progress);
   std::string buffer(1'000'000, '\0');
   for (const std::string& path : paths) {
-    auto file = DataFile::Open(path);
+    auto file = DataFile::Open(path, worker::ExportedModel());
     ASSERT_THAT(file, base::IsOk());
     const worker::RowStream::Read read = file->Reader(&progress);
     while (true) {

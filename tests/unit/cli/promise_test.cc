@@ -69,7 +69,7 @@ TEST(PromiseTest, IsWhatMedleySimulateSays) {
   base::SystemClock clock;
   base::Rng rng(20261129);
   int plans = 0, pipelines = 0;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 120; ++round) {
     const int micro_batches = round % 3 == 0 ? 16 : 4;
     const model::Profile profile = RandomProfile(rng, micro_batches, round % 2 == 0);
     const auto job = ops::TrainingJob::FromObject(kube::Object(

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/model/sync.h"
+#include "common/model/synchronisation.h"
 
 namespace medley::worker {
 namespace {

@@ -19,7 +19,6 @@
 #include <string>
 
 #include "common/model/forward.h"
-#include "common/model/synchronisation.h"
 
 namespace medley::worker {
 
@@ -43,7 +42,7 @@ class Agreements {
  private:
   void Learn();  // from the last agreement
 
-  model::SyncMode mode_ = model::SyncMode::kFull;
+  model::SyncMode mode_{};  // kFull
   double fraction_ = 1;
   double target_ratio_ = 0;
   double credit_ = 0;                     // of a whole step

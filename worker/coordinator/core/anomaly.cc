@@ -4,6 +4,8 @@
 #include <cmath>
 #include <deque>
 
+#include "common/model/synchronisation.h"
+
 namespace medley::worker {
 namespace {
 

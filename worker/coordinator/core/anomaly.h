@@ -21,14 +21,14 @@
 #include <deque>
 #include <memory>
 
-#include "common/model/synchronisation.h"
+#include "common/model/forward.h"
 
 namespace medley::worker {
 
 struct AnomalyPolicy {
-  model::AnomalyDetector detector = model::AnomalyDetector::kOff;
-  int window = 0;        // steps, >= 1
-  double threshold = 0;  // standard deviations of a mean over `window` steps, > 0
+  model::AnomalyDetector detector{};  // kOff
+  int window = 0;                     // steps, >= 1
+  double threshold = 0;               // standard deviations of a mean over `window` steps, > 0
   bool operator==(const AnomalyPolicy&) const = default;
 };
 

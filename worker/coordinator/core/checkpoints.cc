@@ -15,6 +15,9 @@ namespace medley::worker::checkpoints {
 namespace {
 
 constexpr int kMaxRewrites = 3;  // of the last checkpoint, when it was damaged
+// Checkpoints that are asked for are written in at most 4 % of the time. Training does not wait for them.
+constexpr int kAskedShare = 25;
+constexpr base::nanoseconds kAskedWait = base::seconds(1);
 
 }  // namespace
 
@@ -42,10 +45,14 @@ void Want(CheckpointsState& own, bool wanted) { own.wanted = wanted; }
 bool Consider(CheckpointsState& own, const CoreState& view, base::SteadyTime now) {
   const std::optional<GenerationInfo>& next = view.generations.next;
   const bool late = now - own.started_at >= view.options.checkpoint_interval;
+  // A volume that fails is tried at the usual times.
+  const base::nanoseconds wait =
+      own.asked_now ? base::nanoseconds(0) : std::max<base::nanoseconds>(kAskedWait, kAskedShare * own.took);
+  const bool asked = own.asked && !own.failure && view.options.checkpoints && now - own.started_at >= wait;
   const bool boundary = next && generations::AllWarmed(*next);
   // A volume that completes checkpoints slowly gets no further one meanwhile, except before a member leaves.
-  own.due = ((late && !own.writing) || own.wanted) && !own.pending && !boundary && !view.hand_over.successor &&
-            !training::AllLeased(view) && view.training.ledger->leased() > own.last_step;
+  own.due = (((late || asked) && !own.writing) || own.wanted) && !own.pending && !boundary &&
+            !view.hand_over.successor && !training::AllLeased(view) && view.training.ledger->leased() > own.last_step;
   if (!own.due || !training::IsSettled(view)) return false;
   own.due = false;
   return true;
@@ -61,7 +68,7 @@ void Start(CheckpointsState& own, const CoreState& view, int64_t step, base::Ste
   if (again) pending.folder += fmt::format("-{}", own.last_attempt.number);
   pending.deadline = now + view.options.checkpoint_timeout;
   own.started_at = now;
-  own.wanted = false;
+  own.wanted = own.asked = own.asked_now = false;
   job::v1::SessionResponse message;
   message.mutable_checkpoint()->set_generation(active.generation);
   message.mutable_checkpoint()->set_step(step);
@@ -70,6 +77,11 @@ void Start(CheckpointsState& own, const CoreState& view, int64_t step, base::Ste
     pending.waiting.insert(name);
     out.Send(member.peer, message);
   }
+}
+
+void Ask(CheckpointsState& own, bool now) {
+  own.asked = true;
+  own.asked_now = own.asked_now || now;
 }
 
 void Drop(CheckpointsState& own) { own.pending.reset(); }
@@ -100,7 +112,7 @@ Request Complete(CheckpointsState& own, const CoreState& view, base::SteadyTime 
 }
 
 ManifestResult OnManifestWritten(CheckpointsState& own, const std::string& folder, const absl::Status& status,
-                                 Effects& out) {
+                                 base::SteadyTime now, Effects& out) {
   const int64_t step = own.writing->step;
   own.writing.reset();
   if (!status.ok()) {
@@ -111,6 +123,7 @@ ManifestResult OnManifestWritten(CheckpointsState& own, const std::string& folde
   own.last_step = step;
   own.last_folder = folder;
   own.last_is_damaged = false;
+  own.took = now - own.started_at;
   Saved(own, out);
   return {true, {}};
 }

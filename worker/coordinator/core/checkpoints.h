@@ -25,6 +25,9 @@ struct CheckpointsState {
   CheckpointAttempt last_attempt;
   bool due = false;                                   // one is to be written as soon as replicas agree
   bool wanted = false;                                // a member without replacement leaves
+  bool asked = false;                                 // one soon would let a lost server be rebuilt
+  bool asked_now = false;                             // at once; with `asked`
+  base::nanoseconds took{0};                          // the last one, from its start until it was complete
   base::SteadyTime started_at{};                      // when the last one was started
   std::optional<job::v1::CheckpointFailure> failure;  // since the last success
   int64_t failures = 0;                               // since the job's start
@@ -46,6 +49,9 @@ void Restore(CheckpointsState& own, const job::v1::CoordinatorState& journal);
 void TakeOver(CheckpointsState& own, const CoreState& view, int attempts, base::SteadyTime now);
 // As soon as possible, because a member without replacement leaves; or no longer.
 void Want(CheckpointsState& own, bool wanted);
+// A lost server can be rebuilt from a newer one only, or soon. `now`: at once; otherwise so rarely that these
+// checkpoints take little of the job's time.
+void Ask(CheckpointsState& own, bool now);
 // Whether one is due now. Returns whether it is to be started at once.
 bool Consider(CheckpointsState& own, const CoreState& view, base::SteadyTime now);
 void Start(CheckpointsState& own, const CoreState& view, int64_t step, base::SteadyTime now, Effects& out);
@@ -59,7 +65,7 @@ struct ManifestResult {
   Request request;
 };
 ManifestResult OnManifestWritten(CheckpointsState& own, const std::string& folder, const absl::Status& status,
-                                 Effects& out);
+                                 base::SteadyTime now, Effects& out);
 Request OnFault(CheckpointsState& own, const CoreState& view, const std::string& member, const job::v1::Fault& fault,
                 Effects& out);
 // Members have not written in time.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/model/rows_member.h"
 #include "worker/coordinator/core/state.h"
 
 namespace medley::worker::choices {
@@ -34,7 +35,7 @@ std::string Leaver(const CoreState& view) {
   std::string leaver;
   for (const auto& [name, member] : view.generations.active->members) {
     const ConnectedMember* connected = members::Connected(view.members, member.peer);
-    if (connected != nullptr && connected->leaving) leaver = name;
+    if (connected != nullptr && connected->leaving) leaver = model::ProcessOf(name);
   }
   return leaver;
 }
@@ -53,7 +54,7 @@ Request TakeBack(const CoreState& view, RosterFit fit, base::SteadyTime now) {
   for (const job::v1::Peer& peer : fit.peers) {
     const std::string& name = peer.slot().member();
     if (active.members.contains(name)) continue;
-    newcomer = name;
+    newcomer = model::ProcessOf(name);
     since = std::min(since, members::Find(view.members, name)->since);
   }
   if (newcomer.empty() || !fit.covers) return {};
@@ -71,10 +72,21 @@ Request FromSurvivors(const CoreState& view, base::SteadyTime now) {
                                                                   {&in_force, Use::kStaying},
                                                                   {&desired, Use::kAll},
                                                                   {&in_force, Use::kAll}};
+  const GenerationInfo& active = *view.generations.active;
+  std::optional<job::v1::Rebuild> rebuild;
+  Cause cause = view.recovery.cause;
+  if (!generations::StateIsWhole(active)) {
+    const auto plan = rebuilding::Plan(view, view.generations.halted_step);
+    if (std::holds_alternative<std::string>(plan)) return {};
+    rebuild = std::get<job::v1::Rebuild>(plan);
+    cause = rebuilding::Explained(std::move(cause), *rebuild, active.plan.servers().units());
+  }
   for (const auto& [plan, use] : all) {
+    // Shards are rebuilt as they were, and divided again later.
+    if (rebuild && plan->plan().servers().units() != active.plan.servers().units()) continue;
     RosterFit fit = Fit(view, *plan, use);
     if (!fit.covers) continue;
-    return PrepareRequest{*plan, std::move(fit), job::v1::STATE_ORIGIN_PEERS, view.recovery.cause};
+    return PrepareRequest{*plan, std::move(fit), job::v1::STATE_ORIGIN_PEERS, std::move(cause), 0, std::move(rebuild)};
   }
   return {};
 }

@@ -23,9 +23,11 @@ struct SendCommand {
   job::v1::SessionResponse message;
 };
 
-// Write the state to the journal. It must be on disk before any later command is carried out.
+// Write the state to the journal. It must be on disk before any later command is carried out, but for a periodic
+// record, on which nothing depends.
 struct JournalCommand {
   job::v1::CoordinatorState state;
+  bool periodic = false;
 };
 
 // Append a committed step to steps.jsonl. A NaN loss is written as null.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/rows_member.h"
 #include "worker/coordinator/core/observe.h"
 
 namespace medley::worker {
@@ -102,11 +103,14 @@ absl::Status CoordinatorCore::Drain(const std::vector<std::string>& members, int
   return absl::OkStatus();
 }
 
-// The operator (Drain) or the members themselves (Leaving) announce that these members will leave.
+// The operator (Drain) or the members themselves (Leaving) announce that these members will leave. The shard in a
+// trainer leaves with it.
 void CoordinatorCore::PlanOut(const std::vector<std::string>& names, Instant now) {
   Hold(now);
-  for (const std::string& name : names) {
+  for (const std::string& member : names) {
+    const std::string name = model::ProcessOf(member);
     if (!members::Leave(state_.members, name)) continue;
+    members::Leave(state_.members, model::RowsMember(name));
     checkpoints::Want(state_.checkpoints, true);  // until a generation without the member can start
     const GenerationsState& generations = state_.generations;
     if (IsPreparing() && generations.mode != Mode::kHalted && generations::HasMember(generations.next, name)) {
@@ -188,12 +192,13 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   if (over()) return;
   standing_by::OnSession(state_.standing_by, hello, now.steady);
   members::Connect(state_.members, hello, now.steady);
-  const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} was interrupted", name),
-                     name};
+  const std::string process = model::ProcessOf(name);
+  const Cause broken{job::v1::SWITCH_CAUSE_SESSION_BROKEN, fmt::format("the session of {} was interrupted", process),
+                     process};
   const GenerationsState& generations = state_.generations;
   if (generations::HasMember(generations.active, name)) {
     if (!generations::OnReturn(state_.generations, hello)) {
-      return LoseHolder({job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " came back without its state", name}, now);
+      return LoseHolder({job::v1::SWITCH_CAUSE_MEMBER_LOST, process + " came back without its state", process}, now);
     }
     if (state_.hand_over.adopting) return OnReturn(now);
     if (generations.mode == Mode::kHalting) return generations::Halt(state_.generations, name, out_);
@@ -212,7 +217,9 @@ void CoordinatorCore::OnLost(const std::string& name, const std::string& instanc
   members::Remove(state_.members, name);
   if (over() || handed_over()) return;
   standing_by::Remove(state_.standing_by, name, now.steady);
-  const Cause why{job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " was lost" + (fault.empty() ? "" : ": " + fault), name};
+  const std::string process = model::ProcessOf(name);
+  const Cause why{job::v1::SWITCH_CAUSE_MEMBER_LOST, process + " was lost" + (fault.empty() ? "" : ": " + fault),
+                  process};
   if (generations::HasProcess(generations.active, name, instance)) {
     generations::Lose(state_.generations, name);
     LoseHolder(why, now);
@@ -226,6 +233,10 @@ void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& f
   if (fault.kind() == job::v1::FAULT_KIND_CHECKPOINT) {
     return Do(checkpoints::OnFault(state_.checkpoints, state_, member, fault, out_), now);
   }
+  if (rebuilding::IsOfRebuild(state_, fault)) {
+    rebuilding::OnFailed(state_.rebuilding, state_, member, fault);
+    return LoseState(rebuilding::Explained(state_.recovery.cause, state_.rebuilding.why), now);
+  }
   if (fault.kind() == job::v1::FAULT_KIND_RESTORE) {
     Cause shown = state_.recovery.cause;  // users see why the job restores, and which checkpoint it skips
     const Request request = restoring::OnFault(state_.restoring, state_, member, fault, out_);
@@ -233,11 +244,12 @@ void CoordinatorCore::OnFault(const std::string& member, const job::v1::Fault& f
     if (!IsNothing(request) && !shown.text.empty()) recovery::ShowCause(state_.recovery, std::move(shown));
     return;
   }
-  if (fault.permanent()) return Do(generations::OnPermanentFault(state_.generations, member, fault, out_), now);
+  const std::string process = model::ProcessOf(member);
+  if (fault.permanent()) return Do(generations::OnPermanentFault(state_.generations, process, fault, out_), now);
   out_.Log(true, fmt::format("{} at step {} of generation {}: {}", member, fault.step(), fault.generation(),
                              fault.message()));
   if (fault.kind() != job::v1::FAULT_KIND_EXCHANGE) members::NoteFault(state_.members, member, fault);
-  Do(generations::OnFault(state_.generations, member, fault), now);
+  Do(generations::OnFault(state_.generations, process, fault), now);
 }
 
 void CoordinatorCore::OnCheckpointFound(const absl::StatusOr<CheckpointSearch>& found, Instant now) {
@@ -259,8 +271,9 @@ void CoordinatorCore::OnManifestWritten(const std::string& folder, const absl::S
   if (over() || handed_over()) return;
   const std::optional<PendingManifest>& writing = state_.checkpoints.writing;
   if (!writing || writing->folder != folder) return;  // it came after the deadline
-  const checkpoints::ManifestResult result = checkpoints::OnManifestWritten(state_.checkpoints, folder, status, out_);
-  if (result.saved) Journal(now);
+  const checkpoints::ManifestResult result =
+      checkpoints::OnManifestWritten(state_.checkpoints, folder, status, now.steady, out_);
+  if (result.saved) Journal(now, true);  // the manifest says it too
   Do(result.request, now);
   if (!over()) Advance(now);
 }
@@ -295,14 +308,14 @@ void CoordinatorCore::Tick(Instant now) {
   Advance(now);
   if (over()) return;
   if (!handed_over()) standing_by::SendProbes(state_.standing_by, state_, now.steady, out_);
-  if (state_.training.ledger && now.steady - journaled_at_ >= kJournalInterval) Journal(now);
+  if (state_.training.ledger && now.steady - journaled_at_ >= kJournalInterval) Journal(now, true);
 }
 
 job::v1::Observation CoordinatorCore::Observe(Instant now) const { return worker::Observe(state_, now); }
 
-void CoordinatorCore::Journal(Instant now) {
+void CoordinatorCore::Journal(Instant now, bool periodic) {
   journaled_at_ = now.steady;
-  out_.Add(JournalCommand{DurableState(state_, now)});
+  out_.Add(JournalCommand{DurableState(state_, now), periodic});
 }
 
 void CoordinatorCore::Hold(Instant now) { state_.meters.cost.Hold(now.steady, members::UnitsByPool(state_.members)); }

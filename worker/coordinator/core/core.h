@@ -82,7 +82,7 @@ class CoordinatorCore {
   void PlanOut(const std::vector<std::string>& names, Instant now);
   void OnHello(const job::v1::Hello& hello, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
-  void Journal(Instant now);
+  void Journal(Instant now, bool periodic = false);
   void Hold(Instant now);  // what members cost until now
   bool IsPreparing() const;
 
@@ -94,6 +94,7 @@ class CoordinatorCore {
   bool Reject(const data_check::WrongMembers& wrong, Instant now);  // whether any are wrong
   void ReleaseStandby(const std::string& member, const std::string& why, Instant now);
   void LoseHolder(const Cause& why, Instant now);
+  bool LoseUnlessRebuilt(int64_t step, Instant now);
   void BeginHalt(const Cause& why, Instant now, bool counted = false);  // `counted`: in the budget
   bool GiveUp(const Cause& why, Instant now);
   void LoseState(const Cause& why, Instant now);
@@ -113,6 +114,7 @@ class CoordinatorCore {
   bool AdvanceHandOver(Instant now);
   void OnReturn(Instant now);
   void ResolveHalt(Instant now);
+  void ContinueFromSurvivors(Instant now);
   void OnHalted(const std::string& member, const job::v1::Halted& halted);
   void OnWarmed(const std::string& member, const job::v1::Warmed& warmed, Instant now);
   void AdvanceNext(Instant now);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/rows_member.h"
 #include "worker/coordinator/core/core.h"
 
 namespace medley::worker {
@@ -21,7 +22,7 @@ void CoordinatorCore::Advance(Instant now) {
     if (generations.mode == Mode::kHalting) ResolveHalt(now);
     if (!over() && generations.next) AdvanceNext(now);
     if (!over() && generations.mode == Mode::kIdle) AdvanceIdle(now);
-    if (!over() && generations.mode == Mode::kHalted) Do(choices::FromSurvivors(state_, now.steady), now);
+    if (!over() && generations.mode == Mode::kHalted && !generations.next) ContinueFromSurvivors(now);
     if (!over() && generations.mode == Mode::kTraining) AdvanceTraining(now);
     if (before == situation()) return;
   }
@@ -56,21 +57,33 @@ void CoordinatorCore::ResolveHalt(Instant now) {
       out_.Add(DropCommand{name, peer.instance()});
       members::Remove(state_.members, name);
     }
-    recovery::Blame(state_.recovery, state_, {job::v1::SWITCH_CAUSE_MEMBER_LOST, name + " did not halt in time", name});
+    const std::string process = model::ProcessOf(name);
+    recovery::Blame(state_.recovery, state_,
+                    {job::v1::SWITCH_CAUSE_MEMBER_LOST, process + " did not halt in time", process});
     generations::Lose(state_.generations, name);
   }
+  if (generations::HoldsNothing(active)) return LoseState(state_.recovery.cause, now);
   // At the end, when only the exported model was evaluated: the last checkpoint has the state of the ledger.
   const bool whole = generations::StateIsWhole(active);
-  if (!whole || generations::StateStep(state_) != state_.training.ledger->committed()) {
+  if ((!whole && !rebuilding::LacksOnlyRows(active)) ||
+      generations::StateStep(state_) != state_.training.ledger->committed()) {
     return LoseState(state_.recovery.cause, now);
   }
   const std::variant<int64_t, Cause> meeting = generations::MeetingStep(state_);
   if (const Cause* why = std::get_if<Cause>(&meeting)) return LoseState(*why, now);
   const int64_t step = std::get<int64_t>(meeting);
+  if (!whole && LoseUnlessRebuilt(step, now)) return;
   SetLedger(step, active.generation);
   generations::Halted(state_.generations, step);
   recovery::WaitFrom(state_.recovery, now.steady);
   GiveUp(state_.recovery.cause, now);
+}
+
+// A checkpoint may have become complete, or useless, since the survivors halted.
+void CoordinatorCore::ContinueFromSurvivors(Instant now) {
+  const GenerationsState& generations = state_.generations;
+  if (!generations::StateIsWhole(*generations.active) && LoseUnlessRebuilt(generations.halted_step, now)) return;
+  Do(choices::FromSurvivors(state_, now.steady), now);
 }
 
 void CoordinatorCore::OnHalted(const std::string& member, const job::v1::Halted& halted) {
@@ -118,6 +131,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
   const training::Progressed result = training::OnProgress(state_.training, state_, member, progress, now.steady);
   Do(result.request, now);
   if (result.trainer != nullptr) {
+    if (progress.wants_checkpoint()) checkpoints::Ask(state_.checkpoints, false);
     standing_by::AddStepTime(state_.standing_by, state_, member, progress.compute_seconds(), now.steady);
     state_.meters.stage_times.Add(result.trainer->peer.slot(), progress);
   }

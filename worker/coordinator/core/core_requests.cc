@@ -87,7 +87,16 @@ void CoordinatorCore::LoseHolder(const Cause& why, Instant now) {
   StopAdopting(why);
   recovery::Blame(state_.recovery, state_, why);
   if (generations.mode == Mode::kHalted && generations.next) Abandon(why, RecoveryBudget::Weight::kLoss, now);
-  if (generations.mode == Mode::kHalted && !generations::StateIsWhole(*generations.active)) LoseState(why, now);
+  if (generations.mode != Mode::kHalted || generations::StateIsWhole(*generations.active)) return;
+  LoseUnlessRebuilt(generations.halted_step, now);
+}
+
+// Rows of lost servers are rebuilt at this step, or all members return to the checkpoint. Returns whether they do.
+bool CoordinatorCore::LoseUnlessRebuilt(int64_t step, Instant now) {
+  const auto plan = rebuilding::Plan(state_, step);
+  const std::string* why_not = std::get_if<std::string>(&plan);
+  if (why_not != nullptr) LoseState(rebuilding::Explained(state_.recovery.cause, *why_not), now);
+  return why_not != nullptr;
 }
 
 void CoordinatorCore::BeginHalt(const Cause& why, Instant now, bool counted) {
@@ -126,6 +135,7 @@ void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
 }
 
 void CoordinatorCore::PutInForce(Instant now) {
+  if (rebuilding::LosesPushes(state_)) checkpoints::Ask(state_.checkpoints, true);
   const std::vector<job::v1::Peer> placeless = generations::PutInForce(state_.generations, state_, now);
   const GenerationInfo& active = *state_.generations.active;
   for (const job::v1::Peer& peer : placeless) {

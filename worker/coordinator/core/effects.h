@@ -58,6 +58,7 @@ struct PrepareRequest {
   job::v1::StateOrigin origin = job::v1::STATE_ORIGIN_UNSPECIFIED;
   Cause cause;
   int64_t restored_step = 0;  // GenerationInfo::restored_step
+  std::optional<job::v1::Rebuild> rebuild = std::nullopt;
 };
 // A checkpoint or the finished model was not written. `folder`: of the checkpoint, whose files are removed; or empty.
 struct SaveFailedRequest {

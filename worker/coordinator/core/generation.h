@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ struct GenerationMember {
   bool halted = false;
   int64_t applied = 0;  // as it said when it halted
   int64_t undo_to = 0;
+  bool holds_nothing = false;                    // as it said when it halted
+  std::vector<job::v1::KeptPushes> pushes = {};  // as it said when it halted
   int64_t rows = 0;
   std::string data_digest;
   std::string program;  // hash
@@ -63,6 +66,7 @@ struct GenerationInfo {
   bool averages = false;  // replicas differ, except after steps that agree
   // Above 0: the state is that of this step, restored to be evaluated at the end. The ledger stays at the last step.
   int64_t restored_step = 0;
+  std::optional<job::v1::Rebuild> rebuild = std::nullopt;  // how the shards of lost servers get their rows
   bool switching = false;
   bool recovery = false;
   Cause cause;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/rows_member.h"
 #include "worker/coordinator/core/roster.h"
 #include "worker/coordinator/core/state.h"
 
@@ -84,6 +85,10 @@ bool StateIsWhole(const GenerationInfo& active) {
   return StateSurvives(active.plan, active.peers, survivors);
 }
 
+bool HoldsNothing(const GenerationInfo& active) {
+  return std::ranges::any_of(active.members, [](const auto& at) { return at.second.holds_nothing; });
+}
+
 int64_t StateStep(const CoreState& view) {
   const int64_t restored = view.generations.active->restored_step;
   return restored > 0 ? restored : view.training.ledger->committed();
@@ -99,7 +104,8 @@ Request CheckDeadline(const CoreState& view, base::SteadyTime now) {
   if (late.empty()) return {};
   const char* what = next->switching ? "ready" : "warm";
   const std::string why = fmt::format("members that were not {} in time: {}", what, fmt::join(late, ", "));
-  return AbandonRequest{{job::v1::SWITCH_CAUSE_TIMEOUT, why, late.front()}, RecoveryBudget::Weight::kFault};
+  return AbandonRequest{{job::v1::SWITCH_CAUSE_TIMEOUT, why, model::ProcessOf(late.front())},
+                        RecoveryBudget::Weight::kFault};
 }
 
 // The message of a transport error says which call failed, not what it means for the job, so users get another one.
@@ -139,6 +145,7 @@ void Begin(GenerationsState& own, const CoreState& view, PrepareRequest request,
   next.origin = request.origin;
   next.recovery = own.mode != Mode::kTraining && own.from > 0;
   next.restored_step = request.restored_step;
+  next.rebuild = std::move(request.rebuild);
   next.cause = std::move(request.cause);
   next.deadline = now + view.options.prepare_timeout;
   for (const job::v1::Peer& peer : next.peers) next.members[peer.slot().member()].peer = peer;
@@ -164,6 +171,10 @@ void Announce(const CoreState& view, Effects& out) {
   if (next.origin == job::v1::STATE_ORIGIN_PEERS) {
     for (const auto& [name, holder] : active->members) *prepare.add_sources() = holder.peer;
     prepare.set_source_generation(active->generation);
+  }
+  if (next.rebuild) {
+    *prepare.mutable_rebuild() = *next.rebuild;
+    if (next.rebuild->after_step() > 0) prepare.set_checkpoint(view.checkpoints.last_folder);
   }
   if (next.origin == job::v1::STATE_ORIGIN_CHECKPOINT) prepare.set_checkpoint(view.restoring.position->folder);
   for (const auto& [name, member] : next.members) out.Send(member.peer, message);
@@ -229,6 +240,7 @@ std::vector<job::v1::Peer> PutInForce(GenerationsState& own, const CoreState& vi
   own.next.reset();
   own.mode = Mode::kTraining;
   own.active->switching = false;
+  own.active->rebuild.reset();
   own.from = own.active->generation;
   std::vector<job::v1::Peer> placeless;
   std::erase_if(own.active->members, [&](const auto& at) {
@@ -277,6 +289,8 @@ bool OnHalted(GenerationsState& own, const std::string& member, const job::v1::H
   found->second.halted = true;
   found->second.applied = halted.applied_step();
   found->second.undo_to = halted.undo_to_step();
+  found->second.holds_nothing = halted.holds_nothing();
+  found->second.pushes.assign(halted.pushes().begin(), halted.pushes().end());
   return true;
 }
 

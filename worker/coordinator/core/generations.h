@@ -43,6 +43,7 @@ bool AllWarmed(const GenerationInfo& next);
 bool AllReady(const GenerationInfo& next);
 bool HasMember(const std::optional<GenerationInfo>& generation, const std::string& name);
 bool HasProcess(const std::optional<GenerationInfo>& generation, const std::string& name, const std::string& instance);
+bool HoldsNothing(const GenerationInfo& active);  // whether a member said so when it halted
 // Whether the members that are left together hold the whole state.
 bool StateIsWhole(const GenerationInfo& active);
 int64_t StateStep(const CoreState& view);  // of the state that the members in force hold between two steps

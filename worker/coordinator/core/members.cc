@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/model/rows_member.h"
 #include "worker/coordinator/core/state.h"
 
 namespace medley::worker::members {
@@ -22,6 +23,9 @@ RosterFit FitWith(const CoreState& view, const job::v1::ApplyPlanRequest& reques
     if (!standbys && standing_by::StandsBy(view, name)) return nullptr;
     return &member->hello;
   });
+  const std::vector<int>& legal = view.options.legal_units;
+  const bool fits = legal.empty() || std::ranges::find(legal, static_cast<int>(fit.peers.size())) != legal.end();
+  fit.covers = fit.covers && fits;
   if (!standbys) std::erase_if(fit.missing, [&](const auto& name) { return standing_by::StandsBy(view, name); });
   return fit;
 }
@@ -44,7 +48,9 @@ bool AnyStays(const MembersState& members) {
 
 std::map<std::string, int> UnitsByPool(const MembersState& members) {
   std::map<std::string, int> units;
-  for (const auto& [name, member] : members.all) ++units[member.hello.pool()];
+  for (const auto& [name, member] : members.all) {
+    if (!model::IsRowsMember(name)) ++units[member.hello.pool()];
+  }
   return units;
 }
 

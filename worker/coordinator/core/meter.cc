@@ -40,6 +40,7 @@ void StageMeter::Add(const job::v1::MemberSlot& slot, const job::v1::Progress& p
   Times& times = stages_[slot.device().empty() ? Part(slot.stage(), "") : Part(0, slot.pool())];
   times.compute.Add(progress.compute_seconds());
   times.comm.Add(progress.comm_seconds());
+  data_wait_seconds_ += std::max(0.0, progress.data_seconds());
   if (progress.processor_seconds() > 0) times.processor.Add(progress.processor_seconds());
 }
 
@@ -142,7 +143,7 @@ double CostMeter::FirstPlanUsdPerSample() const {
     for (const plan::v1::Group& group : stage.groups()) add(group.pool(), group.units());
   }
   for (const plan::v1::Device& device : first_plan_.devices()) add(device.pool(), 1);
-  add(first_plan_.servers().pool(), first_plan_.servers().units());
+  add(first_plan_.servers().pool(), first_plan_.servers().units());  // in trainers: of no pool
   return usd_per_hour / 3600 / throughput;
 }
 

@@ -50,6 +50,7 @@ class RecentMean {
 class StageMeter {
  public:
   void Reset() { stages_.clear(); }
+  double data_wait_seconds() const { return data_wait_seconds_; }  // of all trainers, since the beginning
   // `slot`: of the trainer that reports. Its processor time counts only where it was measured.
   void Add(const job::v1::MemberSlot& slot, const job::v1::Progress& progress);
   // Mean seconds of a step in which trainers of a stage, or of a pool where the plan has placements, wait for others.
@@ -66,6 +67,7 @@ class StageMeter {
   void FillPart(const Part& part, double samples_per_step, job::v1::StageObservation& out) const;
 
   std::map<Part, Times> stages_;
+  double data_wait_seconds_ = 0;
 };
 
 // Integrates the USD spent (units held x price), and what the first plan would have cost for the same samples.

@@ -64,6 +64,7 @@ job::v1::Observation Observe(const CoreState& view, Instant now) {
   if (view.best.exported) *out.mutable_exported() = *view.best.exported;
   if (view.generations.active)
     view.meters.stage_times.Fill(view.generations.active->plan, view.options.batch_size, out);
+  out.set_data_wait_seconds(view.meters.stage_times.data_wait_seconds());
   out.set_usd_spent(view.meters.cost.usd());
   out.set_usd_first_plan(view.meters.cost.usd_first());
   for (const job::v1::SwitchRecord& record : view.generations.switches) *out.add_switches() = record;

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/model/model.h"
+#include "common/model/forward.h"
 #include "worker/coordinator/core/best_model.h"
 #include "worker/coordinator/core/learning_curve.h"
 #include "worker/coordinator/core/standbys.h"
@@ -21,8 +22,8 @@ struct CoreOptions {
   // A digest of what the job trains: its model, schema, data and training parameters. Empty: unknown. A coordinator
   // continues only a journal with its own digest.
   std::string job_digest;
-  // Plans are compiled for it before they are accepted. Without layers: unknown, plans are checked without it.
-  model::Model model;
+  // Plans are compiled for it before they are accepted. Null: unknown, plans are checked without it.
+  std::shared_ptr<const model::Model> model;
   std::string train_data;  // where the data, and a model's file, are, for messages
   std::string test_data;
   std::string validation_data;
@@ -30,9 +31,10 @@ struct CoreOptions {
   int32_t batch_size = 1;  // samples per step
   CurveOptions evaluation;
   SelectionOptions selection;
-  bool weighs_classes = false;  // spec.training.classWeights shift the probabilities of a binary model
-  int lease_ahead = 8;          // steps leased beyond the committed one, >= 1
-  bool checkpoints = false;     // whether there is a folder for checkpoints
+  std::vector<int> legal_units;  // numbers of trainers that can run a plan; empty: any
+  bool weighs_classes = false;   // spec.training.classWeights shift the probabilities of a binary model
+  int lease_ahead = 8;           // steps leased beyond the committed one, >= 1
+  bool checkpoints = false;      // whether there is a folder for checkpoints
   base::nanoseconds checkpoint_interval = base::seconds(60);
   bool exports = false;  // whether the shell writes the finished model; needs checkpoints
 

@@ -3,28 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/executable.h"
 #include "common/model/leader_term.h"
+#include "common/model/model.h"
 #include "common/program/compile.h"
 #include "worker/coordinator/core/roster.h"
 
 namespace medley::worker::plans {
+namespace {
+
+std::span<const model::Layer> LayersOf(const CoreOptions& options) {
+  return options.model == nullptr ? std::span<const model::Layer>() : options.model->layers;
+}
+
+}  // namespace
 
 absl::Status Check(const CoreOptions& options, const job::v1::ApplyPlanRequest& request) {
   MEDLEY_RETURN_IF_ERROR(ValidateApply(request));
   std::vector<model::OperationParts> operations;
-  for (const model::Layer& layer : options.model.layers) {
+  for (const model::Layer& layer : LayersOf(options)) {
     operations.push_back({.tables = layer.sparse, .dense = !layer.sparse && layer.weight_bytes > 0});
   }
   MEDLEY_RETURN_IF_ERROR(model::CheckExecutable(request.plan(), operations));
   if (operations.empty()) return absl::OkStatus();
   // What members would refuse later, after the job has prepared for it.
   MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, model::FromProto(request.plan()));
-  return base::Annotate(program::Compile(plan, options.model).status(), "plan");
+  return base::Annotate(program::Compile(plan, *options.model).status(), "plan");
 }
 
 absl::Status MayFollow(const PlansState& plans, const CoreOptions& options, const job::v1::ApplyPlanRequest& request) {
@@ -38,7 +47,7 @@ absl::Status MayFollow(const PlansState& plans, const CoreOptions& options, cons
     return base::FailedPrecondition("plan {} was given up, because {} cannot run it: {}", refused->generation(),
                                     refused->member(), refused->message());
   }
-  const bool tables = std::ranges::any_of(options.model.layers, [](const model::Layer& layer) { return layer.sparse; });
+  const bool tables = std::ranges::any_of(LayersOf(options), [](const model::Layer& layer) { return layer.sparse; });
   if (tables && desired && desired->plan().has_servers() != request.plan().has_servers()) {
     return base::Unimplemented(
         "plan.servers: a job whose embedding tables are {} cannot train with a plan whose tables are {}: rows do not "

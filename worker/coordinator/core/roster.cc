@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/model/placement.h"
+#include "common/model/rows_member.h"
 #include "worker/coordinator/core/cut_sync.h"
 #include "worker/coordinator/core/placed_roster.h"
 
@@ -38,6 +39,39 @@ absl::Status CheckSlot(const job::v1::ApplyPlanRequest& request, const MemberSlo
     if (group.pool() == slot.pool()) return absl::OkStatus();
   }
   return base::InvalidArgument("slot {}: stage {} has no group of pool {}", slot.member(), slot.stage(), slot.pool());
+}
+
+// Whether trainers of the stage pull rows; with Servers.in_trainers each of them has a shard.
+bool PullsRows(const plan::v1::Stage& stage) {
+  return std::ranges::any_of(stage.syncs(), [](const plan::v1::OperationSync& entry) {
+    return entry.sync().kind() == plan::v1::SYNC_KIND_PARAMETER_SERVER;
+  });
+}
+
+// The stages whose trainers have shards.
+std::set<int> StagesWithShards(const plan::v1::ExecutionPlan& plan) {
+  std::set<int> stages;
+  for (int s = 0; s < plan.stages_size() && plan.servers().in_trainers(); ++s) {
+    if (PullsRows(plan.stages(s))) stages.insert(s);
+  }
+  return stages;
+}
+
+absl::Status CheckShards(const plan::v1::ExecutionPlan& plan, const std::map<std::pair<int, std::string>, int>& units,
+                         const std::set<int>& server_ranks, bool dense) {
+  const int slots = static_cast<int>(server_ranks.size());
+  if (!plan.servers().in_trainers()) {
+    if (slots == plan.servers().units() && (slots == 0 || dense)) return absl::OkStatus();
+    return base::InvalidArgument("the plan has {} servers, but there are {} slots for servers with indices from 0",
+                                 plan.servers().units(), slots);
+  }
+  if (slots > 0) return base::InvalidArgument("the plan has its rows in trainers, but {} slots are for servers", slots);
+  const std::set<int> stages = StagesWithShards(plan);
+  int trainers = 0;
+  for (const auto& [place, count] : units) trainers += stages.contains(place.first) ? count : 0;
+  if (trainers == plan.servers().units()) return absl::OkStatus();
+  return base::InvalidArgument("the plan has {} shards in trainers, but {} trainers of stages with tables",
+                               plan.servers().units(), trainers);
 }
 
 // Whether trainers of the stage hold state: true unless parameter servers keep all its operations.
@@ -129,13 +163,31 @@ absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request) {
     }
     if (!dense(ranks[s])) return base::InvalidArgument("the indices of the slots of stage {} are not 0..n-1", s);
   }
-  const size_t servers = ranks[-1].size();
-  if (static_cast<int>(servers) != plan.servers().units() || (servers > 0 && !dense(ranks[-1]))) {
-    return base::InvalidArgument("the plan has {} servers, but there are {} slots for servers with indices from 0",
-                                 plan.servers().units(), servers);
-  }
-  return absl::OkStatus();
+  return CheckShards(plan, units, ranks[-1], dense(ranks[-1]));
 }
+
+namespace {
+
+// The shards of the trainers in `fit`, by whose order they are numbered.
+void AddShards(const std::set<int>& stages, const FindMember& find, RosterFit& fit) {
+  std::vector<job::v1::Peer> shards;
+  for (const job::v1::Peer& trainer : fit.peers) {
+    if (!stages.contains(trainer.slot().stage())) continue;
+    const std::string name = model::RowsMember(trainer.slot().member());
+    const job::v1::Hello& hello = *find(name);
+    job::v1::Peer& peer = shards.emplace_back();
+    peer.mutable_slot()->set_member(name);
+    peer.mutable_slot()->set_role(MEMBER_ROLE_SERVER);
+    peer.mutable_slot()->set_pool(trainer.slot().pool());
+    peer.mutable_slot()->set_index(static_cast<int>(shards.size()) - 1);
+    peer.set_address(hello.address());
+    peer.set_instance(hello.instance());
+  }
+  fit.plan.mutable_servers()->set_units(static_cast<int>(shards.size()));
+  fit.peers.insert(fit.peers.end(), shards.begin(), shards.end());
+}
+
+}  // namespace
 
 RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& find) {
   RosterFit fit;
@@ -153,10 +205,13 @@ RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& fi
   std::set<std::string> devices;
   std::map<int, int> next_rank;
   bool servers_whole = true;
+  const std::set<int> with_shards = StagesWithShards(request.plan());
   for (const MemberSlot* slot : slots) {
     const bool server = slot->role() == MEMBER_ROLE_SERVER;
     const job::v1::Hello* hello = find(slot->member());
-    if (hello == nullptr || hello->role() != slot->role() || hello->pool() != slot->pool()) {
+    const bool lacks_shard =
+        !server && with_shards.contains(slot->stage()) && find(model::RowsMember(slot->member())) == nullptr;
+    if (hello == nullptr || hello->role() != slot->role() || hello->pool() != slot->pool() || lacks_shard) {
       fit.missing.push_back(slot->member());
       servers_whole = servers_whole && !server;
       continue;
@@ -178,6 +233,7 @@ RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& fi
     fit.covers = fit.covers && present.contains(s);
     CutGroups(*fit.plan.mutable_stages(s), present[s]);
   }
+  if (request.plan().servers().in_trainers()) AddShards(with_shards, find, fit);
   if (fit.missing.empty()) return fit;
   const NewIds ids = RenamedDevices(slots, fit.missing);
   for (plan::v1::Stage& stage : *fit.plan.mutable_stages()) {

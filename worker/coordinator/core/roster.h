@@ -14,6 +14,7 @@ namespace medley::worker {
 
 // Checks that the slots match the plan: every group has as many trainer slots as units, the ranks of each stage are
 // 0..n-1, the same holds for servers, and no pod has two slots. In a plan with placements, each device is one slot.
+// Shards in trainers have no slots.
 // Errors: InvalidArgument naming the slot.
 absl::Status ValidateApply(const job::v1::ApplyPlanRequest& request);
 
@@ -31,7 +32,8 @@ struct RosterFit {
 
 // Returns the Hello of a member that may be used, or nullptr.
 using FindMember = std::function<const job::v1::Hello*(const std::string& member)>;
-// Fills the slots of the plan. A member whose role or pool differs from the slot's does not fill it.
+// Fills the slots of the plan. A member whose role or pool differs from the slot's does not fill it, nor does a trainer
+// that is to have a shard and whose model::RowsMember is not usable. Such members follow the trainers as servers.
 RosterFit FitPlan(const job::v1::ApplyPlanRequest& request, const FindMember& find);
 
 // Whether the members in `survivors` together hold the whole state of a generation: every shard, and one trainer of

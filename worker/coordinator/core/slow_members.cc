@@ -5,6 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include "common/model/synchronisation.h"
+
 namespace medley::worker {
 namespace {
 

@@ -11,6 +11,7 @@
 
 #include "common/model/convert.h"
 #include "common/model/execution_plan.h"
+#include "common/model/synchronisation.h"
 #include "worker/coordinator/core/state.h"
 
 namespace medley::worker::standing_by {

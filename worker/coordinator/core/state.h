@@ -17,6 +17,7 @@
 #include "worker/coordinator/core/meter.h"
 #include "worker/coordinator/core/options.h"
 #include "worker/coordinator/core/plans.h"
+#include "worker/coordinator/core/rebuilding.h"
 #include "worker/coordinator/core/recovery.h"
 #include "worker/coordinator/core/restoring.h"
 #include "worker/coordinator/core/standing_by.h"
@@ -41,6 +42,7 @@ struct CoreState {
   TrainingState training;
   CheckpointsState checkpoints;
   RestoringState restoring;
+  RebuildingState rebuilding;
   EvaluationState evaluation;
   BestState best;
   EndingState ending;

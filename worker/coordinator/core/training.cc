@@ -46,6 +46,7 @@ job::v1::StepLease LeaseStep(TrainingState& own, const CoreState& view, bool mus
   step.set_data_epoch(range.data_epoch);
   step.set_first(range.first);
   step.set_count(range.count);
+  if (!view.checkpoints.last_is_damaged) step.set_saved_step(view.checkpoints.last_step);
   if (!view.generations.active->averages) return step;
   step.set_agrees(own.agreements.Next(must_agree || own.ledger->AllLeased() ||
                                       view.evaluation.curve.IsDue(*own.ledger, range.step)));

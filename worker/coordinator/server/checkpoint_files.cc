@@ -47,7 +47,7 @@ absl::StatusOr<CheckpointSearch> CheckpointFiles::Search(const FindCheckpointCom
       search.incomplete.push_back(
           {ParseCheckpointFolder(rejected.folder).value_or(CheckpointName()).step, rejected.reason});
     }
-    if (!counts) log::Info("ignored a folder that is no checkpoint of this job", {{"reason", rejected.reason}});
+    if (!counts) base::log::Info("ignored a folder that is no checkpoint of this job", {{"reason", rejected.reason}});
   }
   if (found.manifest) search.newest = PositionOf(*found.manifest);
   if (!search.newest && search.rejected.empty() && !options_.from.empty()) return Import();
@@ -65,8 +65,8 @@ absl::StatusOr<CheckpointSearch> CheckpointFiles::Import() {
   MEDLEY_RETURN_IF_ERROR(copied.status());
   MEDLEY_RETURN_IF_ERROR(StillLeads());
   MEDLEY_RETURN_IF_ERROR(store_.Complete(*copied));
-  log::Info("the job continues from the checkpoint of another job",
-            {{"from", options_.from}, {"step", std::to_string(copied->step)}});
+  base::log::Info("the job continues from the checkpoint of another job",
+                  {{"from", options_.from}, {"step", std::to_string(copied->step)}});
   search.newest = PositionOf(*copied);
   return search;
 }
@@ -91,7 +91,7 @@ absl::Status CheckpointFiles::Publish(const WriteManifestCommand& command) {
   }
   MEDLEY_RETURN_IF_ERROR(store_.Complete(manifest));
   if (const absl::Status pruned = Prune(command.best); !pruned.ok()) {
-    log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
+    base::log::Warn("removing old checkpoints failed", {{"error", base::Message(pruned)}});
   }
   return absl::OkStatus();
 }
@@ -137,7 +137,7 @@ absl::Status CheckpointFiles::Prune(const std::string& best) {
   for (const auto& [folder, reason] : unusable_) distrusted.insert(folder);
   const absl::Status pruned = store_.Prune(std::max(options_.keep, kLeastKept), distrusted, best);
   for (const std::string& reason : store_.damaged()) {
-    log::Warn("a checkpoint is damaged; older ones are kept instead", {{"reason", reason}});
+    base::log::Warn("a checkpoint is damaged; older ones are kept instead", {{"reason", reason}});
   }
   return pruned;
 }

@@ -17,6 +17,7 @@ using base::MutexLock;
 namespace {
 
 constexpr base::nanoseconds kLogInterval = base::milliseconds(500);  // between two writes of the log
+constexpr base::nanoseconds kLogObjectInterval = base::seconds(15);  // where each writes it again, and costs money
 constexpr size_t kMaxLines = size_t{1} << 16;                        // of steps.jsonl that wait for the volume
 
 }  // namespace
@@ -34,7 +35,7 @@ Engine::Engine(CoordinatorOptions options, base::Clock& clock)
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options, base::Clock& clock,
                                                       std::stop_token stop) {
-  options.core.checkpoints = !options.checkpoint_root.empty();
+  options.core.checkpoints = !options.checkpoint_root.empty() && options.keeps_state;
   options.core.exports = options.core.checkpoints && options.export_model != nullptr;
   options.core.term = options.term;
   std::unique_ptr<Engine> engine(new Engine(std::move(options), clock));
@@ -46,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
     MutexLock lock(engine->mutex_);
     engine->claim_ = lead.claim;
     std::optional<job::v1::CoordinatorState> restored;
-    if (engine->options_.core.checkpoints) {
+    if (!engine->options_.checkpoint_root.empty()) {
       MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder(lead, std::move(stop)));
     }
     engine->core_ = std::make_unique<CoordinatorCore>(engine->options_.core, engine->Now(), restored);
@@ -69,8 +70,10 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
     MEDLEY_ASSIGN_OR_RETURN(folder->journal, Journal::Open(root, lead.claim));
     const auto& last = folder->journal->restored();
     const bool led_on = lead.handed_over && last && last->handed_over().term() != lead.claim.term;
-    MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root / "steps.jsonl", lead.former_may_run || led_on));
-    MEDLEY_ASSIGN_OR_RETURN(folder->evaluations, StepLog::Open(root / "metrics.jsonl", lead.former_may_run || led_on));
+    const bool take_over = lead.former_may_run || led_on;
+    const std::string writer = ClaimName(lead.claim);
+    MEDLEY_ASSIGN_OR_RETURN(folder->steps, StepLog::Open(root, "steps", writer, take_over));
+    MEDLEY_ASSIGN_OR_RETURN(folder->evaluations, StepLog::Open(root, "metrics", writer, take_over));
     OpenRecords(options, now, *folder);
     folder->checkpoints = std::make_unique<CheckpointFiles>(files, root);
     return absl::OkStatus();
@@ -83,8 +86,8 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
   const std::string& uid = options_.core.job_uid;
   if (restored && !uid.empty() && !restored->desired().plan().job_uid().empty() &&
       restored->desired().plan().job_uid() != uid) {
-    log::Warn("ignored the journal in the checkpoint folder: it belongs to another job",
-              {{"job_uid", restored->desired().plan().job_uid()}});
+    base::log::Warn("ignored the journal in the checkpoint folder: it belongs to another job",
+                    {{"job_uid", restored->desired().plan().job_uid()}});
     restored.reset();
   }
   const std::string journal_digest = restored ? restored->job_digest() : "";
@@ -93,7 +96,7 @@ absl::StatusOr<std::optional<job::v1::CoordinatorState>> Engine::OpenFolder(cons
     // Refuses a journal that tells of another training: its results would be reported as those of this job.
     MEDLEY_RETURN_IF_ERROR(CheckJobSettings(root, journal_digest, digest, settings));
     const absl::Status kept = KeepJobSettings(root, digest, settings);
-    if (!kept.ok()) log::Warn("the job's settings are not kept in its folder", {{"error", base::Message(kept)}});
+    if (!kept.ok()) base::log::Warn("the job's settings are not kept in its folder", {{"error", base::Message(kept)}});
     return absl::OkStatus();
   };
   MEDLEY_RETURN_IF_ERROR(
@@ -105,13 +108,14 @@ void Engine::OpenRecords(const CoordinatorOptions& options, base::WallTime now, 
   const Volume& root = options.checkpoint_root;
   absl::StatusOr<std::unique_ptr<LogFiles>> logs = LogFiles::Open(root, options.term);
   if (logs.ok()) folder.logs = *std::move(logs);
-  if (!logs.ok()) log::Warn("the log is not kept in the job's folder", {{"error", base::Message(logs.status())}});
+  if (!logs.ok()) base::log::Warn("the log is not kept in the job's folder", {{"error", base::Message(logs.status())}});
   if (!options.tensor_board) return;
   absl::StatusOr<std::unique_ptr<TensorBoard>> board =
       TensorBoard::Open(root, {fmt::format("medley-{}", options.term), options.learning_rate},
                         {folder.steps->last_step(), folder.evaluations->last_step()}, now);
   if (board.ok()) folder.board = *std::move(board);
-  if (!board.ok()) log::Warn("no event file for TensorBoard is written", {{"error", base::Message(board.status())}});
+  if (!board.ok())
+    base::log::Warn("no event file for TensorBoard is written", {{"error", base::Message(board.status())}});
 }
 
 Engine::~Engine() { Stop(); }
@@ -207,6 +211,12 @@ job::v1::Observation Engine::Observe() {
   MutexLock lock(mutex_);
   job::v1::Observation observation = core_->Observe(Now());
   observation.set_coordinator_term(options_.term);
+  if (journal_late_ && !journal_full_ && !observation.has_checkpoint_failure()) {
+    job::v1::CheckpointFailure& failure = *observation.mutable_checkpoint_failure();
+    const auto since = std::chrono::duration_cast<std::chrono::seconds>(journal_late_->since.time_since_epoch());
+    failure.mutable_since()->set_seconds(since.count());
+    failure.set_message(base::Message(journal_late_->why));
+  }
   if (journal_full_) {
     job::v1::CheckpointFailure& failure = *observation.mutable_checkpoint_failure();
     if (!failure.has_since()) {
@@ -249,9 +259,9 @@ void Engine::Open(const std::shared_ptr<Session>& session, const job::v1::Sessio
   Link& link = links_[session->member];
   if (link.session) link.session->Cancel();
   link = {session, session->instance, {}};
-  log::Info("member connected", {{"member", session->member},
-                                 {"held_generation", std::to_string(hello.hello().held_generation())},
-                                 {"held_step", std::to_string(hello.hello().held_step())}});
+  base::log::Info("member connected", {{"member", session->member},
+                                       {"held_generation", std::to_string(hello.hello().held_generation())},
+                                       {"held_step", std::to_string(hello.hello().held_step())}});
   if (core_->over()) {
     job::v1::SessionResponse release;
     release.mutable_release()->set_exit_code(exit_code_.value_or(0) == 0 ? 0 : 1);
@@ -296,14 +306,15 @@ void Engine::Tick() {
     const std::string member = at->first;
     const std::string instance = at->second.instance;
     at = links_.erase(at);
-    log::Info("member did not reconnect in time and is lost", {{"member", member}});
+    base::log::Info("member did not reconnect in time and is lost", {{"member", member}});
     core_->OnLost(member, instance, Now());
   }
+  LookAtRecord();
   if (journal_full_) RetryJournal();
   if (!journal_full_) core_->Tick(Now());  // its deadlines do not pass while nothing is carried out
   Carry();
   if (now >= next_log_flush_) {
-    next_log_flush_ = now + kLogInterval;
+    next_log_flush_ = now + (options_.checkpoint_root.of_objects() ? kLogObjectInterval : kLogInterval);
     FlushLog();
   }
 }
@@ -329,7 +340,8 @@ void Engine::LeaveResult() {
   }
   if (!result) return;
   const absl::Status written = WriteResult(*result, options_.result_file);
-  if (!written.ok()) log::Warn("the job's result is not in the pod's status", {{"error", base::Message(written)}});
+  if (!written.ok())
+    base::log::Warn("the job's result is not in the pod's status", {{"error", base::Message(written)}});
 }
 
 int Engine::Linger() {

@@ -96,6 +96,10 @@ class Engine {
   static void OpenRecords(const CoordinatorOptions& options, base::WallTime now, Folder& folder);
   static void WriteLog(Folder& folder, LogBuffer& lines);
   void Append(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AppendLater(job::v1::CoordinatorState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookAtRecord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnRecord(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void SyncRecords(Folder& folder);
   void WriteStep(std::function<absl::Status(Folder&)> write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FlushLog();  // passes the lines that wait on to the log's thread
   void LookForCheckpoint(const FindCheckpointCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -134,6 +138,19 @@ class Engine {
     base::WallTime since;
   };
   std::optional<JournalFull> journal_full_ ABSL_GUARDED_BY(mutex_);
+  // Periodic records that an object store does not take, since when and why; training goes on.
+  struct JournalLate {
+    absl::Status why;
+    base::WallTime since;
+  };
+  std::optional<JournalLate> journal_late_ ABSL_GUARDED_BY(mutex_);
+  // A periodic record that is written, or waits for that; null: none. Its thread must not take mutex_, whose owner may
+  // wait for that thread (Append).
+  struct PeriodicRecord {
+    base::Mutex mutex;
+    std::optional<absl::Status> result ABSL_GUARDED_BY(mutex);
+  };
+  std::shared_ptr<PeriodicRecord> record_ ABSL_GUARDED_BY(mutex_);
   base::SteadyTime journal_retry_ ABSL_GUARDED_BY(mutex_){};
   bool paused_before_ ABSL_GUARDED_BY(mutex_) = false;  // logged already
   std::deque<Command> held_ ABSL_GUARDED_BY(mutex_);    // not carried out yet
@@ -148,7 +165,7 @@ class Engine {
   VolumeThread checkpoint_thread_;  // delivers its results under mutex_
   VolumeThread claim_thread_;       // looks for newer claims also while the others write; delivers under mutex_
   const std::shared_ptr<LogBuffer> log_lines_ = std::make_shared<LogBuffer>();
-  std::optional<log::Copy> log_copy_;  // into log_lines_; unset without a folder
+  std::optional<base::log::Copy> log_copy_;  // into log_lines_; unset without a folder
   VolumeThread log_thread_;
   base::SteadyTime next_log_flush_ ABSL_GUARDED_BY(mutex_){};
   std::jthread timer_;

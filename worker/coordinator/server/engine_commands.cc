@@ -16,6 +16,9 @@ namespace {
 
 constexpr base::nanoseconds kJournalRetry = base::seconds(1);
 constexpr size_t kMostHeld = 100'000;
+// How long an object store may fail while training goes on. After that nobody can tell who leads, and a restart may
+// help.
+constexpr base::nanoseconds kLongestOutage = base::seconds(3600);
 
 }  // namespace
 
@@ -50,7 +53,7 @@ void Engine::RetryJournal() {
   if (journal_full_) journal_full_->since = before.since;
   if (journal_full_ || ends_early()) return;
   paused_before_ = false;
-  log::Info("the journal can be written again: training continues");
+  base::log::Info("the journal can be written again: training continues");
   core_->OnVolumeReturned(Now());
   CarryHeld();
 }
@@ -61,6 +64,7 @@ void Engine::Carry(Command& command) {
     if (link == links_.end() || link->second.instance != send->instance || !link->second.session) return;
     if (!link->second.session->Push(std::move(send->message))) link->second.session->Cancel();
   } else if (auto* journal = std::get_if<JournalCommand>(&command)) {
+    if (journal->periodic && options_.checkpoint_root.of_objects()) return AppendLater(std::move(journal->state));
     Append(std::move(journal->state));
   } else if (auto* step = std::get_if<StepCommand>(&command)) {
     WriteStep([order = *step, now = clock_.Now()](Folder& folder) -> absl::Status {
@@ -98,7 +102,7 @@ void Engine::Carry(Command& command) {
   } else if (auto* fence = std::get_if<FenceCommand>(&command)) {
     rendezvous_.Fence(fence->oldest);
   } else if (auto* line = std::get_if<LogCommand>(&command)) {
-    log::Write(line->warning ? log::Level::kWarn : log::Level::kInfo, line->message, {});
+    base::log::Write(line->warning ? base::log::Level::kWarn : base::log::Level::kInfo, line->message, {});
   } else if (auto* finish = std::get_if<FinishCommand>(&command)) {
     Finish(finish->exit_code);
   } else if (std::holds_alternative<HandedOverCommand>(command)) {
@@ -113,7 +117,7 @@ void Engine::Finish(int exit_code) {
 
 void Engine::GiveUp(int exit_code, const absl::Status& why) {
   if (ends_early_) return;
-  log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
+  base::log::Error("the coordinator cannot continue and exits", {{"error", base::Message(why)}});
   ends_early_ = true;
   exit_code_ = exit_code;
   changed_.NotifyAll();
@@ -126,10 +130,12 @@ void Engine::CheckClaim(const absl::StatusOr<Claim>& newest) {
     // This look only shortens the time that a former coordinator runs. What it may do is decided by the look after each
     // record of the journal.
     const absl::Status why = base::Annotate(newest.status(), "looking for a newer coordinator");
-    if (!claims_unread_since_) log::Warn(base::Message(why));
+    if (!claims_unread_since_) base::log::Warn(base::Message(why));
     const base::SteadyTime since = claims_unread_since_.value_or(clock_.Steady());
     claims_unread_since_ = since;
-    if (clock_.Steady() - since >= options_.journal_timeout) GiveUp(1, why);
+    // A store that does not answer has no newer claim either.
+    const base::nanoseconds limit = options_.checkpoint_root.of_objects() ? kLongestOutage : options_.journal_timeout;
+    if (clock_.Steady() - since >= limit) GiveUp(1, why);
     return;
   }
   if (newest->IsNewerThan(claim_)) GiveUp(kSuperseded, Superseded(claim_, *newest));
@@ -148,10 +154,13 @@ void Engine::LookAtClaims() {
 
 void Engine::Append(job::v1::CoordinatorState state) {
   if (!folder_) return;
-  const auto append = [folder = folder_, claims = claims_, own = claim_, state, now = clock_.Now()]() -> absl::Status {
+  const bool objects = options_.checkpoint_root.of_objects();
+  const auto append = [folder = folder_, claims = claims_, own = claim_, state, now = clock_.Now(),
+                       objects]() -> absl::Status {
     const bool last = state.has_handed_over() || state.outcome() != job::v1::JOB_PHASE_UNSPECIFIED;
     if (last && folder->board) (void)folder->board->Flush(now);  // the job does not depend on it
-    if (state.has_handed_over()) {                               // the next one opens the files now
+    if (last && objects) SyncRecords(*folder);
+    if (state.has_handed_over()) {  // the next one opens the files now
       MEDLEY_RETURN_IF_ERROR(folder->steps->Sync());
       MEDLEY_RETURN_IF_ERROR(folder->evaluations->Sync());
     }
@@ -161,11 +170,14 @@ void Engine::Append(job::v1::CoordinatorState state) {
   };
   const absl::Status status =
       journal_thread_.Run("writing the journal", options_.journal_timeout, stop_.get_token(), append);
+  if (status.ok()) journal_late_.reset();
   if (status.ok() || stop_.stop_requested()) return;
-  // A full volume: the members keep the state, so it is better to wait for room than to end.
-  if (absl::IsResourceExhausted(status) && !core_->over() && !core_->handed_over()) {
+  // A full volume, or a store that does not answer, or refuses for some time: the members keep the state, so it is
+  // better to wait than to end.
+  const bool passes = objects ? !absl::IsAborted(status) : absl::IsResourceExhausted(status);
+  if (passes && !core_->over() && !core_->handed_over()) {
     if (!paused_before_) {
-      log::Error("training pauses, because the journal cannot be written", {{"error", base::Message(status)}});
+      base::log::Error("training pauses, because the journal cannot be written", {{"error", base::Message(status)}});
     }
     paused_before_ = true;
     journal_full_ = JournalFull{std::move(state), status, clock_.Now()};
@@ -175,12 +187,63 @@ void Engine::Append(job::v1::CoordinatorState state) {
   GiveUp(absl::IsAborted(status) ? kSuperseded : 1, status);
 }
 
+// The lines that wait, with the record that tells of them. Best effort.
+void Engine::SyncRecords(Folder& folder) {
+  absl::Status status = folder.steps->Sync();
+  if (status.ok()) status = folder.evaluations->Sync();
+  if (status.ok() && folder.board) status = folder.board->Sync();
+  if (status.ok()) folder.records_failed = false;
+  if (!status.ok() && !folder.records_failed.exchange(true)) base::log::Error(base::Message(status));
+}
+
+// While a store is slow or fails, training goes on: nothing depends on the record.
+void Engine::AppendLater(job::v1::CoordinatorState state) {
+  if (!folder_ || record_ != nullptr) return;
+  const auto record = std::make_shared<PeriodicRecord>();
+  const auto append = [record, folder = folder_, claims = claims_, own = claim_,
+                       state = std::move(state)]() -> VolumeThread::Deliver {
+    absl::Status status = folder->journal->Append(state);
+    if (status.ok()) SyncRecords(*folder);
+    if (status.ok() && claims) status = claims->Check(own);
+    MutexLock lock(record->mutex);
+    record->result = status;
+    return {};
+  };
+  if (journal_thread_.Post(append)) record_ = record;
+}
+
+void Engine::LookAtRecord() {
+  if (record_ == nullptr) return;
+  std::optional<absl::Status> result;
+  {
+    MutexLock lock(record_->mutex);
+    result = record_->result;
+  }
+  if (!result) return;
+  record_.reset();
+  OnRecord(*result);
+}
+
+void Engine::OnRecord(const absl::Status& status) {
+  if (absl::IsAborted(status)) return GiveUp(kSuperseded, status);
+  if (status.ok()) {
+    if (journal_late_) base::log::Info("the journal can be written again");
+    return journal_late_.reset();
+  }
+  const base::WallTime now = clock_.Now();
+  if (!journal_late_) {
+    base::log::Warn("the journal cannot be written; training goes on", {{"error", base::Message(status)}});
+  }
+  journal_late_ = JournalLate{status, journal_late_ ? journal_late_->since : now};
+  if (now - journal_late_->since >= kLongestOutage) GiveUp(1, status);
+}
+
 void Engine::WriteStep(std::function<absl::Status(Folder&)> write) {
   if (!folder_) return;
   const bool posted = journal_thread_.Post([folder = folder_, write = std::move(write)]() -> VolumeThread::Deliver {
     const absl::Status status = write(*folder);  // logged once: a full volume fails every step
     if (status.ok()) folder->records_failed = false;
-    if (!status.ok() && !folder->records_failed.exchange(true)) log::Error(base::Message(status));
+    if (!status.ok() && !folder->records_failed.exchange(true)) base::log::Error(base::Message(status));
     return {};
   });
   if (!posted && !stop_.stop_requested()) {
@@ -194,7 +257,7 @@ void Engine::WriteLog(Folder& folder, LogBuffer& lines) {
   // Logged once, because that is a line to write again.
   if (written.ok()) folder.log_failed = false;
   if (!written.ok() && !folder.log_failed.exchange(true)) {
-    log::Warn("the log in the job's folder lacks lines", {{"error", base::Message(written)}});
+    base::log::Warn("the log in the job's folder lacks lines", {{"error", base::Message(written)}});
   }
 }
 
@@ -216,7 +279,7 @@ void Engine::LookForCheckpoint(const FindCheckpointCommand& command) {
       Carry();
     };
   });
-  if (!posted) log::Warn("cannot search for a checkpoint: too many operations wait for the volume");
+  if (!posted) base::log::Warn("cannot search for a checkpoint: too many operations wait for the volume");
 }
 
 void Engine::CompleteManifest(WriteManifestCommand command) {
@@ -230,7 +293,7 @@ void Engine::CompleteManifest(WriteManifestCommand command) {
           Carry();
         };
       });
-  if (!posted) log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
+  if (!posted) base::log::Warn("cannot complete a checkpoint: too many operations wait for the volume");
 }
 
 void Engine::Prune(PruneCommand command) {
@@ -238,7 +301,7 @@ void Engine::Prune(PruneCommand command) {
   // Best effort: what stays is removed after the next checkpoint.
   (void)checkpoint_thread_.Post([folder = folder_, order = std::move(command)]() -> VolumeThread::Deliver {
     if (const absl::Status status = folder->checkpoints->Prune(order.best); !status.ok()) {
-      log::Warn("removing old checkpoints failed", {{"error", base::Message(status)}});
+      base::log::Warn("removing old checkpoints failed", {{"error", base::Message(status)}});
     }
     return {};
   });
@@ -249,7 +312,7 @@ void Engine::Discard(DiscardCheckpointCommand command) {
   // Best effort: what stays is removed after the next checkpoint.
   (void)checkpoint_thread_.Post([folder = folder_, order = std::move(command)]() -> VolumeThread::Deliver {
     if (const absl::Status status = folder->checkpoints->Discard(order); !status.ok()) {
-      log::Warn("the files of a checkpoint that was given up stay", {{"error", base::Message(status)}});
+      base::log::Warn("the files of a checkpoint that was given up stay", {{"error", base::Message(status)}});
     }
     return {};
   });
@@ -268,7 +331,7 @@ void Engine::WriteModel(ExportCommand command) {
           Carry();
         };
       });
-  if (!posted) log::Warn("cannot write the model: too many operations wait for the volume");
+  if (!posted) base::log::Warn("cannot write the model: too many operations wait for the volume");
 }
 
 }  // namespace medley::worker

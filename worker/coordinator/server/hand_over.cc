@@ -65,7 +65,8 @@ absl::Status AwaitRoom(base::Clock& clock, std::stop_token stop, const std::func
   for (;;) {
     absl::Status status = write();
     if (!absl::IsResourceExhausted(status)) return status;
-    if (!logged) log::Warn("waits for room on the job's volume before it leads", {{"error", base::Message(status)}});
+    if (!logged)
+      base::log::Warn("waits for room on the job's volume before it leads", {{"error", base::Message(status)}});
     logged = true;
     if (!clock.SleepFor(kInterval, stop)) return base::Cancelled("stopped while the job's volume had no room");
   }
@@ -86,7 +87,7 @@ absl::StatusOr<Lead> TakeLead(VolumeThread& volume, const CoordinatorOptions& op
     lead.handed_over = handed_over.ok();
     lead.former_may_run = !lead.handed_over;
     if (lead.former_may_run) {
-      log::Warn("takes the job over without its coordinator", {{"error", base::ToString(handed_over)}});
+      base::log::Warn("takes the job over without its coordinator", {{"error", base::ToString(handed_over)}});
     }
   }
   MEDLEY_ASSIGN_OR_RETURN(lead.claim, TakeClaim(volume, options, clock, std::move(stop)));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -72,25 +73,45 @@ std::string FileName(const Claim& of) { return of.term == 0 ? kName : fmt::forma
 struct JournalFile {
   Claim of;  // without an address
   std::filesystem::path path;
+  int64_t number = 0;  // of an object
 };
 
-// The newest first. Without a term, only the file without one counts, whether it exists or not.
+std::string ObjectName(const std::string& name, int64_t number) { return fmt::format("{}.{:08}", name, number); }
+
+// Takes ".00000012" from the end of the name; 0: it has no such end.
+int64_t TakeNumber(std::string_view& name) {
+  const size_t point = name.rfind('.');
+  if (point == std::string_view::npos) return 0;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data() + point + 1, name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size() || number < 1) return 0;
+  name.remove_suffix(name.size() - point);
+  return number;
+}
+
+// The newest first. Without a term, only what has none counts, whether it exists or not.
 absl::StatusOr<std::vector<JournalFile>> JournalsUpTo(const Volume& volume, const Claim& own) {
-  if (own.term == 0) return std::vector<JournalFile>{{{}, volume / kName}};
+  const bool objects = volume.of_objects();
+  if (own.term == 0 && !objects) return std::vector<JournalFile>{{{}, volume / kName}};
   std::vector<JournalFile> files;
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, volume.files().List(volume.root()));
   for (const std::string& name : names) {
-    Claim of;
-    if (name != kName) {
-      if (!name.starts_with(std::string(kName) + "-")) continue;
-      const std::optional<Claim> claim = ParseClaimName(std::string_view(name).substr(sizeof(kName)));
+    JournalFile file{.of = {}, .path = volume / name};
+    std::string_view rest = name;
+    file.number = objects ? TakeNumber(rest) : 0;
+    if (objects && file.number == 0) continue;
+    if (rest != kName) {
+      if (!rest.starts_with(std::string(kName) + "-")) continue;
+      const std::optional<Claim> claim = ParseClaimName(rest.substr(sizeof(kName)));
       if (!claim) continue;  // a temporary file
-      of = *claim;
+      file.of = *claim;
     }
-    if (!of.IsNewerThan(own)) files.push_back({of, volume / name});
+    if (!file.of.IsNewerThan(own)) files.push_back(std::move(file));
   }
-  std::sort(files.begin(), files.end(),
-            [](const JournalFile& a, const JournalFile& b) { return a.of.IsNewerThan(b.of); });
+  std::sort(files.begin(), files.end(), [](const JournalFile& a, const JournalFile& b) {
+    if (a.of.IsNewerThan(b.of) || b.of.IsNewerThan(a.of)) return a.of.IsNewerThan(b.of);
+    return a.number > b.number;
+  });
   return files;
 }
 
@@ -107,8 +128,16 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, const Clai
     if (!bytes.ok()) return bytes.status();
     bool torn = false;
     journal->restored_ = LastRecord(*bytes, &torn);
-    if (torn) log::Warn("dropped an incomplete record at the end of the journal", {{"path", file.path.string()}});
+    if (torn) base::log::Warn("dropped an incomplete record at the end of the journal", {{"path", file.path.string()}});
     if (journal->restored_) break;
+  }
+  if (journal->volume_.of_objects()) {
+    for (const JournalFile& file : earlier) {  // a process of the same claim may have written
+      if (!own.IsNewerThan(file.of)) journal->number_ = std::max(journal->number_, file.number);
+    }
+    if (journal->restored_) MEDLEY_RETURN_IF_ERROR(journal->WriteObject(*journal->restored_));
+    for (const JournalFile& file : earlier) (void)files.Remove(file.path);  // best effort: it is not read any more
+    return journal;
   }
   journal->reserve_ = files.Stat(journal->volume_ / kReserve).ok();  // of an earlier process
   if (journal->restored_) {
@@ -127,11 +156,19 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Volume volume, const Clai
 }
 
 Journal::~Journal() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) volume_.files().Close(fd_);
+}
+
+// A number is used once, also when its request failed: that one may come late.
+absl::Status Journal::WriteObject(const job::v1::CoordinatorState& state) {
+  ++number_;
+  MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(ObjectName(path_.string(), number_), Record(state)));
+  if (number_ > 2) (void)volume_.files().Remove(ObjectName(path_.string(), number_ - 2));  // best effort
+  return absl::OkStatus();
 }
 
 absl::Status Journal::Reopen() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) volume_.files().Close(fd_);
   fd_ = -1;
   MEDLEY_ASSIGN_OR_RETURN(fd_, volume_.files().OpenToAppend(path_));
   bytes_ = lseek(fd_, 0, SEEK_END);
@@ -144,6 +181,7 @@ absl::Status Journal::Compact(const job::v1::CoordinatorState& state) {
 }
 
 absl::Status Journal::Append(const job::v1::CoordinatorState& state) {
+  if (volume_.of_objects()) return WriteObject(state);
   absl::Status status = bytes_ > kCompactAt ? Compact(state) : Write(Record(state));
   if (absl::IsResourceExhausted(status)) status = WriteWithReserve(state);
   if (status.ok()) KeepReserve();
@@ -160,7 +198,8 @@ absl::Status Journal::Write(const std::string& record) {
   }
   // Half a record would hide every later one.
   if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) {
-    log::Warn("an incomplete record stays in the journal", {{"error", base::Message(base::ErrnoStatus(errno, ""))}});
+    base::log::Warn("an incomplete record stays in the journal",
+                    {{"error", base::Message(base::ErrnoStatus(errno, ""))}});
     return base::Internal("{}: {}", path_.string(), base::Message(status));
   }
   return base::Annotate(status, path_.string());
@@ -183,7 +222,7 @@ void Journal::KeepReserve() {
     if (!fd.ok()) return;
     absl::Status status = volume_.files().Write(*fd, std::string(bytes, '\0'));
     if (status.ok()) status = volume_.files().Sync(*fd);
-    close(*fd);
+    volume_.files().Close(*fd);
     reserve_ = status.ok();
     if (!status.ok()) (void)volume_.files().Remove(path);
     if (!status.ok() && !absl::IsResourceExhausted(status)) return;

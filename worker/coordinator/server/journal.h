@@ -4,6 +4,9 @@
 // Every process that claimed the job has a file of its own, journal-CLAIM (ClaimName), so that whatever a former one
 // still writes touches no other's record (docs/adr/0015-the-coordinator-moves.md); without a term it is `journal`.
 //
+// In an object store nothing can be appended, and a request that comes late may overwrite a newer object. So each
+// record is an object of its own there, journal-CLAIM.00000001, .00000002 and so on, of which the last two are kept.
+//
 //   record := length u32  crc32 u32 (zlib, of the bytes)  bytes (a serialised CoordinatorState), little-endian
 //
 // Not thread-safe: the engine calls it in its thread for the journal.
@@ -39,6 +42,7 @@ class Journal {
 
  private:
   Journal(Volume volume, const std::string& name) : volume_(std::move(volume)), path_(volume_ / name) {}
+  absl::Status WriteObject(const job::v1::CoordinatorState& state);
   absl::Status Compact(const job::v1::CoordinatorState& state);
   absl::Status Reopen();
   absl::Status Write(const std::string& record);
@@ -49,7 +53,8 @@ class Journal {
   const std::filesystem::path path_;
   std::optional<job::v1::CoordinatorState> restored_;
   int fd_ = -1;
-  int64_t bytes_ = 0;  // whole records in the file
+  int64_t bytes_ = 0;   // whole records in the file
+  int64_t number_ = 0;  // of the last object that was tried
   bool reserve_ = false;
 };
 

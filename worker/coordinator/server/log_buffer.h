@@ -1,4 +1,4 @@
-// Lines of the log that wait for the volume. Thread-safe; never blocks, because it is a log::Copy's sink.
+// Lines of the log that wait for the volume. Thread-safe; never blocks, because it is a base::log::Copy's sink.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 #include "worker/coordinator/server/log_files.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -51,13 +50,29 @@ absl::StatusOr<std::unique_ptr<LogFiles>> LogFiles::Open(const Volume& volume, i
   std::unique_ptr<LogFiles> files(new LogFiles(volume, fmt::format("{}{:06}.log", kLogPrefix, term)));
   MEDLEY_RETURN_IF_ERROR(RemoveOldest(volume, files->name_));
   base::MutexLock lock(files->mutex_);
+  if (volume.of_objects()) {
+    absl::StatusOr<std::string> before = volume.files().ReadWhole(volume / kLogFolder / files->name_, kMostOfAll);
+    if (before.ok()) files->object_ = *std::move(before);
+    if (!before.ok() && !absl::IsNotFound(before.status())) return before.status();
+    return files;
+  }
   MEDLEY_RETURN_IF_ERROR(files->OpenFile());
   return files;
 }
 
 LogFiles::~LogFiles() {
   base::MutexLock lock(mutex_);
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) volume_.files().Close(fd_);
+}
+
+absl::Status LogFiles::DrainObject(std::string lines) {
+  const std::filesystem::path path = volume_ / kLogFolder / name_;
+  if (!object_.empty() && std::ssize(object_) + std::ssize(lines) > kMostOfFile) {
+    MEDLEY_RETURN_IF_ERROR(volume_.files().WriteAtomic(path.string() + ".1", object_));
+    object_.clear();
+  }
+  object_ += lines;
+  return volume_.files().WriteAtomic(path, object_);
 }
 
 absl::Status LogFiles::OpenFile() {
@@ -67,7 +82,7 @@ absl::Status LogFiles::OpenFile() {
   MEDLEY_RETURN_IF_ERROR(fd.status());
   const absl::StatusOr<FileStamp> stamp = volume_.files().Stat(path);
   if (!stamp.ok()) {
-    close(*fd);
+    volume_.files().Close(*fd);
     return stamp.status();
   }
   fd_ = *fd;
@@ -77,10 +92,11 @@ absl::Status LogFiles::OpenFile() {
 
 absl::Status LogFiles::Drain(LogBuffer& waiting) {
   base::MutexLock lock(mutex_);
-  const std::string lines = waiting.Take();
+  std::string lines = waiting.Take();
   if (lines.empty()) return absl::OkStatus();
+  if (volume_.of_objects()) return DrainObject(std::move(lines));
   if (fd_ >= 0 && bytes_ > 0 && bytes_ + static_cast<int64_t>(lines.size()) > kMostOfFile) {
-    close(std::exchange(fd_, -1));
+    volume_.files().Close(std::exchange(fd_, -1));
     const std::filesystem::path path = volume_ / kLogFolder / name_;
     MEDLEY_RETURN_IF_ERROR(volume_.files().Rename(path, path.string() + ".1"));
   }

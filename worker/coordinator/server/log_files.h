@@ -2,7 +2,7 @@
 //
 // Each term of the coordinator has files of its own, coordinator-TERM.log and, after it has grown to 2 MiB, the one
 // before with .1 behind its name. So a former coordinator that still runs writes into no other one's file. All files
-// together have at most 16 MiB: the oldest ones are removed.
+// together have at most 16 MiB: the oldest ones are removed. In an object store Drain writes the whole object again.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -33,12 +33,14 @@ class LogFiles {
  private:
   LogFiles(Volume volume, std::string name) : volume_(std::move(volume)), name_(std::move(name)) {}
   absl::Status OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DrainObject(std::string lines) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Volume volume_;
   const std::string name_;  // of the file
   base::Mutex mutex_;
   int fd_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string object_ ABSL_GUARDED_BY(mutex_);  // its content, in an object store
 };
 
 // All files of the folder, oldest first, as one text of at most 16 MiB. Empty: there is no log.

@@ -45,6 +45,8 @@ std::string MetricsText(const job::v1::Observation& seen) {
           static_cast<double>(seen.checkpoint_failures()));
   gauge("medley_coordinator_checkpoint_failing", "1 while checkpoints, the model or the journal cannot be written",
         seen.has_checkpoint_failure() ? 1 : 0);
+  counter("medley_coordinator_data_wait_seconds_total",
+          "Seconds that trainers waited for samples, of all trainers together", seen.data_wait_seconds());
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.has_agreement()) {
     gauge("medley_coordinator_agreement_fraction", "Share of the steps after which replicas average their parameters",

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(Coor
     MEDLEY_ASSIGN_OR_RETURN(state->metrics, MetricsPage::Start(options.host, options.metrics_port, std::move(readers),
                                                                [&engine] { return engine.Observe(); }));
   }
-  log::Info("the coordinator listens", {{"address", state->server->address()}});
+  base::log::Info("the coordinator listens", {{"address", state->server->address()}});
   return std::unique_ptr<CoordinatorServer>(new CoordinatorServer(std::move(state)));
 }
 
@@ -89,7 +89,7 @@ absl::StatusOr<int> RunCoordinator(CoordinatorOptions options, base::Clock& cloc
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> started =
       CoordinatorServer::Start(std::move(options), clock, stop);
   if (absl::IsAborted(started.status())) {
-    log::Warn(base::Message(started.status()));
+    base::log::Warn(base::Message(started.status()));
     return kSuperseded;
   }
   if (!started.ok()) return started.status();

@@ -54,7 +54,9 @@ struct CoordinatorOptions {
   std::string model_fingerprint;
   std::string model_settings;  // what it covers (CheckpointManifest::settings)
   std::string job_settings;    // what core.job_digest covers, as JSON (worker/app/job_identity.h); may be empty
-  ExportModel export_model;    // unset, or without checkpoint_root: no model is written
+  // Whether members can save their state. False: there is a journal in checkpoint_root, but no checkpoints.
+  bool keeps_state = true;
+  ExportModel export_model;  // unset, or without checkpoint_root: no model is written
   // Folder of another job or of one of its checkpoints, to continue from when this job has none. Empty: none.
   std::string continue_from;
   bool tensor_board = false;                          // write event files of TensorBoard; needs checkpoint_root

@@ -81,12 +81,26 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
   return log;
 }
 
+absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const Volume& volume, const std::string& name,
+                                                       const std::string& writer, bool take_over) {
+  if (!volume.of_objects()) return Open(volume / (name + ".jsonl"), take_over);
+  std::unique_ptr<StepLog> log(new StepLog(-1, name, 0));
+  log->objects_.emplace(volume, volume / name, writer);
+  MEDLEY_ASSIGN_OR_RETURN(const std::string last, log->objects_->Last());
+  if (last.empty()) return log;
+  log->last_step_ = Scan(last).first;
+  // What a former coordinator writes from now on does not count: its objects come before this line.
+  MEDLEY_RETURN_IF_ERROR(log->Write(fmt::format("{{\"rollback_to\":{},\"generation\":0}}\n", log->last_step_)));
+  return log;
+}
+
 StepLog::~StepLog() {
-  (void)WritePending();
-  close(fd_);
+  (void)(objects_ ? objects_->Sync() : WritePending());
+  if (fd_ >= 0) close(fd_);
 }
 
 absl::Status StepLog::Write(std::string_view line) {
+  if (objects_) return objects_->Add(line);
   constexpr size_t kMostPending = size_t{64} << 20;
   if (pending_.size() + line.size() > kMostPending) {
     return base::ResourceExhausted("{}: lines are lost, because {} bytes wait for the volume", name_, pending_.size());
@@ -109,6 +123,7 @@ absl::Status StepLog::WritePending() {
 }
 
 absl::Status StepLog::Sync() {
+  if (objects_) return objects_->Sync();
   MEDLEY_RETURN_IF_ERROR(WritePending());
   return fdatasync(fd_) == 0 ? absl::OkStatus() : base::ErrnoStatus(errno, "fdatasync " + name_);
 }

@@ -1,5 +1,6 @@
 // Writes steps.jsonl (a line per committed step) or metrics.jsonl (a line per evaluation), and a line per rollback
-// (docs/design/runtime.md). Not thread-safe.
+// (docs/design/runtime.md). In an object store the lines are in objects of a folder, steps/ or metrics/
+// (line_objects.h), which Sync writes. Not thread-safe.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -7,11 +8,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "worker/checkpoint/files.h"
 #include "worker/coordinator/core/commands.h"
+#include "worker/coordinator/server/line_objects.h"
 
 namespace medley::worker {
 
@@ -20,6 +24,9 @@ class StepLog {
   // Creates the file or continues an existing one; drops an incomplete last line. `take_over`: continues a copy, which
   // takes the file's name, so that a former coordinator that has the file open writes into a file without a name.
   static absl::StatusOr<std::unique_ptr<StepLog>> Open(const std::filesystem::path& path, bool take_over = false);
+  // The same for a volume or an object store. `name`: "steps" or "metrics". `writer`: of LineObjects.
+  static absl::StatusOr<std::unique_ptr<StepLog>> Open(const Volume& volume, const std::string& name,
+                                                       const std::string& writer, bool take_over);
   ~StepLog();
 
   // Ignores a step that the file already has; the core may report it again after a restart. Lines that a full volume
@@ -37,10 +44,11 @@ class StepLog {
   absl::Status Write(std::string_view line);
   absl::Status WritePending();
 
-  const int fd_;
+  const int fd_;            // negative: `objects_` has the lines
   const std::string name_;  // of the file
   int64_t last_step_;
   std::string pending_;  // not written yet, because the volume is full; begins in the middle of a line perhaps
+  std::optional<LineObjects> objects_;
 };
 
 }  // namespace medley::worker

@@ -1,7 +1,6 @@
 #include "worker/coordinator/server/tensor_board.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -64,7 +63,7 @@ class TensorBoard::Event {
 TensorBoard::TensorBoard(Options options, Files& files, int fd, base::WallTime now)
     : options_(std::move(options)), files_(files), fd_(fd), opened_at_(now), written_at_(now) {}
 
-TensorBoard::~TensorBoard() { close(fd_); }
+TensorBoard::~TensorBoard() { files_.Close(fd_); }
 
 absl::StatusOr<std::unique_ptr<TensorBoard>> TensorBoard::Open(const Volume& volume, Options options, Position position,
                                                                base::WallTime now) {
@@ -126,6 +125,8 @@ absl::Status TensorBoard::Flush(base::WallTime now) {
   written_at_ = now;
   return Write(event);
 }
+
+absl::Status TensorBoard::Sync() { return files_.Sync(fd_); }
 
 absl::Status TensorBoard::Add(const EvaluationCommand& evaluation, base::WallTime now) {
   const job::v1::EvaluationRecord& record = evaluation.record;

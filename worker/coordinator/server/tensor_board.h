@@ -51,6 +51,8 @@ class TensorBoard {
   absl::Status Rollback(const RollbackCommand& rollback, base::WallTime now);
   // Writes the point of the steps since the last one.
   absl::Status Flush(base::WallTime now);
+  // Returns when the events are on the volume.
+  absl::Status Sync();
 
  private:
   class Event;

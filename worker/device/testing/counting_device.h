@@ -8,7 +8,7 @@
 
 #include "worker/device/device.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 
 class CountingDevice final : public Device {
  public:
@@ -41,4 +41,4 @@ class CountingDevice final : public Device {
   std::atomic<size_t> bytes_in_{0}, bytes_out_{0};
 };
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

@@ -15,7 +15,7 @@
 #include "common/base/status.h"
 #include "worker/device/device.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 
 class HostDevice final : public Device {
  public:
@@ -108,4 +108,4 @@ class HostDevice final : public Device {
   std::atomic<bool> fails_{false};
 };
 
-}  // namespace medley::device
+}  // namespace medley::worker::device

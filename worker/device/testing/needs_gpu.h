@@ -8,7 +8,7 @@
 
 #define MEDLEY_NEEDS_GPU()                                                           \
   do {                                                                               \
-    if (const auto gpu = ::medley::device::OpenGpu(); !gpu.ok()) {                   \
+    if (const auto gpu = ::medley::worker::device::OpenGpu(); !gpu.ok()) {           \
       GTEST_SKIP() << "NOT RUN ON A GPU: " << ::medley::base::Message(gpu.status()); \
     }                                                                                \
   } while (false)

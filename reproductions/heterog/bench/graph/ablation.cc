@@ -8,7 +8,7 @@
 #include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/search.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 namespace {
 
 using sched::ActionOf;
@@ -31,7 +31,7 @@ double TimeBaselines(const sched::GraphQuestion& q, const std::vector<OrderBy>& 
 }
 
 // A search with a part of the decisions, from the best baseline.
-double SearchOnly(const sched::StepTimeProblem& problem, int most_groups, int64_t calls, std::vector<int> actions,
+double SearchOnly(const sched::DeviceProblem& problem, int most_groups, int64_t calls, std::vector<int> actions,
                   std::vector<OrderBy> orders) {
   Asked asked(problem, most_groups, 1, calls);
   sched::GraphQuestion q = asked.q;
@@ -44,7 +44,7 @@ double SearchOnly(const sched::StepTimeProblem& problem, int most_groups, int64_
 
 }  // namespace
 
-absl::StatusOr<Ablation> Ablate(const sched::StepTimeProblem& problem, int most_groups, int64_t calls) {
+absl::StatusOr<Ablation> Ablate(const sched::DeviceProblem& problem, int most_groups, int64_t calls) {
   Ablation out;
   Asked asked(problem, most_groups, 1, calls);
   out.baseline = TimeBaselines(asked.q, {OrderBy::kReady});
@@ -82,4 +82,4 @@ absl::StatusOr<Ablation> Ablate(const sched::StepTimeProblem& problem, int most_
   return out;
 }
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

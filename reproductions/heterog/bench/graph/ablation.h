@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/problem.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 struct Ablation {
   double baseline = 0;  // seconds of the best of the four baselines, first in, first out
@@ -31,6 +31,6 @@ struct Ablation {
 // `reductions`, `replicas` and `placement` keep the baselines' order. Each search has `calls` simulations, begins with
 // the best baseline and may choose the size of buckets, as the baselines may.
 // No rows: no baseline fits. Errors: those of the simulator.
-absl::StatusOr<Ablation> Ablate(const sched::StepTimeProblem& problem, int most_groups, int64_t calls);
+absl::StatusOr<Ablation> Ablate(const sched::DeviceProblem& problem, int most_groups, int64_t calls);
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -10,10 +10,10 @@
 #include "scheduler-service/graph/search.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 struct Asked {
-  Asked(const sched::StepTimeProblem& problem, int most_groups, uint64_t seed, int64_t calls)
+  Asked(const sched::DeviceProblem& problem, int most_groups, uint64_t seed, int64_t calls)
       : groups(sched::GroupOperations(problem, most_groups)),
         limits(clock, base::SteadyTime::max(), {}),
         judge(problem),
@@ -36,4 +36,4 @@ inline double Middle(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

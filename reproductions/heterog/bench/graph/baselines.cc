@@ -5,7 +5,7 @@
 #include "scheduler-service/graph/balance.h"
 #include "scheduler-service/planning/overlap.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 using sched::ActionOf;
 using sched::BucketSizes;
@@ -36,4 +36,4 @@ double BalancedCopies(const sched::GraphQuestion& q) {
   return least;
 }
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -3,7 +3,7 @@
 
 #include "scheduler-service/graph/search.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 // One baseline (0 to 3, as sched::Replicas) with its best size of buckets; kForever: it does not fit.
 double BaselineSeconds(const sched::GraphQuestion& q, int how, sched::OrderBy order);
@@ -11,4 +11,4 @@ double BaselineSeconds(const sched::GraphQuestion& q, int how, sched::OrderBy or
 // The fastest copies with balanced shares, in any order and size of buckets: at most 32 simulations.
 double BalancedCopies(const sched::GraphQuestion& q);
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

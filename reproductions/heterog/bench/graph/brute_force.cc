@@ -4,7 +4,7 @@
 
 #include "scheduler-service/graph/strategy.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 using sched::OrderBy;
 
@@ -43,4 +43,4 @@ void BruteForce::Branch(size_t group) {
   }
 }
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

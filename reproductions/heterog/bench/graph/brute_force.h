@@ -6,7 +6,7 @@
 #include "scheduler-service/graph/search.h"
 #include "scheduler-service/graph/strategy_bound.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 // Leaves out only strategies of which a lower bound is not below the best so far (StrategyBound), and those with the
 // plan of another one (Canonical).
@@ -27,4 +27,4 @@ class BruteForce {
   double best_ = 0;
 };
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -8,7 +8,7 @@
 #include "reproductions/heterog/bench/graph/asked.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 namespace {
 
 constexpr int kDevices = 3, kGroups = 3, kInstances = 24;
@@ -39,7 +39,7 @@ TEST(BruteForceTest, LeavesOutNothingThatIsBetter) {
   int64_t timed = 0, all = 0;
   for (uint64_t seed = 1; seed <= kInstances; ++seed) {
     base::Rng rng(seed);
-    const sched::StepTimeProblem problem = sched::RandomGraphProblem(rng, kDevices, kGroups + 2);
+    const sched::DeviceProblem problem = sched::RandomGraphProblem(rng, kDevices, kGroups + 2);
     Asked pruned(problem, kGroups, 1, kAllCalls), whole(problem, kGroups, 1, kAllCalls);
     ASSERT_EQ(whole.groups.count(), kGroups);
     const double best = Enumerate(whole.q);
@@ -52,4 +52,4 @@ TEST(BruteForceTest, LeavesOutNothingThatIsBetter) {
 }
 
 }  // namespace
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -8,9 +8,9 @@
 #include "common/model/execution_plan.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
-absl::StatusOr<Busy> BusyIn(const sched::StepTimeProblem& problem, const model::ExecutionPlan& plan) {
+absl::StatusOr<Busy> BusyIn(const sched::DeviceProblem& problem, const model::ExecutionPlan& plan) {
   const sched::DeviceLinks links{problem.links(), problem.index()};
   sched::PlanSimulationOptions options{.steps = 16, .max_spans = int64_t{1} << 24};
   options.links = &links;
@@ -40,4 +40,4 @@ absl::StatusOr<Busy> BusyIn(const sched::StepTimeProblem& problem, const model::
   return out;
 }
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

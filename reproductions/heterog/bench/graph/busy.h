@@ -4,9 +4,9 @@
 #include <absl/status/statusor.h>
 
 #include "common/model/forward.h"
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/problem.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 // Seconds of a step in which the busiest device computes, and in which a device sends, receives or reduces; means over
 // the steps of a timeline.
@@ -16,6 +16,6 @@ struct Busy {
   double communicates = 0;
 };
 // Errors: those of the simulator.
-absl::StatusOr<Busy> BusyIn(const sched::StepTimeProblem& problem, const model::ExecutionPlan& plan);
+absl::StatusOr<Busy> BusyIn(const sched::DeviceProblem& problem, const model::ExecutionPlan& plan);
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

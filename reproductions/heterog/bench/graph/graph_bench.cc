@@ -35,15 +35,15 @@
 #include "reproductions/heterog/bench/graph/testbed.h"
 #include "reproductions/heterog/bench/graph/virtual_workers.h"
 #include "reproductions/heterog/searches.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
 #include "scheduler-service/planning/registry.h"
-#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 namespace {
 
 using reproductions::heterog::SearchByCrossEntropy;
@@ -54,6 +54,7 @@ using sched::ActionName;
 using sched::BoundOfGraph;
 using sched::BucketSizes;
 using sched::Budget;
+using sched::DeviceProblem;
 using sched::DeviceSimulator;
 using sched::GraphQuestion;
 using sched::GraphStrategy;
@@ -64,7 +65,6 @@ using sched::OrderBy;
 using sched::RandomGraphProblem;
 using sched::RandomStrategy;
 using sched::SearchGraph;
-using sched::StepTimeProblem;
 using sched::TryBaselines;
 using sched::Uniform;
 
@@ -117,7 +117,7 @@ class GraphBench {
   // Seconds of a baseline with the constants; buckets of a sixteenth, so that fitting is quick.
   absl::StatusOr<double> Quick(const PaperRow& row, size_t size, int how, const Roofline& roofline) {
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[size], size == 1, roofline));
+    MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem, OnTestbed(model, row.batch[size], size == 1, roofline));
     Asked asked(problem, flags_.groups, 1, 2);
     return asked.timer.Seconds(Uniform(asked.q, problem.devices() + how, BucketSizes(problem)[2], OrderBy::kReady));
   }
@@ -192,7 +192,7 @@ absl::Status GraphBench::Tables() {
     for (const PaperRow& row : PaperRows()) {
       if (!Wanted(flags_, row.model)) continue;
       MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
-      MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
+      MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem,
                               OnTestbed(model, row.batch[size], size == 1, flags_.roofline));
       const auto begin = std::chrono::steady_clock::now();
       Asked asked(problem, flags_.groups, flags_.seed, flags_.calls);
@@ -262,7 +262,7 @@ absl::Status GraphBench::Large() {
     for (const PaperRow& row : LargeRows()) {
       if (!Wanted(flags_, row.model)) continue;
       MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
-      MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
+      MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem,
                               OnTestbed(model, row.batch[size], size == 1, flags_.roofline));
       Asked asked(problem, flags_.groups, 1, flags_.calls);
       TryBaselines(asked.q);
@@ -296,7 +296,7 @@ absl::Status GraphBench::Search() {
   for (const PaperRow& row : PaperRows()) {
     if (!Wanted(flags_, row.model)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[1], true, flags_.roofline));
+    MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem, OnTestbed(model, row.batch[1], true, flags_.roofline));
     fmt::print("| {} |", row.model);
     for (const auto& [name, search] : searches) {
       std::vector<double> found;
@@ -316,7 +316,7 @@ absl::Status GraphBench::Search() {
 }
 
 // Seconds of a strategy's plan, the median of some random orders; kForever: most do not fit.
-absl::StatusOr<double> RandomOrderSeconds(const StepTimeProblem& problem, const OperationGroups& groups,
+absl::StatusOr<double> RandomOrderSeconds(const DeviceProblem& problem, const OperationGroups& groups,
                                           GraphStrategy strategy) {
   strategy.order = OrderBy::kRank;
   MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, BuildGraphPlan(problem, groups, strategy));
@@ -340,7 +340,7 @@ absl::Status GraphBench::Order() {
   for (const PaperRow& row : PaperRows()) {
     if (!Wanted(flags_, row.model)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[0], false, flags_.roofline));
+    MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem, OnTestbed(model, row.batch[0], false, flags_.roofline));
     Asked asked(problem, flags_.groups, 1, flags_.calls);
     TryBaselines(asked.q);
     std::string text;
@@ -376,7 +376,7 @@ absl::Status GraphBench::Brute() {
   for (int instance = flags_.first_instance; instance < flags_.first_instance + flags_.instances; ++instance) {
     base::Rng rng(base::Mix64(static_cast<uint64_t>(instance)));
     const int operations = flags_.brute_groups + static_cast<int>(rng.Below(4));
-    const StepTimeProblem problem = RandomGraphProblem(rng, kDevices, operations);
+    const DeviceProblem problem = RandomGraphProblem(rng, kDevices, operations);
     Asked search(problem, flags_.brute_groups, 1, flags_.calls);
     TryBaselines(search.q);
     SearchGraph(search.q);
@@ -421,7 +421,7 @@ absl::Status GraphBench::Others() {
       std::string text;
       for (const char* name : {"horovod", "graph", "graph-mcmc", "graph-post", "hetpipe"}) {
         const bool pipeline = std::string_view(name) == "hetpipe";
-        MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
+        MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem,
                                 OnTestbed(model, row.batch[size], size == 1, flags_.roofline, pipeline));
         const auto solution = planners.Find(name, sched::Supply::kDevices)->Solve(problem, 1, limits);
         const bool found = solution.ok() && solution->plan;
@@ -436,7 +436,7 @@ absl::Status GraphBench::Others() {
                        solution.ok() ? solution->notes.back().c_str() : base::ToString(solution.status()).c_str());
         }
       }
-      MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem asynchronous,
+      MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem asynchronous,
                               OnTestbed(model, row.batch[size], size == 1, flags_.roofline, true));
       MEDLEY_ASSIGN_OR_RETURN(const VirtualWorkers unlike, BestVirtualWorkers(asynchronous, limits));
       std::vector<std::string> machines;
@@ -456,7 +456,7 @@ absl::Status GraphBench::Overlap() {
   for (const PaperRow& row : PaperRows()) {
     if (!Wanted(flags_, row.model)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, row.batch[0], false, flags_.roofline));
+    MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem, OnTestbed(model, row.batch[0], false, flags_.roofline));
     Asked asked(problem, flags_.groups, 1, flags_.calls);
     const auto print = [&](const std::string& name, const GraphStrategy& strategy) -> absl::Status {
       MEDLEY_ASSIGN_OR_RETURN(const model::ExecutionPlan plan, BuildGraphPlan(problem, asked.groups, strategy));
@@ -492,7 +492,7 @@ absl::Status GraphBench::Ablations() {
     for (const PaperRow& row : PaperRows()) {
       if (!Wanted(flags_, row.model)) continue;
       MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(row.model));
-      MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem,
+      MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem,
                               OnTestbed(model, row.batch[size], size == 1, flags_.roofline));
       MEDLEY_ASSIGN_OR_RETURN(const Ablation ablation, Ablate(problem, flags_.groups, flags_.calls));
       if (ablation.rows.empty()) continue;  // NASNet
@@ -523,7 +523,7 @@ absl::Status GraphBench::Speed() {
   for (const char* name : {"vgg19", "resnet200", "bert-48"}) {
     if (!Wanted(flags_, name)) continue;
     MEDLEY_ASSIGN_OR_RETURN(const model::Model model, Graph(name));
-    MEDLEY_ASSIGN_OR_RETURN(const StepTimeProblem problem, OnTestbed(model, 48, true, flags_.roofline));
+    MEDLEY_ASSIGN_OR_RETURN(const DeviceProblem problem, OnTestbed(model, 48, true, flags_.roofline));
     Asked asked(problem, flags_.groups, 1, 1'000'000);
     const auto time = [&](auto&& run) {
       const auto begin = std::chrono::steady_clock::now();
@@ -560,11 +560,11 @@ int Main(const Flags& flags) {
 }
 
 }  // namespace
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog
 
 int main(int argc, char** argv) {
   CLI::App app{"Operation-level plans by the simulator"};
-  medley::bench::Flags flags;
+  medley::reproductions::heterog::Flags flags;
   app.add_option("parts", flags.parts, "fit, tables, large, search, order, brute, others, ablation, overlap, speed")
       ->required();
   app.add_option("--graphs", flags.folder, "folder of the graphs");
@@ -581,5 +581,5 @@ int main(int argc, char** argv) {
   app.add_option("--launch", flags.roofline.launch_seconds, "seconds of a launch");
   app.add_option("--links", flags.roofline.link_efficiency, "of links between machines");
   CLI11_PARSE(app, argc, argv);
-  return medley::bench::Main(flags);
+  return medley::reproductions::heterog::Main(flags);
 }

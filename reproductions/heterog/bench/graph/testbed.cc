@@ -7,11 +7,12 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "scheduler-service/profile/analytic.h"
 #include "scheduler-service/profile/hardware.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{64} << 20;
@@ -55,8 +56,8 @@ absl::StatusOr<model::Model> ReadGraph(const std::filesystem::path& folder, cons
   return model::FromProto(message);
 }
 
-absl::StatusOr<sched::StepTimeProblem> OnTestbed(const model::Model& model, int batch, bool all,
-                                                 const Roofline& roofline, bool asynchronous) {
+absl::StatusOr<sched::DeviceProblem> OnTestbed(const model::Model& model, int batch, bool all, const Roofline& roofline,
+                                               bool asynchronous) {
   MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog catalog, sched::HardwareCatalog::Builtin());
   model::PlanRequest request;
   request.objective = model::Objective::kStepTime;
@@ -87,7 +88,7 @@ absl::StatusOr<sched::StepTimeProblem> OnTestbed(const model::Model& model, int 
     }
   }
   request.cluster.links.push_back({"*", "*", kBetweenLatency, kBetween * roofline.link_efficiency});
-  return sched::StepTimeProblem::Compile(std::move(request));
+  return sched::DeviceProblem::Compile(std::move(request));
 }
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/model/forward.h"
-#include "scheduler-service/step_time/problem.h"
+#include "scheduler-service/devices/problem.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 // The constants of the roofline: what every GPU reaches of its datasheet beside what is assumed of all GPUs
 // (scheduler-service/profile/analytic.cc), seconds of a launch, and what a connection between machines reaches. With
@@ -40,7 +40,7 @@ absl::StatusOr<model::Model> ReadGraph(const std::filesystem::path& folder, cons
 
 // Two V100, four 1080 Ti and two P100 (Table 2), or four of each (section 6.1), in machines of four and two.
 // `asynchronous`: the schedule, with four micro-batches.
-absl::StatusOr<sched::StepTimeProblem> OnTestbed(const model::Model& model, int batch, bool all,
-                                                 const Roofline& roofline, bool asynchronous = false);
+absl::StatusOr<sched::DeviceProblem> OnTestbed(const model::Model& model, int batch, bool all, const Roofline& roofline,
+                                               bool asynchronous = false);
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -8,7 +8,7 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 namespace {
 
 using base::IsOk;
@@ -51,4 +51,4 @@ TEST(TestbedTest, V100IsFasterByOperation) {
 }
 
 }  // namespace
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -8,12 +8,11 @@
 #include "scheduler-service/pipeline/timer.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 namespace {
 
 // The question with only these devices, and the same links between them.
-absl::StatusOr<sched::StepTimeProblem> OnDevices(const sched::StepTimeProblem& problem,
-                                                 const std::vector<int>& devices) {
+absl::StatusOr<sched::DeviceProblem> OnDevices(const sched::DeviceProblem& problem, const std::vector<int>& devices) {
   model::PlanRequest request = problem.request();
   request.cluster = {};
   for (const int a : devices) {
@@ -25,13 +24,13 @@ absl::StatusOr<sched::StepTimeProblem> OnDevices(const sched::StepTimeProblem& p
           {problem.device(a).id, problem.device(b).id, link.latency_seconds, link.bytes_per_second});
     }
   }
-  return sched::StepTimeProblem::Compile(std::move(request));
+  return sched::DeviceProblem::Compile(std::move(request));
 }
 
 // For one virtual worker; kForever where the model does not fit.
-absl::StatusOr<double> SecondsOn(const sched::StepTimeProblem& problem, const std::vector<int>& devices,
+absl::StatusOr<double> SecondsOn(const sched::DeviceProblem& problem, const std::vector<int>& devices,
                                  const sched::Budget& limits) {
-  MEDLEY_ASSIGN_OR_RETURN(const sched::StepTimeProblem part, OnDevices(problem, devices));
+  MEDLEY_ASSIGN_OR_RETURN(const sched::DeviceProblem part, OnDevices(problem, devices));
   const sched::JudgeOf judge(part);
   sched::PipelineTimer timer(*judge, limits);
   for (const auto& stages : reproductions::heterog::HetPipe(part, limits)) timer.Seconds(stages);
@@ -40,7 +39,7 @@ absl::StatusOr<double> SecondsOn(const sched::StepTimeProblem& problem, const st
 
 }  // namespace
 
-absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::StepTimeProblem& problem, const sched::Budget& limits) {
+absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::DeviceProblem& problem, const sched::Budget& limits) {
   std::map<std::string, std::vector<int>> by_machine;
   for (int d = 0; d < problem.devices(); ++d) {
     const model::Device& device = problem.device(d);
@@ -89,4 +88,4 @@ absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::StepTimeProblem& 
   return found;
 }
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -9,7 +9,7 @@
 
 #include "scheduler-service/planning/planner.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 
 inline constexpr size_t kMostMachines = 8;
 
@@ -24,6 +24,6 @@ struct VirtualWorkers {
 // pipeline the best of planner `hetpipe` on its devices. Virtual workers do not wait for one another, so their samples
 // a second add up. What they send to servers of parameters is not counted: real ones are slower.
 // Errors: InvalidArgument for more than kMostMachines machines. Where the limits end it, what was found.
-absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::StepTimeProblem& problem, const sched::Budget& limits);
+absl::StatusOr<VirtualWorkers> BestVirtualWorkers(const sched::DeviceProblem& problem, const sched::Budget& limits);
 
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

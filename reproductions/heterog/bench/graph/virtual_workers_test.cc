@@ -9,18 +9,18 @@
 #include "tests/unit/scheduler-service/pipeline/pipelines.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
 
-namespace medley::bench {
+namespace medley::reproductions::heterog {
 namespace {
 
 using base::IsOk;
 using sched::ClusterRequest;
+using sched::DeviceProblem;
 using sched::kForever;
 using sched::NoLimits;
 using sched::ProblemOf;
-using sched::StepTimeProblem;
 
 // Seconds of planner `hetpipe` on all devices.
-double TogetherOn(const StepTimeProblem& problem) {
+double TogetherOn(const DeviceProblem& problem) {
   const sched::Budget limits = NoLimits();
   const sched::JudgeOf judge(problem);
   sched::PipelineTimer timer(*judge, limits);
@@ -141,4 +141,4 @@ TEST(VirtualWorkersTest, MachinesAreBoundedAndLimitsKept) {
 }
 
 }  // namespace
-}  // namespace medley::bench
+}  // namespace medley::reproductions::heterog

@@ -73,6 +73,10 @@ TEST(KeptLogTest, SaysWhereTheLogOfAFinishedJobIs) {
   EXPECT_EQ(KeptLog(job),
             "the coordinator's log is kept in the folder team-adult-u-1/logs of the checkpoint volume "
             "(persistentVolumeClaim ck), and in the finished model as training.log");
+  job.mutable_json()["spec"]["checkpoint"] = {{"uri", "gs://bucket/jobs"}};
+  EXPECT_EQ(KeptLog(job),
+            "the coordinator's log is kept in gs://bucket/jobs/team-adult-u-1/logs, and in the finished model as "
+            "training.log");
 }
 
 TEST(ChoosePodsTest, ByRoleAndByWhatTheyDoNow) {

@@ -75,7 +75,7 @@ TEST(JobTextTest, TestDataAreEvaluated) {
   JobInput input = Input();
   input.test = "sub/test.csv";
   input.bad_rows = 1;
-  input.delimiter = '\t';
+  input.format = "tsv";
   const Written job = Write("1\t3\tx\n0\t4\ty\n0\t5\tx\n", input);
   EXPECT_EQ(job.spec.data.test->uri, "file:///data/sub/test.csv");
   EXPECT_EQ(job.spec.data.test->format, "tsv");
@@ -188,6 +188,17 @@ TEST(JobTextTest, TheNameOfTheJob) {
   EXPECT_EQ(JobNameOf("part-*.csv"), "part");
   EXPECT_EQ(JobNameOf("\xc3\xbc.csv"), "job");
   EXPECT_EQ(JobNameOf(std::string(100, 'a')).size(), 30u);
+}
+
+TEST(JobTextTest, DataInAnObjectStoreNeedNoVolume) {
+  JobInput input{.file = "x.yaml", .name = "x", .folder = "", .train = "s3://shop/train/part-*.csv", .rows = 1000};
+  input.test = "s3://shop/test.csv";
+  std::string data = "a,b,y\n";
+  for (int row = 0; row < 40; ++row) data += fmt::format("{},{},{}\n", row, row % 7, row % 2);
+  const Written written = Write(data, input);
+  EXPECT_EQ(written.spec.data.train.uri, "s3://shop/train/part-*.csv");
+  EXPECT_EQ(written.spec.data.test->uri, "s3://shop/test.csv");
+  EXPECT_EQ(written.text.find("hostPath"), std::string::npos) << written.text;
 }
 
 }  // namespace

@@ -68,6 +68,22 @@ TEST(ReaderPodTest, WithoutTheCoordinatorsPodItIsRestricted) {
   EXPECT_EQ(pod->At("/spec/containers/0/securityContext/allowPrivilegeEscalation"), false);
 }
 
+TEST(ReaderPodTest, OfAnObjectStoreItHasTheJobsKeysAndRoomForACopy) {
+  kube::Object job = Job(R"({"uri": "s3://bucket/jobs"})");
+  job.mutable_json()["spec"]["storage"] = {{"secretName", "keys"}, {"endpoint", "https://minio:9000"}};
+  const auto pod = MakeReaderPod({job, Coordinator(), "", "n", "secret"});
+  ASSERT_THAT(pod, base::IsOk());
+  std::map<std::string, std::string> variables;
+  for (const auto& each : pod->At("/spec/containers/0/env"))
+    variables[each.value("name", "")] = each.value("value", "");
+  EXPECT_THAT(variables["MEDLEY_CHECKPOINT_DIR"], testing::StartsWith("s3://bucket/jobs/"));
+  EXPECT_EQ(variables["AWS_ENDPOINT_URL_S3"], "https://minio:9000");
+  const std::string text = pod->At("/spec").dump();
+  EXPECT_THAT(text, HasSubstr(R"("secretName":"keys")"));
+  EXPECT_THAT(text, HasSubstr(R"("emptyDir":{})"));
+  EXPECT_THAT(variables["TMPDIR"], testing::Not(testing::IsEmpty()));
+}
+
 TEST(ReaderPodTest, SaysWhatIsMissing) {
   EXPECT_THAT(MakeReaderPod({Job(kVolume), {}, "", "n", "secret"}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("name it with --image")));

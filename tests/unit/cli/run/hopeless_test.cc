@@ -13,7 +13,7 @@ Snapshot Refused(const std::string& reason) {
 }
 
 TEST(HopelessTest, AJobThatIsWrongAsItIsWrittenEndsTheRunAtOnce) {
-  for (const char* reason : {"InvalidSpec", "InvalidModel", "PoolNotFound", "UnknownPlanner"}) {
+  for (const char* reason : {"InvalidSpec", "InvalidModel", "UnknownPlanner"}) {
     HopelessWatch watch;
     EXPECT_EQ(watch.Look(Refused(reason), 1), std::string(reason) + ": because");
   }
@@ -25,6 +25,15 @@ TEST(HopelessTest, AnInfeasibleJobEndsItIfItStays) {
   EXPECT_EQ(watch.Look(Refused("Infeasible"), 2), "");
   EXPECT_EQ(watch.Look(Refused("Infeasible"), 6.9), "");
   EXPECT_EQ(watch.Look(Refused("Infeasible"), 7), "Infeasible: because");
+}
+
+// On a busy machine the operator's watch of pools was behind that of jobs, and the run ended for pools that existed.
+TEST(HopelessTest, PoolsThatTheOperatorSeesLaterThanTheJobDoNotEndTheRun) {
+  HopelessWatch watch;
+  EXPECT_EQ(watch.Look(Refused("PoolNotFound"), 1), "");
+  EXPECT_EQ(watch.Look(Refused(""), 1.2), "");
+  EXPECT_EQ(watch.Look(Refused("PoolNotFound"), 2), "");
+  EXPECT_EQ(watch.Look(Refused("PoolNotFound"), 7), "PoolNotFound: because") << "they do not exist";
 }
 
 TEST(HopelessTest, WhatChangesOrPassesIsNotHopeless) {

@@ -14,8 +14,8 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-const kube::Machine kMachine{2, int64_t{4} << 30, {}};
-const kube::Machine kWithGpus{2, int64_t{4} << 30, {"0", "1"}};
+const localcluster::Machine kMachine{2, int64_t{4} << 30, {}};
+const localcluster::Machine kWithGpus{2, int64_t{4} << 30, {"0", "1"}};
 
 kube::Object Pool(const std::string& name, kube::Json unit, kube::Json selector = kube::Json::object(),
                   const std::string& simulate = "") {
@@ -43,7 +43,7 @@ TEST(LocalNodesTest, OneNodeHasWhatTheMachineHasAndTheLabelsOfAllPools) {
 // Issue 12: 12 CPUs were shown on 2 cores, and the profile of a GPU pool was measured on the CPU.
 TEST(LocalNodesTest, APoolThatTheMachineCannotServeIsUnschedulableWithASentence) {
   const kube::Object good = Pool("good", {{"cpu", "1"}});
-  const auto remark = [&](const kube::Object& pool, const kube::Machine& machine = kMachine) {
+  const auto remark = [&](const kube::Object& pool, const localcluster::Machine& machine = kMachine) {
     const auto local = NodesFor({good, pool}, machine, false);
     EXPECT_THAT(local, base::IsOk());
     EXPECT_EQ(local->nodes.size(), 1u);

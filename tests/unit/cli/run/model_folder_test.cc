@@ -35,6 +35,13 @@ TEST(ModelFolderTest, IsOnTheCheckpointVolume) {
   EXPECT_THAT(ExportFolderOf(Job(""), claims), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+TEST(ModelFolderTest, OrInAnObjectStore) {
+  kube::Object job = Job(R"({"uri": "s3://bucket/jobs/"})");
+  EXPECT_FALSE(EnsureCheckpointVolume(job));
+  EXPECT_THAT(ExportFolderOf(job, "/claims"),
+              IsOkAndHolds(std::filesystem::path("s3://bucket/jobs/team-click-u-1/export")));
+}
+
 TEST(ModelFolderTest, OnlyAJobWithoutAVolumeGetsOne) {
   for (const char* checkpoint : {"", R"({"interval": "5s"})"}) {
     kube::Object job = Job(checkpoint);

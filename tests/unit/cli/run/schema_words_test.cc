@@ -78,7 +78,7 @@ TEST(SchemaWordsTest, UnitsAreRead) {
 
 // The kind, not the example: every value that a CRD offers, as people misspell it.
 void CheckEnums(const Json& node, const std::string& path, int& checked) {
-  const kube::Definitions definitions = kube::apiserver::BuiltinDefinitions();
+  const kube::Definitions definitions = localcluster::apiserver::BuiltinDefinitions();
   if (const auto allowed = node.find("enum"); allowed != node.end()) {
     for (const Json& one : *allowed) {
       const auto value = one.get<std::string>();

@@ -41,6 +41,15 @@ TEST(ViewTest, PlanTableHasStagesServersAndAlternatives) {
   EXPECT_THAT(lines, Contains(HasSubstr("not possible: needs 3, limit 2")));
 }
 
+TEST(ViewTest, PlanTableSaysThatTrainersKeepTheRows) {
+  ops::PlanStatus plan = *Example().plan;
+  plan.servers = 0;
+  plan.trainers_with_rows = 3;
+  const auto lines = PlanTable(plan);
+  EXPECT_THAT(lines, Contains(testing::AllOf(HasSubstr("rows"), HasSubstr("(in the trainers)"), HasSubstr("3"))));
+  EXPECT_THAT(lines, testing::Not(Contains(HasSubstr("servers"))));
+}
+
 TEST(ViewTest, AlternativesOfTheFastestPlanHaveNoPrice) {
   ops::PlanStatus plan = *Example().plan;
   for (ops::PlanStatus::Alternative& other : plan.alternatives) other.reason = "limit";

@@ -17,6 +17,7 @@
 #include "common/model/profile.h"
 #include "common/model/sync.h"
 #include "common/model/synchronisation.h"
+#include "common/model/text.h"
 #include "medley/plan/v1/plan.pb.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
@@ -360,6 +361,25 @@ TEST(ExecutionPlanTest, PlacementsAreChecked) {
             }),
             "order: has 1 passes, but 3 operations have 6: all or none must be in it");
   EXPECT_EQ(refused([](auto& p) { p.schedule.bucket_bytes = -1; }), "schedule.bucketBytes: must not be negative");
+}
+
+TEST(ExecutionPlanTest, ShardsInTrainersAreThoseOfTheStagesWithTables) {
+  ExecutionPlan plan = SomePlan();
+  const int trainers = TrainersThatPullRows(plan);
+  ASSERT_GT(trainers, 0);
+  plan.servers = Servers{"", trainers, true};
+  EXPECT_THAT(Validate(plan, 3), base::IsOk());
+  EXPECT_THAT(Summary(plan, {"emb", "fc", "loss"}), HasSubstr(" + rows in 4 trainers"));
+  plan::v1::ExecutionPlan message;
+  ToProto(plan, message);
+  EXPECT_EQ(FromProto(message).value().servers, plan.servers);
+  plan.servers->units = trainers - 1;
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("servers.units: each of the 4 trainers")));
+  plan.servers = Servers{"cpu", trainers, true};
+  EXPECT_THAT(Validate(plan, 3), StatusIs(kInvalid, HasSubstr("servers.pool: must be empty with inTrainers")));
+  ExecutionPlan placed = PlacedPlan();
+  placed.servers = Servers{"", 1, true};
+  EXPECT_THAT(Validate(placed, 3), StatusIs(kInvalid, HasSubstr("servers.inTrainers: only trainers of stages")));
 }
 
 TEST(ExecutionPlanTest, ValidateAndSummary) {

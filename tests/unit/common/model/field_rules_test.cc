@@ -7,6 +7,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common/base/status.h"
 #include "common/model/job_schema.h"
@@ -62,6 +65,40 @@ TEST(FieldRulesTest, WhatCodeNamesIsWhatTheSchemaNames) {
   EXPECT_EQ(training["evaluation"]["properties"]["metric"]["enum"].get<std::set<std::string>>(), metrics);
   EXPECT_EQ(training["earlyStopping"]["properties"]["metric"]["enum"].get<std::set<std::string>>(), metrics);
   EXPECT_EQ(At("/properties/data/properties/schema/properties/label/properties/classes/maxItems"), kMostClasses);
+}
+
+// Adds a value at each path of the schema to `spec`, and to `paths` what it is.
+void AddPaths(const json& schema, const json::json_pointer& at, json& spec, std::vector<std::string>& paths) {
+  if (schema.value("x-path", false)) {
+    paths.push_back(at.to_string());
+    spec[at] = paths.back();
+  }
+  if (schema.contains("properties")) {
+    for (const auto& [name, field] : schema["properties"].items()) AddPaths(field, at / name, spec, paths);
+  }
+  if (schema.contains("items")) AddPaths(schema["items"], at / 0, spec, paths);
+  if (schema.contains("additionalProperties") && schema["additionalProperties"].is_object()) {
+    AddPaths(schema["additionalProperties"], at / "any", spec, paths);
+  }
+}
+
+TEST(FieldRulesTest, EveryPathOfTheSchemaIsVisited) {
+  json spec = json::object();
+  std::vector<std::string> expected, visited;
+  AddPaths(JobSchema(), json::json_pointer(), spec, expected);
+  EXPECT_THAT(expected, testing::IsSupersetOf({"/model/initialFrom", "/checkpoint/from", "/data/train/files/any",
+                                               "/data/test/labels", "/model/exported/uri"}));
+  spec["model"]["name"] = "mlp";
+  spec["data"]["train"]["format"] = "csv";
+  ForEachPath(spec, [&](std::string& path) { visited.push_back(std::exchange(path, "seen")); });
+  EXPECT_EQ(visited, expected);
+  EXPECT_EQ(spec["model"]["initialFrom"], "seen");
+  EXPECT_EQ(spec["data"]["train"]["files"]["any"], "seen");
+  EXPECT_EQ(spec["model"]["name"], "mlp");
+  json strange = json::parse(R"({"model": "x", "data": {"train": [], "test": {"uri": 7, "files": "y"}}, "other": {}})");
+  const json before = strange;
+  ForEachPath(strange, [](std::string& path) { path = "seen"; });
+  EXPECT_EQ(strange, before);
 }
 
 TEST(FieldRulesTest, MembersHaveTheDefaultsOfTheSchema) {

@@ -241,5 +241,13 @@ TEST(FingerprintTest, TheFormIsThatOfItsVersion) {
   EXPECT_EQ(ProfileHash(spec), "d981d6e7bcc34ff6");
 }
 
+// A profile of four micro-batches was used for jobs with sixteen, whose plans then promised a third too much.
+TEST(FingerprintTest, ProfilesAreOfANumberOfMicroBatches) {
+  const json four = {{"training", {{"microBatches", 4}}}}, sixteen = {{"training", {{"microBatches", 16}}}};
+  EXPECT_NE(ProfileHash(four), ProfileHash(sixteen));
+  EXPECT_EQ(ProfileHash(four), ProfileHash(json::object())) << "four is the default";
+  EXPECT_EQ(Fingerprint(four, Purpose::kJob), Fingerprint(sixteen, Purpose::kJob)) << "they train the same";
+}
+
 }  // namespace
 }  // namespace medley::model

@@ -173,7 +173,13 @@ TEST(JobSpecTest, TheConstantsOfAnOptimizerAreItsOwn) {
            {R"("name": "sgd", "momentum": 0.9)", "need a model without embedding tables"},
            {R"("name": "rmsprop")", "need a model without embedding tables"},
            {R"("name": "sgd", "alpha": 0.9)", "alpha: only rmsprop has it"},
-           {R"("name": "adadelta")", "'adadelta' is not one of adagrad, adam, adamw, rmsprop, sgd"}}) {
+           {R"("name": "adadelta")", "'adadelta' is not one of adagrad, adam, adamw, ftrl, rmsprop, sgd"},
+           {R"("name": "adagrad", "beta": 1)", "beta: only ftrl has it"},
+           {R"("name": "sgd", "l1": 0.5)", "l1: only ftrl has it"},
+           {R"("name": "adam", "l2": 0.5)", "l2: only ftrl has it"},
+           {R"("name": "ftrl", "l1": -1)", "l1: -1 is not between 0 and"},
+           {R"("name": "ftrl", "epsilon": 0.5)", "epsilon: ftrl does not have it"},
+           {R"("name": "ftrl", "schedule": {"kind": "constant"})", "schedule: ftrl does not have it"}}) {
     EXPECT_THAT(base::Message(Validate(*parse(optimizer))), HasSubstr(message));
   }
 }
@@ -386,8 +392,8 @@ INSTANTIATE_TEST_SUITE_P(
              "spec.model.name: 'resnet' is not one of ctrdnn, mlp, logistic, residual, two-tower"},
         Case{"{\"name\": \"ctrdnn\"", "{\"layers\": [{\"name\": \"l\", \"kind\": \"Loss\"}]",
              "spec.model.layers[0]: the Loss takes one logit"},
-        Case{"file:///data/adult.train", "s3://adult.train", "spec.data.train.uri"},
-        Case{"\"format\": \"csv\"", "\"format\": \"parquet\"", "spec.data.train.format: 'parquet'"},
+        Case{"file:///data/adult.train", "ftp://adult.train", "spec.data.train.uri"},
+        Case{"\"format\": \"csv\"", "\"format\": \"orc\"", "spec.data.train.format: 'orc'"},
         Case{"[0, 2,", "[0, 1,", "spec.data.schema.numeric[1]: column 1 is used twice"},
         Case{"\"column\": 14", "\"column\": -1", "spec.data.schema.label.column: -1"},
         Case{"\"name\": \"sgd\"", "\"name\": \"lion\"", "spec.training.optimizer.name: 'lion'"},
@@ -420,7 +426,93 @@ TEST(JobSpecTest, LayersAreAChainThatEndsInTheLoss) {
   EXPECT_EQ(base::ToString(Validate(*spec)), "OK");
   JobSpec twice = *spec;
   twice.model.layers[1].kind = "Embedding";
-  EXPECT_THAT(base::Message(Validate(twice)), HasSubstr("spec.model.layers[1].kind"));
+  EXPECT_EQ(base::Message(Validate(twice)),
+            "spec.model.layers[1].kind ('fc'): the Embedding 'emb' has some of its ids; give each its own by first and "
+            "fields");
+}
+
+// A list of layers that does not fit is refused in one sentence, which names the layer. 3 ids, 2 numbers.
+TEST(JobSpecTest, LayersThatDoNotFitAreNamed) {
+  using Layers = std::vector<LayerSpec>;
+  const LayerSpec numbers{.name = "numbers", .kind = "Numerics"};
+  const LayerSpec e{.name = "e", .kind = "Embedding", .out = 12, .numerics = false};
+  const LayerSpec out{.name = "out", .kind = "FullyConnected", .out = 1}, loss{.name = "loss", .kind = "Loss"};
+  const auto of = [](const std::string& kind, std::vector<std::string> inputs, int dim = 0) {
+    return LayerSpec{.name = "x", .kind = kind, .inputs = std::move(inputs), .dim = dim};
+  };
+  const auto fc = [](const std::string& name, int width, std::vector<std::string> inputs = {}) {
+    return LayerSpec{.name = name, .kind = "FullyConnected", .out = width, .inputs = std::move(inputs)};
+  };
+  const LayerSpec target{.name = "t", .kind = "Embedding", .out = 4, .first = 2, .negatives = 64, .numerics = false};
+  const LayerSpec context{.name = "c", .kind = "Embedding", .out = 4, .fields = 2, .combine = "sum", .numerics = false};
+  const LayerSpec drawn_loss{.name = "loss", .kind = "Loss", .negatives = 64};
+  const auto with = [](LayerSpec layer, auto change) {
+    change(layer);
+    return layer;
+  };
+  struct Refused {
+    Layers layers;
+    std::string message;
+  };
+  const std::vector<Refused> cases = {
+      {{numbers, fc("b", 16), e, of("Interaction", {"b", "e"}, 16), out, loss},
+       "spec.model.layers[3] ('x'): Interaction takes vectors of 16 numbers, but 'e' has 36 numbers"},
+      {{e, of("Interaction", {"e"}), out, loss},
+       "spec.model.layers[1].dim ('x'): a layer of the kind Interaction needs it: how long its vectors are"},
+      {{e, of("FactorizationMachine", {"e"}, 36), out, loss},
+       "spec.model.layers[1] ('x'): FactorizationMachine multiplies pairs of vectors, but its inputs are one vector of "
+       "36 "
+       "numbers"},
+      {{e, fc("narrow", 8), of("Cross", {"e", "narrow"}), out, loss},
+       "spec.model.layers[2] ('x'): Cross multiplies inputs of one width, but 'e' has 36 and 'narrow' has 8 numbers"},
+      {{e, fc("a", 4, {"e"}), fc("b", 6, {"e"}), of("Cosine", {"a", "b"}), out, loss},
+       "spec.model.layers[3] ('x'): Cosine compares the vectors of inputs of one width, but 'a' has 4 and 'b' has 6 "
+       "numbers"},
+      {{e, with(of("Slice", {"e"}, 12), [](LayerSpec& s) { s.first = 8, s.out = 5; }), out, loss},
+       "spec.model.layers[1] ('x'): Slice takes the numbers 8 to 12 of vectors that have 12"},
+      {{numbers, e, of("Pool", {"e"}, 12), out, loss},
+       "spec.model.layers[0] ('numbers'): no layer after it takes its outputs"},
+      {{e, of("Concat", {"e"}), out, loss},
+       "spec.model.layers[1].inputs ('x'): a layer of the kind Concat has 2 to 64, not 1"},
+      {{e, of("Concat", {"e", "out"}), out, loss}, "spec.model.layers[1].inputs ('x'): no layer before it is 'out'"},
+      {{numbers, e, of("Concat", {"e", "numbers"}), out, loss},
+       "spec.model.layers[2].inputs ('x'): must be different layers, in the order of spec.model.layers"},
+      {{with(e, [](LayerSpec& s) { s.fields = 4; }), out, loss},
+       "spec.model.layers[0].fields ('e'): it would look up the ids 0 to 3, but a sample has 3, counted from 0"},
+      {{e, with(out, [](LayerSpec& s) { s.dim = 3; }), loss},
+       "spec.model.layers[1].dim ('out'): a layer of the kind FullyConnected has none"},
+      {{e, with(of("Pool", {"e"}, 12), [](LayerSpec& s) { s.combine = "concatenate"; }), out, loss},
+       "spec.model.layers[1].combine ('x'): 'concatenate' is not one of sum, mean, max"},
+      {{e, of("Pool", {"e"}, 12), loss},
+       "spec.model.layers[2]: the Loss of spec.model.task binary takes one number, but 'x' gives 12"},
+      {{of("Cross", {}), out, loss},
+       "spec.model.layers[0].inputs ('x'): the first layer must be an Embedding, Numerics or FullyConnected"},
+      // Noise-contrastive estimation.
+      {{context, target, of("Match", {"c", "t"}, 4), drawn_loss},
+       "spec.model.layers[1].negatives ('t'): 64 rows cannot be drawn beside that of the sample from a table of 64 "
+       "rows "
+       "(spec.model.parameters.embeddingRows)"},
+      {{context, with(target, [](LayerSpec& s) { s.negatives = 5; }), of("Match", {"c", "t"}, 4), loss},
+       "spec.model.layers[3].negatives ('loss'): must be 5, as many as the Embedding draws"},
+      {{with(target, [](LayerSpec& s) { s.first = 0, s.negatives = 5; }), of("Pool", {"t"}, 4),
+        with(drawn_loss, [](LayerSpec& s) { s.negatives = 5; })},
+       "spec.model.layers[0].negatives ('t'): an Embedding that draws rows looks up the last id of the sample only (0 "
+       "to 2 "
+       "are given), concatenates, and has numerics: false"},
+      {{context, with(target, [](LayerSpec& s) { s.negatives = 5; }), of("Match", {"c", "t"}, 2),
+        with(drawn_loss, [](LayerSpec& s) { s.negatives = 5; })},
+       "spec.model.layers[3].negatives: the Loss takes a logit for the sample and one for each of 5 drawn rows, but "
+       "'x' "
+       "gives 24"},
+  };
+  for (const Refused& tested : cases) {
+    JobSpec job;
+    job.data.train = {"file:///x.csv", "csv"};
+    job.data.schema = {.label_column = 0, .categorical = {1, 2, 3}, .numeric = {4, 5}};
+    job.model.embedding_rows = 64;
+    job.model.layers = tested.layers;
+    EXPECT_EQ(base::Message(Validate(job)), tested.message);
+  }
 }
 
 TEST(JobSpecTest, DropoutFollowsALayer) {

@@ -94,7 +94,7 @@ TEST(ProcessMemoryTest, AServerHoldsTheRowsThatTheDataUse) {
   const ProcessOptions options{.tensors = {.samples = 8, .state_factor = 4}, .rows = 1e6, .row_bytes = 32};
   auto needs = Needed(PlanWithServers(2), model, options);
   ASSERT_EQ(needs.size(), 3u);
-  const double row = 4 * 16 * 3 + 32;  // weights, two moments, an entry of the index
+  const double row = 4 * 16 * 3 + 28;  // weights, two moments, key and step, and its part of the index
   EXPECT_DOUBLE_EQ(needs[1].bytes, kNativeServer + 8e6 * row / 2) << "at most all categories of all rows";
   EXPECT_DOUBLE_EQ(needs[1].unsure, 8e6 * row / 2);
   EXPECT_DOUBLE_EQ(TableShare(model, options), 0) << "not known";

@@ -6,7 +6,7 @@
 #include "localcluster/apiserver/api.h"
 #include "localcluster/apiserver/builtin_schemas.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 constexpr uint64_t kSeed = 20261121;
@@ -125,7 +125,7 @@ class Fuzzer {
 
   base::Rng rng_{kSeed};
   base::FakeClock clock_;
-  Definitions definitions_ = BuiltinDefinitions();
+  kube::Definitions definitions_ = BuiltinDefinitions();
   Registry registry_;
   Store store_;
   Rest rest_;
@@ -145,4 +145,4 @@ TEST(FuzzTest, TenThousandMutatedBodiesEachGetAnAnswer) {
 }
 
 }  // namespace
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -7,13 +7,13 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 // Reads until `stop` is requested.
 class Endless final : public LogReader {
  public:
-  absl::Status ReadLog(const Key&, const LogOptions&, std::stop_token stop,
+  absl::Status ReadLog(const kube::Key&, const LogOptions&, std::stop_token stop,
                        const std::function<bool(std::string_view)>& sink) override {
     sink("begun");
     base::MutexLock lock(mutex_);
@@ -72,4 +72,4 @@ TEST(LogAccessTest, TheCallersStopEndsARead) {
 }
 
 }  // namespace
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -8,7 +8,7 @@
 #include "kube/schema/validate.h"
 #include "localcluster/apiserver/builtin_schemas.h"
 
-namespace medley::kube::apiserver {
+namespace medley::localcluster::apiserver {
 namespace {
 
 using testing::HasSubstr;
@@ -17,14 +17,14 @@ class SchemaTest : public testing::Test {
  protected:
   // The first error as "field: message", or "".
   std::string First(const char* schema, const char* value) {
-    const Json document = Json::parse(schema);
-    FieldErrors errors;
-    const Json parsed = Json::parse(value);
-    ValidateSchema(parsed, Schema(&document, &definitions_), nullptr, "spec", &errors);
-    CheckListTypes(parsed, Schema(&document, &definitions_), "spec", &errors);
+    const kube::Json document = kube::Json::parse(schema);
+    kube::FieldErrors errors;
+    const kube::Json parsed = kube::Json::parse(value);
+    kube::ValidateSchema(parsed, kube::Schema(&document, &definitions_), nullptr, "spec", &errors);
+    kube::CheckListTypes(parsed, kube::Schema(&document, &definitions_), "spec", &errors);
     return errors.empty() ? "" : errors[0].field + ": " + errors[0].what;
   }
-  Definitions definitions_ = BuiltinDefinitions();
+  kube::Definitions definitions_ = BuiltinDefinitions();
 };
 
 TEST_F(SchemaTest, HasTheMessagesOfTheRealServer) {
@@ -66,28 +66,28 @@ TEST_F(SchemaTest, CombinatorsNullableAndIntOrString) {
 }
 
 TEST_F(SchemaTest, PrunesAndDefaults) {
-  const Json document = Json::parse(R"({"type":"object","properties":{
+  const kube::Json document = kube::Json::parse(R"({"type":"object","properties":{
       "a":{"type":"object","default":{},"properties":{"b":{"type":"integer","default":3}}},
       "any":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
       "map":{"type":"object","additionalProperties":{"type":"string"}}}})");
-  const Schema schema(&document, &definitions_);
-  Json value = Json::parse(R"({"maps":1,"a":{"y":2},"any":{"z":3},"map":{"k":"v"}})");
-  std::vector<UnknownField> unknown;
-  Prune(&value, schema, "", &unknown);
+  const kube::Schema schema(&document, &definitions_);
+  kube::Json value = kube::Json::parse(R"({"maps":1,"a":{"y":2},"any":{"z":3},"map":{"k":"v"}})");
+  std::vector<kube::UnknownField> unknown;
+  kube::Prune(&value, schema, "", &unknown);
   EXPECT_THAT(unknown,
               testing::ElementsAre(testing::FieldsAre("a.y", ""), testing::FieldsAre("maps", "; did you mean `map`?")));
-  ApplyDefaults(&value, schema);
-  EXPECT_EQ(value, Json::parse(R"({"a":{"b":3},"any":{"z":3},"map":{"k":"v"}})"));
-  Json empty = Json::object();
-  ApplyDefaults(&empty, schema);
-  EXPECT_EQ(empty, Json::parse(R"({"a":{"b":3}})"));
+  kube::ApplyDefaults(&value, schema);
+  EXPECT_EQ(value, kube::Json::parse(R"({"a":{"b":3},"any":{"z":3},"map":{"k":"v"}})"));
+  kube::Json empty = kube::Json::object();
+  kube::ApplyDefaults(&empty, schema);
+  EXPECT_EQ(empty, kube::Json::parse(R"({"a":{"b":3}})"));
 }
 
 TEST_F(SchemaTest, BuiltInQuantitiesTakeNumbers) {
-  Json pod = Json::parse(R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":2}}}]}})");
-  Normalize(&pod, definitions_.Find("io.k8s.api.core.v1.Pod"));
+  kube::Json pod = kube::Json::parse(R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":2}}}]}})");
+  kube::Normalize(&pod, definitions_.Find("io.k8s.api.core.v1.Pod"));
   EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"], "2");
 }
 
 }  // namespace
-}  // namespace medley::kube::apiserver
+}  // namespace medley::localcluster::apiserver

@@ -15,7 +15,7 @@
 #include "kube/object.h"
 #include "localcluster/apiserver/faults.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using apiserver::Fault;
@@ -25,7 +25,7 @@ using testing::Not;
 struct Answer {
   int code = 0;
   std::string text;  // header and body, with chunks not decoded
-  Json body;         // if the body is JSON
+  kube::Json body;   // if the body is JSON
 };
 
 class ServerTest : public testing::Test {
@@ -63,7 +63,7 @@ class ServerTest : public testing::Test {
     if (answer.text.size() > 12) answer.code = std::atoi(answer.text.c_str() + 9);
     const size_t end = answer.text.find("\r\n\r\n");
     if (end != std::string::npos) {
-      answer.body = Json::parse(answer.text.substr(end + 4), nullptr, false);
+      answer.body = kube::Json::parse(answer.text.substr(end + 4), nullptr, false);
     }
     return answer;
   }
@@ -85,7 +85,7 @@ class ServerTest : public testing::Test {
 
 TEST_F(ServerTest, ConflictsOnStaleVersionsAndIgnoresEmptyWrites) {
   Start();
-  const Json first = Post("a").body;
+  const kube::Json first = Post("a").body;
   const std::string version = first["metadata"]["resourceVersion"];
   const Answer second = Put("a", "1", version);
   EXPECT_EQ(second.code, 200);
@@ -202,19 +202,19 @@ TEST_F(ServerTest, UidsAreRandomUnlessATestBringsItsOwnNumbers) {
 
 TEST_F(ServerTest, ARestoredObjectKeepsItsUidAndStatus) {
   Start();
-  Object quota(
-      Json::parse(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "p", "namespace": "default",
+  kube::Object quota(kube::Json::parse(
+      R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "p", "namespace": "default",
       "uid": "u-1", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "77"},
       "spec": {"hard": {"pods": "3"}}, "status": {"used": {"pods": "2"}}})"));
   ASSERT_THAT(server_->Restore(quota), base::IsOk());
-  const Json restored = Call("GET", "/api/v1/namespaces/default/resourcequotas/p").body;
+  const kube::Json restored = Call("GET", "/api/v1/namespaces/default/resourcequotas/p").body;
   EXPECT_EQ(restored["metadata"]["uid"], "u-1");
   EXPECT_EQ(restored["metadata"]["creationTimestamp"], "2026-01-01T00:00:00Z");
   EXPECT_NE(restored["metadata"]["resourceVersion"], "77");
   EXPECT_EQ(restored["status"]["used"]["pods"], "2");
   EXPECT_FALSE(server_->Restore(quota).ok()) << "it exists";
   // Clients cannot choose either.
-  const Json created = Call("POST", kMaps, R"({"metadata":{"name":"a","uid":"u-2"}})").body;
+  const kube::Json created = Call("POST", kMaps, R"({"metadata":{"name":"a","uid":"u-2"}})").body;
   EXPECT_NE(created["metadata"]["uid"], "u-2");
 }
 
@@ -272,7 +272,7 @@ TEST_F(ServerTest, OnlyTheOwnerMayReadTheKubeconfig) {
   ASSERT_THAT(server_->WriteKubeconfig(*folder / "kubeconfig"), base::IsOk());
   EXPECT_EQ(std::filesystem::status(*folder / "kubeconfig").permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-  const Json config = Json::parse(base::ReadFile(*folder / "kubeconfig").value_or(""), nullptr, false);
+  const kube::Json config = kube::Json::parse(base::ReadFile(*folder / "kubeconfig").value_or(""), nullptr, false);
   EXPECT_EQ(config["users"][0]["user"]["token"], server_->token());
   base::RemoveTempDir(*folder);
 }
@@ -347,4 +347,4 @@ TEST_F(ServerTest, NamesTheFileThatItCannotLoad) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -6,7 +6,7 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using base::IsOk;
@@ -67,4 +67,4 @@ TEST(AddressPoolTest, RefusesOtherRanges) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 TEST(CgroupLayoutTest, VersionOneWithOwnSubgroup) {
@@ -29,4 +29,4 @@ TEST(CgroupLayoutTest, GarbageGivesNoCgroups) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

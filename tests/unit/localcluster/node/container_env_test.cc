@@ -5,15 +5,15 @@
 #include "common/base/testing/status_matchers.h"
 #include "localcluster/node/env_expansion.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using base::IsOkAndHolds;
 using base::StatusIs;
 using testing::HasSubstr;
 
-const Object& Pod() {
-  static const Object pod(Json::parse(R"({
+const kube::Object& Pod() {
+  static const kube::Object pod(kube::Json::parse(R"({
     "metadata": {"name": "p", "namespace": "n", "uid": "u-1",
                  "labels": {"medley.dev/role": "trainer"}, "annotations": {"note": "x"}},
     "spec": {"nodeName": "node-a", "containers": [{"name": "c"}]}})"));
@@ -41,7 +41,7 @@ TEST(EnvExpansionTest, AsKubernetesDoesIt) {
 }
 
 TEST(ContainerEnvTest, FieldsKeysAndExpansionInOrder) {
-  const Json container = Json::parse(R"json({
+  const kube::Json container = kube::Json::parse(R"json({
     "resources": {"limits": {"cpu": "1500m", "memory": "64Mi"}},
     "envFrom": [{"prefix": "CM_", "configMapRef": {"name": "cm"}},
                 {"secretRef": {"name": "absent", "optional": true}}],
@@ -76,8 +76,8 @@ TEST(ContainerEnvTest, FieldsKeysAndExpansionInOrder) {
 
 TEST(ContainerEnvTest, MissingThingsAreNamed) {
   const auto env = [](const char* from) {
-    const Json entry = {{"name", "X"}, {"valueFrom", Json::parse(from)}};
-    return ContainerEnv(Pod(), {{"env", Json::array({entry})}}, {}, Source);
+    const kube::Json entry = {{"name", "X"}, {"valueFrom", kube::Json::parse(from)}};
+    return ContainerEnv(Pod(), {{"env", kube::Json::array({entry})}}, {}, Source);
   };
   EXPECT_THAT(env(R"({"configMapKeyRef": {"name": "missing", "key": "k"}})"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("configmap 'missing'")));
@@ -88,11 +88,11 @@ TEST(ContainerEnvTest, MissingThingsAreNamed) {
 }
 
 TEST(ContainerEnvTest, SecretsAreDecoded) {
-  const Object secret(Json{{"data", {{"k", "aGVsbG8="}}}});
+  const kube::Object secret(kube::Json{{"data", {{"k", "aGVsbG8="}}}});
   EXPECT_THAT(DecodeData(DataKind::kSecret, secret), IsOkAndHolds(std::map<std::string, std::string>{{"k", "hello"}}));
-  const Object bad(Json{{"data", {{"k", "%%%"}}}});
+  const kube::Object bad(kube::Json{{"data", {{"k", "%%%"}}}});
   EXPECT_THAT(DecodeData(DataKind::kSecret, bad), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using base::milliseconds;
@@ -38,4 +38,4 @@ TEST(CpuBudgetTest, LongRunAverageIsTheLimit) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -4,11 +4,11 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
-Object PodWith(const std::map<std::string, std::string>& annotations) {
-  Object pod(resources::Pods(), {"default", "p"});
+kube::Object PodWith(const std::map<std::string, std::string>& annotations) {
+  kube::Object pod(kube::resources::Pods(), {"default", "p"});
   for (const auto& [name, value] : annotations) pod.SetAnnotation(name, value);
   return pod;
 }
@@ -49,4 +49,4 @@ TEST(EmulationTest, NamesTheAnnotationThatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

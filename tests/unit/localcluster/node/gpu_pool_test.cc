@@ -5,7 +5,7 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using base::IsOkAndHolds;
@@ -44,4 +44,4 @@ TEST(UsableGpusTest, AreThoseOfTheVariableIfItIsSet) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

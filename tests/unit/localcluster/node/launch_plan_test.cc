@@ -4,7 +4,7 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using base::IsOkAndHolds;
@@ -26,8 +26,8 @@ TEST(LaunchPlanTest, ImagesAreFoundWithRegistryTagAndDigest) {
 }
 
 TEST(LaunchPlanTest, ArgumentsAndVariablesAreExpandedAndRewritten) {
-  const Object pod(Json::parse(R"({"metadata": {"name": "p", "namespace": "n"}, "spec": {}})"));
-  const Json container = Json::parse(R"json({
+  const kube::Object pod(kube::Json::parse(R"({"metadata": {"name": "p", "namespace": "n"}, "spec": {}})"));
+  const kube::Json container = kube::Json::parse(R"json({
     "name": "c", "image": "sh", "command": ["sh", "-c", "cat $(FILE)"],
     "args": ["--dir=/data", "$$(FILE)", "--end=/dev/termination-log"],
     "workingDir": "/data/work", "env": [{"name": "FILE", "value": "/data/x"}, {"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}],
@@ -50,18 +50,18 @@ TEST(LaunchPlanTest, ArgumentsAndVariablesAreExpandedAndRewritten) {
 
 // Issue 13: LD_PRELOAD in a pod's env ran any code as the owner of `medley run`.
 TEST(LaunchPlanTest, VariablesWithPowerOverTheProgramAreRefused) {
-  const Object pod(Json::parse(R"({"metadata": {"name": "p"}})"));
+  const kube::Object pod(kube::Json::parse(R"({"metadata": {"name": "p"}})"));
   const auto source = [](DataKind, const std::string&) -> absl::StatusOr<std::map<std::string, std::string>> {
     return std::map<std::string, std::string>{{"PRELOAD", "/evil.so"}, {"GCONV_PATH", "/evil"}};
   };
   const auto plan = [&](const char* container) {
-    return PlanLaunch(pod, Json::parse(container), "/opt/worker", {}, source).status();
+    return PlanLaunch(pod, kube::Json::parse(container), "/opt/worker", {}, source).status();
   };
   for (const char* name :
        {"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "LD_DEBUG_OUTPUT", "GLIBC_TUNABLES", "MALLOC_TRACE", "GCONV_PATH",
         "LOCPATH", "NLSPATH", "RES_OPTIONS", "HOSTALIASES", "PATH", "PYTHONPATH", "ASAN_OPTIONS", "OMP_TOOL_LIBRARIES",
         "CUDA_INJECTION64_PATH", "OPENSSL_CONF", "BASH_ENV"}) {
-    const Json container = {{"env", {{{"name", name}, {"value", "/evil.so"}}}}};
+    const kube::Json container = {{"env", {{{"name", name}, {"value", "/evil.so"}}}}};
     EXPECT_THAT(plan(container.dump().c_str()),
                 StatusIs(absl::StatusCode::kPermissionDenied, testing::HasSubstr(std::string("not set ") + name)));
   }
@@ -74,18 +74,18 @@ TEST(LaunchPlanTest, VariablesWithPowerOverTheProgramAreRefused) {
               StatusIs(absl::StatusCode::kPermissionDenied, testing::HasSubstr("LD_")));
   for (const char* name : {"OMP_NUM_THREADS", "MEDLEY_TOKEN", "MKL_NUM_THREADS", "DNNL_MAX_CPU_ISA", "GRPC_VERBOSITY",
                            "NCCL_DEBUG", "NODE_NAME", "TEAM", "ENV", "TMPDIR", "http_proxy", "a.b-c"}) {
-    const Json container = {{"env", {{{"name", name}, {"value", "x"}}}}};
+    const kube::Json container = {{"env", {{{"name", name}, {"value", "x"}}}}};
     EXPECT_THAT(plan(container.dump().c_str()), base::IsOk()) << name;
   }
 }
 
 TEST(LaunchPlanTest, OtherProgramsAreRefused) {
-  const Object pod(Json::parse(R"({"metadata": {"name": "p"}})"));
-  const Json container = {{"image", "worker"}, {"command", {"/bin/rm", "-rf"}}};
+  const kube::Object pod(kube::Json::parse(R"({"metadata": {"name": "p"}})"));
+  const kube::Json container = {{"image", "worker"}, {"command", {"/bin/rm", "-rf"}}};
   EXPECT_THAT(PlanLaunch(pod, container, "/opt/worker", {}, NoData),
               StatusIs(absl::StatusCode::kPermissionDenied, testing::HasSubstr("/bin/rm")));
   // A program of the same name elsewhere is not started either.
-  const Json same = {{"image", "worker"}, {"command", {"/tmp/evil/worker"}}};
+  const kube::Json same = {{"image", "worker"}, {"command", {"/tmp/evil/worker"}}};
   const auto spec = PlanLaunch(pod, same, "/opt/worker", {}, NoData);
   ASSERT_THAT(spec, base::IsOk());
   EXPECT_EQ(spec->program, "/opt/worker");
@@ -93,4 +93,4 @@ TEST(LaunchPlanTest, OtherProgramsAreRefused) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

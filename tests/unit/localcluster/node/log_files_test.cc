@@ -10,7 +10,7 @@
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -225,4 +225,4 @@ TEST_F(LogFilesTest, FollowsAcrossPartsToTheEnd) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

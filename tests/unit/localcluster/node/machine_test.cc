@@ -10,7 +10,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(MachineTest, SaysWhatItHas) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

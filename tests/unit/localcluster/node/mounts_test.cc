@@ -4,7 +4,7 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using base::StatusIs;
@@ -35,7 +35,7 @@ TEST(MountsTest, WhatWasRewrittenIsNotRewrittenAgain) {
 }
 
 TEST(MountsTest, ContainerMountsHaveRealPathsWithSubPath) {
-  const Json container = {
+  const kube::Json container = {
       {"volumeMounts",
        {{{"name", "v"}, {"mountPath", "/data/"}}, {{"name", "v"}, {"mountPath", "/cfg"}, {"subPath", "a/b"}}}}};
   const auto mounts = ContainerMounts(container, {{"v", "/real"}});
@@ -46,9 +46,9 @@ TEST(MountsTest, ContainerMountsHaveRealPathsWithSubPath) {
 }
 
 TEST(MountsTest, RefusesWhatCannotBeMounted) {
-  const auto one = [](Json mount) { return Json{{"volumeMounts", Json::array({std::move(mount)})}}; };
+  const auto one = [](kube::Json mount) { return kube::Json{{"volumeMounts", kube::Json::array({std::move(mount)})}}; };
   const std::map<std::string, std::string> volumes = {{"v", "/real"}};
-  for (const Json& bad :
+  for (const kube::Json& bad :
        {one({{"name", "other"}, {"mountPath", "/d"}}), one({{"name", "v"}, {"mountPath", "d"}}),
         one({{"name", "v"}, {"mountPath", "/"}}), one({{"name", "v"}, {"mountPath", "/d"}, {"subPath", "../up"}}),
         one({{"name", "v"}, {"mountPath", "/d"}, {"subPath", "a/../../up"}})}) {
@@ -59,4 +59,4 @@ TEST(MountsTest, RefusesWhatCannotBeMounted) {
 TEST(MountsTest, VariableNames) { EXPECT_EQ(MountVariable("my-data.1"), "MEDLEY_MOUNT_MY_DATA_1"); }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

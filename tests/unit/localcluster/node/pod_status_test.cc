@@ -4,7 +4,7 @@
 
 #include "kube/json_access.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using State = ContainerView::State;
@@ -43,10 +43,10 @@ std::string Phase(RestartPolicy policy, std::vector<ContainerView> containers, b
   view.ended = ended;
   return PodPhase(policy, view);
 }
-const Json& Condition(const Json& status, const std::string& type) {
-  static const Json kNone;
-  for (const Json& condition : GetArray(status, "conditions")) {
-    if (GetString(condition, "type") == type) return condition;
+const kube::Json& Condition(const kube::Json& status, const std::string& type) {
+  static const kube::Json kNone;
+  for (const kube::Json& condition : kube::GetArray(status, "conditions")) {
+    if (kube::GetString(condition, "type") == type) return condition;
   }
   return kNone;
 }
@@ -87,7 +87,7 @@ TEST(PodStatusTest, RunningAndReady) {
   view.pod_ip = "127.64.0.9";
   view.host_ip = "127.0.0.1";
   view.start_time = kNow;
-  const Json status = PodStatus(Object(Json::object()), view, kNow);
+  const kube::Json status = PodStatus(kube::Object(kube::Json::object()), view, kNow);
   EXPECT_EQ(status["phase"], "Running");
   EXPECT_EQ(status["podIP"], "127.64.0.9");
   EXPECT_EQ(status["podIPs"][0]["ip"], "127.64.0.9");
@@ -103,9 +103,9 @@ TEST(PodStatusTest, TerminatedSaysHow) {
   view.containers = {Ended(137, 9)};
   view.ended = true;
   view.containers[0].termination->reason = "OOMKilled";
-  const Json status = PodStatus(Object(Json{{"spec", {{"restartPolicy", "Never"}}}}), view, kNow);
+  const kube::Json status = PodStatus(kube::Object(kube::Json{{"spec", {{"restartPolicy", "Never"}}}}), view, kNow);
   EXPECT_EQ(status["phase"], "Failed");
-  const Json& end = status["containerStatuses"][0]["state"]["terminated"];
+  const kube::Json& end = status["containerStatuses"][0]["state"]["terminated"];
   EXPECT_EQ(end["exitCode"], 137);
   EXPECT_EQ(end["signal"], 9);
   EXPECT_EQ(end["reason"], "OOMKilled");
@@ -115,11 +115,12 @@ TEST(PodStatusTest, TerminatedSaysHow) {
 TEST(PodStatusTest, TransitionTimesChangeOnlyWithTheStatusAndForeignConditionsStay) {
   PodView view;
   view.containers = {Running()};
-  Object pod(Json{{"status", {{"conditions", {{{"type", "Custom"}, {"status", "True"}}}}, {"qosClass", "Burstable"}}}});
+  kube::Object pod(
+      kube::Json{{"status", {{"conditions", {{{"type", "Custom"}, {"status", "True"}}}}, {"qosClass", "Burstable"}}}});
   pod.mutable_json()["status"] = PodStatus(pod, view, kNow);
   EXPECT_EQ(PodStatus(pod, view, kNow + base::seconds(60)), pod.At("/status"));
   view.containers[0].ready = false;
-  const Json changed = PodStatus(pod, view, kNow + base::seconds(60));
+  const kube::Json changed = PodStatus(pod, view, kNow + base::seconds(60));
   EXPECT_EQ(Condition(changed, "Ready")["lastTransitionTime"], base::FormatTime(kNow + base::seconds(60)));
   EXPECT_EQ(Condition(changed, "Initialized")["lastTransitionTime"], base::FormatTime(kNow));
   EXPECT_EQ(Condition(changed, "Custom")["status"], "True");
@@ -132,7 +133,7 @@ TEST(PodStatusTest, ReasonOfTheWholePod) {
   view.ended = true;
   view.reason = "DeadlineExceeded";
   view.message = "too long";
-  const Json status = PodStatus(Object(Json::object()), view, kNow);
+  const kube::Json status = PodStatus(kube::Object(kube::Json::object()), view, kNow);
   EXPECT_EQ(status["phase"], "Failed");
   EXPECT_EQ(status["reason"], "DeadlineExceeded");
 }
@@ -140,15 +141,15 @@ TEST(PodStatusTest, ReasonOfTheWholePod) {
 TEST(ViewFromStatusTest, RoundTripAndForgottenRunning) {
   PodView view;
   view.containers = {BackingOff()};
-  const Json status = PodStatus(Object(Json::object()), view, kNow);
-  const Json spec = {{"name", "c"}, {"image", "img"}};
+  const kube::Json status = PodStatus(kube::Object(kube::Json::object()), view, kNow);
+  const kube::Json spec = {{"name", "c"}, {"image", "img"}};
   const ContainerView back = ViewFromStatus(spec, status["containerStatuses"], kNow);
   EXPECT_EQ(back.restarts, 1);
   ASSERT_TRUE(back.last.has_value());
   EXPECT_EQ(back.last->exit_code, 1);
 
   view.containers = {Running()};
-  const Json running = PodStatus(Object(Json::object()), view, kNow);
+  const kube::Json running = PodStatus(kube::Object(kube::Json::object()), view, kNow);
   const ContainerView lost = ViewFromStatus(spec, running["containerStatuses"], kNow);
   EXPECT_EQ(lost.state, State::kTerminated);
   EXPECT_EQ(lost.termination->exit_code, 137);
@@ -162,8 +163,8 @@ TEST(RestartPolicyTest, WhatIsStartedAgain) {
   EXPECT_FALSE(ShouldRestart(RestartPolicy::kOnFailure, good));
   EXPECT_TRUE(ShouldRestart(RestartPolicy::kOnFailure, bad));
   EXPECT_FALSE(ShouldRestart(RestartPolicy::kNever, bad));
-  EXPECT_EQ(RestartPolicyOf(Object(Json::object())), RestartPolicy::kAlways);
+  EXPECT_EQ(RestartPolicyOf(kube::Object(kube::Json::object())), RestartPolicy::kAlways);
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

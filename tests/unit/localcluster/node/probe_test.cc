@@ -10,7 +10,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "localcluster/node/unique_fd.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 using base::IsOk;
@@ -35,24 +35,26 @@ Listener Listen() {
 }
 
 TEST(ReadinessProbeTest, ParsesTheThreeKinds) {
-  const Json container = Json::parse(R"({"ports": [{"name": "grpc", "containerPort": 7}],
+  const kube::Json container = kube::Json::parse(R"({"ports": [{"name": "grpc", "containerPort": 7}],
     "readinessProbe": {"tcpSocket": {"port": "grpc"}, "periodSeconds": 2, "failureThreshold": 1}})");
   const auto tcp = ReadinessProbe(container);
   ASSERT_THAT(tcp, IsOk());
   EXPECT_EQ((*tcp)->port, 7);
   EXPECT_EQ((*tcp)->period, base::seconds(2));
   EXPECT_EQ((*tcp)->failure_threshold, 1);
-  const auto http = ReadinessProbe(Json::parse(R"({"readinessProbe": {"httpGet": {"port": 80, "path": "/ok"}}})"));
+  const auto http =
+      ReadinessProbe(kube::Json::parse(R"({"readinessProbe": {"httpGet": {"port": 80, "path": "/ok"}}})"));
   ASSERT_THAT(http, IsOk());
   EXPECT_EQ((*http)->path, "/ok");
-  const auto exec = ReadinessProbe(Json::parse(R"({"readinessProbe": {"exec": {"command": ["sh", "-c", "x"]}}})"));
+  const auto exec =
+      ReadinessProbe(kube::Json::parse(R"({"readinessProbe": {"exec": {"command": ["sh", "-c", "x"]}}})"));
   ASSERT_THAT(exec, IsOk());
   EXPECT_EQ((*exec)->command.size(), 3u);
-  EXPECT_FALSE(ReadinessProbe(Json::object())->has_value());
+  EXPECT_FALSE(ReadinessProbe(kube::Json::object())->has_value());
   for (const char* bad :
        {R"({"readinessProbe": {"tcpSocket": {"port": "none"}}})", R"({"readinessProbe": {}})",
         R"({"readinessProbe": {"exec": {}}})", R"({"readinessProbe": {"httpGet": {"port": 1, "scheme": "HTTPS"}}})"}) {
-    EXPECT_THAT(ReadinessProbe(Json::parse(bad)), StatusIs(absl::StatusCode::kInvalidArgument)) << bad;
+    EXPECT_THAT(ReadinessProbe(kube::Json::parse(bad)), StatusIs(absl::StatusCode::kInvalidArgument)) << bad;
   }
 }
 
@@ -104,4 +106,4 @@ TEST(AskProbeTest, HttpWantsAGoodAnswerInTime) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

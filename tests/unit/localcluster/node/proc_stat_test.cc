@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 TEST(ProcStatTest, NameMayHoldAnything) {
@@ -36,4 +36,4 @@ TEST(ProcStatTest, ReadsThisProcess) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -4,23 +4,23 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
-Json PodSpec(const std::string& requests) {
-  return {{"containers", {{{"name", "c"}, {"resources", {{"requests", Json::parse(requests)}}}}}}};
+kube::Json PodSpec(const std::string& requests) {
+  return {{"containers", {{{"name", "c"}, {"resources", {{"requests", kube::Json::parse(requests)}}}}}}};
 }
-ObjectPtr Bound(const std::string& name, const std::string& node, const std::string& requests,
-                const std::string& phase = "Running") {
-  Json spec = PodSpec(requests);
+kube::ObjectPtr Bound(const std::string& name, const std::string& node, const std::string& requests,
+                      const std::string& phase = "Running") {
+  kube::Json spec = PodSpec(requests);
   spec["nodeName"] = node;
-  return std::make_shared<const Object>(
-      Json{{"metadata", {{"name", name}}}, {"spec", spec}, {"status", {{"phase", phase}}}});
+  return std::make_shared<const kube::Object>(
+      kube::Json{{"metadata", {{"name", name}}}, {"spec", spec}, {"status", {{"phase", phase}}}});
 }
-Object Pending(const std::string& requests, Json selector = Json::object()) {
-  Json spec = PodSpec(requests);
+kube::Object Pending(const std::string& requests, kube::Json selector = kube::Json::object()) {
+  kube::Json spec = PodSpec(requests);
   spec["nodeSelector"] = std::move(selector);
-  return Object(Json{{"metadata", {{"name", "new"}}}, {"spec", spec}});
+  return kube::Object(kube::Json{{"metadata", {{"name", "new"}}}, {"spec", spec}});
 }
 
 const std::vector<VirtualNode>& Nodes() {
@@ -31,7 +31,7 @@ const std::vector<VirtualNode>& Nodes() {
   };
   return nodes;
 }
-Placement Place(const Object& pod, const std::vector<ObjectPtr>& bound = {}) {
+Placement Place(const kube::Object& pod, const std::vector<kube::ObjectPtr>& bound = {}) {
   const auto rooms = RoomOf(Nodes(), bound);
   EXPECT_THAT(rooms, base::IsOk());
   return PlacePod(pod, *rooms);
@@ -44,8 +44,8 @@ TEST(SchedulerTest, SelectorThenFewestPods) {
 }
 
 TEST(SchedulerTest, CapacityIsHonouredExactly) {
-  const std::vector<ObjectPtr> bound = {Bound("x", "cpu-a", R"({"cpu": "3500m"})"),
-                                        Bound("y", "cpu-b", R"({"cpu": 4})")};
+  const std::vector<kube::ObjectPtr> bound = {Bound("x", "cpu-a", R"({"cpu": "3500m"})"),
+                                              Bound("y", "cpu-b", R"({"cpu": 4})")};
   EXPECT_EQ(Place(Pending(R"({"cpu": "500m"})", {{"pool", "cpu"}}), bound).node, "cpu-a");
   const Placement none = Place(Pending(R"({"cpu": "501m"})", {{"pool", "cpu"}}), bound);
   EXPECT_FALSE(none.node.has_value());
@@ -55,8 +55,8 @@ TEST(SchedulerTest, CapacityIsHonouredExactly) {
 }
 
 TEST(SchedulerTest, EndedPodsHoldNoResources) {
-  const std::vector<ObjectPtr> bound = {Bound("x", "cpu-a", R"({"cpu": 4})", "Succeeded"),
-                                        Bound("y", "cpu-b", R"({"cpu": 4})", "Failed")};
+  const std::vector<kube::ObjectPtr> bound = {Bound("x", "cpu-a", R"({"cpu": 4})", "Succeeded"),
+                                              Bound("y", "cpu-b", R"({"cpu": 4})", "Failed")};
   EXPECT_EQ(Place(Pending(R"({"cpu": 4})", {{"pool", "cpu"}}), bound).node, "cpu-a");
 }
 
@@ -70,11 +70,11 @@ TEST(SchedulerTest, ExtendedResourcesMustBeAllocatable) {
 TEST(SchedulerTest, UnnamedMemoryIsUnlimited) { EXPECT_EQ(Place(Pending(R"({"memory": "1Ti"})")).node, "gpu-a"); }
 
 TEST(SchedulerTest, RequiredAffinity) {
-  Object pod = Pending("{}");
-  Json& spec = pod.mutable_json()["spec"];
+  kube::Object pod = Pending("{}");
+  kube::Json& spec = pod.mutable_json()["spec"];
   const auto require = [&](const char* terms) {
     spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
-        {"nodeSelectorTerms", Json::parse(terms)}};
+        {"nodeSelectorTerms", kube::Json::parse(terms)}};
   };
   require(R"([{"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["cpu"]}]}])");
   EXPECT_EQ(Place(pod).node, "gpu-a");
@@ -85,7 +85,7 @@ TEST(SchedulerTest, RequiredAffinity) {
 }
 
 TEST(PodRequestsTest, SumsContainersAndTakesTheLargestInit) {
-  const Object pod(Json::parse(R"({"spec": {
+  const kube::Object pod(kube::Json::parse(R"({"spec": {
     "containers": [{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}},
                    {"resources": {"requests": {"cpu": "500m"}}}],
     "initContainers": [{"resources": {"requests": {"cpu": "3"}}}]}})"));
@@ -96,4 +96,4 @@ TEST(PodRequestsTest, SumsContainersAndTakesTheLargestInit) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

@@ -7,7 +7,7 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::kube {
+namespace medley::localcluster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -35,10 +35,11 @@ class VolumesTest : public testing::Test {
   void TearDown() override { base::RemoveTempDir(folder_); }
   absl::StatusOr<std::map<std::string, std::string>> Make(const std::string& volumes,
                                                           const std::string& mounts = "[]") {
-    const Object pod(Json{{"metadata", {{"name", "p"}, {"namespace", "n"}}},
-                          {"spec",
-                           {{"volumes", Json::parse(volumes)},
-                            {"containers", {{{"name", "c"}, {"volumeMounts", Json::parse(mounts)}}}}}}});
+    const kube::Object pod(
+        kube::Json{{"metadata", {{"name", "p"}, {"namespace", "n"}}},
+                   {"spec",
+                    {{"volumes", kube::Json::parse(volumes)},
+                     {"containers", {{{"name", "c"}, {"volumeMounts", kube::Json::parse(mounts)}}}}}}});
     return MakeVolumes(pod, {folder_ / "pod", folder_ / "claims"}, Source);
   }
   fs::path folder_;
@@ -120,13 +121,13 @@ TEST_F(VolumesTest, EachStartChecksThatMountsAreInTheirVolumes) {
   fs::create_directory_symlink(folder_ / "user", folder_ / "host" / "out");
   fs::create_directory_symlink("inside", folder_ / "host" / "in");
   fs::create_symlink(folder_ / "user" / "new", folder_ / "host" / "dangling");
-  const Json volumes = {{{"name", "host"}, {"hostPath", {{"path", (folder_ / "host-link").string()}}}},
-                        {{"name", "tmp"}, {"emptyDir", Json::object()}}};
+  const kube::Json volumes = {{{"name", "host"}, {"hostPath", {{"path", (folder_ / "host-link").string()}}}},
+                              {{"name", "tmp"}, {"emptyDir", kube::Json::object()}}};
   const auto paths = Make(volumes.dump());
   ASSERT_THAT(paths, IsOk());
-  const Object pod(Json{{"spec", {{"volumes", volumes}}}});
+  const kube::Object pod(kube::Json{{"spec", {{"volumes", volumes}}}});
   const auto check = [&](const char* volume, const char* sub) {
-    const Json mount = {{"name", volume}, {"mountPath", "/m"}, {"subPath", sub}};
+    const kube::Json mount = {{"name", volume}, {"mountPath", "/m"}, {"subPath", sub}};
     return CheckVolumes(pod, {{"volumeMounts", {mount}}}, *paths);
   };
   for (const char* sub : {"", "inside", "in", "not/yet"}) EXPECT_THAT(check("host", sub), IsOk()) << sub;
@@ -141,4 +142,4 @@ TEST_F(VolumesTest, EachStartChecksThatMountsAreInTheirVolumes) {
 }
 
 }  // namespace
-}  // namespace medley::kube
+}  // namespace medley::localcluster

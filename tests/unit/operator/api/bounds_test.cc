@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <limits>
+#include <regex>
 
 #include "common/base/testing/status_matchers.h"
 #include "operator/api/resource_pool.h"
@@ -60,9 +61,9 @@ void AddBreaches(const Json& schema, const std::string& path, const Json::json_p
   if (schema.contains("minLength")) add("minLength", "");
   if (type == "string" || schema.contains("x-kubernetes-int-or-string")) {
     breaches.push_back({path, at, "type", Json::object()});
-    add("pattern", "-1");
-    add("pattern", "1e308x");
-    add("pattern", "NaN");
+    for (const std::string text : {"-1", "1e308x", "NaN", " ?"}) {
+      if (!std::regex_search(text, std::regex(schema.value("pattern", "^$")))) add("pattern", text);
+    }
   }
   if (schema.contains("maxItems")) add("maxItems", Json(schema["maxItems"].get<size_t>() + 1, 1));
   if (schema.contains("maxProperties")) {

@@ -22,6 +22,14 @@ std::set<std::string> Names(bool arrays) {
   return names;
 }
 
+std::set<std::string> NamesWith(model::HeaderRule rule) {
+  std::set<std::string> names;
+  for (const model::DataFormat& format : model::DataFormats()) {
+    if (format.header == rule) names.insert(format.name);
+  }
+  return names;
+}
+
 // The words of a list such as "'csv', 'tsv'" or "idx, npy and raw".
 std::set<std::string> Words(std::string_view list) {
   std::set<std::string> words;
@@ -53,35 +61,47 @@ TEST(DataFormatTest, EveryEnumerationOfTheDefinitionsHasTheFormatsOfTheTable) {
   EXPECT_EQ(found, 3);
 }
 
+// Those of the header name the formats that have one always, or never.
 TEST(DataFormatTest, RulesAndSentencesNameAllTablesOrAllArrays) {
   std::vector<std::string> texts;
   AddTexts(LoadYaml("deploy/crds/trainingjobs.yaml"), texts);
   const std::set<std::string> tables = Names(false), arrays = Names(true);
-  int rules = 0, sentences = 0;
+  int rules = 0, sentences = 0, with_header = 0, without_header = 0;
   for (const std::string& text : texts) {
     re2::StringPiece rest(text);
     std::string list;
     while (RE2::FindAndConsume(&rest, R"(format in \[([^\]]*)\])", &list)) {
       ++rules;
-      EXPECT_THAT(Words(list), AnyOf(tables, arrays)) << text;
+      const bool of_header = text.starts_with("!(self.train.format") && text.find("schema.header") != std::string::npos;
+      if (of_header) {
+        const bool never = text.ends_with("!self.schema.header");
+        EXPECT_EQ(Words(list), NamesWith(never ? model::HeaderRule::kNever : model::HeaderRule::kAlways)) << text;
+        (never ? without_header : with_header) += 1;
+      } else {
+        EXPECT_THAT(Words(list), AnyOf(tables, arrays)) << text;
+      }
     }
     rest = re2::StringPiece(text);
-    while (RE2::FindAndConsume(&rest, R"((?:formats|For) ((?:csv|tsv|idx|npy|raw)(?:, \w+)* and \w+))", &list)) {
+    while (RE2::FindAndConsume(
+        &rest, R"((?:formats|For) ((?:csv|tsv|libsvm|parquet|arrow|idx|npy|raw)(?:, \w+)* and \w+))", &list)) {
       ++sentences;
-      EXPECT_THAT(Words(list), AnyOf(tables, arrays)) << text;
+      EXPECT_THAT(Words(list), AnyOf(tables, arrays, NamesWith(model::HeaderRule::kAlways))) << text;
     }
   }
   EXPECT_GT(rules, 10);
+  EXPECT_EQ(with_header, 3) << "train, test and validation";
+  EXPECT_EQ(without_header, 3);
   EXPECT_GT(sentences, 5);
 }
 
 TEST(DataFormatTest, NamesAreFoundAndListed) {
-  EXPECT_EQ(model::TableFormats(), "csv and tsv");
+  EXPECT_EQ(model::TableFormats(), "csv, tsv, libsvm, parquet and arrow");
   EXPECT_EQ(model::ArrayFormats(), "idx, npy and raw");
   EXPECT_EQ(model::RawFormats(), "raw");
-  EXPECT_EQ(model::DataFormatNamed("parquet"), nullptr);
-  EXPECT_FALSE(model::HoldsArrays("parquet") || model::HoldsArrays("") || model::HasNoHeader("npy"));
+  EXPECT_EQ(model::DataFormatNamed("orc"), nullptr);
+  EXPECT_FALSE(model::HoldsArrays("orc") || model::HoldsArrays("") || model::HasNoHeader("npy"));
   EXPECT_STREQ(model::DataFormatDelimitedBy('\t')->name, "tsv");
+  EXPECT_STREQ(model::DataFormatDelimitedBy(' ')->name, "libsvm");
   EXPECT_EQ(model::DataFormatDelimitedBy(';'), nullptr);
   EXPECT_EQ(model::DataFormatDelimitedBy('\0'), nullptr) << "arrays have none";
 }

@@ -46,8 +46,8 @@ TEST(TrainingJobTest, ReadsEverything) {
   EXPECT_EQ(job->objective, (Objective{20000, 7200, 5, 12.5}));
   EXPECT_EQ(job->planner, (PlannerChoice{"exact",
                                          0.3,
-                                         model::ScheduleKind::kGpipe,
                                          0,
+                                         model::ScheduleKind::kGpipe,
                                          {model::SyncMode::kPercentage, 0.25, 0.02, model::Grouping::kAuto}}));
   EXPECT_EQ(job->elasticity, (Elasticity{false, 2, 8, false, 0.125, 30}));
   EXPECT_EQ(job->run_policy.ttl_seconds_after_finished, 0);
@@ -62,6 +62,7 @@ TEST(TrainingJobTest, ReadsEverything) {
   EXPECT_EQ(job->data_volume->mount_path, "/data");
   EXPECT_EQ(job->data_volume->source.dump(), R"({"persistentVolumeClaim":{"claimName":"d"}})");
   EXPECT_FALSE(job->checkpoint_volume.has_value());
+  EXPECT_FALSE(job->keeps_checkpoints());
   EXPECT_EQ(job->seed, 9u);
   EXPECT_EQ(job->pod_template.metadata["labels"]["team"], "ads");
 }
@@ -90,6 +91,11 @@ TEST(TrainingJobTest, TheErrorHasThePathOfAWrongType) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.objective.deadline: must be a duration")));
   EXPECT_THAT(TrainingJob::FromObject(Job(R"({"elasticity": {"replan": {"minSaving": "much"}}})")),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.elasticity.replan.minSaving")));
+  EXPECT_THAT(
+      TrainingJob::FromObject(Job(R"({"runPolicy": {"schedulingPolicy": {"podGroup": "Kueue"}}})")),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "spec.runPolicy.schedulingPolicy.podGroup: must be one of Auto, None, SchedulerPlugins, Volcano, "
+               "is 'Kueue'"));
   EXPECT_THAT(TrainingJob::FromObject(Job("[]")), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 

@@ -64,7 +64,10 @@ TEST(ValidateTest, EveryRuleOfTheCrdsHasAManifest) {
 TEST(ValidateTest, AMissingFieldIsNamedInsteadOfTheRulesThatNeedIt) {
   Json job = GoodJob().json();
   job["spec"].erase("model");
-  EXPECT_THAT(ValidateTrainingJob(kube::Object(job)), ElementsAre("spec.model: Required value"));
+  EXPECT_THAT(ValidateTrainingJob(kube::Object(job)), ElementsAre("spec must have either program, or model and data"));
+  job = GoodJob().json();
+  job["spec"]["data"].erase("train");
+  EXPECT_THAT(ValidateTrainingJob(kube::Object(job)), ElementsAre("spec.data.train: Required value"));
 }
 
 TEST(ValidateTest, CheckpointsMayUseAnyVolumeThatPodsShare) {

@@ -1,4 +1,5 @@
 #include "operator/builders/slots.h"
+#include "common/model/execution_plan.h"
 
 #include <gmock/gmock.h>
 
@@ -23,6 +24,15 @@ TEST(SlotsTest, NamesFollowThePlan) {
   EXPECT_THAT(AssignSlots("adult", Plan({{{"cpu", 2, 1}}, {{"gpu", 1, 0.5}, {"cpu", 1, 0.5}}}, 2)),
               ElementsAre(Named("adult-0-cpu-0"), Named("adult-0-cpu-1"), Named("adult-1-gpu-0"),
                           Named("adult-1-cpu-1"), Named("adult-server-0"), Named("adult-server-1")));
+}
+
+TEST(SlotsTest, ShardsInTrainersNeedNoPods) {
+  auto plan = Plan({{{"cpu", 2, 1}}});
+  plan.servers = model::Servers{"", 2, true};
+  EXPECT_THAT(AssignSlots("adult", plan), ElementsAre(Named("adult-0-cpu-0"), Named("adult-0-cpu-1")));
+  // A move from servers keeps the trainers.
+  const auto served = AssignSlots("adult", Plan({{{"cpu", 2, 1}}}, 1));
+  EXPECT_THAT(AssignSlots("adult", plan, served), ElementsAre(Named("adult-0-cpu-0"), Named("adult-0-cpu-1")));
 }
 
 TEST(SlotsTest, TheSamePlanKeepsEveryPod) {
@@ -89,6 +99,15 @@ TEST(SlotsTest, SlotsStayWhereTheirPoolIsPinnedAlikeOrNotAtAll) {
   EXPECT_TRUE(SameZones(slots, {{"p", ""}}));
   EXPECT_FALSE(SameZones(slots, {{"p", "b"}}));
   EXPECT_FALSE(SameZones(slots, {{"p", "a"}, {"q", "a"}}));
+}
+
+TEST(SlotsTest, OnlyUnitsOfPoolsThatTheNewPlanAsksForLeaveTooLate) {
+  const auto before = AssignSlots("adult", Plan({{{"cpu", 2, 1}}, {{"gpu", 1, 1}}}, 1));
+  const auto now = AssignSlots("adult", Plan({{{"gpu", 1, 1}}}, 3), before);
+  EXPECT_THAT(LeavingUnits(before, now), ElementsAre(testing::Pair("cpu", 2))) << "for two more servers";
+  EXPECT_THAT(LeavingUnits(before, AssignSlots("adult", Plan({{{"gpu", 2, 1}}}, 1), before)), testing::IsEmpty())
+      << "a new unit of gpu, where none leaves";
+  EXPECT_THAT(LeavingUnits(before, before), testing::IsEmpty());
 }
 
 }  // namespace

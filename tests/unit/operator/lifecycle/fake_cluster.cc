@@ -37,7 +37,7 @@ std::string PinOf(const kube::Object& pod) {
 
 // What an API server finds wrong with the types of a pod's fields.
 absl::Status CheckPod(const kube::Object& pod) {
-  static const kube::Definitions definitions = kube::apiserver::BuiltinDefinitions();
+  static const kube::Definitions definitions = localcluster::apiserver::BuiltinDefinitions();
   kube::FieldErrors errors;
   kube::ValidateSchema(pod.json(), definitions.Find("io.k8s.api.core.v1.Pod"), nullptr, "", &errors);
   if (errors.empty()) return absl::OkStatus();
@@ -232,6 +232,14 @@ struct FakeCluster::Hand {
     if (cluster.most_new_pods && created > *cluster.most_new_pods) {
       return base::ResourceExhausted("{} pods have no unit", created - *cluster.most_new_pods);
     }
+    std::map<std::string, std::set<std::string>> members;  // of both plans, by pool
+    for (const MemberSlot& slot : action.until_switch) members[slot.pool].insert(slot.member);
+    for (const MemberSlot& slot : action.slots) {
+      std::set<std::string>& names = members[slot.pool];
+      const bool is_new = names.insert(slot.member).second && !action.until_switch.empty() && !action.is_stored;
+      if (!is_new || static_cast<int>(names.size()) <= cluster.pools[slot.pool].limit) continue;
+      return base::FailedPrecondition("the pods of both plans exist during a switch; bounded by pool {}", slot.pool);
+    }
     cluster.reserved_.clear();
     for (const MemberSlot& slot : action.slots) cluster.reserved_.insert(slot.member);
     for (const MemberSlot& slot : action.until_switch) cluster.reserved_.insert(slot.member);
@@ -413,6 +421,9 @@ PassLog FakeCluster::Pass() {
       log.events.push_back(event->reason + ": " + event->message);
     if (const auto* spent = std::get_if<AddSpent>(&effect)) log.spent_usd += spent->usd;
     if (const auto* report = std::get_if<ReportNoNode>(&effect)) CountNoNode(*report);
+    if (const auto* offer = std::get_if<OfferObservation>(&effect); offer != nullptr && on_observation) {
+      on_observation(*offer->observation);
+    }
     if (std::holds_alternative<Disconnect>(effect)) {
       connection_.reset();
       heard_.reset();

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model/planning.h"
 #include "operator/capacity/pool_outages.h"
 #include "operator/lifecycle/lifecycle.h"
 #include "operator/profiling/profiling.h"
@@ -71,6 +72,7 @@ class FakeCluster {
   bool cache_is_current = true;
   int64_t quota_changes = 0;
   int64_t leader_term = 0;
+  std::map<std::string, double> profile_seconds;       // of a batch on a unit, as the pool's profile says; absent: 1
   double weight_bytes = 0;                             // of the model's only layer
   std::vector<std::string> operator_keys = {"key-1"};  // of which credentials follow; the first for new jobs
   JobOptions options;
@@ -82,6 +84,10 @@ class FakeCluster {
   std::function<AskForPlan::Outcome(const model::PlanRequest&)> planner;
   // Takes the first pool of the request that offers two units.
   static AskForPlan::Outcome FirstPoolWithRoom(const model::PlanRequest& request);
+  // What the coordinator reports of a plan that comes into force; null: 1,000 samples/s, and nothing of stages.
+  std::function<void(const model::ExecutionPlan&, Observation&)> measure;
+  // Takes what the job measured; null: nobody does.
+  std::function<void(const model::JobObservation&)> on_observation;
   // Another job that is planned first while units are scarce; empty: none.
   std::string ahead;
   // By Describe's prefix: the error with which the action fails. Nothing is done then.

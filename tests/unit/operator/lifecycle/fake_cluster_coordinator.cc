@@ -121,6 +121,8 @@ bool FakeCluster::StepCoordinator() {
     observation.samples_total = 1000000;
     observation.samples_done = 1000;
     observation.throughput = 1000;
+    observation.stages.clear();
+    if (measure) measure(coordinator_->plan->plan, observation);
     return true;
   }
   return false;

@@ -10,11 +10,11 @@ namespace {
 
 using kube::Json;
 
-std::string ProfileJson(const std::string& pool, double weight_bytes) {
+std::string ProfileJson(const std::string& pool, double seconds, double weight_bytes) {
   return fmt::format(
       R"({{"id": "p", "profileBatchSize": 512, "samplesPerEpoch": "1000000", "model": {{"layers": [{{"name": "fc",
-       "kind": "OTHER", "weightBytes": {}, "profiles": [{{"resourceType": "{}", "computeSeconds": 1}}]}}]}}}})",
-      weight_bytes, pool);
+       "kind": "OTHER", "weightBytes": {}, "profiles": [{{"resourceType": "{}", "computeSeconds": {}, "computeParallel": 1}}]}}]}}}})",
+      weight_bytes, pool, seconds);
 }
 
 std::string OneLine(std::string text) {
@@ -66,11 +66,15 @@ bool FakeCluster::StepProfile(const std::string& pool) {
   const std::string name = "adult-profile-" + pool;
   if (measured_.contains(pool) && !pods_.contains(name)) return false;
   profiling::World world = ObserveProfile(pool);
+  const auto seconds = profile_seconds.find(pool);
   if (const auto pod = pods_.find(name); pod != pods_.end()) {
     world.pods = {Cached("Pod/" + name, pod->second.json())};
-    world.log = world.pods.front()->String("/status/phase") == "Succeeded"
-                    ? "MEDLEY-PROFILE " + OneLine(ProfileJson(pool, weight_bytes)) + "\n"
-                    : pod_log;
+    world.log =
+        world.pods.front()->String("/status/phase") == "Succeeded"
+            ? "MEDLEY-PROFILE " +
+                  OneLine(ProfileJson(pool, seconds == profile_seconds.end() ? 1 : seconds->second, weight_bytes)) +
+                  "\n"
+            : pod_log;
   }
   using Step = profiling::Decision::Step;
   profiling::Decision decision = profiling::Decide(world, profile_memories_[pool], {.worker = options.worker});

@@ -1,6 +1,7 @@
 #include "operator/lifecycle/job_observation.h"
 #include "common/model/model.h"
 #include "common/model/observation.h"
+#include "common/model/planning.h"
 #include "common/model/profile.h"
 
 #include <gmock/gmock.h>
@@ -51,6 +52,20 @@ class JobObservationTest : public testing::Test {
     return profile;
   }
 
+  Alternatives Now() const {
+    return {
+        profiles_, {{&cpu_, 8, "", 0, ""}, {&gpu_, 4, "", 0.9, ""}}, {.remaining_samples = 500, .calibration = 0.5}};
+  }
+  static ResourcePool Pool(const char* name, model::ResourceClass cls, double price) {
+    ResourcePool pool;
+    pool.name = name;
+    pool.cls = cls;
+    pool.usd_per_unit_hour = price;
+    return pool;
+  }
+
+  const ResourcePool cpu_ = Pool("cpu", model::ResourceClass::kCpu, 0.1);
+  const ResourcePool gpu_ = Pool("gpu", model::ResourceClass::kGpu, 1);
   TrainingJob job_;
   PlanRecord record_;
   Observation seen_;
@@ -58,7 +73,7 @@ class JobObservationTest : public testing::Test {
 };
 
 TEST_F(JobObservationTest, HasTheMeasurements) {
-  const auto o = BuildJobObservation(job_, record_, seen_, profiles_);
+  const auto o = BuildJobObservation(job_, record_, seen_, Now());
   ASSERT_TRUE(o);
   EXPECT_THAT(model::Validate(*o), IsOk());
   EXPECT_EQ(o->job_uid, "u-1");
@@ -75,9 +90,53 @@ TEST_F(JobObservationTest, HasTheMeasurements) {
   EXPECT_EQ(o->request.model.layers[2].profiles.size(), 2u);
 }
 
+// What a policy is trained on: the question that the job would be planned with now.
+TEST_F(JobObservationTest, HasThePricesLimitsAndGoalsThatTheJobIsPlannedWith) {
+  job_.objective.min_throughput = 4000;
+  const auto o = BuildJobObservation(job_, record_, seen_, Now());
+  ASSERT_TRUE(o);
+  ASSERT_EQ(o->request.resources.size(), 2U);
+  EXPECT_EQ(o->request.resources[0].price_per_unit_hour, 0.1);
+  EXPECT_EQ(o->request.resources[0].limit, 8);
+  EXPECT_EQ(o->request.resources[1].price_per_unit_hour, 0.9) << "of the catalog";
+  EXPECT_EQ(o->request.resources[1].cls, model::ResourceClass::kGpu);
+  EXPECT_EQ(o->request.constraints.min_throughput, 4000);
+  EXPECT_EQ(o->request.training.remaining_samples, 500);
+  for (const model::Layer& layer : o->request.model.layers) {
+    for (const model::LayerProfile& p : layer.profiles) {
+      EXPECT_EQ(p.origin, "measured") << "no correction may be corrected again";
+      EXPECT_EQ(p.compute_seconds, 0.02);
+    }
+  }
+  EXPECT_THAT(model::Validate(o->request), IsOk());
+}
+
+TEST_F(JobObservationTest, APoolThatIsNotOfferedAnyMoreHasThePriceOfThePlan) {
+  Alternatives now = Now();
+  now.offers.erase(now.offers.begin() + 1);
+  const auto o = BuildJobObservation(job_, record_, seen_, now);
+  ASSERT_TRUE(o);
+  ASSERT_EQ(o->request.resources.size(), 2U);
+  EXPECT_EQ(o->request.resources[1].name, "gpu");
+  EXPECT_EQ(o->request.resources[1].price_per_unit_hour, 1);
+  EXPECT_EQ(o->request.resources[1].limit, 2);
+  now.offers.clear();
+  EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, now));
+}
+
+// Jobs that ask for the fastest plan are planned on devices; what they measure is of stages.
+TEST_F(JobObservationTest, HasNoDevices) {
+  job_.objective.fastest = true;
+  const auto o = BuildJobObservation(job_, record_, seen_, Now());
+  ASSERT_TRUE(o);
+  EXPECT_EQ(o->request.objective, model::Objective::kTime);
+  EXPECT_TRUE(o->request.cluster.devices.empty());
+  EXPECT_EQ(o->request.resources.size(), 2U);
+}
+
 TEST_F(JobObservationTest, HasTheSlowestStagesCommunicationWhenItExceedsComputation) {
   seen_.stages[1].comm_seconds = 0.045;
-  const auto o = BuildJobObservation(job_, record_, seen_, profiles_);
+  const auto o = BuildJobObservation(job_, record_, seen_, Now());
   ASSERT_TRUE(o);
   EXPECT_EQ(o->stages[0].comm_seconds, 0);
   EXPECT_EQ(o->stages[1].comm_seconds, 0.045);
@@ -90,12 +149,12 @@ TEST_F(JobObservationTest, WhereAUnitIsAPartOfACoreItsProcessorTimeCounts) {
   seen_.stages[1].processor_seconds = 0.090;
   profiles_[0].units = {{"cpu", 0.4, 0.1}};
   profiles_[1].units = {{"gpu", 4, 0.1}};
-  const auto o = BuildJobObservation(job_, record_, seen_, profiles_);
+  const auto o = BuildJobObservation(job_, record_, seen_, Now());
   ASSERT_TRUE(o);
   EXPECT_DOUBLE_EQ(o->stages[0].compute_seconds, 0.020);
   EXPECT_DOUBLE_EQ(o->stages[1].compute_seconds, 0.030);
   seen_.stages[0].processor_seconds = 0;  // not measured yet
-  EXPECT_DOUBLE_EQ(BuildJobObservation(job_, record_, seen_, profiles_)->stages[0].compute_seconds, 0.010);
+  EXPECT_DOUBLE_EQ(BuildJobObservation(job_, record_, seen_, Now())->stages[0].compute_seconds, 0.010);
 }
 
 TEST_F(JobObservationTest, NothingDuringASwitchOrWithMissingMeasurements) {
@@ -103,7 +162,7 @@ TEST_F(JobObservationTest, NothingDuringASwitchOrWithMissingMeasurements) {
     const Observation before = seen_;
     change();
     EXPECT_FALSE(IsComparable(record_, seen_));
-    EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, profiles_));
+    EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, Now()));
     seen_ = before;
   };
   refused([this] { seen_.phase = JobPhase::kPreparing; });
@@ -120,9 +179,9 @@ TEST_F(JobObservationTest, NothingDuringASwitchOrWithMissingMeasurements) {
 TEST_F(JobObservationTest, NothingForStagesWithSeveralPoolsOrOtherProfiles) {
   EXPECT_EQ(TrainerPools(record_), (std::vector<std::string>{"cpu", "gpu"}));
   EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, {}));
-  EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, {Profile("cpu")}));
+  EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, {{Profile("cpu")}, Now().offers, {}}));
   record_.plan.stages[0].groups = {{"cpu", 2, 0.5}, {"gpu", 1, 0.5}};
-  EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, profiles_));
+  EXPECT_FALSE(BuildJobObservation(job_, record_, seen_, Now()));
 }
 
 }  // namespace

@@ -254,6 +254,79 @@ TEST(PlanningTest, AReplanWhoseUnitsAreNotFreeLeavesThePlan) {
   EXPECT_TRUE(cluster.pod_names().contains("adult-0-b-0")) << cluster.trace();
 }
 
+// Two trainers on pool b, with as many servers on pool a as it has units for, at most two.
+AskForPlan::Outcome TrainersOnBServersOnA(const model::PlanRequest& request) {
+  model::PlanRequest others = request;
+  std::erase_if(others.resources, [](const model::Resource& resource) { return resource.name != "b"; });
+  AskForPlan::Outcome outcome = FakeCluster::FirstPoolWithRoom(others);
+  const auto a = std::ranges::find(request.resources, "a", &model::Resource::name);
+  const int servers = std::min(2, static_cast<int>(a->limit));
+  if (servers == 0) return Infeasible({{"limit", "a", 1, 0, ""}});
+  model::ExecutionPlan& plan = *outcome.result->execution_plan;
+  plan.servers = model::Servers{"a", servers};
+  plan.stages.front().syncs.front().sync.kind = model::SyncKind::kParameterServer;
+  outcome.result->plan->throughput = plan.estimate.throughput = 1000.0 * (2 * servers - 1);
+  outcome.result->plan->cost_per_hour += servers * a->price_per_unit_hour;
+  return outcome;
+}
+
+std::string MovesWhenBIsCheap(FakeCluster& cluster) {
+  cluster.planner = TrainersOnBServersOnA;
+  cluster.pools["a"].price = 10;
+  cluster.pools["b"].price = 1;
+  EXPECT_TRUE(cluster.Settle()) << cluster.trace();
+  std::string servers;  // of each plan that was accepted
+  for (const std::string& event : cluster.events()) {
+    if (event.starts_with("PlanAccepted") && event.find("xb") != std::string::npos) {
+      const auto has = [&](const char* part) { return event.find(part) != std::string::npos; };
+      servers += has("+ 2 servers@a") ? "2 " : has("+ 1 server@a") ? "1 " : "0 ";
+    }
+  }
+  return servers;
+}
+
+// The best plan needs two units of pool a for servers, of which the job's own trainers have all but one until the
+// switch is over. It moved nowhere, and paid the high price to its end.
+TEST(PlanningTest, AMoveDoesWithoutTheUnitsThatLeaveAndTakesThemLater) {
+  FakeCluster cluster;
+  cluster.pools["a"].limit = 3;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(MovesWhenBIsCheap(cluster), "1 2 ") << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "with the units that are free during a switch")) << cluster.trace();
+  EXPECT_THAT(cluster.violations(), testing::IsEmpty());
+}
+
+TEST(PlanningTest, AMoveThatHasRoomForBothPlansIsMadeAtOnce) {
+  FakeCluster cluster;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  EXPECT_EQ(MovesWhenBIsCheap(cluster), "2 ") << cluster.trace();
+}
+
+TEST(PlanningTest, WithoutAnyFreeUnitForTheSwitchTheJobKeepsItsPlanAndAsksSeldom) {
+  FakeCluster cluster;
+  cluster.pools["a"].limit = 2;
+  ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+  const std::string before = cluster.Digest();
+  cluster.planner = TrainersOnBServersOnA;
+  cluster.pools["a"].price = 10;
+  cluster.pools["b"].price = 1;
+  const int asked = cluster.plans_asked();
+  cluster.PassFor(std::chrono::minutes(30));
+  EXPECT_LE(cluster.plans_asked(), asked + 40) << "twice after pauses of 0.1 s to 10 min";
+  EXPECT_EQ(cluster.Digest(), before);
+  EXPECT_TRUE(cluster.HasEvent("ReplanRefused", "both plans exist during a switch")) << cluster.trace();
+  EXPECT_TRUE(cluster.HasEvent("ReplanRefused", "that are free during a switch no plan meets the goal: limit of a"))
+      << cluster.trace();
+  const int before_fewer = cluster.plans_asked();
+  --cluster.pools["b"].limit;  // as other jobs take units all the time
+  cluster.PassFor(std::chrono::seconds(2));
+  EXPECT_EQ(cluster.plans_asked(), before_fewer) << cluster.trace();
+  cluster.pools["a"].limit = 4;  // the better plan is not forgotten, and is not waited for
+  cluster.PassFor(std::chrono::seconds(2));
+  EXPECT_TRUE(cluster.HasEvent("PlanAccepted", "2 servers@a")) << cluster.trace();
+  EXPECT_EQ(MovesWhenBIsCheap(cluster), "2 ") << cluster.trace();
+}
+
 // As two pools on the same nodes, or a quota over both.
 TEST(PlanningTest, APlanOfUnitsThatAreNotFreeTogetherBecomesSmaller) {
   FakeCluster cluster;

@@ -142,6 +142,29 @@ TEST_F(MemoryCheckTest, BoundsThePlanner) {
   EXPECT_EQ(request.resources[0].memory_bytes, 0);
 }
 
+// A trainer that keeps the rows needs their memory too; servers, or a smaller bound for the planner, are the way out.
+TEST_F(MemoryCheckTest, RowsInATrainerCountInItsUnit) {
+  model::Layer& table = profile_.model.layers[0];
+  table.sparse = true;
+  table.weight_bytes = 4.0 * 16 * 4e6;
+  table.attributes = {{"rows", "4000000"}, {"dim", "16"}, {"fields", "1"}, {program::kUsedRows, "4000000"}};
+  table.profiles[0].server_seconds = 0.01;
+  profile_.model.layers[1].weight_bytes = kMebibyte;
+  model::ExecutionPlan plan = Plan({2});
+  plan.stages[0].syncs = {{{{0, 1}}, {.kind = model::SyncKind::kParameterServer}},
+                          {{{1, 2}}, {.kind = model::SyncKind::kAllreduce}}};
+  plan.servers = model::Servers{"cpu", 2};
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), plan).has_value()) << "half of 600 MiB on each server";
+  plan.servers = model::Servers{"", 1, true};
+  const auto shortage = FindShortage(job_, profile_, Offers(), plan);
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_FALSE(shortage->server);
+  EXPECT_THAT(shortage->reason.message, HasSubstr("a trainer of pool cpu needs at least"));
+  EXPECT_THAT(shortage->reason.message, HasSubstr("so that parameter servers keep the rows"));
+  EXPECT_LT(shortage->bound, table.weight_bytes * profile_.state_factor + 3 * kMebibyte);
+  EXPECT_GT(shortage->bound, table.weight_bytes) << "as the planner counts it for plans with rows in trainers";
+}
+
 TEST_F(MemoryCheckTest, MoreServersWhereTablesAreLarge) {
   model::Layer& table = profile_.model.layers[0];
   table.sparse = true;

@@ -235,6 +235,14 @@ TEST_F(PlanRequestTest, TheLeastUsdPerHourIsAnObjective) {
   EXPECT_FALSE(r.on_devices());
 }
 
+TEST_F(PlanRequestTest, ThePlannerChoosesThePlaceOfRowsUnlessAPoolForServersIsNamed) {
+  EXPECT_EQ(BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {}).rows, model::RowsPlace::kAny);
+  job_.server_pool = "cpu";
+  const auto named = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&expensive_, 1}}, {});
+  EXPECT_EQ(named.rows, model::RowsPlace::kServers);
+  EXPECT_EQ(named.server_type, "cpu");
+}
+
 TEST_F(FastestTest, LinksNobodyHasMeasured) {
   profile_.links = {{"cpu", "expensive", 2e-4, 5e7}};
   job_.elasticity.max_units = 64;

@@ -8,7 +8,7 @@ namespace medley::sched {
 namespace {
 
 // Seconds of the device that computes longest, with these parts of the batch.
-double Longest(const StepTimeProblem& problem, const OperationGroups& groups, const std::vector<int>& actions,
+double Longest(const DeviceProblem& problem, const OperationGroups& groups, const std::vector<int>& actions,
                const std::vector<int>& counts) {
   const double all = std::accumulate(counts.begin(), counts.end(), 0);
   double longest = 0;
@@ -28,7 +28,7 @@ TEST(BalanceTest, NoOtherSharesMakeTheLongestShorter) {
   base::Rng rng(51);
   int balanced = 0;
   for (int round = 0; round < 40; ++round) {
-    const StepTimeProblem problem = RandomGraphProblem(rng, 3, 3 + static_cast<int>(rng.Below(5)));
+    const DeviceProblem problem = RandomGraphProblem(rng, 3, 3 + static_cast<int>(rng.Below(5)));
     const OperationGroups groups = GroupOperations(problem, 4);
     const std::vector<int> actions = RandomStrategy(rng, problem, groups).actions;
     const std::vector<int> counts = BalancedCounts(problem, groups, actions);
@@ -52,7 +52,7 @@ TEST(BalanceTest, NoOtherSharesMakeTheLongestShorter) {
 }
 
 TEST(BalanceTest, ADeviceWithOperationsOfItsOwnGetsFewerSamples) {
-  const StepTimeProblem problem = ProblemOf(ClusterRequest({3}, {1}, 4));
+  const DeviceProblem problem = ProblemOf(ClusterRequest({3}, {1}, 4));
   const OperationGroups groups = GroupOperations(problem, 4);
   const int replicas = ActionOf(problem, Replicas::kEvenAllreduce);
   const std::vector<int> even = BalancedCounts(problem, groups, {replicas, replicas, replicas, replicas});
@@ -65,18 +65,18 @@ TEST(BalanceTest, ADeviceWithOperationsOfItsOwnGetsFewerSamples) {
 }
 
 TEST(BalanceTest, NothingToShare) {
-  const StepTimeProblem problem = ProblemOf(ClusterRequest({3}, {1}, 2));
+  const DeviceProblem problem = ProblemOf(ClusterRequest({3}, {1}, 2));
   const OperationGroups groups = GroupOperations(problem, 2);
   EXPECT_TRUE(BalancedCounts(problem, groups, {0, 1}).empty());
   model::PlanRequest request = ClusterRequest({3}, {1}, 2);
   request.training.profile_batch_size = 2;
-  const StepTimeProblem few = ProblemOf(request);
+  const DeviceProblem few = ProblemOf(request);
   const int replicas = ActionOf(few, Replicas::kEvenAllreduce);
   EXPECT_TRUE(BalancedCounts(few, GroupOperations(few, 2), {replicas, replicas}).empty()) << "2 samples, 3 devices";
 }
 
 TEST(BalanceTest, SharesWithoutCountsAreThoseOfWholeReplicas) {
-  const StepTimeProblem problem = ProblemOf(ClusterRequest({2}, {1}, 2));
+  const DeviceProblem problem = ProblemOf(ClusterRequest({2}, {1}, 2));
   const OperationGroups groups = GroupOperations(problem, 2);
   const int power = ActionOf(problem, Replicas::kProportionalAllreduce);
   const GraphStrategy alike{{power, power}, 0, OrderBy::kRank, {7, 7}};

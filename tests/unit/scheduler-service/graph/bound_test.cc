@@ -33,7 +33,7 @@ TEST(GraphBoundTest, NothingThatIsSimulatedFallsBelow) {
   base::Rng rng(29);
   double tightest = 0;
   for (int round = 0; round < 40; ++round) {
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         RandomGraphProblem(rng, 1 + static_cast<int>(rng.Below(5)), 2 + static_cast<int>(rng.Below(12)));
     const OperationGroups groups = GroupOperations(problem, 8);
     const Budget limits = Unlimited();

@@ -10,7 +10,7 @@
 #include "scheduler-service/graph/search.h"
 #include "scheduler-service/graph/strategy.h"
 #include "scheduler-service/graph/timer.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::sched {
 
@@ -21,7 +21,7 @@ inline Budget Unlimited() {
 
 // A graph in which each operation uses the outputs of one or two before it. Some operations have no parameters, and
 // devices are unlike from operation to operation.
-inline StepTimeProblem RandomGraphProblem(base::Rng& rng, int devices, int operations) {
+inline DeviceProblem RandomGraphProblem(base::Rng& rng, int devices, int operations) {
   model::PlanRequest request = RandomClusterRequest(rng, devices, operations);
   for (int i = 0; i < operations; ++i) {
     model::Layer& layer = request.model.layers[static_cast<size_t>(i)];
@@ -38,7 +38,7 @@ inline StepTimeProblem RandomGraphProblem(base::Rng& rng, int devices, int opera
   return ProblemOf(std::move(request));
 }
 
-inline GraphStrategy RandomStrategy(base::Rng& rng, const StepTimeProblem& problem, const OperationGroups& groups) {
+inline GraphStrategy RandomStrategy(base::Rng& rng, const DeviceProblem& problem, const OperationGroups& groups) {
   GraphStrategy strategy;
   for (int g = 0; g < groups.count(); ++g) {
     strategy.actions.push_back(static_cast<int>(rng.Below(static_cast<uint64_t>(ActionCount(problem)))));

@@ -49,7 +49,7 @@ TEST(GroupingTest, OperationsWithoutIncomingEdgesJoinTheOneBefore) {
 TEST(GroupingTest, CoversAllOperationsOnceOfRandomGraphs) {
   base::Rng rng(17);
   for (int round = 0; round < 30; ++round) {
-    const StepTimeProblem problem = RandomGraphProblem(rng, 3, 2 + static_cast<int>(rng.Below(40)));
+    const DeviceProblem problem = RandomGraphProblem(rng, 3, 2 + static_cast<int>(rng.Below(40)));
     const int most = 1 + static_cast<int>(rng.Below(12));
     const OperationGroups groups = GroupOperations(problem, most);
     EXPECT_EQ(groups.count(), std::min(most, problem.layers()));

@@ -1,6 +1,9 @@
 // The planner of operation-level plans.
 #include "scheduler-service/graph/graph_planners.h"
 
+#include <cmath>
+#include <cstdio>
+
 #include "scheduler-service/graph/balance.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
@@ -12,7 +15,7 @@ using base::IsOk;
 
 class GraphPlannersTest : public testing::Test {
  protected:
-  static Candidate Solve(const StepTimeProblem& problem, const GraphOptions& options = {.groups = 48, .calls = 400}) {
+  static Candidate Solve(const DeviceProblem& problem, const GraphOptions& options = {.groups = 48, .calls = 400}) {
     auto solution = MakeGraph(options)->Solve(problem, 1, Unlimited());
     EXPECT_THAT(solution, IsOk());
     return solution.ok() ? *std::move(solution) : Candidate{};
@@ -22,7 +25,7 @@ class GraphPlannersTest : public testing::Test {
 TEST_F(GraphPlannersTest, PlansAreValidAndAboveTheBound) {
   base::Rng rng(31);
   for (int round = 0; round < 4; ++round) {
-    const StepTimeProblem problem = RandomGraphProblem(rng, 3, 8);
+    const DeviceProblem problem = RandomGraphProblem(rng, 3, 8);
     const Candidate solution = Solve(problem, {.groups = 6, .calls = 150});
     ASSERT_TRUE(solution.plan);
     EXPECT_THAT(model::Validate(*solution.plan, problem.layers()), IsOk());
@@ -38,7 +41,7 @@ TEST_F(GraphPlannersTest, SmallInstancesAgainstBruteForce) {
   std::vector<double> gaps;
   int overlapped = 0, balanced = 0;
   for (int instance = 0; instance < kInstances; ++instance) {
-    const StepTimeProblem problem = RandomGraphProblem(rng, 2, 3 + static_cast<int>(rng.Below(5)));
+    const DeviceProblem problem = RandomGraphProblem(rng, 2, 3 + static_cast<int>(rng.Below(5)));
     const OperationGroups groups = GroupOperations(problem, kGroups);
     const Budget limits = Unlimited();
     const JudgeOf judge(problem);
@@ -94,22 +97,87 @@ TEST_F(GraphPlannersTest, UnlikeOperationsGetUnlikeReplicas) {
   EXPECT_THAT(solution.explanation, testing::ContainsRegex("longest path takes 1.* s, the busiest device .p0-0. 1"));
   // The four baselines with both orders, and the plan without one kind of its decisions.
   EXPECT_GE(solution.alternatives.size(), 9u);
-  for (const model::StepTimePlan::Alternative& other : solution.alternatives) {
+  for (const Candidate::Alternative& other : solution.alternatives) {
     EXPECT_TRUE(!other.failure.empty() || other.seconds >= solution.figures.seconds * (1 - 1e-9)) << other.label;
   }
 }
 
 // A device of 1.5 times the power counts as two replicas; balanced, it gets 1.5 times the samples.
 TEST_F(GraphPlannersTest, SharesAreBalanced) {
-  const StepTimeProblem problem = ProblemOf(ClusterRequest({1, 1}, {1, 1.5}, 4, 1, 1000));
+  const DeviceProblem problem = ProblemOf(ClusterRequest({1, 1}, {1, 1.5}, 4, 1, 1000));
   const Candidate solution = Solve(problem);
   ASSERT_TRUE(solution.plan);
   EXPECT_NEAR(solution.plan->placements[0].replicas[0].share, 0.6, 1.0 / problem.samples());
   EXPECT_THAT(solution.explanation,
               testing::HasSubstr("of every 512 samples each replica in proportion takes 307 on p0, 205 on p1"));
-  EXPECT_TRUE(std::ranges::any_of(solution.alternatives, [&](const model::StepTimePlan::Alternative& other) {
+  EXPECT_TRUE(std::ranges::any_of(solution.alternatives, [&](const Candidate::Alternative& other) {
     return other.label == "the best plan with whole replicas" && other.seconds > solution.figures.seconds * 1.05;
   }));
+}
+
+class GraphSharesTest : public testing::Test {
+ protected:
+  // Seconds of the best strategy after a search with so many judgements, and balancing afterwards.
+  static double Searched(const DeviceProblem& problem, const OperationGroups& groups, bool balances, int64_t calls) {
+    const Budget limits = Unlimited();
+    const JudgeOf judge(problem);
+    GraphTimer timer(*judge, groups, limits, calls);
+    base::Rng rng(7);
+    GraphQuestion q{problem, groups, timer, rng};
+    q.balances = balances;
+    TryBaselines(q);
+    SearchGraph(q);
+    timer.Allow(kMostBalanceSimulations);
+    BalanceShares(q);
+    return timer.best_seconds();
+  }
+};
+
+TEST_F(GraphSharesTest, AreAsGoodAsAllSharesOfAThirtySecondOfFewGroups) {
+  base::Rng rng(41);
+  constexpr int kInstances = 8, kGroups = 2, kParts = 32;
+  int near = 0;
+  for (int instance = 0; instance < kInstances; ++instance) {
+    const DeviceProblem problem = RandomGraphProblem(rng, 2, 4);
+    const OperationGroups groups = GroupOperations(problem, kGroups);
+    const Budget limits = Unlimited();
+    const JudgeOf judge(problem);
+    GraphTimer all(*judge, groups, limits, 1'000'000);
+    const int actions = ActionCount(problem);
+    for (int code = 0; code < actions * actions; ++code) {
+      for (int part = 1; part < kParts; ++part) {
+        all.Seconds({{code % actions, code / actions}, 0, OrderBy::kRank, {part, kParts - part}});
+      }
+    }
+    near += Searched(problem, groups, true, 400) <= all.best_seconds() * 1.01 ? 1 : 0;
+  }
+  EXPECT_EQ(near, kInstances);
+}
+
+// Layers with many parameters are best on one device, and then the others need shares that even that out.
+TEST_F(GraphSharesTest, DecidedInTheSearchAreBetterThanBalancedAfterwards) {
+  base::Rng rng(43);
+  constexpr int kInstances = 12;
+  int shorter = 0, longer = 0;
+  double sum = 0;
+  for (int instance = 0; instance < kInstances; ++instance) {
+    model::PlanRequest request = ClusterRequest({1, 1}, {1, rng.Uniform(1.2, 1.9)}, 8, 1, 0);
+    for (model::Layer& layer : request.model.layers) {
+      for (model::LayerProfile& times : layer.profiles) times.compute_seconds *= LogUniform(rng, 0.3, 3);
+      layer.weight_bytes = LogUniform(rng, 1e5, 1e9);
+      layer.output_bytes = LogUniform(rng, 100, 1e5);
+    }
+    const DeviceProblem problem = ProblemOf(std::move(request));
+    const OperationGroups groups = GroupOperations(problem, 8);
+    const double with = Searched(problem, groups, true, 600), without = Searched(problem, groups, false, 600);
+    shorter += with < without * (1 - 1e-6) ? 1 : 0;
+    longer += with > without * (1 + 1e-6) ? 1 : 0;
+    sum += std::log(with / without);
+  }
+  std::printf("%d instances: shorter in %d, longer in %d, mean change %.2f %%\n", kInstances, shorter, longer,
+              (std::exp(sum / kInstances) - 1) * 100);
+  EXPECT_GT(shorter, longer);
+  EXPECT_LT(sum, 0);
 }
 
 TEST_F(GraphPlannersTest, WhatFitsOnNoDeviceIsDivided) {
@@ -149,7 +217,7 @@ TEST_F(GraphPlannersTest, EveryComparisonThatIsImpossibleSaysWhy) {
 
 // The largest model that is allowed, and nobody waits for its plan.
 TEST_F(GraphPlannersTest, LargeQuestionsEndWhenTheyAreStopped) {
-  const StepTimeProblem problem = ProblemOf(ClusterRequest({300, 200}, {1, 3}, 4096));
+  const DeviceProblem problem = ProblemOf(ClusterRequest({300, 200}, {1, 3}, 4096));
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;
@@ -184,7 +252,7 @@ TEST_F(GraphPlannersTest, ReplicasThatDifferAreRefused) {
 
 TEST_F(GraphPlannersTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(43);
-  const StepTimeProblem problem = RandomGraphProblem(rng, 3, 10);
+  const DeviceProblem problem = RandomGraphProblem(rng, 3, 10);
   EXPECT_EQ(Solve(problem).plan, Solve(problem).plan);
 }
 

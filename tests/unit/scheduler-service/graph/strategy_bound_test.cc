@@ -1,13 +1,13 @@
 #include "scheduler-service/graph/strategy_bound.h"
 
-#include "scheduler-service/step_time/device_simulator.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
 namespace medley::sched {
 namespace {
 
 // Unlike devices, some of which share machines, with one to four micro-batches.
-StepTimeProblem RandomProblem(base::Rng& rng) {
+DeviceProblem RandomProblem(base::Rng& rng) {
   const int devices = 2 + static_cast<int>(rng.Below(4));
   model::PlanRequest request = RandomGraphProblem(rng, devices, 3 + static_cast<int>(rng.Below(6))).request();
   if (rng.Below(3) == 0) request.training.micro_batches = 4;
@@ -32,7 +32,7 @@ TEST(StrategyBoundTest, NoStrategyIsFaster) {
   int close = 0;  // with a bound of at least half of its seconds
   for (uint64_t seed = 1; seed <= kProblems; ++seed) {
     base::Rng rng(seed);
-    const StepTimeProblem problem = RandomProblem(rng);
+    const DeviceProblem problem = RandomProblem(rng);
     const OperationGroups groups = GroupOperations(problem, 2 + static_cast<int>(rng.Below(5)));
     const StrategyBound bound(problem, groups);
     DeviceSimulator evaluator(problem, std::stop_token());
@@ -57,19 +57,19 @@ TEST(StrategyBoundTest, SaysNothingOfEmbeddingRows) {
   base::Rng rng(1);
   model::PlanRequest request = RandomGraphProblem(rng, 2, 4).request();
   request.model.layers[0].sparse = true;
-  const StepTimeProblem problem = ProblemOf(std::move(request));
+  const DeviceProblem problem = ProblemOf(std::move(request));
   const OperationGroups groups = GroupOperations(problem, 4);
   EXPECT_FALSE(StrategyBound(problem, groups).Reaches({0, 0, 0, 0}, 4, 0));
 }
 
 TEST(CanonicalTest, StandsForStrategiesWithTheSamePlan) {
-  const StepTimeProblem alike = ProblemOf(ClusterRequest({2}, {1}));
+  const DeviceProblem alike = ProblemOf(ClusterRequest({2}, {1}));
   const OperationGroups groups = GroupOperations(alike, 4);
   const int server = ActionOf(alike, Replicas::kProportionalServer), even = ActionOf(alike, Replicas::kEvenServer);
   EXPECT_EQ(Canonical(alike, groups, {{server, 0, even, 1}}).actions, (std::vector<int>{even, 0, even, 1}));
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     base::Rng rng(seed);
-    const StepTimeProblem problem = RandomGraphProblem(rng, 3, 6);
+    const DeviceProblem problem = RandomGraphProblem(rng, 3, 6);
     const OperationGroups own = GroupOperations(problem, 6);
     const GraphStrategy strategy = RandomStrategy(rng, problem, own), canonical = Canonical(problem, own, strategy);
     EXPECT_EQ(Canonical(problem, own, canonical), canonical) << "seed " << seed;

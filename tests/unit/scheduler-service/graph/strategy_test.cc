@@ -3,8 +3,8 @@
 #include <set>
 
 #include "common/program/compile.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/simulate/plan_simulation.h"
-#include "scheduler-service/step_time/device_simulator.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 using base::IsOk;
 
-model::ExecutionPlan PlanOf(const StepTimeProblem& problem, const GraphStrategy& strategy) {
+model::ExecutionPlan PlanOf(const DeviceProblem& problem, const GraphStrategy& strategy) {
   const OperationGroups groups = GroupOperations(problem, static_cast<int>(strategy.actions.size()));
   auto plan = BuildGraphPlan(problem, groups, strategy);
   EXPECT_THAT(plan, IsOk());
@@ -24,7 +24,7 @@ model::ExecutionPlan PlanOf(const StepTimeProblem& problem, const GraphStrategy&
 model::PlanRequest TwoToOne() { return ClusterRequest({2, 2}, {1, 2}, 4); }
 
 TEST(GraphStrategyTest, NamesAreThoseOfThePaper) {
-  const StepTimeProblem problem = ProblemOf(TwoToOne());
+  const DeviceProblem problem = ProblemOf(TwoToOne());
   EXPECT_EQ(ActionName(problem, 2), "p1-0");
   EXPECT_EQ(ActionName(problem, ActionOf(problem, Replicas::kEvenServer)), "EV-PS");
   EXPECT_EQ(ActionName(problem, ActionOf(problem, Replicas::kProportionalAllreduce)), "CP-AR");
@@ -37,7 +37,7 @@ TEST(GraphStrategyTest, ReplicasAreCountedByPower) {
 }
 
 TEST(GraphStrategyTest, SharesFollowTheAction) {
-  const StepTimeProblem problem = ProblemOf(TwoToOne());
+  const DeviceProblem problem = ProblemOf(TwoToOne());
   const int even = ActionOf(problem, Replicas::kEvenAllreduce),
             power = ActionOf(problem, Replicas::kProportionalAllreduce);
   const model::ExecutionPlan plan = PlanOf(problem, {{even, power, 3, 3}});
@@ -53,7 +53,7 @@ TEST(GraphStrategyTest, SharesFollowTheAction) {
 }
 
 TEST(GraphStrategyTest, ServersAreSpreadByBytes) {
-  const StepTimeProblem problem = ProblemOf(TwoToOne());
+  const DeviceProblem problem = ProblemOf(TwoToOne());
   const model::ExecutionPlan plan = PlanOf(problem, {std::vector<int>(4, ActionOf(problem, Replicas::kEvenServer))});
   std::set<std::string> roots;
   for (const model::Placement& placement : plan.placements) {
@@ -66,7 +66,7 @@ TEST(GraphStrategyTest, ServersAreSpreadByBytes) {
 TEST(GraphStrategyTest, TheServerIsBehindTheFastestLinks) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 1);
   request.cluster.links.push_back({"p0-1", "*", 1e-5, 1e10});
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   EXPECT_EQ(PlanOf(problem, {{ActionOf(problem, Replicas::kEvenServer)}}).placements[0].sync.root, "p0-1");
 }
 
@@ -75,7 +75,7 @@ TEST(GraphStrategyTest, MachinesAddInsideFirstWhereThatIsFaster) {
   // A ring in this order crosses machines at every link.
   for (int d = 0; d < 4; ++d) request.cluster.devices[static_cast<size_t>(d)].machine = d % 2 == 0 ? "m0" : "m1";
   request.cluster.links = {{"*", "*", 1e-4, 1e8}, {"m0", "m0", 1e-6, 1e11}, {"m1", "m1", 1e-6, 1e11}};
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const model::Sync sync = PlanOf(problem, {{ActionOf(problem, Replicas::kEvenAllreduce)}}).placements[0].sync;
   ASSERT_EQ(sync.hierarchy.size(), 1u);
   EXPECT_EQ(sync.hierarchy[0].groups, (std::vector<std::vector<std::string>>{{"p0-0", "p0-2"}, {"p0-1", "p0-3"}}));
@@ -84,7 +84,7 @@ TEST(GraphStrategyTest, MachinesAddInsideFirstWhereThatIsFaster) {
 TEST(GraphStrategyTest, EmbeddingRowsStayOnOneDevice) {
   model::PlanRequest request = TwoToOne();
   request.model.layers[0].sparse = true;
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const model::ExecutionPlan plan = PlanOf(problem, {std::vector<int>(4, ActionOf(problem, Replicas::kEvenAllreduce))});
   ASSERT_EQ(plan.placements[0].operations, (std::vector<model::OperationRange>{{0, 1}}));
   EXPECT_EQ(plan.placements[0].replicas.size(), 1u);
@@ -94,7 +94,7 @@ TEST(GraphStrategyTest, EmbeddingRowsStayOnOneDevice) {
 TEST(GraphStrategyTest, EveryStrategyIsAValidPlan) {
   base::Rng rng(23);
   for (int round = 0; round < 60; ++round) {
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         RandomGraphProblem(rng, 1 + static_cast<int>(rng.Below(5)), 2 + static_cast<int>(rng.Below(20)));
     const OperationGroups groups = GroupOperations(problem, 6);
     const GraphStrategy strategy = RandomStrategy(rng, problem, groups);
@@ -109,7 +109,7 @@ TEST(GraphStrategyTest, EveryStrategyIsAValidPlan) {
 // A chain has one order of passes. Its reductions must not wait for a large one whose gradients are complete last.
 // Replicas of 4,000 operations on 150 devices are 1.2 million passes.
 TEST(GraphStrategyTest, TooManyPassesAreNotOrdered) {
-  const StepTimeProblem problem = ProblemOf(ClusterRequest({150}, {1}, 4000));
+  const DeviceProblem problem = ProblemOf(ClusterRequest({150}, {1}, 4000));
   const OperationGroups groups = GroupOperations(problem, 1);
   const GraphStrategy strategy{{ActionOf(problem, Replicas::kEvenAllreduce)}, 0, OrderBy::kReady};
   EXPECT_THAT(BuildGraphPlan(problem, groups, strategy),
@@ -125,7 +125,7 @@ TEST(GraphStrategyTest, TooManyPassesAreNotOrdered) {
 TEST(GraphStrategyTest, RankChangesNothingInAChain) {
   model::PlanRequest request = ClusterRequest({4}, {1}, 6, 0.1, 6e6);
   request.model.layers[0].weight_bytes = 5e7;
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const OperationGroups groups = GroupOperations(problem, 6);
   const Budget limits = Unlimited();
   const JudgeOf judge(problem);
@@ -142,7 +142,7 @@ TEST(GraphStrategyTest, RankChangesNothingInAChain) {
 TEST(GraphStrategyTest, StepsAreSoonAlike) {
   base::Rng rng(47);
   for (int round = 0; round < 60; ++round) {
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         RandomGraphProblem(rng, 2 + static_cast<int>(rng.Below(4)), 2 + static_cast<int>(rng.Below(20)));
     const OperationGroups groups = GroupOperations(problem, 8);
     const auto plan = BuildGraphPlan(problem, groups, RandomStrategy(rng, problem, groups));

@@ -9,7 +9,7 @@
 
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/model/convert.h"
+#include "common/model/text.h"
 #include "scheduler-service/handlers/finite.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/planner/builtin.h"

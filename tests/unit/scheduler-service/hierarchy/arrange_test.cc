@@ -8,23 +8,23 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/model/execution_plan.h"
 #include "common/program/compile.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/simulate/from_profile.h"
-#include "scheduler-service/step_time/device_simulator.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::sched {
 namespace {
 
 using base::IsOk;
 
-std::vector<int> All(const StepTimeProblem& problem) {
+std::vector<int> All(const DeviceProblem& problem) {
   std::vector<int> all(static_cast<size_t>(problem.devices()));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
 // The seconds of the program's reduction, as the simulator computes them.
-double ReductionOf(const StepTimeProblem& problem, const Arrangement& arrangement) {
+double ReductionOf(const DeviceProblem& problem, const Arrangement& arrangement) {
   DataParallel how = WithShares(problem, arrangement);
   const auto program = program::Compile(BuildDataParallel(problem, how), problem.profile().model);
   EXPECT_THAT(program, IsOk());
@@ -37,7 +37,7 @@ double ReductionOf(const StepTimeProblem& problem, const Arrangement& arrangemen
 TEST(ArrangeTest, TheSimulatorAgreesOnTheSeconds) {
   base::Rng rng(21);
   for (int round = 0; round < 60; ++round) {
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, 2 + static_cast<int>(rng.Below(40))), 0.4));
     const double bytes = problem.WeightBytes(0, problem.layers());
     for (const Formation formation : {Formation::kBest, Formation::kOneRing, Formation::kLinks, Formation::kPools,
@@ -57,7 +57,7 @@ TEST(ArrangeTest, NothingIsFasterThanTheExactSearch) {
   base::Rng rng(22);
   int equal = 0;
   for (int round = 0; round < 60; ++round) {
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, 2 + static_cast<int>(rng.Below(6))), 0.5));
     const double bytes = problem.WeightBytes(0, problem.layers());
     const double exact = ExactArrangement(problem, All(problem), bytes).seconds;
@@ -75,7 +75,7 @@ TEST(ArrangeTest, NothingIsFasterThanTheExactSearch) {
 TEST(ArrangeTest, NeverSlowerThanOneRing) {
   base::Rng rng(23);
   for (const int devices : {10, 33, 120}) {
-    const StepTimeProblem problem = ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, devices), 0.3));
+    const DeviceProblem problem = ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, devices), 0.3));
     const double bytes = problem.WeightBytes(0, problem.layers());
     EXPECT_LE(ArrangeBySearch(problem, All(problem), bytes).seconds, OneRing(problem, All(problem), bytes).seconds);
   }
@@ -97,7 +97,7 @@ TEST(ArrangeTest, ThreeLevelsCompile) {
       request.cluster.links.push_back({rack, rack, 1e-4, 1e9});
     }
   }
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const double bytes = problem.WeightBytes(0, problem.layers());
   const Arrangement best = ArrangeBySearch(problem, All(problem), bytes);
   ASSERT_EQ(best.levels.size(), 2u);

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "common/base/testing/status_matchers.h"
-#include "scheduler-service/step_time/device_simulator.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "scheduler-service/devices/device_simulator.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::sched {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 using base::IsOk;
 using testing::HasSubstr;
 
-Candidate Solve(const StepTimeProblem& problem, uint64_t seed = 1) {
+Candidate Solve(const DeviceProblem& problem, uint64_t seed = 1) {
   static const base::SystemClock clock;
   auto solution = MakeHierarchyPlanner()->Solve(problem, seed, Budget(clock, base::SteadyTime::max(), {}));
   EXPECT_THAT(solution, IsOk());
@@ -26,7 +26,7 @@ TEST(HierarchyPlannerTest, SlowGroupsBehindSlowLinksAreLeftOut) {
   model::PlanRequest request = ClusterRequest({4, 4, 3, 3}, {1, 1.2, 12, 15}, 4, 10, 1e8);
   request.cluster.links = {
       {"*", "*", 1e-3, 1.25e6}, {"p0", "p0", 1e-4, 1.25e8}, {"p0", "p1", 1e-4, 1.25e8}, {"p1", "p1", 1e-4, 1.25e8}};
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const Candidate solution = Solve(problem);
   ASSERT_TRUE(solution.plan);
   EXPECT_EQ(solution.plan->devices.size(), 8u);
@@ -40,7 +40,7 @@ TEST(HierarchyPlannerTest, SlowGroupsBehindSlowLinksAreLeftOut) {
 TEST(HierarchyPlannerTest, TheBoundIsProven) {
   base::Rng rng(31);
   for (int round = 0; round < 150; ++round) {
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         ProblemOf(WithSlowLinks(rng, RandomClusterRequest(rng, 1 + static_cast<int>(rng.Below(12))), 0.5));
     const double bytes = problem.WeightBytes(0, problem.layers());
     std::vector<int> devices;
@@ -64,7 +64,7 @@ TEST(HierarchyPlannerTest, TheBoundIsProven) {
 TEST(HierarchyPlannerTest, TheClosedFormIsTheSimulatedTime) {
   base::Rng rng(32);
   for (int round = 0; round < 60; ++round) {
-    const StepTimeProblem problem = ProblemOf(RandomClusterRequest(rng, 1 + static_cast<int>(rng.Below(10))));
+    const DeviceProblem problem = ProblemOf(RandomClusterRequest(rng, 1 + static_cast<int>(rng.Below(10))));
     const double bytes = problem.WeightBytes(0, problem.layers());
     const Participation chosen = ChooseGroups(problem, bytes, Formation::kBest, rng);
     DeviceSimulator evaluator(problem, {});
@@ -84,7 +84,7 @@ TEST(HierarchyPlannerTest, OneDeviceIsAPlan) {
 TEST(HierarchyPlannerTest, EqualSeedsGiveEqualPlans) {
   base::Rng rng(33);
   model::PlanRequest request = RandomClusterRequest(rng, 30);
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   EXPECT_EQ(*Solve(problem, 4).plan, *Solve(problem, 4).plan);
 }
 

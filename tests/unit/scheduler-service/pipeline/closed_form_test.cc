@@ -26,7 +26,7 @@ TEST(PipelineSecondsTest, ReductionsOfReplicas) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 2, 1, 4e8, 1);
   request.cluster.links = {{"*", "*", 0, 1e9}};
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const std::vector<PipelineStage> stages = {{0, 1, {0, 1}}, {1, 2, {2}}};
   EXPECT_NEAR(SecondsOfPipeline(problem, stages).step, 0.5, 1e-6);  // 0.25 s, and 0.2 s of reduction, hidden by stage 2
   EXPECT_NEAR(SimulatedSeconds(problem, stages), 0.5, 0.01);
@@ -42,8 +42,8 @@ TEST(PipelineSecondsTest, AgainstTheSimulator) {
     const int rounds = 200;
     double worst = 1;
     for (int round = 0; round < rounds; ++round) {
-      const StepTimeProblem problem = RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(5)),
-                                                            3 + static_cast<int>(rng.Below(8)), asynchronous);
+      const DeviceProblem problem = RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(5)),
+                                                          3 + static_cast<int>(rng.Below(8)), asynchronous);
       const auto stages = RandomPipeline(problem, rng);
       ExpectLegal(problem, stages);
       const double ratio = SimulatedSeconds(problem, stages) / SecondsOfPipeline(problem, stages).step;

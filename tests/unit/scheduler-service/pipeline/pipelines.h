@@ -6,9 +6,9 @@
 #include <set>
 
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/planning/planner.h"
-#include "scheduler-service/step_time/device_simulator.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::sched {
 
@@ -17,7 +17,7 @@ inline Budget NoLimits() {
   return {clock, base::SteadyTime::max(), {}};
 }
 
-inline StepTimeProblem RandomPipelineProblem(base::Rng& rng, int devices, int layers, bool asynchronous = true) {
+inline DeviceProblem RandomPipelineProblem(base::Rng& rng, int devices, int layers, bool asynchronous = true) {
   model::PlanRequest request = RandomClusterRequest(rng, devices, layers);
   for (model::Layer& layer : request.model.layers) {
     const double work = LogUniform(rng, 0.1, 10);
@@ -50,7 +50,7 @@ inline model::PlanRequest TwoFarDevices(double undivided) {
   return request;
 }
 
-inline double SimulatedSeconds(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages) {
+inline double SimulatedSeconds(const DeviceProblem& problem, const std::vector<PipelineStage>& stages) {
   DeviceSimulator evaluator(problem, {});
   const auto seconds = evaluator.Seconds(BuildPipeline(problem, stages));
   EXPECT_THAT(seconds, base::IsOk());
@@ -58,7 +58,7 @@ inline double SimulatedSeconds(const StepTimeProblem& problem, const std::vector
 }
 
 // Stages cover all layers in order at legal cuts, and a device serves one of them.
-inline void ExpectLegal(const StepTimeProblem& problem, const std::vector<PipelineStage>& stages) {
+inline void ExpectLegal(const DeviceProblem& problem, const std::vector<PipelineStage>& stages) {
   ASSERT_FALSE(stages.empty());
   std::set<int> used;
   int next = 0;

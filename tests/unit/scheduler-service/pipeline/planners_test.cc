@@ -16,7 +16,7 @@ class PipelinePlannersTest : public testing::Test {
   PipelinePlannersTest() {
     for (auto& planner : MakePipelinePlanners()) planners_.Add(std::move(planner));
   }
-  Candidate Solve(const std::string& name, const StepTimeProblem& problem) {
+  Candidate Solve(const std::string& name, const DeviceProblem& problem) {
     auto solution = planners_.Find(name, Supply::kDevices)->Solve(problem, 1, NoLimits());
     EXPECT_THAT(solution, IsOk()) << name;
     return solution.ok() ? *std::move(solution) : Candidate{};
@@ -28,8 +28,8 @@ TEST_F(PipelinePlannersTest, AllMakePlansAndExactIsAmongTheBest) {
   base::Rng rng(61);
   double above = 0;
   for (int round = 0; round < 12; ++round) {
-    const StepTimeProblem problem = RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(4)),
-                                                          2 + static_cast<int>(rng.Below(6)), round % 3 > 0);
+    const DeviceProblem problem = RandomPipelineProblem(rng, 2 + static_cast<int>(rng.Below(4)),
+                                                        2 + static_cast<int>(rng.Below(6)), round % 3 > 0);
     const double exact = Solve("exact", problem).figures.seconds;
     for (const auto& planner : planners_.planners()) {
       const Candidate solution = Solve(std::string(planner->name()), problem);
@@ -45,7 +45,7 @@ TEST_F(PipelinePlannersTest, AllMakePlansAndExactIsAmongTheBest) {
 
 TEST_F(PipelinePlannersTest, ADeviceAloneComputesItsBatchInOnePiece) {
   const double divided = Solve("one-device", ProblemOf(TwoFarDevices(1))).figures.seconds;
-  const StepTimeProblem problem = ProblemOf(TwoFarDevices(0.7));
+  const DeviceProblem problem = ProblemOf(TwoFarDevices(0.7));
   const double alone = Solve("one-device", problem).figures.seconds;
   EXPECT_NEAR(alone, 0.7 * divided, 1e-6);
   EXPECT_NEAR(problem.WorkOf(0, problem.layers(), 0).At(1), alone, 1e-6);
@@ -58,7 +58,7 @@ TEST_F(PipelinePlannersTest, ADeviceAloneComputesItsBatchInOnePiece) {
 TEST_F(PipelinePlannersTest, PipeTorchDoesNotSeeThatDevicesDiffer) {
   model::PlanRequest request = ClusterRequest({2, 1}, {1, 10}, 12);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const double exact = Solve("exact", problem).figures.seconds;
   EXPECT_GT(Solve("pipe-torch", problem).figures.seconds, 1.5 * exact);
   EXPECT_GE(Solve("pipedream", problem).figures.seconds, 0.999 * exact);
@@ -69,7 +69,7 @@ TEST_F(PipelinePlannersTest, PipeTorchPutsFastLinksTogether) {
   model::PlanRequest request = ClusterRequest({4}, {1}, 8);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
   request.cluster.links.push_back({"p0-1", "p0-3", 1e-5, 1e11});
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const auto stages = PipeTorch(problem);
   ASSERT_EQ(stages.size(), 4u);
   EXPECT_EQ(stages[0].devices, std::vector<int>{1});
@@ -79,7 +79,7 @@ TEST_F(PipelinePlannersTest, PipeTorchPutsFastLinksTogether) {
 TEST_F(PipelinePlannersTest, AModelOfOneLayerIsOneStage) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 1);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   for (const auto& planner : planners_.planners()) {
     const Candidate solution = Solve(std::string(planner->name()), problem);
     ASSERT_TRUE(solution.plan) << planner->name();
@@ -91,7 +91,7 @@ TEST_F(PipelinePlannersTest, AModelOfOneLayerIsOneStage) {
 TEST_F(PipelinePlannersTest, LargeQuestionsAreBounded) {
   model::PlanRequest request = ClusterRequest({300, 200}, {1, 3}, 1000);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   std::stop_source stop;
   stop.request_stop();
   const base::SystemClock clock;

@@ -7,7 +7,7 @@ namespace {
 
 using Stages = std::vector<PipelineStage>;
 
-StepTimeProblem FourLayers(int devices = 3) { return ProblemOf(ClusterRequest({devices}, {1}, 4)); }
+DeviceProblem FourLayers(int devices = 3) { return ProblemOf(ClusterRequest({devices}, {1}, 4)); }
 
 TEST(RepairTest, ALegalAssignmentStays) {
   const auto repaired = RepairPipeline(FourLayers(), {5, 5, 7, 7}, {{}, {}, {}, {}, {}, {2, 0}, {}, {1}});
@@ -38,7 +38,7 @@ TEST(RepairTest, FewerDevicesThanGroups) {
 TEST(RepairTest, AnyAssignmentBecomesLegal) {
   base::Rng rng(9);
   for (int round = 0; round < 300; ++round) {
-    const StepTimeProblem problem =
+    const DeviceProblem problem =
         RandomPipelineProblem(rng, 1 + static_cast<int>(rng.Below(6)), 1 + static_cast<int>(rng.Below(9)));
     const uint64_t groups = 1 + rng.Below(8);
     std::vector<int> group_of_layer;
@@ -60,7 +60,7 @@ TEST(RepairTest, StagesEndWhereOneValueCrosses) {
   model::PlanRequest request = ClusterRequest({3}, {1}, 5);
   request.planner.schedule = model::ScheduleKind::kAsync1F1B;
   request.model.layers[3].inputs = {0, 2};  // layer 0 is used around layers 1 and 2
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   EXPECT_EQ(problem.cuts(), (std::vector<int>{1, 4}));
   const auto repaired = RepairPipeline(problem, {0, 1, 2, 2, 2}, {{0}, {1}, {2}});
   ExpectLegal(problem, repaired.stages);

@@ -62,7 +62,9 @@ TEST_F(CutsTest, AreTheCheapestOfAll) {
   int feasible = 0, cut = 0, only_cut = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
-    const Problem problem = Problem::Compile(AdversarialRequest(seed, {.most_layers = 7, .boundaries = true})).value();
+    const Problem problem =
+        Problem::Compile(AdversarialRequest(seed, {.most_layers = 7, .boundaries = true, .links = seed % 2 == 0}))
+            .value();
     base::Rng rng(seed);
     const std::vector<int> schedule = SomeSchedule(problem, rng);
     const auto truth = BestOfAllCuts(problem, schedule);

@@ -114,6 +114,39 @@ TEST(FillTest, MessagesAreNearlyThoseOfTheSimulator) {
   }
 }
 
+// Equal stages wait for one another over equal links: how often in a step, compared with the simulator.
+TEST(FillTest, StagesWaitForCopiesAsOftenAsInTheSimulator) {
+  const auto waits = [](double throughput, int micro_batches, int stages, double latency) {
+    const double slots = micro_batches + stages - 1;
+    const double hop = 2 * latency + 0.16 / micro_batches;  // of a micro-batch and its gradient
+    return (kBatch / throughput - slots * kCompute / micro_batches) / hop;
+  };
+  int compared = 0;
+  for (const auto schedule : {model::ScheduleKind::kSync1F1B, model::ScheduleKind::kGpipe}) {
+    for (const int micro_batches : {1, 2, 4, 5, 8, 16}) {
+      for (const int stages : {1, 2, 3, 4, 6}) {
+        for (const double latency : {0.0, 0.005}) {
+          SCOPED_TRACE(fmt::format("schedule {}, {} micro-batches, {} stages, {} s", static_cast<int>(schedule),
+                                   micro_batches, stages, latency));
+          model::PlanRequest request = Equal(stages, micro_batches);
+          request.planner.schedule = schedule;
+          request.links = {{.from = "cpu", .to = "cpu", .latency_seconds = latency, .bytes_per_second = 800'000}};
+          const Problem problem = Problem::Compile(request).value();
+          const auto plan = OneLayerEach(stages);
+          const double closed = waits(ScoreOf(problem, plan).throughput, micro_batches, stages, latency);
+          const double simulated = waits(Simulated(problem, plan), micro_batches, stages, latency);
+          const bool gpipe = schedule == model::ScheduleKind::kGpipe;
+          // Whole micro-batches, of which one may be a sample larger than the others.
+          EXPECT_NEAR(closed, simulated, gpipe ? 0.1 : 0.7);
+          EXPECT_GE(closed, stages - 1 - 1e-9) << "each boundary is passed once while the pipeline fills";
+          ++compared;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(compared, 120);
+}
+
 // More micro-batches never make the cheapest plan more expensive; without their number nothing fills.
 TEST(FillTest, MoreMicroBatchesNeverCostMore) {
   const base::FakeClock clock;

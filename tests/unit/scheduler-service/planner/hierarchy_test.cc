@@ -54,7 +54,7 @@ TEST(HierarchyTest, GroupsThatChangeNothingAreLeftOut) {
   EXPECT_THAT(MakeHierarchy(Grouping::kPool, {{"a", 1, 0.5}, {"b", 1, 0.5}}, {}), IsEmpty());
 }
 
-model::PlanRequest Request() {
+model::PlanRequest GroupsRequest() {
   model::PlanRequest request = RandomRequest(3, {.most_layers = 1, .most_types = 1});
   request.constraints = {};
   request.constraints.min_units = 4;
@@ -71,7 +71,7 @@ model::PlanRequest Request() {
 }
 
 TEST(HierarchyTest, ThePlanNamesDevicesOverAllStages) {
-  model::PlanRequest request = Request();
+  model::PlanRequest request = GroupsRequest();
   request.planner.sync.hierarchy = Grouping::kAuto;
   const auto problem = Problem::Compile(request);
   ASSERT_THAT(problem, base::IsOk());
@@ -84,7 +84,7 @@ TEST(HierarchyTest, ThePlanNamesDevicesOverAllStages) {
 }
 
 TEST(HierarchyTest, PlansOfReplicasThatDifferHaveGroups) {
-  model::PlanRequest request = Request();
+  model::PlanRequest request = GroupsRequest();
   request.planner.sync = {model::SyncMode::kPercentage, 0.5, 0.02, Grouping::kAuto};
   const base::FakeClock clock;
   const auto result = MakePlan(request, {}, BuiltinPlanners(), clock, {});
@@ -98,7 +98,7 @@ TEST(HierarchyTest, PlansOfReplicasThatDifferHaveGroups) {
 }
 
 TEST(HierarchyTest, ANoteSaysWhyThereAreNoGroups) {
-  model::PlanRequest request = Request();
+  model::PlanRequest request = GroupsRequest();
   request.planner.sync.hierarchy = Grouping::kPool;
   const base::FakeClock clock;
   const auto result = MakePlan(request, {}, BuiltinPlanners(), clock, {});

@@ -1,6 +1,7 @@
 // The simulator chooses among the candidates of a question without making any of them worse by its own measure; the
 // cost model's choice is that of the planner.
 #include "scheduler-service/planning/judge.h"
+#include "common/model/plan_result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

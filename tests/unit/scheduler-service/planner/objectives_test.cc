@@ -1,5 +1,6 @@
 // The least USD per hour and the fewest seconds to the end, compared with all plans of stages.
 #include "scheduler-service/planner/objectives.h"
+#include "common/model/plan_result.h"
 #include "scheduler-service/planner/builtin.h"
 
 #include <gmock/gmock.h>
@@ -32,9 +33,10 @@ TEST_F(ObjectivesTest, AreTheBestOfAllFeasiblePlans) {
   int feasible = 0, infeasible = 0, filling = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    // Every other one has costs of boundaries: messages, and pipelines that fill.
-    model::PlanRequest request =
-        AdversarialRequest(seed, {.most_layers = 4, .most_types = 3, .most_limit = 6, .boundaries = seed % 2 == 0});
+    // Every other one has costs of boundaries: messages, and pipelines that fill; every third one has unlike links.
+    model::PlanRequest request = AdversarialRequest(
+        seed,
+        {.most_layers = 4, .most_types = 3, .most_limit = 6, .boundaries = seed % 2 == 0, .links = seed % 3 == 0});
     for (model::Resource& r : request.resources) r.limit = std::min(r.limit, 6);
     const auto problem = Problem::Compile(request);
     ASSERT_THAT(problem, IsOk());

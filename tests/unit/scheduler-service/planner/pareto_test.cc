@@ -27,8 +27,8 @@ TEST_F(ParetoTest, IsTheFrontOfAllFeasiblePlans) {
   size_t points = 0, most = 0, feasible = 0;
   for (uint64_t seed = 1; seed <= 250; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    model::PlanRequest request =
-        AdversarialRequest(seed, {.most_layers = 4, .most_types = 3, .most_limit = 7, .boundaries = true});
+    model::PlanRequest request = AdversarialRequest(
+        seed, {.most_layers = 4, .most_types = 3, .most_limit = 7, .boundaries = true, .links = seed % 2 == 0});
     for (model::Resource& r : request.resources) r.limit = std::min(r.limit, 7);
     const auto problem = Problem::Compile(request);
     ASSERT_THAT(problem, base::IsOk());
@@ -54,6 +54,53 @@ TEST_F(ParetoTest, IsTheFrontOfAllFeasiblePlans) {
   std::printf("%zu feasible, %zu points, the longest front has %zu\n", feasible, points, most);
   EXPECT_GE(feasible, 120U);
   EXPECT_GE(points, 400U);
+}
+
+// Plans with servers and plans with rows in the trainers, of which each dominates some of the other.
+TEST_F(ParetoTest, IsTheFrontOfBothPlacesOfRows) {
+  int inside = 0, served = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    model::PlanRequest request = AdversarialRequest(seed, {.most_layers = 3, .most_types = 2, .boundaries = true});
+    for (model::Resource& r : request.resources) r.limit = std::min(r.limit, 5);
+    request.rows = model::RowsPlace::kAny;
+    double weights = 0;
+    for (const model::Layer& layer : request.model.layers) weights += layer.weight_bytes;
+    // In half of the requests few trainers have room for tables beside their layers.
+    for (model::Resource& r : request.resources) {
+      if (seed % 2 == 0)
+        r.memory_bytes = request.training.state_factor * weights * (0.3 + 0.05 * static_cast<double>(seed % 12));
+    }
+    std::vector<Score> all;
+    for (const model::RowsPlace place : {model::RowsPlace::kServers, model::RowsPlace::kTrainers}) {
+      model::PlanRequest one = request;
+      one.rows = place;
+      const auto problem = Problem::Compile(one);
+      ASSERT_THAT(problem, base::IsOk());
+      for (const Provisioned& plan : AllPlans(*problem)) all.push_back(plan.score);
+    }
+    const auto front = MakePareto(request, {}, 10'000, clock_, {});
+    ASSERT_THAT(front, base::IsOk());
+    ASSERT_EQ(front->plans.empty(), all.empty());
+    const auto no_worse = [](const model::ProvisionedPlan& a, double cost, double throughput) {
+      return a.cost_usd <= cost * (1 + 1e-9) && a.throughput >= throughput * (1 - 1e-9);
+    };
+    for (const Score& plan : all) {
+      ASSERT_TRUE(std::ranges::any_of(
+          front->plans, [&](const model::ProvisionedPlan& p) { return no_worse(p, plan.cost, plan.throughput); }))
+          << plan.cost << " USD at " << plan.throughput;
+    }
+    for (size_t i = 0; i < front->plans.size(); ++i) {
+      inside += front->plans[i].trainers_with_rows > 0 ? 1 : 0;
+      served += front->plans[i].server_units > 0 ? 1 : 0;
+      if (i == 0) continue;
+      ASSERT_GT(front->plans[i].throughput, front->plans[i - 1].throughput);
+      ASSERT_GT(front->plans[i].cost_usd, front->plans[i - 1].cost_usd);
+    }
+  }
+  std::printf("%d plans with rows in trainers, %d with servers\n", inside, served);
+  EXPECT_GE(inside, 20);
+  EXPECT_GE(served, 20);
 }
 
 TEST_F(ParetoTest, BeginsWithThePlanOfExact) {

@@ -1,6 +1,7 @@
 // Plans whose program the runtime cannot execute are no answer, and the planner leaves out undo exactly where memory is
 // too small for it and suffices without.
 #include "scheduler-service/planner/program_fit.h"
+#include "common/model/plan_result.h"
 #include "scheduler-service/planner/builtin.h"
 
 #include <gmock/gmock.h>

@@ -17,6 +17,7 @@ struct RandomOptions {
   int most_types = 4;
   int most_limit = 24;
   bool boundaries = false;  // half of the requests have micro-batches and processor time of messages
+  bool links = false;       // most requests have unlike links between types, and half measured allreduces
 };
 
 inline model::LayerProfile RandomProfile(base::Rng& rng, const std::string& type, double speed, bool served) {
@@ -51,6 +52,40 @@ inline void RandomBoundaries(uint64_t seed, model::PlanRequest& request) {
   for (model::Resource& resource : request.resources) {
     resource.processor_seconds_per_message = rng.Uniform(0, 3e-4);
     resource.processor_seconds_per_byte = rng.Uniform(0, 3e-9);
+  }
+}
+
+// Links between some pairs of types, some in one direction only, and what an allreduce takes whatever its size. Leaves
+// the random numbers of the rest of the request as they are.
+inline void RandomLinks(uint64_t seed, model::PlanRequest& request) {
+  base::Rng rng(base::Mix64(seed ^ 0x6c696e6b));
+  if (rng.Below(2) == 0) {
+    for (model::Layer& layer : request.model.layers) {
+      for (model::LayerProfile& p : layer.profiles) p.sync_seconds = 0.01 + 2 * p.sync_seconds;
+    }
+    for (const model::Resource& r : request.resources) {
+      const double fixed = rng.Uniform(0, 0.02);
+      for (const int64_t bytes : {4096, 16384}) {
+        request.allreduces.push_back({.resource_type = r.name,
+                                      .ranks = 2,
+                                      .bytes = bytes,
+                                      .seconds = fixed + static_cast<double>(bytes) * 1e-8});
+      }
+    }
+  }
+  if (rng.Below(5) == 0) return;
+  for (model::Layer& layer : request.model.layers) {
+    if (layer.output_bytes == 0) layer.output_bytes = rng.Uniform(100, 20'000);
+  }
+  const double slowest = rng.Below(2) == 0 ? 2e6 : 2e7;
+  for (const model::Resource& from : request.resources) {
+    for (const model::Resource& to : request.resources) {
+      if (rng.Below(3) == 0) continue;
+      request.links.push_back({.from = from.name,
+                               .to = to.name,
+                               .latency_seconds = rng.Below(2) == 0 ? 0 : rng.Uniform(0, 2e-3),
+                               .bytes_per_second = slowest * rng.Uniform(1, 200)});
+    }
   }
 }
 
@@ -94,6 +129,7 @@ inline model::PlanRequest RandomRequest(uint64_t seed, const RandomOptions& opti
   RandomConstraints(rng, request);
   request.planner.time_budget_seconds = 60;
   if (options.boundaries) RandomBoundaries(seed, request);
+  if (options.links) RandomLinks(seed, request);
   return request;
 }
 

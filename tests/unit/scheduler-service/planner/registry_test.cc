@@ -9,8 +9,8 @@
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/list_proto.h"
 #include "scheduler-service/planner/plan.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
 namespace {

@@ -112,4 +112,20 @@ inline model::PlanRequest ScaleRequest(uint64_t seed, const ScaleOptions& option
   return ScaleGenerator(seed, options).Make();
 }
 
+// Links between all pairs of types, no two alike, in both directions, and what passes over them.
+inline void AddUnlikeLinks(uint64_t seed, model::PlanRequest& request) {
+  base::Rng rng(base::Mix64(seed));
+  for (size_t l = 0; l < request.model.layers.size(); ++l) {
+    request.model.layers[l].output_bytes = 4 * std::max(8.0, std::round(2048 * std::pow(0.82, static_cast<double>(l))));
+  }
+  for (const model::Resource& from : request.resources) {
+    for (const model::Resource& to : request.resources) {
+      request.links.push_back({.from = from.name,
+                               .to = to.name,
+                               .latency_seconds = std::exp(rng.Uniform(std::log(1e-5), std::log(5e-4))),
+                               .bytes_per_second = std::exp(rng.Uniform(std::log(1e8), std::log(1e10)))});
+    }
+  }
+}
+
 }  // namespace medley::sched

@@ -1,14 +1,15 @@
 // From a request with the objective step time to its answer, and what is refused.
 #include "scheduler-service/planning/answer_on_devices.h"
+#include "common/model/plan_result.h"
 
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
-#include "scheduler-service/step_time/device_simulator.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::sched {
 namespace {
@@ -82,7 +83,7 @@ TEST(AnswerOnDevicesTest, MessagesTakeProcessorTime) {
   plan.devices = request.cluster.devices;
   plan.placements = {{{{0, 2}}, {{"p0-0", 1}}, {}}, {{{2, 4}}, {{"p1-0", 1}}, {}}};
   const auto seconds = [&] {
-    const auto problem = StepTimeProblem::Compile(request);
+    const auto problem = DeviceProblem::Compile(request);
     EXPECT_THAT(problem, IsOk());
     return DeviceSimulator(*problem, std::stop_token()).Seconds(plan).value_or(-1);
   };

@@ -1,5 +1,6 @@
 // Bounds and objectives of plans on devices: compared with every subset of the devices, and single cases.
 #include "scheduler-service/planning/choose_devices.h"
+#include "common/model/plan_result.h"
 
 #include <gmock/gmock.h>
 
@@ -7,13 +8,13 @@
 #include <cmath>
 
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/devices/device_choices.h"
+#include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
 #include "scheduler-service/planning/answer_on_devices.h"
 #include "scheduler-service/planning/registry.h"
-#include "scheduler-service/step_time/device_choices.h"
-#include "scheduler-service/step_time/device_simulator.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::sched {
 namespace {
@@ -185,7 +186,7 @@ TEST(ChooseDevicesTest, NoPlanOfAChoiceIsFasterThanItsLeastSeconds) {
     for (model::Layer& layer : request.model.layers) {  // each pool is good at other layers
       for (model::LayerProfile& times : layer.profiles) times.compute_seconds *= LogUniform(rng, 0.3, 3);
     }
-    const StepTimeProblem problem = ProblemOf(request);
+    const DeviceProblem problem = ProblemOf(request);
     const DeviceKinds kinds = KindsOf(problem);
     for (const DeviceChoice& choice : ChoicesOf(problem, kinds, {}, model::Objective::kStepTime).choices) {
       std::vector<model::Device> devices;
@@ -346,7 +347,7 @@ TEST(ChooseDevicesTest, PlannersForFewDevicesPlanOnSomeOfMany) {
 TEST(ChooseDevicesTest, TooManyChoicesAreThinned) {
   model::PlanRequest request = Priced({16, 16, 16, 16}, {1, 2, 3, 4}, {4, 2.2, 1.2, 1});
   request.constraints.max_cost_per_hour = 50;
-  const StepTimeProblem problem = ProblemOf(request);
+  const DeviceProblem problem = ProblemOf(request);
   const DeviceKinds kinds = KindsOf(problem);
   EXPECT_EQ(kinds.devices.size(), 4U);
   const DeviceChoices choices = ChoicesOf(problem, kinds, request.constraints, request.objective);

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/devices/plans.h"
 #include "scheduler-service/simulate/reduction_order.h"
-#include "scheduler-service/step_time/plans.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
 namespace {
@@ -26,12 +26,12 @@ class OverlapTest : public testing::Test {
     return clock;
   }
   // Two equal devices that have the whole model; `rate`: bytes a second of their link.
-  static StepTimeProblem TwoDevices(int layers, double weight_bytes, double rate) {
+  static DeviceProblem TwoDevices(int layers, double weight_bytes, double rate) {
     model::PlanRequest request = ClusterRequest({2}, {1}, layers, 1, weight_bytes);
     request.cluster.links = {{"*", "*", 1e-6, rate}};
-    return *StepTimeProblem::Compile(request);
+    return *DeviceProblem::Compile(request);
   }
-  static model::ExecutionPlan Copies(const StepTimeProblem& problem, int64_t bucket_bytes) {
+  static model::ExecutionPlan Copies(const DeviceProblem& problem, int64_t bucket_bytes) {
     model::ExecutionPlan plan =
         BuildDataParallel(problem, {{0, 1}, {0.5, 0.5}, {}, {model::AllreduceAlgorithm::kRing}});
     plan.schedule.bucket_bytes = bucket_bytes;
@@ -41,7 +41,7 @@ class OverlapTest : public testing::Test {
 
 // Each device computes for half a second. The reductions take 0.4 s: behind the backward pass alone they cannot hide.
 TEST_F(OverlapTest, ReductionsHideBehindBothPasses) {
-  const StepTimeProblem problem = TwoDevices(16, 4e8, 1e9);
+  const DeviceProblem problem = TwoDevices(16, 4e8, 1e9);
   DeviceSimulator evaluator(problem, std::stop_token());
   const Budget unlimited = Unlimited();
   const JudgeOf judge(problem);
@@ -65,7 +65,7 @@ TEST_F(OverlapTest, ReductionsHideBehindBothPasses) {
 }
 
 TEST_F(OverlapTest, NothingIsTriedWhenTheTimeIsOver) {
-  const StepTimeProblem problem = TwoDevices(16, 4e8, 1e9);
+  const DeviceProblem problem = TwoDevices(16, 4e8, 1e9);
   const Budget spent(Clock(), Clock().Steady(), std::stop_token());
   const JudgeOf judge(problem);
   Overlapping overlapping(*judge, spent);
@@ -76,7 +76,7 @@ TEST_F(OverlapTest, NothingIsTriedWhenTheTimeIsOver) {
 }
 
 TEST_F(OverlapTest, NothingIsGainedWhereReductionsAreShort) {
-  const StepTimeProblem problem = TwoDevices(16, 4e6, 1e10);
+  const DeviceProblem problem = TwoDevices(16, 4e6, 1e10);
   DeviceSimulator evaluator(problem, std::stop_token());
   const auto at_end = evaluator.Seconds(Copies(problem, 0));
   ASSERT_THAT(at_end, IsOk());
@@ -91,7 +91,7 @@ TEST_F(OverlapTest, NotWhereTheRuntimeRefusesIt) {
   const auto none = [](auto change) {
     model::PlanRequest request = ClusterRequest({2}, {1}, 4, 1, 4e8);
     change(request);
-    const auto problem = StepTimeProblem::Compile(request);
+    const auto problem = DeviceProblem::Compile(request);
     ASSERT_THAT(problem, IsOk());
     const Budget unlimited = Unlimited();
     const JudgeOf judge(*problem);
@@ -113,7 +113,7 @@ TEST_F(OverlapTest, OrderByFirstUseAgainstAllOrders) {
     model::PlanRequest request = ClusterRequest({2}, {1}, kLayers, 1, 4e8);
     request.cluster.links = {{"*", "*", 1e-6, LogUniform(rng, 3e8, 3e9)}};
     for (model::Layer& layer : request.model.layers) layer.weight_bytes *= LogUniform(rng, 0.1, 3);
-    const StepTimeProblem problem = *StepTimeProblem::Compile(request);
+    const DeviceProblem problem = *DeviceProblem::Compile(request);
     DeviceSimulator evaluator(problem, std::stop_token());
     model::ExecutionPlan plan = Copies(problem, 1);
     plan.schedule.overlap_next_step = true;

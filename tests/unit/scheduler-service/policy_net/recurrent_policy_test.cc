@@ -12,7 +12,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/policy_net/reinforce.h"
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 namespace {
 
 constexpr int kFeatures = 5, kActions = 3, kHidden = 4, kSteps = 6, kSamples = 3;
@@ -187,4 +187,4 @@ INSTANTIATE_TEST_SUITE_P(Cells, CellTest, testing::Values(CellKind::kLstm, CellK
                          [](const auto& cell) { return cell.param == CellKind::kLstm ? "Lstm" : "Elman"; });
 
 }  // namespace
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

@@ -9,7 +9,7 @@
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::policy_net {
+namespace medley::sched::policy_net {
 namespace {
 
 TrainedPolicy Example(CellKind cell = CellKind::kLstm) {
@@ -104,4 +104,4 @@ TEST(TrainedPolicyTest, MutationsWithAValidChecksumNeverGiveAnInvalidPolicy) {
 }
 
 }  // namespace
-}  // namespace medley::policy_net
+}  // namespace medley::sched::policy_net

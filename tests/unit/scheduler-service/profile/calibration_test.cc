@@ -197,6 +197,29 @@ TEST(CalibratorTest, TypesWithoutObservationsUseTheMedianFactor) {
   for (const model::Correction& c : prediction.corrections) EXPECT_EQ(c.observations, c.resource_type == "tpu" ? 0 : 8);
 }
 
+// One type cannot say whether its error is that of all types.
+TEST(CalibratorTest, ASingleTypeSaysLittleOfTheOthers) {
+  Calibrator calibrator;
+  model::JobObservation observation;
+  observation.request = Request();
+  const int layers = static_cast<int>(observation.request.model.layers.size());
+  double seconds = 0;
+  for (const model::Layer& layer : observation.request.model.layers) {
+    for (const model::LayerProfile& p : layer.profiles) {
+      if (p.resource_type == "cpu") seconds += p.compute_seconds;
+    }
+  }
+  observation.batch_size = observation.request.training.profile_batch_size;
+  observation.stages = {{0, layers - 1, "cpu", 1, 2 * seconds, 0}};
+  observation.throughput = observation.batch_size / (2 * seconds);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(calibrator.Observe(observation).ok());
+  model::PlanRequest request = Request();
+  const auto prediction = calibrator.Correct(request);
+  ASSERT_TRUE(prediction);
+  EXPECT_NEAR(Of(*prediction, "cpu", &model::Correction::compute), 2, 0.02);
+  EXPECT_NEAR(Of(*prediction, "tpu", &model::Correction::compute), 1.25, 0.02);
+}
+
 TEST(CalibratorTest, ANewProfileStartsANewSeries) {
   base::Rng rng(4);
   World world{{2, 2}, {2, 2}};

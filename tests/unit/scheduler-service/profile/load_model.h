@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/model.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 
 namespace medley::sched {

@@ -11,6 +11,7 @@
 #include "common/model/model.h"
 #include "common/model/planning.h"
 #include "common/model/profile.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "scheduler-service/profile/analytic.h"
 #include "scheduler-service/profile/robust_fit.h"

@@ -20,8 +20,8 @@
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "scheduler-service/serve_planner/planner_service.h"
+#include "tests/unit/scheduler-service/devices/random_cluster.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
-#include "tests/unit/scheduler-service/step_time/random_cluster.h"
 
 namespace medley::sched {
 namespace {

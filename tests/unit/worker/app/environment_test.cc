@@ -74,6 +74,21 @@ TEST_F(EnvironmentTest, PathsOfTheSpecAreThoseOfThisMachine) {
   EXPECT_EQ(arrays->spec.data.train.labels, "file:///home/me/files/y.npy");
   EXPECT_EQ(arrays->spec.data.validation->source.files.at("x"), "file:///home/me/files/v.npy");
   EXPECT_EQ(arrays->spec.data.validation->source.labels, "file:///other/w.npy");
+  // What begins with a model or a checkpoint. The map is applied once, also where it maps what it gives.
+  variables_["MEDLEY_PATH_MAP"] = "/data=/data/mine";
+  const std::string begun = R"({"model": {"name": "logistic", "initialFrom": "/data/model"},
+      "data": {"train": {"uri": "file:///data/train.csv", "format": "csv"},
+               "schema": {"label": {"column": 0}, "categorical": [1]}},
+      "checkpoint": {"from": "file:///data/before",
+                     "volume": {"mountPath": "/checkpoints", "hostPath": {"path": "/data/here"}}}})";
+  EXPECT_THAT(base::WriteFileAtomic(folder_ / "spec.json", begun), IsOk());
+  const auto job = Read();
+  ASSERT_THAT(job, IsOk());
+  EXPECT_EQ(job->spec.model.initial_from, "/data/mine/model");
+  EXPECT_EQ(job->spec.checkpoint.from, "file:///data/mine/before");
+  EXPECT_EQ(job->continue_from, "/data/mine/before");
+  EXPECT_EQ(job->spec.data.train.uri, "file:///data/mine/train.csv");
+  EXPECT_THAT(job->spec_json, testing::HasSubstr("/data/here")) << "a path of the node";
 }
 
 TEST_F(EnvironmentTest, SwitchesAreZeroOrOne) {

@@ -19,6 +19,10 @@ TEST(RuntimeProbeTest, LargerMessagesCostMore) {
   EXPECT_GT(large->processor_seconds, small->processor_seconds);
   EXPECT_GT(large->seconds, 0);
 
+  const absl::StatusOr<double> amid = (*probe)->ExchangeAmidComputation(32 << 20, 1 << 20);
+  ASSERT_TRUE(amid.ok()) << base::ToString(amid.status());
+  EXPECT_GT(*amid, 0.2 * large->processor_seconds) << "without the computation, and not without the messages";
+
   const absl::StatusOr<Traffic> sum = (*probe)->Allreduce(1 << 16, 2);
   ASSERT_TRUE(sum.ok()) << base::ToString(sum.status());
   EXPECT_GT(sum->seconds, 0);

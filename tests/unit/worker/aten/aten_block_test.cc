@@ -1,6 +1,7 @@
 // Exported models against PyTorch's own numbers (tests/data/exported/make.py): as one block, divided in every place, in
 // micro-batches; in the host's memory, in memory apart from it, and on a GPU where there is one.
 #include "worker/aten/aten_block.h"
+#include "common/model/job_spec.h"
 #include "common/model/operation_range.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,7 @@
 #include "worker/pipeline/shared_gradients.h"
 #include "worker/torchscript/read.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 using worker::Batch;
@@ -334,7 +335,7 @@ TEST_P(ExportedModelTest, TrainsTheSameWhereverItIsDivided) {
     const int count = static_cast<int>(graph.operations.size());
     std::vector<int> everywhere;
     for (int c = 1; c < count; ++c) everywhere.push_back(c);
-    SCOPED_TRACE(testing::Message() << name << " has " << count << " operations");
+    SCOPED_TRACE(::testing::Message() << name << " has " << count << " operations");
     ExpectAsPyTorch(name, where, cut, everywhere);
     ExpectAsPyTorch(name, where, cut, {count / 2});
   }
@@ -536,4 +537,4 @@ TEST(ExportedGraphTest, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

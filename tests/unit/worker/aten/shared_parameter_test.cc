@@ -19,12 +19,12 @@
 #include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
 
-namespace medley::aten {
+namespace medley::worker::aten {
 namespace {
 
 using base::IsOk;
 using base::StatusIs;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using worker::Graph;
 using worker::testing::Layout;
 
@@ -222,4 +222,4 @@ TEST(TokenLabelsTest, TrainsAsEagerPyTorch) {
 }
 
 }  // namespace
-}  // namespace medley::aten
+}  // namespace medley::worker::aten

@@ -15,7 +15,7 @@
 #include "worker/cut/tables.h"
 #include "worker/exported/archive.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 using ::testing::ElementsAre;
@@ -232,4 +232,4 @@ TEST(CutSvgTest, DrawsEveryOperationAndWhatPasses) {
 }
 
 }  // namespace
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -5,7 +5,7 @@
 
 #include "common/base/status.h"
 
-namespace medley::cut {
+namespace medley::worker::cut {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(ExpressionTest, RefusesWhatHasNoValue) {
 }
 
 }  // namespace
-}  // namespace medley::cut
+}  // namespace medley::worker::cut

@@ -2,9 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <malloc.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -21,6 +19,8 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "tests/unit/worker/data/array_bytes.h"
+#include "tests/unit/worker/data/child_memory.h"
+#include "tests/unit/worker/data/sample_folder.h"
 #include "worker/data/dataset.h"
 #include "worker/data/memory_estimate.h"
 
@@ -64,20 +64,7 @@ class ArraySampleTest : public testing::Test {
   void WriteY(int samples) {
     Write("y.npy", NpyBytes("<i8", fmt::format("({},)", samples), BytesOf(Numbers<int64_t>(samples, 7, 5))));
   }
-  // Files that are changed at nearly the time at which they are read are not shared.
-  void WaitForTheClock() {
-    struct stat written = {}, now = {};
-    const fs::path probe = root_ / "probe";
-    std::ofstream(probe) << "1";
-    ASSERT_EQ(stat(probe.c_str(), &written), 0);
-    do {
-      fs::remove(probe);
-      std::ofstream(probe) << "2";
-      ASSERT_EQ(stat(probe.c_str(), &now), 0);
-    } while ((now.st_ctim.tv_sec - written.st_ctim.tv_sec) * 1'000'000'000 + now.st_ctim.tv_nsec -
-                 written.st_ctim.tv_nsec <
-             80'000'000);
-  }
+  void WaitForTheClock() { worker::WaitForTheClock(root_); }
   absl::StatusOr<std::shared_ptr<const Dataset>> Load(bool file, const Transform* transform = nullptr) {
     said_.clear();
     LoadOptions options{.root = root_.string()};
@@ -124,12 +111,7 @@ class ArraySampleTest : public testing::Test {
     ASSERT_THAT(test_in_memory, IsOk());
     ExpectEqual(**test_in_memory, **test);
   }
-  std::vector<fs::path> Files() const {
-    std::vector<fs::path> files;
-    std::error_code absent;
-    for (const auto& entry : fs::directory_iterator(folder_, absent)) files.push_back(entry.path());
-    return files;
-  }
+  std::vector<fs::path> Files() const { return FilesIn(folder_); }
 
   static constexpr int kWidth = 100;
 
@@ -253,34 +235,7 @@ TEST_F(ArraySampleTest, WhatDoesNotFitIntoMemoryIsNotRefused) {
 
 TEST_F(ArraySampleTest, MemoryDoesNotGrowWithTheSamples) {
   if (std::getenv("MEDLEY_SANITIZE") != nullptr) return;  // sanitizers take memory of their own
-  const auto highest = [&](bool file) {
-    int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-      const auto value = [](const std::string& name) {
-        std::ifstream status("/proc/self/status");
-        int64_t kib = 0;
-        for (std::string word; status >> word;) {
-          if (word == name) status >> kib;
-        }
-        return kib << 10;
-      };
-      malloc_trim(0);
-      std::ofstream("/proc/self/clear_refs") << "5";
-      const int64_t before = value("VmHWM:");
-      int64_t grown = -1;
-      if (const auto data = Load(file); data.ok()) grown = value("VmHWM:") - before;
-      _exit(write(ends[1], &grown, sizeof grown) == sizeof grown ? 0 : 1);
-    }
-    int64_t grown = -1;
-    EXPECT_EQ(read(ends[0], &grown, sizeof grown), static_cast<ssize_t>(sizeof grown));
-    close(ends[0]);
-    close(ends[1]);
-    waitpid(child, nullptr, 0);
-    EXPECT_GT(grown, 0);
-    return grown;
-  };
+  const auto highest = [&](bool file) { return MemoryInChild([&] { return Load(file).ok(); }).highest; };
   for (const int samples : {100'000, 200'000}) {
     WriteX(samples);
     WriteY(samples);

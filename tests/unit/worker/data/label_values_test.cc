@@ -97,7 +97,7 @@ TEST_F(LabelValuesTest, OneReadableLabelIsEnoughForOtherTasks) {
   const auto folder = base::MakeTempDir("labels");
   ASSERT_THAT(folder.status(), base::IsOk());
   model::DataSpec spec;
-  spec.schema = {.task = model::Task::kRegression, .label_column = 1};
+  spec.schema = {.label_column = 1, .task = model::Task::kRegression};
   const auto check = [&](const std::string& text) {
     std::ofstream(*folder / "x.csv") << text;
     return base::Message(CheckLabels({"file:///x.csv", "csv"}, spec, {"red", "blue"}, folder->string(), {}));
@@ -107,7 +107,7 @@ TEST_F(LabelValuesTest, OneReadableLabelIsEnoughForOtherTasks) {
   spec.schema.task = model::Task::kMultiClass;
   EXPECT_EQ(check("a,green\nb,blue\n"), "");
   EXPECT_THAT(check("a,green\n"), HasSubstr("column 1: the label 'green' is no class of the training data"));
-  spec.schema = {.task = model::Task::kMultiLabel, .label_columns = {0, 1}};
+  spec.schema = {.label_columns = {0, 1}, .task = model::Task::kMultiLabel};
   EXPECT_EQ(check("1,0\n"), "");
   EXPECT_THAT(check("1,2\n"), HasSubstr("column 1: the label '2' is neither 0 nor 1"));
   base::RemoveTempDir(*folder);

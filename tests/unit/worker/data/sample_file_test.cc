@@ -1,10 +1,11 @@
 // Rows of a table in a mapped file: the same as in memory, in little memory, and never wrong.
 #include "worker/data/sample_file.h"
+#include "tests/unit/worker/data/child_memory.h"
+#include "tests/unit/worker/data/sample_folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -74,20 +75,7 @@ class SampleFileTest : public testing::Test {
     std::ofstream(root_ / "data" / name, std::ios::binary) << text;
     WaitForTheClock();
   }
-  // Files that are changed at nearly the time at which they are read are not shared: waits until that time is over.
-  void WaitForTheClock() {
-    struct stat written = {}, now = {};
-    const fs::path probe = root_ / "probe";
-    std::ofstream(probe) << "1";
-    ASSERT_EQ(stat(probe.c_str(), &written), 0);
-    do {
-      fs::remove(probe);
-      std::ofstream(probe) << "2";
-      ASSERT_EQ(stat(probe.c_str(), &now), 0);
-    } while ((now.st_ctim.tv_sec - written.st_ctim.tv_sec) * 1'000'000'000 + now.st_ctim.tv_nsec -
-                 written.st_ctim.tv_nsec <
-             80'000'000);
-  }
+  void WaitForTheClock() { worker::WaitForTheClock(root_); }
   absl::StatusOr<std::shared_ptr<const Dataset>> Load(bool file, int threads = 2,
                                                       const Transform* transform = nullptr) {
     said_.clear();
@@ -134,12 +122,7 @@ class SampleFileTest : public testing::Test {
       ExpectEqual(**memory, **again);
     }
   }
-  std::vector<fs::path> Files() const {
-    std::vector<fs::path> files;
-    std::error_code absent;
-    for (const auto& entry : fs::directory_iterator(folder_, absent)) files.push_back(entry.path());
-    return files;
-  }
+  std::vector<fs::path> Files() const { return FilesIn(folder_); }
   struct stat StatOf(const fs::path& path) {
     struct stat status = {};
     EXPECT_EQ(stat(path.c_str(), &status), 0);
@@ -439,47 +422,21 @@ TEST_F(SampleFileTest, OnlyTheFilesThatWereUsedLastAreKept) {
 // The most resident memory of a process that reads the table, and without pages of files after all rows were used.
 TEST_F(SampleFileTest, MemoryDoesNotGrowWithTheRows) {
   if (std::getenv("MEDLEY_SANITIZE") != nullptr) return;  // sanitizers take memory of their own
-  struct Memory {
-    int64_t highest = 0, after = 0;
-  };
   const auto measure = [&](bool file) {
-    int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-      const auto value = [](const std::string& name) {
-        std::ifstream status("/proc/self/status");
-        int64_t kib = 0;
-        for (std::string word; status >> word;) {
-          if (word == name) status >> kib;
-        }
-        return kib << 10;
-      };
-      malloc_trim(0);
-      std::ofstream("/proc/self/clear_refs") << "5";
-      const int64_t before = value("VmHWM:"), anonymous = value("RssAnon:");
-      const auto data = Load(file);
-      Memory memory;
-      if (data.ok()) {
-        memory.highest = value("VmHWM:") - before;
-        std::vector<int64_t> rows(1000);
-        Batch batch;
-        for (int64_t first = 0; first + 1000 <= (*data)->rows(); first += 1000) {
-          std::iota(rows.begin(), rows.end(), first);
-          (*data)->Gather(rows, batch);
-        }
-        malloc_trim(0);
-        memory.after = value("RssAnon:") - anonymous;
+    std::shared_ptr<const Dataset> data;  // which counts as kept
+    const auto load = [&] {
+      const auto loaded = Load(file);
+      if (loaded.ok()) data = *loaded;
+      return loaded.ok();
+    };
+    return MemoryInChild(load, [&] {
+      std::vector<int64_t> rows(1000);
+      Batch batch;
+      for (int64_t first = 0; first + 1000 <= data->rows(); first += 1000) {
+        std::iota(rows.begin(), rows.end(), first);
+        data->Gather(rows, batch);
       }
-      _exit(write(ends[1], &memory, sizeof memory) == sizeof memory ? 0 : 1);
-    }
-    Memory memory;
-    EXPECT_EQ(read(ends[0], &memory, sizeof memory), static_cast<ssize_t>(sizeof memory));
-    close(ends[0]);
-    close(ends[1]);
-    waitpid(child, nullptr, 0);
-    EXPECT_GT(memory.highest, 0);
-    return memory;
+    });
   };
   int64_t highest[2] = {};
   const std::string header = "y,c,a,b,w\n", block = Table(100'000).substr(header.size());
@@ -487,15 +444,15 @@ TEST_F(SampleFileTest, MemoryDoesNotGrowWithTheRows) {
     std::string text = header;
     for (int i = 0; i < rows; i += 100'000) text += block;
     Write(text);
-    const Memory memory = measure(false), file = measure(true);
+    const ChildMemory memory = measure(false), file = measure(true);
     const auto size = static_cast<int64_t>(fs::file_size(root_ / "data" / "x.csv"));
     std::printf(
         "%.0f MB of text: in memory %.0f MiB at most, %.0f MiB kept; in a file %.0f MiB at most, %.1f MiB kept\n",
         static_cast<double>(size) / 1e6, static_cast<double>(memory.highest) / kMib,
-        static_cast<double>(memory.after) / kMib, static_cast<double>(file.highest) / kMib,
-        static_cast<double>(file.after) / kMib);
+        static_cast<double>(memory.kept) / kMib, static_cast<double>(file.highest) / kMib,
+        static_cast<double>(file.kept) / kMib);
     EXPECT_GT(memory.highest, rows * 28);
-    EXPECT_LT(file.after, 10 * kMib) << "what the allocator keeps";
+    EXPECT_LT(file.kept, 10 * kMib) << "what the allocator keeps";
     (rows > 500'000 ? highest[1] : highest[0]) = file.highest;
     EXPECT_LT(file.highest, 32 * kMib);
   }

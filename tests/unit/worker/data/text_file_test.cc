@@ -6,9 +6,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "common/base/file.h"
 #include "common/base/status.h"
@@ -35,6 +37,14 @@ std::string Gzip(const std::string& text) {
   EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
   out.resize(stream.total_out);
   deflateEnd(&stream);
+  return out;
+}
+
+std::string Zstd(const std::string& text, bool checksum = false) {
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, checksum ? 1 : 0);
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  out.resize(ZSTD_compress2(context.get(), out.data(), out.size(), text.data(), text.size()));
   return out;
 }
 
@@ -65,7 +75,9 @@ class TextFileTest : public testing::Test {
 TEST_F(TextFileTest, ReadsPlainAndCompressedText) {
   std::string text;
   for (int i = 0; i < 200000; ++i) text += std::to_string(i) + (i % 3 == 0 ? "\n" : ",");
-  for (const std::string& bytes : {text, Gzip(text), Gzip(text.substr(0, 1000)) + Gzip(text.substr(1000))}) {
+  for (const std::string& bytes : {text, Gzip(text), Gzip(text.substr(0, 1000)) + Gzip(text.substr(1000)), Zstd(text),
+                                   Zstd(text, true), Zstd(text.substr(0, 1000)) + Zstd(text.substr(1000)),
+                                   std::string("\x50\x2a\x4d\x18\x03\0\0\0abc", 11) + Zstd(text)}) {
     const auto read = ReadText(Write("x", bytes));
     ASSERT_THAT(read, base::IsOk());
     EXPECT_TRUE(*read == text);
@@ -104,7 +116,7 @@ TEST_F(TextFileTest, EncodingsAreReadOrNamed) {
   EXPECT_EQ(*ReadText(Write("x", Utf16(large + "\n", false))), large + "\n");
   EXPECT_THAT(Error("x", Utf16(text, false).substr(2)), HasSubstr("x: is text in UTF-16 without a byte order mark"));
   EXPECT_THAT(Error("x", std::string("\xff\xfe\0\0a\0\0\0", 8)), HasSubstr("is text in UTF-32"));
-  EXPECT_THAT(Error("x", std::string("PAR1\x15\0\x04", 7)), HasSubstr("is a Parquet file, not a table of text"));
+  EXPECT_THAT(Error("x", std::string("PAR1\x15\0\x04", 7)), HasSubstr("Parquet"));
   EXPECT_EQ(*ReadText(Write("x", "PAR1,PAR2\n1,2\n")), "PAR1,PAR2\n1,2\n") << "a table whose columns have these names";
 }
 
@@ -139,6 +151,17 @@ TEST_F(TextFileTest, DamageIsAnError) {
   EXPECT_THAT(Error("x.gz", good + "garbage"), HasSubstr("the gzip data are damaged"));
   EXPECT_THAT(Error("x.gz", "a,b\n"), HasSubstr("the content is not gzip, although the name ends in .gz"));
   EXPECT_THAT(Error("x.gz", ""), HasSubstr("the content is not gzip"));
+  const std::string packed = Zstd("some text that is compressed, some text that is compressed", true);
+  EXPECT_THAT(Error("x.zst", packed.substr(0, packed.size() - 3)), HasSubstr("x.zst: the zstd data end in the middle"));
+  EXPECT_THAT(Error("x", packed.substr(0, 5)), HasSubstr("x: the zstd data end in the middle"));
+  damaged = packed;
+  damaged[packed.size() - 2] ^= 0x55;  // of the checksum
+  EXPECT_THAT(Error("x", damaged), HasSubstr("x: the zstd data are damaged"));
+  EXPECT_THAT(Error("x.zst", packed + "garbage"), HasSubstr("the zstd data are damaged"));
+  EXPECT_THAT(Error("x.zst", good), HasSubstr("the content is not zstd, although the name ends in .zst"));
+  EXPECT_THAT(Error("x.gz", packed), HasSubstr("the content is not gzip"));
+  // A frame that says it needs a window of 2 GiB.
+  EXPECT_THAT(Error("x", std::string("\x28\xb5\x2f\xfd\x00\xa8\x01\0\0", 9)), HasSubstr("the zstd data are damaged"));
   EXPECT_EQ(ReadText(folder_ / "absent").status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(ReadText(folder_).ok()) << "a folder";
 }

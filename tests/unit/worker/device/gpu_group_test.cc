@@ -13,7 +13,7 @@
 #include "worker/collective/key_value_store.h"
 #include "worker/device/testing/host_device.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 namespace {
 
 using base::IsOk;
@@ -48,7 +48,7 @@ void ExpectSums(int rank, Group& group) {
     std::vector<float> values(count, static_cast<float>(rank + 1)), by_levels = values;
     ASSERT_THAT(group.AllreduceSum(values, AllreduceAlgorithm::kAuto), IsOk());
     ASSERT_THAT(group.AllreduceSum(by_levels, std::span(&level, 1), 0), IsOk());
-    EXPECT_THAT(values, testing::Each(6.0F));
+    EXPECT_THAT(values, ::testing::Each(6.0F));
     EXPECT_EQ(by_levels, values);
   }
 }
@@ -73,11 +73,11 @@ TEST(GpuGroupTest, NcclEncryptsNothingSoItStaysOnAMachine) {
   };
   EXPECT_EQ(WhyNotOverGpus({card(1, 'a', true), card(2, 'b', true)}), "");
   EXPECT_EQ(WhyNotOverGpus({card(1, 'a', false), card(2, 'a', false)}), "");
-  EXPECT_THAT(WhyNotOverGpus({card(1, 'a', false), card(2, 'b', true)}), testing::HasSubstr("MEDLEY_PLAIN_NCCL"));
-  EXPECT_THAT(WhyNotOverGpus({card(1, '\0', false), card(2, '\0', false)}), testing::HasSubstr("not encrypt"))
+  EXPECT_THAT(WhyNotOverGpus({card(1, 'a', false), card(2, 'b', true)}), ::testing::HasSubstr("MEDLEY_PLAIN_NCCL"));
+  EXPECT_THAT(WhyNotOverGpus({card(1, '\0', false), card(2, '\0', false)}), ::testing::HasSubstr("not encrypt"))
       << "the machines are not known";
-  EXPECT_THAT(WhyNotOverGpus({card(1, 'a', true), card(1, 'a', true)}), testing::HasSubstr("the same GPU"));
-  EXPECT_THAT(WhyNotOverGpus({card(1, 'a', true), GpuCard{}}), testing::HasSubstr("not every trainer"));
+  EXPECT_THAT(WhyNotOverGpus({card(1, 'a', true), card(1, 'a', true)}), ::testing::HasSubstr("the same GPU"));
+  EXPECT_THAT(WhyNotOverGpus({card(1, 'a', true), GpuCard{}}), ::testing::HasSubstr("not every trainer"));
 }
 
 TEST(GpuGroupTest, ClosingWakesARankThatWaitsForOthers) {
@@ -86,10 +86,10 @@ TEST(GpuGroupTest, ClosingWakesARankThatWaitsForOthers) {
     std::jthread closer([&group] { group.Close("the job has changed its plan"); });
     float value = 1;
     EXPECT_THAT(group.AllreduceSum({&value, 1}, AllreduceAlgorithm::kAuto),
-                StatusIs(absl::StatusCode::kAborted, testing::HasSubstr("the job has changed its plan")));
+                StatusIs(absl::StatusCode::kAborted, ::testing::HasSubstr("the job has changed its plan")));
     EXPECT_THAT(group.Barrier(), StatusIs(absl::StatusCode::kAborted));
   });
 }
 
 }  // namespace
-}  // namespace medley::device
+}  // namespace medley::worker::device

@@ -13,7 +13,7 @@
 #include "worker/device/device.h"
 #include "worker/device/testing/needs_gpu.h"
 
-namespace medley::device {
+namespace medley::worker::device {
 namespace {
 
 using base::IsOk;
@@ -27,13 +27,13 @@ TEST(GpuTest, AsksForAGpuAndGetsOneOrASentence) {
     EXPECT_EQ((*gpu)->index(), 0);
     EXPECT_EQ((*gpu)->id(), (*OpenGpu())->id());
   } else if (BuiltForGpus()) {
-    EXPECT_THAT(gpu, StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("no GPU: ")));
+    EXPECT_THAT(gpu, StatusIs(absl::StatusCode::kNotFound, ::testing::HasSubstr("no GPU: ")));
   } else {
-    EXPECT_THAT(gpu, StatusIs(absl::StatusCode::kUnimplemented, testing::HasSubstr("cmake --preset cuda")));
+    EXPECT_THAT(gpu, StatusIs(absl::StatusCode::kUnimplemented, ::testing::HasSubstr("cmake --preset cuda")));
   }
 }
 
-class OnAGpuTest : public testing::Test {
+class OnAGpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     MEDLEY_NEEDS_GPU();
@@ -69,4 +69,4 @@ TEST_F(OnAGpuTest, JoiningEndsWithoutTheOtherRank) {
 }
 
 }  // namespace
-}  // namespace medley::device
+}  // namespace medley::worker::device

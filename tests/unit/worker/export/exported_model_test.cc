@@ -12,6 +12,29 @@ using base::IsOk;
 using base::StatusIs;
 using testing::HasSubstr;
 
+// One layer of each kind that takes vectors, and layers that do not take the one before them. 2 ids, 2 numbers.
+std::vector<model::LayerSpec> AllKinds() {
+  return {{.name = "n", .kind = "Numerics"},
+          {.name = "e", .kind = "Embedding", .out = 4, .fields = 1, .numerics = false},
+          {.name = "f", .kind = "Embedding", .out = 4, .first = 1, .combine = "sum", .numerics = true},
+          {.name = "s", .kind = "Slice", .out = 2, .inputs = {"e"}, .dim = 4, .first = 1},
+          {.name = "add", .kind = "Add", .inputs = {"n", "s"}},
+          {.name = "times", .kind = "Multiply", .inputs = {"n", "add"}},
+          {.name = "pool", .kind = "Pool", .inputs = {"e", "f"}, .dim = 2, .combine = "max"},
+          {.name = "mean", .kind = "Pool", .inputs = {"e", "f"}, .dim = 2, .combine = "mean"},
+          {.name = "pairs", .kind = "Interaction", .inputs = {"n", "e", "f"}, .dim = 2},
+          {.name = "fm", .kind = "FactorizationMachine", .inputs = {"e", "f"}, .dim = 2},
+          {.name = "match", .kind = "Match", .inputs = {"e", "f"}, .dim = 2},
+          {.name = "dot", .kind = "InnerProduct", .inputs = {"pool", "mean"}},
+          {.name = "cos", .kind = "Cosine", .inputs = {"pool", "mean"}},
+          {.name = "c1", .kind = "Cross", .inputs = {"f"}},
+          {.name = "c2", .kind = "Cross", .inputs = {"f", "c1"}},
+          {.name = "skip", .kind = "FullyConnected", .out = 3, .activation = "tanh", .inputs = {"times"}},
+          {.name = "all", .kind = "Concat", .inputs = {"pairs", "fm", "match", "dot", "cos", "c2", "skip"}},
+          {.name = "out", .kind = "FullyConnected", .out = 1},
+          {.name = "loss", .kind = "Loss"}};
+}
+
 ExportedModel Model(const std::string& name, model::Task task = model::Task::kBinary) {
   model::JobSpec job;
   job.model.name = name;
@@ -19,6 +42,10 @@ ExportedModel Model(const std::string& name, model::Task task = model::Task::kBi
   job.model.embedding_rows = 100;
   job.model.hidden = {8};
   if (name == "residual") job.model.hidden = {8, 4, 8};
+  if (name == "layers") {
+    job.model.name.clear();
+    job.model.layers = AllKinds();
+  }
   job.data.train = {"file:///x.csv", "csv"};
   job.data.schema = {.label_column = 4,
                      .label_positive = ">50K",
@@ -103,7 +130,7 @@ TEST(ExportedModelTest, HowValuesAreReadIsReadBack) {
 }
 
 TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
-  for (const char* name : {"ctrdnn", "mlp", "logistic", "residual", "two-tower"}) {
+  for (const char* name : {"ctrdnn", "mlp", "logistic", "residual", "two-tower", "layers"}) {
     const ExportedModel model = Model(name);
     const auto read = ParseExportedModel(ModelJson(model, {}), SchemaJson(model));
     ASSERT_THAT(read, IsOk()) << name;
@@ -132,6 +159,9 @@ TEST(ExportedModelTest, EveryModelIsReadBackAsItWasWritten) {
       EXPECT_EQ(is.output_width, was.output_width);
       EXPECT_EQ(is.input_width, was.input_width);
       EXPECT_EQ(is.inputs, was.inputs);
+      EXPECT_EQ(is.dim, was.dim);
+      EXPECT_EQ(is.first, was.first);
+      EXPECT_EQ(is.combine, was.combine);
       ASSERT_EQ(is.parameters.size(), was.parameters.size());
       for (size_t p = 0; p < is.parameters.size(); ++p) {
         EXPECT_EQ(is.parameters[p].first_field, was.parameters[p].first_field);
@@ -156,17 +186,37 @@ TEST(ExportedModelTest, GraphsThatDoNotFitAreRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
   const std::string inputs = "\"fc1\",\n        \"fc3\"";
-  refused("residual", inputs, "\"fc1\"", "inputs: must be two layers, in their order");
-  refused("residual", inputs, "\"fc3\", \"fc1\"", "inputs: must be two layers, in their order");
-  refused("residual", inputs, "\"fc1\", \"fc1\"", "inputs: must be two layers, in their order");
+  refused("residual", inputs, "\"fc1\"", "inputs: must be 2 to 64 layers before it, not 1");
+  refused("residual", inputs, "\"fc3\", \"fc1\"", "inputs: must be different layers, in their order");
+  refused("residual", inputs, "\"fc1\", \"fc1\"", "inputs: must be different layers, in their order");
   refused("residual", inputs, "\"fc1\", \"fc_out\"", "inputs: no layer before it is 'fc_out'");
-  refused("residual", inputs, "\"fc2\", \"fc3\"", "the width of an input is 4, but must be 8");
-  refused("two-tower", "\"fc1_1\",\n        \"fc2_1\"", "\"embedding_1\", \"fc2_1\"", "but must be 8");
+  refused("residual", inputs, "\"fc2\", \"fc3\"", "adds inputs of one width, but 'fc2' has 4 and 'fc3' has 8 numbers");
+  refused("two-tower", "\"fc1_1\",\n        \"fc2_1\"", "\"embedding_1\", \"fc2_1\"",
+          "multiplies inputs of one width, but 'embedding_1' has 4 and 'fc2_1' has 8 numbers");
   refused("two-tower", "\"firstField\": 1", "\"firstField\": 0", "fields: another Embedding has some of them");
   refused("two-tower", "\"firstField\": 1", "\"firstField\": 2",
           "fields: the ids of a sample are [0, 2), not [2, 2 + 1)");
   refused("two-tower", "\"firstField\": 1", "\"firstField\": -1", "not [-1, -1 + 1)");
+  refused("layers", "\"dim\": 2,\n      \"combine\": \"max\"", "\"dim\": 3, \"combine\": \"max\"",
+          "takes vectors of 3 numbers, but 'e' has 4 numbers");
+  refused("layers", "\"combine\": \"max\"", "\"combine\": \"least\"", "combine: 'least' is unknown");
+  refused("layers", "\"kind\": \"Interaction\"", "\"kind\": \"Match\"", "must be 2 to 2 layers before it, not 3");
+  refused("layers", "\"dim\": 2,\n      \"outputs\": 15", "\"dim\": 2, \"outputs\": 20",
+          "outputs is 20, but must be 15");
+  refused("layers", "\"dim\": 2,\n      \"outputs\": 15", "\"outputs\": 15", "dim: is required");
+  refused("layers", "\"first\": 1,", "\"first\": 3,", "takes the numbers 3 to 4 of vectors that have 4");
+  refused("layers", "\"first\": 1,", "\"first\": -1,", "first: -1 is out of range");
   refused("two-tower", "\"kind\": \"Multiply\"", "\"kind\": \"Divide\"", "kind: 'Divide' is unknown");
+}
+
+// Readers of version 1 would take the layer before instead of the one that is named.
+TEST(ExportedModelTest, NamedInputsAreAnotherVersion) {
+  const ExportedModel chain = Model("residual"), graph = Model("layers");
+  EXPECT_THAT(ModelJson(chain, {}), HasSubstr("\"formatVersion\": 1"));
+  EXPECT_THAT(ModelJson(graph, {}), HasSubstr("\"formatVersion\": 2"));
+  EXPECT_THAT(ParseExportedModel(Replaced(ModelJson(graph, {}), "\"formatVersion\": 2", "\"formatVersion\": 3"),
+                                 SchemaJson(graph)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("formatVersion 3 is not supported")));
 }
 
 TEST(ExportedModelTest, EveryTaskIsReadBackAsItWasWritten) {
@@ -262,8 +312,11 @@ TEST(ExportedModelTest, DamagedFilesAreRefusedWithTheFieldsName) {
   };
   refused("{", schema, "model.json: the file is not a JSON object");
   refused(layers, "[]", "schema.json: the file is not a JSON object");
-  refused(Replaced(layers, "\"formatVersion\": 1", "\"formatVersion\": 2"), schema,
-          "model.json: formatVersion 2 is not supported");
+  refused(Replaced(layers, "\"formatVersion\": 1", "\"formatVersion\": 3"), schema,
+          "model.json: formatVersion 3 is not supported, this program reads versions up to 2");
+  refused(Replaced(layers, "\"formatVersion\": 1", "\"formatVersion\": 0"), schema, "formatVersion 0 is not supported");
+  refused(layers, Replaced(schema, "\"formatVersion\": 1", "\"formatVersion\": 2"),
+          "schema.json: formatVersion 2 is not supported, this program reads version 1");
   refused(Replaced(layers, "\"kind\": \"Loss\"", "\"kind\": \"Conv\""), schema, "layers[3].kind: 'Conv' is unknown");
   refused(Replaced(layers, "\"outputs\": 8", "\"outputs\": 9"), schema, "layers[1]: outputs is 9, but must be 8");
   refused(Replaced(layers, "\"activation\": \"relu\"", "\"activation\": \"gelu\""), schema, "'gelu' is unknown");

@@ -19,7 +19,7 @@
 #include "worker/exported/pickle.h"
 #include "worker/exported/zip.h"
 
-namespace medley::exported {
+namespace medley::worker::exported {
 namespace {
 
 using ::testing::HasSubstr;
@@ -392,8 +392,8 @@ TEST_F(ArchiveTest, OperatorsThatDoMoreThanCompute) {
   for (const char* packed : {"aten._pack_padded_sequence.default", "aten._pad_packed_sequence.default",
                              "aten.lstm.data", "aten.gru.data", "aten.rnn_tanh.data"}) {
     EXPECT_THAT(refuse(packed),
-                testing::AllOf(HasSubstr("without pack_padded_sequence, give the recurrent layer the padded batch"),
-                               HasSubstr("make.py:27")))
+                ::testing::AllOf(HasSubstr("without pack_padded_sequence, give the recurrent layer the padded batch"),
+                                 HasSubstr("make.py:27")))
         << packed;
   }
   EXPECT_THAT(refuse("aten.from_file.default"), HasSubstr("node 1 ('aten.from_file.default' of module '', make.py:27"));
@@ -432,4 +432,4 @@ TEST_F(ArchiveTest, OnlyRegularFiles) {
 }
 
 }  // namespace
-}  // namespace medley::exported
+}  // namespace medley::worker::exported

@@ -115,6 +115,79 @@ TEST_P(AdamReferenceTest, EqualsTorchOver50Steps) {
 INSTANTIATE_TEST_SUITE_P(Torch, AdamReferenceTest, testing::Values("dense", "sparse"),
                          [](const auto& at) { return std::string(at.param); });
 
+// Algorithm 1 of McMahan et al. 2013 ("Ad click prediction: a view from the trenches") in double precision, with L1 and
+// L2. Weights that do not begin at 0 have the z of which they follow.
+struct FtrlReference {
+  double rate = 0.1, beta = 1, l1 = 0, l2 = 0;
+  struct Weight {
+    double w = 0, n = 0, z = 0;
+  };
+  double Of(double n, double z) const {
+    return std::abs(z) <= l1 ? 0 : -(z - std::copysign(l1, z)) / ((beta + std::sqrt(n)) / rate + l2);
+  }
+  void Begin(Weight& weight) const {
+    if (weight.w != 0) weight.z = -(weight.w * (beta / rate + l2) + std::copysign(l1, weight.w));
+    EXPECT_NEAR(Of(0, weight.z), weight.w, 1e-12);
+  }
+  void Update(Weight& weight, double g) const {
+    const double sigma = (std::sqrt(weight.n + g * g) - std::sqrt(weight.n)) / rate;
+    weight.z += g - sigma * weight.w;
+    weight.n += g * g;
+    weight.w = Of(weight.n, weight.z);
+  }
+};
+
+// Random gradients, of which some steps have none; half of the weights begin at 0, as in the paper.
+TEST(OptimizerTest, FtrlEqualsItsPaper) {
+  for (const FtrlReference& reference :
+       {FtrlReference{}, FtrlReference{.rate = 0.05, .beta = 0.5, .l1 = 0.3}, FtrlReference{.rate = 0.5, .l2 = 2},
+        FtrlReference{.rate = 0.2, .beta = 2, .l1 = 0.1, .l2 = 0.5}}) {
+    Optimizer optimizer = *MakeOptimizer("ftrl", reference.rate);
+    EXPECT_EQ(optimizer.ftrl_beta, 1);
+    optimizer.ftrl_beta = static_cast<float>(reference.beta);
+    optimizer.l1 = static_cast<float>(reference.l1);
+    optimizer.l2 = static_cast<float>(reference.l2);
+    constexpr size_t kWeights = 64;
+    std::vector<float> weights(kWeights), state(2 * kWeights), gradient(kWeights);
+    std::vector<FtrlReference::Weight> expected(kWeights);
+    base::Rng random(7);
+    const auto uniform = [&](double most) { return static_cast<float>(random.Uniform(-most, most)); };
+    for (size_t i = 0; i < kWeights; ++i) {
+      weights[i] = i % 2 == 0 ? 0 : uniform(0.2);
+      expected[i].w = weights[i];
+      reference.Begin(expected[i]);
+    }
+    size_t zeros = 0;
+    for (int step = 0; step < 200; ++step) {
+      for (size_t i = 0; i < kWeights; ++i) {
+        gradient[i] = (static_cast<size_t>(step) + i) % 3 == 0 ? 0 : uniform(0.3);
+        reference.Update(expected[i], gradient[i]);
+      }
+      Apply(optimizer, weights, state, gradient);
+      for (size_t i = 0; i < kWeights; ++i) {
+        ASSERT_NEAR(weights[i], expected[i].w, 1e-6) << "step " << step << ", weight " << i;
+        zeros += step >= 20 && weights[i] == 0 ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(zeros > 0, reference.l1 > 0) << zeros << " zeros: L1 makes weights sparse, L2 does not";
+  }
+}
+
+TEST(OptimizerTest, FtrlKeepsAWeightWithoutGradient) {
+  Optimizer optimizer = *MakeOptimizer("ftrl", 0.1);
+  optimizer.l1 = 0.5F;
+  optimizer.ftrl_beta = 0;
+  const std::vector<float> initial = {0.25F, -0.25F, 0, 1e-30F};
+  std::vector<float> weights = initial, state(8), none(4);
+  for (int step = 0; step < 3; ++step) Apply(optimizer, weights, state, none);
+  EXPECT_EQ(weights, initial);
+  EXPECT_EQ(state, std::vector<float>(8));
+  Apply(optimizer, weights, state, std::vector<float>{1e-30F, 0, 0, 0});
+  EXPECT_EQ(weights, initial) << "its square is 0";
+  Apply(optimizer, weights, state, std::vector<float>{1, 1, 1, 1});
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(std::isfinite(weights[i])) << i;
+}
+
 TEST(OptimizerTest, AdamInPlaceAndInOtherSpansGivesTheSameBits) {
   const Optimizer optimizer = MakeOptimizer("adam", 0.05)->AtStep(3);
   for (const size_t size : {1U, 7U, 8U, 1003U}) {
@@ -139,9 +212,13 @@ TEST(OptimizerTest, SaysHowMuchStateItKeeps) {
   EXPECT_EQ(StateFactor(OptimizerKind::kAdam), 4);
   EXPECT_EQ(StateFactor(OptimizerKind::kRmsprop), 3);
   EXPECT_EQ(StateFactor(OptimizerKind::kRmspropMomentum), 4);
-  EXPECT_EQ(RowFloats(OptimizerKind::kSgd, 4), 8U);
+  EXPECT_EQ(StateFactor(OptimizerKind::kFtrl), 4);
+  EXPECT_EQ(RowFloats(OptimizerKind::kSgd, 4), 4U);
   EXPECT_EQ(RowFloats(OptimizerKind::kAdagrad, 4), 8U);
   EXPECT_EQ(RowFloats(OptimizerKind::kAdam, 4), 12U);
+  EXPECT_TRUE(IsRowWidth(OptimizerKind::kSgd, 4, 4) && IsRowWidth(OptimizerKind::kSgd, 4, 8));
+  EXPECT_TRUE(IsRowWidth(OptimizerKind::kAdam, 4, 12) && !IsRowWidth(OptimizerKind::kAdam, 4, 8));
+  EXPECT_FALSE(IsRowWidth(OptimizerKind::kSgd, 4, 12));
 }
 
 TEST(OptimizerTest, RefusesUnknownNamesAndRates) {

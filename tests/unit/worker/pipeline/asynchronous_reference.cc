@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
+#include "worker/data/block_order.h"
 #include "worker/model/block_model.h"
 #include "worker/params/initialize.h"
 #include "worker/pipeline/batch_assembler.h"
@@ -121,7 +122,8 @@ std::vector<double> ReferenceLosses(const model::JobSpec& job, const Dataset& da
   const Optimizer optimizer = *MakeOptimizer(job.training.optimizer, job.training.learning_rate);
   std::vector<SeatTable> tables;
   for (const ParameterSpec& spec : graph.Parameters(true)) tables.push_back({spec});
-  BatchAssembler assembler(1, {.seed = job.training.seed}, data, std::move(tables));
+  BatchAssembler assembler(1, {.seed = job.training.seed, .blocks = BlockOrderOf(job.data, data.rows())}, data,
+                           std::move(tables));
   History history(graph, optimizer, job.training.seed);
   std::vector<std::unique_ptr<ReferenceStage>> stages;
   const ReferencePipeline* pipeline = nullptr;
@@ -138,7 +140,7 @@ std::vector<double> ReferenceLosses(const model::JobSpec& job, const Dataset& da
         stages.push_back(std::make_unique<ReferenceStage>(graph, range, optimizer, job.training.seed));
       }
     }
-    if (!assembler.Assemble(lease, batch).ok()) break;
+    if (!assembler.Assemble(lease, {}, batch).ok()) break;
     std::vector<std::span<const float>> values;
     for (size_t i = 0; i < stages.size(); ++i) {
       const int64_t version = std::max(drained, lease.step - LagOf(*pipeline, static_cast<int>(i)));

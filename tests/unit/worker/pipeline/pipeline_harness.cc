@@ -71,7 +71,9 @@ class DeviceReducer final : public DenseReducer {
 absl::Status RunDevice(World& world, int device, Part& part) {
   ExecutorParts parts{.blocks = std::vector<BlockCompute*>(world.programs.training.blocks.size(), nullptr),
                       .data = &world.train,
-                      .clock = &world.clock};
+                      .clock = &world.clock,
+                      .blocks_of_data = world.layout.blocks,
+                      .drawn = world.graph.operations.back().negatives};
   std::vector<std::unique_ptr<BlockCompute>> models;
   for (size_t b = 0; b < world.programs.training.blocks.size(); ++b) {
     const program::Block& block = world.programs.training.blocks[b];

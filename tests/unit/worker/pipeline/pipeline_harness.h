@@ -35,6 +35,7 @@ struct Layout {
   std::function<absl::StatusOr<std::unique_ptr<BlockCompute>>(const Graph&, model::OperationRange, const Optimizer&,
                                                               uint64_t seed, int kept_updates)>
       block = {};
+  BlockOrder blocks = {};  // in which the data are shuffled
 };
 
 // The plan of such a layout; stage s is of pool "p<s>".

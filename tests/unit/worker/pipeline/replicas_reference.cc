@@ -7,6 +7,7 @@
 #include "common/model/model.h"
 #include "common/program/compile.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
+#include "worker/data/block_order.h"
 #include "worker/model/block_model.h"
 #include "worker/pipeline/batch_assembler.h"
 
@@ -104,8 +105,9 @@ std::vector<double> ReferenceLosses(const model::JobSpec& job, const Dataset& da
     double loss = 0;
     for (size_t r = 0; r < replicas.size(); ++r) {
       const std::vector<double>& cuts = program.layouts.front().cuts;
-      BatchAssembler assembler(1, {{{cuts[r], cuts[r + 1]}}, job.training.seed}, data, {});
-      if (!assembler.Assemble(lease, replicas[r].data).ok()) return losses;
+      BatchAssembler assembler(1, {{{cuts[r], cuts[r + 1]}}, job.training.seed, BlockOrderOf(job.data, data.rows())},
+                               data, {});
+      if (!assembler.Assemble(lease, {}, replicas[r].data).ok()) return losses;
       loss += Compute(lease, replicas[r]);
     }
     losses.push_back(loss / lease.count);

@@ -1,6 +1,7 @@
 #include "worker/profiler/profiler.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
+#include "common/model/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,6 +45,9 @@ class FixedProbe : public CommunicationProbe {
     return 1e-9 * static_cast<double>(bytes);
   }
   absl::StatusOr<Traffic> Exchange(int64_t bytes) override { return Traffic{2e-9 * static_cast<double>(bytes), 0}; }
+  absl::StatusOr<double> ExchangeAmidComputation(int64_t bytes, int64_t) override {
+    return 1e-5 + 1e-9 * static_cast<double>(bytes);
+  }
   absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int) override {
     return ServerCost{{static_cast<double>(rows) * 1e-6, 0}, static_cast<double>(rows) * 5e-7};
   }
@@ -74,6 +78,9 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   EXPECT_EQ(profile->profile_batch_size, 256);
   EXPECT_EQ(profile->id, "0123456789abcdef");
   ASSERT_EQ(profile->model.layers.size(), 5U);
+  ASSERT_EQ(profile->links.size(), 1U);
+  EXPECT_NEAR(profile->links[0].processor_seconds_per_byte, 0.5e-9, 1e-15) << "amid computation, each way half";
+  EXPECT_NEAR(profile->links[0].processor_seconds_per_message * profile->micro_batches, 5.5e-6, 0.1e-6);
   for (const model::Layer& layer : profile->model.layers) {
     ASSERT_EQ(layer.profiles.size(), 1U);
     EXPECT_EQ(layer.profiles[0].resource_type, "cpu-spot");

@@ -116,6 +116,7 @@ TEST_F(PsTest, TwoTrainersThreeShards) {
   ASSERT_THAT(a.Connect({}), IsOk());
   std::vector<std::vector<float>> before, after;
   ASSERT_THAT(a.Pull(1, std::span(&table, 1), before, {}), IsOk());
+  for (const Shard& shard : shards_) EXPECT_EQ(shard.store->Rows(), 0) << "a pull creates no rows";
   const std::vector<float> gradient(200, 0.25f);
   const std::span<const float> view(gradient);
   std::jthread late([&] {  // the pull of step 2 waits for this push
@@ -231,20 +232,20 @@ TEST_F(PsTest, LargePullsAndPushesAreSplit) {
 
 TEST_F(PsTest, EveryMethodNeedsTheToken) {
   StartShards(1, 1);
-  ExpectEveryMethodNeedsTheToken(addresses_[0], *job::v1::PullRequest::descriptor()->file(), 3);
+  ExpectEveryMethodNeedsTheToken(addresses_[0], *job::v1::PullRequest::descriptor()->file(), 4);
 }
 
 // Otherwise anyone could make the server keep as many large messages as it has connections.
 TEST_F(PsTest, TheTokenIsCheckedBeforeTheRequestIsRead) {
   StartShards(1, 1);
-  for (const char* method : {"Pull", "Push", "ExportRows"}) {
+  for (const char* method : {"Pull", "Push", "Replay", "ExportRows"}) {
     ExpectRefusedBeforeTheRequest(addresses_[0], "/medley.job.v1.ParameterServerService/" + std::string(method));
   }
 }
 
 TEST_F(PsTest, ACallWithoutARequestIsRefused) {
   StartShards(1, 1);
-  for (const char* method : {"Pull", "Push", "ExportRows"}) {
+  for (const char* method : {"Pull", "Push", "Replay", "ExportRows"}) {
     grpc::GenericStub stub(rpc::MakeChannel(addresses_[0]));
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = "token", .timeout = base::seconds(60), .wait_for_ready = true});

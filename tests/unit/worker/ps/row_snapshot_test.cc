@@ -112,8 +112,8 @@ TEST_F(RowSnapshotTest, NothingThatHappensMeanwhileChangesIt) {
     if (rng.Below(2) == 0) {
       ASSERT_THAT(store_.UndoTo(--step), IsOk());
     }
-    std::vector<float> created;  // pulls create rows
-    ASSERT_THAT(store_.Read(0, std::vector<uint64_t>{kKeys + rng.Below(kKeys)}, created), IsOk());
+    const std::vector<uint64_t> created{kKeys + rng.Below(kKeys)};
+    ASSERT_THAT(store_.Import(0, created, std::vector<float>(2 * kColumns, 3.0f)), IsOk());
     const std::vector<uint64_t> keys = Keys(rng, 10);
     ASSERT_THAT(store_.Import(1, keys, std::vector<float>(keys.size() * 2 * kColumns, 5.0f)), IsOk());
   };

@@ -35,7 +35,7 @@ Optimizer Adagrad() { return {.kind = OptimizerKind::kAdagrad, .learning_rate = 
 RowStore Store() { return RowStore({Spec()}, Adagrad(), kSeed); }
 
 std::vector<float> Read(RowStore& store, const std::vector<uint64_t>& keys) {
-  std::vector<float> rows;
+  std::vector<float> rows(keys.size() * 4);
   EXPECT_THAT(store.Read(kTable, keys, rows), IsOk());
   return rows;
 }
@@ -56,6 +56,89 @@ TEST(RowStoreTest, NewRowsAreTheInitialisersWhateverTheOrder) {
     InitializeRow(Spec(), kSeed, static_cast<int64_t>(keys[k]), expected);
     for (size_t c = 0; c < 4; ++c) ASSERT_EQ(rows[k * 4 + c], expected[c]);
   }
+}
+
+// An evaluation reads rows of keys that no step has used. They would stay, and be in every checkpoint.
+TEST(RowStoreTest, ReadingCreatesNoRows) {
+  RowStore store = Store(), other = Store();
+  const std::vector<float> initial = Read(store, {1, 2, 3});
+  EXPECT_EQ(store.Rows(), 0);
+  ASSERT_THAT(Update(store, 1, {2}, 0.5f), IsOk());
+  EXPECT_EQ(store.Rows(), 1);
+  const std::vector<float> after = Read(store, {1, 2, 3});
+  EXPECT_EQ(store.Rows(), 1);
+  EXPECT_TRUE(std::equal(initial.begin(), initial.begin() + 4, after.begin()));
+  EXPECT_TRUE(std::equal(initial.begin() + 8, initial.end(), after.begin() + 8));
+  ASSERT_THAT(Update(other, 1, {2}, 0.5f), IsOk());
+  EXPECT_EQ(Read(other, {1, 2, 3}), after) << "a read changes no update";
+}
+
+TEST(RowStoreTest, AReadNeedsRoomForItsRows) {
+  RowStore store = Store();
+  std::vector<float> rows(7);
+  EXPECT_THAT(store.Read(kTable, std::vector<uint64_t>{1, 2}, rows), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(store.Read(kTable + 1, std::vector<uint64_t>{1}, rows), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(store.ReadFloats(kTable, 2).value(), 8U);
+  EXPECT_THAT(store.ReadFloats(kTable + 1, 2), StatusIs(absl::StatusCode::kNotFound));
+}
+
+// Keys in any order, several times, and from several trainers: as a loop over them would do it.
+TEST(RowStoreTest, GradientsOfAKeyAreSummedInTheOrderOfThePushes) {
+  base::Rng rng(5);
+  RowStore store = Store();
+  std::map<uint64_t, std::vector<float>> weights, state;
+  for (int64_t step = 1; step <= 20; ++step) {
+    std::vector<std::vector<uint64_t>> keys(1 + rng.Below(3));
+    std::vector<std::vector<float>> values(keys.size());
+    std::vector<GradientView> views;
+    std::map<uint64_t, std::vector<float>> sums;
+    for (size_t v = 0; v < keys.size(); ++v) {
+      for (uint64_t k = rng.Below(200); k > 0; --k) {
+        keys[v].push_back(rng.Below(300));
+        std::vector<float>& sum = sums[keys[v].back()];
+        const bool first = sum.empty();
+        sum.resize(4);
+        for (float& s : sum) {
+          values[v].push_back(static_cast<float>(rng.Uniform(-1, 1)));
+          s = first ? values[v].back() : s + values[v].back();
+        }
+      }
+      views.push_back({kTable, keys[v], values[v]});
+    }
+    ASSERT_THAT(store.Apply(step, views, 1), IsOk());
+    for (const auto& [key, sum] : sums) {
+      if (weights[key].empty()) {
+        weights[key].resize(4);
+        InitializeRow(Spec(), kSeed, static_cast<int64_t>(key), weights[key]);
+        state[key].resize(4);
+      }
+      Apply(Adagrad(), weights[key], state[key], sum);
+    }
+  }
+  for (const auto& [key, expected] : weights) ASSERT_EQ(Read(store, {key}), expected) << key;
+  EXPECT_EQ(store.Rows(), static_cast<int64_t>(weights.size()));
+}
+
+// Rows of SGD have no state. Older checkpoints have one as wide as the weights.
+TEST(RowStoreTest, RowsOfSgdAreOnlyWeights) {
+  const Optimizer sgd{.kind = OptimizerKind::kSgd, .learning_rate = 1};
+  RowStore store({Spec()}, sgd, kSeed);
+  const std::vector<uint64_t> keys = {7, 8};
+  ASSERT_THAT(store.Import(kTable, keys, std::vector<float>{1, 2, 3, 4, 0, 0, 0, 0, 5, 6, 7, 8, 0, 0, 0, 0}), IsOk());
+  EXPECT_EQ(Read(store, keys), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}));
+  ASSERT_THAT(store.Import(kTable, keys, std::vector<float>{8, 7, 6, 5, 4, 3, 2, 1}), IsOk());
+  EXPECT_EQ(Read(store, keys), (std::vector<float>{8, 7, 6, 5, 4, 3, 2, 1}));
+  EXPECT_THAT(store.Import(kTable, keys, std::vector<float>(24)), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(store.Import(kTable, keys, std::vector<float>(9)), StatusIs(absl::StatusCode::kInvalidArgument));
+  size_t floats = 0;
+  ASSERT_THAT(store.Export(
+                  0, [](int, uint64_t) { return true; },
+                  [&](const RowPiece& piece) {
+                    floats += piece.values.size();
+                    return absl::OkStatus();
+                  }),
+              IsOk());
+  EXPECT_EQ(floats, 8U);
 }
 
 // The rate belongs to the step, not to the number of updates that the shard has seen.
@@ -125,8 +208,16 @@ void ExpectTheBitsOfLocalTables(const Optimizer& adam) {
 
 TEST(RowStoreTest, AdamGivesTheBitsOfLocalTables) { ExpectTheBitsOfLocalTables(MakeOptimizer("adam", 0.01).value()); }
 
+TEST(RowStoreTest, FtrlGivesTheBitsOfLocalTables) {
+  Optimizer ftrl = MakeOptimizer("ftrl", 0.1).value();
+  ExpectTheBitsOfLocalTables(ftrl);
+  ftrl.l1 = 0.02F;
+  ftrl.l2 = 0.5F;
+  ExpectTheBitsOfLocalTables(ftrl);
+}
+
 TEST(RowStoreTest, DecayGivesTheBitsOfLocalTables) {
-  for (const char* name : {"sgd", "adagrad", "adam", "adamw"}) {
+  for (const char* name : {"sgd", "adagrad", "adam", "adamw", "ftrl"}) {
     SCOPED_TRACE(name);
     Optimizer optimizer = MakeOptimizer(name, 0.01).value();
     optimizer.weight_decay = 0.5F;
@@ -202,7 +293,7 @@ TEST(RowStoreTest, WrongGradientsChangeNothing) {
 
 TEST(RowStoreTest, RowsBeyondTheTableAreRefused) {
   RowStore store = Store();
-  std::vector<float> rows;
+  std::vector<float> rows(8);
   const std::vector<uint64_t> keys = {1, 1 << 20};
   const std::vector<float> values(16);
   EXPECT_THAT(store.Read(kTable, keys, rows), StatusIs(absl::StatusCode::kInvalidArgument));
@@ -259,7 +350,8 @@ TEST(RowStoreTest, PiecesHaveAtMostOneMebibyteAndCoverEveryRow) {
     RowStore store({spec}, Adagrad(), kSeed);
     std::vector<uint64_t> keys(columns == 1 ? kRows : kRows / 64);
     for (uint64_t key = 0; key < keys.size(); ++key) keys[key] = key;
-    Read(store, keys);
+    const std::vector<float> values(keys.size() * 2 * static_cast<size_t>(columns));
+    ASSERT_THAT(store.Import(kTable, keys, values), IsOk());
     size_t rows = 0, pieces = 0;
     EXPECT_THAT(store.Export(
                     0, [](int, uint64_t) { return true; },

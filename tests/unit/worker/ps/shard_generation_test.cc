@@ -23,10 +23,10 @@ std::shared_ptr<RowStore> MakeTestStore() {
   return std::make_shared<RowStore>(std::vector{spec}, Optimizer{.learning_rate = 0.1f}, 7);
 }
 
-std::vector<Gradients> SomeGradients() { return {{kTestTable, {1}, {1, 1, 1, 1}}}; }
+std::vector<Gradients> SomeGradients() { return {Gradients::Of(kTestTable, {1}, {1, 1, 1, 1})}; }
 
 std::vector<float> ReadRows(RowStore& store, const std::vector<uint64_t>& keys) {
-  std::vector<float> rows;
+  std::vector<float> rows(keys.size() * 4);
   EXPECT_THAT(store.Read(kTestTable, keys, rows), IsOk());
   return rows;
 }
@@ -73,9 +73,9 @@ TEST(ShardGenerationTest, TheOrderOfArrivalDoesNotChangeASingleBit) {
     for (int i = 0; i < 3; ++i) {
       const int trainer = reversed ? 2 - i : i;
       base::Rng rng(static_cast<uint64_t>(trainer));
-      Gradients g{.table = kTestTable, .keys = {1, 2, 3}};
-      for (int v = 0; v < 12; ++v) g.values.push_back(static_cast<float>(rng.Uniform(-1, 1)));
-      ASSERT_THAT(generation.Push(1, trainer, {std::move(g)}, 8), IsOk());
+      std::vector<float> values;
+      for (int v = 0; v < 12; ++v) values.push_back(static_cast<float>(rng.Uniform(-1, 1)));
+      ASSERT_THAT(generation.Push(1, trainer, {Gradients::Of(kTestTable, {1, 2, 3}, std::move(values))}, 8), IsOk());
     }
     results.push_back(ReadRows(*store, {1, 2, 3}));
   }
@@ -88,7 +88,8 @@ TEST(ShardGenerationTest, APushInPartsCountsWhenTheLastPartArrives) {
     auto store = MakeTestStore();
     ShardGeneration generation({.generation = 1, .trainers = 2}, store);
     ASSERT_THAT(generation.Allow(1), IsOk());
-    const Gradients first{kTestTable, {1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}, second{kTestTable, {9}, {4, 3, 2, 1}};
+    const Gradients first = Gradients::Of(kTestTable, {1, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+    const Gradients second = Gradients::Of(kTestTable, {9}, {4, 3, 2, 1});
     if (divided) {  // the last part arrives first, and one twice
       ASSERT_THAT(generation.Push(1, 0, {second}, 8, {1, 2}), IsOk());
       ASSERT_THAT(generation.Push(1, 1, SomeGradients(), 8), IsOk());

@@ -14,12 +14,12 @@
 #include "common/base/testing/temp_dir.h"
 #include "worker/cut/cut.h"
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string Folder() { return std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/torchscript/"; }
 
@@ -98,13 +98,14 @@ TEST(ReadTorchScriptTest, TensorsInContainersAreFollowed) {
   };
   const auto lstm = ReadTorchScript(Folder() + "lstm-scripted.pt", {{"ids", true, {6}}});
   ASSERT_TRUE(lstm.ok()) << lstm.status();
-  EXPECT_THAT(names(*lstm, exported::InputKind::kParameter),
-              testing::IsSupersetOf({"lstm.weight_ih_l0", "lstm.bias_hh_l1_reverse", "embedding.weight", "head.bias"}));
+  EXPECT_THAT(
+      names(*lstm, exported::InputKind::kParameter),
+      ::testing::IsSupersetOf({"lstm.weight_ih_l0", "lstm.bias_hh_l1_reverse", "embedding.weight", "head.bias"}));
   EXPECT_EQ(names(*lstm, exported::InputKind::kParameter).size(), 19u);
   EXPECT_EQ(names(*lstm, exported::InputKind::kConstant).size(), 0u);
   const auto held = ReadTorchScript(Folder() + "containers-scripted.pt", {{"x", false, {4}}});
   ASSERT_TRUE(held.ok()) << held.status();
-  EXPECT_THAT(names(*held, exported::InputKind::kBuffer), testing::ElementsAre("known"));
+  EXPECT_THAT(names(*held, exported::InputKind::kBuffer), ::testing::ElementsAre("known"));
   EXPECT_EQ(names(*held, exported::InputKind::kConstant).size(), 4u) << "a list's, a tuple's and a dictionary's two";
 }
 
@@ -124,7 +125,7 @@ TEST(ReadTorchScriptTest, WhatCannotBeFollowedIsNamedWithItsLine) {
   EXPECT_THAT(Error("../exported/mlp.pt2"), HasSubstr("cannot read the model"));
 }
 
-class DamagedTest : public testing::Test {
+class DamagedTest : public ::testing::Test {
  protected:
   void SetUp() override { folder_ = *base::MakeTempDir("torchscript"); }
   void TearDown() override { base::RemoveTempDir(folder_); }
@@ -163,4 +164,4 @@ TEST_F(DamagedTest, RefusesCodeThatCallsTheSystem) {
 }
 
 }  // namespace
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

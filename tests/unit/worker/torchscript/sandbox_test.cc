@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace medley::torchscript {
+namespace medley::worker::torchscript {
 namespace {
 
 // Runs in a process of its own, because rights do not come back. Returns the number of the first thing that goes wrong.
@@ -44,4 +44,4 @@ TEST(SandboxTest, NothingButComputingIsLeft) {
 }
 
 }  // namespace
-}  // namespace medley::torchscript
+}  // namespace medley::worker::torchscript

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 
 #include "worker/collective/key_value_store.h"
@@ -62,16 +63,18 @@ TEST(GroupLinksTest, ALayoutReducesAmongItsOwnRanks) {
       0};
   const program::Group rooted{1, {{{{0, 1}}, model::AllreduceAlgorithm::kCentralized}}, 1};
   MemoryStore store;
+  std::vector<std::unique_ptr<Group>> open(members.size());  // until all have their sums, as in a generation
   std::vector<std::vector<float>> sums(members.size());
   {
     std::vector<std::jthread> ranks;
     for (int rank = 0; rank < 4; ++rank) {
       ranks.emplace_back([&, rank] {
         GroupOptions options{.name = "g", .rank = rank, .members = {"a", "b", "c", "d"}, .address = "127.0.0.1"};
-        const auto group = Group::Connect(options, store, {});
+        auto group = Group::Connect(options, store, {});
         ASSERT_TRUE(group.ok()) << group.status();
+        Group& connected = *(open[static_cast<size_t>(rank)] = *std::move(group));
         const int device = members[static_cast<size_t>(rank)];
-        GroupReducer reducer({RouteOver(**group, members, three), RouteOver(**group, members, two)});
+        GroupReducer reducer({RouteOver(connected, members, three), RouteOver(connected, members, two)});
         std::vector<float>& sum = sums[static_cast<size_t>(rank)];
         for (const auto& [layout, reduction] : {std::pair(&three, &grouped), std::pair(&two, &rooted)}) {
           if (std::ranges::find(layout->devices, device) == layout->devices.end()) continue;
@@ -97,15 +100,17 @@ TEST(GroupLinksTest, ServersAddAtTheSameTime) {
     groups.push_back({0, {{{{0, 1, 2}}, model::AllreduceAlgorithm::kCentralized}}, root, true});
   }
   MemoryStore store;
+  std::vector<std::unique_ptr<Group>> open(3);  // until all have their sums, as in a generation
   std::vector<std::vector<float>> sums(3, std::vector<float>(9));
   {
     std::vector<std::jthread> ranks;
     for (int rank = 0; rank < 3; ++rank) {
       ranks.emplace_back([&, rank] {
         GroupOptions options{.name = "g", .rank = rank, .members = {"a", "b", "c"}, .address = "127.0.0.1"};
-        const auto group = Group::Connect(options, store, {});
+        auto group = Group::Connect(options, store, {});
         ASSERT_TRUE(group.ok()) << group.status();
-        GroupReducer reducer({RouteOver(**group, {0, 1, 2}, all)});
+        Group& connected = *(open[static_cast<size_t>(rank)] = *std::move(group));
+        GroupReducer reducer({RouteOver(connected, {0, 1, 2}, all)});
         std::vector<std::jthread> servers;
         for (int i = 0; i < 3; ++i) {
           servers.emplace_back([&, root = (rank + i) % 3] {

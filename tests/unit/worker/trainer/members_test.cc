@@ -37,41 +37,80 @@ model::JobSpec MakeSpec(const std::string& path) {
   return spec;
 }
 
-// A trainer whose GPU fails at a step, as after an assertion in a kernel: each later call fails, too.
-class FailingGpu final : public Role {
+// Does what another role does.
+class PassingRole : public Role {
  public:
-  FailingGpu(Role& trainer, int64_t at_step) : trainer_(trainer), at_step_(at_step) {}
+  explicit PassingRole(Role& role) : role_(role) {}
 
-  Held held() const override { return trainer_.held(); }
+  Held held() const override { return role_.held(); }
   absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) override {
-    if (broken_) return base::Internal("device-side assert triggered");
-    return trainer_.Prepare(order, std::move(stop));
+    return role_.Prepare(order, std::move(stop));
   }
   absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, std::shared_ptr<PreparedGeneration> next) override {
-    return trainer_.Switch(order, std::move(next));
+    return role_.Switch(order, std::move(next));
   }
   absl::Status Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease* ahead) override {
-    if (lease.step() < at_step_) return trainer_.Train(generation, lease, ahead);
+    return role_.Train(generation, lease, ahead);
+  }
+  absl::Status Drain(const pb::Drain& order) override { return role_.Drain(order); }
+  absl::Status Checkpoint(const pb::Checkpoint& order,
+                          std::function<void(absl::StatusOr<pb::Checkpointed>)> done) override {
+    return role_.Checkpoint(order, std::move(done));
+  }
+  absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) override { return role_.Evaluate(order); }
+  absl::StatusOr<double> Probe(const pb::Probe& order) override { return role_.Probe(order); }
+  void Abort() override { role_.Abort(); }
+  pb::Halted Halt(int64_t generation) override { return role_.Halt(generation); }
+
+ private:
+  Role& role_;
+};
+
+// A trainer whose GPU fails at a step, as after an assertion in a kernel: each later call fails, too.
+class FailingGpu final : public PassingRole {
+ public:
+  FailingGpu(Role& trainer, int64_t at_step) : PassingRole(trainer), at_step_(at_step) {}
+
+  absl::StatusOr<std::shared_ptr<PreparedGeneration>> Prepare(const pb::Prepare& order, std::stop_token stop) override {
+    if (broken_) return base::Internal("device-side assert triggered");
+    return PassingRole::Prepare(order, std::move(stop));
+  }
+  absl::Status Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease* ahead) override {
+    if (lease.step() < at_step_) return PassingRole::Train(generation, lease, ahead);
     broken_ = true;
     return base::Internal("device-side assert triggered");
   }
-  absl::Status Drain(const pb::Drain& order) override { return trainer_.Drain(order); }
-  absl::Status Checkpoint(const pb::Checkpoint& order,
-                          std::function<void(absl::StatusOr<pb::Checkpointed>)> done) override {
-    return trainer_.Checkpoint(order, std::move(done));
-  }
-  absl::StatusOr<pb::Evaluated> Evaluate(const pb::Evaluate& order) override { return trainer_.Evaluate(order); }
-  absl::StatusOr<double> Probe(const pb::Probe& order) override { return trainer_.Probe(order); }
-  void Abort() override { trainer_.Abort(); }
-  pb::Halted Halt(int64_t generation) override { return trainer_.Halt(generation); }
   absl::Status CheckDevice() override {
     return broken_ ? base::Internal("the GPU failed: device-side assert triggered") : absl::OkStatus();
   }
 
  private:
-  Role& trainer_;
   const int64_t at_step_;
   std::atomic<bool> broken_ = false;
+};
+
+// A server that loses a connection instead of applying a step, when another server has applied it.
+class InterruptedServer final : public PassingRole {
+ public:
+  InterruptedServer(Role& server, int64_t at_step, const std::atomic<int64_t>& other, base::Clock& clock)
+      : PassingRole(server), at_step_(at_step), other_(other), clock_(clock) {}
+
+  absl::Status Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease* ahead) override {
+    if (lease.step() == at_step_ && interrupted_ == 0) {
+      interrupted_ = generation;
+      for (int i = 0; i < 5000 && other_ < at_step_; ++i) clock_.SleepFor(base::milliseconds(2), {});
+      EXPECT_GE(other_, at_step_) << "there is nothing to undo";
+    }
+    // Later leases, which are on the way, would allow the step too.
+    if (generation == interrupted_) return base::Unavailable("connection closed by peer");
+    return PassingRole::Train(generation, lease, ahead);
+  }
+
+ private:
+  const int64_t at_step_;
+  const std::atomic<int64_t>& other_;  // the step that the other server has applied
+  base::Clock& clock_;
+  int64_t interrupted_ = 0;  // the generation in which that happened
 };
 
 class MembersTest : public testing::Test {
@@ -152,8 +191,16 @@ class MembersTest : public testing::Test {
     context.clock = &clock_;
     context.step_timeout = base::seconds(20);
     Member member(session, clock_);
-    ServerRole role(context, service, [&](pb::SessionRequest r) { member.Send(std::move(r)); });
-    (void)member.Run(role, stop);
+    ServerRole role(context, service, [&](pb::SessionRequest r) {
+      if (session.member == "server-0" && r.has_progress()) first_server_ = r.progress().step();
+      member.Send(std::move(r));
+    });
+    if (session.member == "server-1" && interrupted_at_ > 0) {
+      InterruptedServer interrupted(role, interrupted_at_, first_server_, clock_);
+      (void)member.Run(interrupted, stop);
+    } else {
+      (void)member.Run(role, stop);
+    }
     service.Retain(0, -1);
   }
 
@@ -246,8 +293,10 @@ class MembersTest : public testing::Test {
   Graph graph_;
   std::unique_ptr<CoreService> core_;
   std::map<std::string, Process> processes_;
-  std::atomic<int64_t> fails_at_ = 0;  // step at which the GPU of the next trainer fails; 0: never
-  absl::Status ended_;                 // of that trainer; read it after it has ended
+  std::atomic<int64_t> fails_at_ = 0;      // step at which the GPU of the next trainer fails; 0: never
+  absl::Status ended_;                     // of that trainer; read it after it has ended
+  int64_t interrupted_at_ = 0;             // step that server-1 does not apply at first; 0: none
+  std::atomic<int64_t> first_server_ = 0;  // step that server-0 has applied
   int plans_ = 0;
   int instances_ = 0;
 };
@@ -289,6 +338,20 @@ TEST_F(MembersTest, AServerIsKilledAndTheJobStartsAgainFromTheSeed) {
   Kill("server-1");
   Start("server-1", true);
   ExpectReference(Finish());
+}
+
+// One shard has applied a step that the other one has not, so it undoes it. If it did not, the step's gradients would
+// be in half of the rows twice.
+TEST_F(MembersTest, AServerThatIsAheadOfAnotherUndoesItsStep) {
+  interrupted_at_ = 10;
+  Apply({{0, 1, 1}, {1, 4, 1}}, 2);
+  const auto losses = Finish();
+  interrupted_at_ = 0;
+  const pb::Observation after = core_->Observe();
+  ASSERT_EQ(after.switches_size(), 1) << after.ShortDebugString();
+  EXPECT_TRUE(after.switches(0).recovery());
+  EXPECT_EQ(after.switches(0).at_step(), 9) << "the last step that both shards have applied";
+  ExpectReference(losses);
 }
 
 // Nobody else can use the GPU from that process, so the process ends, and says why; the operator starts another one.

@@ -52,9 +52,10 @@ class Server {
       lease.set_step(step);
       ASSERT_THAT(role_->Train(kGeneration, lease, nullptr), IsOk());
       base::Rng rng(static_cast<uint64_t>(step));
-      Gradients gradients{.table = 0};
-      for (uint64_t key = rng.Below(50); key < 100000; key += 1 + rng.Below(100)) gradients.keys.push_back(key);
-      gradients.values.assign(gradients.keys.size() * kColumns, static_cast<float>(rng.Uniform(-1, 1)));
+      std::vector<uint64_t> keys;
+      for (uint64_t key = rng.Below(50); key < 100000; key += 1 + rng.Below(100)) keys.push_back(key);
+      std::vector<float> values(keys.size() * kColumns, static_cast<float>(rng.Uniform(-1, 1)));
+      const Gradients gradients = Gradients::Of(0, std::move(keys), std::move(values));
       ASSERT_THAT(service_.Find(kGeneration)->Push(step, 0, {gradients}, 32), IsOk());
     }
   }

@@ -1,4 +1,5 @@
 #include "worker/coordinator/core/anomaly.h"
+#include "common/model/synchronisation.h"
 
 #include <gtest/gtest.h>
 

@@ -85,6 +85,7 @@ class CheckpointCoreTest : public testing::Test {
         if (send->message.has_prepare()) prepare_ = send->message.prepare();
         if (send->message.has_checkpoint()) order_ = send->message.checkpoint();
         if (send->message.has_halt()) ++halts_;
+        for (const auto& step : send->message.lease().steps()) saved_steps_.push_back(step.saved_step());
       }
     }
   }
@@ -167,6 +168,7 @@ class CheckpointCoreTest : public testing::Test {
   std::optional<int> exit_code_;
   std::vector<std::string> logs_;
   int halts_ = 0;
+  std::vector<int64_t> saved_steps_;  // as leases say
 };
 
 }  // namespace medley::worker

@@ -1,5 +1,6 @@
 // Tests single decisions of the state machine; simulation_test.cc runs whole jobs.
 #include "worker/coordinator/core/core.h"
+#include "common/model/model.h"
 
 #include <gmock/gmock.h>
 
@@ -88,16 +89,16 @@ TEST_F(CoreTest, ANonFiniteLossFailsTheJob) {
   EXPECT_EQ(Seen().message(), "diverged at step 2");
 }
 
-constexpr char kGloo[] = "[/build/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.4.0.3]:51234";
+constexpr char kBroken[] = "allreduce in group stages: job-1-a-0: the connection broke";
 
 // The log has the transport's error; the observation only says which member's exchange broke.
 TEST_F(CoreTest, ABrokenExchangeHasItsOwnMessage) {
   Start();
   Ready(0);
   Progress(1, 0.5);
-  Fault("job-0-a-0", std::string("send to job-1-a-0 in group stages: ") + kGloo, job::v1::FAULT_KIND_EXCHANGE);
+  Fault("job-0-a-0", std::string("send to job-1-a-0 in group stages: ") + kBroken, job::v1::FAULT_KIND_EXCHANGE);
   EXPECT_EQ(Seen().message(), "the exchange of job-0-a-0 with other members broke at step 2");
-  EXPECT_THAT(logs_, Contains(HasSubstr(kGloo)));
+  EXPECT_THAT(logs_, Contains(HasSubstr(kBroken)));
   Recover(1);
   ASSERT_EQ(Seen().switches_size(), 1);
   const job::v1::SwitchRecord record = Seen().switches(0);
@@ -112,10 +113,10 @@ TEST_F(CoreTest, ALostMemberIsTheCauseOfABrokenExchange) {
   Start();
   Ready(0);
   Progress(1, 0.5);
-  Fault("job-0-a-0", kGloo, job::v1::FAULT_KIND_EXCHANGE);
+  Fault("job-0-a-0", kBroken, job::v1::FAULT_KIND_EXCHANGE);
   core_.OnLost("job-1-a-0", "i-job-1-a-0", Now());
   EXPECT_THAT(Seen().message(), StartsWith("job-1-a-0 was lost"));
-  Fault("job-server-0", kGloo, job::v1::FAULT_KIND_EXCHANGE);
+  Fault("job-server-0", kBroken, job::v1::FAULT_KIND_EXCHANGE);
   EXPECT_THAT(Seen().message(), StartsWith("job-1-a-0 was lost"));
 }
 
@@ -254,12 +255,16 @@ TEST_F(CoreTest, AnEvaluationTakesAsLongAsItMakesProgress) {
   EXPECT_THAT(logs_, testing::Contains(HasSubstr("the evaluation made no progress for 600 s; unfinished members: ")));
 }
 
+std::shared_ptr<const model::Model> ModelOf(std::vector<model::Layer> layers) {
+  return std::make_shared<const model::Model>(model::Model{.layers = std::move(layers)});
+}
+
 // The sum's first input skips the second stage.
 TEST_F(CoreTest, APlanThatDoesNotCompileIsRefused) {
   CoreOptions options = Options();
-  options.model.layers = {{.name = "a", .weight_bytes = 4},
-                          {.name = "b", .weight_bytes = 4},
-                          {.name = "sum", .kind = "ADD", .inputs = {0, 1}}};
+  options.model = ModelOf({{.name = "a", .weight_bytes = 4},
+                           {.name = "b", .weight_bytes = 4},
+                           {.name = "sum", .kind = "ADD", .inputs = {0, 1}}});
   CoordinatorCore core(options, Now(), std::nullopt);
   job::v1::ApplyPlanRequest request;
   request.mutable_plan()->set_generation(1);
@@ -295,7 +300,7 @@ TEST_F(CoreTest, APlanThatTheRuntimeCannotExecuteIsRefused) {
   EXPECT_THAT(core_.ApplyPlan(request, Now()).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("plan.jobUid: ")));
   CoreOptions options = Options();
-  options.model.layers = {{.name = "fc", .weight_bytes = 4}, {.name = "loss", .weight_bytes = 4}};  // without tables
+  options.model = ModelOf({{.name = "fc", .weight_bytes = 4}, {.name = "loss", .weight_bytes = 4}});  // without tables
   CoordinatorCore core(options, Now(), std::nullopt);
   EXPECT_THAT(core.ApplyPlan(sim::MakePlan(1, 1, 1, 1, "a"), Now()).status(),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("plan.stages[0].syncs: ")));
@@ -304,7 +309,7 @@ TEST_F(CoreTest, APlanThatTheRuntimeCannotExecuteIsRefused) {
 
 TEST_F(CoreTest, APlanThatWouldMoveRowsBetweenTrainersAndServersIsRefused) {
   CoreOptions options = Options();
-  options.model.layers = {{.name = "embedding", .weight_bytes = 4, .sparse = true}};
+  options.model = ModelOf({{.name = "embedding", .weight_bytes = 4, .sparse = true}});
   CoordinatorCore core(options, Now(), std::nullopt);
   job::v1::ApplyPlanRequest request = sim::MakePlan(1, 1, 1, 0, "a");
   request.mutable_plan()->mutable_stages()->DeleteSubrange(1, request.plan().stages_size() - 1);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/model.h"
 #include "tests/unit/worker/coordinator/core/concern_fixture.h"
 
 namespace medley::worker::concern {
@@ -67,8 +68,7 @@ TEST(PlansConcernTest, WhichPlansFollow) {
       {"tables move", 6, 0, false, "rows do not move between trainers and parameter servers"},
   };
   CoreOptions options = Options();
-  options.model.layers.resize(1);
-  options.model.layers[0].sparse = true;
+  options.model = std::make_shared<const model::Model>(model::Model{.layers = {{.sparse = true}}});
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
     PlansState plans;

@@ -218,5 +218,93 @@ TEST(RosterTest, EveryCutPlanIsValid) {
   EXPECT_EQ(covered, 3 * 7);
 }
 
+// Two trainers of the embedding stage, each with a shard, and a dense stage.
+job::v1::ApplyPlanRequest WithShards() {
+  job::v1::ApplyPlanRequest request = TwoStages();
+  request.mutable_plan()->mutable_stages(0)->mutable_syncs(0)->mutable_sync()->set_kind(
+      plan::v1::SYNC_KIND_PARAMETER_SERVER);
+  request.mutable_plan()->mutable_servers()->set_in_trainers(true);
+  request.mutable_plan()->mutable_servers()->set_units(2);
+  return request;
+}
+
+// All members of the request and their shards, except `lost`.
+RosterFit FitWithout(const std::set<std::string>& lost) {
+  const job::v1::ApplyPlanRequest request = WithShards();
+  EXPECT_EQ(ValidateApply(request), absl::OkStatus());
+  std::map<std::string, job::v1::Hello> members;
+  for (const job::v1::MemberSlot& slot : request.slots()) {
+    for (const bool shard : {false, true}) {
+      job::v1::Hello hello;
+      hello.set_member(slot.member() + (shard ? "/rows" : ""));
+      hello.set_role(shard ? job::v1::MEMBER_ROLE_SERVER : slot.role());
+      hello.set_pool(slot.pool());
+      hello.set_address(shard ? "1.2.3.4:5" : "1.2.3.4");
+      hello.set_instance(hello.member() + "-instance");
+      if (!lost.contains(hello.member())) members[hello.member()] = hello;
+    }
+  }
+  return FitPlan(request, [&](const std::string& name) {
+    const auto found = members.find(name);
+    return found == members.end() ? nullptr : &found->second;
+  });
+}
+
+std::vector<std::string> NamesOf(const RosterFit& fit) {
+  std::vector<std::string> names;
+  for (const job::v1::Peer& peer : fit.peers) names.push_back(peer.slot().member());
+  return names;
+}
+
+TEST(ShardsInTrainersTest, FollowTheTrainersOfTheStagesWithTables) {
+  const RosterFit fit = FitWithout({});
+  EXPECT_TRUE(fit.full());
+  EXPECT_TRUE(fit.covers);
+  EXPECT_THAT(NamesOf(fit), testing::ElementsAre("s0-0", "s0-1", "s1-0", "s1-1", "s1-2", "s0-0/rows", "s0-1/rows"));
+  EXPECT_EQ(fit.peers.back().slot().index(), 1);
+  EXPECT_EQ(fit.peers.back().slot().role(), job::v1::MEMBER_ROLE_SERVER);
+  EXPECT_EQ(fit.peers.back().address(), "1.2.3.4:5");
+  EXPECT_EQ(fit.peers.back().instance(), "s0-1/rows-instance");
+}
+
+// The plan goes on with the shards of the trainers that are left.
+TEST(ShardsInTrainersTest, ALostTrainerOrShardTakesTheOtherWithIt) {
+  for (const char* lost : {"s0-0", "s0-0/rows"}) {
+    const RosterFit fit = FitWithout({lost});
+    EXPECT_TRUE(fit.covers) << lost;
+    EXPECT_THAT(fit.missing, testing::ElementsAre("s0-0")) << lost;
+    EXPECT_THAT(NamesOf(fit), testing::ElementsAre("s0-1", "s1-0", "s1-1", "s1-2", "s0-1/rows")) << lost;
+    EXPECT_EQ(fit.plan.servers().units(), 1) << lost;
+    EXPECT_THAT(model::FromProto(fit.plan).value().servers, testing::Optional(model::Servers{"", 1, true}));
+  }
+  EXPECT_FALSE(FitWithout({"s0-0", "s0-1/rows"}).covers);
+}
+
+TEST(ShardsInTrainersTest, TheStateIsLostWithAShard) {
+  const RosterFit fit = FitWithout({});
+  std::set<std::string> all;
+  for (const std::string& name : NamesOf(fit)) all.insert(name);
+  EXPECT_TRUE(StateSurvives(fit.plan, fit.peers, all));
+  for (const char* lost : {"s0-0/rows", "s0-1/rows"}) {
+    std::set<std::string> left = all;
+    left.erase(lost);
+    EXPECT_FALSE(StateSurvives(fit.plan, fit.peers, left)) << lost;
+  }
+  all.erase("s1-0");
+  EXPECT_TRUE(StateSurvives(fit.plan, fit.peers, all)) << "another trainer of its stage has the same state";
+}
+
+TEST(ShardsInTrainersTest, HaveNoSlotsAndAsManyAsTrainers) {
+  job::v1::ApplyPlanRequest request = WithShards();
+  request.mutable_plan()->mutable_servers()->set_units(3);
+  EXPECT_THAT(ValidateApply(request), base::StatusIs(absl::StatusCode::kInvalidArgument,
+                                                     testing::HasSubstr("3 shards in trainers, but 2 trainers")));
+  request = WithShards();
+  request.add_slots()->set_member("server");
+  request.mutable_slots()->rbegin()->set_role(job::v1::MEMBER_ROLE_SERVER);
+  EXPECT_THAT(ValidateApply(request),
+              base::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("1 slots are for servers")));
+}
+
 }  // namespace
 }  // namespace medley::worker

@@ -67,6 +67,14 @@ void Member::Halt(int64_t generation) {
   const int64_t step = held_->state.step;
   answer.mutable_halted()->set_applied_step(shared_.averages ? kept.back().step : step);
   answer.mutable_halted()->set_undo_to_step(kept.empty() ? step : kept.front().step);
+  for (const auto& [pushed, how] : pushes_) {
+    job::v1::KeptPushes& to = *answer.mutable_halted()->add_pushes();
+    to.set_first_step(pushed);
+    to.set_last_step(pushed);
+    to.set_trainer(how.trainer);
+    to.set_trainers(how.trainers);
+    to.set_shards(how.shards);
+  }
   Say(answer);
 }
 
@@ -129,6 +137,14 @@ bool Member::Work() {
   if (prepare_ && !warmed_) {
     warmed_ = true;
     job::v1::SessionRequest answer;
+    if (IsRebuilt() && prepare_->rebuild().after_step() > 0 && !shared_.checkpoints.contains(prepare_->checkpoint())) {
+      answer.mutable_fault()->set_generation(prepare_->generation());
+      answer.mutable_fault()->set_kind(job::v1::FAULT_KIND_RESTORE);
+      answer.mutable_fault()->set_permanent(true);
+      answer.mutable_fault()->set_message("the checkpoint does not exist");
+      Say(answer);
+      return true;
+    }
     answer.mutable_warmed()->set_generation(prepare_->generation());
     if (slot.role() == job::v1::MEMBER_ROLE_TRAINER) {
       answer.mutable_warmed()->set_rows(shared_.rows);
@@ -190,6 +206,7 @@ bool Member::Apply() {
   const bool alone = shared_.averages && !lease.agrees();
   if ((!alone && !MayApply(lease.step())) || !MayComplete(lease.step())) return false;
   leases_.pop_front();
+  KeepPush(lease);
   held_->undo.push_back(held_->state);
   if (std::ssize(held_->undo) > (shared_.without_undo ? 0 : shared_.lag)) held_->undo.pop_front();
   held_->state.step = lease.step();
@@ -211,6 +228,20 @@ bool Member::Apply() {
   progress.set_compute_seconds(0.01 * slowness);
   Say(report);
   return true;
+}
+
+// A trainer pushes a step before it applies it.
+void Member::KeepPush(const job::v1::StepLease& lease) {
+  std::erase_if(pushes_, [&](const auto& at) { return at.first <= lease.saved_step(); });
+  if (slot.role() != job::v1::MEMBER_ROLE_TRAINER || slot.stage() != 0 || shared_.kept_pushes == 0) return;
+  Pushed& push = pushes_[lease.step()] = {lease};
+  for (const job::v1::Peer& peer : peers_) {
+    if (peer.slot().role() == job::v1::MEMBER_ROLE_SERVER) ++push.shards;
+    if (peer.slot().role() == job::v1::MEMBER_ROLE_SERVER || peer.slot().stage() != 0) continue;
+    if (peer.instance() == instance) push.trainer = push.trainers;
+    ++push.trainers;
+  }
+  if (pushes_.size() > shared_.kept_pushes) pushes_.erase(pushes_.begin());
 }
 
 bool Member::WriteCheckpoint() {
@@ -249,6 +280,39 @@ bool Member::CopyFromSources(State& out) {
   return found && (slot.role() != job::v1::MEMBER_ROLE_SERVER || all_shards);
 }
 
+// From the checkpoint and what the trainers have kept: each step needs the pushes of all who pushed it.
+void Member::RebuildRows(State& out) {
+  const job::v1::Rebuild& rebuild = prepare_->rebuild();
+  if (rebuild.after_step() > 0) out = shared_.checkpoints.at(prepare_->checkpoint()).state;
+  if (out.step != rebuild.after_step())
+    violation = slot.member() + ": the checkpoint to rebuild from is of another step";
+  for (int64_t step = out.step + 1; step <= rebuild.to_step(); ++step) {
+    const Pushed* any = nullptr;
+    std::set<int> ranks;
+    for (const job::v1::Peer& peer : prepare_->sources()) {
+      const Member& trainer = *shared_.by_instance.at(peer.instance());
+      const auto found = trainer.pushes().find(step);
+      if (found == trainer.pushes().end()) continue;
+      any = &found->second;
+      ranks.insert(found->second.trainer);
+    }
+    if (any == nullptr || std::ssize(ranks) != any->trainers) {
+      violation = fmt::format("{}: the rows of step {} cannot be rebuilt", slot.member(), step);
+      return;
+    }
+    out.step = step;
+    for (int i = 0; i < any->lease.count(); ++i) {
+      ++out.counts[static_cast<size_t>(any->lease.data_epoch() * shared_.rows + any->lease.first() + i)];
+    }
+  }
+  ++shared_.rebuilt;
+}
+
+bool Member::IsRebuilt() const {
+  const auto& lost = prepare_->rebuild().shards();
+  return slot.role() == job::v1::MEMBER_ROLE_SERVER && std::ranges::find(lost, slot.index()) != lost.end();
+}
+
 bool Member::IsPeer() const {
   return std::ranges::any_of(prepare_->peers(), [&](const auto& peer) { return peer.instance() == instance; });
 }
@@ -259,6 +323,10 @@ bool Member::Rebuild(State& out) {
   if (prepare_->origin() == job::v1::STATE_ORIGIN_INITIAL) return true;
   if (prepare_->origin() == job::v1::STATE_ORIGIN_CHECKPOINT) {
     out = shared_.checkpoints.at(prepare_->checkpoint()).state;
+    return true;
+  }
+  if (IsRebuilt()) {
+    RebuildRows(out);
     return true;
   }
   if (held_ && held_->generation == prepare_->source_generation()) {
@@ -288,6 +356,8 @@ bool Member::FinishSwitch() {
   answer.mutable_ready()->set_generation(prepare_->generation());
   answer.mutable_ready()->set_step(state.step);
   answer.mutable_ready()->set_state_samples(state.Samples());
+  const bool continues = prepare_->origin() == job::v1::STATE_ORIGIN_PEERS;
+  std::erase_if(pushes_, [&](const auto& at) { return !continues || at.first > switch_->step(); });
   if (IsPeer()) {  // others keep the generation that they hold
     old_ = std::move(held_);
     old_peers_ = peers_;

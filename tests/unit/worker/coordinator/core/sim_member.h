@@ -35,6 +35,14 @@ struct Held {
   std::deque<State> agreed;  // the last states that were equal on all members, oldest first; at most two
 };
 
+// What a trainer of the first stage has pushed in a step.
+struct Pushed {
+  job::v1::StepLease lease;
+  int trainer = 0;
+  int trainers = 0;
+  int shards = 0;
+};
+
 struct SavedPart {
   int64_t generation = 0;
   State state;
@@ -56,11 +64,13 @@ struct Shared {
   int lag = 1;
   bool averages = false;
   bool without_undo = false;
+  size_t kept_pushes = 0;                                      // steps that a trainer keeps at most
   int64_t steps = 0;                                           // of the whole training
   std::map<std::string, std::shared_ptr<Member>> by_instance;  // including dead members
   std::map<std::string, SavedPart> parts;                      // by folder/file
   std::map<std::string, Checkpoint> checkpoints;               // complete checkpoints, by folder
   int64_t applied = 0;                                         // total number of updates
+  int rebuilt = 0;                                             // servers whose rows were rebuilt
   bool separate_test = false;                                  // the test data choose no model
   std::set<int64_t> tested;                                    // steps whose state was evaluated on the test data
 };
@@ -86,14 +96,18 @@ class Member {
   bool Receive();              // handles one message; returns false when there is none
   bool Work();                 // takes one action of its own; returns false when there is none
   const std::optional<Held>& held() const { return held_; }
+  const std::map<int64_t, Pushed>& pushes() const { return pushes_; }
   std::string violation;  // the first rule that the coordinator broke
 
  private:
   void Halt(int64_t generation);
   bool FinishSwitch();
-  bool IsPeer() const;  // of the generation that it prepares
+  bool IsRebuilt() const;  // it takes the place of a server that was lost, and the others go on
+  bool IsPeer() const;     // of the generation that it prepares
   bool Rebuild(State& out);
   bool CopyFromSources(State& out);
+  void RebuildRows(State& out);
+  void KeepPush(const job::v1::StepLease& lease);
   bool Apply();
   bool MayApply(int64_t step) const;
   bool MayComplete(int64_t step) const;
@@ -116,6 +130,7 @@ class Member {
   std::optional<job::v1::Evaluate> evaluate_;
   int64_t drain_ = 0;  // the step up to which open steps are completed without further leases
   bool contributed_ = false;
+  std::map<int64_t, Pushed> pushes_;
 };
 
 }  // namespace medley::worker::sim

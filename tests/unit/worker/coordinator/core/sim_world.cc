@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/rows_member.h"
 
 namespace medley::worker::sim {
 namespace {
@@ -69,6 +70,14 @@ job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, i
   return request;
 }
 
+job::v1::ApplyPlanRequest MakePlanWithRows(int64_t generation, int stage0, int stage1, const std::string& pool) {
+  job::v1::ApplyPlanRequest request = MakePlan(generation, stage0, stage1, 0, pool);
+  request.mutable_plan()->mutable_servers()->clear_pool();
+  request.mutable_plan()->mutable_servers()->set_units(stage0);
+  request.mutable_plan()->mutable_servers()->set_in_trainers(true);
+  return request;
+}
+
 job::v1::ApplyPlanRequest MakeReplicas(int64_t generation, int units, const std::string& pool,
                                        plan::v1::SyncMode mode) {
   job::v1::ApplyPlanRequest request;
@@ -103,6 +112,7 @@ World::World(const WorldOptions& options)
   shared_.lag = options.lag;
   shared_.separate_test = options.validation;
   shared_.without_undo = options.without_undo;
+  shared_.kept_pushes = options.kept_pushes;
   shared_.averages = options.mode != plan::v1::SYNC_MODE_FULL;
   shared_.steps = Ledger::Create(options.rows, options.epochs, options.batch)->total_steps();
   StartCoordinator();
@@ -117,6 +127,8 @@ void World::NewPlan() {
   const std::string pool = rng_.Below(2) == 0 ? "a" : "b";
   plan_ = options_.mode == plan::v1::SYNC_MODE_FULL ? MakePlan(plan_generation_, some(3), some(3), some(2), pool)
                                                     : MakeReplicas(plan_generation_, 1 + some(3), pool, options_.mode);
+  if (options_.rows_in_trainers && rng_.Below(2) == 0)
+    plan_ = MakePlanWithRows(plan_generation_, some(3), some(3), pool);
   if (options_.slow_members) DetectSlowMembers();
   if (!core_) return;
   const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());
@@ -199,7 +211,17 @@ std::shared_ptr<Member> World::LivingPod(const std::string& name) const {
   return nullptr;
 }
 
+// All members of a process die together, and the coordinator learns of them in any order.
 void World::Kill(Member& member) {
+  std::vector<std::shared_ptr<Member>> process;
+  for (const auto& one : Living()) {
+    if (model::ProcessOf(one->slot.member()) == model::ProcessOf(member.slot.member())) process.push_back(one);
+  }
+  if (process.size() == 2 && rng_.Below(2) == 0) std::swap(process[0], process[1]);
+  for (const auto& one : process) KillAlone(*one);
+}
+
+void World::KillAlone(Member& member) {
   ++kills_;
   const bool known = member.connected;
   member.Die(rng_.Below(2) == 0);
@@ -215,6 +237,17 @@ void World::ReplacePods() {
     const std::string instance = fmt::format("i{:05}", ++instances_);
     shared_.by_instance[instance] = std::make_shared<Member>(shared_, slot, instance);
     return;  // one at a time
+  }
+  if (!options_.rows_in_trainers) return;
+  for (const auto& trainer : Living()) {
+    const bool has_shard = trainer->slot.role() == job::v1::MEMBER_ROLE_TRAINER;
+    job::v1::MemberSlot slot = trainer->slot;
+    slot.set_member(model::RowsMember(slot.member()));
+    slot.set_role(job::v1::MEMBER_ROLE_SERVER);
+    if (!has_shard || LivingPod(slot.member()) != nullptr) continue;
+    const std::string instance = fmt::format("i{:05}", ++instances_);
+    shared_.by_instance[instance] = std::make_shared<Member>(shared_, slot, instance);
+    return;
   }
 }
 
@@ -405,6 +438,9 @@ void World::Event() {
       core_->OnLost(member.slot.member(), member.instance, Now());
       Execute();
     }
+    // The shard ends with its trainer.
+    if (const auto shard = LivingPod(model::RowsMember(member.slot.member())); !member.alive && shard)
+      KillAlone(*shard);
   } else {
     member.Work();
   }

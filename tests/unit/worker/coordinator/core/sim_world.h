@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/rng.h"
+#include "common/model/synchronisation.h"
 #include "tests/unit/worker/coordinator/core/sim_member.h"
 #include "worker/coordinator/core/core.h"
 
@@ -30,10 +31,12 @@ struct WorldOptions {
   int lag = 1;                   // of the members' schedule
   bool without_undo = false;
   plan::v1::SyncMode mode = plan::v1::SYNC_MODE_FULL;
-  bool keep_best = false;     // by ScoreOf; the best model is exported
-  bool validation = false;    // with keep_best: the test data are evaluated once, at the end
-  bool slow_members = false;  // trainers become slow and fast again; plans detect it
+  bool keep_best = false;         // by ScoreOf; the best model is exported
+  bool validation = false;        // with keep_best: the test data are evaluated once, at the end
+  bool slow_members = false;      // trainers become slow and fast again; plans detect it
+  bool rows_in_trainers = false;  // in half of the plans, in shards that die with their trainers
   int max_fruitless = 1000;
+  size_t kept_pushes = 0;  // steps whose pushes a trainer keeps at most
   // Changes what a member says, before it is sent; null: nothing.
   std::function<void(const job::v1::MemberSlot&, job::v1::SessionRequest&)> speak = nullptr;
   // The way of every message between processes, and of the journal; null: they arrive as they are.
@@ -42,6 +45,9 @@ struct WorldOptions {
 
 // Makes a plan with one stage on servers and one dense stage.
 job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, int servers, const std::string& pool);
+
+// The same with the shards in the trainers of the first stage.
+job::v1::ApplyPlanRequest MakePlanWithRows(int64_t generation, int stage0, int stage1, const std::string& pool);
 
 // One stage of replicas that average their parameters, in a third of the steps with PERCENTAGE.
 job::v1::ApplyPlanRequest MakeReplicas(int64_t generation, int units, const std::string& pool, plan::v1::SyncMode mode);
@@ -56,6 +62,7 @@ class World {
   int kills() const { return kills_; }
   int hand_overs() const { return hand_overs_; }  // that were completed
   int64_t lines() const { return lines_; }
+  int rebuilt() const { return shared_.rebuilt; }  // servers whose rows were rebuilt
   const std::set<int64_t>& tested() const { return shared_.tested; }
   std::optional<int64_t> exported() const { return exported_; }  // step of the finished model
   int64_t most_kept() const { return most_kept_; }               // checkpoints at once
@@ -69,6 +76,7 @@ class World {
   void HandOver();
   void ReplacePods();
   void Kill(Member& member);
+  void KillAlone(Member& member);
   void Deliver(Member& member);
   void Execute();
   void Execute(const Command& command);

@@ -40,6 +40,26 @@ TEST(SimulationTest, WithCheckpoints) {
   EXPECT_GT(hand_overs, 300);
 }
 
+// Plans with servers and plans whose trainers keep the rows follow each other. A trainer that is killed takes its shard
+// with it, so the state comes from a checkpoint, or the seed.
+TEST(SimulationTest, ShardsInTrainers) {
+  int kills = 0, recoveries = 0;
+  int64_t rescales = 0;
+  for (uint64_t seed = 9001; seed <= 9300; ++seed) {
+    World world({.seed = seed, .disturbances = 10, .checkpoints = seed % 4 != 0, .rows_in_trainers = true});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    kills += world.kills();
+    for (const job::v1::SwitchRecord& record : world.last().switches()) {
+      recoveries += record.recovery() ? 1 : 0;
+      rescales += record.recovery() ? 0 : 1;
+      EXPECT_EQ(record.member().find('/'), std::string::npos) << "seed " << seed << ": " << record.ShortDebugString();
+    }
+  }
+  EXPECT_GT(kills, 300);
+  EXPECT_GT(recoveries, 300);
+  EXPECT_GT(rescales, 100);
+}
+
 // Whatever it does meanwhile: switches, checkpoints, evaluation.
 TEST(SimulationTest, HandOversAlone) {
   int hand_overs = 0;
@@ -130,6 +150,32 @@ TEST(SimulationTest, WithoutUndo) {
   }
   EXPECT_GT(recoveries, 200);
   EXPECT_GT(lost, 20);
+}
+
+// Servers that are lost get the rows of the step at which the survivors are, unless a trainer no longer keeps a push.
+TEST(SimulationTest, RowsOfLostServersAreRebuilt) {
+  int rebuilt = 0, lost_steps = 0, explained = 0;
+  for (uint64_t seed = 8001; seed <= 8300; ++seed) {
+    World world({.seed = seed,
+                 .disturbances = 10,
+                 .checkpoints = seed % 3 != 0,
+                 .rows = 121,
+                 .evaluate_every = seed % 2 == 0 ? 7 : 0,
+                 .without_undo = seed % 5 == 0,
+                 .keep_best = seed % 4 == 2 && seed % 3 != 0,
+                 .kept_pushes = seed % 7 == 0 ? 3u : 100u});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    rebuilt += world.rebuilt();
+    for (const job::v1::SwitchRecord& record : world.last().switches()) {
+      const bool by_pushes = record.reason().find("are rebuilt from") != std::string::npos;
+      EXPECT_TRUE(!by_pushes || record.lost_steps() <= 1) << "seed " << seed << ": " << record.ShortDebugString();
+      lost_steps += !by_pushes && record.lost_steps() > 1 ? 1 : 0;
+      explained += record.reason().find("lost rows cannot be rebuilt: ") != std::string::npos ? 1 : 0;
+    }
+  }
+  std::printf("%d servers rebuilt, %d recoveries without, %d say why not\n", rebuilt, lost_steps, explained);
+  EXPECT_GT(rebuilt, 60);
+  EXPECT_GT(explained, 30);
 }
 
 // Replicas agree in few steps, or only where the job needs it; no committed step is lost.

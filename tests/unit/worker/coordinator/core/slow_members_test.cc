@@ -1,4 +1,5 @@
 #include "worker/coordinator/core/slow_members.h"
+#include "common/model/synchronisation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,6 +13,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
+#include "tests/unit/worker/coordinator/server/one_trainer.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/server/server.h"
 
@@ -108,23 +109,10 @@ class HandOverServerTest : public testing::Test {
     base::RemoveTempDir(root_);
   }
   absl::Status Apply() {
-    job::v1::ApplyPlanRequest request;
-    plan::v1::ExecutionPlan& plan = *request.mutable_plan();
-    plan.set_generation(1);
-    plan.set_job_uid("uid");
-    plan.add_stages()->add_operations()->set_end(1);
-    plan::v1::Group& group = *plan.mutable_stages(0)->add_groups();
-    group.set_pool("cpu");
-    group.set_units(1);
-    group.set_share(1);
-    job::v1::MemberSlot& slot = *request.add_slots();
-    slot.set_member("job-0");
-    slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
-    slot.set_pool("cpu");
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(30), .wait_for_ready = true});
     job::v1::ApplyPlanResponse response;
-    return rpc::FromGrpc(stub_->ApplyPlan(&context, request, &response));
+    return rpc::FromGrpc(stub_->ApplyPlan(&context, OneTrainer(), &response));
   }
   absl::Status HandOver(int64_t term, base::nanoseconds timeout = base::seconds(60)) {
     job::v1::HandOverRequest request;

@@ -81,10 +81,10 @@ TEST(LogBufferTest, DropsLinesOfAVolumeThatDoesNotAnswer) {
 TEST(LogBufferTest, CopiesWhatIsLogged) {
   LogBuffer buffer;
   {
-    const log::Copy copy([&buffer](std::string_view line) { buffer.Add(line); });
-    log::Warn("lost", {{"member", "trainer-0"}});
+    const base::log::Copy copy([&buffer](std::string_view line) { buffer.Add(line); });
+    base::log::Warn("lost", {{"member", "trainer-0"}});
   }
-  log::Info("not copied any more");
+  base::log::Info("not copied any more");
   const std::string text = buffer.Take();
   EXPECT_THAT(text, EndsWith("Z warn  lost member=trainer-0\n"));
 }

@@ -22,6 +22,7 @@
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 #include "tests/unit/common/http_server/raw_client.h"
+#include "tests/unit/worker/coordinator/server/one_trainer.h"
 #include "tests/unit/worker/token_check.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/checkpoint/writer.h"
@@ -175,24 +176,8 @@ class CoordinatorServerTest : public testing::Test {
     options.metrics_port = 0;
     return options;
   }
-  static job::v1::ApplyPlanRequest Plan() {
-    job::v1::ApplyPlanRequest request;
-    plan::v1::ExecutionPlan& plan = *request.mutable_plan();
-    plan.set_generation(1);
-    plan.set_job_uid("uid");
-    plan.add_stages()->add_operations()->set_end(1);
-    plan::v1::Group& group = *plan.mutable_stages(0)->add_groups();
-    group.set_pool("cpu");
-    group.set_units(1);
-    group.set_share(1);
-    job::v1::MemberSlot& slot = *request.add_slots();
-    slot.set_member("job-0");
-    slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
-    slot.set_pool("cpu");
-    return request;
-  }
   absl::Status Apply(int port, const std::string& token, int64_t leader_term = 0,
-                     job::v1::ApplyPlanRequest plan = Plan()) {
+                     job::v1::ApplyPlanRequest plan = OneTrainer()) {
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = token, .timeout = base::seconds(60), .wait_for_ready = true});
@@ -381,7 +366,7 @@ TEST_F(CoordinatorServerTest, ContinuesFromTheCheckpointOfAnotherJob) {
     if (uid != "uid") options.continue_from = first.string();
     auto server = CoordinatorServer::Start(options, clock_);
     EXPECT_THAT(server, IsOk());
-    job::v1::ApplyPlanRequest plan = Plan();
+    job::v1::ApplyPlanRequest plan = OneTrainer();
     plan.mutable_plan()->set_job_uid(uid);
     EXPECT_THAT(Apply((*server)->port(), "secret", 0, plan), IsOk());
     Trainer trainer("i-" + uid, folder, -1);

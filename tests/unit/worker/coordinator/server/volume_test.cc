@@ -21,6 +21,7 @@
 #include "medley/job/v1/journal.pb.h"
 #include "tests/unit/worker/checkpoint/faulty_files.h"
 #include "tests/unit/worker/checkpoint/small_volume.h"
+#include "tests/unit/worker/coordinator/server/one_trainer.h"
 #include "worker/checkpoint/volume_thread.h"
 #include "worker/claim/claims.h"
 #include "worker/coordinator/server/checkpoint_files.h"
@@ -85,24 +86,11 @@ class VolumeTest : public testing::Test {
     ASSERT_THAT((*Journal::Open(root_))->Append(state), IsOk());
   }
   static absl::Status Apply(int port) {
-    job::v1::ApplyPlanRequest request;
-    plan::v1::ExecutionPlan& plan = *request.mutable_plan();
-    plan.set_generation(1);
-    plan.set_job_uid("uid");
-    plan.add_stages()->add_operations()->set_end(1);
-    plan::v1::Group& group = *plan.mutable_stages(0)->add_groups();
-    group.set_pool("cpu");
-    group.set_units(1);
-    group.set_share(1);
-    job::v1::MemberSlot& slot = *request.add_slots();
-    slot.set_member("job-0");
-    slot.set_role(job::v1::MEMBER_ROLE_TRAINER);
-    slot.set_pool("cpu");
     const auto stub = job::v1::CoordinatorService::NewStub(rpc::MakeChannel("127.0.0.1:" + std::to_string(port)));
     grpc::ClientContext context;
     rpc::Prepare(context, {.token = "secret", .timeout = base::seconds(60), .wait_for_ready = true});
     job::v1::ApplyPlanResponse response;
-    return rpc::FromGrpc(stub->ApplyPlan(&context, request, &response));
+    return rpc::FromGrpc(stub->ApplyPlan(&context, OneTrainer(), &response));
   }
   // Connects the only member until the coordinator ends its session; returns the reason of its release.
   static std::string Member(int port) {

@@ -1,0 +1,170 @@
+#include "operator/records/program_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "common/model/execution_plan.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
+
+namespace medley::ops {
+namespace {
+
+constexpr double kHour = 3600;
+
+struct Choice {
+  const model::Resource* resource = nullptr;
+  int units = 0;
+  double throughput = 0;  // samples/s
+  double seconds = 0;     // to the end
+  double usd_per_hour = 0;
+  double usd() const { return seconds / kHour * usd_per_hour; }
+};
+
+double StepSeconds(const model::PlanRequest& request, const std::string& pool) {
+  double seconds = 0;
+  for (const model::Layer& layer : request.model.layers) {
+    for (const model::LayerProfile& profile : layer.profiles) {
+      if (profile.resource_type == pool) seconds += profile.compute_seconds;
+    }
+  }
+  return seconds;
+}
+
+// What the choice lacks; nullopt: nothing.
+std::optional<model::Reason> Lacks(const model::Constraints& bounds, const Choice& choice) {
+  const std::string where = fmt::format(
+      "{} of pool {}", choice.units == 1 ? "1 unit" : fmt::format("{} units", choice.units), choice.resource->name);
+  const auto reason = [&](const char* constraint, double needed, double available, const std::string& message) {
+    return model::Reason{constraint, choice.resource->name, needed, available, message};
+  };
+  if (bounds.min_throughput > choice.throughput) {
+    return reason("minThroughput", bounds.min_throughput, choice.throughput,
+                  fmt::format("minThroughput: {:.4g} samples/s are asked for, the program reaches {:.4g} on {}",
+                              bounds.min_throughput, choice.throughput, where));
+  }
+  if (bounds.deadline_seconds > 0 && choice.seconds > bounds.deadline_seconds) {
+    return reason("deadline", choice.seconds, bounds.deadline_seconds,
+                  fmt::format("deadline: {:.0f} s are left, the program needs {:.0f} s on {}", bounds.deadline_seconds,
+                              choice.seconds, where));
+  }
+  if (bounds.budget_usd > 0 && choice.usd() > bounds.budget_usd) {
+    return reason("budgetUsd", choice.usd(), bounds.budget_usd,
+                  fmt::format("budgetUsd: {:.4f} USD are left, the program costs {:.4f} USD on {}", bounds.budget_usd,
+                              choice.usd(), where));
+  }
+  if (bounds.max_cost_per_hour > 0 && choice.usd_per_hour > bounds.max_cost_per_hour) {
+    return reason("maxCostPerHour", choice.usd_per_hour, bounds.max_cost_per_hour,
+                  fmt::format("maxUsdPerHour: {:.4f} USD/h are allowed, {} cost {:.4f}", bounds.max_cost_per_hour,
+                              where, choice.usd_per_hour));
+  }
+  return std::nullopt;
+}
+
+// Smaller is better.
+std::tuple<double, double, int> Rank(model::Objective objective, const Choice& choice) {
+  // Sums of money that differ only by rounding are equal.
+  const double usd = std::round(choice.usd() * 1e9) / 1e9;
+  switch (objective) {
+    case model::Objective::kCostPerHour:
+      return {choice.usd_per_hour, usd, choice.units};
+    case model::Objective::kStepTime:
+    case model::Objective::kTime:
+      return {choice.seconds, usd, choice.units};
+    case model::Objective::kCost:
+      break;
+  }
+  return {usd, choice.units, choice.units};
+}
+
+std::vector<Choice> Choices(const model::PlanRequest& request, const std::vector<int>& legal_units) {
+  const double batch = request.training.profile_batch_size;
+  const double samples = request.training.TotalSamples();
+  std::vector<Choice> choices;
+  for (const model::Resource& resource : request.resources) {
+    const double step = StepSeconds(request, resource.name);
+    if (step <= 0) continue;  // not measured
+    int most = resource.limit;
+    if (request.constraints.max_units > 0) most = std::min(most, request.constraints.max_units);
+    for (int units = std::max(1, request.constraints.min_units); units <= most; ++units) {
+      if (!legal_units.empty() && std::ranges::find(legal_units, units) == legal_units.end()) continue;
+      const double throughput = batch * units / step;
+      choices.push_back({&resource, units, throughput, samples / throughput, units * resource.price_per_unit_hour});
+    }
+  }
+  return choices;
+}
+
+model::ExecutionPlan ExecutionPlanOf(const model::PlanRequest& request, const Choice& choice) {
+  model::ExecutionPlan plan;
+  model::Stage& stage = plan.stages.emplace_back();
+  const int layers = static_cast<int>(request.model.layers.size());
+  stage.operations = {{0, layers}};
+  stage.groups = {{choice.resource->name, choice.units, 1}};
+  model::OperationSync& sync = stage.syncs.emplace_back();
+  sync.operations = {{0, layers}};
+  sync.sync.kind = choice.units > 1 ? model::SyncKind::kAllreduce : model::SyncKind::kNone;
+  plan.estimate.throughput = choice.throughput;
+  plan.estimate.usd_per_hour = choice.usd_per_hour;
+  plan.estimate.usd_total = choice.usd();
+  plan.estimate.seconds_total = choice.seconds;
+  plan.provenance.planner = "program";
+  plan.provenance.seed = request.planner.seed;
+  plan.provenance.profile_id = request.profile_id;
+  return plan;
+}
+
+}  // namespace
+
+model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units) {
+  model::PlanResult result;
+  result.planner = "program";
+  result.seed = request.planner.seed;
+  result.resources = request.resources;
+  const std::vector<Choice> choices = Choices(request, legal_units);
+  const Choice* best = nullptr;
+  std::optional<model::Reason> nearest;
+  double nearest_seconds = std::numeric_limits<double>::infinity();
+  for (const Choice& choice : choices) {
+    if (auto lacks = Lacks(request.constraints, choice)) {
+      if (choice.seconds < nearest_seconds) {
+        nearest_seconds = choice.seconds;
+        nearest = std::move(lacks);
+      }
+      continue;
+    }
+    if (best == nullptr || Rank(request.objective, choice) < Rank(request.objective, *best)) best = &choice;
+  }
+  if (best == nullptr) {
+    if (nearest) result.reasons.push_back(*std::move(nearest));
+    const int least =
+        legal_units.empty() ? std::max(1, request.constraints.min_units) : *std::ranges::min_element(legal_units);
+    for (const model::Resource& resource : request.resources) {
+      if (!choices.empty()) break;
+      result.reasons.push_back({"limit", resource.name, static_cast<double>(least), static_cast<double>(resource.limit),
+                                fmt::format("limit of {}: the program needs at least {} units, available {}",
+                                            resource.name, least, resource.limit)});
+    }
+    return result;
+  }
+  model::ProvisionedPlan& plan = result.plan.emplace();
+  model::ProvisionedStage& stage = plan.stages.emplace_back();
+  stage.last_layer = static_cast<int>(request.model.layers.size()) - 1;
+  stage.resource_type = best->resource->name;
+  stage.units = best->units;
+  stage.throughput = plan.throughput = best->throughput;
+  stage.compute_seconds = request.training.profile_batch_size / best->throughput;
+  plan.cost_per_hour = best->usd_per_hour;
+  plan.execution_seconds = best->seconds;
+  plan.cost_usd = best->usd();
+  result.execution_plan = ExecutionPlanOf(request, *best);
+  return result;
+}
+
+}  // namespace medley::ops

@@ -1,0 +1,167 @@
+// Jobs of programs on real medley-worker processes: a program is followed to its end, moves without losing a step, and
+// is started again from its newest save when a rank or an agent is killed.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "common/base/file.h"
+#include "common/base/testing/status_matchers.h"
+#include "common/base/testing/temp_dir.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ProgramJobTest : public testing::Test {
+ protected:
+  void SetUp() override { folder_ = *base::MakeTempDir("program-job"); }
+  void TearDown() override { base::RemoveTempDir(folder_); }
+
+  // tests/data/programs/ring.py, or a command of sh.
+  JobOptions Options(int steps, double step_seconds, const std::string& shell = "") const {
+    const std::string script = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/programs/ring.py";
+    nlohmann::json command = {"python3", script, folder_.string(), std::to_string(steps), std::to_string(step_seconds)};
+    if (!shell.empty()) command = {"sh", "-c", shell};
+    const nlohmann::json spec = {
+        {"program",
+         {{"command", command},
+          {"samplesPerStep", 8},
+          {"steps", steps},
+          {"progress", {{"log", R"(step (?P<step>\d+) loss (?P<loss>[\d.]+))"}}},
+          {"checkpoint",
+           {{"signal", "SIGUSR1"}, {"deadline", "20s"}, {"done", {{"file", (folder_ / "latest.json").string()}}}}}}},
+        {"checkpoint", {{"interval", "1s"}}}};
+    JobOptions options;
+    options.spec_json = spec.dump();
+    options.operations = 1;
+    options.tables = {};
+    return options;
+  }
+  static JobShape Units(int units, const std::string& pool = "cpu") {
+    return {.stages = {{.first = 0, .end = 1, .units = units, .pool = pool}}, .micro_batches = 1};
+  }
+  // The processes of this test's program, by rank.
+  std::map<std::string, pid_t> Ranks() const {
+    std::map<std::string, pid_t> ranks;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string command = base::ReadFile(entry.path() / "cmdline").value_or("");
+      const std::string variables = std::string(1, '\0') + base::ReadFile(entry.path() / "environ").value_or("");
+      const std::string name("\0RANK=", 6);
+      const size_t at = variables.find(name);
+      if (command.find(folder_.string()) == std::string::npos || at == std::string::npos) continue;
+      const size_t from = at + name.size();
+      ranks[variables.substr(from, variables.find('\0', from) - from)] = std::stoi(entry.path().filename());
+    }
+    return ranks;
+  }
+  // What the program has saved: each of its steps adds 1.
+  void ExpectWhole(int steps) const {
+    const auto state = nlohmann::json::parse(base::ReadFile(folder_ / "latest.json").value_or(""), nullptr, false);
+    ASSERT_TRUE(state.is_object());
+    EXPECT_EQ(state["step"], steps);
+    EXPECT_EQ(state["sum"], steps);
+  }
+  static auto Reached(int64_t step) {
+    return [step](const job::v1::Observation& seen) { return seen.step() >= step; };
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ProgramJobTest, AProgramIsFollowedToItsEnd) {
+  JobHarness job(Options(60, 0.02));
+  job.StartCoordinator();
+  job.Apply(Units(2), "test");
+  const auto seen = job.WaitForEnd();
+  ASSERT_EQ(seen.phase(), job::v1::JOB_PHASE_COMPLETE) << job.AllLogs();
+  EXPECT_EQ(seen.step(), 60);
+  EXPECT_EQ(seen.samples_done(), 480);
+  const std::vector<double> losses = job.Losses();
+  ASSERT_EQ(losses.size(), 60u);
+  EXPECT_NEAR(losses[9], 0.1, 1e-4);
+  ExpectWhole(60);
+}
+
+TEST_F(ProgramJobTest, AMoveLosesNoStep) {
+  JobHarness job(Options(400, 0.04));
+  job.StartCoordinator();
+  job.Apply(Units(1), "first");
+  job.WaitFor(Reached(50), base::seconds(60));
+  job.Apply(Units(2), "the deadline is near");
+  const auto seen = job.WaitForEnd();
+  ASSERT_EQ(seen.phase(), job::v1::JOB_PHASE_COMPLETE) << job.AllLogs();
+  ASSERT_EQ(seen.switches_size(), 1) << job.AllLogs();
+  EXPECT_EQ(seen.switches(0).lost_steps(), 0);
+  EXPECT_FALSE(seen.switches(0).recovery());
+  EXPECT_LT(seen.switches(0).pause_seconds(), 10);
+  RecordProperty("pause_seconds", std::to_string(seen.switches(0).pause_seconds()));
+  EXPECT_EQ(seen.restarts(), 0);
+  ExpectWhole(400);
+}
+
+TEST_F(ProgramJobTest, AKilledRankRestartsAllFromTheNewestSave) {
+  JobHarness job(Options(400, 0.03));
+  job.StartCoordinator();
+  job.Apply(Units(2), "test");
+  job.WaitFor([](const auto& seen) { return seen.last_checkpoint_step() > 0; }, base::seconds(60));
+  const auto ranks = Ranks();
+  ASSERT_TRUE(ranks.contains("1")) << job.AllLogs();
+  kill(ranks.at("1"), SIGKILL);
+  const auto seen = job.WaitForEnd();
+  ASSERT_EQ(seen.phase(), job::v1::JOB_PHASE_COMPLETE) << job.AllLogs();
+  EXPECT_EQ(seen.restarts(), 1);
+  ASSERT_EQ(seen.switches_size(), 1);
+  EXPECT_TRUE(seen.switches(0).recovery());
+  EXPECT_GT(seen.switches(0).at_step(), 0);
+  EXPECT_THAT(seen.switches(0).reason(), HasSubstr("rank 1 was killed by SIGKILL"));
+  ExpectWhole(400);
+}
+
+TEST_F(ProgramJobTest, AKilledAgentTakesItsProcessesWithIt) {
+  JobHarness job(Options(400, 0.03));
+  job.StartCoordinator();
+  job.Apply(Units(2), "test");
+  job.WaitFor([](const auto& seen) { return seen.last_checkpoint_step() > 0; }, base::seconds(60));
+  job.Kill("t0-1");
+  const auto seen = job.WaitForEnd();
+  ASSERT_EQ(seen.phase(), job::v1::JOB_PHASE_COMPLETE) << job.AllLogs();
+  EXPECT_GE(seen.restarts(), 1);
+  ExpectWhole(400);
+  EXPECT_TRUE(Ranks().empty());
+}
+
+TEST_F(ProgramJobTest, ProgramsThatCannotRunFailWithTheCause) {
+  {
+    JobHarness job(Options(10, 0, "exit 0"));
+    job.StartCoordinator();
+    job.Apply(Units(1), "test");
+    const auto seen = job.WaitForEnd();
+    EXPECT_EQ(seen.phase(), job::v1::JOB_PHASE_FAILED);
+    EXPECT_FALSE(seen.retryable());
+    EXPECT_THAT(seen.message(), HasSubstr("the program ended with 0 and reported no step"));
+  }
+  JobHarness job(Options(10, 0, "echo 'Traceback (most recent call last):'; echo 'ValueError: bad data'; exit 1"));
+  job.StartCoordinator();
+  job.Apply(Units(1), "test");
+  const auto seen = job.WaitForEnd(base::seconds(120));
+  EXPECT_EQ(seen.phase(), job::v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(seen.message(), AllOf(HasSubstr("gave up after"), HasSubstr("ValueError: bad data")));
+}
+
+TEST_F(ProgramJobTest, AProfileIsMeasured) {
+  JobHarness job(Options(1000, 0.02));
+  const auto log = job.RunProfiler("cpu");
+  ASSERT_THAT(log, base::IsOk());
+  const size_t at = log->rfind("MEDLEY-PROFILE ");
+  ASSERT_NE(at, std::string::npos) << *log;
+  EXPECT_THAT(log->substr(at), AllOf(HasSubstr("\"program\""), HasSubstr("measured")));
+}
+
+}  // namespace
+}  // namespace medley::worker

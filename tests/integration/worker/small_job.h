@@ -1,0 +1,57 @@
+// What tests of disturbed jobs share: a small table, a small model whose steps take milliseconds, kills of random
+// members, and what must hold at the end.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/rng.h"
+#include "tests/integration/worker/job_harness.h"
+
+namespace medley::worker {
+
+// The first rows of Adult's training data, as a file in a folder of its own that lives as long as this.
+class SmallTable {
+ public:
+  static constexpr int kRows = 1600;
+
+  explicit SmallTable(int rows = kRows);
+  ~SmallTable();
+  SmallTable(const SmallTable&) = delete;
+  SmallTable& operator=(const SmallTable&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path file() const { return folder_ / "train.csv"; }
+
+ private:
+  const std::filesystem::path folder_;
+};
+
+// A job of four operations, the first of which has a table of 512 rows. A batch has 16 samples: kRows are 100 steps.
+// The least interval between checkpoints.
+JobOptions SmallJob(const std::filesystem::path& train, int epochs = 3);
+
+// For JobHarness::WaitFor: whether the job has committed the step, or is over.
+std::function<bool(const job::v1::Observation&)> Reached(int64_t step);
+
+struct RandomKills {
+  int kills = 10;
+  int64_t least_steps = 1;  // between two kills
+  uint64_t steps = 60;      // how many numbers of steps, from `least_steps` on, are equally likely
+  base::seconds patience{60};
+  std::set<std::string>* killed = nullptr;  // to which the names are added, unless `kill` kills
+};
+
+// Kills one of `members` each time: by default a random one of those that run. Returns how often: less than asked for
+// when the job has ended, and 0 with a failure when none ran.
+int KillAtRandom(JobHarness& job, base::Rng& rng, const RandomKills& how,
+                 const std::function<void(int64_t step)>& kill = nullptr);
+
+// Waits for the end. A test fails unless the job is complete and has trained `samples` samples, each once.
+job::v1::Observation ExpectComplete(JobHarness& job, int64_t samples, base::seconds timeout = base::seconds(120));
+
+}  // namespace medley::worker
