@@ -14,6 +14,7 @@
 #include "cli/job_file.h"
 #include "cli/model/layer_table.h"
 #include "cli/planner_program.h"
+#include "cli/request_prices.h"
 #include "common/base/file.h"
 #include "common/base/gzip.h"
 #include "common/base/log.h"
@@ -23,10 +24,8 @@
 #include "common/model/convert.h"
 #include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
-#include "scheduler-service/catalog/price_file.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
-#include "scheduler-service/prepare/prepare.h"
 #include "worker/cut/cut.h"
 #include "worker/exported/archive.h"
 
@@ -234,22 +233,10 @@ absl::StatusOr<PricedRequest> ReadPricedRequest(const PlanFlags& flags) {
 
 absl::StatusOr<PricedRequest> WithPrices(const PlanFlags& flags, model::PlanRequest request,
                                          sched::PriceOrigin origin) {
-  base::SystemClock clock;
-  sched::CatalogStore store;
-  if (!flags.prices.empty()) {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.prices, kMaxBytes));
-    std::vector<absl::Status> left_out;
-    auto entries =
-        sched::ParsePriceFile(text, std::filesystem::path(flags.prices).filename().string(), clock.Now(), &left_out);
-    for (const absl::Status& status : left_out) base::log::Warn("left a price out", {{"error", base::Message(status)}});
-    if (!entries.ok()) return base::Annotate(entries.status(), flags.prices);
-    store.Publish(std::move(*entries), clock.Now());
-  }
-  const sched::CatalogSnapshot catalog = store.Get();
-  if (catalog->revision > 0) origin = {catalog->revision, catalog->price_time};
+  const base::SystemClock clock;
   MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, ReadHardware(flags.hardware));
-  const absl::Status prepared = sched::PrepareRequest(*catalog, hardware, request);
-  if (!prepared.ok()) return flags.file.empty() ? prepared : base::Annotate(prepared, flags.file);
+  const absl::Status priced = PriceRequest(flags.prices, hardware, clock, request, origin);
+  if (!priced.ok()) return flags.file.empty() ? priced : base::Annotate(priced, flags.file);
   return PricedRequest{std::move(request), origin};
 }
 

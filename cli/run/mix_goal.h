@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/model/plan_result.h"
@@ -14,15 +15,23 @@ namespace medley::cli {
 // The planner's answer for a goal in samples/s.
 using PlanForGoal = std::function<absl::StatusOr<model::PlanResult>(double samples_per_second)>;
 
+// The prices that a later step of the scenario sets.
+struct LaterPrices {
+  PlanForGoal plan;
+  std::function<double(const model::ProvisionedPlan&)> cost_usd;  // what a plan of now costs then, in USD
+};
+
 struct MixGoal {
   double samples_per_second = 0;
   std::string why;  // a clause: what it is chosen for
 };
 
 // Asks for goals up to `most` samples/s, and returns the middle of the longest range of them for which the best plan
-// uses several pools for its layers and costs at least `percent` less than the cheapest plan on a single pool. Ranges
-// in which no single pool reaches the goal count only if there is no other. Errors: FailedPrecondition, with what comes
-// closest, when there is no such goal; those of `plan`.
-absl::StatusOr<MixGoal> FindMixGoal(double most, double percent, const PlanForGoal& plan);
+// uses several pools for its layers and costs at least `percent` less than the cheapest plan on a single pool. With
+// `later`, ranges in which another plan is then much cheaper (a job moves to it) are preferred to all others; after
+// that those that a single pool reaches. Errors: FailedPrecondition, with what comes closest, when there is no such
+// goal; those of `plan` and `later`.
+absl::StatusOr<MixGoal> FindMixGoal(double most, double percent, const PlanForGoal& plan,
+                                    const std::optional<LaterPrices>& later = std::nullopt);
 
 }  // namespace medley::cli

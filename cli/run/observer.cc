@@ -1,8 +1,11 @@
 #include "cli/run/observer.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "cli/cluster/job_plan_request.h"
+#include "cli/request_prices.h"
 #include "cli/run/goal.h"
 #include "cli/run/pod_logs.h"
 #include "cli/run/view.h"
@@ -21,6 +24,17 @@ const kube::Resource& Jobs() {
 const kube::Resource& Pools() {
   static const kube::Resource kPools{"medley.dev", "v1alpha1", "resourcepools", "ResourcePool", false};
   return kPools;
+}
+
+// What the units of the plan cost at the prices of the request.
+double UsdPerHour(const model::ProvisionedPlan& plan, const model::PlanRequest& request) {
+  const auto price = [&](const std::string& type) {
+    const auto found = std::ranges::find(request.resources, type, &model::Resource::name);
+    return found == request.resources.end() ? 0 : found->price_per_unit_hour;
+  };
+  double usd = plan.server_units * price(request.server_type);
+  for (const model::ProvisionedStage& stage : plan.stages) usd += stage.units * price(stage.resource_type);
+  return usd;
 }
 
 }  // namespace
@@ -170,11 +184,37 @@ absl::StatusOr<MixGoal> Observer::FindMix(double most) const {
       Connect({.kubeconfig = {.kubeconfig = cluster_.kubeconfig(), .context = "", .ns = job_.ns}}, clock_));
   MEDLEY_ASSIGN_OR_RETURN(JobObjects objects, ReadJobObjects(cluster, job_.name));
   const sched::Registry planners = sched::BuiltinPlanners();
-  return FindMixGoal(most, scenario_.mix_saves_percent, [&](double rate) -> absl::StatusOr<model::PlanResult> {
+  MEDLEY_ASSIGN_OR_RETURN(const sched::HardwareCatalog hardware, sched::HardwareCatalog::Builtin());
+  struct Priced {
+    model::PlanRequest request;
+    sched::PriceOrigin origin;
+  };
+  const auto request = [&](double rate, const std::string& prices) -> absl::StatusOr<Priced> {
     kube::MergePatch(objects.job.mutable_json(), {{"spec", {{"objective", {{"minThroughput", rate}}}}}});
-    MEDLEY_ASSIGN_OR_RETURN(const JobPlanRequest asked, BuildJobPlanRequest(objects, false, clock_.Now()));
-    return sched::MakePlan(asked.request, {asked.catalog_revision, asked.price_time}, planners, clock_, {});
-  });
+    MEDLEY_ASSIGN_OR_RETURN(JobPlanRequest asked, BuildJobPlanRequest(objects, !prices.empty(), clock_.Now()));
+    Priced priced{std::move(asked.request), {asked.catalog_revision, asked.price_time}};
+    if (!prices.empty()) {
+      MEDLEY_RETURN_IF_ERROR(PriceRequest(folder_ / prices, hardware, clock_, priced.request, priced.origin));
+    }
+    return priced;
+  };
+  model::PlanRequest now, then;  // those of the goal that was asked for last
+  const auto plan = [&](double rate, const std::string& prices,
+                        model::PlanRequest& kept) -> absl::StatusOr<model::PlanResult> {
+    MEDLEY_ASSIGN_OR_RETURN(Priced asked, request(rate, prices));
+    kept = asked.request;
+    return sched::MakePlan(asked.request, asked.origin, planners, clock_, {});
+  };
+  std::optional<LaterPrices> later;
+  const auto step = std::ranges::find_if(scenario_.steps, [](const ScenarioStep& s) { return !s.prices.empty(); });
+  if (step != scenario_.steps.end()) {
+    later = LaterPrices{
+        .plan = [&](double rate) { return plan(rate, step->prices, then); },
+        .cost_usd =
+            [&](const model::ProvisionedPlan& p) { return p.cost_usd * UsdPerHour(p, then) / UsdPerHour(p, now); }};
+  }
+  return FindMixGoal(
+      most, scenario_.mix_saves_percent, [&](double rate) { return plan(rate, "", now); }, later);
 }
 
 absl::Status Observer::Act(const Snapshot& view, RunRecord& record) {

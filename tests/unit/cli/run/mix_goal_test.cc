@@ -62,6 +62,41 @@ TEST(MixGoalTest, APoolToCompareWithIsPreferred) {
   EXPECT_EQ(other->why, "no single pool reaches that");
 }
 
+// After the prices change, a job must have a plan to move to: the example shows a move.
+TEST(MixGoalTest, GoalsThatLeaveAPlanToMoveToArePreferred) {
+  const auto now = [](double rate) { return Answer(rate <= 800 ? Costs{1.0, 2} : Costs{1.0, 0}); };
+  // What the mix costs at the later prices is 3. Between 520 and 600 samples/s and above 880 something else costs half.
+  const auto later = [&](double cost_of_the_mix) {
+    return LaterPrices{.plan =
+                           [](double rate) {
+                             const bool cheaper = (rate >= 520 && rate <= 600) || rate >= 880;
+                             return Answer(cheaper ? Costs{0, 1.5} : Costs{0, 2.9});
+                           },
+                       .cost_usd = [=](const model::ProvisionedPlan& plan) { return plan.cost_usd * cost_of_the_mix; }};
+  };
+  auto goal = FindMixGoal(1000, 20, now, later(3));
+  ASSERT_THAT(goal, base::IsOk());
+  EXPECT_GE(goal->samples_per_second, 520);
+  EXPECT_LE(goal->samples_per_second, 600);
+  // Without a single pool that reaches the goal there is still something to show, where the job can move.
+  goal = FindMixGoal(
+      1000, 20,
+      [](double rate) {
+        return Answer({1.0, rate <= 500 ? 2.0 : 0.0});
+      },
+      later(3));
+  ASSERT_THAT(goal, base::IsOk());
+  EXPECT_GE(goal->samples_per_second, 520);
+  EXPECT_EQ(goal->why, "no single pool reaches that");
+  // No goal leaves a better plan: as without later prices.
+  goal = FindMixGoal(1000, 20, now, later(1));
+  ASSERT_THAT(goal, base::IsOk());
+  EXPECT_EQ(goal->samples_per_second, FindMixGoal(1000, 20, now)->samples_per_second);
+  auto broken = later(3);
+  broken.plan = [](double) -> absl::StatusOr<model::PlanResult> { return base::Internal("broken"); };
+  EXPECT_THAT(FindMixGoal(1000, 20, now, broken), StatusIs(absl::StatusCode::kInternal, "broken"));
+}
+
 TEST(MixGoalTest, AMachineThatCannotShowItSaysWhatComesClosest) {
   EXPECT_THAT(FindMixGoal(1000, 20,
                           [](double rate) {
