@@ -122,11 +122,12 @@ void LayerBound::Keep(double rate, const Weights& weights) {
 }
 
 // Multipliers of quotas alone: multiplicative weights on what each quota is used of, which stay on a simplex.
-void LayerBound::ImproveQuotas(int rounds) {
+void LayerBound::ImproveQuotas(int rounds, const Budget* budget) {
   Weights weights = best_;
   std::vector<double> parts(types_ + 1, 0), use, more_comm;
   for (size_t c = 0; c <= types_; ++c) parts[c] = QuotaOf(c) >= 1 && QuotaOf(c) < kInfinity ? 1 : 0;
   for (int round = 0; round < rounds && rate_ <= 0; ++round) {
+    if (budget != nullptr && budget->Spent()) return;
     double sum = 0;
     for (const double part : parts) sum += part;
     if (sum <= 0) return;
@@ -151,14 +152,15 @@ void LayerBound::ImproveQuotas(int rounds) {
   }
 }
 
-void LayerBound::Improve(double cutoff, int rounds) {
-  if (!priced_) return ImproveQuotas(rounds);
+void LayerBound::Improve(double cutoff, int rounds, const Budget* budget) {
+  if (!priced_) return ImproveQuotas(rounds, budget);
   Weights weights = best_;
   Weights best = best_;
   std::vector<double> use, more_comm;
   double least = rate_, scale = 1;
   int since = 0;
   for (int round = 0; round < rounds && least < cutoff; ++round) {
+    if (budget != nullptr && budget->Spent()) break;
     const double rate = RateFor(weights, use, more_comm);
     if (rate == kInfinity) break;
     if (rate > least) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/planning/budget.h"
 
 namespace medley::sched {
 
@@ -22,8 +23,9 @@ class LayerBound {
   // it. `priced` false: prices do not count, and a rate above 0 means that no plan meets the quotas.
   LayerBound(const Problem& problem, double low, const std::vector<int>* schedule = nullptr, bool priced = true);
 
-  // Improves multipliers and mixes by at most `rounds` subgradient steps, until the rate reaches `cutoff`.
-  void Improve(double cutoff, int rounds);
+  // Improves multipliers and mixes by at most `rounds` subgradient steps, until the rate reaches `cutoff` or the
+  // budget, which may be null, is spent.
+  void Improve(double cutoff, int rounds, const Budget* budget = nullptr);
   // A lower bound of the rate of all plans, in USD/h per sample/s; infinite if some layer reaches `low` on no type.
   double rate() const { return rate_; }
   // How much more than rate() every plan costs at least that has the layer on type `t`; of several layers, their sum.
@@ -58,7 +60,7 @@ class LayerBound {
   // least of their layers.
   double RateFor(const Weights& weights, std::vector<double>& use, std::vector<double>& more_comm) const;
   void Keep(double rate, const Weights& weights);
-  void ImproveQuotas(int rounds);
+  void ImproveQuotas(int rounds, const Budget* budget);
 
   const Problem& problem_;
   const double low_;

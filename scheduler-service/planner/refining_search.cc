@@ -45,7 +45,7 @@ class AnySize {
  private:
   void BoundLayers() {
     choice_.emplace(problem_, Low(), schedule_);
-    choice_->Improve(Cutoff(), kBoundRounds);
+    choice_->Improve(Cutoff(), kBoundRounds, &budget_);
   }
   // Only plans at least as fast are wanted: as fast as the best one, if the fastest is searched.
   double Low() const {
@@ -69,11 +69,11 @@ class AnySize {
     const Problem of = most_stages > 0 ? problem_.ForStages(most_stages) : problem_;
     LayerBound bound(of, Low(), schedule_);
     const double cutoff = Cutoff();
-    bound.Improve(cutoff, kBoundRounds);
+    bound.Improve(cutoff, kBoundRounds, &budget);
     if (bound.rate() >= cutoff) return {};
-    const StageSubset subset{schedule_, ends, &bound, cutoff};
+    const StageSubset subset{schedule_, ends, &bound, cutoff, &budget};
     too_many_ = StageGraph::Count(of, subset, most) > most;
-    if (too_many_ || budget.Spent()) return {bound.rate(), false};
+    if (too_many_ || budget.Spent()) return {std::max(bound.rate(), choice_->rate()), false};
     SearchedStages searched = SearchWithStages(problem_, budget, goal_, order_, points, subset, most_stages);
     searched.left = std::max(searched.left, bound.rate());
     return searched;
@@ -129,7 +129,7 @@ class AnySize {
   // True if the search of all stages is as quick as another one among chosen layers.
   bool FewAreLeft() {
     BoundLayers();
-    const StageSubset subset{schedule_, nullptr, &*choice_, Cutoff()};
+    const StageSubset subset{schedule_, nullptr, &*choice_, Cutoff(), &budget_};
     return StageGraph::Count(problem_, subset, kFewPossibleStages) <= kFewPossibleStages;
   }
 
@@ -162,13 +162,13 @@ class AnySize {
         goal_.Best() == nullptr ? problem_ : problem_.ForStages(static_cast<int>(goal_.Best()->stages.size()));
     LayerBound bound(of, Low(), schedule_);
     const double cutoff = Cutoff();
-    bound.Improve(cutoff, kBoundRounds / 2);
+    bound.Improve(cutoff, kBoundRounds / 2, &budget_);
     size_t low = 1, high = Position(problem_.layers());
     std::vector<char> ends = Ends(low, round);
-    while (high - low > low / 8) {  // the most places within `most`, nearly
+    while (high - low > low / 8 && !budget_.Spent()) {  // the most places within `most`, nearly
       const size_t middle = std::max(low + 1, low + (high - low) / (low < 16 && high > 64 ? 8 : 2));
       std::vector<char> tried = Ends(middle, round);
-      const StageSubset subset{schedule_, &tried, &bound, cutoff};
+      const StageSubset subset{schedule_, &tried, &bound, cutoff, &budget_};
       if (StageGraph::Count(of, subset, most) > most) {
         high = middle - 1;
       } else {

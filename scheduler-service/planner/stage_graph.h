@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/planning/budget.h"
 
 namespace medley::sched {
 
@@ -66,13 +67,15 @@ struct StageSubset {
   // Leaves out stages of which every plan has this rate or more (USD/h per sample/s), by the bound of the problem.
   const LayerBound* bound = nullptr;
   double cutoff = kInfinity;
+  const Budget* budget = nullptr;  // Count ends when it is spent
 };
 
 class StageGraph {
  public:
   // InvalidArgument if the problem may have more than kMostPossibleStages stages.
   static absl::Status CheckSize(const Problem& problem);
-  // How many stages a graph would have; it stops counting above `enough`.
+  // How many stages a graph would have; it stops counting above `enough`, and says more than that when the subset's
+  // budget is spent before.
   static int64_t Count(const Problem& problem, const StageSubset& subset, int64_t enough);
 
   // With `most_stages` 1, only the stages of plans of one stage; other numbers do not matter here.
