@@ -124,6 +124,8 @@ void Define(CLI::App& app, Flags& flags) {
                  "Most profiler pods at the same time, of all jobs; 0: no bound. For pools that share machines")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_flag("--recommend", o.recommend,
+               "Choose pools and nodes for suspended Jobs, JobSets and TrainJobs with the label medley.dev/recommend");
   app.add_option("--log-level", flags.log_level, "debug, info, warn, error, off")->capture_default_str();
 }
 

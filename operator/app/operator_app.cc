@@ -7,6 +7,7 @@
 #include "kube/cache/informer_factory.h"
 #include "kube/leader/fenced_client.h"
 #include "operator/api/resources.h"
+#include "operator/app/changes.h"
 #include "operator/capacity/capacity_watch.h"
 #include "operator/capacity/signed_pods.h"
 #include "operator/capacity/trim.h"
@@ -15,6 +16,7 @@
 #include "operator/controllers/pool_reconciler.h"
 #include "operator/controllers/profile_reconciler.h"
 #include "operator/profiling/board.h"
+#include "operator/recommend/recommender.h"
 #include "operator/runtime/controller.h"
 #include "operator/runtime/manager.h"
 #include "operator/telemetry/controller_metrics.h"
@@ -23,30 +25,6 @@
 
 namespace medley::ops {
 namespace {
-
-std::vector<std::string> OwnerUid(const kube::Object& object) {
-  const auto owner = object.controller();
-  return owner ? std::vector<std::string>{owner->uid} : std::vector<std::string>();
-}
-
-// True for changes of the spec or the finalizers; false for the status, which the operator itself writes.
-bool JobChanged(const kube::Object& before, const kube::Object& now) {
-  return GenerationChanged()(before, now) || before.At("/metadata/finalizers") != now.At("/metadata/finalizers");
-}
-
-// What a job's view of a pool depends on.
-bool PoolChanged(const kube::Object& before, const kube::Object& now) {
-  const auto available = [](const kube::Object& pool) {
-    return Conditions::FromJson(pool.At("/status/conditions")).IsTrue(kAvailableCondition);
-  };
-  return GenerationChanged()(before, now) || before.At("/status/outages") != now.At("/status/outages") ||
-         available(before) != available(now);
-}
-
-// What decides which profiles a job wants.
-bool ProfilesChanged(const kube::Object& before, const kube::Object& now) {
-  return JobChanged(before, now) || MayWantProfiles(before) != MayWantProfiles(now);
-}
 
 // May be short: names of pods are deterministic, so creating a pod twice fails with AlreadyExists.
 constexpr base::seconds kExpectationTimeout{30};
@@ -74,16 +52,6 @@ std::set<kube::Resource> KindsWithManyObjects() {
           kube::resources::Services(),
           kube::resources::NetworkPolicies(),
           kube::resources::PodDisruptionBudgets()};
-}
-
-// True for changes of what the operator writes; false for the status, as of a PodDisruptionBudget.
-bool OwnObjectChanged(const kube::Object& before, const kube::Object& now) {
-  return before.At("/spec") != now.At("/spec") || before.At("/metadata/labels") != now.At("/metadata/labels") ||
-         before.At("/metadata/ownerReferences") != now.At("/metadata/ownerReferences");
-}
-
-bool ReplansOnPriceChange(const kube::Object& job) {
-  return job.At("/spec/elasticity/replan/onPriceChange") != kube::Json(false);
 }
 
 }  // namespace
@@ -168,6 +136,7 @@ class OperatorApp::Graph {
   JobReconciler job_reconciler_;
   PoolReconciler pool_reconciler_;
   ProfileReconciler profile_reconciler_;
+  recommend::Recommender recommender_;
   Controller job_controller_;
   Controller pool_controller_;
   Controller profile_controller_;
@@ -233,6 +202,8 @@ OperatorApp::Graph::Graph(OperatorOptions options, kube::Client& client, base::C
       pool_reconciler_(Deps()),
       profile_reconciler_(Deps(), {.worker = options_.job.worker, .max_pods = options_.max_profilers},
                           [this](const ProfileId& id) { OnProfileProgress(id); }),
+      recommender_(metered_, client_, pools_, events_, clock,
+                   {.ns = options_.ns, .seed = options_.seed, .keys = options_.job.record_keys}),
       job_controller_({.name = "trainingjob",
                        .workers = options_.workers,
                        .limiter = Backoff(clock),
@@ -452,6 +423,10 @@ void OperatorApp::Graph::AddParts() {
     manager_.Add({Phase::kControllers, controller->name(),
                   [controller](std::stop_token stop) { return controller->Start(stop); },
                   [controller] { controller->Stop(); }});
+  }
+  if (options_.recommend) {
+    manager_.Add({Phase::kControllers, "recommender", [this](std::stop_token) { return recommender_.Start(); },
+                  [this] { recommender_.Stop(); }});
   }
   manager_.AddReadyCheck("caches", [this] {
     return informers_.HasSynced() ? absl::OkStatus() : base::Unavailable("the caches are not filled yet");

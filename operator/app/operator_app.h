@@ -45,6 +45,7 @@ struct OperatorOptions {
     kube::LeaderElector::Options elector;
   };
   std::optional<Election> election;
+  bool recommend = false;  // answer jobs of other controllers that ask for it (operator/recommend)
   JobOptions job;
 };
 

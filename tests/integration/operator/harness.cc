@@ -203,6 +203,7 @@ OperatorOptions OperatorHarness::Options() {
   options.job.worker.tls = false;  // one fake coordinator serves all jobs
   options.job.status_interval = base::milliseconds(200);
   options.max_profilers = max_profilers_;
+  options.recommend = recommend_;
   options.job.recheck = recheck_;
   options.job.settled_recheck = recheck_;
   options.job.progress_interval = base::nanoseconds(0);

@@ -157,6 +157,7 @@ class OperatorHarness : public testing::TestWithParam<kube::ServerKind>, public 
   std::string profiler_log_;                                 // empty: a good profile
   base::nanoseconds recheck_ = base::seconds(2);             // of an operator that is started
   int max_profilers_ = 0;                                    // of an operator that is started
+  bool recommend_ = false;                                   // OperatorOptions::recommend
   base::nanoseconds over_window_ = base::milliseconds(500);  // of an operator that is started
   base::nanoseconds capacity_debounce_ = base::milliseconds(100);
   // The node to which a pod is bound; null or an empty answer: it stays unbound, and runs all the same.
