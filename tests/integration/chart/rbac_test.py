@@ -72,7 +72,7 @@ class RbacTest(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.make_namespace()
         # There are no nodes, so the pods of the release never run.
-        cls.cluster.helm("install", "medley", CHART, "--namespace", NAMESPACE)
+        cls.cluster.helm("install", "medley", CHART, "--namespace", NAMESPACE, "--set", "operator.recommend=true")
         cls.kubeconfig = cls.cluster.account_kubeconfig("medley-operator")
         cls.paths = cls.files_of_release()
         # The pod of `helm test`.
@@ -111,13 +111,14 @@ class RbacTest(unittest.TestCase):
 
     def test_1_the_life_of_jobs_with_these_rights(self):
         # The other suites need no rights that these do not.
-        done = subprocess.run(
-            [os.path.join(TESTS, "operator_life_test"), "--gtest_brief=1",
-             "--gtest_filter=*LifeTest*Real:*ObjectsTest*Real:*ReplanTest*Real"], capture_output=True, text=True, check=False, timeout=600,
-            env={**os.environ, "MEDLEY_TEST_KUBECONFIG": self.cluster.kubeconfig,
-                 "MEDLEY_TEST_OPERATOR_KUBECONFIG": self.kubeconfig})
-        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-3000:])
-        self.assertGreater(int(re.search(r"\[  PASSED  \] (\d+) test", done.stdout).group(1)), 20)
+        for test, cases, least in (("operator_life_test", "*LifeTest*Real:*ObjectsTest*Real:*ReplanTest*Real", 20),
+                                   ("operator_recommender_test", "*Real", 8)):
+            done = subprocess.run(
+                [os.path.join(TESTS, test), "--gtest_brief=1", f"--gtest_filter={cases}"], capture_output=True, text=True, check=False,
+                timeout=600, env={**os.environ, "MEDLEY_TEST_KUBECONFIG": self.cluster.kubeconfig,
+                                  "MEDLEY_TEST_OPERATOR_KUBECONFIG": self.kubeconfig})
+            self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-3000:])
+            self.assertGreater(int(re.search(r"\[  PASSED  \] (\d+) test", done.stdout).group(1)), least)
 
     def test_2_the_programs_with_the_flags_of_their_pods(self):
         with self.world("jobs"), self.scheduler():
