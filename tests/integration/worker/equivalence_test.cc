@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/small_job.h"
 
 namespace medley::worker {
 namespace {
@@ -43,8 +44,8 @@ Curve Train(const JobOptions& options, const JobShape& first, const JobShape* th
   if (then != nullptr) job.StartMembers(*then);
   job.Apply(first, "start");
   if (then != nullptr) {
-    job.WaitFor([](const pb::Observation& o) { return o.step() >= 5; }, base::seconds(60));
-    job.Apply(*then, "rescale");
+    job.WaitFor(Reached(5), base::seconds(60));
+    Switch(job, *then, "rescale");
   }
   Curve curve;
   curve.end = job.WaitForEnd(base::seconds(120));

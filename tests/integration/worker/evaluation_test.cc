@@ -111,7 +111,10 @@ class EvaluationTest : public testing::Test {
     job.StartCoordinator();
     job.Apply({.stages = {{0, 1, 1}, {1, job.operations(), 1}}, .servers = 2}, "start");
     if (restart) {
-      job.WaitFor([](const pb::Observation& o) { return o.step() >= 5; }, base::seconds(60));
+      const Slowed slowed(job, "t0-0");  // the job does not end before
+      const pb::Observation seen =
+          job.WaitFor([](const pb::Observation& o) { return o.step() >= 5; }, base::seconds(60));
+      EXPECT_FALSE(IsOver(seen)) << "the job is too short";
       job.Kill("coordinator");
       job.StartCoordinator();
     }
@@ -239,9 +242,14 @@ TEST_F(EvaluationTest, EarlyStoppingEndsAtTheSameStepWhateverIsLost) {
   job.StartCoordinator();
   const JobShape shape{.stages = {{0, 1, 1}, {1, job.operations(), 2}}, .servers = 1};
   job.Apply(shape, "start");
-  job.WaitFor([](const pb::Observation& o) { return o.evaluations_size() >= 2; }, base::seconds(60));
-  job.Kill("coordinator");
-  job.StartCoordinator();
+  {
+    const Slowed slowed(job, "t0-0");  // the job does not end before
+    const pb::Observation seen =
+        job.WaitFor([](const pb::Observation& o) { return o.evaluations_size() >= 2; }, base::seconds(60));
+    EXPECT_FALSE(IsOver(seen)) << "the job is too short";
+    job.Kill("coordinator");
+    job.StartCoordinator();
+  }
   const pb::Observation end = job.WaitForEnd(base::seconds(120));
   ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
   EXPECT_TRUE(end.stopped_early());

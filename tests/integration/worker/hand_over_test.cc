@@ -17,11 +17,21 @@ namespace {
 namespace pb = ::medley::job::v1;
 
 constexpr int kSupersededExit = 3;
+constexpr int kEpochs = 8;
 
 class HandOverTest : public testing::Test {
  protected:
   JobOptions Job(int epochs) const { return SmallJob(table_.file(), epochs); }
   static void RunTo(JobHarness& job, int64_t step) { job.WaitFor(Reached(step), base::seconds(60)); }
+  // After ten more steps starts another coordinator, and waits until the one before has ended. A trainer is slow
+  // meanwhile, so that the job does not end before.
+  static void HandOver(JobHarness& job, int term) {
+    const Slowed slowed(job, "t0-0");
+    RunTo(job, job.Observe().step() + 10);
+    job.StartCoordinator(term);
+    EXPECT_EQ(job.WaitForExit(JobHarness::CoordinatorName(term - 1)), kSupersededExit) << job.AllLogs();
+    job.Follow(term);
+  }
   static pb::Observation ExpectComplete(JobHarness& job, int epochs) {
     const pb::Observation end = worker::ExpectComplete(job, int64_t{SmallTable::kRows} * epochs);
     EXPECT_EQ(job.Losses().size(), size_t{100} * static_cast<size_t>(epochs));
@@ -34,14 +44,12 @@ class HandOverTest : public testing::Test {
 };
 
 TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
-  JobHarness job(Job(15));
+  JobHarness job(Job(kEpochs));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 60);
-  job.StartCoordinator(2);
-  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
-  job.Follow(2);
-  const pb::Observation end = ExpectComplete(job, 15);
+  HandOver(job, 2);
+  const pb::Observation end = ExpectComplete(job, kEpochs);
   EXPECT_EQ(end.coordinator_term(), 2);
   EXPECT_EQ(end.restarts(), 0) << "a hand-over is no recovery";
   EXPECT_EQ(end.switches_size(), 0);
@@ -54,16 +62,14 @@ TEST_F(HandOverTest, TheSecondCoordinatorTrainsOnInTheSameGeneration) {
 
 // A drain evicts the pod before the second coordinator has started.
 TEST_F(HandOverTest, ACoordinatorThatMustStopLeadsUntilItIsReplaced) {
-  JobHarness job(Job(15));
+  JobHarness job(Job(kEpochs));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 40);
   job.Signal("coordinator", SIGTERM);
   RunTo(job, 80);
-  job.StartCoordinator(2);
-  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
-  job.Follow(2);
-  EXPECT_EQ(ExpectComplete(job, 15).restarts(), 0);
+  HandOver(job, 2);
+  EXPECT_EQ(ExpectComplete(job, kEpochs).restarts(), 0);
 }
 
 // It was started for a running job, and asks when the job is over.
@@ -80,34 +86,33 @@ TEST_F(HandOverTest, ACoordinatorThatComesTooLateTellsHowTheJobEnded) {
 }
 
 TEST_F(HandOverTest, AJobMovesAgainAndAgain) {
-  JobHarness job(Job(15));
+  JobHarness job(Job(kEpochs));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
-  for (int term = 2; term <= 4; ++term) {
-    RunTo(job, 40 * (term - 1));
-    job.StartCoordinator(term);
-    EXPECT_EQ(job.WaitForExit(JobHarness::CoordinatorName(term - 1)), kSupersededExit) << job.AllLogs();
-    job.Follow(term);
-  }
-  EXPECT_EQ(ExpectComplete(job, 15).restarts(), 0);
+  RunTo(job, 40);
+  for (int term = 2; term <= 4; ++term) HandOver(job, term);
+  EXPECT_EQ(ExpectComplete(job, kEpochs).restarts(), 0);
 }
 
 // As behind a partition, or on a node that hangs: it wakes when another one has led for some time.
 TEST_F(HandOverTest, ACoordinatorThatWasStoppedCannotComeBack) {
-  JobHarness job(Job(15));
+  JobHarness job(Job(kEpochs));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   RunTo(job, 60);
-  job.Signal("coordinator", SIGSTOP);
-  job.StartCoordinator(2);
-  job.Follow(2);
-  const pb::Observation after =
-      job.WaitFor([](const pb::Observation& o) { return o.phase() == pb::JOB_PHASE_TRAINING && o.step() > 100; },
-                  base::seconds(60));
-  ASSERT_EQ(after.phase(), pb::JOB_PHASE_TRAINING) << "the job is too short for this test";
-  job.Signal("coordinator", SIGCONT);
-  EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
-  const pb::Observation end = ExpectComplete(job, 15);
+  {
+    const Slowed slowed(job, "t0-0");  // the job does not end before
+    job.Signal("coordinator", SIGSTOP);
+    job.StartCoordinator(2);
+    job.Follow(2);
+    const pb::Observation after =
+        job.WaitFor([](const pb::Observation& o) { return o.phase() == pb::JOB_PHASE_TRAINING && o.step() > 100; },
+                    base::seconds(60));
+    ASSERT_EQ(after.phase(), pb::JOB_PHASE_TRAINING) << "the job is too short for this test";
+    job.Signal("coordinator", SIGCONT);
+    EXPECT_EQ(job.WaitForExit("coordinator"), kSupersededExit) << job.AllLogs();
+  }
+  const pb::Observation end = ExpectComplete(job, kEpochs);
   EXPECT_LE(end.switches().rbegin()->lost_steps(), 1);
   // Started again in its pod, it finds out before it does anything.
   job.StartCoordinator(1);

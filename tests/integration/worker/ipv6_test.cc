@@ -18,7 +18,7 @@ TEST(Ipv6Test, AJobTrainsAndSwitchesGenerationsOverIpv6) {
     return;
   }
   const SmallTable table;
-  constexpr int kEpochs = 12;  // enough that the job does not end before it has moved
+  constexpr int kEpochs = 3;
   JobOptions options = SmallJob(table.file(), kEpochs);
   options.ipv6 = true;
   JobHarness job(options);
@@ -27,7 +27,7 @@ TEST(Ipv6Test, AJobTrainsAndSwitchesGenerationsOverIpv6) {
   job.StartMembers(moved);
   job.Apply({.stages = {{0, 1, 1}, {1, 4, 2}}, .servers = 2, .micro_batches = 2}, "start");
   job.WaitFor(Reached(20), base::seconds(60));
-  job.Apply(moved, "moved");
+  Switch(job, moved, "moved");
   const pb::Observation end = ExpectComplete(job, int64_t{SmallTable::kRows} * kEpochs);
   ASSERT_EQ(end.switches_size(), 1) << "the move";
   EXPECT_FALSE(end.switches(0).recovery()) << end.switches(0).reason();

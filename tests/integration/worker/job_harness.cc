@@ -232,8 +232,20 @@ void JobHarness::Follow(int term) {
 
 void JobHarness::Signal(const std::string& name, int signal) { kill(processes_.at(name)->pid, signal); }
 
+bool JobHarness::HasConnected(const std::string& member) const {
+  std::ifstream log(folder_ / (leader_ + ".log"));
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("member connected") != std::string::npos && line.find('"' + member + '"') != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void JobHarness::StartMembers(const JobShape& shape) {
+  std::vector<std::string> members;
   const auto start = [&](const std::string& name, const char* role) {
+    members.push_back(name);
     if (!processes_.contains(name)) Start(name, role);
   };
   for (size_t s = 0; s < shape.stages.size(); ++s) {
@@ -250,6 +262,13 @@ void JobHarness::StartMembers(const JobShape& shape) {
     start(name, "trainer");
   }
   for (int i = 0; i < shape.servers; ++i) start(fmt::format("server-{}", i), "server");
+  base::SystemClock clock;
+  const base::SteadyTime end = clock.Steady() + base::Patience(base::seconds(120));
+  const auto connected = [this](const std::string& member) { return HasConnected(member); };
+  while (!std::ranges::all_of(members, connected)) {
+    ASSERT_LT(clock.Steady(), end) << "not all members have connected" << AllLogs();
+    clock.SleepFor(base::milliseconds(20), {});
+  }
 }
 
 namespace {

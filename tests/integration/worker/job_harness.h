@@ -138,7 +138,8 @@ class JobHarness {
   void StartCoordinator(int term = 0);
   void Follow(int term);
   static std::string CoordinatorName(int term);
-  // Starts the members of a later shape, so that they run when it is applied.
+  // Starts the members of a later shape, so that they run when it is applied: waits until each has connected. The
+  // coordinator must run.
   void StartMembers(const JobShape& shape);
   // Starts the members that the shape needs and that do not run, then applies it as the next generation.
   void Apply(const JobShape& shape, const std::string& reason);
@@ -188,6 +189,7 @@ class JobHarness {
   std::string PoolOf(const std::string& process) const;
   void Reap(Process& process);
   void WriteCredentials();
+  bool HasConnected(const std::string& member) const;  // to the coordinator that the harness talks to
 
   const JobOptions options_;
   const int operations_;

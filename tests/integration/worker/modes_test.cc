@@ -4,6 +4,7 @@
 
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/reference.h"
+#include "tests/integration/worker/small_job.h"
 #include "tests/unit/worker/pipeline/replicas_reference.h"
 
 namespace medley::worker {
@@ -99,8 +100,8 @@ TEST(ModesTest, AnotherNumberOfReplicas) {
     job.StartCoordinator();
     job.StartMembers(then);
     job.Apply(first, "start");
-    job.WaitFor([](const pb::Observation& o) { return o.step() >= 20; }, base::seconds(60));
-    job.Apply(then, "rescale");
+    job.WaitFor(Reached(20), base::seconds(60));
+    Switch(job, then, "rescale");
     const pb::Observation end = Complete(job);
     ASSERT_EQ(end.switches_size(), 1);
     EXPECT_EQ(end.switches(0).lost_steps(), 0);
@@ -110,14 +111,16 @@ TEST(ModesTest, AnotherNumberOfReplicas) {
 
 // While it trains: one that takes over during the evaluation counts as a restart.
 TEST(ModesTest, AnotherCoordinator) {
-  JobOptions options = Replicated();
-  options.epochs = 24;
-  JobHarness job(options);
+  JobHarness job(Replicated());
   const JobShape shape = Percentage(2, 0.1);
   job.StartCoordinator(1);
   job.Apply(shape, "start");
-  job.WaitFor([](const pb::Observation& o) { return o.step() >= 20; }, base::seconds(60));
-  job.StartCoordinator(2);
+  job.WaitFor(Reached(20), base::seconds(60));
+  {
+    const Slowed slowed(job, "t0-0");
+    job.StartCoordinator(2);
+    EXPECT_EQ(job.WaitForExit("coordinator"), 3) << job.AllLogs();  // another one leads
+  }
   job.Follow(2);
   const pb::Observation end = Complete(job);
   EXPECT_EQ(end.coordinator_term(), 2);

@@ -21,6 +21,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr size_t kSteps = 100;  // of an epoch
+constexpr int kEndless = 5000;  // epochs: the job does not end before the test
 constexpr int kSupersededExit = 3;
 constexpr char kRoot[] = "s3://jobs/team/job-1";
 
@@ -172,7 +173,7 @@ TEST_F(ObjectCheckpointTest, WhatTheStoreRefusesIsSaidBeforeTheTraining) {
 }
 
 TEST_F(ObjectCheckpointTest, TrainingGoesOnWhileTheStoreIsFull) {
-  JobHarness job(Options(60));
+  JobHarness job(Options(kEndless));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   job.WaitFor([](const pb::Observation& o) { return IsOver(o) || o.last_checkpoint_step() > 0; }, base::seconds(60));
@@ -197,7 +198,7 @@ TEST_F(ObjectCheckpointTest, TrainingGoesOnWhileTheStoreIsFull) {
 // Each write takes a second, so two pass between the step that a checkpoint is of and its end: first parts, then the
 // manifest.
 TEST_F(ObjectCheckpointTest, TrainingGoesOnWhileACheckpointIsSent) {
-  JobHarness job(Options(60));
+  JobHarness job(Options(kEndless));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
   job.WaitFor([](const pb::Observation& o) { return IsOver(o) || o.last_checkpoint_step() > 0; }, base::seconds(60));

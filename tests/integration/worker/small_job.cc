@@ -33,6 +33,31 @@ std::function<bool(const pb::Observation&)> Reached(int64_t step) {
   return [step](const pb::Observation& seen) { return seen.step() >= step || IsOver(seen); };
 }
 
+pb::Observation AfterSwitches(JobHarness& job, int switches, int64_t more) {
+  const auto settled = [switches](const pb::Observation& seen) {
+    return IsOver(seen) || (seen.switches_size() >= switches && seen.phase() == pb::JOB_PHASE_TRAINING &&
+                            seen.missing_members().empty());
+  };
+  const int64_t step = job.WaitFor(settled, base::seconds(60)).step();
+  return job.WaitFor(Reached(step + more), base::seconds(60));
+}
+
+pb::Observation Switch(JobHarness& job, const JobShape& shape, const std::string& reason) {
+  const Slowed slowed(job, "t0-0");
+  const int before = job.Observe().switches_size();
+  job.Apply(shape, reason);
+  return AfterSwitches(job, before + 1, 3);
+}
+
+std::vector<double> FirstLosses(JobHarness& job, int64_t steps) {
+  const auto written = [&](const pb::Observation&) { return std::ssize(job.Losses()) >= steps; };
+  job.WaitFor(written, base::seconds(60));
+  std::vector<double> losses = job.Losses();
+  EXPECT_GE(std::ssize(losses), steps);
+  losses.resize(static_cast<size_t>(steps));
+  return losses;
+}
+
 int KillAtRandom(JobHarness& job, base::Rng& rng, const RandomKills& how,
                  const std::function<void(int64_t step)>& kill) {
   int64_t at = 0;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
@@ -37,6 +38,18 @@ JobOptions SmallJob(const std::filesystem::path& train, int epochs = 3);
 
 // For JobHarness::WaitFor: whether the job has committed the step, or is over.
 std::function<bool(const job::v1::Observation&)> Reached(int64_t step);
+
+// Waits until `switches` switches have ended and every member trains, and then until `more` further steps are committed
+// or the job is over. What comes next then meets no member that still starts.
+job::v1::Observation AfterSwitches(JobHarness& job, int switches, int64_t more = 40);
+
+// Applies a plan and waits for AfterSwitches. The trainer "t0-0", which the plan in force and this one must have, is
+// slow until then, so that even a short job does not end before its members have switched.
+job::v1::Observation Switch(JobHarness& job, const JobShape& shape, const std::string& reason);
+
+// The losses of the first `steps` steps of a job that has committed them and may train on. So a test can use a job that
+// never ends before it, however slow the machine is, and compare what was trained.
+std::vector<double> FirstLosses(JobHarness& job, int64_t steps);
 
 struct RandomKills {
   int kills = 10;

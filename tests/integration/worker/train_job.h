@@ -12,6 +12,7 @@
 
 #include "common/base/file.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/small_job.h"
 
 namespace medley::worker {
 
@@ -22,21 +23,20 @@ struct Outcome {
   std::vector<float> weights;  // all of them
 };
 
-// `then`: the plan from step 20 on; `kill`: a member is killed at step 60.
+// `then`: the plan from step 20 on; `kill`: a member is killed 20 steps after the switch, or at step 40.
 inline Outcome Train(const JobOptions& options, const JobShape& first, const JobShape* then = nullptr,
                      bool kill = false) {
   JobHarness job(options);
   job.StartCoordinator();
   if (then != nullptr) job.StartMembers(*then);
   job.Apply(first, "start");
-  const auto reached = [](int64_t step) { return [step](const job::v1::Observation& o) { return o.step() >= step; }; };
   if (then != nullptr) {
-    job.WaitFor(reached(20), base::seconds(120));
-    job.Apply(*then, "rescale");
+    job.WaitFor(Reached(20), base::seconds(120));
+    EXPECT_FALSE(IsOver(Switch(job, *then, "rescale"))) << "the job is too short";
   }
   if (kill) {
-    job.WaitFor(reached(60), base::seconds(120));
-    job.Kill(job.Running().front());
+    EXPECT_FALSE(IsOver(AfterSwitches(job, then == nullptr ? 0 : 1, 20))) << "the job is too short for its kill";
+    job.Kill("t0-0");
   }
   Outcome run;
   run.end = job.WaitForEnd(base::seconds(240));
