@@ -159,11 +159,10 @@ function(medley_test)
     set_tests_properties(${tests} PROPERTIES FIXTURES_REQUIRED sanitizer)
   endif()
   math(EXPR A_TIMEOUT "${A_TIMEOUT} * ${patience}")
-  # With several at a time, ctest starts the tests that may take long first.
   set(index 0)
   foreach(test ${tests})
     set_tests_properties(${test} PROPERTIES
-      TIMEOUT ${A_TIMEOUT} COST ${A_TIMEOUT} LABELS "${A_LABELS}"
+      TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}"
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${A_PARTS};GTEST_SHARD_INDEX=${index};MEDLEY_SOURCE_DIR=${CMAKE_SOURCE_DIR};MEDLEY_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1;MEDLEY_TEST_PATIENCE=${patience};MEDLEY_CACHE=off;${A_ENV}")
     math(EXPR index "${index} + 1")
   endforeach()
@@ -191,7 +190,7 @@ function(medley_real_api_test)
     COMMAND ${CMAKE_SOURCE_DIR}/tests/cluster/real-api run $<TARGET_FILE:${A_NAME}> --gtest_filter=*/Real${A_WITHOUT})
   # All of them use the same server, so two of them at once could disturb each other's pools and nodes.
   set_tests_properties(${A_NAME}_real PROPERTIES LABELS "integration;real-api" SKIP_RETURN_CODE 77
-    TIMEOUT ${A_TIMEOUT} COST ${A_TIMEOUT}
+    TIMEOUT ${A_TIMEOUT}
     FIXTURES_REQUIRED "${fixtures}" RESOURCE_LOCK real_api FAIL_REGULAR_EXPRESSION "Running 0 tests"
     ENVIRONMENT "${environment}")
 endfunction()

@@ -15,6 +15,7 @@ import check_images  # noqa: E402
 import check_namespaces  # noqa: E402
 import check_walls  # noqa: E402
 import test_targets  # noqa: E402
+import tree  # noqa: E402
 
 
 def case(command, *labels):
@@ -117,6 +118,15 @@ class NeededTest(unittest.TestCase):
         program = case([f"{build}/tests/a_test"], "reproductions")
         self.assertEqual(test_targets.needed(build, [program]), (["a_test"], False))
         self.assertEqual(test_targets.needed(build, [script, case(["python3", "x"])]), (["reproductions"], True))
+
+    def test_a_new_build_begins_with_the_longest_tests(self):
+        measured = test_targets.seconds_of("# seconds\nlong 581\nabsent 9  # another build has it\n\n")
+        self.assertEqual(measured, {"long": 581, "absent": 9})
+        timeout = [{"name": "TIMEOUT", "value": 600.0}]
+        tests = [{"name": "long", "properties": timeout}, {"name": "other", "properties": timeout}, {"name": "lint"}]
+        self.assertEqual(test_targets.cost_data(tests, measured), "lint 1 0\nlong 1 581\nother 1 30\n---\n")
+        names = test_targets.seconds_of(tree.read("tests/lint/test_seconds.txt"))
+        self.assertGreater(len(names), 10)
 
     def test_lints_need_nothing(self):
         lint = case(["/usr/bin/python3", "/s/lint.py"], "lint")
