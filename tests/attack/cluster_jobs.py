@@ -61,8 +61,10 @@ def start_victim(cluster, folder):
         cluster.processes.alive("medley")
         if not os.path.exists(cluster.kubeconfig):
             return False
-        found = cluster.kubectl("get", "trainingjob", "first", "--ignore-not-found", "-o", "json")
-        return bool(found) and json.loads(found).get("status", {}).get("phase") == "Complete"
+        try:
+            return cluster.phase("first") == "Complete"
+        except (AssertionError, OSError):
+            return False  # the API server or the job is not there yet
 
     wait_for("the first job is complete", is_complete)
     cluster.apply(job(VICTIM, folder, 1000000))

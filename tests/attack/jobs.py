@@ -23,7 +23,7 @@ def conditions(cluster, name):
 def said(cluster, name, *words):
     """The first message of a condition or Event of the job that has all the words."""
     found = [each.get("message", "") for each in conditions(cluster, name)]
-    events = json.loads(cluster.kubectl("get", "events", "-o", "json"))["items"]
+    events = cluster.get("events")["items"]
     found += [each.get("message", "") for each in events if each["involvedObject"]["name"].startswith(name)]
     return next((message for message in found if all(word in message for word in words)), None)
 
@@ -186,7 +186,7 @@ def full_volume(cluster, folder):
 
 
 def written(cluster, name):
-    return json.loads(cluster.kubectl("get", "configmap", name, "-o", "json"))
+    return cluster.get("configmaps", name)
 
 
 def rewrite(cluster, name, edit):
@@ -215,13 +215,13 @@ def edited_records(cluster, folder):
         wait_for("the plan is the operator's again",
                  lambda: "reserved" not in json.dumps(written(cluster, "edited-plan")["data"]))
         message = wait_for("the refusal is reported", lambda: said(cluster, "edited", "edited-plan", "another client"))
-        pods = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+        pods = cluster.get("pods")["items"]
         moved = [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("labels", {}).get("medley.dev/pool") == "reserved"]
-        used = json.loads(cluster.kubectl("get", "resourcepool", "reserved", "-o", "json")).get("status", {}).get("units", {})
+        used = cluster.get("resourcepools", "reserved").get("status", {}).get("units", {})
         again = written(cluster, "edited-plan")["data"].keys() == genuine["data"].keys()
         yield Row(f"a plan edited into a pool of another namespace{what}", f"{message}; {len(moved)} pods, {used.get('used', 0)} units there",
                   not moved and not used.get("used", 0) and again)
-    profiles = [each["metadata"]["name"] for each in json.loads(cluster.kubectl("get", "configmaps", "-o", "json"))["items"]
+    profiles = [each["metadata"]["name"] for each in cluster.get("configmaps")["items"]
                 if each["metadata"]["name"].startswith("medley-profile-")]
     for profile in profiles:
         rewrite(cluster, profile, lambda text: text.replace("0.", "9999."))
@@ -239,14 +239,13 @@ def edited_records(cluster, folder):
 
 
 def units_used(cluster):
-    pool = json.loads(cluster.kubectl("get", "resourcepool", POOL["metadata"]["name"], "-o", "json"))
+    pool = cluster.get("resourcepools", POOL["metadata"]["name"])
     return pool.get("status", {}).get("units", {}).get("used", 0)
 
 
 def units_of_others(cluster, name):
     """Members of other jobs in the pool that have not ended."""
-    pods = json.loads(cluster.kubectl("get", "pods", "-l", f"medley.dev/pool={POOL['metadata']['name']},medley.dev/job-name!={name}",
-                                      "-o", "json"))["items"]
+    pods = cluster.get("pods", labels=f"medley.dev/pool={POOL['metadata']['name']},medley.dev/job-name!={name}")["items"]
     return sum(pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") for pod in pods)
 
 
@@ -259,12 +258,12 @@ def copied_pods(cluster, folder):
     epochs = 60
     cluster.apply(job("copied", mine, epochs))
     wait_for("the job trains", lambda: samples(cluster, "copied") > 0)
-    pods = json.loads(cluster.kubectl("get", "pods", "-l", "medley.dev/job-name=copied", "-o", "json"))["items"]
+    pods = cluster.get("pods", labels="medley.dev/job-name=copied")["items"]
     copies = [pod for pod in pods if pod["metadata"]["labels"]["medley.dev/role"] in ("trainer", "server", "coordinator")]
     names = [pod["metadata"]["name"] for pod in copies]
     suspend(cluster, "copied", True)
     wait_for("the job is suspended", lambda: cluster.phase("copied") == "Suspended")
-    wait_for("its pods are deleted", lambda: not cluster.kubectl("get", "pods", "-l", "medley.dev/job-name=copied", "-o", "name"))
+    wait_for("its pods are deleted", lambda: not cluster.get("pods", labels="medley.dev/job-name=copied")["items"])
     wait_for("their units are free", lambda: units_used(cluster) == units_of_others(cluster, "copied"))
     for pod in copies:
         for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
@@ -276,8 +275,7 @@ def copied_pods(cluster, folder):
     cluster.apply(*copies)
     message = wait_for("the copies are reported", lambda: said(cluster, "copied", "is a copy of a pod", names[0]))
     wait_for("they are deleted, but for their finalizers", lambda: all(
-        pod["metadata"].get("deletionTimestamp") for pod in json.loads(cluster.kubectl(
-            "get", "pods", "-l", "medley.dev/job-name=copied", "-o", "json"))["items"]))
+        pod["metadata"].get("deletionTimestamp") for pod in cluster.get("pods", labels="medley.dev/job-name=copied")["items"]))
     used, others = units_used(cluster), units_of_others(cluster, "copied")
     suspend(cluster, "copied", False)
     wait_for("the job is complete", lambda: cluster.phase("copied") == "Complete")
