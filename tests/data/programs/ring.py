@@ -1,6 +1,7 @@
 """A program for torchrun without PyTorch: the ranks add a number in each step, by rank 0, over sockets of the standard library.
 
-Rank 0 prints each step, saves at SIGUSR1 and every 50 steps, and all continue from that. Arguments: folder, steps, seconds of a step.
+Rank 0 prints each step, saves at SIGUSR1 and every 50 steps, and all continue from that. Arguments: folder, steps, seconds of a
+step and, if the program is not to end before a test has seen what it waits for, a file: the last step begins when it exists.
 """
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import time
 
 folder, steps, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+until = sys.argv[4] if len(sys.argv) > 4 else ""
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 wanted = []
@@ -56,10 +58,15 @@ def save():
     with open(saved + ".tmp", "w", encoding="utf-8") as file:
         json.dump(state, file)
     os.replace(saved + ".tmp", saved)
+    wanted.clear()
 
 
 for step in range(state["step"] + 1, steps + 1):
     time.sleep(seconds / world)
+    while until and step == steps and not os.path.exists(until):
+        time.sleep(0.02)
+        if wanted and rank == 0:
+            save()
     if rank == 0:
         total = 1 + sum(receive(peer) for peer in peers)
         for peer in peers:
@@ -71,5 +78,4 @@ for step in range(state["step"] + 1, steps + 1):
     if rank == 0:
         print(f"step {step} loss {1 / step:.5f}", flush=True)
         if wanted or step % 50 == 0 or step == steps:
-            wanted.clear()
             save()

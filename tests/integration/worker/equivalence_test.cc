@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "common/base/testing/soak.h"
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
@@ -11,7 +12,7 @@ namespace medley::worker {
 namespace {
 
 namespace pb = ::medley::job::v1;
-constexpr size_t kSteps = 200;
+const auto kSteps = static_cast<size_t>(base::Rounds(100, 200));
 
 // Adagrad divides by the root of the sum of squared gradients. While that is near zero, a rounding error of a tiny
 // gradient becomes a full step, which changes the loss of wide layers by 1e-3. So the test uses Adagrad with a narrow
@@ -20,8 +21,8 @@ JobOptions Narrow() {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
   options.test = ExampleData("adult.test.csv");
-  options.epochs = 4;  // 32,560 rows per data epoch, 512 per step: 64 steps per data epoch
-  options.batch_size = 512;
+  options.epochs = base::Rounds(1, 2);  // 32,560 rows per data epoch, 256 per step: 128 steps per data epoch
+  options.batch_size = 256;
   return options;
 }
 
@@ -134,7 +135,6 @@ TEST(EquivalenceTest, ATwoTowerModel) {
 // order give the same bits twice.
 TEST(EquivalenceTest, AlgorithmsAndGroups) {
   JobOptions options = Narrow();
-  options.epochs = 4;
   const int operations = 5;
   const Curve reference = Train(options, {.stages = {{0, operations, 1}}}, nullptr);
   const auto shape = [&](plan::v1::AllreduceAlgorithm algorithm, int units, int group, int root) {

@@ -67,7 +67,7 @@ class RowsInTrainersTest : public testing::Test {
   }
 
   static constexpr int kEndless = 5000;  // epochs: more than any machine trains during a test
-  static constexpr int64_t kUsualSteps = 2500;
+  static constexpr int64_t kUsualSteps = 1500;
   static inline std::optional<SmallTable> table_;
   static inline std::vector<double> undisturbed_;
 };
@@ -127,7 +127,7 @@ TEST_F(RowsInTrainersTest, SightingsSurviveMovesAndKills) {
     job.StartCoordinator();
     job.Apply(kOneServer, "start");
     pb::Observation last = AfterSwitches(job, 0);
-    const auto settle = [&] { last = AfterSwitches(job, last.switches_size() + 1, 200); };
+    const auto settle = [&] { last = AfterSwitches(job, last.switches_size() + 1, 100); };
     job.Apply(kOneInside, "into the trainer");
     settle();
     job.Kill("t0-0");
@@ -218,7 +218,7 @@ TEST_F(RowsInTrainersTest, CheckpointsSuitBothKindsOfPlans) {
     ASSERT_GT(saved.last_checkpoint_step(), 0);
     for (const std::string& name : job.Running()) job.Kill(name, /*restart=*/false);
     job.Apply(into_trainer ? kOneInside : kOneServer, "the other kind");
-    const pb::Observation last = AfterSwitches(job, 1, 200);
+    const pb::Observation last = AfterSwitches(job, 1, 100);
     ASSERT_FALSE(HasFailure() || IsOver(last)) << last.ShortDebugString();
     EXPECT_EQ(FirstLosses(job, last.step()), Undisturbed(last.step()).losses);
     ASSERT_EQ(last.switches_size(), 1);
