@@ -11,7 +11,6 @@
 #include <string>
 
 #include "common/base/file.h"
-#include "common/base/testing/soak.h"
 #include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/train_job.h"
 #include "worker/exported/archive.h"
@@ -31,7 +30,7 @@ JobOptions Adult() {
   options.operations = kOperations;
   options.tables = {};
   options.embedding_rows = 512;
-  options.epochs = base::Rounds(2, 4);  // of 64 steps
+  options.epochs = 4;
   options.batch_size = 512;
   options.optimizer = "sgd";
   options.learning_rate = 0.1;
@@ -45,7 +44,7 @@ TEST(ImportedModelTest, TrainsTheSameUnderEveryPlan) {
                                        {.operations = {{2, 4}, {5, kOperations}}, .devices = {0, 1}}},
                         .devices = {"pool-a", "pool-b"}};
   const Outcome alone = Train(Adult(), one);
-  ASSERT_GE(alone.losses.size(), 100u);
+  ASSERT_GE(alone.losses.size(), 200u);
   EXPECT_GT(alone.end.metrics().at("auc"), 0.87);
   EXPECT_THAT(alone.header,
               ::testing::AllOf(::testing::HasSubstr("blocks.1.0.weight"), ::testing::HasSubstr("norm.bias"),
