@@ -140,7 +140,12 @@ TEST_F(BestModelTest, ALossAfterTheBestEvaluationDoesNotLoseIt) {
     JobHarness job(options);
     job.StartCoordinator();
     job.Apply({.stages = {{0, 1, 1}, {1, 5, 1}}, .servers = 1, .micro_batches = 2}, "start");
-    job.WaitFor([](const pb::Observation& o) { return o.best().step() > 0; }, base::seconds(60));
+    {
+      const Slowed held(job, "t0-0");  // the job does not stop before the kills
+      const pb::Observation seen =
+          job.WaitFor([](const pb::Observation& o) { return o.best().step() > 0; }, base::seconds(60));
+      ASSERT_FALSE(IsOver(seen)) << seen.ShortDebugString();
+    }
     for (const char* name : {"coordinator", "t0-0", "t1-0", "server-0"})
       job.Kill(name, name != std::string("coordinator"));
     job.StartCoordinator();

@@ -61,7 +61,10 @@ TEST_F(ExactlyOnceTest, TheCoordinatorIsKilledAndRestartsFromItsJournal) {
   JobHarness job(SmallJob(table_.file()));
   job.StartCoordinator();
   job.Apply(shape_, "start");
-  job.WaitFor(Reached(60), base::seconds(60));
+  {
+    const Slowed held(job, "t0-0");  // the job does not end before the kill
+    ASSERT_FALSE(IsOver(job.WaitFor(Reached(40), base::seconds(60))));
+  }
   job.Kill("coordinator");
   job.StartCoordinator();
   ExpectComplete(job, kSamples);

@@ -57,6 +57,12 @@ class ObjectCheckpointTest : public testing::Test {
     lines.close();
     return job.Losses();
   }
+  // A trainer is slow meanwhile, so that the job does not end before.
+  static pb::Observation WaitForCheckpoint(JobHarness& job) {
+    const Slowed held(job, "t0-0");
+    return job.WaitFor([](const pb::Observation& o) { return IsOver(o) || o.last_checkpoint_step() > 20; },
+                       base::seconds(60));
+  }
   static void ExpectComplete(JobHarness& job, int epochs) {
     worker::ExpectComplete(job, int64_t{SmallTable::kRows} * epochs);
   }
@@ -106,15 +112,14 @@ TEST_F(ObjectCheckpointTest, AJobWithoutAVolumeTrainsThroughAStormAsOneWithAVolu
 
 // All processes are killed at once, and their machine is lost.
 TEST_F(ObjectCheckpointTest, AKilledJobContinuesOnAnotherMachineFromTheStoreAlone) {
-  constexpr int kEpochs = 12;
+  constexpr int kEpochs = 4;
   const std::vector<double> expected = LossesWithAVolume(kEpochs);
   int64_t saved = 0;
   {
     JobHarness job(Options(kEpochs));
     job.StartCoordinator(1);
     job.Apply(shape_, "start");
-    const pb::Observation seen = job.WaitFor(
-        [](const pb::Observation& o) { return IsOver(o) || o.last_checkpoint_step() > 50; }, base::seconds(60));
+    const pb::Observation seen = WaitForCheckpoint(job);
     ASSERT_FALSE(IsOver(seen)) << seen.message() << job.AllLogs();
     saved = seen.last_checkpoint_step();
   }
@@ -136,12 +141,13 @@ TEST_F(ObjectCheckpointTest, AKilledJobContinuesOnAnotherMachineFromTheStoreAlon
 
 // The first coordinator is stopped while it leads, and later goes on in the belief that it still does.
 TEST_F(ObjectCheckpointTest, AFormerCoordinatorSpoilsNothing) {
-  constexpr int kEpochs = 12;
+  constexpr int kEpochs = 4;
   const std::vector<double> expected = LossesWithAVolume(kEpochs);
   JobHarness job(Options(kEpochs));
   job.StartCoordinator(1);
   job.Apply(shape_, "start");
-  job.WaitFor([](const pb::Observation& o) { return IsOver(o) || o.last_checkpoint_step() > 50; }, base::seconds(60));
+  const pb::Observation seen = WaitForCheckpoint(job);
+  ASSERT_FALSE(IsOver(seen)) << seen.message() << job.AllLogs();
   job.Pause("coordinator");
   job.StartCoordinator(2);
   job.Follow(2);

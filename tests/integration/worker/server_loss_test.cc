@@ -58,7 +58,7 @@ class ServerLossTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { table_.emplace(); }
   static void TearDownTestSuite() {
-    undisturbed_.reset();
+    undisturbed_.clear();
     table_.reset();
   }
   void SetUp() override {
@@ -73,24 +73,27 @@ class ServerLossTest : public testing::Test {
   static pb::Observation WaitForStep(JobHarness& job, int64_t step) {
     return job.WaitFor(Reached(step), base::seconds(60));
   }
+  // A job does not end before its kills while this lives.
+  static Slowed Hold(JobHarness& job) { return Slowed(job, "t0-0"); }
   void Start(JobHarness& job) {
     job.StartCoordinator();
     job.Apply(shape_, "start");
   }
   // The end of a job that nobody disturbs, of the options of SetUp. With the same plan, all bits are the same, so one
-  // such job serves all tests.
+  // such job serves all tests with so many epochs.
   const Bits& Undisturbed() {
-    if (!undisturbed_) {
+    Bits& bits = undisturbed_[options_.epochs];
+    if (bits.empty()) {
       JobHarness job(options_);
       Start(job);
       ExpectComplete(job);
-      undisturbed_ = BitsOfTheEnd(job);
-      EXPECT_GT(undisturbed_->size(), 150u);
+      bits = BitsOfTheEnd(job);
+      EXPECT_GT(bits.size(), 150u);
     }
-    return *undisturbed_;
+    return bits;
   }
-  static pb::Observation ExpectComplete(JobHarness& job) {
-    return worker::ExpectComplete(job, int64_t{SmallTable::kRows} * kEpochs);
+  pb::Observation ExpectComplete(JobHarness& job) const {
+    return worker::ExpectComplete(job, int64_t{SmallTable::kRows} * options_.epochs);
   }
   static void ExpectRebuilt(const pb::Observation& end) {
     for (const pb::SwitchRecord& record : end.switches()) {
@@ -99,10 +102,9 @@ class ServerLossTest : public testing::Test {
     }
   }
 
-  static constexpr int kEpochs = 9;
   static inline std::optional<SmallTable> table_;
-  static inline std::optional<Bits> undisturbed_;
-  JobOptions options_ = SmallJob(table_->file(), kEpochs);
+  static inline std::map<int, Bits> undisturbed_;  // by epochs
+  JobOptions options_ = SmallJob(table_->file(), /*epochs=*/3);
   // Both trainers of the first stage push to both servers.
   const JobShape shape_{.stages = {{0, 1, 2}, {1, 4, 2}}, .servers = 2, .micro_batches = 2};
 };
@@ -110,6 +112,7 @@ class ServerLossTest : public testing::Test {
 // At random moments: while steps are trained, checkpoints written, rows rebuilt. Sometimes both servers at once.
 TEST_F(ServerLossTest, KilledServersChangeNoBit) {
   constexpr int kKills = 10;
+  options_.epochs = 9;
   const int jobs = base::Rounds(1, 5);
   int kills = 0, recoveries = 0;
   std::array<int, 3> of = {};  // kills of server 0, of server 1, of both
@@ -141,11 +144,14 @@ TEST_F(ServerLossTest, KilledServersChangeNoBit) {
 TEST_F(ServerLossTest, TheCoordinatorIsKilledWithAServer) {
   JobHarness job(options_);
   Start(job);
-  for (const int64_t step : {80, 300}) {
-    WaitForStep(job, step);
+  int lost = 0;
+  for (const int64_t step : {20, 50}) {
+    const Slowed held = Hold(job);
+    ASSERT_FALSE(IsOver(WaitForStep(job, step)));
     job.Kill("server-1");
     job.Kill("coordinator");
     job.StartCoordinator();
+    AfterSwitches(job, ++lost, 3);
   }
   const pb::Observation end = ExpectComplete(job);
   EXPECT_GE(end.switches_size(), 2);
@@ -157,9 +163,13 @@ TEST_F(ServerLossTest, TheCoordinatorIsKilledWithAServer) {
 TEST_F(ServerLossTest, ATrainerIsKilledWithAServer) {
   JobHarness job(options_);
   Start(job);
-  const int64_t at = WaitForStep(job, 120).step();
-  job.Kill("t0-1");
-  job.Kill("server-0");
+  int64_t at = 0;
+  {
+    const Slowed held = Hold(job);
+    at = WaitForStep(job, 40).step();
+    job.Kill("t0-1");
+    job.Kill("server-0");
+  }
   const pb::Observation end = ExpectComplete(job);
   ASSERT_GE(end.switches_size(), 1);
   EXPECT_THAT(end.switches(0).reason(), testing::HasSubstr("lost rows cannot be rebuilt: the pushes of step"));
@@ -174,12 +184,15 @@ TEST_F(ServerLossTest, AfterTheLossOfATrainerACheckpointMakesServersReplaceable)
   options_.checkpoint_interval = "3600s";
   JobHarness job(options_);
   Start(job);
-  WaitForStep(job, 60);
-  job.Kill("t0-1");
-  const auto saved = [](const pb::Observation& o) { return o.last_checkpoint_step() > 0 || IsOver(o); };
-  const pb::Observation now = job.WaitFor(saved, base::seconds(60));
-  ASSERT_GT(now.last_checkpoint_step(), 0) << "the interval is an hour";
-  job.Kill("server-0");
+  {
+    const Slowed held = Hold(job);
+    WaitForStep(job, 40);
+    job.Kill("t0-1");
+    const auto saved = [](const pb::Observation& o) { return o.last_checkpoint_step() > 0 || IsOver(o); };
+    const pb::Observation now = job.WaitFor(saved, base::seconds(60));
+    ASSERT_FALSE(IsOver(now)) << "the interval is an hour";
+    job.Kill("server-0");
+  }
   const pb::Observation end = ExpectComplete(job);
   const auto& records = end.switches();
   const auto rebuilt = std::ranges::find_if(
@@ -192,8 +205,11 @@ TEST_F(ServerLossTest, AfterTheLossOfATrainerACheckpointMakesServersReplaceable)
 TEST_F(ServerLossTest, AReplacementMayComeLate) {
   JobHarness job(options_);
   Start(job);
-  WaitForStep(job, 100);
-  job.Kill("server-0", /*restart=*/false);
+  {
+    const Slowed held = Hold(job);
+    WaitForStep(job, 30);
+    job.Kill("server-0", /*restart=*/false);
+  }
   const auto waits = [](const pb::Observation& o) {
     return IsOver(o) || (o.phase() == pb::JOB_PHASE_RECOVERING && o.missing_members_size() > 0);
   };
@@ -211,9 +227,9 @@ TEST_F(ServerLossTest, TwoJobsLoseServersAtTheSameTime) {
   JobHarness one(options_), two(options_);
   Start(one);
   Start(two);
-  for (const int64_t step : {50, 150, 350}) {
-    WaitForStep(one, step);
-    WaitForStep(two, step);
+  for (const int64_t step : {20, 50, 80}) {
+    const Slowed first = Hold(one), second = Hold(two);
+    ASSERT_FALSE(IsOver(WaitForStep(one, step)) || IsOver(WaitForStep(two, step)));
     one.Kill("server-0");
     two.Kill("server-0");
     two.Kill("server-1");
