@@ -101,7 +101,7 @@ def wait_for(what, condition, patience=PATIENCE):
         value = condition()
         if value:
             return value
-        time.sleep(0.1)
+        time.sleep(0.4)  # what is asked is often a kubectl, which takes a tenth of a second of a processor
     raise AssertionError(f"waited {patience} s for {what}, in vain")
 
 
