@@ -23,6 +23,7 @@ from job_tables import (ABSENT, COLUMN_NAMES, CONSTANTS, DERIVED, EMPTY, ENUMS, 
                         PRESENT, SKIPPED, STRUCTS, TYPES, VISITED, WITHIN, ZERO)  # noqa: E402
 
 DURATION, DECIMAL, PERCENT = "(ms|s|m|h)", r"^[0-9]+(\.[0-9]+)?$", r"^[0-9]+(\.[0-9]+)?%$"
+BYTES = "^[1-9][0-9]*(Mi|Gi|Ti)$"
 HEADER = "// Made by cmake/job_fields.py from deploy/crds/trainingjobs.yaml.\n"
 
 
@@ -58,7 +59,12 @@ def seconds(text):
     return sum(float(number) * {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}[unit] for number, unit in parts)
 
 
-MEASURES = {"Seconds": (lambda pattern: DURATION in pattern, seconds),
+def bytes_of(text):
+    return float(text[:-2]) * {"Mi": 2**20, "Gi": 2**30, "Ti": 2**40}[text[-2:]]
+
+
+MEASURES = {"Bytes": (lambda pattern: pattern == BYTES, bytes_of),
+            "Seconds": (lambda pattern: DURATION in pattern, seconds),
             "Quantity": (lambda pattern: pattern == DECIMAL, float),
             "Percent": (lambda pattern: pattern == PERCENT, lambda text: float(text[:-1]) / 100)}
 

@@ -17,7 +17,7 @@ STRUCTS = {
     "ScheduleSpec": ("training.optimizer.schedule",
                      "How the learning rate changes with the number of the step (worker/params/rate_schedule.h).", []),
     "EmbeddingsSpec": ("training.embeddings",
-                       "Which keys of embedding tables have rows (worker/params/row_lifetime.h).", []),
+                       "Which keys of embedding tables have rows (worker/params/row_lifetime.h), and where rows are.", []),
     "TrainingSpec": ("training", "How it is trained.", ["optimizer"]),
     "ProgramSpec": ("program", "A program that Medley starts instead of training a model itself.",
                     ["progress", "checkpoint", "done", "scaling"]),
@@ -170,7 +170,7 @@ EMPTY = {"model.loss"}
 ZERO = {"model.layers[].out", "model.layers[].fraction", "model.layers[].dim", "model.layers[].first", "model.layers[].fields",
         "model.layers[].negatives", "training.evaluation.everyEpochs", "training.evaluation.everySteps",
         "training.optimizer.schedule.everySteps", "training.optimizer.schedule.steps", "training.embeddings.evictAfter",
-        "training.embeddings.decaySteps", "training.earlyStopping.patience",
+        "training.embeddings.decaySteps", "training.embeddings.memoryBudget", "training.embeddings.diskBudget", "training.earlyStopping.patience",
         "data.validation.fraction", "objective.minThroughput", "objective.deadline", "objective.budgetUsd",
         "objective.maxUsdPerHour", "planner.parallelism.maxStaleness", "program.processesPerUnit",
         "program.samplesPerStep", "program.steps", "program.hangTimeout"}

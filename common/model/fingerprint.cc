@@ -46,6 +46,8 @@ constexpr std::array kUncounted = std::to_array<Uncounted>({
     {"training.evaluation.everyEpochs", kAll, "the training waits for an evaluation and goes on the same",
      "training.earlyStopping"},
     {"training.evaluation.everySteps", kAll, "as training.evaluation.everyEpochs", "training.earlyStopping"},
+    {"training.embeddings.memoryBudget", kAll, "it says where rows are; their values are the same"},
+    {"training.embeddings.diskBudget", kAll, "as training.embeddings.memoryBudget"},
     {"training.seed", kProfile, "other numbers cost the same"},
     {"training.classWeights", kProfile, "factors of the loss cost nothing"},
     {"training.clipNorm", kProfile, "any norm costs the same, but none costs less", "", true},

@@ -30,6 +30,20 @@ std::string ReadChoice(const Reader& reader, std::string_view field, std::string
 
 void ReadSeconds(const Reader& reader, std::string_view field, double& out) { out = reader.Seconds(field, out); }
 
+void ReadBytes(const Reader& reader, std::string_view field, double& out) {
+  if (!reader.Has(field)) return;
+  const std::string text = reader.String(field);
+  const size_t digits = text.find_first_not_of("0123456789");
+  const bool fits = digits != std::string::npos && digits > 0 && digits <= 12 && text[0] != '0';
+  for (const auto& [suffix, factor] :
+       {std::pair("Mi", 1LL << 20), std::pair("Gi", 1LL << 30), std::pair("Ti", 1LL << 40)}) {
+    if (!fits || text.substr(digits) != suffix) continue;
+    out = std::stod(text.substr(0, digits)) * static_cast<double>(factor);
+    return;
+  }
+  reader.Fail(field, fmt::format("must be a number of bytes such as 2Gi (Mi, Gi or Ti), is '{}'", text));
+}
+
 void ReadNumbers(const Reader& reader, std::string_view field, std::map<std::string, double>& out) {
   const nlohmann::json numbers = reader.Raw(field);
   if (!numbers.is_object()) return reader.Fail(field, "must be an object of numbers");

@@ -242,6 +242,7 @@ absl::Status ValidateRows(const JobSpec& spec) {
           "spec.training.embeddings: needs a model with embedding tables that is not from PyTorch");
     }
     MEDLEY_RETURN_IF_ERROR(InBounds("spec.training.embeddings.admitAfter", rows.admit_after));
+    MEDLEY_RETURN_IF_ERROR(OneOf("spec.training.embeddings.wire", rows.wire));
     for (const auto& [field, steps] :
          {std::pair("evictAfter", rows.evict_after), std::pair("decaySteps", rows.decay_steps)}) {
       if (steps != 0) MEDLEY_RETURN_IF_ERROR(InBounds(fmt::format("spec.training.embeddings.{}", field), steps));

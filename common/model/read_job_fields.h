@@ -23,6 +23,9 @@ std::string ReadChoice(const Reader& reader, std::string_view field, std::string
 // A duration, in seconds. `out` keeps its value when the field is absent.
 void ReadSeconds(const Reader& reader, std::string_view field, double& out);
 
+// A number of bytes such as 2Gi. `out` keeps its value when the field is absent.
+void ReadBytes(const Reader& reader, std::string_view field, double& out);
+
 // Adds the numbers of an object, by their names.
 void ReadNumbers(const Reader& reader, std::string_view field, std::map<std::string, double>& out);
 

@@ -161,6 +161,18 @@ class Members {
 
  private:
   void AddRowsOfShard(Sum& sum) const {
+    double all = 0;
+    bool sure = true;
+    for (const model::Layer& layer : model_.layers) {
+      if (!layer.sparse) continue;
+      const UsedRows used = RowsOf(layer, options_);
+      all += used.rows * RowBytes(layer, options_) / std::max(1, servers_);
+      sure = sure && used.sure;
+    }
+    if (options_.row_budget > 0 && all > options_.row_budget) {
+      sum.Add("rows in memory (spec.training.embeddings.memoryBudget)", options_.row_budget, sure);
+      return;
+    }
     for (size_t i = 0; i < model_.layers.size(); ++i) {
       const model::Layer& layer = model_.layers[i];
       if (!layer.sparse) continue;
@@ -257,6 +269,15 @@ double TableShare(const model::Model& model, const ProcessOptions& options) {
     all += layer.weight_bytes * options.tensors.state_factor;
   }
   return all > 0 ? used / all : 0;
+}
+
+void CapTables(double row_budget, double state_factor, model::Model& model) {
+  double all = 0;
+  for (const model::Layer& layer : model.layers) all += layer.sparse ? layer.weight_bytes * state_factor : 0;
+  if (row_budget <= 0 || all <= row_budget) return;
+  for (model::Layer& layer : model.layers) {
+    if (layer.sparse) layer.weight_bytes *= row_budget / all;
+  }
 }
 
 std::string InWords(const ProcessMemory& memory) {

@@ -32,6 +32,8 @@ struct ProcessOptions {
   // Without a disk for it they are in memory, so that up to so many bytes are in the estimate, but not sure. 0: all
   // rows are in memory.
   double most_row_bytes = 0;
+  // For rows of tables in each process that keeps rows; what takes more is on its disk. 0: all are in memory.
+  double row_budget = 0;
 };
 
 // The attribute of a table's layer with the number of its rows that the training data use; the profiler counts them.
@@ -61,6 +63,10 @@ double RoomForRows(double limit);
 // The bytes of the rows that the data use of tables, over state_factor times those of all tables; 0: there are none, or
 // a layer has no kUsedRows.
 double TableShare(const model::Model& model, const ProcessOptions& options);
+
+// Lowers the bytes of the tables so that planners, which count state_factor times as many, count `row_budget` at most
+// for all tables together. 0 changes nothing.
+void CapTables(double row_budget, double state_factor, model::Model& model);
 
 // "1.2 GiB: parameters, gradients and optimizer state of fc1..fc3 (900 MiB), ..." with at most four parts.
 std::string InWords(const ProcessMemory& memory);

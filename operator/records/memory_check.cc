@@ -47,12 +47,17 @@ double LargestStage(const model::ExecutionPlan& plan, const model::Profile& prof
 
 std::string AdviceFor(const program::ProcessMemory& memory, const ResourcePool& pool, bool server) {
   const std::string raise = fmt::format("raise spec.unit.resources.memory of pool {}", pool.name);
-  if (server) return raise + ", allow more units for parameter servers, or train with smaller tables (embeddingRows)";
+  if (server)
+    return raise +
+           ", allow more units for parameter servers, keep seldom used rows on the disk "
+           "(spec.training.embeddings.memoryBudget), or train with smaller tables (embeddingRows)";
   const std::string largest = memory.parts.empty() ? "" : memory.parts.front().name;
+  if (largest.starts_with("rows in memory")) return raise + ", or lower spec.training.embeddings.memoryBudget";
   if (largest.starts_with("rows of ")) {
     return raise +
-           ", allow more units (spec.limit, elasticity.maxUnits), so that parameter servers keep the rows, or "
-           "train with smaller tables (embeddingRows)";
+           ", allow more units (spec.limit, elasticity.maxUnits), so that parameter servers keep the rows, keep seldom "
+           "used "
+           "rows on the disk (spec.training.embeddings.memoryBudget), or train with smaller tables (embeddingRows)";
   }
   if (largest.find("parameters") != std::string::npos || largest == "tables") {
     return raise + ", or allow more units (spec.limit, elasticity.maxUnits), so that stages can divide the model";
@@ -72,6 +77,7 @@ program::ProcessOptions ProcessOptionsOf(const TrainingJob& job, const model::Pr
   options.torch = spec->model.imported();
   options.row_bytes = static_cast<double>(model::SampleBytes(spec->data.schema));
   options.most_row_bytes = static_cast<double>(model::kMostRowsInMemory);
+  if (spec->training.embeddings) options.row_budget = spec->training.embeddings->memory_budget;
   return options;
 }
 
@@ -91,11 +97,13 @@ void LimitByUnitMemory(const TrainingJob& job, const model::Profile& profile, co
     const double room = pool == nullptr ? 0 : program::RoomForTensors(UnitMemory(*pool), options);
     if (room > 0) resource.memory_bytes = resource.memory_bytes > 0 ? std::min(resource.memory_bytes, room) : room;
   }
+  program::CapTables(options.row_budget, profile.state_factor, request.model);
   const ResourcePool* servers = FindPool(offers, request.server_type);
   const double share = program::TableShare(profile.model, options);
   if (servers == nullptr || share <= 0) return;
   const double room = program::RoomForRows(UnitMemory(*servers));
-  if (room > 0) request.server_memory_bytes = room / share;
+  if (room <= 0 || (options.row_budget > 0 && options.row_budget <= room)) return;
+  request.server_memory_bytes = room / share;
 }
 
 std::optional<MemoryShortage> FindShortage(const TrainingJob& job, const model::Profile& profile,
@@ -119,7 +127,11 @@ std::optional<MemoryShortage> FindShortage(const TrainingJob& job, const model::
     if (limit <= 0 || least <= limit) continue;
     MemoryShortage shortage{.server = server};
     const std::string& pool = pools[d]->name;
-    if (!server) shortage.bound = LargestStage(plan, profile, pool) * kBelow;
+    if (!server) {
+      model::Profile counted = profile;
+      program::CapTables(options.row_budget, profile.state_factor, counted.model);
+      shortage.bound = LargestStage(plan, counted, pool) * kBelow;
+    }
     shortage.reason = {
         "memory", pool, least, limit,
         fmt::format("a {} of pool {} needs at least {} of memory, its unit has {}. It is estimated to need {}; {}",

@@ -24,6 +24,7 @@
 #include "common/rpc/mutual_tls.h"
 #include "common/rpc/server.h"
 #include "tests/bench/criteo_shape.h"
+#include "tests/bench/row_tiers_rates.h"
 #include "worker/ps/client.h"
 #include "worker/ps/parameter_server.h"
 
@@ -234,7 +235,7 @@ double BytesPerRow(const RowsOptions& options) {
   return static_cast<double>(ResidentBytes() - before) / static_cast<double>(options.rows);
 }
 
-int RunRowsBench(const RowsOptions& options) {
+void RunRowsBench(const RowsOptions& options) {
   const double bytes = BytesPerRow(options);
   struct Case {
     const char* name;
@@ -269,7 +270,6 @@ int RunRowsBench(const RowsOptions& options) {
                std::ranges::max(one.rates));
   }
   fmt::print("resident bytes of a row with the state of Adam: {:.0f}\n", bytes);
-  return 0;
 }
 
 }  // namespace
@@ -277,6 +277,8 @@ int RunRowsBench(const RowsOptions& options) {
 
 int main(int argc, char** argv) {
   medley::worker::RowsOptions options;
+  medley::worker::TierRatesOptions tiers;
+  bool only_tiers = false;
   CLI::App app("Measures what a pull and a push of embedding rows cost.");
   app.add_option("--rows", options.rows, "rows of the table")->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   app.add_option("--columns", options.columns, "weights of a row")->check(CLI::Range(1, 4096));
@@ -284,10 +286,20 @@ int main(int argc, char** argv) {
   app.add_option("--optimizer", options.optimizer, "adagrad, adam, adamw, rmsprop or sgd");
   app.add_option("--rounds", options.rounds, "measurements of each case, which take turns")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds, "processor time of one measurement");
+  app.add_flag("--only-tiers", only_tiers, "only the table whose rows are mostly on the disk");
+  app.add_option("--tier-rows", tiers.rows, "rows of that table")->check(CLI::Range(int64_t{1000}, int64_t{1} << 31));
+  app.add_option("--budget", tiers.budget, "its memory, as a part of what it takes in memory")
+      ->check(CLI::Range(0.01, 1.0));
+  app.add_option("--tier-seconds", tiers.seconds, "about the time of one measurement of it");
   CLI11_PARSE(app, argc, argv);
   if (const auto made = medley::worker::MakeOptimizer(options.optimizer, 0.01); !made.ok()) {
     fmt::print(stderr, "--optimizer: {}\n", std::string(made.status().message()));
     return 2;
   }
-  return medley::worker::RunRowsBench(options);
+  if (!only_tiers) medley::worker::RunRowsBench(options);
+  tiers.columns = options.columns;
+  tiers.batch = options.batch;
+  tiers.rounds = options.rounds;
+  medley::worker::PrintTierRates(tiers);
+  return 0;
 }

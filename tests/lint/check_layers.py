@@ -158,7 +158,8 @@ ARROWS = {
     "worker/file_server": ["common/base", "common/http_server"],
     "worker/profiler": ["common/base", "common/model", "common/program", "proto", "worker/data", "worker/export",
                         "worker/model", "worker/params", "worker/pipeline"],
-    "worker/ps": ["common/base", "common/rpc", "proto", "worker/params", "worker/pipeline"],
+    "worker/cold": ["common/base"],
+    "worker/ps": ["common/base", "common/rpc", "proto", "worker/cold", "worker/params", "worker/pipeline"],
     "worker/trainer": ["common/base", "common/model", "common/program", "common/rpc", "proto", "worker/checkpoint",
                        "worker/claim", "worker/collective", "worker/data", "worker/device", "worker/export",
                        "worker/model", "worker/params", "worker/pipeline", "worker/ps"],
@@ -218,6 +219,7 @@ ARROWS = {
 HEAVY = {
     r"torch/|ATen/|c10/": ["worker/aten", "worker/torchscript", "reproductions/torch_net", "tests/unit/worker/model"],
     r"oneapi/": ["worker/model"],
+    r"rocksdb/": ["worker/cold"],
     r"arrow/|parquet/": ["worker/arrow"],
     r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
     r"Eigen/": ["scheduler-service/policy_net", "reproductions/heterps", "worker/model"],
@@ -229,7 +231,7 @@ HEAVY = {
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/document"],
 }
-HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|Eigen/|curl/|yaml-cpp/|boost/"
+HEADER_FREE = r"grpcpp/|rocksdb/|CLI/|spdlog/|prometheus/|torch/|Eigen/|curl/|yaml-cpp/|boost/"
 # Types and calls of CUDA and NCCL, also those that other headers bring along. LibTorch's at::kCUDA is neither.
 CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
 CUDA_FOLDERS = ["worker/device"]

@@ -34,6 +34,8 @@ class JobFieldsTest(unittest.TestCase):
                 ({"type": "string", "default": "a\"b"}, r'std::string some_thing = "a\"b";', 'reader.Read("someThing"'),
                 ({"type": "string", "pattern": "^([0-9]+(ms|s|m|h))+$", "default": "1m30s"}, "double some_thing = 90.0;",
                  'ReadSeconds(reader, "someThing", out.some_thing);'),
+                ({"type": "string", "pattern": "^[1-9][0-9]*(Mi|Gi|Ti)$", "default": "3Mi"}, "double some_thing = 3145728.0;",
+                 'ReadBytes(reader, "someThing", out.some_thing);'),
                 ({"type": "array", "items": {"type": "integer"}}, "std::vector<int> some_thing;", 'reader.Read("someThing"'),
                 ({"type": "array", "items": {"type": "string"}}, "std::vector<std::string> some_thing;", 'reader.Strings("someThing")'),
                 ({"type": "object", "additionalProperties": {"type": "number"}}, "std::map<std::string, double> some_thing;",

@@ -92,7 +92,9 @@ absl::StatusOr<int> RunServerRole(const Environment& env, base::Clock& clock, co
   const ServerContext context = host->Context(env.member);
   Member member(context.session, clock);
   ServerRole role(context, service, [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
-  return RunUntilReleased(member, role, signals, {});
+  auto code = RunUntilReleased(member, role, signals, host->lost());
+  if (!code.ok() && !host->Error().ok()) return host->Error();
+  return code;
 }
 
 }  // namespace medley::worker

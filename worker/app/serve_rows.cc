@@ -54,7 +54,12 @@ SessionOptions MakeSession(const Environment& env, const JobTls& tls, std::strin
 }
 
 RowsHost::RowsHost(const Environment& env, const JobTls& tls, ParameterServer& service, base::Clock& clock)
-    : env_(env), tls_(tls), service_(service), clock_(clock) {}
+    : env_(env), tls_(tls), service_(service), clock_(clock), watch_([this](const std::stop_token& stop) {
+        base::MutexLock lock(mutex_);
+        if (changed_.Wait(mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !error_.ok(); })) {
+          lost_.request_stop();
+        }
+      }) {}
 
 absl::StatusOr<std::unique_ptr<RowsHost>> RowsHost::Start(const Environment& env, const JobTls& tls, int port,
                                                           ParameterServer& service, base::Clock& clock) {
@@ -79,8 +84,23 @@ RowsHost::~RowsHost() {
   if (server_ != nullptr) server_->Stop();
 }
 
-ServerContext RowsHost::Context(const std::string& name) const {
+absl::Status RowsHost::Error() const {
+  base::MutexLock lock(mutex_);
+  return error_;
+}
+
+ServerContext RowsHost::Context(const std::string& name) {
   ServerContext context;
+  if (const auto& embeddings = env_.spec.training.embeddings) {
+    context.tiers = {.memory_bytes = static_cast<int64_t>(embeddings->memory_budget),
+                     .folder = env_.samples_folder / "rows",
+                     .most_disk_bytes = static_cast<int64_t>(embeddings->disk_budget),
+                     .failed = [this](const absl::Status& status) {
+                       base::MutexLock lock(mutex_);
+                       if (error_.ok()) error_ = status;
+                       changed_.NotifyAll();
+                     }};
+  }
   context.tables = graph_.Parameters(true);
   context.optimizer = optimizer_;
   context.seed = env_.spec.training.seed;
@@ -118,8 +138,12 @@ absl::Status RowsInTrainer::Serve(const std::stop_token& stop) {
     const ServerContext context = host->Context(name);
     Member member(context.session, clock_);
     ServerRole role(context, service_, [&member](pb::SessionRequest request) { member.Send(std::move(request)); });
-    const absl::Status released = member.Run(role, stop).status();
+    std::stop_source end;
+    const std::stop_callback on_stop(stop, [&end] { end.request_stop(); });
+    const std::stop_callback on_loss(host->lost(), [&end] { end.request_stop(); });
+    const absl::Status released = member.Run(role, end.get_token()).status();
     service_.Retain(0, -1);
+    MEDLEY_RETURN_IF_ERROR(host->Error());
     MEDLEY_RETURN_IF_ERROR(released);
     clock_.SleepFor(kRejoinWait, stop);  // where the process is to end, its trainer is released too
   }

@@ -37,7 +37,10 @@ class RowsHost {
                                                          ParameterServer& service, base::Clock& clock);
   ~RowsHost();  // closes every generation, which wakes the handlers, and stops the port
   // For a member with this name.
-  ServerContext Context(const std::string& name) const;
+  ServerContext Context(const std::string& name);
+  // Requested when rows are lost, and the process should end; then Error() says why.
+  std::stop_token lost() const { return lost_.get_token(); }
+  absl::Status Error() const;
 
  private:
   RowsHost(const Environment& env, const JobTls& tls, ParameterServer& service, base::Clock& clock);
@@ -49,6 +52,12 @@ class RowsHost {
   Graph graph_;
   Optimizer optimizer_;
   std::unique_ptr<rpc::Server> server_;
+  std::stop_source lost_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  // Requests `lost`: the store that reports the loss has locks. The last member.
+  std::jthread watch_;
 };
 
 // The shard of a trainer: a member of the job beside the trainer's own, named model::RowsMember, in a thread. The

@@ -184,7 +184,8 @@ std::string Rest(const ModelCard& card, const ExportedModel& model) {
   if (training.weight_decay) text += Row("weight decay", fmt::format("{}", *training.weight_decay));
   if (training.row_decay) text += Row("weight decay of rows", fmt::format("{}", *training.row_decay));
   if (training.epsilon) text += Row("epsilon", fmt::format("{}", *training.epsilon));
-  if (const auto& rows = training.embeddings) {
+  const auto& rows = training.embeddings;
+  if (rows && (rows->admit_after > 1 || rows->evict_after > 0 || rows->decay_steps > 0)) {
     text += Row("rows of embedding tables",
                 fmt::format("from {} sightings{}{}", rows->admit_after,
                             rows->evict_after > 0 ? fmt::format(", to {} steps without one", rows->evict_after) : "",

@@ -121,7 +121,8 @@ absl::Status WriteWeights(const Volume& checkpoints, const Volume& volume, const
   CheckpointHandlers handlers;
   handlers.dense = [&](int32_t operation, std::string_view name, std::span<const float> weights,
                        std::span<const float>) { return copy.Dense(operation, name, weights); };
-  const bool counts = request.card.spec.training.embeddings.has_value();
+  const auto& embeddings = request.card.spec.training.embeddings;
+  const bool counts = embeddings && embeddings->admit_after > 1;
   handlers.rows = [&](int32_t table, int32_t width, std::span<const uint64_t> keys, std::span<const float> values) {
     if (counts && static_cast<size_t>(width) == kUseFloats) return absl::OkStatus();  // keys that have no row yet
     return copy.Rows(table, width, keys, values);

@@ -13,6 +13,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/parameter_server.grpc.pb.h"
+#include "worker/ps/half_floats.h"
 #include "worker/ps/local_shard.h"
 #include "worker/ps/message_pieces.h"
 #include "worker/ps/sharding.h"
@@ -118,12 +119,12 @@ class FanOut {
 // The rows of some tables, divided among the shards, and for each shard among messages.
 class Division {
  public:
-  Division(std::span<const TableKeys> tables, size_t shards, size_t message_bytes) {
+  Division(std::span<const TableKeys> tables, size_t shards, size_t message_bytes, WireFormat format) {
     for (const TableKeys& table : tables) places_.push_back(Cut(table, shards));
     for (size_t s = 0; s < shards; ++s) {
       std::vector<TableLoad> loads;
       for (size_t t = 0; t < tables.size(); ++t) {
-        const size_t row = static_cast<size_t>(tables[t].columns) * sizeof(float);
+        const size_t row = static_cast<size_t>(tables[t].columns) * WireBytes(format);
         loads.push_back({places_[t][s].size(), sizeof(uint64_t) + row});
       }
       pieces_.push_back(CutPieces(loads, message_bytes));
@@ -176,7 +177,7 @@ class PsClient::Rep {
 
   absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) {
-    const Division division(tables, shards_.size(), options_.message_bytes);
+    const Division division(tables, shards_.size(), options_.message_bytes, options_.format);
     rows.resize(tables.size());
     for (size_t t = 0; t < tables.size(); ++t) {
       rows[t].resize(tables[t].keys.size() * static_cast<size_t>(tables[t].columns));
@@ -188,14 +189,23 @@ class PsClient::Rep {
     std::vector<float*> to;
     for (std::vector<float>& all : rows) to.push_back(all.data());
     const base::SteadyTime end = clock_.Steady() + Left(clock_, options_.timeout, limit);
-    return own_->Pull(step, OwnParts(tables, division), to, clock_, {limit.stop, end});
+    const std::vector<KeysAt> own = OwnParts(tables, division);
+    MEDLEY_RETURN_IF_ERROR(own_->Pull(step, own, to, clock_, {limit.stop, end}));
+    for (size_t t = 0; options_.format != WireFormat::kFloat32 && t < tables.size(); ++t) {
+      const auto columns = static_cast<size_t>(tables[t].columns);
+      for (const uint32_t place : own[t].places) {
+        RoundAsOnWire(options_.format, WireValues::kWeights, std::span(rows[t]).subspan(place * columns, columns));
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
                     int64_t samples, const WaitLimit& limit) {
-    const Division division(tables, shards_.size(), options_.message_bytes);
+    const Division division(tables, shards_.size(), options_.message_bytes, options_.format);
     if (own_) {
-      MEDLEY_RETURN_IF_ERROR(own_->Push(step, options_.trainer, OwnParts(tables, division), gradients, samples));
+      MEDLEY_RETURN_IF_ERROR(
+          own_->Push(step, options_.trainer, OwnParts(tables, division), gradients, samples, options_.format));
     }
     for (size_t round = 0; round < division.rounds() && HasOthers(); ++round) {
       FanOut<pb::PushRequest, pb::PushResponse> calls;
@@ -208,8 +218,10 @@ class PsClient::Rep {
         request.set_samples(samples);
         request.set_part(static_cast<int>(round));
         request.set_parts(static_cast<int>(division.pieces(s).size()));
+        request.set_format(static_cast<int>(options_.format));
         for (const RowRange& range : division.pieces(s)[round]) {
-          AddGradients(tables[range.table], division.Places(s, range), gradients[range.table], request);
+          AddGradients(tables[range.table], division.Places(s, range), gradients[range.table], options_.format,
+                       request);
         }
         // Before it is sent: a step that is applied anywhere has been kept.
         if (options_.log != nullptr) options_.log->Add(LogPlace(), static_cast<int>(s), request);
@@ -248,6 +260,7 @@ class PsClient::Rep {
       request.set_generation(options_.generation);
       request.set_step(step);
       request.set_trainer(options_.trainer);
+      request.set_format(static_cast<int>(options_.format));
       for (const RowRange& range : division.pieces(s)[round]) {
         pb::TableKeys& keys = *request.add_tables();
         keys.set_table(tables[range.table].operation);
@@ -259,18 +272,26 @@ class PsClient::Rep {
       const MessagePiece& piece = division.pieces(call->shard)[round];
       for (size_t r = 0; r < piece.size(); ++r) {
         MEDLEY_RETURN_IF_ERROR(Scatter(call->response, r, division.Places(call->shard, piece[r]),
-                                       static_cast<size_t>(tables[piece[r].table].columns), rows[piece[r].table]));
+                                       static_cast<size_t>(tables[piece[r].table].columns), options_.format,
+                                       rows[piece[r].table]));
       }
     }
     return absl::OkStatus();
   }
 
   static void AddGradients(const TableKeys& table, std::span<const uint32_t> places, std::span<const float> gradients,
-                           pb::PushRequest& request) {
+                           WireFormat format, pb::PushRequest& request) {
     const auto columns = static_cast<size_t>(table.columns);
     pb::TableGradients& out = *request.add_tables();
     out.set_table(table.operation);
     GatherKeys(table, places, *out.mutable_keys());
+    if (format != WireFormat::kFloat32) {
+      for (const uint32_t place : places) {
+        EncodeFloats(format, WireValues::kGradients, gradients.subspan(place * columns, columns),
+                     *out.mutable_gradients());
+      }
+      return;
+    }
     if (AreOneBlock(places)) {
       AppendRaw(gradients.subspan(places.front() * columns, places.size() * columns), *out.mutable_gradients());
       return;
@@ -283,12 +304,17 @@ class PsClient::Rep {
 
   // Copies entry `entry` of the response to the places of its rows.
   static absl::Status Scatter(const pb::PullResponse& response, size_t entry, std::span<const uint32_t> places,
-                              size_t columns, std::vector<float>& rows) {
+                              size_t columns, WireFormat format, std::vector<float>& rows) {
     if (static_cast<size_t>(response.tables_size()) <= entry ||
-        response.tables(static_cast<int>(entry)).rows().size() != places.size() * columns * sizeof(float)) {
+        response.tables(static_cast<int>(entry)).rows().size() != places.size() * columns * WireBytes(format)) {
       return base::DataLoss("a shard returned a different number of rows than requested");
     }
     const char* from = response.tables(static_cast<int>(entry)).rows().data();
+    for (size_t i = 0; format != WireFormat::kFloat32 && i < places.size(); ++i) {
+      DecodeFloats(format, WireValues::kWeights, from + i * columns * WireBytes(format),
+                   std::span(rows).subspan(places[i] * columns, columns));
+    }
+    if (format != WireFormat::kFloat32) return absl::OkStatus();
     if (AreOneBlock(places)) {
       std::memcpy(rows.data() + places.front() * columns, from, places.size() * columns * sizeof(float));
       return absl::OkStatus();

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "worker/pipeline/sparse_parameters.h"
+#include "worker/ps/half_floats.h"
 #include "worker/ps/message_pieces.h"
 #include "worker/ps/push_log.h"
 #include "worker/ps/row_store.h"
@@ -41,6 +42,8 @@ struct PsClientOptions {
   size_t message_bytes = kMessageBytes;
   std::shared_ptr<PushLog> log = nullptr;  // keeps what is pushed; null: nothing is kept
   int trainers = 1;                        // how many push to the shards, for the log
+  // The format of rows and gradients. Those of a shard in this process are rounded alike.
+  WireFormat format = WireFormat::kFloat32;
 };
 
 class PsClient final : public SparseParameters {

@@ -30,14 +30,17 @@ absl::StatusOr<std::shared_ptr<ShardGeneration>> LocalShard::Shard() const {
   return base::FailedPrecondition("this trainer has no shard of generation {}", generation_);
 }
 
-absl::Status LocalShard::AwaitStep(ShardGeneration& shard, int64_t step, const base::Clock& clock,
-                                   const WaitLimit& limit) const {
+absl::Status LocalShard::AwaitStep(ShardGeneration& shard, int64_t step, std::span<const KeysAt> parts,
+                                   const base::Clock& clock, const WaitLimit& limit) const {
   const auto answer = std::make_shared<PullAnswer>();
   const int64_t pull = shard.Pull(step, clock.Steady(), limit.deadline, [answer](const absl::Status& status) {
     base::MutexLock lock(answer->mutex);
     answer->status = status;
     answer->given.NotifyAll();
   });
+  if (pull != 0 && shard.store().HasTiers()) {
+    for (const KeysAt& part : parts) shard.store().Expect(part.table->operation, KeysOf(part));
+  }
   {
     base::MutexLock lock(answer->mutex);
     const bool given =
@@ -53,7 +56,7 @@ absl::Status LocalShard::AwaitStep(ShardGeneration& shard, int64_t step, const b
 absl::Status LocalShard::Pull(int64_t step, std::span<const KeysAt> parts, std::span<float* const> rows,
                               const base::Clock& clock, const WaitLimit& limit) const {
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<ShardGeneration> shard, Shard());
-  MEDLEY_RETURN_IF_ERROR(AwaitStep(*shard, step, clock, limit));
+  MEDLEY_RETURN_IF_ERROR(AwaitStep(*shard, step, parts, clock, limit));
   std::vector<float> some;
   for (size_t p = 0; p < parts.size(); ++p) {
     const KeysAt& part = parts[p];
@@ -74,7 +77,8 @@ absl::Status LocalShard::Pull(int64_t step, std::span<const KeysAt> parts, std::
 }
 
 absl::Status LocalShard::Push(int64_t step, int trainer, std::span<const KeysAt> parts,
-                              std::span<const std::span<const float>> gradients, int64_t samples) const {
+                              std::span<const std::span<const float>> gradients, int64_t samples,
+                              WireFormat format) const {
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<ShardGeneration> shard, Shard());
   std::vector<Gradients> own;
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -84,6 +88,7 @@ absl::Status LocalShard::Push(int64_t step, int trainer, std::span<const KeysAt>
     for (size_t i = 0; i < part.places.size(); ++i) {
       std::copy_n(gradients[p].data() + part.places[i] * columns, columns, values.data() + i * columns);
     }
+    RoundAsOnWire(format, WireValues::kGradients, values);
     own.push_back(Gradients::Of(part.table->operation, KeysOf(part), std::move(values)));
   }
   return shard->Push(step, trainer, std::move(own), samples);

@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "worker/pipeline/sparse_parameters.h"
+#include "worker/ps/half_floats.h"
 #include "worker/ps/parameter_server.h"
 
 namespace medley::worker {
@@ -33,13 +34,17 @@ class LocalShard {
   // generation), Cancelled.
   absl::Status Pull(int64_t step, std::span<const KeysAt> parts, std::span<float* const> rows, const base::Clock& clock,
                     const WaitLimit& limit) const;
-  // Copies the gradients of these keys out of those of all keys. Errors: those of ShardGeneration::Push.
+  // Copies the gradients of these keys out of those of all keys, rounded to the format. Errors: those of
+  // ShardGeneration::Push.
   absl::Status Push(int64_t step, int trainer, std::span<const KeysAt> parts,
-                    std::span<const std::span<const float>> gradients, int64_t samples) const;
+                    std::span<const std::span<const float>> gradients, int64_t samples,
+                    WireFormat format = WireFormat::kFloat32) const;
 
  private:
   absl::StatusOr<std::shared_ptr<ShardGeneration>> Shard() const;
-  absl::Status AwaitStep(ShardGeneration& shard, int64_t step, const base::Clock& clock, const WaitLimit& limit) const;
+  // `parts`: what will be read then.
+  absl::Status AwaitStep(ShardGeneration& shard, int64_t step, std::span<const KeysAt> parts, const base::Clock& clock,
+                         const WaitLimit& limit) const;
 
   ParameterServer& server_;
   const int64_t generation_;

@@ -13,6 +13,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/parameter_server.grpc.pb.h"
+#include "worker/ps/half_floats.h"
 #include "worker/ps/sharding.h"
 #include "worker/ps/wire.h"
 
@@ -23,11 +24,19 @@ namespace pb = ::medley::job::v1;
 
 constexpr base::nanoseconds kReplayTime = base::seconds(120);  // for what one trainer sends again, at most
 
-// The gradients lie in the request, which they keep.
+// The gradients lie in the request, which they keep, unless they are of 16 bits.
 absl::StatusOr<std::vector<Gradients>> GradientsOf(const std::shared_ptr<const pb::PushRequest>& request) {
   std::vector<Gradients> gradients;
+  MEDLEY_ASSIGN_OR_RETURN(const WireFormat format, WireFormatOf(request->format()));
   for (const pb::TableGradients& table : request->tables()) {
     MEDLEY_ASSIGN_OR_RETURN(const auto keys, ViewRaw<uint64_t>(table.keys(), "tables.keys"));
+    if (format != WireFormat::kFloat32) {
+      MEDLEY_ASSIGN_OR_RETURN(const auto halves, ViewRaw<uint16_t>(table.gradients(), "tables.gradients"));
+      std::vector<float> values(halves.size());
+      DecodeFloats(format, WireValues::kGradients, table.gradients().data(), values);
+      gradients.push_back(Gradients::Of(table.table(), std::vector(keys.begin(), keys.end()), std::move(values)));
+      continue;
+    }
     MEDLEY_ASSIGN_OR_RETURN(const auto values, ViewRaw<float>(table.gradients(), "tables.gradients"));
     gradients.push_back({.table = table.table(), .keys = keys, .values = values, .keeper = request});
   }
@@ -112,6 +121,7 @@ class PullReactor final : public OneRequest<pb::PullRequest, pb::PullResponse> {
                                           Reply(ready.ok() ? ReadRows(*store) : ready);
                                         });
     if (pull == 0) return;
+    Expect((*shard)->store());
     bool cancelled = false;
     {
       base::MutexLock lock(mutex_);
@@ -122,12 +132,29 @@ class PullReactor final : public OneRequest<pb::PullRequest, pb::PullResponse> {
     if (cancelled) (*shard)->Cancel(pull);
   }
 
-  absl::Status ReadRows(const RowStore& store) {
+  // The pull waits for its step: meanwhile its cold rows can be read.
+  void Expect(RowStore& store) {
+    if (!store.HasTiers()) return;
+    for (const pb::TableKeys& table : request()->tables()) {
+      const auto keys = ViewRaw<uint64_t>(table.keys(), "tables.keys");
+      if (keys.ok()) store.Expect(table.table(), std::vector(keys->begin(), keys->end()));
+    }
+  }
+
+  absl::Status ReadRows(RowStore& store) {
+    MEDLEY_ASSIGN_OR_RETURN(const WireFormat format, WireFormatOf(request()->format()));
+    std::vector<float> whole;
     for (const pb::TableKeys& table : request()->tables()) {
       MEDLEY_ASSIGN_OR_RETURN(const auto keys, ViewRaw<uint64_t>(table.keys(), "tables.keys"));
       MEDLEY_ASSIGN_OR_RETURN(const size_t floats, store.ReadFloats(table.table(), keys.size()));
       pb::TableRows& out = *response().add_tables();
       out.set_table(table.table());
+      if (format != WireFormat::kFloat32) {
+        whole.resize(floats);
+        MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, whole));
+        EncodeFloats(format, WireValues::kWeights, whole, *out.mutable_rows());
+        continue;
+      }
       MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, MakeRoom<float>(floats, *out.mutable_rows())));
     }
     return absl::OkStatus();

@@ -18,6 +18,7 @@ class RowSlabs {
   RowSlabs(const RowSlabs&) = delete;
 
   uint32_t size() const { return size_; }
+  size_t row_bytes() const { return row_bytes_; }
   // Appends a row of zeros. Throws std::bad_alloc when the system has no memory.
   void Append();
   // The bytes of a row, 0 <= row < size().

@@ -5,11 +5,16 @@
 // the table has more rows. Not thread-safe: RowStore guards it.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "worker/ps/row_tiers.h"
 
 namespace medley::worker {
 
@@ -51,11 +56,16 @@ class RowSnapshot {
     uint32_t rows = 0;  // rows created later are not part of the snapshot
     uint32_t read = 0;  // rows before this one need no copy
     SavedRows saved;
+    // With tiers: rows whose memory has become that of another key since, and their keys.
+    std::vector<bool> left;
+    absl::flat_hash_set<uint64_t> left_keys;
+    absl::flat_hash_map<uint32_t, uint64_t> key_of;  // of those that were not read yet
   };
 
   int64_t step_ = 0;
   int64_t state_samples_ = 0;
   std::vector<Table> tables_;
+  std::shared_ptr<const RowTiers::Moment> cold_;  // null: there were none
 };
 
 }  // namespace medley::worker

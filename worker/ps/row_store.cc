@@ -9,10 +9,6 @@
 
 namespace medley::worker {
 namespace {
-constexpr size_t kPieceFloats = (size_t{1} << 20) / sizeof(float) - 4096;
-constexpr size_t kKeyFloats = sizeof(uint64_t) / sizeof(float);
-constexpr uint32_t kRowsPerLock = 65536;  // most rows that an export looks at while updates and pulls wait
-
 bool Ascends(std::span<const uint64_t> keys) {
   for (size_t k = 1; k < keys.size(); ++k) {
     if (keys[k - 1] >= keys[k]) return false;
@@ -29,6 +25,17 @@ absl::Status CheckKeys(const ParameterSpec& spec, std::span<const uint64_t> keys
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<RowStore>> RowStore::Make(std::vector<ParameterSpec> tables, const Optimizer& optimizer,
+                                                         uint64_t seed, const RowTierOptions& tiers) {
+  auto store = std::make_shared<RowStore>(std::move(tables), optimizer, seed);
+  base::MutexLock lock(store->mutex_);
+  MEDLEY_ASSIGN_OR_RETURN(store->tiers_, RowTiers::Open(tiers, store->tables_));
+  if (store->tiers_ == nullptr) return store;
+  store->fetch_ahead_ = std::make_unique<FetchAhead>(
+      [own = store.get()](int table, std::span<const uint64_t> keys) { own->Load(table, keys); });
+  return store;
+}
+
 RowStore::RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed)
     : optimizer_(optimizer), row_tables_(tables.size()) {
   for (const ParameterSpec& spec : tables) tables_.emplace_back(spec, optimizer, seed);
@@ -41,8 +48,14 @@ RowStore::RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer
   for (const RowTable& t : tables_) undo_.emplace_back(t.stride());
 }
 
-bool RowStore::IsKnown(const RowTable& t, uint32_t row, int64_t step) const {
-  return !optimizer_.lifetime.Counts() || optimizer_.lifetime.IsKnown(t.Use(row), step);
+RowStore::~RowStore() {
+  fetch_ahead_.reset();
+  base::MutexLock lock(mutex_);
+  if (snapshot_ != nullptr) snapshot_->cold_.reset();
+}
+
+bool RowStore::IsKnown(std::span<const float> row, int64_t step) const {
+  return !optimizer_.lifetime.Counts() || optimizer_.lifetime.IsKnown(UseOf(row.last<kUseFloats>()), step);
 }
 
 const RowTable* RowStore::Find(int table) const {
@@ -61,7 +74,7 @@ absl::StatusOr<size_t> RowStore::ReadFloats(int table, size_t keys) const {
   return keys * t->columns();
 }
 
-absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::span<float> out) const {
+absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::span<float> out) {
   base::MutexLock lock(mutex_);
   const RowTable* t = Find(table);
   if (t == nullptr) return base::NotFound("this shard has no table {}", table);
@@ -72,12 +85,20 @@ absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::span
   }
   MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
   const size_t floats = optimizer_.lifetime.Counts() ? t->stride() : columns;
+  std::vector<size_t> not_hot;
   t->ForEach(keys, floats, [&](size_t k, uint32_t row) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const std::span<float> to = out.subspan(k * columns, columns);
-    if (row == RowTable::kNoRow || !IsKnown(*t, row, step_ + 1)) return t->Initial(keys[k], to);
-    std::memcpy(to.data(), t->Row(row).data(), to.size_bytes());
+    if (tiers_ != nullptr) {
+      if (row != RowTable::kNoRow) tiers_->Use(*t, row);
+      if (row == RowTable::kNoRow && tiers_->MayHave()) return not_hot.push_back(k);
+    }
+    CopyWeights(*t, keys[k], row, out.subspan(k * columns, columns));
   });
-  return absl::OkStatus();
+  return tiers_ == nullptr ? absl::OkStatus() : ReadCold(*t, keys, not_hot, out);
+}
+
+void RowStore::CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const {
+  if (row == RowTable::kNoRow || !IsKnown(t.Row(row), step_ + 1)) return t.Initial(key, to);
+  std::memcpy(to.data(), t.Row(row).data(), to.size_bytes());
 }
 
 absl::Status RowStore::WaitApplied(int64_t step, const WaitLimit& limit) {
@@ -104,9 +125,15 @@ absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradien
   if (step != step_ + 1)
     return base::FailedPrecondition("update {} does not follow step {}, which the shard has applied", step, step_);
   for (const GradientView& view : gradients) MEDLEY_RETURN_IF_ERROR(Check(view));
+  if (tiers_ != nullptr) {
+    MEDLEY_RETURN_IF_ERROR(tiers_->status());
+    tiers_->Retry();
+  }
   DropUndo();
+  if (keeps_undo_) pinned_from_ = step;
   undo_samples_ = samples_;
   for (size_t table = 0; table < row_tables_; ++table) ApplyTable(table, gradients, step);
+  if (tiers_ != nullptr) MEDLEY_RETURN_IF_ERROR(tiers_->status());
   undo_limit_ = keeps_undo_ ? step_ : step;
   step_ = step;
   samples_ += samples;
@@ -133,7 +160,8 @@ void RowStore::ApplyTable(size_t table, std::span<const GradientView> gradients,
   ReplacedRows* const undo = keeps_undo_ ? &undo_[table] : nullptr;
   if (undo != nullptr) undo->Reserve(keys.size());
   t.ForEach(keys, t.stride(), [&](size_t k, uint32_t found) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const uint32_t row = found == RowTable::kNoRow ? t.Create(keys[k]) : found;
+    uint32_t row = found == RowTable::kNoRow ? Locate(table, keys[k]) : found;
+    if (row == RowTable::kNoRow) row = NewRow(table, keys[k]);
     const std::span<float> values = t.Row(row);
     SaveForSnapshot(table, row);
     if (undo != nullptr) undo->Add(row, values);
@@ -152,6 +180,7 @@ void RowStore::KeepForUndo(size_t table, uint32_t row) {
 // say so.
 uint32_t RowStore::CreateRow(size_t table, uint64_t key, int64_t step) {
   RowTable& t = tables_[table];
+  if (tiers_ != nullptr) return NewRow(table, key);
   if (snapshot_ != nullptr) return t.Create(key);  // it needs the keys
   return t.CreateIn(key, [&](uint32_t row) {
     const RowUse use = t.Use(row);
@@ -166,6 +195,7 @@ RowUse RowStore::Sight(size_t table, uint64_t key, int64_t step) {
   const size_t unadmitted = row_tables_ + table;
   RowTable& t = tables_[unadmitted];
   uint32_t row = t.Find(key);
+  if (row == RowTable::kNoRow) row = Locate(unadmitted, key);
   const RowUse seen = lifetime.Seen(row == RowTable::kNoRow ? RowUse{} : t.Use(row), step);
   const bool admitted = seen.sightings >= lifetime.admit_after;
   if (row == RowTable::kNoRow) row = CreateRow(unadmitted, key, step);
@@ -184,8 +214,8 @@ void RowStore::ApplyCounted(size_t table, const GradientView& sums, int64_t step
     if (row_tables_ < tables_.size()) undo_[row_tables_ + table].Reserve(sums.keys.size());
   }
   t.ForEach(sums.keys, t.stride(), [&](size_t k, uint32_t found) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    uint32_t row = found;
-    const bool has_row = row != RowTable::kNoRow && IsKnown(t, row, step);
+    uint32_t row = found == RowTable::kNoRow ? Locate(table, sums.keys[k]) : found;
+    const bool has_row = row != RowTable::kNoRow && IsKnown(t.Row(row), step);
     const RowUse seen = has_row ? lifetime.Seen(t.Use(row), step) : Sight(table, sums.keys[k], step);
     if (!has_row && seen.sightings < lifetime.admit_after) return;
     if (row == RowTable::kNoRow) row = CreateRow(table, sums.keys[k], step);
@@ -199,6 +229,7 @@ void RowStore::ApplyCounted(size_t table, const GradientView& sums, int64_t step
 
 void RowStore::DropUndo() {
   for (ReplacedRows& replaced : undo_) replaced.Clear();
+  pinned_from_ = kNothingPinned;
 }
 
 int64_t RowStore::AppliedStep() const {
@@ -216,6 +247,7 @@ void RowStore::SetKeepsUndo(bool keeps) {
   keeps_undo_ = keeps;
   if (keeps) return;
   undo_limit_ = step_;
+  pinned_from_ = kNothingPinned;
   for (ReplacedRows& replaced : undo_) replaced.Free();
 }
 
@@ -244,106 +276,6 @@ absl::Status RowStore::UndoTo(int64_t step) {
   return absl::OkStatus();
 }
 
-// An earlier copy may have a row that an undo has emptied since, so it must be emptied there too.
-bool RowStore::IsExported(size_t table, uint32_t row, int64_t since_step) const {
-  const RowTable& t = tables_[table];
-  if (since_step > 0) return t.Changed(row) > since_step;
-  if (IsKnown(t, row, step_ + 1)) return true;
-  return table < row_tables_ && t.Use(row).sightings == 0 && t.Changed(row) > 0;
-}
-
-absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, uint64_t)> wanted,
-                              absl::FunctionRef<absl::Status(const RowPiece&)> sink) const {
-  for (size_t table = 0;; ++table) {
-    for (uint32_t next = 0;;) {
-      RowPiece piece;
-      bool more = false;
-      {
-        base::MutexLock lock(mutex_);
-        piece.at_step = step_;
-        piece.state_samples = samples_;
-        if (table < tables_.size()) {
-          const RowTable& t = tables_[table];
-          piece.table = t.spec().operation;
-          const size_t end = std::min<size_t>(t.size(), size_t{next} + kRowsPerLock);
-          for (; next < end && piece.values.size() + kKeyFloats * piece.keys.size() < kPieceFloats; ++next) {
-            if (!IsExported(table, next, since_step)) continue;
-            if (!wanted(piece.table, t.Key(next))) continue;
-            const auto row = t.Row(next);
-            piece.keys.push_back(t.Key(next));
-            piece.values.insert(piece.values.end(), row.begin(), row.end());
-          }
-          more = next < t.size();
-        }
-      }
-      const bool end = table >= tables_.size();
-      if (end || !piece.keys.empty()) MEDLEY_RETURN_IF_ERROR(sink(piece));
-      if (end) return absl::OkStatus();
-      if (!more) break;
-    }
-  }
-}
-
-std::shared_ptr<RowSnapshot> RowStore::TakeSnapshot() {
-  auto snapshot = std::make_shared<RowSnapshot>();
-  std::vector<RowSnapshot::Table> freed;  // without the lock
-  base::MutexLock lock(mutex_);
-  if (snapshot_ != nullptr) freed.swap(snapshot_->tables_);
-  snapshot->step_ = step_;
-  snapshot->state_samples_ = samples_;
-  for (const RowTable& t : tables_) {
-    snapshot->tables_.push_back({.rows = t.size(), .read = 0, .saved = SavedRows(t.size(), t.stride())});
-  }
-  snapshot_ = snapshot;
-  return snapshot;
-}
-
-void RowStore::EndSnapshot(RowSnapshot& snapshot) {
-  std::vector<RowSnapshot::Table> freed;  // without the lock
-  base::MutexLock lock(mutex_);
-  if (snapshot_.get() != &snapshot) return;
-  freed.swap(snapshot.tables_);
-  snapshot_.reset();
-}
-
-void RowStore::SaveForSnapshot(size_t table, uint32_t row) {
-  if (snapshot_ == nullptr) return;
-  RowSnapshot::Table& t = snapshot_->tables_[table];
-  if (row < t.read || row >= t.rows || t.saved.Contains(row)) return;
-  t.saved.Add(row, tables_[table].Row(row));
-}
-
-absl::Status RowStore::ExportSnapshot(RowSnapshot& snapshot, absl::FunctionRef<absl::Status(const RowPiece&)> sink) {
-  const bool counts = optimizer_.lifetime.Counts();
-  const size_t tables = [this] {
-    base::MutexLock lock(mutex_);
-    return tables_.size();
-  }();
-  for (size_t table = 0; table < tables; ++table) {
-    for (bool more = true; more;) {
-      RowPiece piece{.at_step = snapshot.step(), .state_samples = snapshot.state_samples()};
-      piece.values.reserve(kPieceFloats);
-      {
-        base::MutexLock lock(mutex_);
-        if (snapshot_.get() != &snapshot) return base::Aborted("the snapshot of step {} was ended", snapshot.step());
-        const RowTable& t = std::as_const(tables_)[table];
-        RowSnapshot::Table& s = snapshot.tables_[table];
-        piece.table = t.spec().operation;
-        const uint32_t end = s.read + std::min(s.rows - s.read, kRowsPerLock);
-        for (; s.read < end && piece.values.size() < kPieceFloats; ++s.read) {
-          const auto row = s.saved.Contains(s.read) ? s.saved.Row(s.read) : t.Row(s.read);
-          if (counts && !optimizer_.lifetime.IsKnown(UseOf(row.last<kUseFloats>()), snapshot.step() + 1)) continue;
-          piece.keys.push_back(t.Key(s.read));
-          piece.values.insert(piece.values.end(), row.begin(), row.end());
-        }
-        more = s.read < s.rows;
-      }
-      if (!piece.keys.empty()) MEDLEY_RETURN_IF_ERROR(sink(piece));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::span<const float> values) {
   base::MutexLock lock(mutex_);
   RowTable* t = Find(table);
@@ -357,12 +289,15 @@ absl::Status RowStore::Import(int table, std::span<const uint64_t> keys, std::sp
                                  t->stride());
   }
   MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
+  const auto number = static_cast<size_t>(t - tables_.data());
   t->ForEach(keys, t->stride(), [&](size_t k, uint32_t found) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const uint32_t row = found == RowTable::kNoRow ? t->Create(keys[k]) : found;
-    SaveForSnapshot(static_cast<size_t>(t - tables_.data()), row);
+    uint32_t row = found == RowTable::kNoRow ? Locate(number, keys[k]) : found;
+    if (row == RowTable::kNoRow) row = NewRow(number, keys[k]);
+    SaveForSnapshot(number, row);
     std::ranges::copy(values.subspan(k * width, t->stride()), t->Row(row).begin());
+    t->MarksOf(row).changed = true;
   });
-  return absl::OkStatus();
+  return tiers_ == nullptr ? absl::OkStatus() : tiers_->status();
 }
 
 void RowStore::SetApplied(int64_t step, int64_t samples) {
@@ -377,7 +312,7 @@ int64_t RowStore::Rows() const {
   base::MutexLock lock(mutex_);
   int64_t rows = 0;
   for (const RowTable& t : tables_) rows += t.size();
-  return rows;
+  return tiers_ == nullptr ? rows : rows + tiers_->ColdRowCount();
 }
 
 }  // namespace medley::worker

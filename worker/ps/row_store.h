@@ -7,23 +7,30 @@
 // and uses only, and is exported and imported as a row of kUseFloats floats. A key that has lost its row by now reads
 // as its initial values, though the row still exists until another key takes its place.
 //
+// With tiers, rows that were not used lately are on the local disk (row_tiers.h). No value depends on where a row is.
+//
 // Invariant: the rows are exactly those after update AppliedStep(); StateSamples() counts the samples in them.
 #pragma once
 
 #include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "common/base/mutex.h"
 #include "worker/pipeline/wait_limit.h"
+#include "worker/ps/fetch_ahead.h"
 #include "worker/ps/gradient_sums.h"
 #include "worker/ps/replaced_rows.h"
 #include "worker/ps/row_snapshot.h"
 #include "worker/ps/row_table.h"
+#include "worker/ps/row_tiers.h"
 
 namespace medley::worker {
 
@@ -45,13 +52,25 @@ struct RowPiece {
 
 class RowStore {
  public:
+  // With some rows on the disk, where the options ask for it and the tables are too large. Errors: those of
+  // RowTiers::Open.
+  static absl::StatusOr<std::shared_ptr<RowStore>> Make(std::vector<ParameterSpec> tables, const Optimizer& optimizer,
+                                                        uint64_t seed, const RowTierOptions& tiers);
+  // With all rows in memory.
   RowStore(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed);
+  ~RowStore();
 
   // Floats that Read writes for `keys` of a table. NotFound for an unknown table.
   absl::StatusOr<size_t> ReadFloats(int table, size_t keys) const;
   // Writes the current weights of `keys` to `out`, which has ReadFloats; those of a key without a row are its initial
-  // ones, and no row is created. Errors: NotFound for an unknown table, InvalidArgument for a row beyond it.
-  absl::Status Read(int table, std::span<const uint64_t> keys, std::span<float> out) const;
+  // ones, and no row is created. Errors: NotFound for an unknown table, InvalidArgument for a row beyond it; those of
+  // cold rows, after which every call fails.
+  absl::Status Read(int table, std::span<const uint64_t> keys, std::span<float> out);
+  // A pull of these keys will come: their cold rows are read in the background. Does nothing where all are in memory.
+  void Expect(int table, std::vector<uint64_t> keys);
+  bool HasTiers() const { return fetch_ahead_ != nullptr; }
+  // Waits until the keys of all calls of Expect are read.
+  void AwaitExpected();
   // Waits until AppliedStep() >= step. Errors: Cancelled, DeadlineExceeded.
   absl::Status WaitApplied(int64_t step, const WaitLimit& limit);
   // Takes the state from step - 1 to `step`: sums the gradients in the order given (trainer rank), then applies them.
@@ -86,8 +105,14 @@ class RowStore {
   void SetApplied(int64_t step, int64_t samples);
   // That exist, also those that are of no use any more.
   int64_t Rows() const;
+  // Writes all cold rows to the disk, for tests.
+  absl::Status FlushTiers();
+  // nullopt: there are no tiers.
+  std::optional<RowTierCounts> TierCounts() const;
 
  private:
+  static constexpr int64_t kNothingPinned = std::numeric_limits<int64_t>::max();
+
   const RowTable* Find(int table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RowTable* Find(int table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Check(const GradientView& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -103,9 +128,31 @@ class RowStore {
   uint32_t CreateRow(size_t table, uint64_t key, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepForUndo(size_t table, uint32_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the row says anything in `step`.
-  bool IsKnown(const RowTable& t, uint32_t row, int64_t step) const;
-  bool IsExported(size_t table, uint32_t row, int64_t since_step) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsKnown(std::span<const float> row, int64_t step) const;
+  // Whether an export since `since_step` has a row that changed at step `changed`.
+  bool IsExported(size_t table, std::span<const float> row, int64_t changed, int64_t since_step) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropUndo() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Row tiers. A new row of a key that has none, not even a cold one; another row may become cold for it.
+  uint32_t NewRow(size_t table, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the key's cold row hot. kNoRow: it has none, or tiers_->status() is an error.
+  uint32_t Locate(size_t table, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint32_t MakeHot(size_t table, uint64_t key, std::span<const std::byte> bytes, bool ahead)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The keys at `places` are not hot.
+  absl::Status ReadCold(const RowTable& t, std::span<const uint64_t> keys, std::span<const size_t> places,
+                        std::span<float> out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Load(int table, std::span<const uint64_t> keys);
+  // Called before a row's memory becomes that of another key.
+  void LeaveSnapshot(size_t table, uint32_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WasHot(const RowSnapshot& snapshot, size_t table, uint64_t key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ExportCold(size_t table, int64_t since_step, absl::FunctionRef<bool(int table, uint64_t key)> wanted,
+                          absl::FunctionRef<absl::Status(const RowPiece&)> sink) const;
+  absl::Status ExportColdOf(const RowSnapshot& snapshot, size_t table,
+                            absl::FunctionRef<absl::Status(const RowPiece&)> sink);
 
   const Optimizer optimizer_;
   mutable base::Mutex mutex_;
@@ -120,6 +167,9 @@ class RowStore {
   std::vector<ReplacedRows> undo_ ABSL_GUARDED_BY(mutex_);  // by the last update; one a table
   GradientSums sums_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<RowSnapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
+  int64_t pinned_from_ ABSL_GUARDED_BY(mutex_) = kNothingPinned;  // rows that changed since stay hot, for an undo
+  std::unique_ptr<RowTiers> tiers_;          // constant after Make; what it is made of is guarded by mutex_
+  std::unique_ptr<FetchAhead> fetch_ahead_;  // the last: its thread uses the others
 };
 
 }  // namespace medley::worker

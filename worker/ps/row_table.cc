@@ -33,15 +33,19 @@ uint32_t RowTable::CreateIn(uint64_t key, absl::FunctionRef<bool(uint32_t row)> 
   for (uint32_t look = 0; look < std::min(kLooks, size()); ++look) {
     hand_ = hand_ + 1 < size() ? hand_ + 1 : 0;
     if (!is_free(hand_)) continue;
-    index_.Remove(RowIndex::Hash(Key(hand_)), hand_);
-    Begin(hand_, key);
+    Replace(hand_, key);
     return hand_;
   }
   return Create(key);
 }
 
+void RowTable::Replace(uint32_t row, uint64_t key) {
+  index_.Remove(RowIndex::Hash(Key(row)), row);
+  Begin(row, key);
+}
+
 void RowTable::Begin(uint32_t row, uint64_t key) {
-  HeadOf(slabs_, row) = {.key = key, .changed = 0};
+  HeadOf(slabs_, row) = {.key = key, .changed = 0, .marks = {}};
   Reset(row);
   index_.Add(RowIndex::Hash(key), row, KeyOf{slabs_});
 }

@@ -41,6 +41,8 @@ class RowTable {
   // The same in the place of an older row for which `is_free`, if one is found among the next few. They are looked at
   // in turn. Rows that a ForEach under way has found may become those of other keys.
   uint32_t CreateIn(uint64_t key, absl::FunctionRef<bool(uint32_t row)> is_free);
+  // Gives the row's memory to a key without a row, as CreateIn does.
+  void Replace(uint32_t row, uint64_t key);
   // Gives the row its initial values and no sightings.
   void Reset(uint32_t row);
   // The row of a key or kNoRow.
@@ -53,7 +55,21 @@ class RowTable {
   uint64_t Key(uint32_t row) const { return HeadOf(slabs_, row).key; }
   // The step of the last change, even if it was undone; 0 for a row that never changed.
   int64_t Changed(uint32_t row) const { return HeadOf(slabs_, row).changed; }
-  void SetChanged(uint32_t row, int64_t step) { HeadOf(slabs_, row).changed = step; }
+  void SetChanged(uint32_t row, int64_t step) {
+    Head& head = HeadOf(slabs_, row);
+    head.changed = step & kMostStep;
+    head.marks.changed = true;
+  }
+
+  // What tiers of rows (row_tiers.h) know of a row. Pulls change it too.
+  struct Marks {
+    uint8_t use : 4 = 0;        // how often it was used lately
+    bool has_copy : 1 = false;  // there is a cold row of its key
+    bool changed : 1 = true;    // since it was cold
+  };
+  Marks& MarksOf(uint32_t row) const { return HeadOf(slabs_, row).marks; }
+  // Bytes of memory for a row and its part of the index.
+  size_t BytesPerRow() const { return slabs_.row_bytes() + kIndexBytes; }
 
   // Only if the optimizer's lifetime counts.
   RowUse Use(uint32_t row) const { return UseOf(Row(row).last<kUseFloats>()); }
@@ -65,10 +81,14 @@ class RowTable {
   void ForEach(std::span<const uint64_t> keys, size_t floats, Visit visit) const;
 
  private:
+  static constexpr int64_t kMostStep = (int64_t{1} << 55) - 1;
+  static constexpr size_t kIndexBytes = 12;  // when it is least full
   struct Head {
     uint64_t key;
-    int64_t changed;
+    int64_t changed : 56;
+    Marks marks;
   };
+  static_assert(sizeof(Head) == 16);
   struct KeyOf {
     const RowSlabs& slabs;
     uint64_t operator()(uint32_t row) const { return HeadOf(slabs, row).key; }

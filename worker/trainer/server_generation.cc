@@ -25,7 +25,8 @@ absl::StatusOr<std::shared_ptr<ServerGeneration>> ServerGeneration::Build(const 
   if (order.origin() == pb::STATE_ORIGIN_PEERS) generation->held_ = std::move(held);
   MEDLEY_RETURN_IF_ERROR(generation->FindPlace());
   if (!generation->serves()) return generation;
-  generation->store_ = std::make_shared<RowStore>(context.tables, context.optimizer, context.seed);
+  MEDLEY_ASSIGN_OR_RETURN(generation->store_,
+                          RowStore::Make(context.tables, context.optimizer, context.seed, context.tiers));
   if (order.origin() == pb::STATE_ORIGIN_CHECKPOINT) MEDLEY_RETURN_IF_ERROR(generation->Load(stop));
   if (order.origin() != pb::STATE_ORIGIN_PEERS) return generation;
   if (Rebuilds(order, generation->shard())) {

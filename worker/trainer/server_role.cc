@@ -1,8 +1,13 @@
 #include "worker/trainer/server_role.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <atomic>
+#include <string>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/trainer/background_writer.h"
@@ -10,6 +15,21 @@
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
+
+namespace {
+
+// At each checkpoint.
+void LogTiers(const RowTierCounts& tiers) {
+  const double uses = static_cast<double>(std::max<int64_t>(1, tiers.uses));
+  base::log::Info("rows of embedding tables",
+                  {{"in_memory", std::to_string(tiers.hot)},
+                   {"on_disk", std::to_string(tiers.cold)},
+                   {"hit_rate", fmt::format("{:.3f}", std::max(0.0, 1 - static_cast<double>(tiers.loads) / uses))},
+                   {"read_ahead", std::to_string(tiers.ahead)},
+                   {"disk_bytes", std::to_string(tiers.disk_bytes)}});
+}
+
+}  // namespace
 
 class ServerRole::Rep {
  public:
@@ -146,6 +166,7 @@ class ServerRole::Rep {
     EndSnapshot();
     const std::shared_ptr<RowStore> store = shard->shared_store();
     MEDLEY_RETURN_IF_ERROR(store->WaitApplied(step, {StopToken(), context_.clock->Steady() + context_.step_timeout}));
+    if (const auto tiers = store->TierCounts()) LogTiers(*tiers);
     const std::shared_ptr<RowSnapshot> snapshot = store->TakeSnapshot();
     snapshot_ = snapshot;
     snapshot_store_ = store;

@@ -15,6 +15,7 @@
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
 #include "worker/ps/parameter_server.h"
+#include "worker/ps/row_tiers.h"
 #include "worker/trainer/role.h"
 
 namespace medley::worker {
@@ -23,6 +24,7 @@ struct ServerContext {
   std::vector<ParameterSpec> tables;  // sparse parameters of the model
   Optimizer optimizer;
   uint64_t seed = 1;
+  RowTierOptions tiers;  // of each shard
   SessionOptions session;
   Volume checkpoint_root;
   CheckpointOwner owner;  // of the checkpoints that it writes

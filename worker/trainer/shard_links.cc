@@ -12,6 +12,9 @@ PsClientOptions ShardsOf(const job::v1::Prepare& order, const TrainerContext& co
                           .timeout = context.step_timeout,
                           .log = context.push_log,
                           .trainers = rank.of};
+  if (context.spec != nullptr && context.spec->training.embeddings) {
+    options.format = WireFormatNamed(context.spec->training.embeddings->wire);
+  }
   for (const job::v1::Peer& peer : order.peers()) {
     if (peer.slot().role() != job::v1::MEMBER_ROLE_SERVER) continue;
     if (context.own_rows != nullptr && peer.slot().member() == model::RowsMember(context.session.member)) {

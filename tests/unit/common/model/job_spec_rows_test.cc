@@ -1,4 +1,5 @@
 // Which keys of embedding tables have rows (spec.training.embeddings), and FTRL.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +45,31 @@ TEST(JobSpecRowsTest, NumbersOutOfRangeAreRefused) {
                                           {R"({"decaySteps": -3})", "decaySteps: -3 is not between 1 and"}}) {
     EXPECT_THAT(base::Message(Validate(*WithTraining(R"("embeddings": )" + embeddings))), HasSubstr(message));
   }
+}
+
+TEST(JobSpecRowsTest, BudgetsAreBytes) {
+  const JobSpec spec = *WithTraining(R"("embeddings": {"memoryBudget": "512Mi", "diskBudget": "3Ti"})");
+  EXPECT_EQ(base::ToString(Validate(spec)), "OK");
+  EXPECT_EQ(spec.training.embeddings->memory_budget, 512.0 * (1 << 20));
+  EXPECT_EQ(spec.training.embeddings->disk_budget, 3.0 * static_cast<double>(int64_t{1} << 40));
+  EXPECT_EQ(WithTraining(R"("embeddings": {"admitAfter": 2})")->training.embeddings->memory_budget, 0);
+  for (const char* bad : {"0Mi", "2G", "-1Gi", "Gi", "1.5Gi", "", "2Gi ", "64", "99999999999999Gi"}) {
+    for (const char* field : {"memoryBudget", "diskBudget"}) {
+      const auto refused = WithTraining(fmt::format(R"("embeddings": {{"{}": "{}"}})", field, bad));
+      EXPECT_THAT(base::Message(refused.status()),
+                  HasSubstr(fmt::format("spec.training.embeddings.{}: must be a number of bytes such as 2Gi", field)))
+          << bad;
+    }
+  }
+}
+
+TEST(JobSpecRowsTest, TheWireHasAFormat) {
+  EXPECT_EQ(WithTraining(R"("embeddings": {})")->training.embeddings->wire, "float32");
+  const JobSpec spec = *WithTraining(R"("embeddings": {"wire": "bfloat16"})");
+  EXPECT_EQ(base::ToString(Validate(spec)), "OK");
+  EXPECT_EQ(spec.training.embeddings->wire, "bfloat16");
+  EXPECT_THAT(base::Message(Validate(*WithTraining(R"("embeddings": {"wire": "float8"})"))),
+              HasSubstr("spec.training.embeddings.wire: 'float8'"));
 }
 
 TEST(JobSpecRowsTest, EmbeddingsNeedTables) {

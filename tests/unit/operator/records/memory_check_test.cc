@@ -165,6 +165,43 @@ TEST_F(MemoryCheckTest, RowsInATrainerCountInItsUnit) {
   EXPECT_GT(shortage->bound, table.weight_bytes) << "as the planner counts it for plans with rows in trainers";
 }
 
+// A table of many times a unit's memory, on one server or in one trainer: with a budget what is in memory fits.
+TEST_F(MemoryCheckTest, ABudgetForRowsIsWhatTheyNeed) {
+  model::Layer& table = profile_.model.layers[0];
+  table.sparse = true;
+  table.weight_bytes = 4.0 * 16 * 1e8;
+  table.attributes = {{"rows", "100000000"}, {"dim", "16"}, {"fields", "1"}, {program::kUsedRows, "50000000"}};
+  table.profiles[0].server_seconds = 0.01;
+  profile_.model.layers[1].weight_bytes = kMebibyte;
+  model::ExecutionPlan plan = Plan({2});
+  plan.stages[0].syncs = {{{{0, 1}}, {.kind = model::SyncKind::kParameterServer}},
+                          {{{1, 2}}, {.kind = model::SyncKind::kAllreduce}}};
+  const model::Servers places[] = {{"cpu", 1}, {"", 1, true}};
+  for (const model::Servers& servers : places) {
+    plan.servers = servers;
+    job_.spec["training"].erase("embeddings");
+    const auto shortage = FindShortage(job_, profile_, Offers(), plan);
+    ASSERT_TRUE(shortage.has_value());
+    EXPECT_THAT(shortage->reason.message, HasSubstr("spec.training.embeddings.memoryBudget"));
+    job_.spec["training"]["embeddings"]["memoryBudget"] = "256Mi";
+    EXPECT_FALSE(FindShortage(job_, profile_, Offers(), plan).has_value());
+    job_.spec["training"]["embeddings"]["memoryBudget"] = "1Gi";
+    const auto higher = FindShortage(job_, profile_, Offers(), plan);
+    ASSERT_TRUE(higher.has_value());
+    EXPECT_THAT(higher->reason.message, HasSubstr("lower spec.training.embeddings.memoryBudget"));
+    EXPECT_THAT(higher->reason.message, HasSubstr("rows in memory"));
+  }
+  job_.spec["training"]["embeddings"]["memoryBudget"] = "256Mi";
+  model::PlanRequest request;
+  request.model = profile_.model;
+  request.resources = {{"cpu", model::ResourceClass::kCpu, 1, 4, 0}};
+  request.server_type = "cpu";
+  LimitByUnitMemory(job_, profile_, Offers(), request);
+  EXPECT_EQ(request.server_memory_bytes, 0) << "one server is enough";
+  EXPECT_NEAR(request.model.layers[0].weight_bytes * profile_.state_factor, 256 * kMebibyte, 1);
+  EXPECT_EQ(request.model.layers[1].weight_bytes, kMebibyte);
+}
+
 TEST_F(MemoryCheckTest, MoreServersWhereTablesAreLarge) {
   model::Layer& table = profile_.model.layers[0];
   table.sparse = true;
