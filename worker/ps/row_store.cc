@@ -86,14 +86,18 @@ absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::span
   MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
   const size_t floats = optimizer_.lifetime.Counts() ? t->stride() : columns;
   std::vector<size_t> not_hot;
+  int64_t found = 0;
   t->ForEach(keys, floats, [&](size_t k, uint32_t row) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (tiers_ != nullptr) {
-      if (row != RowTable::kNoRow) tiers_->Use(*t, row);
       if (row == RowTable::kNoRow && tiers_->MayHave()) return not_hot.push_back(k);
+      if (row != RowTable::kNoRow) tiers_->Use(*t, row);
+      found += row != RowTable::kNoRow ? 1 : 0;
     }
     CopyWeights(*t, keys[k], row, out.subspan(k * columns, columns));
   });
-  return tiers_ == nullptr ? absl::OkStatus() : ReadCold(*t, keys, not_hot, out);
+  if (tiers_ == nullptr) return absl::OkStatus();
+  tiers_->CountUses(found);
+  return ReadCold(*t, keys, not_hot, out);
 }
 
 void RowStore::CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const {

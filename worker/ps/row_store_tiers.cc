@@ -34,7 +34,6 @@ uint32_t RowStore::Locate(size_t table, uint64_t key) {
 
 absl::Status RowStore::ReadCold(const RowTable& t, std::span<const uint64_t> keys, std::span<const size_t> places,
                                 std::span<float> out) {
-  tiers_->CountUses(static_cast<int64_t>(keys.size() - places.size()));
   if (places.empty()) return tiers_->status();
   const auto table = static_cast<size_t>(&t - tables_.data());
   const size_t columns = t.columns();

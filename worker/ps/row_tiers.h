@@ -3,8 +3,8 @@
 // A table has memory for a number of rows that follows from the budget. Each use of a row is counted in the row. Where
 // a row needs memory and there is none left, a hand goes around the rows, halves their counts, and stops at one that
 // was not used lately (the clock of Corbato 1968, with counts): that row becomes cold. A cold row becomes hot when its
-// key is looked up. Its copy on the disk stays, and does not count while the row is hot; so a key that was cold once has
-// a copy, maybe an old one, from then on. No value depends on which rows are hot.
+// key is looked up. Its copy on the disk stays, and does not count while the row is hot; so a key that was cold once
+// has a copy, maybe an old one, from then on. No value depends on which rows are hot.
 //
 // When the disk is full no more rows become cold, so memory grows, which the log says; that is tried again. A row that
 // cannot be read is lost: status() says so for good, and Options::failed is called.
