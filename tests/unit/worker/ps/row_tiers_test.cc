@@ -10,10 +10,13 @@
 #include <set>
 #include <thread>
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "worker/ps/client.h"
+#include "worker/ps/parameter_server.h"
 #include "worker/ps/row_store.h"
 #include "worker/ps/sharding.h"
 
@@ -430,6 +433,39 @@ TEST_F(RowTiersTest, PullsAheadAndStepsInTwoThreadsAgree) {
   }
   expects.join();
   ExpectEqualReads(*store, *memory, 3000);
+}
+
+// A pull that waits for its step, in the trainer's process or on a server: its cold rows become hot meanwhile.
+TEST_F(RowTiersTest, AWaitingPullReadsItsRowsAhead) {
+  base::SystemClock clock;
+  const auto store = Tiered(OptimizerWith("adagrad"));
+  ParameterServer server("token", clock);
+  auto generation = std::make_shared<ShardGeneration>(ShardGenerationOptions{.generation = 1}, store);
+  ASSERT_THAT(generation->Allow(1000), IsOk());
+  server.Install(generation);
+  PsClient client({.generation = 1, .shards = {""}, .token = "token", .own = &server, .own_shard = 0}, clock);
+  int64_t step = 0;
+  const auto push = [&](const std::vector<uint64_t>& keys) {
+    const std::vector<TableKeys> tables = {{0, static_cast<int>(ColumnsOf(0)), keys}};
+    const std::vector<float> gradients(keys.size() * ColumnsOf(0), 0.5F);
+    const std::span<const float> view(gradients);
+    ASSERT_THAT(client.Push(++step, tables, {&view, 1}, 1, {}), IsOk());
+  };
+  for (uint64_t key = 0; key < 400; key += 4) push({key, key + 1, key + 2, key + 3});
+  const int64_t before = store->TierCounts()->ahead;
+  const std::vector<TableKeys> next = {{0, static_cast<int>(ColumnsOf(0)), {1, 2, 5}}};
+  std::vector<std::vector<float>> rows;
+  absl::Status pulled;
+  {
+    const std::jthread puller([&] { pulled = client.Pull(step + 2, next, rows, {}); });
+    const base::SteadyTime end = clock.Steady() + base::seconds(60);
+    while (store->TierCounts()->ahead < before + 3 && clock.Steady() < end) std::this_thread::yield();
+    EXPECT_EQ(store->TierCounts()->ahead, before + 3);
+    push({399});
+  }
+  EXPECT_THAT(pulled, IsOk());
+  EXPECT_EQ(rows[0], Read(*store, 0, next[0].keys));
+  server.Retain(0, -1);
 }
 
 }  // namespace
