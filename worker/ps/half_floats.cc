@@ -42,8 +42,9 @@ uint16_t ToFloat16(float value) {
 float FromFloat16(uint16_t half) {
   const uint32_t sign = uint32_t{half & 0x8000U} << 16, rest = half & 0x7FFFU;
   if (rest >= 0x7C00U) return std::bit_cast<float>(sign | 0x7F800000U | (rest & 0x3FFU) << 13);
-  // 2^112 moves the exponent from one bias to the other, also for numbers that are not normal.
-  const float value = std::bit_cast<float>(rest << 13) * std::bit_cast<float>((254U - 15U) << 23);
+  // Trainers and servers compute with denormal floats as zeros, so none may occur on the way to a small number.
+  const float value = rest < 0x400U ? static_cast<float>(rest) * 0x1p-24F
+                                    : std::bit_cast<float>((rest << 13) + ((127U - 15U) << 23));
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
 }
 

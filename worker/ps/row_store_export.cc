@@ -61,10 +61,12 @@ absl::Status RowStore::ExportCold(size_t table, int64_t since_step, absl::Functi
   if (tiers_ == nullptr) return absl::OkStatus();
   RowPiece first;
   RowTiers::Moment moment;
+  std::vector<float> row;
   {
     base::MutexLock lock(mutex_);
     MEDLEY_RETURN_IF_ERROR(tiers_->status());
     if (table >= tables_.size() || !tiers_->MayHave()) return absl::OkStatus();
+    row.resize(tables_[table].stride());
     moment = tiers_->TakeMoment();
     first = {.table = tables_[table].spec().operation,
              .keys = {},
@@ -74,7 +76,6 @@ absl::Status RowStore::ExportCold(size_t table, int64_t since_step, absl::Functi
   }
   RowPiece piece = first;
   ColdScan scan(moment, table);
-  std::vector<float> row(tables_[table].stride());
   uint64_t key = 0;
   RowTiers::Bytes bytes;
   for (bool more = true; more;) {

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <vector>
 
+#include "common/base/denormals.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 
@@ -60,6 +62,23 @@ TEST(HalfFloatsTest, EachNumberOf16BitsComesBack) {
       ASSERT_EQ(Encoded(format, value), half) << value;
     }
   }
+}
+
+// The programs do so from their start.
+TEST(HalfFloatsTest, NumbersAreTheSameWhereDenormalsAreZeros) {
+  std::vector<float> values;
+  for (int bits = 0; bits < 0x7C00; ++bits) values.push_back(Decoded(WireFormat::kFloat16, static_cast<uint16_t>(bits)));
+  std::vector<float> there;
+  std::vector<uint16_t> back;
+  std::jthread([&] {
+    base::FlushDenormals();
+    for (int bits = 0; bits < 0x7C00; ++bits) {
+      there.push_back(Decoded(WireFormat::kFloat16, static_cast<uint16_t>(bits)));
+      back.push_back(Encoded(WireFormat::kFloat16, there.back()));
+    }
+  }).join();
+  EXPECT_EQ(there, values);
+  for (size_t bits = 0; bits < back.size(); ++bits) ASSERT_EQ(back[bits], bits);
 }
 
 TEST(HalfFloatsTest, RoundsToTheNearestTiesToEven) {
