@@ -151,9 +151,10 @@ std::vector<std::string> Switches(const ops::JobStatus& status, base::WallTime n
   std::reverse(switches.begin(), switches.end());
   for (size_t i = 0; i < std::min(switches.size(), kSwitchesShown); ++i) {
     const ops::RescaleStatus& s = switches[i];
-    body.push_back(fmt::format("{} {} -> {}, {}: {} ago, training paused for {:.2f} s{}",
+    body.push_back(fmt::format("{} {} -> {}, {}: {} ago, training paused for {:.2f} s{}{}",
                                s.recovery ? "recovery" : "rescale", s.from_generation, s.to_generation, s.reason,
                                Ago(s.at, now), s.pause_seconds,
+                               s.start_seconds > 0 ? fmt::format(" ({:.2f} s to start)", s.start_seconds) : "",
                                s.lost_steps > 0 ? ", " + Counted(s.lost_steps, "step") + " trained again" : ""));
   }
   if (switches.size() > kSwitchesShown) {

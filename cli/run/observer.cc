@@ -147,8 +147,8 @@ void Observer::NoteMoves(const Snapshot& view, RunRecord& record) {
     const bool returned = !move.recovery && (move.reason == "MemberReturned" || move.reason == "MemberLeft" ||
                                              move.reason == "MemberSlow" || move.reason == "StandbyReturned");
     (move.recovery ? record.recoveries : returned ? record.returns : record.rescales).push_back(move);
-    Say(fmt::format("generation {} -> {} ({}): training paused for {:.0f} ms{}", move.from_generation,
-                    move.to_generation, move.reason, move.pause_seconds * 1000,
+    Say(fmt::format("generation {} -> {} ({}): training paused for {:.0f} ms{}{}", move.from_generation,
+                    move.to_generation, move.reason, move.pause_seconds * 1000, OfStart(move),
                     move.lost_steps > 0 ? fmt::format(", {} steps trained again", move.lost_steps) : ""));
   }
 }

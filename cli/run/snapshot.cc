@@ -28,6 +28,7 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   ops::JobStatus status = ops::JobStatus::FromJson(job.At("/status"));
   Snapshot view;
   view.phase = status.Phase();
+  view.of_program = job.At("/spec/program").is_object();
   view.rescaling = status.conditions.IsTrue(ops::kRescalingCondition);
   view.complete = status.conditions.IsTrue(ops::kCompleteCondition);
   view.failed = status.conditions.IsTrue(ops::kFailedCondition);

@@ -25,6 +25,7 @@ struct Snapshot {
   ops::CostStatus cost;
   std::vector<ops::RescaleStatus> rescales;  // generation switches, in order
   double progress_percent = 0;               // not rounded, unlike the status's
+  bool of_program = false;                   // the job has no model: its result is what the program saves
   bool rescaling = false;                    // whether a new plan is being prepared
   bool complete = false;
   bool failed = false;

@@ -73,9 +73,9 @@ void CheckMetrics(const std::map<std::string, double>& metrics, const std::map<s
 
 void Moves(const std::vector<ops::RescaleStatus>& moves, const char* what, int expected, Summary& summary) {
   for (const ops::RescaleStatus& move : moves) {
-    summary.lines.push_back(fmt::format("{:<23} generation {} -> {} ({}), paused for {:.0f} ms", what,
+    summary.lines.push_back(fmt::format("{:<23} generation {} -> {} ({}), paused for {:.0f} ms{}", what,
                                         move.from_generation, move.to_generation, move.reason,
-                                        move.pause_seconds * 1000));
+                                        move.pause_seconds * 1000, OfStart(move)));
   }
   if (static_cast<int>(moves.size()) < expected) {
     summary.failures.push_back(
@@ -128,7 +128,13 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
     summary.failures.push_back("the job is not Complete" + (last.problem.empty() ? "" : ": " + last.problem));
   }
   if (last.complete) CheckMetrics(last.observed.metrics, scenario.expect.metrics, summary);
-  if (last.complete) AddExported(last.observed, summary);
+  if (last.complete && !last.of_program) AddExported(last.observed, summary);
+  if (last.complete && last.of_program) {
+    const int64_t asked = last.observed.last_checkpoint_step;
+    summary.lines.push_back(
+        fmt::format("{:<23} what the program has saved{}", "result",
+                    asked > 0 ? fmt::format("; Medley has let it save at step {} and before", asked) : ""));
+  }
   summary.lines.push_back(fmt::format("{:<23} {} of {}", "samples trained",
                                       Thousands(static_cast<double>(last.observed.samples)),
                                       Thousands(static_cast<double>(last.observed.samples_total))));

@@ -108,6 +108,11 @@ std::vector<std::string> CurveTable(const std::vector<ops::EvaluationStatus>& ev
   return Lines(table.Text());
 }
 
+std::string OfStart(const ops::RescaleStatus& move) {
+  if (move.start_seconds <= 0) return "";
+  return fmt::format(" ({:.0f} ms of it from the program's start to its first step)", move.start_seconds * 1000);
+}
+
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,
                                int width) {
   std::vector<std::string> lines;

@@ -21,6 +21,9 @@ std::string CurveLine(const ops::EvaluationStatus& evaluation);
 // The last `most` evaluations as a table; empty when there are none.
 std::vector<std::string> CurveTable(const std::vector<ops::EvaluationStatus>& evaluations, size_t most);
 
+// " (2400 ms of it from the program's start to its first step)"; empty: the job is not of a program.
+std::string OfStart(const ops::RescaleStatus& move);
+
 // A frame of at most `width` columns: phase, plan, pools with prices, learning curve, progress bar, the
 // last messages.
 std::vector<std::string> Frame(const Snapshot& view, const std::vector<std::string>& messages, double seconds,

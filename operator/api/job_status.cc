@@ -188,9 +188,14 @@ Json ObservedJson(const ObservedStatus& observed) {
 }
 
 RescaleStatus ReadRescale(const Reader& reader) {
-  return {reader.Int("fromGeneration", 0),  reader.Int("toGeneration", 0), reader.String("reason"),
-          reader.Number("pauseSeconds", 0), reader.String("at"),           reader.Bool("recovery", false),
-          reader.Int("lostSteps", 0)};
+  return {reader.Int("fromGeneration", 0),
+          reader.Int("toGeneration", 0),
+          reader.String("reason"),
+          reader.Number("pauseSeconds", 0),
+          reader.String("at"),
+          reader.Bool("recovery", false),
+          reader.Int("lostSteps", 0),
+          reader.Number("startSeconds", 0)};
 }
 
 Json RescaleJson(const RescaleStatus& rescale) {
@@ -201,6 +206,7 @@ Json RescaleJson(const RescaleStatus& rescale) {
                {"recovery", rescale.recovery},
                {"lostSteps", rescale.lost_steps}};
   if (!rescale.at.empty()) json["at"] = rescale.at;
+  if (rescale.start_seconds > 0) json["startSeconds"] = Rounded(rescale.start_seconds, 1e4);
   return json;
 }
 

@@ -134,8 +134,9 @@ struct RescaleStatus {
   std::string reason;
   double pause_seconds = 0;
   std::string at;
-  bool recovery = false;   // true: after the loss of a member; false: a planned rescale
-  int64_t lost_steps = 0;  // steps that had to be trained again
+  bool recovery = false;     // true: after the loss of a member; false: a planned rescale
+  int64_t lost_steps = 0;    // steps that had to be trained again
+  double start_seconds = 0;  // of the pause: from the start of a program to its first step; 0: no program
   bool operator==(const RescaleStatus&) const = default;
 };
 

@@ -65,6 +65,10 @@ void RecordSaving(const Observation& seen, JobStatus& status) {
   if (HasMoved(status) && seen.usd_spent > 0) status.cost->saved_usd = seen.usd_first_plan - seen.usd_spent;
 }
 
+std::string OfStart(double seconds) {
+  return seconds > 0 ? fmt::format(" ({:.3f} s of it for the program's start and its first step)", seconds) : "";
+}
+
 void RecordSwitches(Pass& pass, const Observation& seen) {
   JobStatus& status = pass.report;
   for (const GenerationSwitch& done : seen.switches) {
@@ -80,7 +84,8 @@ void RecordSwitches(Pass& pass, const Observation& seen) {
                                         done.pause_seconds,
                                         done.at.empty() ? base::FormatTime(pass.world.now) : done.at,
                                         done.recovery,
-                                        done.lost_steps};
+                                        done.lost_steps,
+                                        done.start_seconds};
     status.rescales.push_back(*status.last_rescale);
     if (status.rescales.size() > kRescalesKept) status.rescales.erase(status.rescales.begin());
     if (done.cause == kMemberSlow || done.cause == kStandbyReturned) {  // the reason is a sentence
@@ -88,8 +93,9 @@ void RecordSwitches(Pass& pass, const Observation& seen) {
       continue;
     }
     pass.Event(done.recovery ? "Recovered" : "Rescaled",
-               fmt::format("generation {} -> {} ({}): training stood still for {:.3f} s, {} steps trained again",
-                           done.from_generation, done.to_generation, done.reason, done.pause_seconds, done.lost_steps));
+               fmt::format("generation {} -> {} ({}): training stood still for {:.3f} s{}, {} steps trained again",
+                           done.from_generation, done.to_generation, done.reason, done.pause_seconds,
+                           OfStart(done.start_seconds), done.lost_steps));
   }
 }
 

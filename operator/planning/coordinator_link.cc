@@ -108,7 +108,7 @@ Observation FromProto(const pb::Observation& in) {
   out.usd_first_plan = in.usd_first_plan();
   for (const pb::SwitchRecord& s : in.switches()) {
     out.switches.push_back({s.from_generation(), s.to_generation(), s.reason(), CauseOf(s), s.pause_seconds(),
-                            s.recovery(), s.lost_steps(), model::TimeFromProto(s.at())});
+                            s.recovery(), s.lost_steps(), model::TimeFromProto(s.at()), s.start_seconds()});
   }
   out.missing_members = {in.missing_members().begin(), in.missing_members().end()};
   out.message = in.message();

@@ -35,7 +35,8 @@ struct GenerationSwitch {
   double pause_seconds = 0;
   bool recovery = false;
   int64_t lost_steps = 0;
-  std::string at;  // RFC 3339
+  std::string at;            // RFC 3339
+  double start_seconds = 0;  // of the pause: from the start of a program to its first step
   bool operator==(const GenerationSwitch&) const = default;
 };
 

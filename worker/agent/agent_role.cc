@@ -121,6 +121,7 @@ class AgentRole::Rep {
       MEDLEY_ASSIGN_OR_RETURN(
           auto run, ProgramRun::Start(*context_.program, prepared_->place(), context_.environment, *context_.clock,
                                       [this, generation](const absl::Status& why) { Report(generation, why); }));
+      tells_resumed_ = !follows;
       base::MutexLock lock(mutex_);
       run_ = std::move(run);
     }
@@ -132,6 +133,9 @@ class AgentRole::Rep {
     if (const auto loss = follows || finished_ ? std::nullopt : run_->TakeLoss(lease.step())) {
       progress.set_loss_sum(*loss * lease.count());
       progress.set_loss_samples(lease.count());
+    }
+    if (std::exchange(tells_resumed_, false) && run_) {
+      if (const auto from = run_->ResumedFrom(widest_)) progress.set_resumed_from(*from);
     }
     send_(std::move(request));
     base::MutexLock lock(mutex_);
@@ -178,7 +182,7 @@ class AgentRole::Rep {
     base::MutexLock lock(mutex_);
     pb::Halted halted;
     halted.set_generation(generation);
-    halted.set_applied_step(held_.step);
+    halted.set_applied_step(std::max(held_.step, std::exchange(reached_, 0)));
     halted.set_holds_nothing(true);
     prepared_ = nullptr;
     held_ = {};
@@ -214,6 +218,8 @@ class AgentRole::Rep {
   void EndRun(base::nanoseconds grace) {
     if (!run_) return;
     run_->Stop(grace);
+    reached_ = run_->reached();
+    widest_ = std::max(widest_, run_->widest());
     base::MutexLock lock(mutex_);
     run_ = nullptr;
   }
@@ -251,6 +257,9 @@ class AgentRole::Rep {
   std::atomic<bool> aborted_ = false;
   std::atomic<bool> finished_ = false;  // the last step was applied
   bool finished_before_ = false;        // in an earlier generation
+  bool tells_resumed_ = false;          // the program was started, and the coordinator does not know yet from where
+  int64_t reached_ = 0;                 // by the program that was ended last, since the last Halt
+  int64_t widest_ = 0;                  // from one report to the next, of all programs
   mutable base::Mutex mutex_;           // for what other threads read: the worker thread alone writes all
   Held held_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<PreparedProgram> prepared_;

@@ -143,6 +143,14 @@ class ProgramRun::Rep {
     base::MutexLock lock(mutex_);
     return progress_.reached();
   }
+  int64_t widest() const {
+    base::MutexLock lock(mutex_);
+    return progress_.widest();
+  }
+  std::optional<int64_t> ResumedFrom(int64_t widest) const {
+    base::MutexLock lock(mutex_);
+    return progress_.ResumedFrom(widest);
+  }
   std::optional<double> TakeLoss(int64_t step) {
     base::MutexLock lock(mutex_);
     return progress_.TakeLoss(step);
@@ -221,6 +229,8 @@ absl::Status ProgramRun::Save(bool follows, const std::function<bool()>& cancell
 }
 void ProgramRun::Stop(base::nanoseconds grace) { rep_->Stop(grace); }
 int64_t ProgramRun::reached() const { return rep_->reached(); }
+int64_t ProgramRun::widest() const { return rep_->widest(); }
+std::optional<int64_t> ProgramRun::ResumedFrom(int64_t widest) const { return rep_->ResumedFrom(widest); }
 std::optional<double> ProgramRun::TakeLoss(int64_t step) { return rep_->TakeLoss(step); }
 RunMeasure ProgramRun::Measure() const { return rep_->Measure(); }
 

@@ -48,7 +48,9 @@ class ProgramRun {
   absl::Status Save(bool follows, const std::function<bool()>& cancelled);
   void Stop(base::nanoseconds grace);
 
-  int64_t reached() const;  // the last step that was reported
+  int64_t reached() const;                                   // the last step that was reported
+  int64_t widest() const;                                    // RunProgress documents it
+  std::optional<int64_t> ResumedFrom(int64_t widest) const;  // likewise
   std::optional<double> TakeLoss(int64_t step);
   RunMeasure Measure() const;
 

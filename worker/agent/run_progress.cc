@@ -20,11 +20,17 @@ void RunProgress::Report(const model::StepReport& report, base::SteadyTime now) 
     seconds_.push_back(base::ToSeconds(now - moved_at_) / static_cast<double>(steps));
     if (seconds_.size() > kLastSteps) seconds_.pop_front();
   }
+  if (reached_ == 0) first_ = report.step;
   reached_ = report.step;
   moved_at_ = now;
   if (!report.loss) return;
   losses_[report.step] = *report.loss;
   if (losses_.size() > kMostLosses) losses_.erase(losses_.begin());
+}
+
+std::optional<int64_t> RunProgress::ResumedFrom(int64_t widest) const {
+  if (reached_ == 0) return std::nullopt;
+  return std::max<int64_t>(0, first_ - std::max({int64_t{1}, widest_, widest}));
 }
 
 std::optional<double> RunProgress::TakeLoss(int64_t step) {

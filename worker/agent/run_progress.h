@@ -25,6 +25,10 @@ class RunProgress {
   // A step that is not above those before is counted in `backwards` and changes nothing else.
   void Report(const model::StepReport& report, base::SteadyTime now);
   int64_t reached() const { return reached_; }  // 0: nothing was reported
+  // The earliest step after which the program can have continued: it may report only each so many steps, of which
+  // `widest` is known. nullopt: nothing was reported.
+  std::optional<int64_t> ResumedFrom(int64_t widest) const;
+  int64_t widest() const { return widest_; }  // the most steps from one report to the next; 0: fewer than two reports
   int64_t backwards() const { return backwards_; }
   // The loss that was reported for the step; nullopt: none. Forgets those of earlier steps.
   std::optional<double> TakeLoss(int64_t step);
@@ -45,8 +49,9 @@ class RunProgress {
 
   const double hang_seconds_;
   base::SteadyTime moved_at_;
+  int64_t first_ = 0;  // step of the first report
   int64_t reached_ = 0;
-  int64_t widest_ = 0;  // the most steps from one report to the next
+  int64_t widest_ = 0;
   int64_t backwards_ = 0;
   std::deque<double> seconds_;  // of a step, for each of the last reports but the first
   std::map<int64_t, double> losses_;

@@ -38,6 +38,7 @@ void SetProgram(const model::ProgramSpec& program, CoordinatorOptions& options) 
   constexpr double kStopSeconds = 60;     // for ending a program and starting it again
   constexpr double kQuietSeconds = 7200;  // the agents notice earlier that a program hangs
   options.core.train_data = "the program";
+  options.core.is_program = true;
   options.core.legal_units = program.legal_units;
   options.core.stall_timeout = base::FromSeconds(program.hang_seconds > 0 ? program.hang_seconds * 2 : kQuietSeconds);
   options.core.checkpoint_timeout = base::FromSeconds(program.save_seconds + kStopSeconds);

@@ -59,6 +59,8 @@ absl::Status ConfineRole(const Environment& env, const std::filesystem::path& te
   confinement.writable.push_back(temporary);
   if (!env.checkpoint_root.empty() && !env.checkpoints.of_objects())
     confinement.writable.push_back(env.checkpoint_root);
+  // Below /dev in most containers, but a pod can name another path, and the process node has none there.
+  if (!env.termination_log.empty()) confinement.files.push_back(env.termination_log);
   if (env.samples_shared) {
     std::error_code error;  // one that cannot be created is not used (SamplePlace)
     std::filesystem::create_directories(env.samples_folder, error);

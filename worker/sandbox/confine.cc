@@ -184,6 +184,7 @@ absl::StatusOr<std::string> RestrictFiles(const Confinement& confinement) {
   }
   // /dev/null and GPUs; names of threads.
   const uint64_t existing = LANDLOCK_ACCESS_FS_WRITE_FILE | (version >= 3 ? kTruncate : 0);
+  for (const std::filesystem::path& path : confinement.files) MEDLEY_RETURN_IF_ERROR(rules.Allow(path, existing));
   MEDLEY_RETURN_IF_ERROR(rules.Allow("/dev", existing));
   MEDLEY_RETURN_IF_ERROR(rules.Allow("/proc/self", existing));
   if (confinement.gpus) MEDLEY_RETURN_IF_ERROR(rules.Allow("/dev/shm", writing));

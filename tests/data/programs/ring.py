@@ -1,7 +1,8 @@
 """A program for torchrun without PyTorch: the ranks add a number in each step, by rank 0, over sockets of the standard library.
 
 Rank 0 prints each step, saves at SIGUSR1 and every 50 steps, and all continue from that. Arguments: folder, steps, seconds of a
-step and, if the program is not to end before a test has seen what it waits for, a file: the last step begins when it exists.
+step and, if the program is not to end before a test has seen what it waits for, a file: the last step begins when it exists. Then,
+if not 50, after how many steps it saves.
 """
 import json
 import os
@@ -13,6 +14,7 @@ import time
 
 folder, steps, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 until = sys.argv[4] if len(sys.argv) > 4 else ""
+every = int(sys.argv[5]) if len(sys.argv) > 5 else 50
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 wanted = []
@@ -77,5 +79,6 @@ for step in range(state["step"] + 1, steps + 1):
     state = {"step": step, "sum": state["sum"] + total // world}
     if rank == 0:
         print(f"step {step} loss {1 / step:.5f}", flush=True)
-        if wanted or step % 50 == 0 or step == steps:
+        if wanted or step % every == 0 or step == steps:
+            wanted.clear()
             save()

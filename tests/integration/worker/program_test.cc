@@ -23,8 +23,9 @@ class ProgramJobTest : public testing::Test {
   void SetUp() override { folder_ = *base::MakeTempDir("program-job"); }
   void TearDown() override { base::RemoveTempDir(folder_); }
 
-  // tests/data/programs/ring.py, which ends after LetItEnd, or a command of sh.
-  JobOptions Options(int steps, double step_seconds, const std::string& shell = "") const {
+  // tests/data/programs/ring.py, which ends after LetItEnd, or a command of sh. `every`: it saves after so many steps, and
+  // not at a signal.
+  JobOptions Options(int steps, double step_seconds, const std::string& shell = "", int every = 0) const {
     const std::string script = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/programs/ring.py";
     nlohmann::json command = {"python3",
                               script,
@@ -33,7 +34,8 @@ class ProgramJobTest : public testing::Test {
                               std::to_string(step_seconds),
                               (folder_ / "end").string()};
     if (!shell.empty()) command = {"sh", "-c", shell};
-    const nlohmann::json spec = {
+    if (every > 0) command.push_back(std::to_string(every));
+    nlohmann::json spec = {
         {"program",
          {{"command", command},
           {"samplesPerStep", 8},
@@ -42,6 +44,7 @@ class ProgramJobTest : public testing::Test {
           {"checkpoint",
            {{"signal", "SIGUSR1"}, {"deadline", "20s"}, {"done", {{"file", (folder_ / "latest.json").string()}}}}}}},
         {"checkpoint", {{"interval", "1s"}}}};
+    if (every > 0) spec["program"].erase("checkpoint");
     JobOptions options;
     options.spec_json = spec.dump();
     options.operations = 1;
@@ -117,8 +120,26 @@ TEST_F(ProgramJobTest, AMoveLosesNoStep) {
   ASSERT_EQ(seen.switches_size(), 1) << job.AllLogs();
   EXPECT_EQ(seen.switches(0).lost_steps(), 0);
   EXPECT_FALSE(seen.switches(0).recovery());
+  EXPECT_GT(seen.switches(0).start_seconds(), 0);
+  EXPECT_GT(seen.switches(0).pause_seconds(), seen.switches(0).start_seconds());
   RecordProperty("pause_seconds", std::to_string(seen.switches(0).pause_seconds()));
   EXPECT_EQ(seen.restarts(), 0);
+  ExpectWhole(kSteps);
+}
+
+TEST_F(ProgramJobTest, AMoveOfAProgramThatCannotSaveAtASignalSaysWhatItCosts) {
+  JobHarness job(Options(kSteps, 0.04, "", 1000));
+  job.StartCoordinator();
+  job.Apply(Units(1), "first");
+  job.WaitFor(Reached(50), base::seconds(60));
+  job.Apply(Units(2), "the deadline is near");
+  AfterSwitch(job, 1);
+  LetItEnd();
+  const auto seen = job.WaitForEnd();
+  ASSERT_EQ(seen.phase(), job::v1::JOB_PHASE_COMPLETE) << job.AllLogs();
+  ASSERT_EQ(seen.switches_size(), 1) << job.AllLogs();
+  EXPECT_GE(seen.switches(0).at_step(), 50);
+  EXPECT_EQ(seen.switches(0).lost_steps(), seen.switches(0).at_step()) << "it begins again";
   ExpectWhole(kSteps);
 }
 

@@ -27,6 +27,7 @@ CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
 void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant now) {
   plans::Restore(state_.plans, state_.options, journal);
   generations::Restore(state_.generations, journal);
+  switches::Restore(state_.switches, journal);
   recovery::Restore(state_.recovery, journal);
   checkpoints::Restore(state_.checkpoints, journal);
   data_check::Restore(state_.data, journal);

@@ -135,6 +135,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
     standing_by::AddStepTime(state_.standing_by, state_, member, progress.compute_seconds(), now.steady);
     state_.meters.stage_times.Add(result.trainer->peer.slot(), progress);
   }
+  if (progress.has_resumed_from()) switches::ResumedFrom(state_.switches, progress.resumed_from());
   if (result.commit_to) CommitTo(*result.commit_to, now);
 }
 
@@ -155,6 +156,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   const int64_t plan = state_.generations.active->request.plan().generation();
   state_.meters.cost.Committed(now.steady, ledger.SamplesAt(step), first && plan == first->plan().generation());
   recovery::OnCommit(state_.recovery, step);
+  switches::Complete(state_.switches, now.steady);
 }
 
 void CoordinatorCore::AdvanceTraining(Instant now) {

@@ -136,7 +136,8 @@ void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
 
 void CoordinatorCore::PutInForce(Instant now) {
   if (rebuilding::LosesPushes(state_)) checkpoints::Ask(state_.checkpoints, true);
-  const std::vector<job::v1::Peer> placeless = generations::PutInForce(state_.generations, state_, now);
+  switches::Record(state_.switches, state_, now);
+  const std::vector<job::v1::Peer> placeless = generations::PutInForce(state_.generations, state_);
   const GenerationInfo& active = *state_.generations.active;
   for (const job::v1::Peer& peer : placeless) {
     standing_by::Remove(state_.standing_by, peer.slot().member(), now.steady);
@@ -231,6 +232,7 @@ void CoordinatorCore::Finish(job::v1::JobPhase outcome, const std::string& why, 
   const bool failed = outcome == job::v1::JOB_PHASE_FAILED;
   ending::Finish(state_.ending, state_, outcome, why, retryable);
   out_.Log(failed, fmt::format("{}: {}", job::v1::JobPhase_Name(outcome), state_.ending.message));
+  switches::Complete(state_.switches, now.steady);
   generations::End(state_.generations);
   checkpoints::Drop(state_.checkpoints);
   evaluations::Drop(state_.evaluation);

@@ -149,6 +149,7 @@ Request RestoreModel(BestState& own, const CoreState& view, base::SteadyTime now
 }
 
 void End(BestState& own, const CoreState& view) {
+  if (view.options.is_program) return;  // it has no model here: its result is what it has saved
   const Ledger& ledger = *view.training.ledger;
   const int64_t step = StepOf(view);
   own.exported.emplace();

@@ -16,31 +16,7 @@
 namespace medley::worker::generations {
 namespace {
 
-constexpr size_t kMaxSwitches = 32;
 constexpr int kMaxLag = 1024;  // no plan has more stages
-
-void SetTime(base::WallTime at, google::protobuf::Timestamp* out) {
-  const int64_t nanos = std::chrono::duration_cast<base::nanoseconds>(at.time_since_epoch()).count();
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
-
-void RecordSwitch(GenerationsState& own, const CoreState& view, Instant now) {
-  const GenerationInfo& next = *own.next;
-  if (own.from == 0 || next.restored_step > 0) return;
-  job::v1::SwitchRecord& record = own.switches.emplace_back();
-  record.set_from_generation(own.from);
-  record.set_to_generation(next.generation);
-  record.set_reason(next.cause.text);
-  record.set_cause(next.cause.kind);
-  record.set_member(next.cause.member);
-  record.set_pause_seconds(base::ToSeconds(now.steady - view.training.committed_at));
-  record.set_at_step(next.step);
-  record.set_recovery(next.recovery);
-  record.set_lost_steps(std::max<int64_t>(0, view.training.max_applied - next.step));
-  SetTime(now.wall, record.mutable_at());
-  if (own.switches.size() > kMaxSwitches) own.switches.erase(own.switches.begin());
-}
 
 void Halt(int64_t generation, GenerationMember& member, Effects& out) {
   member.halted = false;
@@ -234,8 +210,7 @@ Request OnReady(GenerationsState& own, const CoreState& view, const std::string&
   return {};
 }
 
-std::vector<job::v1::Peer> PutInForce(GenerationsState& own, const CoreState& view, Instant now) {
-  RecordSwitch(own, view, now);
+std::vector<job::v1::Peer> PutInForce(GenerationsState& own, const CoreState& view) {
   own.active = std::move(own.next);
   own.next.reset();
   own.mode = Mode::kTraining;
@@ -358,7 +333,6 @@ void AdoptNumber(GenerationsState& own, int64_t generation) { own.last = std::ma
 void Restore(GenerationsState& own, const job::v1::CoordinatorState& journal) {
   own.last = journal.last_generation();
   own.from = journal.from_generation();
-  own.switches.assign(journal.switches().begin(), journal.switches().end());
 }
 
 void RestoreActive(GenerationsState& own, const job::v1::CoordinatorState& journal, base::SteadyTime deadline) {

@@ -29,7 +29,6 @@ struct GenerationsState {
   Mode mode = Mode::kIdle;
   int64_t last = 0;  // the highest number that was given
   int64_t from = 0;  // the last generation that was in force; 0: none yet
-  std::vector<job::v1::SwitchRecord> switches;
   base::SteadyTime halt_deadline{};
   int64_t halted_step = 0;  // the survivors' step in Mode::kHalted
 };
@@ -68,7 +67,7 @@ std::optional<SwitchPoint> NextSwitch(const CoreState& view);  // nullopt: not y
 void SendSwitch(GenerationsState& own, const CoreState& view, int64_t step, base::SteadyTime now, Effects& out);
 Request OnReady(GenerationsState& own, const CoreState& view, const std::string& member, const job::v1::Ready& ready);
 // Returns the members that the new generation has no place for.
-std::vector<job::v1::Peer> PutInForce(GenerationsState& own, const CoreState& view, Instant now);
+std::vector<job::v1::Peer> PutInForce(GenerationsState& own, const CoreState& view);
 void Abandon(GenerationsState& own, const CoreState& view, Effects& out);
 
 // Halting.

@@ -67,7 +67,7 @@ job::v1::Observation Observe(const CoreState& view, Instant now) {
   out.set_data_wait_seconds(view.meters.stage_times.data_wait_seconds());
   out.set_usd_spent(view.meters.cost.usd());
   out.set_usd_first_plan(view.meters.cost.usd_first());
-  for (const job::v1::SwitchRecord& record : view.generations.switches) *out.add_switches() = record;
+  for (const job::v1::SwitchRecord& record : view.switches.complete) *out.add_switches() = record;
   const std::vector<std::string> missing = choices::MissingMembers(view);
   for (const std::string& name : missing) out.add_missing_members(name);
   const bool complete = view.ending.outcome == job::v1::JOB_PHASE_COMPLETE;
@@ -133,7 +133,9 @@ job::v1::CoordinatorState DurableState(const CoreState& view, Instant now) {
   if (view.checkpoints.failure) *state.mutable_checkpoint_failure() = *view.checkpoints.failure;
   state.set_checkpoint_failures(view.checkpoints.failures);
   for (const auto& [name, standby] : view.standing_by.standbys.all()) *state.add_standbys() = standby.record;
-  for (const job::v1::SwitchRecord& record : view.generations.switches) *state.add_switches() = record;
+  for (const job::v1::SwitchRecord& record : view.switches.complete) *state.add_switches() = record;
+  // A coordinator that starts again ends the program, which may make no step until then.
+  if (view.switches.open) *state.add_switches() = *view.switches.open;
   state.set_outcome(view.ending.outcome);
   state.set_message(view.ending.message);
   state.set_retryable(view.ending.retryable);

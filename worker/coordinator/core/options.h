@@ -31,6 +31,7 @@ struct CoreOptions {
   int32_t batch_size = 1;  // samples per step
   CurveOptions evaluation;
   SelectionOptions selection;
+  bool is_program = false;       // the members are agents: a switch lasts until the program's first step
   std::vector<int> legal_units;  // numbers of trainers that can run a plan; empty: any
   bool weighs_classes = false;   // spec.training.classWeights shift the probabilities of a binary model
   int lease_ahead = 8;           // steps leased beyond the committed one, >= 1

@@ -21,6 +21,7 @@
 #include "worker/coordinator/core/recovery.h"
 #include "worker/coordinator/core/restoring.h"
 #include "worker/coordinator/core/standing_by.h"
+#include "worker/coordinator/core/switches.h"
 #include "worker/coordinator/core/training.h"
 
 namespace medley::worker {
@@ -38,6 +39,7 @@ struct CoreState {
   MembersState members;
   PlansState plans;
   GenerationsState generations;
+  SwitchesState switches;
   RecoveryState recovery;
   TrainingState training;
   CheckpointsState checkpoints;

@@ -70,6 +70,23 @@ TEST(SummaryTest, SaysWhichModelWasExported) {
               Contains(HasSubstr("validation auc          0.9200  (>= 0.9150 expected)")));
 }
 
+TEST(SummaryTest, AProgramHasNoModelAndAPauseUntilItsFirstStep) {
+  RunRecord record = Good();
+  record.last.of_program = true;
+  record.last.observed.metrics = {};
+  record.last.observed.last_checkpoint_step = 550;
+  record.last.observed.exported = ops::ExportedStatus{"Last", 600, 1};  // of an older coordinator
+  record.rescales.front().pause_seconds = 3.5;
+  record.rescales.front().start_seconds = 2.4;
+  EXPECT_THAT(
+      Summarise(record, {}).lines,
+      testing::AllOf(Contains("result                  what the program has saved; Medley has let it save at step "
+                              "550 and before"),
+                     Contains(HasSubstr("(PriceChanged), paused for 3500 ms (2400 ms of it from the program's "
+                                        "start to its first step)")),
+                     Not(Contains(HasSubstr("exported model")))));
+}
+
 TEST(SummaryTest, AllMetricsOfTheTaskAreShown) {
   RunRecord record = Good();
   record.last.observed.metrics = {{"mse", 1234567.25}, {"mae", 900.5}, {"r2", 0.875}, {"test_samples", 500}};

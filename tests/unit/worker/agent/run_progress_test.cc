@@ -39,6 +39,19 @@ TEST(RunProgressTest, StepsBetweenReportsShareTheTime) {
   EXPECT_FALSE(RunProgress(0, kStart).MayHaveFinished(1));
 }
 
+TEST(RunProgressTest, TheFirstReportSaysFromWhereItContinues) {
+  RunProgress each(0, kStart);
+  EXPECT_EQ(each.ResumedFrom(0), std::nullopt);
+  each.Report({8, std::nullopt}, kStart);
+  EXPECT_EQ(each.ResumedFrom(0), 7);
+  EXPECT_EQ(each.ResumedFrom(10), 0) << "the run before has reported each ten steps";
+  each.Report({9, std::nullopt}, kStart);
+  EXPECT_EQ(each.ResumedFrom(0), 7);
+  each.Report({14, std::nullopt}, kStart);
+  EXPECT_EQ(each.widest(), 5);
+  EXPECT_EQ(each.ResumedFrom(0), 3) << "it may have made steps before its first report";
+}
+
 TEST(RunProgressTest, WithoutANewStepItHangs) {
   RunProgress progress(0, kStart);
   EXPECT_EQ(progress.Hang(kStart + base::seconds(599)), "");

@@ -61,10 +61,12 @@ class ConfineTest : public testing::Test {
   }
 
   // Runs `body` in a confined child and returns what it returns; 200: it could not be confined.
-  int Confined(const std::function<int()>& body, std::vector<std::filesystem::path> programs = {}) {
+  int Confined(const std::function<int()>& body, std::vector<std::filesystem::path> programs = {},
+               std::vector<std::filesystem::path> files = {}) {
     const pid_t child = ::fork();
     if (child == 0) {
-      const auto confined = Confine({.writable = {folder_ / "job"}, .programs = std::move(programs)});
+      const auto confined =
+          Confine({.writable = {folder_ / "job"}, .files = std::move(files), .programs = std::move(programs)});
       ::_exit(confined.ok() ? body() : 200);
     }
     int status = 0;
@@ -98,6 +100,18 @@ TEST_F(ConfineTest, FilesAreWrittenOnlyInTheFoldersOfTheJob) {
   std::string text;
   std::ifstream(folder_ / "other/file") >> text;
   EXPECT_EQ(text, "before");
+}
+
+// As the termination log of a coordinator, which is not below its folders.
+TEST_F(ConfineTest, AGivenFileIsWrittenAndItsFolderIsNot) {
+  if (HasSanitizers() || !HasLandlock()) {
+    EXPECT_EQ(SaysSo(), 0);
+    return;
+  }
+  const std::vector<std::filesystem::path> given = {folder_ / "other/file", folder_ / "other/missing"};
+  EXPECT_EQ(Confined([&] { return ErrorOfOpen(folder_ / "other/file", O_WRONLY | O_TRUNC); }, {}, given), 0);
+  EXPECT_EQ(Confined([&] { return ErrorOfOpen(folder_ / "other/missing", O_WRONLY | O_CREAT); }, {}, given), EACCES);
+  EXPECT_EQ(Confined([&] { return ErrorOf(::unlink((folder_ / "other/file").c_str())); }, {}, given), EACCES);
 }
 
 TEST_F(ConfineTest, NoProgramIsStarted) {

@@ -37,6 +37,7 @@ class CheckpointCoreTest : public testing::Test {
     *journal.mutable_ledger() = At(committed);
     CoreOptions options = Options();
     options.exports = exports_;
+    options.is_program = is_program_;
     core_ = std::make_unique<CoordinatorCore>(options, Now(), journal);
     plan_ = sim::MakePlan(1, 1, 1, 1, "a");
     ASSERT_THAT(core_->ApplyPlan(plan_, Now()), base::IsOk());
@@ -114,8 +115,9 @@ class CheckpointCoreTest : public testing::Test {
     });
     ASSERT_EQ(core_->active_generation(), generation);
   }
-  void Progress(int64_t step) {
+  void Progress(int64_t step, std::optional<int64_t> resumed_from = std::nullopt) {
     All([&](auto& message) {
+      if (resumed_from) message.mutable_progress()->set_resumed_from(*resumed_from);
       message.mutable_progress()->set_generation(core_->active_generation());
       message.mutable_progress()->set_step(step);
     });
@@ -162,6 +164,7 @@ class CheckpointCoreTest : public testing::Test {
   std::vector<WriteManifestCommand> manifests_;
   std::vector<DiscardCheckpointCommand> discarded_;
   bool exports_ = false;
+  bool is_program_ = false;
   std::vector<ExportCommand> written_;
   std::optional<job::v1::Prepare> prepare_;
   std::optional<job::v1::Checkpoint> order_;

@@ -97,7 +97,7 @@ struct Job {
     Warm();
     ASSERT_EQ(Text(training::CheckRows(state.training, state)), "");
     training::SetBack(state.training, 0, 1, out);
-    generations::PutInForce(state.generations, state, Now(0));
+    generations::PutInForce(state.generations, state);
     training::Begin(state.training, state, 0, At(0));
     out.Take();
   }

@@ -9,6 +9,8 @@ using testing::HasSubstr;
 
 class ProgramCoreTest : public CheckpointCoreTest {
  protected:
+  ProgramCoreTest() { is_program_ = true; }
+
   // A program failed in `member`, and all agents have ended it.
   void FailAndHalt(const std::string& member) {
     job::v1::SessionRequest fault;
@@ -24,6 +26,26 @@ class ProgramCoreTest : public CheckpointCoreTest {
       message.mutable_halted()->set_holds_nothing(true);
     });
   }
+  // All agents begin the generation that is being prepared, from `step`, `later` after they have prepared it.
+  void Begin(int64_t step, base::nanoseconds later) {
+    const int64_t generation = prepare_->generation();
+    All([&](auto& message) {
+      message.mutable_warmed()->set_generation(generation);
+      message.mutable_warmed()->set_rows(kRows);
+    });
+    Advance(later);
+    All([&](auto& message) {
+      message.mutable_ready()->set_generation(generation);
+      message.mutable_ready()->set_step(step);
+      message.mutable_ready()->set_state_samples(step * 10);
+    });
+    ASSERT_EQ(core_->active_generation(), generation);
+  }
+  void FailAndFind(int64_t saved) {
+    FailAndHalt("job-0-a-0");
+    Advance(base::seconds(2));
+    Answer(Found(saved));
+  }
 };
 
 TEST_F(ProgramCoreTest, AFailedProgramContinuesFromItsNewestSave) {
@@ -35,16 +57,8 @@ TEST_F(ProgramCoreTest, AFailedProgramContinuesFromItsNewestSave) {
   ASSERT_EQ(searches_.size(), searches + 1);  // although every member is connected
   Answer(Found(12));
   ASSERT_EQ(prepare_->origin(), job::v1::STATE_ORIGIN_CHECKPOINT);
-  const int64_t generation = prepare_->generation();
-  All([&](auto& message) {
-    message.mutable_warmed()->set_generation(generation);
-    message.mutable_warmed()->set_rows(kRows);
-  });
-  All([&](auto& message) {
-    message.mutable_ready()->set_generation(generation);
-    message.mutable_ready()->set_step(12);
-    message.mutable_ready()->set_state_samples(120);
-  });
+  Begin(12, base::seconds(1));
+  Progress(13, 12);
   const job::v1::Observation seen = Seen();
   EXPECT_EQ(seen.phase(), job::v1::JOB_PHASE_TRAINING);
   ASSERT_GT(seen.switches_size(), 0);
@@ -54,8 +68,65 @@ TEST_F(ProgramCoreTest, AFailedProgramContinuesFromItsNewestSave) {
   EXPECT_THAT(record.reason(), HasSubstr("rank 1 was killed by SIGKILL"));
 }
 
+// Nobody trains while the program starts, so the pause lasts until its first step.
+TEST_F(ProgramCoreTest, ASwitchLastsUntilTheFirstStep) {
+  Train();
+  Progress(11);
+  const int before = Seen().switches_size();
+  FailAndFind(10);  // 2 s
+  Begin(10, base::seconds(3));
+  Advance(base::seconds(7));
+  EXPECT_EQ(Seen().switches_size(), before) << "the program has made no step";
+  Progress(11, 10);
+  ASSERT_EQ(Seen().switches_size(), before + 1);
+  const job::v1::SwitchRecord record = *Seen().switches().rbegin();
+  EXPECT_DOUBLE_EQ(record.pause_seconds(), 12);
+  EXPECT_DOUBLE_EQ(record.start_seconds(), 7);
+  Advance(base::seconds(5));
+  Progress(12);
+  EXPECT_EQ(Seen().switches_size(), before + 1);
+}
+
+// The program says by its first report from where it continues, whatever Medley knows of its saves.
+TEST_F(ProgramCoreTest, LostStepsAreThoseThatTheProgramMakesAgain) {
+  Train();
+  for (int64_t step = 11; step <= 13; ++step) Progress(step);
+  FailAndFind(10);
+  Begin(10, base::seconds(1));
+  Progress(11, 12);  // it has saved step 12 in its own rhythm
+  EXPECT_EQ(Seen().switches().rbegin()->lost_steps(), 1);
+  FailAndFind(10);
+  Begin(10, base::seconds(1));
+  Progress(11, 4);  // and an older program would go back further than Medley's record
+  EXPECT_EQ(Seen().switches().rbegin()->lost_steps(), 9);
+}
+
+TEST_F(ProgramCoreTest, ASwitchThatIsFollowedByNoStepHasAPauseToo) {
+  Train();
+  for (int64_t step = 11; step <= 13; ++step) Progress(step);
+  const int before = Seen().switches_size();
+  FailAndFind(10);
+  Begin(10, base::seconds(1));
+  Advance(base::seconds(4));
+  FailAndFind(10);
+  Begin(10, base::seconds(1));
+  ASSERT_EQ(Seen().switches_size(), before + 1);
+  EXPECT_DOUBLE_EQ(Seen().switches(before).pause_seconds(), 2 + 1 + 4 + 2 + 1);
+  EXPECT_EQ(Seen().switches(before).lost_steps(), 0);
+  Advance(base::seconds(6));
+  Progress(11, 10);
+  ASSERT_EQ(Seen().switches_size(), before + 2);
+  EXPECT_DOUBLE_EQ(Seen().switches(before + 1).pause_seconds(), 6);
+  EXPECT_EQ(Seen().switches(before + 1).lost_steps(), 3);
+}
+
+class ModelCoreTest : public ProgramCoreTest {
+ protected:
+  ModelCoreTest() { is_program_ = false; }
+};
+
 // Members that keep their state continue from it, as the same messages without the field do.
-TEST_F(ProgramCoreTest, OtherMembersContinueFromTheirState) {
+TEST_F(ModelCoreTest, OtherMembersContinueFromTheirState) {
   Train();
   for (int64_t step = 11; step <= 13; ++step) Progress(step);
   const size_t searches = searches_.size();
