@@ -94,6 +94,7 @@ NAMES = {
     "program.hangTimeout": "hang_seconds",
     "program.progress.log": "progress_log",
     "program.progress.endpoint": "progress_endpoint",
+    "program.progress.tensorBoard": "progress_tensor_board",
     "program.checkpoint.signal": "save_signal",
     "program.checkpoint.deadline": "save_seconds",
     "program.checkpoint.done.file": "saved_file",

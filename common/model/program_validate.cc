@@ -16,8 +16,10 @@ absl::Status ValidateProgram(const ProgramSpec& program) {
     const absl::Status pattern = ProgressPattern::Make(program.progress_log).status();
     if (!pattern.ok()) return base::Annotate(pattern, "spec.program.progress.log");
   }
-  if (program.progress_log.empty() == !program.progress_endpoint) {
-    return base::InvalidArgument("spec.program.progress: must have either log, or endpoint: true");
+  const int ways = (program.progress_log.empty() ? 0 : 1) + (program.progress_endpoint ? 1 : 0) +
+                   (program.progress_tensor_board.empty() ? 0 : 1);
+  if (ways != 1) {
+    return base::InvalidArgument("spec.program.progress: must have one of log, endpoint: true and tensorBoard");
   }
   return absl::OkStatus();
 }

@@ -25,6 +25,7 @@ ARROWS = {
     "common/object_store": ["common/aws", "common/base", "common/http_client"],
     "common/job_result": ["common/base", "common/document"],
     "common/http_server": ["common/base"],
+    "common/tf_record": ["common/base"],
     "common/http2_front": ["common/base"],
     "common/certificates": ["common/base"],
     "common/model": ["common/base", "common/document", "proto"],
@@ -141,7 +142,8 @@ ARROWS = {
     "reproductions/thesis/bench": ["common/base", "scheduler-service/hierarchy", "scheduler-service/devices"],
     "reproductions/thesis/tests": ["common/base", "scheduler-service/devices", "reproductions/thesis"],
     "reproductions/torch_net": ["common/base"],
-    "worker/agent": ["common/base", "common/document", "common/http_server", "common/model", "worker/trainer"],
+    "worker/agent": ["common/base", "common/document", "common/http_server", "common/model", "common/tf_record", "proto",
+                     "worker/trainer"],
     "worker/app": ["common/base", "common/certificates", "common/http_server", "common/model", "common/rpc",
                    "worker/aten", "worker/checkpoint", "worker/claim", "worker/collective", "worker/coordinator/server", "worker/device",
                    "worker/export", "worker/exported", "worker/file_server", "worker/model", "worker/object_files", "worker/params",
@@ -150,7 +152,7 @@ ARROWS = {
                    "worker/trainer"],
     "worker/coordinator/core": ["common/base", "common/model", "common/program", "proto", "worker/scores"],
     "worker/coordinator/server": ["common/base", "common/http_server", "common/job_result", "common/metrics", "common/model", "common/rpc",
-                                  "proto", "worker/checkpoint", "worker/claim", "worker/coordinator/core"],
+                                  "common/tf_record", "proto", "worker/checkpoint", "worker/claim", "worker/coordinator/core"],
     # Object stores for the processes of a job, which know nothing of them.
     "worker/places": ["common/aws", "common/base", "common/model", "common/object_store"],
     # Object stores as the files of a job's folder.

@@ -20,6 +20,8 @@ constexpr base::seconds kStopGrace{5};
 
 absl::StatusOr<model::Profile> MeasureProgram(MeasureOptions options) {
   options.program.command = WithFolder(std::move(options.program.command), options.checkpoint_folder, options.scratch);
+  std::string& board = options.program.progress_tensor_board;
+  if (!board.empty()) board = WithFolder({board}, options.checkpoint_folder, options.scratch).front();
   const model::ProgramSpec& program = options.program;
   ProgramPlace place;
   place.processes = options.processes;

@@ -114,6 +114,15 @@ class ProgramProcesses::Rep {
     return failure_;
   }
 
+  std::vector<std::pair<int, int>> PidOfRank() const {
+    std::vector<std::pair<int, int>> pids;
+    base::MutexLock lock(mutex_);
+    for (const Child& child : children_) {
+      if (!child.ended) pids.emplace_back(child.rank, child.pid);
+    }
+    return pids;
+  }
+
   int SignalHandlers(int signal) const {
     int sent = 0;
     base::MutexLock lock(mutex_);
@@ -240,6 +249,7 @@ absl::StatusOr<std::unique_ptr<ProgramProcesses>> ProgramProcesses::Start(Proces
 
 bool ProgramProcesses::ended() const { return rep_->ended(); }
 std::optional<ProcessFailure> ProgramProcesses::failure() const { return rep_->failure(); }
+std::vector<std::pair<int, int>> ProgramProcesses::PidOfRank() const { return rep_->PidOfRank(); }
 int ProgramProcesses::SignalHandlers(int signal) const { return rep_->SignalHandlers(signal); }
 void ProgramProcesses::Stop(base::nanoseconds grace) { rep_->Stop(grace); }
 

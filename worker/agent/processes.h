@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -49,6 +50,7 @@ class ProgramProcesses {
 
   bool ended() const;  // all of them
   std::optional<ProcessFailure> failure() const;
+  std::vector<std::pair<int, int>> PidOfRank() const;  // of the processes that have not ended
   // Sends the signal to the processes that have a handler for it: a program that is still starting would be killed by
   // it. Returns how many got it.
   int SignalHandlers(int signal) const;

@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,16 +17,20 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/model/progress_pattern.h"
+#include "worker/agent/event_files.h"
 #include "worker/agent/exit_words.h"
 #include "worker/agent/processes.h"
 #include "worker/agent/progress_port.h"
 #include "worker/agent/run_progress.h"
+#include "worker/agent/stacks.h"
 
 namespace medley::worker {
 namespace {
 
 constexpr base::milliseconds kSaveLook{20};
 constexpr base::milliseconds kRunLook{100};
+constexpr base::milliseconds kEventLook{500};
+constexpr double kOldestEvent = 3600;  // seconds; an older one is of a clock that differs
 
 // What changes when a file is replaced or written to.
 struct FileState {
@@ -48,7 +54,12 @@ int SignalNamed(const std::string& name) { return name == "SIGUSR2" ? SIGUSR2 : 
 class ProgramRun::Rep {
  public:
   Rep(const model::ProgramSpec& program, base::Clock& clock, std::function<void(const absl::Status&)> failed)
-      : program_(program), clock_(clock), failed_(std::move(failed)), progress_(program.hang_seconds, clock.Steady()) {}
+      : program_(program),
+        clock_(clock),
+        failed_(std::move(failed)),
+        progress_(program.hang_seconds,
+                  program.progress_tensor_board.empty() ? RunProgress::kLeastPatience : RunProgress::kBufferedPatience,
+                  clock.Steady()) {}
 
   ~Rep() { stopping_ = true; }
 
@@ -56,9 +67,17 @@ class ProgramRun::Rep {
     if (!program_.progress_log.empty()) {
       MEDLEY_ASSIGN_OR_RETURN(pattern_, model::ProgressPattern::Make(program_.progress_log));
     }
+    if (!program_.progress_tensor_board.empty()) {
+      base::MutexLock reading(reading_);
+      events_.emplace(program_.progress_tensor_board);
+    }
     if (program_.progress_endpoint) {
       MEDLEY_ASSIGN_OR_RETURN(port_, ProgressPort::Open([this](const model::StepReport& report) { OnReport(report); }));
       place.progress_port = port_->port();
+    }
+    own_ = ChildEnvironment(own, place, 0);
+    for (const std::string& variable : own_) {
+      if (variable.starts_with("PATH=")) path_ = variable.substr(5);
     }
     ProcessesOptions options;
     options.command = program_.command;
@@ -83,6 +102,13 @@ class ProgramRun::Rep {
     };
     MEDLEY_ASSIGN_OR_RETURN(processes_, ProgramProcesses::Start(std::move(options), clock_));
     started_ = true;
+    if (program_.progress_tensor_board.empty()) return absl::OkStatus();
+    follower_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        ReadEvents(false);
+        clock_.SleepFor(kEventLook, stop);
+      }
+    });
     return absl::OkStatus();
   }
 
@@ -98,14 +124,17 @@ class ProgramRun::Rep {
       const int64_t wakes = Wakes();  // before the look at what it is about
       if (cancelled()) return base::Cancelled("the run was ended");
       if (const auto failure = processes_->failure()) return Failed(*failure);
-      if (processes_->ended()) return Ended(follows);
+      if (processes_->ended()) {
+        ReadEvents(true);
+        return Ended(follows);
+      }
+      // A program that has reported its last step may take long to end.
+      if (const std::string hang = follows ? "" : Hang(step, last); !hang.empty()) {
+        PrintStacks(processes_->PidOfRank(), path_, own_, clock_);
+        return base::Internal("{}", hang);
+      }
       base::MutexLock lock(mutex_);
       if (!last && (follows || progress_.reached() >= step)) return absl::OkStatus();
-      if (!follows) {
-        // A program that has reported its last step may take long to end.
-        const std::string hang = progress_.Hang(clock_.Steady());
-        if (!hang.empty()) return base::Internal("{}", hang);
-      }
       const int64_t reached = progress_.reached();
       changed_.WaitFor(mutex_, {}, kRunLook, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
         return progress_.reached() != reached || wakes_ != wakes;
@@ -161,15 +190,32 @@ class ProgramRun::Rep {
   }
 
  private:
+  std::string Hang(int64_t step, bool last) const {
+    base::MutexLock lock(mutex_);
+    return !last && progress_.reached() >= step ? "" : progress_.Hang(clock_.Steady());
+  }
+
   int64_t Wakes() const {
     base::MutexLock lock(mutex_);
     return wakes_;
   }
 
-  void OnReport(const model::StepReport& report) {
+  // A report in an event file is about an earlier time, because the program's writer buffers them.
+  void ReadEvents(bool last) {
+    base::MutexLock reading(reading_);
+    if (!events_) return;
+    for (const EventReport& event : events_->Read(clock_.Steady(), last)) {
+      const double now = base::ToSeconds(clock_.Now().time_since_epoch());
+      OnReport(event.report, clock_.Steady() - base::FromSeconds(std::clamp(now - event.wall_time, 0.0, kOldestEvent)));
+    }
+  }
+
+  void OnReport(const model::StepReport& report) { OnReport(report, clock_.Steady()); }
+
+  void OnReport(const model::StepReport& report, base::SteadyTime at) {
     base::MutexLock lock(mutex_);
     const int64_t backwards = progress_.backwards();
-    progress_.Report(report, clock_.Steady());
+    progress_.Report(report, at);
     if (backwards == 0 && progress_.backwards() > 0) {
       base::log::Warn("the program reports steps that it has reported before: they do not count",
                       {{"step", std::to_string(report.step)}, {"reached", std::to_string(progress_.reached())}});
@@ -199,13 +245,18 @@ class ProgramRun::Rep {
   const std::function<void(const absl::Status&)> failed_;
   std::atomic<bool> started_ = false;
   std::atomic<bool> stopping_ = false;
+  std::vector<std::string> own_;  // as of rank 0 of the unit, for what looks at it
+  std::string path_;
   std::optional<model::ProgressPattern> pattern_;
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   int64_t wakes_ ABSL_GUARDED_BY(mutex_) = 0;
   RunProgress progress_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<ProgressPort> port_;
-  std::unique_ptr<ProgramProcesses> processes_;  // last member: its reader calls the others
+  base::Mutex reading_;  // before mutex_
+  std::optional<EventFiles> events_ ABSL_GUARDED_BY(reading_);
+  std::unique_ptr<ProgramProcesses> processes_;  // its reader calls the others
+  std::jthread follower_;                        // last member: it calls the others
 };
 
 ProgramRun::ProgramRun(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}

@@ -11,8 +11,10 @@ namespace medley::worker {
 void RunProgress::Report(const model::StepReport& report, base::SteadyTime now) {
   if (report.step <= reached_) {
     if (report.step < reached_) ++backwards_;
+    if (report.step == reached_ && report.loss) losses_.try_emplace(report.step, *report.loss);
     return;
   }
+  now = std::max(now, moved_at_);
   // How many steps the first report is about is not known: a program that continues begins anywhere.
   if (reached_ > 0) {
     const int64_t steps = report.step - reached_;
@@ -60,7 +62,7 @@ double RunProgress::Spread() const {
 double RunProgress::Patience() const {
   if (hang_seconds_ > 0) return hang_seconds_;
   if (seconds_.empty()) return kStartPatience;
-  return std::max(kLeastPatience, 10 * MedianSeconds());
+  return std::max(least_patience_, 10 * MedianSeconds());
 }
 
 std::string RunProgress::Hang(base::SteadyTime now) const {

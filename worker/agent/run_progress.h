@@ -16,13 +16,17 @@ namespace medley::worker {
 
 class RunProgress {
  public:
-  // `hang_seconds`: the longest time without a new step; 0: ten times the median step, and at least kLeastPatience.
-  RunProgress(double hang_seconds, base::SteadyTime now) : hang_seconds_(hang_seconds), moved_at_(now) {}
+  // `hang_seconds`: the longest time without a new step; 0: ten times the median step, and at least `least_patience`.
+  RunProgress(double hang_seconds, double least_patience, base::SteadyTime now)
+      : hang_seconds_(hang_seconds), least_patience_(least_patience), moved_at_(now) {}
+  RunProgress(double hang_seconds, base::SteadyTime now) : RunProgress(hang_seconds, kLeastPatience, now) {}
 
-  static constexpr double kLeastPatience = 60;   // seconds
-  static constexpr double kStartPatience = 600;  // seconds before the first step, in which programs load their data
+  static constexpr double kLeastPatience = 60;      // seconds
+  static constexpr double kBufferedPatience = 600;  // seconds, where reports come late, as event files do
+  static constexpr double kStartPatience = 600;     // seconds before the first step, in which programs load their data
 
-  // A step that is not above those before is counted in `backwards` and changes nothing else.
+  // A step that is not above those before is counted in `backwards` and changes nothing else, but for the first loss of
+  // the last step, which may be in a report of its own. `now` may be earlier than that of the report before.
   void Report(const model::StepReport& report, base::SteadyTime now);
   int64_t reached() const { return reached_; }  // 0: nothing was reported
   // The earliest step after which the program can have continued: it may report only each so many steps, of which
@@ -48,6 +52,7 @@ class RunProgress {
   double Patience() const;
 
   const double hang_seconds_;
+  const double least_patience_;
   base::SteadyTime moved_at_;
   int64_t first_ = 0;  // step of the first report
   int64_t reached_ = 0;

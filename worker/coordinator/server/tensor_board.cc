@@ -10,8 +10,8 @@
 
 #include "common/base/status.h"
 #include "common/model/task.h"
+#include "common/tf_record/tf_record.h"
 #include "medley/tensorboard/v1/event.pb.h"
-#include "worker/coordinator/server/tf_record.h"
 
 namespace medley::worker {
 namespace {
@@ -54,7 +54,7 @@ class TensorBoard::Event {
     added.set_tag(std::move(tag));
     added.set_simple_value(static_cast<float>(value));
   }
-  std::string Record() const { return TfRecord(event_.SerializeAsString()); }
+  std::string Record() const { return tf_record::TfRecord(event_.SerializeAsString()); }
 
  private:
   pb::Event event_;

@@ -11,6 +11,8 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/tf_record/tf_record.h"
+#include "medley/tensorboard/v1/event.pb.h"
 #include "worker/agent/measure_program.h"
 
 namespace medley::worker {
@@ -125,6 +127,24 @@ TEST_F(ProgramRunTest, AProgramThatNeverReportsHangs) {
   EXPECT_THAT(WaitFor(**run, 1), StatusIs(absl::StatusCode::kInternal, HasSubstr("has reported no step for")));
 }
 
+// With a py-spy that only says how it was called.
+TEST_F(ProgramRunTest, TheStacksOfAProgramThatHangsArePrinted) {
+  program_.hang_seconds = 0.3;
+  std::ofstream(folder_ / "py-spy") << "#!/bin/sh\necho \"Thread 1: $1 $2\"\necho \"main (train.py:3)\"\n";
+  std::filesystem::permissions(folder_ / "py-spy", std::filesystem::perms::owner_all);
+  program_.command = {"sh", "-c", "sleep 100"};
+  testing::internal::CaptureStdout();
+  auto run =
+      ProgramRun::Start(program_, {.unit = 0, .processes = 2}, {"PATH=" + folder_.string() + ":/usr/bin:/bin"}, clock_);
+  const absl::Status waited = run.ok() ? WaitFor(**run, 1) : run.status();
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(waited, StatusIs(absl::StatusCode::kInternal, HasSubstr("has reported no step for")));
+  for (const char* rank : {"[0]", "[1]"}) {
+    EXPECT_THAT(printed,
+                HasSubstr(std::string(rank) + " hangs: Thread 1: dump --pid\n" + rank + " hangs: main (train.py:3)\n"));
+  }
+}
+
 TEST_F(ProgramRunTest, ReportsBackwardsDoNotCount) {
   auto run = Start("for i in 1 2 1 2 3 4 5; do echo step $i; done");
   ASSERT_THAT(run, IsOk());
@@ -182,6 +202,27 @@ for step in range(1, 6):
   auto run = ProgramRun::Start(program_, {}, {"PATH=/usr/bin:/bin"}, clock_);
   ASSERT_THAT(run, IsOk());
   EXPECT_THAT(WaitFor(**run, 5), IsOk());
+  EXPECT_EQ((*run)->TakeLoss(5), 0.5);
+}
+
+// The writer of the program buffers, so all of it comes at the end.
+TEST_F(ProgramRunTest, ReportsMayBeInEventFilesOfTensorBoard) {
+  program_.progress_log.clear();
+  program_.progress_tensor_board = folder_ / "board";
+  std::string events;
+  for (int step = 1; step <= 5; ++step) {
+    tensorboard::v1::Event event;
+    event.set_step(step);
+    tensorboard::v1::Value& scalar = *event.mutable_summary()->add_values();
+    scalar.set_tag("train/loss");
+    scalar.set_simple_value(0.5F);
+    events += tf_record::TfRecord(event.SerializeAsString());
+  }
+  ASSERT_THAT(base::WriteFileAtomic(folder_ / "events", events), IsOk());
+  auto run = Start("mkdir -p $FOLDER/board/run && cp $FOLDER/events $FOLDER/board/run/events.out.tfevents.1");
+  ASSERT_THAT(run, IsOk());
+  EXPECT_THAT(WaitFor(**run, 5), IsOk());
+  EXPECT_EQ((*run)->reached(), 5);
   EXPECT_EQ((*run)->TakeLoss(5), 0.5);
 }
 

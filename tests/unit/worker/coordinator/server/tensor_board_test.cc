@@ -11,8 +11,8 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
+#include "common/tf_record/tf_record.h"
 #include "medley/tensorboard/v1/event.pb.h"
-#include "worker/coordinator/server/tf_record.h"
 
 namespace medley::worker {
 namespace {
@@ -64,19 +64,12 @@ std::vector<tensorboard::v1::Event> Parse(std::string_view file) {
     uint64_t length = 0;
     std::copy_n(file.data(), sizeof length, reinterpret_cast<char*>(&length));
     const std::string_view data = file.substr(12, length);
-    EXPECT_EQ(TfRecord(data), file.substr(0, length + 16));
+    EXPECT_EQ(tf_record::TfRecord(data), file.substr(0, length + 16));
     EXPECT_TRUE(events.emplace_back().ParseFromArray(data.data(), static_cast<int>(data.size())));
     file.remove_prefix(length + 16);
   }
   EXPECT_TRUE(file.empty());
   return events;
-}
-
-TEST(TfRecordTest, HasCastagnolisChecksum) {
-  EXPECT_EQ(Crc32c("123456789"), 0xE3069283U);
-  EXPECT_EQ(Crc32c(""), 0U);
-  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAU);  // RFC 3720, B.4
-  EXPECT_EQ(Crc32c(std::string(32, '\xFF')), 0x62A8AB43U);
 }
 
 TEST_F(TensorBoardTest, WritesWhatTensorBoardItselfWould) {

@@ -1,9 +1,12 @@
-#include "worker/coordinator/server/tf_record.h"
+#include "common/tf_record/tf_record.h"
 
 #include <array>
 #include <bit>
+#include <cstring>
 
-namespace medley::worker {
+#include "common/base/status.h"
+
+namespace medley::tf_record {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
@@ -47,4 +50,24 @@ std::string TfRecord(std::string_view data) {
   return record;
 }
 
-}  // namespace medley::worker
+absl::StatusOr<std::optional<FirstRecord>> ReadFirst(std::string_view bytes, uint64_t most) {
+  constexpr size_t kHeader = 12, kFooter = 4;
+  constexpr uint64_t kLongest = uint64_t{1} << 40;
+  if (bytes.size() < kHeader) return std::nullopt;
+  uint64_t length = 0;
+  uint32_t crc = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  std::memcpy(&crc, bytes.data() + sizeof length, sizeof crc);
+  if (crc != Masked(bytes.substr(0, sizeof length)))
+    return base::DataLoss("the checksum of a record's length is wrong");
+  if (length > kLongest) return base::DataLoss("a record has {} bytes", length);
+  const uint64_t size = kHeader + length + kFooter;
+  if (length > most) return FirstRecord{std::nullopt, size};
+  if (bytes.size() < size) return std::nullopt;
+  const std::string_view data = bytes.substr(kHeader, length);
+  std::memcpy(&crc, bytes.data() + kHeader + length, sizeof crc);
+  if (crc != Masked(data)) return base::DataLoss("the checksum of a record of {} bytes is wrong", length);
+  return FirstRecord{data, size};
+}
+
+}  // namespace medley::tf_record
