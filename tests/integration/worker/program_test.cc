@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
+#include "common/base/rng.h"
+#include "common/base/testing/soak.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/job_harness.h"
@@ -176,6 +178,61 @@ TEST_F(ProgramJobTest, AKilledAgentTakesItsProcessesWithIt) {
   EXPECT_GE(seen.restarts(), 1);
   ExpectWhole(kSteps);
   EXPECT_TRUE(Ranks().empty());
+}
+
+// Ranks, agents and the coordinator are killed, ranks are stopped for a while, and the job moves, each at a random
+// moment. The program's own state goes through all of it: each step is in it once.
+TEST_F(ProgramJobTest, WhateverIsKilledOrStoppedTheProgramContinues) {
+  const int actions = base::Rounds(5, 20);
+  const int steps = 60 * actions;
+  JobHarness job(Options(steps, 0.04));
+  job.StartCoordinator(1);
+  job.Apply(Units(2), "test");
+  base::Rng random(21);
+  base::SystemClock clock;
+  int units = 2, done = 0;
+  int64_t reached = 0;
+  std::string story;
+  for (; done < actions; ++done) {
+    const auto seen = job.WaitFor(Reached(std::min<int64_t>(steps, reached + 5)), base::seconds(120));
+    reached = seen.step();
+    if (HasFailure() || reached >= steps) break;
+    clock.SleepFor(base::milliseconds(random.Below(400)), {});
+    const auto ranks = Ranks();
+    const auto victim = ranks.find(std::to_string(random.Below(static_cast<uint64_t>(units))));
+    switch (done % 5) {  // every kind, also in few actions
+      case 0:
+        if (victim != ranks.end()) kill(victim->second, SIGKILL);
+        story += "a rank was killed; ";
+        break;
+      case 1:
+        job.Kill(fmt::format("t0-{}", random.Below(static_cast<uint64_t>(units))));
+        story += "an agent was killed; ";
+        break;
+      case 2:
+        if (victim != ranks.end()) kill(victim->second, SIGSTOP);
+        clock.SleepFor(base::milliseconds(200 + random.Below(1000)), {});
+        if (victim != ranks.end()) kill(victim->second, SIGCONT);
+        story += "a rank stood still; ";
+        break;
+      case 3:
+        job.Kill(JobHarness::CoordinatorName(1));
+        job.StartCoordinator(1);
+        story += "the coordinator was killed; ";
+        break;
+      default:
+        units = 3 - units;
+        if (!job.TryApply(Units(units), "another size")) break;
+        story += fmt::format("{} units were planned; ", units);
+    }
+  }
+  EXPECT_EQ(done, actions) << "the job is too short for its kills: " << story;
+  const auto seen = job.WaitForEnd(base::seconds(180));
+  ASSERT_EQ(seen.phase(), job::v1::JOB_PHASE_COMPLETE) << story << seen.message() << job.AllLogs();
+  EXPECT_EQ(seen.step(), steps);
+  ExpectWhole(steps);
+  EXPECT_TRUE(Ranks().empty());
+  std::printf("%d actions, %d recoveries: %s\n", done, static_cast<int>(seen.restarts()), story.c_str());
 }
 
 TEST_F(ProgramJobTest, ProgramsThatCannotRunFailWithTheCause) {

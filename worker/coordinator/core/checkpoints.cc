@@ -43,6 +43,7 @@ void TakeOver(CheckpointsState& own, const CoreState& view, int attempts, base::
 void Want(CheckpointsState& own, bool wanted) { own.wanted = wanted; }
 
 bool Consider(CheckpointsState& own, const CoreState& view, base::SteadyTime now) {
+  if (view.options.is_program && !view.options.checkpoints) return false;  // it cannot be asked to save
   const std::optional<GenerationInfo>& next = view.generations.next;
   const bool late = now - own.started_at >= view.options.checkpoint_interval;
   // A volume that fails is tried at the usual times.
