@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "worker/agent/ahead_run.h"
 #include "worker/agent/program_run.h"
 
 namespace medley::worker {
@@ -26,6 +27,10 @@ class PreparedProgram final : public PreparedGeneration {
  public:
   PreparedProgram(const pb::Prepare& order, const AgentContext& context, ProgramPlace place, bool runs)
       : order_(order), context_(context), place_(std::move(place)), runs_(runs) {}
+  ~PreparedProgram() override {
+    ahead_ = nullptr;
+    if (held_) *held_ = false;
+  }
 
   int64_t generation() const override { return order_.generation(); }
   pb::Warmed warmed() const override {
@@ -39,12 +44,23 @@ class PreparedProgram final : public PreparedGeneration {
   const pb::Prepare& order() const { return order_; }
   const ProgramPlace& place() const { return place_; }
   bool runs() const { return runs_; }
+  // `held` is set while a program of this unit may be held: there is at most one.
+  void StartAhead(std::shared_ptr<std::atomic<bool>> held, base::Clock& clock,
+                  std::function<void(const absl::Status&)> failed, const std::stop_token& stop) {
+    if (held->exchange(true)) return;
+    held_ = std::move(held);
+    ahead_ = AheadRun::Start(*context_.program, place_, context_.environment, clock, std::move(failed));
+    if (ahead_) ahead_->WaitUntilReady(stop);
+  }
+  AheadRun* ahead() const { return ahead_.get(); }
 
  private:
   const pb::Prepare order_;
   const AgentContext& context_;
   const ProgramPlace place_;
   const bool runs_;  // false: it only was a member of the generation before
+  std::shared_ptr<std::atomic<bool>> held_;
+  std::unique_ptr<AheadRun> ahead_;  // until the program goes on; then what keeps it alive
 };
 
 }  // namespace
@@ -87,7 +103,13 @@ class AgentRole::Rep {
       place.master_address = master.front().substr(0, colon);
       place.master_port = std::atoi(master.front().c_str() + colon + 1);
     }
-    return std::make_shared<PreparedProgram>(order, context_, std::move(place), runs);
+    auto prepared = std::make_shared<PreparedProgram>(order, context_, std::move(place), runs);
+    // A unit on which a program runs would have to hold two.
+    if (runs && IsIdle()) {
+      const auto failed = [this, generation = order.generation()](const absl::Status& why) { Report(generation, why); };
+      prepared->StartAhead(held_ahead_, *context_.clock, failed, stop);
+    }
+    return prepared;
   }
 
   absl::StatusOr<pb::Ready> Switch(const pb::Switch& order, std::shared_ptr<PreparedGeneration> next) {
@@ -118,9 +140,12 @@ class AgentRole::Rep {
                                                {"unit", std::to_string(prepared_->place().unit)},
                                                {"units", std::to_string(prepared_->place().units)},
                                                {"from_step", std::to_string(lease.step() - 1)}});
-      MEDLEY_ASSIGN_OR_RETURN(
-          auto run, ProgramRun::Start(*context_.program, prepared_->place(), context_.environment, *context_.clock,
-                                      [this, generation](const absl::Status& why) { Report(generation, why); }));
+      std::unique_ptr<ProgramRun> run = prepared_->ahead() != nullptr ? prepared_->ahead()->Go() : nullptr;
+      if (!run) {
+        MEDLEY_ASSIGN_OR_RETURN(
+            run, ProgramRun::Start(*context_.program, prepared_->place(), context_.environment, *context_.clock,
+                                   [this, generation](const absl::Status& why) { Report(generation, why); }));
+      }
       tells_resumed_ = !follows;
       base::MutexLock lock(mutex_);
       run_ = std::move(run);
@@ -148,8 +173,8 @@ class AgentRole::Rep {
     JoinSave();
     pb::Checkpointed saved;
     saved.set_step(order.step());
-    // A program that has ended has saved what it wants to keep.
-    if (finished_ || !run_) {
+    // A program that has ended has saved what it wants to keep, and one without a signal saves when it wants.
+    if (finished_ || !run_ || context_.program->save_signal.empty()) {
       done(saved);
       return absl::OkStatus();
     }
@@ -190,6 +215,11 @@ class AgentRole::Rep {
   }
 
  private:
+  bool IsIdle() const {
+    base::MutexLock lock(mutex_);
+    return !run_ && !prepared_;
+  }
+
   // A failure of a unit that follows, which waits for no step; its peers' failures may only be its effects. The same
   // failure is reported again where a step was waited for, and is then ignored.
   void Report(int64_t generation, const absl::Status& why) {
@@ -254,6 +284,7 @@ class AgentRole::Rep {
 
   const AgentContext context_;
   const Send send_;
+  const std::shared_ptr<std::atomic<bool>> held_ahead_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> aborted_ = false;
   std::atomic<bool> finished_ = false;  // the last step was applied
   bool finished_before_ = false;        // in an earlier generation

@@ -1,9 +1,10 @@
 // The role of an agent: a member like a trainer, which runs a program instead of computing. Role documents the
 // functions.
 //
-//   Prepare   the agents of a generation learn where rank 0 will be; the program of the one before trains on
+//   Prepare   the agents of a generation learn where rank 0 will be; the program of the one before trains on. On a unit
+//             on which none runs the program is started, and held after its imports (ahead_run.h)
 //   Switch    the program saves its state (ProgramRun::Save) and is ended: all have answered before the first lease
-//   Train     the first lease starts the program; a step is applied when the program has reported it
+//   Train     the first lease starts the program, or lets it go on; a step is applied when the program has reported it
 //   Halt      the program is ended; this member then holds nothing, because what was saved is the program's own
 //
 // Only the agent of unit 0 counts steps, where programs report them (rank 0 does); the others say of each leased step

@@ -112,6 +112,11 @@ class ProgramRun::Rep {
     return absl::OkStatus();
   }
 
+  void Began() {
+    base::MutexLock lock(mutex_);
+    progress_.Began(clock_.Steady());
+  }
+
   void Wake() {
     base::MutexLock lock(mutex_);
     ++wakes_;
@@ -274,6 +279,7 @@ absl::StatusOr<std::unique_ptr<ProgramRun>> ProgramRun::Start(const model::Progr
 absl::Status ProgramRun::WaitFor(int64_t step, bool follows, const std::function<bool()>& cancelled) {
   return rep_->WaitFor(step, follows, cancelled);
 }
+void ProgramRun::Began() { rep_->Began(); }
 void ProgramRun::Wake() { rep_->Wake(); }
 absl::Status ProgramRun::Save(bool follows, const std::function<bool()>& cancelled) {
   return rep_->Save(follows, cancelled);

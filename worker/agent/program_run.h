@@ -40,7 +40,8 @@ class ProgramRun {
   // Errors: Cancelled (`cancelled` returns true), InvalidArgument (the program has ended too early), Internal (a
   // process has failed, or the program hangs); they say which rank, and its last words.
   absl::Status WaitFor(int64_t step, bool follows, const std::function<bool()>& cancelled);
-  void Wake();  // WaitFor looks at `cancelled` soon
+  void Began();  // it was held until now: it does not hang since it was started
+  void Wake();   // WaitFor looks at `cancelled` soon
 
   // Lets the program save its state: signals it, and waits until the file that says so has changed. With `follows`, it
   // only signals. Errors: FailedPrecondition (no process handles the signal, as while it starts), DeadlineExceeded,

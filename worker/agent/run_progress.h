@@ -3,6 +3,7 @@
 //   started --report--> steps --report--> steps ... ; without a report for Patience(): it hangs
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -25,6 +26,7 @@ class RunProgress {
   static constexpr double kBufferedPatience = 600;  // seconds, where reports come late, as event files do
   static constexpr double kStartPatience = 600;     // seconds before the first step, in which programs load their data
 
+  void Began(base::SteadyTime now) { moved_at_ = std::max(moved_at_, now); }  // it was not to report before
   // A step that is not above those before is counted in `backwards` and changes nothing else, but for the first loss of
   // the last step, which may be in a report of its own. `now` may be earlier than that of the report before.
   void Report(const model::StepReport& report, base::SteadyTime now);
