@@ -259,6 +259,10 @@ JobStatus JobStatus::FromJson(const Json& json) {
   status.restart_progress = reader.Int("restartProgress", 0);
   if (reader.Has("lastRescale")) status.last_rescale = ReadRescale(reader.Child("lastRescale"));
   for (const Reader& rescale : reader.List("rescales")) status.rescales.push_back(ReadRescale(rescale));
+  for (const Reader& size : reader.List("sizes")) {
+    status.sizes.push_back({size.String("pool"), static_cast<int>(size.Int("units", 0)),
+                            size.Number("secondsPerStep", 0), size.Number("spread", 0), size.Int("measurements", 0)});
+  }
   status.start_time = reader.String("startTime");
   status.completion_time = reader.String("completionTime");
   return status;
@@ -290,6 +294,13 @@ Json JobStatus::ToJson() const {
   }
   if (last_rescale) json["lastRescale"] = RescaleJson(*last_rescale);
   for (const RescaleStatus& rescale : rescales) json["rescales"].push_back(RescaleJson(rescale));
+  for (const SizeStatus& size : sizes) {
+    json["sizes"].push_back({{"pool", size.pool},
+                             {"units", size.units},
+                             {"secondsPerStep", Rounded(size.seconds_per_step, 1e6)},
+                             {"spread", Rounded(size.spread, 1e4)},
+                             {"measurements", size.measurements}});
+  }
   if (!start_time.empty()) json["startTime"] = start_time;
   if (!completion_time.empty()) json["completionTime"] = completion_time;
   return json;

@@ -140,6 +140,16 @@ struct RescaleStatus {
   bool operator==(const RescaleStatus&) const = default;
 };
 
+// How long a step of a program takes on a number of units of a pool.
+struct SizeStatus {
+  std::string pool;
+  int units = 0;
+  double seconds_per_step = 0;
+  double spread = 0;         // relative standard deviation of seconds_per_step
+  int64_t measurements = 0;  // that count, at most 24
+  bool operator==(const SizeStatus&) const = default;
+};
+
 struct JobStatus {
   int64_t observed_generation = 0;
   Conditions conditions;
@@ -156,6 +166,7 @@ struct JobStatus {
   int64_t coordinator_term = 0;  // the largest that a coordinator of the job was given
   std::optional<RescaleStatus> last_rescale;
   std::vector<RescaleStatus> rescales;  // the last 32 generation switches, from Observation.switches
+  std::vector<SizeStatus> sizes;        // of a program: those on which it has run, at most 64
   std::string start_time;               // RFC 3339 or empty
   std::string completion_time;
 

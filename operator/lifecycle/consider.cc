@@ -13,6 +13,7 @@
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/replanning.h"
+#include "operator/lifecycle/sizes.h"
 #include "operator/lifecycle/spot_wait.h"
 
 namespace medley::ops::lifecycle {
@@ -82,6 +83,8 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(Pass& pass, const Trainin
   if (search.corrected == nullptr) {
     MEDLEY_ASSIGN_OR_RETURN(const SearchAnswer answer, AskPlanner(pass, job, search));
     if (!answer.found) return std::optional<Candidate>();
+    // The curves go through what the job has measured.
+    if (KnowsSize(pass) && measured > 0) return std::optional(Candidate{*answer.found, measured});
     const auto& prediction = answer.found->prediction;
     if (answer.found->plan || !IsCorrected(prediction)) {
       return std::optional(Candidate{*answer.found, PresentEstimate(estimated, measured, prediction)});
@@ -280,7 +283,7 @@ void NoteConsideredUnits(Pass& pass, const std::string& pool, int units) {
 absl::Status Consider(Pass& pass, const TrainingJob& job, const Considered& what, const ProfiledPools& profiled) {
   JobProgress progress = ProgressOf(pass);
   const double estimated = pass.memory.stored_plan.record->plan.estimate.throughput;
-  if (what.reason == Reason::kThroughputBelowGoal && estimated > 0) {
+  if (what.reason == Reason::kThroughputBelowGoal && estimated > 0 && !KnowsSize(pass)) {
     progress.calibration = pass.observed->throughput / estimated;
   }
   PlanSearch search = NewSearch(pass, job, profiled, progress);

@@ -25,6 +25,7 @@
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
 #include "operator/lifecycle/search.h"
+#include "operator/lifecycle/sizes.h"
 #include "operator/lifecycle/spending.h"
 #include "operator/lifecycle/spot_wait.h"
 #include "operator/lifecycle/starting.h"
@@ -61,6 +62,7 @@ struct Memory {
   RefusalState refusal;
   UnitsState units;
   ObservingState observing;
+  SizesState sizes;
   SpendingState spending;
   FeedbackState feedback;
 };

@@ -23,6 +23,7 @@
 #include "operator/lifecycle/replan_decision.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/running.h"
+#include "operator/lifecycle/sizes.h"
 #include "operator/lifecycle/stored_plan.h"
 #include "operator/lifecycle/succession.h"
 #include "operator/records/memory_check.h"
@@ -310,7 +311,9 @@ absl::StatusOr<bool> Accept(Pass& pass, const TrainingJob& job, const PlanSearch
   record.slots = AssignSlots(job.name(), record.plan, before ? StayingSlots(pass) : MembersWithoutPlan(pass),
                              PodNames(pass), pools.zones);
   record.uncorrected_throughput = WithoutCorrections(record.plan.estimate.throughput, result.prediction);
-  record.throughput_spread = PredictionSpread(profile.model, record.plan);
+  model::Model predicted = profile.model;
+  if (job.program) SetScaling(predicted, SizesOf(pass));
+  record.throughput_spread = PredictionSpread(predicted, record.plan);
   record.layer_names = LayerNames(profile.model);
   for (const model::ProvisionedStage& stage : result.plan->stages) record.stage_throughput.push_back(stage.throughput);
   record.alternatives = AlternativesOf(result);

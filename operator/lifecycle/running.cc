@@ -20,6 +20,7 @@
 #include "operator/lifecycle/refusal.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/restarts.h"
+#include "operator/lifecycle/sizes.h"
 #include "operator/lifecycle/starting.h"
 #include "operator/lifecycle/succession.h"
 
@@ -167,7 +168,10 @@ absl::Status RunPlan(Pass& pass, const TrainingJob& job) {
   if (!coordinator.empty()) {
     MEDLEY_RETURN_IF_ERROR(ConnectTo(pass, job, coordinator));
     MEDLEY_RETURN_IF_ERROR(CheckObservedLeader(pass));
-    if (pass.observed != nullptr) RecordObservation(pass);
+    if (pass.observed != nullptr) {
+      RecordObservation(pass);
+      RecordSize(pass);
+    }
     ForgetRestartsAfterProgress(pass, job);
     MEDLEY_RETURN_IF_ERROR(CheckCoordinator(pass, job, &over));
     if (over) return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include "common/model/planning.h"
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/replanning.h"
+#include "operator/lifecycle/sizes.h"
 #include "operator/records/memory_check.h"
 #include "operator/records/program_plan.h"
 
@@ -71,7 +72,9 @@ absl::StatusOr<SearchAnswer> AskOnce(Pass& pass, const TrainingJob& job, const P
   }
   if (job.program) {
     DropSearch(pass);
-    return SearchAnswer{false, PlanProgram(*search.request, job.program->legal_units)};
+    model::PlanRequest request = *search.request;
+    SetScaling(request.model, SizesOf(pass));
+    return SearchAnswer{false, PlanProgram(request, job.program->legal_units)};
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
                           pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));

@@ -27,11 +27,14 @@ struct Choice {
   double usd() const { return seconds / kHour * usd_per_hour; }
 };
 
-double StepSeconds(const model::PlanRequest& request, const std::string& pool) {
+// On `units` of the pool; 0: it was not measured.
+double StepSeconds(const model::PlanRequest& request, const std::string& pool, int units) {
   double seconds = 0;
   for (const model::Layer& layer : request.model.layers) {
     for (const model::LayerProfile& profile : layer.profiles) {
-      if (profile.resource_type == pool) seconds += profile.compute_seconds;
+      if (profile.resource_type != pool) continue;
+      seconds += profile.compute_seconds * (1 - profile.compute_parallel + profile.compute_parallel / units) +
+                 profile.sync_seconds * std::log2(units);
     }
   }
   return seconds;
@@ -88,13 +91,13 @@ std::vector<Choice> Choices(const model::PlanRequest& request, const std::vector
   const double samples = request.training.TotalSamples();
   std::vector<Choice> choices;
   for (const model::Resource& resource : request.resources) {
-    const double step = StepSeconds(request, resource.name);
-    if (step <= 0) continue;  // not measured
     int most = resource.limit;
     if (request.constraints.max_units > 0) most = std::min(most, request.constraints.max_units);
     for (int units = std::max(1, request.constraints.min_units); units <= most; ++units) {
       if (!legal_units.empty() && std::ranges::find(legal_units, units) == legal_units.end()) continue;
-      const double throughput = batch * units / step;
+      const double step = StepSeconds(request, resource.name, units);
+      if (step <= 0) continue;
+      const double throughput = batch / step;
       choices.push_back({&resource, units, throughput, samples / throughput, units * resource.price_per_unit_hour});
     }
   }
@@ -120,7 +123,46 @@ model::ExecutionPlan ExecutionPlanOf(const model::PlanRequest& request, const Ch
   return plan;
 }
 
+// What is known of the pool: what the job measured, and on one unit, unless it did that, what the profiler measured.
+std::vector<SizeMeasure> MeasuresOf(const model::LayerProfile& profile, const MeasuredSizes& measured) {
+  std::vector<SizeMeasure> all;
+  if (const auto own = measured.find(profile.resource_type); own != measured.end()) all = own->second;
+  if (std::ranges::count(all, 1, &SizeMeasure::units) == 0) {
+    all.push_back({1, profile.compute_seconds, profile.spread});
+  }
+  return all;
+}
+
 }  // namespace
+
+void SetScaling(model::Model& model, const MeasuredSizes& measured) {
+  if (measured.empty()) return;
+  for (model::Layer& layer : model.layers) {
+    std::map<std::string, ScalingCurve> curves;
+    const ScalingCurve* widest = nullptr;
+    for (const model::LayerProfile& profile : layer.profiles) {
+      if (profile.compute_seconds <= 0) continue;
+      const ScalingCurve& curve = curves[profile.resource_type] = FitScaling(MeasuresOf(profile, measured));
+      if (widest == nullptr || curve.sizes > widest->sizes) widest = &curve;
+    }
+    for (model::LayerProfile& profile : layer.profiles) {
+      const auto found = curves.find(profile.resource_type);
+      if (found == curves.end()) continue;
+      ScalingCurve curve = found->second;
+      if (curve.sizes == 1 && widest->sizes > 1 && widest->Seconds(1) > 0) {
+        // The one size may be any: where only the shape is known, both curves meet there.
+        const int units = MeasuresOf(profile, measured).front().units;
+        const double ratio = curve.Seconds(units) / widest->Seconds(units);
+        curve = {widest->fixed * ratio, widest->divided * ratio, widest->doubling * ratio,
+                 std::hypot(widest->spread, curve.spread), 1};
+      }
+      profile.compute_seconds = curve.fixed + curve.divided;
+      profile.compute_parallel = profile.compute_seconds > 0 ? curve.divided / profile.compute_seconds : 0;
+      profile.sync_seconds = curve.doubling;
+      profile.spread = curve.spread;
+    }
+  }
+}
 
 model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units) {
   model::PlanResult result;

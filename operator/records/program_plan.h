@@ -5,16 +5,26 @@
 // (docs/adr/0086-a-program-is-measured-by-running-it.md).
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "common/model/forward.h"
+#include "operator/records/scaling_curve.h"
 
 namespace medley::ops {
 
-// `request`: its model is the one layer of the program's profile, whose compute_seconds are those of a step on one
-// unit; k units take compute_seconds / k. `legal_units`: the sizes that may be chosen; empty: any. The best by the
-// request's objective within its constraints; of equally good ones, that of fewer units, then of the pool first named.
-// Without one, the reasons say what the best sizes lack.
+// How long steps took, by pool.
+using MeasuredSizes = std::map<std::string, std::vector<SizeMeasure>>;
+
+// Puts a scaling curve for each pool into the profile of a program, whose compute_seconds are those of a step on one
+// unit: compute_seconds (1 - compute_parallel + compute_parallel / k) + sync_seconds log2 k. A pool that was measured
+// on one number of units only scales as the pool that was measured on most does, where there is one.
+void SetScaling(model::Model& model, const MeasuredSizes& measured);
+
+// `request`: its model is the one layer of the program's profile, with its scaling curves (SetScaling). `legal_units`:
+// the sizes that may be chosen; empty: any. The best by the request's objective within its constraints; of equally good
+// ones, that of fewer units, then of the pool first named. Without one, the reasons say what the best sizes lack.
 model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units);
 
 }  // namespace medley::ops

@@ -141,6 +141,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
 
 void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   const Ledger& ledger = *state_.training.ledger;
+  const bool began = state_.options.is_program && ledger.committed() == state_.generations.active->step;
   for (int64_t s = ledger.committed() + 1; s <= step; ++s) {
     const training::StepResult result = training::CommitStep(state_.training, state_, s, out_);
     if (result.loss) {
@@ -157,6 +158,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   state_.meters.cost.Committed(now.steady, ledger.SamplesAt(step), first && plan == first->plan().generation());
   recovery::OnCommit(state_.recovery, step);
   switches::Complete(state_.switches, now.steady);
+  if (began) state_.meters.throughput.Reset(now.steady);  // what a program needs to start is not its rate
 }
 
 void CoordinatorCore::AdvanceTraining(Instant now) {

@@ -26,6 +26,7 @@ void AddPool(const std::string& name, double seconds, double usd, int limit, mod
   model::LayerProfile& numbers = request.model.layers[0].profiles.emplace_back();
   numbers.resource_type = name;
   numbers.compute_seconds = seconds;
+  numbers.compute_parallel = 1;  // as the profiler says
   model::Resource& resource = request.resources.emplace_back();
   resource.name = name;
   resource.price_per_unit_hour = usd;
@@ -68,6 +69,34 @@ TEST(ProgramPlanTest, SaysWhatIsMissing) {
   ASSERT_THAT(large.reasons, SizeIs(1));
   EXPECT_EQ(large.reasons[0].constraint, "limit");
   EXPECT_EQ(large.reasons[0].needed, 8);
+}
+
+// Two units were as fast as one, so they are not bought; on another pool the program scales alike.
+TEST(ProgramPlanTest, ChoosesByWhatWasMeasured) {
+  model::PlanRequest request;
+  AddPool("slow", 1, 1, 8, request);
+  AddPool("fast", 0.5, 3, 8, request);
+  request.objective = model::Objective::kTime;
+  EXPECT_EQ(model::Summary(*PlanProgram(request, {}).execution_plan, {"program"}), "program@8xfast");
+  model::PlanRequest measured = request;
+  SetScaling(measured.model, {{"slow", {{2, 0.75, 0.01}, {4, 0.75, 0.01}, {8, 1.05, 0.01}}}});
+  const model::PlanResult result = PlanProgram(measured, {1, 2, 4, 8});
+  ASSERT_TRUE(result.plan);
+  EXPECT_EQ(model::Summary(*result.execution_plan, {"program"}), "program@2xfast");
+  EXPECT_NEAR(result.plan->throughput, 10 / (0.5 * 0.75), 2.0);
+  EXPECT_GT(measured.model.layers[0].profiles[0].spread, 0);
+}
+
+TEST(ProgramPlanTest, TheMeasuredSizeIsPredictedAsMeasured) {
+  model::PlanRequest request;
+  AddPool("slow", 1, 1, 4, request);
+  SetScaling(request.model, {{"slow", {{2, 0.6, 0.01}}}});
+  request.constraints.min_units = request.constraints.max_units = 2;
+  EXPECT_NEAR(PlanProgram(request, {}).plan->throughput, 10 / 0.6, 0.05);
+  // The job's own measurement on one unit counts, not the profiler's.
+  SetScaling(request.model, {{"slow", {{1, 2, 0.01}}}});
+  request.constraints.min_units = request.constraints.max_units = 1;
+  EXPECT_NEAR(PlanProgram(request, {}).plan->throughput, 5, 0.05);
 }
 
 // Against all pools and sizes, computed in another way.
